@@ -90,19 +90,19 @@ def test_hashes_count_repetitions_where_there_are_some() -> None:
 
 def test_a_run_was_doomed_by_the_loop_that_ran_into_the_limit() -> None:
     run = limited(Limit("max_steps", 5, 6, violated=True), policy=True)  # q0 q0 q0 q1 q1
-    assert doom(run) == ("4", "from here on nothing new came, 1 more time, until max_steps 6 > 5")
+    assert doom(run) == ("4", "same result 1 more time until max_steps 6 > 5")
 
 
 def test_a_loop_that_the_run_left_did_not_doom_it() -> None:
     run = limited(Limit("max_steps", 4, 5, violated=True), 4, policy=True)  # q0 q0 q0 q1
-    assert doom(run) == ("p", "beyond max_steps 5 > 4")
+    assert doom(run) == ("p", "exceeded max_steps 5 > 4")
 
 
 def test_a_failure_at_the_end_doomed_it_where_no_limit_did() -> None:
-    assert doom(limited(Limit("max_steps", 20), 4, end=Status.ERROR)) == ("3", "failed, and nothing came after")
+    assert doom(limited(Limit("max_steps", 20), 4, end=Status.ERROR)) == ("3", "failed, and no step followed")
     assert doom(limited(Limit("max_steps", 20), 4)) is None
     looped = limited(Limit("max_steps", 20), 6)
-    assert doom(looped) == ("4", "from here on nothing new came, 2 more times, to the end")
+    assert doom(looped) == ("4", "same result 2 more times to the end")
 
 
 def test_a_run_that_did_not_fail_was_not_doomed() -> None:
@@ -145,9 +145,9 @@ def test_real_runs_that_a_policy_stopped(version: str) -> None:
 
     assert list(course(tokens).values) == [150, 300, 450, 600]
     assert course(tokens).crossed == 3
-    assert named(tokens) == ("from here on nothing new came, 3 more times, until max_tokens 600 > 500", 1)
+    assert named(tokens) == ("same result 3 more times until max_tokens 600 > 500", 1)
     assert list(course(steps).values) == list(range(1, 11))
-    assert named(steps) == ("beyond max_steps 11 > 10", 10)
+    assert named(steps) == ("exceeded max_steps 11 > 10", 10)
 
 
 def test_the_samples_that_a_policy_stopped(tmp_path: Path) -> None:
@@ -155,11 +155,11 @@ def test_the_samples_that_a_policy_stopped(tmp_path: Path) -> None:
     found = [named(run) for run in load_all(str(tmp_path)) if any(limit.violated for limit in run.body.limits)]
 
     assert sorted(filter(None, found)) == [
-        ("beyond max_steps 11 > 10", 10),
-        ("beyond max_steps 4 > 3", 3),
-        ("beyond max_tokens 13 394 > 12 000", 7),
-        ("from here on nothing new came, 3 more times, until max_repeat_hashes 4 > 3", 2),
-        ("from here on nothing new came, 6 more times, to the end", 5),
+        ("exceeded max_steps 11 > 10", 10),
+        ("exceeded max_steps 4 > 3", 3),
+        ("exceeded max_tokens 13 394 > 12 000", 7),
+        ("same result 3 more times until max_repeat_hashes 4 > 3", 2),
+        ("same result 6 more times to the end", 5),
     ]
 
 
@@ -170,4 +170,4 @@ def test_what_was_found_out_of_an_earlier_state_of_a_run_goes_on_being_shown() -
     rows = run_rows(now, width=80, assessment=assess(early, lambda span: Body()))
     told = [rows.plain(i) for i in range(len(rows))]
     assert any("max_tokens" in line for line in told)
-    assert any("beyond it at" in line for line in told)
+    assert any("exceeded at" in line for line in told)

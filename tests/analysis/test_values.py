@@ -30,10 +30,10 @@ from tracetui.text import clean
         ("a\u00a0b", "a b", ("U+00A0 at 2", "U+0020 at 2")),
         ("a\u200bb", "ab", ("U+200B at 2", "nothing at 2")),
         ("a\r\nb\r\n", "a\nb\n", ("CRLF", "LF")),
-        ("x  ", "x", ("2 blanks at the end", "nothing at 2")),
+        ("x  ", "x", ("2 trailing spaces", "nothing at 2")),
         ("a\tb", "a b", ("U+0009 at 2", "U+0020 at 2")),
         ("one  \ntwo", "one\ntwo", ("U+0020 U+0020 U+000A at 4", "U+000A at 4")),
-        ("c1", "c1", ("", "of another call")),
+        ("c1", "c1", ("", "different call")),
     ],
 )
 def test_values_that_look_the_same_are_told_apart(a: Any, b: Any, told: tuple[str, str]) -> None:

@@ -140,10 +140,10 @@ async def test_limits_loops_and_the_doomed_step_lead_to_their_steps(opened: Open
         assert "4 / 3  violated" in shown
         assert "loops    ↻ deploy_status ×4 (identical)  930ms lost" in shown
         assert "doomed   → at step 3 deploy_status" in shown
-        assert "a guess from what happened; no trace says it" in shown
+        assert "likely point of no return (heuristic)" in shown
 
         detail = app.main.detail
-        for words, number in (("beyond it at", 5), ("doomed", 3), ("loops", 2)):
+        for words, number in (("exceeded at", 5), ("doomed", 3), ("loops", 2)):
             await press(pilot, "3")
             rows = detail.rows
             detail.move_to(next(i for i in range(len(rows)) if words in rows.plain(i)))

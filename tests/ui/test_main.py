@@ -130,7 +130,7 @@ async def test_the_filter_hides_and_escape_brings_everything_back(opened: Opener
 async def test_a_filter_that_matches_nothing_says_so(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "f", *"zzzz", "enter")
-        assert "No run matches" in text_of(app)
+        assert "No runs match" in text_of(app)
         await press(pilot, "escape")
         assert app.main.runs.refs()
 

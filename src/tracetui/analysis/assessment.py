@@ -155,7 +155,7 @@ def _beyond(run: Run, loops: Sequence[Loop], course: Trajectory, crossed: int) -
     loop = next((one for one in loops if work and one.again <= work[-1] <= one.last), None)
     if loop is not None:
         return _doomed(run, loop.again, f"{_repeats_words(loop)} until {name}")
-    return _doomed(run, crossed, f"beyond {name}")
+    return _doomed(run, crossed, f"exceeded {name}")
 
 
 def _at_the_end(run: Run, loops: Sequence[Loop]) -> Doomed | None:
@@ -165,7 +165,7 @@ def _at_the_end(run: Run, loops: Sequence[Loop]) -> Doomed | None:
     last = run.spans[work[-1]]
     if loops and loops[-1].last >= work[-1]:
         return _doomed(run, loops[-1].again, f"{_repeats_words(loops[-1])} to the end")
-    return _doomed(run, work[-1], "failed, and nothing came after") if last.status is Status.ERROR else None
+    return _doomed(run, work[-1], "failed, and no step followed") if last.status is Status.ERROR else None
 
 
 def _work_positions(run: Run) -> list[int]:
@@ -173,8 +173,8 @@ def _work_positions(run: Run) -> list[int]:
 
 
 def _repeats_words(loop: Loop) -> str:
-    what = "nothing new came" if loop.identical else "the same was asked"
-    return f"from here on {what}, {loop.times - 1} more time{'s' if loop.times > 2 else ''},"
+    what = "same result" if loop.identical else "same call"
+    return f"{what} {loop.times - 1} more time{'s' if loop.times > 2 else ''}"
 
 
 def _doomed(run: Run, position: int, why: str) -> Doomed:

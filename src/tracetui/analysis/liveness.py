@@ -77,7 +77,7 @@ class OpenCall(msgspec.Struct, frozen=True, gc=False):
     """How many more calls are open."""
 
 
-UsualFrom = Literal["the trace's times", "what arrived while watching", "its earlier calls"]
+UsualFrom = Literal["trace clock", "measured live", "earlier calls"]
 
 
 class Usual(msgspec.Struct, frozen=True, gc=False):
@@ -87,7 +87,7 @@ class Usual(msgspec.Struct, frozen=True, gc=False):
     """None where too few gaps are known."""
     longest_ms: float | None = None
     source: UsualFrom | None = None
-    """Where it comes from; ``its earlier calls`` are those of the call that is open."""
+    """Where it comes from; ``earlier calls`` are those of the call that is open."""
 
     @property
     def running_ms(self) -> float:
@@ -138,9 +138,9 @@ def liveness(run: Run, *, now: float, arrivals: Sequence[float], changed_at: flo
     zoned = summary.time_zone is not None
     last = moments[-1].at if moments and zoned else None
     silent = _silence(now, _last_change(summary, arrivals, changed_at, last))
-    gaps = _usual(_gaps_between(moments), "the trace's times")
+    gaps = _usual(_gaps_between(moments), "trace clock")
     if gaps.p95_ms is None:
-        watched = _usual(_differences([*islice(reversed(arrivals), _RECENT)][::-1]), "what arrived while watching")
+        watched = _usual(_differences([*islice(reversed(arrivals), _RECENT)][::-1]), "measured live")
         gaps = watched if watched.p95_ms is not None else gaps
     open_call: OpenCall | None = None
     usual = gaps
@@ -182,44 +182,44 @@ def _judge(summary: RunSummary, facts: _Facts) -> tuple[State, str]:
         return State.ENDED, _why_ended(summary)
     silent, usual = facts.silent_ms, facts.usual
     if silent is None:
-        return State.UNKNOWN, f"{_says(summary)}; when it last changed is not known"
+        return State.UNKNOWN, f"{_says(summary)}; last change unknown"
     if silent <= usual.running_ms:
         return State.RUNNING, f"last change {_ago(silent)}; {_pace(facts)}"
     if summary.status is Status.UNKNOWN and summary.status_source is not StatusSource.DERIVED:
-        return State.UNKNOWN, f"{_says(summary)}, which tells neither that it goes on nor that it ended"
+        return State.UNKNOWN, f"{_says(summary)}, neither running nor ended"
     if not facts.seen and silent > max(UNKNOWN_MS, usual.stalled_ms):
-        return State.UNKNOWN, f"{_says(summary)}; nothing has been written for {age(silent / 1000)}"
+        return State.UNKNOWN, f"{_says(summary)}; no writes for {age(silent / 1000)}"
     if silent <= usual.stalled_ms:
-        return State.QUIET, f"nothing has changed for {seconds(silent)}; {_pace(facts)}"
-    return State.STALLED, f"nothing has changed for {seconds(silent)}; {_pace(facts)}; it may still be at work"
+        return State.QUIET, f"no change for {seconds(silent)}; {_pace(facts)}"
+    return State.STALLED, f"no change for {seconds(silent)}; {_pace(facts)}; it may still be working"
 
 
 def _why_ended(summary: RunSummary) -> str:
     if summary.status is Status.PAUSED:
-        return "the trace says that it is paused: it waits for a human"
+        return "paused, waiting for a human"
     if summary.status is Status.UNKNOWN:
-        return "the trace is whole, and doesn't say how it ended"
+        return "complete, but no outcome recorded"
     word = one_line(summary.status_word or summary.status.value, _NAME)
     if summary.status_source is StatusSource.DERIVED:
-        return f"the trace has its end, which makes it {word} ({StatusSource.DERIVED.value})"
-    source = f" ({summary.status_source.value})" if summary.status_source is not None else ""
-    return f"the trace says {word}{source}"
+        return f"{word}, inferred from the last event"
+    source = "" if summary.status_source in (None, StatusSource.EXPLICIT) else f" ({summary.status_source.value})"
+    return f"recorded as {word}{source}"
 
 
 def _says(summary: RunSummary) -> str:
     word = one_line(summary.status_word or "", _NAME)
-    return f"the file says {word}" if word else "no end record"
+    return f"recorded as {word}" if word else "no end record"
 
 
 def _pace(facts: _Facts) -> str:
     """What is usual, in words."""
     usual, call = facts.usual, facts.open
     if usual.p95_ms is None:
-        return "its usual pace is not known yet"
+        return "usual step gap unknown"
     p95, most = rounded(usual.p95_ms), rounded(usual.longest_ms)
-    if usual.source == "its earlier calls" and call is not None:
-        return f"{one_line(call.name, _NAME)} is open, which takes {p95} at p95 and {most} at most in this run"
-    return f"its steps are {p95} apart at p95 and {most} at most, by {usual.source}"
+    if usual.source == "earlier calls" and call is not None:
+        return f"{one_line(call.name, _NAME)} is open, earlier calls p95 {p95}, max {most}"
+    return f"step gap p95 {p95}, max {most} ({usual.source})"
 
 
 # ---- silence
@@ -306,7 +306,7 @@ def _usual(lengths: Iterable[float], source: UsualFrom) -> Usual:
 def _open_call(run: Run, gaps: Usual, now: float | None, silent: float | None) -> tuple[OpenCall | None, Usual]:
     """The open call that may take longest, because it explains the silence best, and what is usual meanwhile.
 
-    `now` is None where the trace's times are naive, and tell nothing about now.
+    `now` is None where trace clock are naive, and tell nothing about now.
     """
     spans = _waited_for(run)
     if not spans:
@@ -315,7 +315,7 @@ def _open_call(run: Run, gaps: Usual, now: float | None, silent: float | None) -
     for one in run.spans[-_RECENT:]:
         if one.name in lengths and one.duration_ms is not None:
             lengths[one.name].append(one.duration_ms)
-    own = {name: _usual(known, "its earlier calls") for name, known in lengths.items()}
+    own = {name: _usual(known, "earlier calls") for name, known in lengths.items()}
     usual = {name: known if known.p95_ms is not None else gaps for name, known in own.items()}
     span = max(spans, key=lambda one: (usual[one.name].stalled_ms, -(_time(one.started_at) or _LATEST)))
     start = _time(span.started_at)

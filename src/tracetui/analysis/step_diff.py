@@ -84,8 +84,8 @@ _FATES: Final = {
 }
 _SIGNS: Final = {"added": Sign.ADDED, "removed": Sign.REMOVED, "changed": Sign.EDITED}
 _IN_MESSAGE: Final = re.compile(r"(?:messages|input_context)?\[(\d+)\]")
-CACHE_BREAK: Final = "a prompt cache breaks here"
-NOISE: Final = "differs only in what is ignored"
+CACHE_BREAK: Final = "prompt cache breaks here"
+NOISE: Final = "only ignored differences"
 
 
 class Section:
@@ -175,7 +175,7 @@ def _side(
     if not found and values != (None, None):
         note = "" if equal(*values) else NOISE
         if a is None or b is None:  # of a step that failed some traces do not say what it was given
-            note, values = f"{'A' if a is None else 'B'} does not say", (b if a is None else a,) * 2
+            note, values = f"not recorded in {'A' if a is None else 'B'}", (b if a is None else a,) * 2
         texts = partial(_both_texts, *values)
         found.append(Section(Sign.SAME, side, texts, side=side, note=note))
     return found

@@ -59,7 +59,7 @@ def value_leaves(value: Any) -> Iterator[str]:
 LENGTH: Final = 1_000_000
 """Characters up to which two texts are looked at."""
 _SHOWN: Final = 4
-_ANOTHER: Final = "of another call"
+_ANOTHER: Final = "different call"
 _NUMBERS: Final = {Clean("integer"): Clean("number"), Clean("float"): Clean("number")}
 
 
@@ -180,6 +180,6 @@ def _characters(text: str, at: int, run: str) -> Clean:
     if not run:
         return Clean(f"nothing at {at + 1}")
     if at + len(run) == len(text) and not run.strip(" "):
-        return Clean(f"{len(run)} {'blank' if len(run) == 1 else 'blanks'} at the end")
+        return Clean(f"{len(run)} trailing {'space' if len(run) == 1 else 'spaces'}")
     points = " ".join(f"U+{ord(one):04X}" for one in run[:_SHOWN])
     return Clean(f"{points}{' …' if len(run) > _SHOWN else ''} at {at + 1}")

@@ -78,7 +78,7 @@ def clock(at: float | None, time_zone: str | None, *, now: float | None = None, 
         when = datetime.fromtimestamp(at, UTC if naive else zone)
         today = now is not None and datetime.fromtimestamp(now, zone).date() == when.date()
     except (OverflowError, ValueError, OSError):
-        return Clean("a time out of range")
+        return Clean("time out of range")
     text = when.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S")
     return Clean(f"{text} local, zone unknown" if naive else f"{text}Z" if zone is UTC else text)
 
@@ -170,7 +170,7 @@ def ledger_words(ledger: Ledger, *, glyphs: Glyphs = UNICODE, width: int | None 
 
 
 def _ledger_words(ledger: Ledger, glyphs: Glyphs, most: int, of_what: str) -> Clean:
-    words = [f"understood {share(ledger.share, glyphs)}{of_what}"]
+    words = [f"parsed {share(ledger.share, glyphs)}{of_what}"]
     for what, counted in (("kinds", ledger.kinds), ("fields", ledger.fields)):
         if counted:
             named = f" ({_commonest(counted, glyphs, most)})" if most else ""

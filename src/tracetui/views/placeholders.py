@@ -15,8 +15,8 @@ from tracetui.views.rows import Line, ListRows, Piece
 def empty(roots: Sequence[str], stage: str, words: str, have_runs: bool) -> list[Line]:
     """An empty run list: still scanning, filtered away, or nothing there."""
     if have_runs:
-        shown = [Piece(Clean("No run matches "), "text bold"), Piece(one_line(words or "the filter", 60), "hit")]
-        return [(), tuple(shown), (), (*_key("Esc", " clears the filter"),)]
+        shown = [Piece(Clean("No runs match "), "text bold"), Piece(one_line(words or "the filter", 60), "hit")]
+        return [(), tuple(shown), (), (*_key("Esc", " clear the filter"),)]
     if stage:
         return [(), (Piece(Clean("scanning …"), "dim"),)]
     count = len(registry.names())
@@ -24,12 +24,12 @@ def empty(roots: Sequence[str], stage: str, words: str, have_runs: bool) -> list
         (),
         (Piece(Clean("No traces in "), "text bold"), Piece(clean(", ".join(roots), 200), "sec")),
         (),
-        (Piece(Clean(f"Looked below it for {count} formats, by content;"), "sec"),),
-        (Piece(Clean("hidden folders and links were left out."), "sec"),),
+        (Piece(Clean(f"Searched for {count} formats by content."), "sec"),),
+        (Piece(Clean("Hidden directories and symlinks are skipped."), "sec"),),
         (),
-        (*_key("tracetui demo", "    opens built-in samples"),),
-        (*_key("tracetui doctor", "  says why a file is no trace"),),
-        (*_key("q", "                quits"),),
+        (*_key("tracetui demo", "    open the built-in samples"),),
+        (*_key("tracetui doctor", "  show how each file was classified"),),
+        (*_key("q", "                quit"),),
     ]
 
 
@@ -37,13 +37,13 @@ def no_hits(words: str, files: int) -> list[Line]:
     """A search that has ended and found nothing."""
     return [
         (),
-        (Piece(Clean("Nothing holds "), "text bold"), Piece(one_line(words, 60), "hit")),
+        (Piece(Clean("No matches for "), "text bold"), Piece(one_line(words, 60), "hit")),
         (),
-        (Piece(Clean(f"Looked through inputs, outputs, messages and errors in {grouped(files)} files;"), "sec"),),
-        (Piece(Clean("where no letter is a capital, upper and lower case are the same."), "sec"),),
+        (Piece(Clean(f"Searched inputs, outputs, messages and errors in {grouped(files)} files."), "sec"),),
+        (Piece(Clean("Case-insensitive unless you type a capital."), "sec"),),
         (),
-        (*_key("&", "    searches for something else"),),
-        (*_key("Esc", "  goes back"),),
+        (*_key("&", "    search again"),),
+        (*_key("Esc", "  back"),),
     ]
 
 
@@ -55,7 +55,7 @@ def broken(problem: Problem, width: int, note: Clean) -> list[Line]:
         (Piece(note, "status.warn bold"), Piece(Clean(" ")), Piece(one_line(where, 300), "status.warn")),
     ]
     lines += [(Piece(part, "sec"),) for part in wrap(clean(problem.path), max(10, width - 2))]
-    return [*lines, (), _key("tracetui doctor", " says what each format made of it")]
+    return [*lines, (), _key("tracetui doctor", " show how each file was classified")]
 
 
 def _key(key: str, words: str) -> tuple[Piece, Piece]:
@@ -68,7 +68,7 @@ def excerpt_rows(
     """(Rows, the row with the mark) of `data`, which begins at byte `offset` of a file of `whole` bytes."""
     lines: list[Line] = []
     shown = f"bytes {grouped(offset)} to {grouped(offset + len(data))} of {size(whole)}"
-    lines.append((Piece(Clean(shown if data else "the file is empty"), "dim"),))
+    lines.append((Piece(Clean(shown if data else "empty file"), "dim"),))
     before, after = (data, b"") if at is None else (data[:at], data[at:])
     lines += _text(before, "text", width)
     marked = len(lines) - 1

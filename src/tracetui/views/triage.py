@@ -155,7 +155,7 @@ _TAIL: Final = 19
 
 def heading(width: int) -> Line:
     """The names of the columns of the queue."""
-    words = fill([Piece(Clean("    signature"), "dim")], max(8, width - _TAIL + 1))
+    words = fill([Piece(Clean("    cause"), "dim")], max(8, width - _TAIL + 1))
     return tuple(fit([*words, Piece(Clean(" runs   lost  last"), "dim")], width))
 
 
@@ -286,11 +286,11 @@ def _normalised(example: RunSummary | None, width: int) -> list[Line]:
     replaced = normalise(error.message).replaced
     if not replaced:
         return []
-    pieces = [Piece(Clean(f"in {short_id(example.id)}  "), "dim")]
+    pieces = [Piece(Clean(f"e.g. {short_id(example.id)}:  "), "dim")]
     for kind, original in replaced[:MOST_NORMALISED]:
         pieces += [
             Piece(Clean(f"<{kind}>"), "status.warn"),
-            Piece(Clean(" was "), "dim"),
+            Piece(Clean(" = "), "dim"),
             Piece(one_line(original, 40), "text"),
             Piece(Clean("   ")),
         ]
@@ -317,13 +317,13 @@ def _shared(
     shared: Contrast | None, width: int, glyphs: Glyphs, going_on: str = ""
 ) -> list[tuple[Line, Example | None]]:
     head = fill([Piece(Clean("Shared by these runs"), "text bold")], max(8, width - 2 * (_bar(width) + _COUNTS + 2)))
-    others = "  the others" if _bar(width) > 1 else "  others"
+    others = "  passed runs" if _bar(width) > 1 else "  passed"
     columns = [Piece(Clean("  these".ljust(_bar(width) + _COUNTS + 2)), "dim"), Piece(Clean(others), "dim")]
     rows: list[tuple[Line, Example | None]] = [((), None), ((*head, *columns), None)]
     if shared is None:
-        return [*rows, ((Piece(Clean("comparing with the runs that did not fail …"), "dim"),), None)]
+        return [*rows, ((Piece(Clean("comparing with passed runs …"), "dim"),), None)]
     if not shared.findings and not going_on:
-        rows.append(((Piece(Clean("nothing that the others lack"), "dim"),), None))
+        rows.append(((Piece(Clean("no common factors"), "dim"),), None))
     found = enumerate(shared.findings)
     rows += [(finding_line(one, width, glyphs), Example(i, *one.example)) for i, one in found]
     if going_on:

@@ -43,7 +43,7 @@ def test_an_estimate_is_marked_and_says_what_it_is_from() -> None:
     run = run_of(call("a"), call("b", "claude-haiku-4-5"), call("c", "home-made \x1b[31m"))
     known = assessed(run)
     assert f"~$0.60  {ORIGIN}, models claude-haiku-4-5, {MODEL}" in shown(run, "run", known)
-    assert "without home-made ␛[31m: no price is known" in shown(run, "run", known)
+    assert "excludes home-made ␛[31m (no known price)" in shown(run, "run", known)
     assert f"~$0.45  {ORIGIN}, model {MODEL}" in shown(run, "overview", known)
     assert "~$0.60" in above(run, known)
 
@@ -71,7 +71,7 @@ def test_what_has_no_price_costs_nothing_known() -> None:
 def test_where_only_the_library_is_missing_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     run = run_of(call("a"))
     monkeypatch.setattr(prices, "installed", lambda: False)
-    assert f"cost     —  pip install '{prices.EXTRA}' estimates it" in shown(run, "run", assessed(run))
+    assert f"cost     —  pip install '{prices.EXTRA}' to estimate it" in shown(run, "run", assessed(run))
     assert "pip" not in shown(run, "run", None)
     assert "pip" not in shown(run_of(Span(id="a", name="x")), "run", assessed(run_of(Span(id="a", name="x"))))
     monkeypatch.setenv(prices.SWITCH, "off")

@@ -84,7 +84,7 @@ def test_the_error_tab_says_what_from_where_with_which_arguments() -> None:
     rows = tab_rows(run, span, body_of_failed(), "error", width=70)
     assert texts(rows, 70) == [
         "TimeoutError: search timed out after 30s",
-        "status is explicit: from the step's own error",
+        "status: recorded with the step's error",
         "",
         "time     30.0s  from 2025-11-21 13:09:34Z",
         'args     { query: "KfW 442 budget", region: "DE", timeout_s: 30 }',
@@ -106,9 +106,7 @@ def test_a_hash_that_no_recipe_gives_is_said_with_what_was_tried() -> None:
 
 def test_an_error_without_words_says_that() -> None:
     span = make_span("1", "x", Operation.CHAT, status=Status.ERROR, status_source=StatusSource.EXPLICIT)
-    assert texts(tab_rows(make_run([span]), span, None, "error", width=70), 70)[0] == (
-        "failed, the trace does not say why"
-    )
+    assert texts(tab_rows(make_run([span]), span, None, "error", width=70), 70)[0] == ("failed, no reason recorded")
 
 
 def test_the_overview_says_dash_for_what_the_trace_does_not_say() -> None:
@@ -135,8 +133,8 @@ def test_bindings_lead_to_their_writer() -> None:
         "docs v3  written by retrieve, step 1",
         '    0: "a"',
         "",
-        "query  input of the run",
-        "  — the trace does not hold the value",
+        "query  run input",
+        "  — value not recorded",
         "",
     ]
     assert stack.target(rows, 0) == "1"
@@ -177,9 +175,9 @@ def test_the_goal_tab_shows_each_criterion_with_its_turns() -> None:
 
 def test_the_run_tab_shows_declared_beside_counted() -> None:
     text = shown(tab_rows(judged(), None, None, "run", width=70))
-    assert "status   ✗ error  the trace's word: failure\n         explicit: a field of the trace says so" in text
+    assert "status   ✗ error  recorded as failure\n         recorded in the trace" in text
     assert "declared turns 10 declared, 5 counted" in text
-    assert "criteria 2 ✓ as counted" in text
+    assert "criteria 2 ✓ matches count" in text
     assert "tokens 12 declared, — counted" in text
     assert "2025-11-21 13:09:22 local, zone unknown" in text
     assert 'os: "linux"' in text

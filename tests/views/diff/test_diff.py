@@ -104,11 +104,11 @@ def test_the_summary_counts_rows_and_tells_what_b_took_more() -> None:
 
 def test_the_sentence_answers_whether_it_went_the_same_way() -> None:
     same = compare(run_of(SEARCHES), run_of(SEARCHES, ident="b"))
-    assert text_of_line(sentence(same, UNICODE, 120)).startswith("= it went the same way  ·  3 steps")
+    assert text_of_line(sentence(same, UNICODE, 120)).startswith("= No differences  ·  3 steps")
     other = [*SEARCHES[:2], Did(given={"q": "Rome"}, made="z")]
     diff = compare(run_of(SEARCHES), run_of(other, ident="b"))
     told = text_of_line(sentence(diff, UNICODE, 120))
-    assert told.startswith("≠ first difference: step 3 search  input≠ q")
+    assert told.startswith("≠ First difference: step 3 search  input≠ q")
     assert "c → Rome" in told
     assert diff.first is not None
     assert phrase(diff, diff.first) == "step 3 search · input≠ q"
@@ -125,7 +125,7 @@ def test_a_changed_decision_is_named() -> None:
 def test_as_long_as_rows_are_not_compared_none_of_them_counts_as_the_same() -> None:
     diff = next(iter(Comparison(run_of(SEARCHES), run_of(SEARCHES, ident="b")).steps()))
     assert not diff.complete
-    assert "same so far" in text_of_line(sentence(diff, UNICODE, 120))
+    assert "no differences so far" in text_of_line(sentence(diff, UNICODE, 120))
     assert all(" · " in line and " = " not in line for line in texts(PairRows(diff), 120))
 
 
@@ -159,7 +159,7 @@ def test_a_prompt_is_compared_by_message_then_by_words() -> None:
     assert diff.first.path == "messages[2].content"
     rows = ComparedRows(look_of(comparison, diff, 0), width=120, side_by_side=True)
     shown = texts(rows, 120)
-    assert "2 messages the same" in shown[0]
+    assert "2 unchanged messages" in shown[0]
     at = rows.first_at(diff.first.path)
     assert at is not None
     assert "2023" in shown[at]
@@ -204,9 +204,9 @@ def test_long_stretches_that_are_the_same_are_folded_with_a_count_and_open() -> 
     a, b = "\n".join(lines), "\n".join([*lines[:20], "CHANGED", *lines[21:]])
     rows = rows_of(section(a, b))
     shown = texts(rows, 120)
-    folded = [i for i, line in enumerate(shown) if "lines the same" in line]
+    folded = [i for i, line in enumerate(shown) if "unchanged lines" in line]
     assert len(folded) == 2
-    assert "17 lines the same" in shown[folded[0]]
+    assert "17 unchanged lines" in shown[folded[0]]
     fold = rows.fold(folded[0])
     assert fold is not None
     opened = rows_of(section(a, b), folds=Folds(frozenset({fold.key})))
@@ -312,7 +312,7 @@ def test_runs_that_share_no_step_are_said_to_and_by_what_they_were_compared() ->
     _, diff = compared(run_of([Did(), Did()]), run_of([Did(Operation.HOOK, "other")], ident="b"))
 
     told = text_of_line(sentence(diff, UNICODE, 200))
-    assert told.startswith("≠ the runs share no step  ·  2 only in A, 1 only in B, compared by operation, name")
+    assert told.startswith("≠ No steps in common  ·  2 only in A, 1 only in B, compared by operation, name")
 
 
 def test_of_two_formats_the_summary_says_what_is_compared() -> None:
@@ -320,7 +320,7 @@ def test_of_two_formats_the_summary_says_what_is_compared() -> None:
     other = replace(b.summary, ref=replace(b.summary.ref, format="another"))
     _, diff = compared(a, replace(b, summary=other))
 
-    assert text_of_line(summary(diff)).startswith("any and another: what both formats say · same 1")
+    assert text_of_line(summary(diff)).startswith("any and another: fields of both formats · same 1")
 
 
 @pytest.mark.parametrize("width", [40, 78, 120])

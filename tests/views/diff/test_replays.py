@@ -40,12 +40,12 @@ def test_the_original_stands_above_its_replays_in_the_same_columns(width: int) -
     names, original = (text_of_line(line) for line in rows.heading(ORIGINAL, width))
     drawn = texts(rows, width)
 
-    assert names.split() == ["run", "is", "a", "steps", "time", "against", "the", "original"]
+    assert names.split() == ["run", "is", "a", "steps", "time", "vs.", "original"]
     for line in (original, *drawn):
         assert line[names.index("steps") + 4] == "3"
         assert line[names.index("time") : names.index("time") + 4] == "62ms"
-    assert "what the others repeat" in original
-    at = names.index("against")
+    assert "compared with the others" in original
+    at = names.index("vs.")
     assert [line[at] for line in drawn] == ["≠", "=", "·"]
 
 

@@ -1,4 +1,4 @@
-"""The places to choose from, as rows."""
+"""The directories to choose from, as rows."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def test_columns_stand_below_their_names() -> None:
     rows = texts(HomeRows(HOMES[:2], ["~/.claude/projects", "x"], {ALL}, now=1000.0), width=80)
     head = "".join(piece.text for piece in homes_heading(80))
     assert rows[0].split() == ["1", "~/.claude/projects", "Claude", "Code", "session", "5", "213", "1m"]
-    assert rows[2].split() == ["a", "✓", "all", "2", "places", "5", "214+", "now"]
-    assert head.index("place") == rows[0].index("~/.claude")
+    assert rows[2].split() == ["a", "✓", "all", "2", "directories", "5", "214+", "now"]
+    assert head.index("directory") == rows[0].index("~/.claude")
     assert head.index("traces") == rows[0].index("Claude")
     assert head.index("files") + 5 == rows[0].index("213") + 3
 
@@ -37,6 +37,6 @@ def test_a_long_path_does_not_run_into_the_next_column() -> None:
     assert "x Claude Code" in row
 
 
-def test_only_nine_places_have_a_digit() -> None:
+def test_only_nine_directories_have_a_digit() -> None:
     rows = texts(HomeRows(HOMES, [home.path for home in HOMES], (), now=1000.0), width=80)
     assert [row[:3].strip() for row in rows] == [*"123456789", "", "", "", "", "a"]

@@ -42,18 +42,18 @@ def shown(run: Run, width: int, glyphs: Glyphs = UNICODE, *, silent: float = 221
 
 def test_the_strip_is_that_of_the_picture() -> None:
     assert shown(planner(), 120) == (
-        "◐ running  silent 3m41s · open ■ Bash 3m58s · its p95 9s, max 1m31s → stalled?",
+        "◐ running  silent 3m41s · open ■ Bash 3m58s · call p95 9s, max 1m31s → stalled?",
         "events/min ▃▅█▃▁▁▁▁ now 0",
     )
-    assert shown(planner(), 120, silent=30)[0] == ("◐ quiet  silent 30s · open ■ Bash 3m58s · its p95 9s, max 1m31s")
+    assert shown(planner(), 120, silent=30)[0] == ("◐ quiet  silent 30s · open ■ Bash 3m58s · call p95 9s, max 1m31s")
 
 
 @pytest.mark.parametrize(
     ("width", "left", "right"),
     [
-        (120, "◐ running  silent 3m41s · open ■ Bash 3m58s · its p95 9s, max 1m31s → stalled?", True),
-        (100, "◐ running  silent 3m41s · open ■ Bash 3m58s · its p95 9s, max 1m31s → stalled?", False),
-        (80, "◐ running  silent 3m41s · open ■ Bash 3m58s · its p95 9s → stalled?", False),
+        (120, "◐ running  silent 3m41s · open ■ Bash 3m58s · call p95 9s, max 1m31s → stalled?", True),
+        (100, "◐ running  silent 3m41s · open ■ Bash 3m58s · call p95 9s, max 1m31s → stalled?", False),
+        (80, "◐ running  silent 3m41s · open ■ Bash 3m58s · call p95 9s → stalled?", False),
         (70, "◐ running  silent 3m41s · open ■ Bash 3m58s · p95 9s → stalled?", False),
         (60, "◐ stalled?  silent 3m41s · open ■ Bash 3m58s", False),
         (40, "◐ stalled?  silent 3m41s", False),
@@ -75,12 +75,12 @@ def test_words_stand_in_for_the_picture_where_there_is_no_room_for_it() -> None:
 
 def test_a_long_name_is_cut_at_its_end() -> None:
     left = shown(planner("mcp__server__" + "x" * 60), 120)[0]
-    assert "open ■ mcp__server__xxxxxxxxxx… 3m58s · its p95" in left
+    assert "open ■ mcp__server__xxxxxxxxxx… 3m58s · call p95" in left
 
 
 def test_ascii_shows_the_same_in_ascii() -> None:
     left, right = shown(planner(), 120, ASCII)
-    assert left == "R running  silent 3m41s - open # Bash 3m58s - its p95 9s, max 1m31s > stalled?"
+    assert left == "R running  silent 3m41s - open # Bash 3m58s - call p95 9s, max 1m31s > stalled?"
     assert right == "events/min .-#._ now 0".replace("_", "____")
 
 
@@ -88,7 +88,7 @@ def test_what_ended_says_how() -> None:
     left, _ = liveness_strip(stand(planner(ended=True)), 120)
     assert text_of_line(left) == "✗ error  ended, last change 3m41s ago"
     paused, _ = liveness_strip(stand(make_run([], status=Status.PAUSED)), 120)
-    assert text_of_line(paused) == "‖ paused  waits for a human, 3m41s"
+    assert text_of_line(paused) == "‖ paused  waiting for a human, 3m41s"
 
 
 def test_unknown_has_the_sign_of_what_is_not_known() -> None:
@@ -96,7 +96,7 @@ def test_unknown_has_the_sign_of_what_is_not_known() -> None:
     left, _ = liveness_strip(stand(run, silent=86_400, seen=False), 120)
     assert text_of_line(left) == "? unknown  silent 1d00h"
     assert text_of_line(liveness_sentence(stand(run, silent=86_400, seen=False), run, 120, now=NOW)) == (
-        "unknown the file says active; nothing has been written for 1d · 0 steps"
+        "unknown recorded as active; no writes for 1d · 0 steps"
     )
 
 
@@ -113,17 +113,17 @@ def test_the_sentence_says_what_is_waited_for_and_how_far_it_came() -> None:
     run = planner()
     said = text_of_line(liveness_sentence(stand(run), run, 120, now=NOW))
     assert said == (
-        "stalled? Bash has run for 3m58s; this run's Bash calls take 9s at p95 · 27 steps in 7m12s · 1 error, recovered"
+        "stalled? Bash running for 3m58s; Bash calls take 9s (p95) · 27 steps in 7m12s · 1 error, recovered"
     )
-    assert text_of_line(liveness_sentence(stand(run), run, 100, now=NOW)).endswith(" · 27 steps in 7m12s")
-    assert text_of_line(liveness_sentence(stand(run), run, 80, now=NOW)).endswith("9s at p95")
+    assert text_of_line(liveness_sentence(stand(run), run, 92, now=NOW)).endswith(" · 27 steps in 7m12s")
+    assert text_of_line(liveness_sentence(stand(run), run, 64, now=NOW)).endswith("9s (p95)")
     assert liveness_sentence(stand(run, silent=1), run, 120, now=NOW) == ()
 
 
 def test_a_stall_without_an_open_call_names_the_silence() -> None:
     run = make_run([make_span(str(i), "Read", TOOL, i * 9.0, 9000) for i in range(8)], ended=False)
     assert text_of_line(liveness_sentence(stand(run), run, 120, now=NOW)) == (
-        "stalled? nothing has come for 3m41s; this run's steps are 9s apart at p95 · 0 steps in 7m12s"
+        "stalled? no new events for 3m41s; typical gap 9s (p95) · 0 steps in 7m12s"
     )
 
 

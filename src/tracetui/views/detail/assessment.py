@@ -35,7 +35,7 @@ def add_limits(sheet: Sheet, policy: tuple[Limit, ...], assessment: Assessment |
         sheet.fact("" if i else "policy", name, *_limit(limit, reached, sheet, max(4, sheet.room - size - _NUMBERS)))
         if assessment is not None and course is not None and course.crossed is not None:
             span = assessment.run.spans[course.crossed]
-            sheet.fact("", *_leads(sheet, assessment.run, span.id, "beyond it at "), spans=(span.id,))
+            sheet.fact("", *_leads(sheet, assessment.run, span.id, "exceeded at "), spans=(span.id,))
         if limit.message:
             sheet.prose("", limit.message, "status.error" if limit.violated else "dim", most=3)
         if limit.details:
@@ -55,10 +55,10 @@ def _limit(limit: Limit, reached: float | None, sheet: Sheet, room: int) -> list
         pieces.append(Piece(Clean("  ")))
     pieces += [Piece(number(reached, sheet.glyphs), style), Piece(Clean(f" / {number(most, sheet.glyphs)}"), "dim")]
     if limit.violated or at_limit:
-        word = "violated" if limit.violated else "beyond" if reached != most else "at limit"
+        word = "violated" if limit.violated else "exceeded" if reached != most else "at limit"
         pieces.append(Piece(Clean(f"  {word}"), "status.error" if limit.violated else "status.warn"))
     elif limit.current is None and reached is not None:
-        pieces.append(Piece(Clean("  as counted"), "dim"))
+        pieces.append(Piece(Clean("  counted"), "dim"))
     return pieces
 
 
@@ -75,7 +75,7 @@ def add_loops(sheet: Sheet, assessment: Assessment) -> None:
     if len(found) > _MOST_LOOPS:
         sheet.fact("", Piece(Clean(f"and {grouped(len(found) - _MOST_LOOPS)} more"), "dim"))
     if assessment.left_out:
-        words = f"{grouped(assessment.left_out)} more calls look alike; too many to compare"
+        words = f"{grouped(assessment.left_out)} more similar calls not compared (too many)"
         sheet.fact("" if found else "loops", Piece(Clean(words), "dim"))
 
 
@@ -86,7 +86,7 @@ def add_doom(sheet: Sheet, assessment: Assessment) -> None:
         return
     sheet.fact("doomed", *_leads(sheet, assessment.run, point.span, "at "), spans=(point.span,))
     sheet.prose("", point.why, "sec")
-    sheet.fact("", Piece(Clean("a guess from what happened; no trace says it"), "dim"))
+    sheet.fact("", Piece(Clean("likely point of no return (heuristic)"), "dim"))
 
 
 def _leads(sheet: Sheet, run: Run, span_id: str, words: str) -> list[Piece]:
@@ -140,4 +140,4 @@ def _windows(sheet: Sheet, windows: tuple[Window, ...]) -> None:
             Piece(tokens(window.tokens), "sec"),
             Piece(Clean(f"{where}  "), "dim"),
         ]
-    sheet.fact("", *pieces, Piece(Clean("tokens that a model call was given"), "dim"), spans=(fullest.span,))
+    sheet.fact("", *pieces, Piece(Clean("input tokens per model call"), "dim"), spans=(fullest.span,))

@@ -39,7 +39,7 @@ def node_rows(run: Run, *, width: int, glyphs: Glyphs = UNICODE) -> ListRows:
     heading = [column(Clean("  node"), name + 2, "dim")]
     heading += [piece for label, size in NUMBERS for piece in (_BLANK, column(Clean(label), size, "dim", right=True))]
     if bar:
-        heading.append(Piece(Clean("  share of their time"), "dim"))
+        heading.append(Piece(Clean("  share of time"), "dim"))
     lines: list[Line] = [(Piece(summary_line(run), "text bold"),), (), tuple(heading)]
     keys: list[object] = ["summary", "blank", "heading"]
     for node, stat in stats.items():
@@ -50,7 +50,7 @@ def node_rows(run: Run, *, width: int, glyphs: Glyphs = UNICODE) -> ListRows:
             row.append(Piece(Clean(f" {stat.total_ms / whole:4.0%}" if whole else ""), "sec"))
         lines.append(tuple(row))
         keys.append(Jump(node, (first[node].id,)))
-    lines += [(), (Piece(Clean("the average leaves out failed and cached executions"), "dim"),)]
+    lines += [(), (Piece(Clean("averages exclude failed and cached executions"), "dim"),)]
     keys += ["blank 2", "note"]
     lines = [tuple(fit(line, width)) for line in lines]
     return ListRows(lines, keys=keys, headings=(0, 1, 2, len(lines) - 2, len(lines) - 1))

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 
 SOURCES: Final = {
-    StatusSource.EXPLICIT: "explicit: a field of the trace says so",
-    StatusSource.POLICY: "policy: a recorded violation says so",
-    StatusSource.EXIT: "exit code: the recorded one is not 0",
-    StatusSource.DERIVED: "derived: no field says so; from how it ended",
-    None: "the trace does not say why",
+    StatusSource.EXPLICIT: "recorded in the trace",
+    StatusSource.POLICY: "from a recorded limit violation",
+    StatusSource.EXIT: "from a nonzero exit code",
+    StatusSource.DERIVED: "inferred from the last event",
+    None: "no reason recorded",
 }
 """Where a status comes from, in words."""
 
@@ -47,7 +47,7 @@ SOURCES: Final = {
 def source_words(status: Status, source: StatusSource | None) -> Clean:
     """Where a status comes from."""
     if status is Status.RUNNING and source is StatusSource.DERIVED:
-        return Clean("derived: nothing tells its end yet")
+        return Clean("inferred: no end record yet")
     return Clean(SOURCES[source])
 
 
@@ -91,7 +91,7 @@ def run_rows(
         _goal(sheet, run)
     _texts(sheet, run.body)
     if run.body.attributes:
-        sheet.title("Attributes", "under the trace's own names")
+        sheet.title("Attributes", "as recorded")
         sheet.tree(run.body.attributes)
     _problems(sheet, run.problems)
     return sheet.rows()
@@ -127,7 +127,7 @@ def _status(sheet: Sheet, run: Run) -> None:
     if summary.result:
         sheet.fact("result", Piece(one_line(summary.result), "sec"))
     if summary.errors and summary.status is Status.OK:
-        sheet.fact("", Piece(Clean(f"{grouped(summary.errors)} failed inside, and the run went on"), "status.warn"))
+        sheet.fact("", Piece(Clean(f"{grouped(summary.errors)} failed inside, and the run continued"), "status.warn"))
 
 
 def status_pieces(status: Status, word: str | None, glyphs: Glyphs) -> list[Piece]:
@@ -135,7 +135,7 @@ def status_pieces(status: Status, word: str | None, glyphs: Glyphs) -> list[Piec
     sign, style = status_glyph(status, glyphs)
     pieces = [Piece(Clean(f"{sign} {status.value}"), style)]
     if word is not None and word.lower() != status.value:
-        pieces += [Piece(Clean("  the trace's word: "), "dim"), Piece(one_line(word, 80), "sec")]
+        pieces += [Piece(Clean("  recorded as "), "dim"), Piece(one_line(word, 80), "sec")]
     return pieces
 
 
@@ -191,7 +191,7 @@ def add_price(sheet: Sheet, told: float | None, estimate: Estimate | None) -> No
         words = one_line(f"estimated by {prices.origin()}{of if estimate.models else ''}", 300)
         sheet.fact("cost", Piece(cost(estimate.usd, estimated=True), "sec"), Piece(Clean(f"  {words}"), "dim"))
         if estimate.unpriced:
-            without = f"without {', '.join(estimate.unpriced)}: no price is known"
+            without = f"excludes {', '.join(estimate.unpriced)} (no known price)"
             sheet.fact("", Piece(one_line(without, 300), "dim"))
 
 
@@ -200,7 +200,7 @@ def _cost(sheet: Sheet, used: Usage | None, assessment: Assessment | None) -> No
     if used is None:
         return
     if used.cost_usd is None and assessment is not None and prices.wanted() and not prices.installed():
-        words = Clean(f"  pip install '{prices.EXTRA}' estimates it")
+        words = Clean(f"  pip install '{prices.EXTRA}' to estimate it")
         sheet.fact("cost", Piece(sheet.glyphs.unsaid, "dim"), Piece(words, "dim"))
         return
     add_price(sheet, used.cost_usd, assessment.estimate if assessment is not None else None)
@@ -237,7 +237,7 @@ def add_totals(sheet: Sheet, declared: tuple[Total, ...]) -> None:
             sheet.fact("" if i else "declared", name, words)
         else:
             sign = Piece(Clean(f" {sheet.glyphs.ok}"), "status.ok")
-            sheet.fact("" if i else "declared", name, Piece(says, "sec"), sign, Piece(Clean(" as counted"), "dim"))
+            sheet.fact("" if i else "declared", name, Piece(says, "sec"), sign, Piece(Clean(" matches count"), "dim"))
 
 
 def _goal(sheet: Sheet, run: Run) -> None:
@@ -331,7 +331,7 @@ def _texts(sheet: Sheet, body: RunBody) -> None:
 def _problems(sheet: Sheet, problems: tuple[Problem, ...]) -> None:
     if not problems:
         return
-    sheet.title("Notes", f"{grouped(len(problems))} {sheet.glyphs.dot} what could not be read, or does not add up")
+    sheet.title("Notes", f"{grouped(len(problems))} {sheet.glyphs.dot} parse problems and inconsistencies")
     sheet.add(Each("problems", len(problems), lambda i: _problem(problems[i], sheet.glyphs)))
 
 

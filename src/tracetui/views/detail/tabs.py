@@ -160,7 +160,7 @@ def _error(view: _View) -> Stack:
     if kind and head:
         title.append(Piece(Clean(gap)))
     if not kind and not head:
-        title = [Piece(Clean("failed"), "status.error bold"), Piece(Clean(", the trace does not say why"), "dim")]
+        title = [Piece(Clean("failed"), "status.error bold"), Piece(Clean(", no reason recorded"), "dim")]
     if len(head) + len(kind) + 2 <= view.width:
         sheet.line(*title, Piece(clean(head)))
     else:
@@ -171,8 +171,8 @@ def _error(view: _View) -> Stack:
         sheet.prose(None, rest, "sec", most=_MOST)
     words = source_words(span.status, span.status_source)
     if span.status_source is StatusSource.EXPLICIT and error is not None:
-        words = Clean("explicit: from the step's own error")
-    sheet.line(Piece(Clean(f"status is {words}"), "dim"))
+        words = Clean("recorded with the step's error")
+    sheet.line(Piece(Clean(f"status: {words}"), "dim"))
     sheet.blank()
     _facts(sheet, view)
     if view.run.body.limits:
@@ -205,8 +205,8 @@ def _as_told(sheet: Sheet, used: Usage, body: Body) -> None:
     told = as_told(body.attributes)
     if told:
         cached = used.cache_read_tokens or used.cache_creation_tokens
-        words = "the above is normalised" + (": in counts what was cached too" if cached else "")
-        sheet.fact("", Piece(Clean(f"{words}; the trace's own:"), "dim"))
+        words = "normalized above" + (" (in includes cached tokens)" if cached else "")
+        sheet.fact("", Piece(Clean(f"{words}; as recorded:"), "dim"))
         sheet.value("", told if len(told) > 1 else next(iter(told.values())), most=3)
 
 
@@ -289,7 +289,7 @@ def _inputs(view: _View) -> Stack:
 
 def _binding(sheet: Sheet, run: Run, binding: Binding) -> None:
     writer = run.span(binding.writer) if binding.writer is not None else None
-    by = "input of the run" if binding.writer is None else f"written by {one_line(writer.name if writer else '?', 60)}"
+    by = "run input" if binding.writer is None else f"written by {one_line(writer.name if writer else '?', 60)}"
     if writer is not None and (label := label_of(run, writer)):
         by += f", {one_line(label, 60)}"
     version = f" v{grouped(binding.version)}" if binding.version is not None else ""
@@ -298,7 +298,7 @@ def _binding(sheet: Sheet, run: Run, binding: Binding) -> None:
     if binding.known:
         sheet.tree(binding.value, indent=2)
     else:
-        sheet.line(Piece(Clean(f"  {sheet.glyphs.unsaid} the trace does not hold the value"), "dim"))
+        sheet.line(Piece(Clean(f"  {sheet.glyphs.unsaid} value not recorded"), "dim"))
     sheet.blank()
 
 

@@ -147,7 +147,7 @@ def _apart(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
     places = diff.independent
     if not places:
         return
-    sheet.title("Independent", "differences that do not follow from the first one")
+    sheet.title("Independent", "not caused by the first difference")
     for place in places[:_MOST]:
         row = diff.rows[place]
         span = diff.span_b(row) or diff.span_a(row)
@@ -155,7 +155,7 @@ def _apart(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
         words = Piece(Clean(f"{place_of(diff, row)}  {WORDS[row.kind]}{path}"), "text")
         sheet.line(Piece(Clean(f"{glyphs.changed} "), "diff.chg"), words, spans=(span.id,) if span else ())
     if len(places) > _MOST:
-        sheet.line(Piece(Clean(f"{glyphs.cut} {grouped(len(places) - _MOST)} more; ]d goes through all"), "dim"))
+        sheet.line(Piece(Clean(f"{glyphs.cut} {grouped(len(places) - _MOST)} more; ]d next"), "dim"))
 
 
 def _not_as_stored(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
@@ -163,10 +163,10 @@ def _not_as_stored(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
     for row in (diff.rows[place] for place in diff.flagged[:_MOST]):
         for flag in row.flags:
             span = diff.span_b(row) or diff.span_a(row)
-            words = f"{glyphs.note} {one_line(flag, 60)} of {place_of(diff, row)} is not that of its contents"
+            words = f"{glyphs.note} {one_line(flag, 60)} of {place_of(diff, row)} doesn't match its contents"
             sheet.line(Piece(Clean(words), "status.warn"), spans=(span.id,) if span is not None else ())
     if len(diff.flagged) > _MOST:
-        words = f"{glyphs.cut} {grouped(len(diff.flagged) - _MOST)} more steps whose stored values are not those"
+        words = f"{glyphs.cut} {grouped(len(diff.flagged) - _MOST)} more steps that don't match their stored values"
         sheet.line(Piece(Clean(words), "dim"))
 
 
@@ -174,11 +174,11 @@ def left_out(diff: Diff, glyphs: Glyphs) -> list[Line]:
     """What is to be known before the answer is believed: what was ignored, and bounds that were used."""
     lines: list[Line] = []
     if diff.strict:
-        told = (Piece(Clean("nothing is ignored  "), "status.warn"),)
-        lines.append((*told, *_key("i", "ignores ids, times and the like again")))
+        told = (Piece(Clean("nothing ignored  "), "status.warn"),)
+        lines.append((*told, *_key("i", "ignore ids, times and counters")))
     elif diff.ignored:
         words = " · ".join(f"{name} {grouped(number)}" for name, number in diff.ignored.items())
-        lines.append((Piece(Clean(f"ignored: {words}  "), "sec"), *_key("i", "shows it")))
+        lines.append((Piece(Clean(f"ignored: {words}  "), "sec"), *_key("i", "show")))
     return lines + [(Piece(Clean(f"{glyphs.note} {one_line(note, 200)}"), "status.warn"),) for note in diff.notes]
 
 
@@ -235,9 +235,9 @@ class ReplayRows:
         """The names of the columns, and the original in them."""
         names = (
             *fill([Piece(Clean("  run"))], _room(width) + 2),
-            Piece(Clean(f" {pad(Clean('is a'), 8)} steps  time  against the original")),
+            Piece(Clean(f" {pad(Clean('is a'), 8)} steps  time  vs. original")),
         )
-        told = (Piece(Clean("what the others repeat"), "dim"),)
+        told = (Piece(Clean("compared with the others"), "dim"),)
         dim = tuple(Piece(piece.text, "dim") for piece in names)
         return [tuple(fit(dim, width)), tuple(fit([*self._head(original, "original", width), *told], width))]
 
@@ -247,7 +247,7 @@ class ReplayRows:
         if told is None:
             verdict: Line = (Piece(Clean(f"{glyphs.zero} not compared yet"), "dim"),)
         elif told.same:
-            verdict = (Piece(Clean(f"{glyphs.same} went the same way"), "status.ok"),)
+            verdict = (Piece(Clean(f"{glyphs.same} no differences"), "status.ok"),)
         else:
             verdict = (Piece(Clean(f"{glyphs.changed} "), "diff.chg bold"), Piece(told.words, "diff.chg"))
         return tuple(fit([*self._head(run, self._relation(run.ref) or "", width), *verdict], width))

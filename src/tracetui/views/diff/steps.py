@@ -162,7 +162,7 @@ class PairRows:
 
     def _folded(self) -> list[Piece]:
         mark = self._glyphs.unfolded if self._unfolded else self._glyphs.folded
-        told = f" {grouped(self._prefix)} steps went the same way"
+        told = f" {grouped(self._prefix)} equal steps"
         return [Piece(mark, "sec"), Piece(Clean(told), "dim")]
 
     def _depth(self, row: Row, *, in_b: bool) -> int:
@@ -253,25 +253,25 @@ def sentence(diff: Diff, glyphs: Glyphs, width: int) -> Line:
     going = Piece(Clean(told), "status.running")
     if diff.first is None:
         if not diff.complete:
-            return (Piece(Clean("the same so far"), "text"), going)
-        ignored = "" if diff.strict or not diff.ignored else "  ·  ids, times and the like aside"
+            return (Piece(Clean("no differences so far"), "text"), going)
+        ignored = "" if diff.strict or not diff.ignored else " (ids, times and counters ignored)"
         return (
-            Piece(Clean(f"{glyphs.same} it went the same way"), "status.ok bold"),
-            Piece(Clean(f"  ·  {grouped(len(diff.rows))} steps{ignored}"), "sec"),
+            Piece(Clean(f"{glyphs.same} No differences"), "status.ok bold"),
+            Piece(Clean(f"{ignored}  ·  {grouped(len(diff.rows))} steps"), "sec"),
         )
     row = diff.rows[diff.first.row]
     if diff.complete and diff.apart:
         alone = f"{grouped(diff.counts[Kind.ONLY_A])} only in A, {grouped(diff.counts[Kind.ONLY_B])} only in B"
         return (
-            Piece(Clean(f"{glyphs.changed} the runs share no step"), "diff.chg bold"),
+            Piece(Clean(f"{glyphs.changed} No steps in common"), "diff.chg bold"),
             Piece(Clean(f"  ·  {alone}, compared by {one_line(diff.by, 80)}"), "sec"),
         )
     if diff.first.noise:
-        where = f"  ·  the first is {diff.first.noise}: {phrase(diff, diff.first)}"
-        told = f"{glyphs.same} the same but for what is usually ignored"
+        where = f"  ·  first: {diff.first.noise}: {phrase(diff, diff.first)}"
+        told = f"{glyphs.same} No differences except ignored values"
         return (Piece(Clean(told), "status.ok bold"), Piece(Clean(where), "sec"))
     pieces = [
-        Piece(Clean(f"{glyphs.changed} first difference: {place_of(diff, row)}"), "diff.chg bold"),
+        Piece(Clean(f"{glyphs.changed} First difference: {place_of(diff, row)}"), "diff.chg bold"),
         Piece(Clean(f"  {WORDS[diff.first.kind]}"), "diff.chg"),
     ]
     if diff.first.path:
@@ -324,7 +324,7 @@ def summary(diff: Diff) -> Line:
     pieces: list[Piece] = []
     formats = [run.summary.ref.format for run in (diff.a, diff.b)]
     if formats[0] != formats[1]:
-        told = f"{formats[0]} and {formats[1]}: what both formats say"
+        told = f"{formats[0]} and {formats[1]}: fields of both formats"
         pieces += [Piece(Clean(told), "text"), Piece(Clean(" · "), "dim")]
     for each in Kind:
         if counts[each] or each is Kind.SAME:

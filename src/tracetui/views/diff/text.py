@@ -463,11 +463,11 @@ class ComparedRows:
     def _folded(self, segment: _Group | _Hidden) -> Iterator[Piece]:
         mark = self._glyphs.unfolded if segment.open else self._glyphs.folded
         if isinstance(segment, _Hidden):
-            words = f"{mark} {grouped(segment.size)} lines the same"
+            words = f"{mark} {grouped(segment.size)} unchanged lines"
         else:
             number = segment.stop - segment.first
             said = all(one.path.startswith("messages[") for one in self.look.sections[segment.first : segment.stop])
-            words = f"{mark} {grouped(number)} {'messages' if said else 'values'} the same"
+            words = f"{mark} {grouped(number)} unchanged {'messages' if said else 'values'}"
         rule = self._glyphs.rule
         before = 2 if not self._side else max(2, (self._width - len(words)) // 2 - 1)
         yield Piece(Clean(rule * before), "line")

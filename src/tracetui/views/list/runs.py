@@ -57,7 +57,7 @@ def _standing(run: RunSummary, state: State) -> Line:
     if state in (State.QUIET, State.STALLED):
         return (Piece(Clean(state), "status.warn" if state is State.STALLED else "status.running"), Piece(Clean(" ")))
     if state is State.UNKNOWN and run.status is Status.RUNNING:
-        return (Piece(one_line(f"{run.status_word or 'no end'}, but silent", 60), "status.unknown"), Piece(Clean(" ")))
+        return (Piece(one_line(f"{run.status_word or 'no end'}, silent", 60), "status.unknown"), Piece(Clean(" ")))
     return ()
 
 
@@ -302,7 +302,7 @@ def outcome(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = True) ->
     elif run.status is Status.RUNNING:
         pieces = [Piece(one_line(run.result or run.prompt or "running", 200), "status.running")]
     elif run.status is Status.PAUSED:
-        pieces = [Piece(one_line(run.result or "waits for a human", 200), "status.paused")]
+        pieces = [Piece(one_line(run.result or "waiting for a human", 200), "status.paused")]
     elif run.status is Status.CANCELLED:
         pieces = [Piece(one_line(run.result or run.status_word or "cancelled", 200), "sec")]
     relation = _relation(run, named=named)

@@ -62,7 +62,7 @@ class HomeRows:
             number = str(index + 1) if index < 9 else " "
             return self._line(self._homes[index], number, self._names[index], width)
         files, newest = sum(home.files for home in self._homes), max(home.changed_at for home in self._homes)
-        title = f"{grouped(len(self._homes))} places"
+        title = f"{grouped(len(self._homes))} directories"
         return self._line(Home(title, ALL, files, any(home.more for home in self._homes), newest), "a", "all", width)
 
     def _line(self, home: Home, key: str, name: str, width: int) -> Line:
@@ -84,7 +84,7 @@ def homes_heading(width: int) -> Line:
     """The names of the columns."""
     room, whose = _home_room(width)
     cells = [
-        column(Clean(" " * _HOME_KEY + "place"), _HOME_KEY + room, "dim"),
+        column(Clean(" " * _HOME_KEY + "directory"), _HOME_KEY + room, "dim"),
         column(Clean("traces" if whose else ""), whose, "dim"),
     ]
     cells += [column(Clean("files"), _FILES, "dim", right=True), column(Clean("age"), _AGE, "dim", right=True)]
@@ -337,7 +337,7 @@ class StatisticRows:
             (tokens(row.usage.all_tokens), "sec"),
             (cost(row.cost_usd, estimated=row.estimated_cost_usd is not None), "sec"),
         )
-        name = one_line(row.name, 200) if row.name else Clean("(not said)")
+        name = one_line(row.name, 200) if row.name else Clean("(not recorded)")
         name = truncate_middle(name, _name_room(width) - 1)  # versions of a model differ at its end
         pieces = fill([Piece(name, "text bold" if row.errors else "text")], _name_room(width))
         pieces += [
@@ -353,7 +353,7 @@ def statistics_heading(width: int, what: str, by_tokens: bool = False) -> Line:
     pieces = fill([Piece(one_line(what, 20), "dim")], _name_room(width))
     pieces += [column(Clean(name), _size_of(i), "dim", right=True) for i, name in enumerate(_NAMES[: _shown(width)])]
     if width >= _BAR_FROM:
-        pieces.append(Piece(Clean("  share of the tokens" if by_tokens else "  share of the time"), "dim"))
+        pieces.append(Piece(Clean("  share of tokens" if by_tokens else "  share of time"), "dim"))
     return tuple(fit(pieces, width))
 
 

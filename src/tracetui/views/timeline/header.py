@@ -47,13 +47,13 @@ def ending(run: Run, glyphs: Glyphs = UNICODE) -> Line:
     """The row below the last step: why a failed run ended there, or that there is no end; else empty."""
     summary = run.summary
     if not run.complete:
-        return (Piece(Clean(f"{glyphs.cut} reading on"), "dim"),)
+        return (Piece(Clean(f"{glyphs.cut} reading more"), "dim"),)
     derived = summary.status_source is StatusSource.DERIVED
     if summary.status is Status.ERROR:
         words = Piece(Clean(f"{glyphs.end} run ends here"), "status.error")
         return (words, Piece(Clean(f"  {cause(run)}"), "dim"))
     if summary.status is Status.CANCELLED:
-        return (Piece(Clean(f"{glyphs.end} run was ended here"), "sec"), Piece(Clean(f"  {_word(summary)}"), "dim"))
+        return (Piece(Clean(f"{glyphs.end} run stopped here"), "sec"), Piece(Clean(f"  {_word(summary)}"), "dim"))
     if summary.status is Status.RUNNING or (summary.status is Status.UNKNOWN and derived):
         more = "no end record yet" if summary.status is Status.RUNNING else "no end record"
         return (Piece(Clean(f"{glyphs.cut} {more}"), "dim"),)
@@ -61,7 +61,7 @@ def ending(run: Run, glyphs: Glyphs = UNICODE) -> Line:
 
 
 def cause(run: Run) -> Clean:
-    """Why a run failed, in one phrase: the violated limit, unmet criteria, else that no policy fired, or the error."""
+    """Why a run failed, in one phrase: the violated limit, unmet criteria, else that no limit hit, or the error."""
     for limit in run.body.limits:
         if limit.violated:
             return Clean(f"policy {one_line(limit.name, 60)} {measured(limit.current, limit.limit)}".rstrip())
@@ -70,7 +70,7 @@ def cause(run: Run) -> Clean:
         return Clean(f"{unmet} of {len(run.body.criteria)} criteria not met")
     error = run.summary.first_error
     if run.body.limits and (error is None or error.span is not None):  # a call failed, and no limit stopped the run
-        return Clean("no policy fired")
+        return Clean("no limit hit")
     return _error(error) if error is not None else _word(run.summary)
 
 
@@ -200,7 +200,7 @@ def _ended(liveness: Liveness, glyphs: Glyphs) -> Iterator[tuple[Line, slice]]:
     if liveness.silent_ms is not None:
         paused = liveness.status is Status.PAUSED
         since = seconds(liveness.silent_ms)
-        more = f"  waits for a human, {since}" if paused else f"  ended, last change {since} ago"
+        more = f"  waiting for a human, {since}" if paused else f"  ended, last change {since} ago"
         yield (*word, Piece(Clean(more), "sec")), _ANY
     yield word, _ANY
 
@@ -227,7 +227,7 @@ def _usual_words(liveness: Liveness) -> tuple[tuple[str, slice], ...]:
     """What is usual, in fewer and fewer words."""
     usual = liveness.usual
     p95, most = rounded(usual.p95_ms), rounded(usual.longest_ms)
-    what = "its" if usual.source == "its earlier calls" else "usual gap"
+    what = "call" if usual.source == "earlier calls" else "usual gap"
     return (
         (f"{what} p95 {p95}, max {most}", slice(0, 2)),
         (f"{what} p95 {p95}", slice(1, 2)),
@@ -304,17 +304,17 @@ def _is_old(liveness: Liveness, run: Run) -> bool:
 def _why_stalled(liveness: Liveness, glyphs: Glyphs) -> Clean:
     call, usual = liveness.open, liveness.usual
     if call is None or call.ms is None:
-        what = f"nothing has come for {seconds(liveness.silent_ms)}"
+        what = f"no new events for {seconds(liveness.silent_ms)}"
     else:
         least = "at least " if call.at_least else ""
-        what = f"{truncate(_name(call, glyphs), _NAME_CELLS)} has run for {least}{seconds(call.ms)}"
+        what = f"{truncate(_name(call, glyphs), _NAME_CELLS)} running for {least}{seconds(call.ms)}"
     if usual.p95_ms is None:
         return Clean(what)
     p95 = rounded(usual.p95_ms)
-    if usual.source == "its earlier calls" and call is not None:
+    if usual.source == "earlier calls" and call is not None:
         name = truncate(_name(call, glyphs), _NAME_CELLS)
-        return Clean(f"{what}; this run's {name} calls take {p95} at p95")
-    return Clean(f"{what}; this run's steps are {p95} apart at p95")
+        return Clean(f"{what}; {name} calls take {p95} (p95)")
+    return Clean(f"{what}; typical gap {p95} (p95)")
 
 
 def _how_far(run: Run, now: float | None) -> list[str]:
