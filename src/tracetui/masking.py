@@ -21,20 +21,20 @@ _current: ContextVar[Redactor | None] = ContextVar("redactor")
 
 
 def choose(*, ascii_glyphs: bool) -> Redactor:
-    """Draw masks with these glyphs from now on, everywhere where `using` says nothing else."""
+    """Set the mask glyphs for this process, wherever `using` sets no other redactor."""
     global _screen
     _screen = Redactor(_KEY, mask=ASCII_MASK if ascii_glyphs else MASK)
     return _screen
 
 
 def current() -> Redactor | None:
-    """What masks here: None where nothing is to be masked."""
+    """The active redactor; None if masking is off."""
     return _current.get(_screen)
 
 
 @contextmanager
 def using(redactor: Redactor | None) -> Iterator[Redactor | None]:
-    """Mask with another redactor for a while, or (None) not at all; in this thread only."""
+    """Use another redactor (None: no masking) in this context."""
     token = _current.set(redactor)
     try:
         yield redactor
@@ -43,7 +43,7 @@ def using(redactor: Redactor | None) -> Iterator[Redactor | None]:
 
 
 def mask(text: str) -> str:
-    """A header's text with its secrets masked; not cleaned."""
+    """Mask the secrets of a header's text. Doesn't clean it."""
     redactor = _current.get(_screen)
     return _on_screen(redactor, text) if redactor is _screen else text if redactor is None else redactor.header(text)
 
@@ -54,32 +54,32 @@ def _on_screen(redactor: Redactor, text: str) -> str:
 
 
 def masked_errors(run: Run) -> Run:
-    """A run that is compared: what its steps failed with are values then."""
+    """Mask error messages, which a diff compares as values."""
     redactor = current()
     return run if redactor is None else masking.masked_errors(run, redactor)
 
 
 def clean(text: str, limit: int | None = None) -> Clean:
-    """As `tracetui.text.clean`, masked."""
+    """`tracetui.text.clean` with secrets masked."""
     return gate.clean(mask(text), limit)
 
 
 def clean_lines(text: str) -> list[Clean]:
-    """As `tracetui.text.clean_lines`, masked."""
+    """`tracetui.text.clean_lines` with secrets masked."""
     return gate.clean_lines(mask(text))
 
 
 def one_line(text: str, limit: int = 500) -> Clean:
-    """As `tracetui.text.one_line`, masked."""
+    """`tracetui.text.one_line` with secrets masked."""
     return gate.one_line(mask(text), limit)
 
 
 def record(raw: bytes) -> bytes:
-    """A source record, masked."""
+    """Mask a source record."""
     redactor = current()
     return raw if redactor is None else _record(redactor, raw)
 
 
-@lru_cache(2)  # a pane is drawn again and again
+@lru_cache(2)  # panes redraw the same record
 def _record(redactor: Redactor, raw: bytes) -> bytes:
     return redactor.raw(raw)

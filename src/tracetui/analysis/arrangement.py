@@ -20,39 +20,37 @@ Item = RunSummary | Problem | tuple[str, int]
 """A run, an unreadable file, or the (label, count) of a group heading."""
 
 SORTS: Final = ("newest", "name", "outcome", "time", "steps", "tokens", "errors", "id", "model", "format")
-"""What the list can be sorted by; each once more in reverse."""
+"""Sort orders; `Arrangement.reverse` reverses any of them."""
 GROUPS: Final = ("day", "agent", "source", "format", "status", "none")
-"""What the list can be grouped by."""
+"""Group-by criteria."""
 
 
 Going = Callable[[RunSummary], bool]
-"""Whether a run is going on, as far as anybody can tell."""
+"""Whether a run is still running, as far as the liveness is known."""
 
 
 class Arrangement(msgspec.Struct, frozen=True):
-    """How the list is arranged."""
+    """The user's choice of filter, sort order and grouping."""
 
     sort: str = "newest"
     reverse: bool = False
     group: str = "day"
     failures: bool = False
-    """Only runs that failed."""
+    """Show only failed runs."""
     words: str = ""
-    """A query (docs/query.md); of one that is wrong counts what stands before its fault."""
+    """A query (docs/query.md). For an invalid one, the part before the error applies."""
     all_columns: bool = False
 
 
 class Order:
-    """Runs as they are sorted, kept for the next list of the very same ones: a filter is typed letter by letter. Any
-    thread may ask.
-    """
+    """Caches the last sorted list, because filters change letter by letter. Thread-safe."""
 
     def __init__(self) -> None:
         self._last: tuple[tuple[str, bool], list[RunSummary], list[RunSummary]] = ("", False), [], []
-        """By what was sorted, what, and how it stands then."""
+        """Sort criterion, input, sorted output."""
 
     def of(self, runs: Iterable[RunSummary], arrangement: Arrangement) -> list[RunSummary]:
-        """The runs in the order of the arrangement, in a list that nobody changes."""
+        """The sorted runs. The list is shared: don't modify it."""
         by, before, in_order = self._last
         runs, wanted = list(runs), (arrangement.sort, arrangement.reverse)
         if wanted != by or runs != before:
@@ -72,10 +70,10 @@ def arrange(
     columns: query.Columns[RunSummary] | None = None,
     order: Order | None = None,
 ) -> list[Item]:
-    """The rows of the list: filtered, sorted and grouped. Children follow the run that started them.
+    """Filter, sort and group the runs. Children follow their parent.
 
-    `context` is what people said of runs and how they are tied, for the query. With `columns` and `order`, arranging
-    nearly the same runs again and again costs less.
+    `context` supplies verdicts and relations to the query. `columns` and `order` are caches for repeated calls with
+    nearly the same runs.
     """
     kept, broken = (order or Order()).of(runs, arrangement), list(problems)
     if arrangement.failures:
@@ -94,7 +92,7 @@ def arrange(
 def place_of(
     arrangement: Arrangement, *, now: float, going: Going = told_going, context: query.Context | None = None
 ) -> Callable[[RunSummary], Any]:
-    """What decides where a run stands: as long as it is the same for all runs, so is their arrangement."""
+    """A key of a run that decides its row: while no run's key changes, the arrangement stays the same."""
     wanted = _query(arrangement, now, going, context).matches if arrangement.words else None
     key, label, failures = (
         _SORT_KEYS[arrangement.sort],
@@ -118,7 +116,7 @@ def _query(
 
 
 def parents(runs: Collection[RunSummary]) -> dict[RunRef, RunRef]:
-    """Who started whom of these runs: a run of the same file, else one of the same format."""
+    """Map each run to its parent: a run of the same file, else of the same format."""
     started = [run for run in runs if run.parent is not None and run.parent != run.id]
     if not started:
         return {}
@@ -133,7 +131,7 @@ def parents(runs: Collection[RunSummary]) -> dict[RunRef, RunRef]:
 
 
 def _nest(runs: list[RunSummary], above: Mapping[RunRef, RunRef]) -> list[RunSummary]:
-    """Put children below their parent (in the order they started), where both are shown."""
+    """Put children below their parent, by start time, if both are in the list."""
     tops = [run for run in runs if run.ref not in above] if above else []
     if not tops:
         return runs
@@ -168,7 +166,7 @@ def _grouped(
     for run in runs:
         is_child = run.parent is not None and run.ref in above
         if is_child and group:
-            children[label] += 1  # a child stays in the group of the run that started it
+            children[label] += 1  # a child stays in its parent's group
         elif (found := label_of(run)) != label:
             label, group = found, groups.setdefault(found, [])
             children[label] += is_child
@@ -207,13 +205,13 @@ def _status_label(run: RunSummary, going: Going) -> str:
 
 
 def _day_label(now: float, going: Going) -> Callable[[RunSummary], str]:
-    """``live``, ``today`` (since 6:00), ``last night`` (18:00 to 6:00), then the date; all in local time."""
+    """Label a run ``live``, ``today`` (since 6:00), ``last night`` (18:00 to 6:00) or by date; local time."""
     here = datetime.fromtimestamp(now)
     morning = here.replace(hour=6, minute=0, second=0, microsecond=0)
     if here < morning:
         morning -= timedelta(days=1)
     today, night = morning.timestamp(), (morning - timedelta(hours=12)).timestamp()
-    begin, end, date = 1.0, 0.0, ""  # the day of the run before: most are of the same, and writing a date is slow
+    begin, end, date = 1.0, 0.0, ""  # the previous run's day: most runs share it, and formatting a date is slow
 
     def label(run: RunSummary) -> str:
         nonlocal begin, end, date
@@ -232,7 +230,7 @@ def _day_label(now: float, going: Going) -> Callable[[RunSummary], str]:
 
 
 def _day(when: float) -> tuple[float, float, str]:
-    """The local day that `when` is in: begin, end (UTC seconds) and date."""
+    """The local day of `when`: begin, end (UTC seconds) and date."""
     try:
         midnight = datetime.fromtimestamp(when).replace(hour=0, minute=0, second=0, microsecond=0)
         return midnight.timestamp(), (midnight + timedelta(days=1)).timestamp(), midnight.strftime("%Y-%m-%d")

@@ -19,7 +19,7 @@ from tracetui.model.build import CONTAINERS
 from tracetui.text import Clean, measured, one_line
 
 _AROUND: Final = frozenset({Operation.POLICY, Operation.HOOK, Operation.MESSAGE})
-"""What is no work of the run's own."""
+"""Operations that aren't work of the agent."""
 _MEASURES: Final = (
     ("repeats", re.compile(r"repeat|loop|duplicate|identical", re.IGNORECASE)),
     ("tokens", re.compile(r"token", re.IGNORECASE)),
@@ -31,10 +31,10 @@ _MINUTES: Final = re.compile(r"(?:^|_)(?:min|mins|minutes)$|Minutes$")
 
 
 class Trajectory(msgspec.Struct, frozen=True):
-    """What one limit counts, as it rose: `values[i]` from the span at `positions[i]` on.
+    """The course of one limited quantity: it is `values[i]` from the span at `positions[i]` on.
 
-    `measure` is ``steps``, ``tokens``, ``repeats`` (how often the commonest call was made) or ``time`` (in the limit's
-    unit), as the limit's name tells; None and no values where it tells nothing that spans do.
+    The limit's name selects the `measure`: ``steps``, ``tokens``, ``repeats`` (count of the most frequent call) or
+    ``time`` (in the limit's unit). None, without values, for a name that matches no measure.
     """
 
     limit: Limit
@@ -42,23 +42,23 @@ class Trajectory(msgspec.Struct, frozen=True):
     positions: Sequence[int] = ()
     values: Sequence[float] = ()
     crossed: int | None = None
-    """Position of the span that went beyond the limit, or at which the trace says that it was violated."""
+    """Position of the span that exceeded the limit, or where the trace records the violation."""
 
     @property
     def reached(self) -> float | None:
-        """How far the run came: as the trace says, else as counted."""
+        """The final value: recorded, else counted."""
         return self.limit.current if self.limit.current is not None else self.values[-1] if self.values else None
 
 
 class Doomed(msgspec.Struct, frozen=True):
-    """The step at which a run was doomed, and why it is thought so."""
+    """The likely point of no return of a failed run, with the reason."""
 
     span: str
     why: Clean
 
 
 def trajectories(run: Run) -> list[Trajectory]:
-    """One for each limit of the run, in the trace's order."""
+    """The trajectory of each limit, in the trace's order."""
     return [_trajectory(run, limit) for limit in run.body.limits]
 
 
@@ -73,7 +73,7 @@ def _trajectory(run: Run, limit: Limit) -> Trajectory:
 
 
 def _crossed(run: Run, limit: Limit, positions: Sequence[int], values: Sequence[float]) -> int | None:
-    """A step that a policy refused is not among those that were counted: then it is where the policy says so."""
+    """Where a limit was exceeded. A refused step isn't counted, so the policy's own span is the fallback."""
     if limit.limit is not None:
         for position, value in zip(positions, values, strict=True):
             if value > limit.limit:
@@ -99,7 +99,7 @@ def _tokens(run: Run, limit: Limit) -> Iterator[tuple[int, float]]:
 
 
 def _repeats(run: Run, limit: Limit) -> Iterator[tuple[int, float]]:
-    """By the hash of what went in, where the trace has one."""
+    """Identify calls by input hash if the trace has hashes."""
     hashed = any(span.input_hash for span in run.spans)
     seen: Counter[tuple[str, ...]] = Counter()
     most = 0
@@ -134,12 +134,10 @@ _COUNTS: Final[dict[str, Callable[[Run, Limit], Iterator[tuple[int, float]]]]] =
 
 
 def doomed(run: Run, loops: Sequence[Loop]) -> Doomed | None:
-    """The step from which on a failed run could not end well any more. A heuristic, which gives its reason:
+    """Find the likely point of no return of a failed run. A heuristic, in this order:
 
-    1. the first repetition of the loop in which the run was when it went beyond a limit: nothing new was tried after;
-    2. else the step that went beyond the limit;
-    3. without a limit, the first repetition of a loop that the run did not leave before its end;
-    4. else the failed step that nothing came after.
+    1. the first repetition of the loop that ran into a limit; 2. the step that exceeded a limit; 3. without a limit,
+    the first repetition of a loop that lasted to the end of the run; 4. the last step, if it failed.
     """
     if run.summary.status is not Status.ERROR:
         return None
@@ -182,34 +180,36 @@ def _doomed(run: Run, position: int, why: str) -> Doomed:
 
 
 MOST_CALLS: Final = 5_000
-"""Calls whose bodies are compared."""
+"""Maximum number of calls to compare by body."""
 MOST_BYTES: Final = 64 << 20
-"""Source text that is read for that."""
+"""Maximum source bytes to read for that."""
 
 
 class Assessment(msgspec.Struct, frozen=True, eq=False):
-    """What was found out about one state of a run, the one that `run` is: positions are in it."""
+    """The assessment of one state of a run. Positions refer to `run`."""
 
     run: Run
     loops: tuple[Loop, ...]
     limits: tuple[Trajectory, ...]
     doomed: Doomed | None
     left_out: int
-    """Calls that may repeat others, but were not compared: there were too many."""
+    """Similar calls not compared because there were too many."""
     estimate: Estimate | None = None
-    """What the run costs by public prices, where its trace does not say it."""
+    """Estimated cost of the run, if the trace has none."""
     work: Work | None = None
-    """Where its work went."""
+    """Tools and context window."""
 
     @property
     def told_doom(self) -> Doomed | None:
-        """Where the run was doomed, if that tells more than its failure does: before it, or where a limit ended it."""
+        """The point of no return, if it says more than the failure itself: an earlier step, or a run that a limit
+        stopped.
+        """
         violated = any(limit.violated for limit in self.run.body.limits)
         return self.doomed if violated else self.turning_point
 
     @property
     def turning_point(self) -> Doomed | None:
-        """Where the run was doomed, unless that step says so itself: it failed."""
+        """The point of no return, unless it is the failed step itself."""
         span = self.run.span(self.doomed.span) if self.doomed is not None else None
         return self.doomed if span is not None and span.status is not Status.ERROR else None
 
@@ -217,7 +217,7 @@ class Assessment(msgspec.Struct, frozen=True, eq=False):
 def assess(
     run: Run, body_of: Callable[[Span], Body], *, most_calls: int = MOST_CALLS, most_bytes: int = MOST_BYTES
 ) -> Assessment:
-    """Compare what may be repeated, up to so many calls and bytes. Not for the thread that draws."""
+    """Assess a run, comparing at most so many calls and bytes. Too slow for the UI thread."""
     budget = _Budget(body_of, most_bytes)
     loops: list[Loop] = []
     left_out = 0
@@ -235,7 +235,7 @@ def assess(
 
 
 def _within(run: Run, candidate: Candidate, budget: _Budget) -> list[Loop] | None:
-    """The loops in a candidate; None if there is no more room for it."""
+    """The loops of a candidate; None if the budget is spent."""
     if len(candidate.calls) < 2 * candidate.period:
         return None
     try:
@@ -245,11 +245,11 @@ def _within(run: Run, candidate: Candidate, budget: _Budget) -> list[Loop] | Non
 
 
 class _SpentError(Exception):
-    """Enough was read."""
+    """The byte budget is spent."""
 
 
 class _Budget:
-    """Loads bodies as long as they are not too large together."""
+    """Loads bodies up to a total size."""
 
     def __init__(self, body_of: Callable[[Span], Body], most_bytes: int) -> None:
         self._body_of, self._left = body_of, most_bytes

@@ -15,21 +15,21 @@ from tracetui.model import Body, Operation, Run, RunRef, RunSummary, Span, Statu
 from tracetui.model.ownership import own_spans
 
 MOST_CALLS: Final = 500
-"""Tool calls of a run whose arguments are looked at, from its start."""
+"""Tool calls per run to take arguments from, first calls first."""
 MOST_FEATURES: Final = 5_000
-"""Features of a run that are kept."""
+"""Maximum features per run."""
 LONGEST: Final = 80
-"""Characters of an argument that counts: longer ones are texts, which no two runs share."""
+"""Maximum characters of an argument; longer ones are prose, which runs rarely share."""
 LEAST: Final = 0.2
-"""By how much the (corrected) share must be greater, so that something is told."""
+"""Minimum difference of the (corrected) shares of a finding."""
 MOST_FINDINGS: Final = 20
 
 
 class Kind(IntEnum):
-    """What sort of feature it is; of those that say the same, the first explains best."""
+    """The kind of a feature. If several kinds select the same runs, the first explains best."""
 
     DIVERGENCE = 0
-    """Where a replay first went differently."""
+    """The first difference of a replay."""
     TOOL = 1
     MODEL = 2
     NODE = 3
@@ -41,7 +41,7 @@ class Kind(IntEnum):
 
 
 class Feature(msgspec.Struct, frozen=True, gc=False, order=True):
-    """Something that a run has. `words` is not cleaned."""
+    """A feature of a run. `words` is not cleaned."""
 
     kind: Kind
     words: str
@@ -49,46 +49,44 @@ class Feature(msgspec.Struct, frozen=True, gc=False, order=True):
 
 
 Features = Mapping[Feature, str | None]
-"""The features of a run, each with the id of the first span that has it; None: the run as a whole has it."""
+"""The features of a run, each with the id of the first span that has it; None for a feature of the whole run."""
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What tells A from B: in how many of both it is, and where it can be seen."""
+    """A feature that separates A from B: its count on both sides, and an example."""
 
     features: tuple[Feature, ...]
-    """Several where the same runs have them; the first explains best."""
+    """Features with the same runs; the first explains best."""
     in_a: int
     of_a: int
     in_b: int
     of_b: int
     example: tuple[RunRef, str | None]
-    """The first run of A that has it, and the span in that; None: the run as a whole."""
+    """The first run of A that has the feature, and the span in it; None for a feature of the whole run."""
 
     @property
     def words(self) -> str:
-        """What it is, in one line; not cleaned. ``search(query=q7), also fetch(id=7) +2``."""
+        """The finding on one line, not cleaned: ``search(query=q7), also fetch(id=7) +2``."""
         first, *others = [feature.words for feature in self.features]
         also = f", also {others[0]}" if others else ""
         return first + also + (f" +{len(others) - 1}" if len(others) > 1 else "")
 
     @property
     def weight(self) -> float:
-        """By how much more of A has it than of B. One run of two counts less than ten of twenty."""
+        """The difference of the corrected shares. One run of two weighs less than ten of twenty."""
         return (self.in_a + 0.5) / (self.of_a + 1) - (self.in_b + 0.5) / (self.of_b + 1)
 
 
 class Contrast(msgspec.Struct, frozen=True):
-    """What runs of A share that those of B lack, as far as they were read."""
+    """Features that are more frequent in A than in B, among the runs read."""
 
     findings: tuple[Finding, ...] = ()
     note: str = ""
-    """Of how many runs only some were read, in words; empty if all were."""
+    """A note that only some of the runs were read; empty if all were."""
 
 
 def comparable(runs: Iterable[RunSummary], a: Collection[RunRef]) -> list[RunRef]:
-    """The runs to compare those of A with, in their order: what did not fail of the same agents, which says more than
-    that the agents differ; all that did not fail where that is nothing.
-    """
+    """Select the runs to compare A with: passed runs of the same agents, else all passed runs."""
     known = [run for run in runs if run.status is not Status.ERROR or run.ref in a]
     names = {run.agent or run.name for run in known if run.ref in a}
     others = [run for run in known if run.ref not in a and run.status is not Status.RUNNING]
@@ -96,7 +94,7 @@ def comparable(runs: Iterable[RunSummary], a: Collection[RunRef]) -> list[RunRef
 
 
 def features(run: Run, body_of: Callable[[Span], Body], listed: Container[RunRef] = ()) -> Features:
-    """The features of a run, if the runs of `listed` are compared as well. Loads the bodies of its tool calls."""
+    """The features of a run, from spans that it owns among the `listed` runs. Loads the bodies of its tool calls."""
     found: dict[Feature, str | None] = {}
     for kind, words, span in _features(run, own_spans(run, listed), body_of):
         found.setdefault(Feature(kind, words), span)
@@ -135,7 +133,7 @@ def _features(
 
 
 def _arguments(given: Any) -> Iterator[tuple[str, str]]:
-    """The arguments of a call that are short and simple."""
+    """The short scalar arguments of a call."""
     if not isinstance(given, dict):
         return
     for name, value in given.items():
@@ -148,7 +146,7 @@ def _arguments(given: Any) -> Iterator[tuple[str, str]]:
 
 
 def _sequences(spans: Sequence[Span]) -> Iterator[tuple[Kind, str, str | None]]:
-    """Two and three calls in a row: of tools, else of nodes."""
+    """Sequences of two and three calls: of tools, else of nodes."""
     tools = [span for span in spans if span.operation is Operation.EXECUTE_TOOL]
     row = tools or [span for span in spans if span.is_node]
     for length in (2, 3):
@@ -157,7 +155,7 @@ def _sequences(spans: Sequence[Span]) -> Iterator[tuple[Kind, str, str | None]]:
 
 
 def _steps(count: int) -> str:
-    """How many steps, in powers of two: ``5–8 steps``."""
+    """The step count, in powers of two: ``5–8 steps``."""
     if count <= 2:
         return f"{count} step{'' if count == 1 else 's'}"
     top = 1 << (count - 1).bit_length()
@@ -165,9 +163,9 @@ def _steps(count: int) -> str:
 
 
 def contrast(a: Sequence[tuple[RunRef, Features]], b: Sequence[tuple[RunRef, Features]]) -> list[Finding]:
-    """What runs of A have and those of B lack, what tells most first, at most `MOST_FINDINGS`.
+    """Features of A that B lacks, strongest first, at most `MOST_FINDINGS`.
 
-    What a single run has is not shared, unless A is that run. The order of the runs decides only which is the example.
+    A feature of a single run doesn't count, unless A is that run. The order of the runs only decides the example.
     """
     in_a, in_b = _holders(a), _holders(b)
     alike: dict[tuple[int, int], list[Feature]] = {}
@@ -184,7 +182,7 @@ def contrast(a: Sequence[tuple[RunRef, Features]], b: Sequence[tuple[RunRef, Fea
 
 
 def _holders(side: Sequence[tuple[RunRef, Features]]) -> dict[Feature, int]:
-    """Which runs have each feature, as bits."""
+    """The runs of each feature, as a bit set."""
     holders: dict[Feature, int] = {}
     for i, (_, its) in enumerate(side):
         for feature in its:

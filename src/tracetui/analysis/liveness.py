@@ -33,27 +33,27 @@ from tracetui.model.build import CONTAINERS
 from tracetui.text import Clean, age, duration
 
 RUNNING_MS: Final = 10_000.0
-"""Silence that is never worth a word: an ordinary call of a model takes as long."""
+"""Silence up to this never counts as quiet: model calls take as long."""
 STALLED_MS: Final = 60_000.0
-"""Silence that is never called a stall, however fast the steps came before."""
+"""Silence up to this never counts as a stall, however fast earlier steps were."""
 RUNNING_BLIND_MS: Final = 30_000.0
 STALLED_BLIND_MS: Final = 300_000.0
-"""The same two for a run of whose pace nothing is known yet."""
+"""The same two limits for a run with an unknown pace."""
 UNKNOWN_MS: Final = 3_600_000.0
-"""Silence after which nobody can say whether a run that we never saw move is still there."""
+"""Silence after which a run that we never saw change is unknown."""
 COPY_SECONDS: Final = 86_400.0
-"""A file that nobody saw change, and that is so much newer than what it tells, was copied here."""
+"""A file this much newer than its last event is a copy."""
 ENOUGH: Final = 5
-"""Gaps (or earlier calls) that it takes to say what is usual; of fewer, one odd one would decide."""
+"""Gaps (or earlier calls) needed for a percentile."""
 _RECENT: Final = 2_000
-"""Spans, or arrivals, that are looked at: the latest. What a run of 100,000 steps did hours ago tells less."""
+"""Number of latest spans or arrivals to consider."""
 _LATEST: Final = 1e12
-"""Times and lengths beyond are nonsense (or infinite)."""
+"""Later times and longer durations are invalid."""
 _NAME: Final = 60
 
 
 class State(StrEnum):
-    """How a run stands. The value is what is shown."""
+    """The state of a run. The value is the label."""
 
     RUNNING = "running"
     QUIET = "quiet"
@@ -63,75 +63,74 @@ class State(StrEnum):
 
 
 class OpenCall(msgspec.Struct, frozen=True, gc=False):
-    """What a run waits for: the call that may take longest of those that are open."""
+    """The open call that a run is waiting for: of several, the one that may take longest."""
 
     span: str
     name: str
-    """As the trace has it: not cleaned."""
+    """From the trace, not cleaned."""
     operation: Operation
     ms: float | None
-    """How long it has been open, as far as anybody knows; None where nobody does."""
+    """Time since the call began; None if unknown."""
     at_least: bool
-    """The trace doesn't say when it began: it has been open for as long as the run was silent, or longer."""
+    """The trace has no start time: `ms` is a lower bound, the silence of the run."""
     others: int
-    """How many more calls are open."""
+    """Number of other open calls."""
 
 
 UsualFrom = Literal["trace clock", "measured live", "earlier calls"]
 
 
 class Usual(msgspec.Struct, frozen=True, gc=False):
-    """How long it usually takes until something happens, in milliseconds."""
+    """Usual duration between events, in milliseconds."""
 
     p95_ms: float | None = None
-    """None where too few gaps are known."""
+    """None with too few samples."""
     longest_ms: float | None = None
     source: UsualFrom | None = None
-    """Where it comes from; ``earlier calls`` are those of the call that is open."""
+    """The source of the samples; ``earlier calls`` are those of the open call."""
 
     @property
     def running_ms(self) -> float:
-        """The longest silence of a run that counts as running."""
+        """Maximum silence of a running run."""
         return RUNNING_BLIND_MS if self.p95_ms is None else max(RUNNING_MS, 2 * self.p95_ms)
 
     @property
     def stalled_ms(self) -> float:
-        """The longest silence of a run that doesn't count as stalled."""
+        """Maximum silence before a run counts as stalled."""
         twice = 2 * (self.longest_ms or 0.0)
         return max(STALLED_BLIND_MS, twice) if self.p95_ms is None else max(STALLED_MS, 5 * self.p95_ms, twice)
 
 
 class Liveness(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How a run stands at one moment."""
+    """The liveness of a run at one moment."""
 
     state: State
     status: Status
-    """What the trace says: of a run that ended, how."""
+    """The recorded status."""
     silent_ms: float | None
-    """Since anything of the run was last seen to change; None where nobody knows."""
+    """Milliseconds since the last change; None if unknown."""
     open: OpenCall | None
-    """None where nothing is open, and for a run that ended."""
+    """None if no call is open, or the run has ended."""
     usual: Usual
     reason: Clean
-    """One plain sentence that says why it is in this state."""
+    """The reason for the state, one phrase."""
 
 
 class _Facts(NamedTuple):
-    """What the state and its reason are made of."""
+    """Input for the state and its reason."""
 
     silent_ms: float | None
     usual: Usual
     seen: bool
-    """Something of the run was seen to change."""
+    """We saw the run change."""
     open: OpenCall | None = None
 
 
 def liveness(run: Run, *, now: float, arrivals: Sequence[float], changed_at: float | None) -> Liveness:
-    """How a run stands.
+    """Derive the liveness of a run.
 
-    `now`, `arrivals` and `changed_at` are seconds since the epoch. `arrivals` are the times at which something of this
-    run was seen to come since it is watched, in order, equal ones for what came together. `changed_at` is when the run
-    (else its file) last changed, whether anybody watched or not. Costs a look at the status of every span.
+    All times are seconds since the epoch. `arrivals` are the times at which we saw spans arrive, ascending, one time
+    per batch. `changed_at` is the last change of the run (else of its file). Reads the status of every span.
     """
     summary = run.summary
     moments = _moments(run)
@@ -156,10 +155,9 @@ def liveness(run: Run, *, now: float, arrivals: Sequence[float], changed_at: flo
 def summary_state(
     summary: RunSummary, *, now: float, changed_at: float | None, seen: bool = False
 ) -> tuple[State, Clean]:
-    """The state of a run of which only the summary is known, and the reason: cheap, for a row of the list.
+    """The state of a run from its summary alone, and the reason. Cheap enough for every row of the list.
 
-    `changed_at` is when something of this run last changed: where a file holds many runs, not what the others did.
-    `seen`: it was seen to change since it is watched.
+    `changed_at` is the last change of this run, not of other runs in its file. `seen`: we saw it change.
     """
     if not seen:
         changed_at = _unless_copied(changed_at, _told_last(summary))
@@ -171,9 +169,9 @@ def summary_state(
 
 
 def _ended(summary: RunSummary) -> bool:
-    """True where the trace tells an end, or that it waits for a human."""
+    """True if the trace records an end, or the run waits for a human."""
     if summary.status is Status.UNKNOWN:
-        return summary.status_source is None  # not derived from a missing end, and no word that we don't know
+        return summary.status_source is None  # neither inferred nor an unrecognized word
     return summary.status is not Status.RUNNING
 
 
@@ -212,7 +210,7 @@ def _says(summary: RunSummary) -> str:
 
 
 def _pace(facts: _Facts) -> str:
-    """What is usual, in words."""
+    """The usual pace in words."""
     usual, call = facts.usual, facts.open
     if usual.p95_ms is None:
         return "usual step gap unknown"
@@ -228,9 +226,7 @@ def _pace(facts: _Facts) -> str:
 def _last_change(
     summary: RunSummary, arrivals: Sequence[float], changed_at: float | None, last: float | None
 ) -> float | None:
-    """When the run last changed. Of a file of many runs that is watched in vain, when the trace was last at work on it:
-    the file may change by others.
-    """
+    """The last change of the run; in a shared file by the trace's times, since other runs change the file too."""
     if arrivals:
         return arrivals[-1] if changed_at is None else max(changed_at, arrivals[-1])
     if summary.ref.key is not None and last is not None:
@@ -239,14 +235,14 @@ def _last_change(
 
 
 def _unless_copied(changed_at: float | None, last: float | None) -> float | None:
-    """When a file changed; when the last thing in it happened, if the file is a copy of one that is older."""
+    """The modification time of a file; for a copy, the time of its last event."""
     if changed_at is None or last is None or changed_at - last < COPY_SECONDS:
         return changed_at
     return last
 
 
 def _told_last(summary: RunSummary) -> float | None:
-    """When the trace itself was last at work on a run, as far as its summary says and its times have a zone."""
+    """The last recorded activity of a run, if its times have a zone."""
     start, length = _time(summary.started_at), summary.duration_ms
     if start is None or summary.time_zone is None:
         return None
@@ -254,7 +250,7 @@ def _told_last(summary: RunSummary) -> float | None:
 
 
 def _silence(now: float, since: float | None) -> float | None:
-    """Milliseconds; 0 where a clock is ahead, None where no time is one."""
+    """Milliseconds since `since`; 0 if a clock is ahead, None for an invalid time."""
     if since is None:
         return None
     silent = (now - since) * 1000
@@ -265,14 +261,14 @@ def _silence(now: float, since: float | None) -> float | None:
 
 
 class _Moment(NamedTuple):
-    """When a step was done, and whether a human did it."""
+    """The end of a step, and whether a human made it."""
 
     at: float
     human: bool
 
 
 def _moments(run: Run) -> list[_Moment]:
-    """When the latest steps were done, in order; where the trace doesn't say when, when they began."""
+    """The end times of the latest steps, ascending; the start time if the end is unknown."""
     found = []
     for i in range(max(0, len(run.spans) - _RECENT), len(run.spans)):
         span = run.spans[i]
@@ -287,7 +283,7 @@ def _moments(run: Run) -> list[_Moment]:
 
 
 def _gaps_between(moments: Sequence[_Moment]) -> list[float]:
-    """Milliseconds between steps. How long a human took to write is no pace of the run's."""
+    """Gaps between steps in milliseconds, without the time that a human took to write."""
     return [(b.at - a.at) * 1000 for a, b in pairwise(moments) if b.at > a.at and not b.human]
 
 
@@ -304,9 +300,9 @@ def _usual(lengths: Iterable[float], source: UsualFrom) -> Usual:
 
 
 def _open_call(run: Run, gaps: Usual, now: float | None, silent: float | None) -> tuple[OpenCall | None, Usual]:
-    """The open call that may take longest, because it explains the silence best, and what is usual meanwhile.
+    """The open call that may take longest, and the usual durations that apply meanwhile.
 
-    `now` is None where trace clock are naive, and tell nothing about now.
+    `now` is None if the trace's times have no zone.
     """
     spans = _waited_for(run)
     if not spans:
@@ -326,7 +322,7 @@ def _open_call(run: Run, gaps: Usual, now: float | None, silent: float | None) -
 
 
 def _waited_for(run: Run) -> list[Span]:
-    """Open calls in which no other is open; what only contains others that are done is no call."""
+    """The innermost open calls. A container whose spans are all done is not a call."""
     found = run.unended
     return [
         run.spans[i]
@@ -343,14 +339,14 @@ def _time(at: float | None) -> float | None:
 
 
 def seconds(ms: float | None) -> Clean:
-    """How long something has lasted, in whole seconds: ``41s 3m41s 12m30``; such a number ticks once a second."""
+    """A duration in whole seconds: ``41s 3m41s 12m30``. It ticks once a second."""
     if ms is None or not 0 <= ms < 60_000:
         return duration(ms if ms is None else ms // 1000 * 1000)
     return Clean(f"{ms // 1000:.0f}s")
 
 
 def rounded(ms: float | None) -> Clean:
-    """A usual length: ``9s`` where `duration` writes ``9.0s``, and nothing finer than a millisecond."""
+    """A usual duration: ``9s`` where `duration` prints ``9.0s``; at least one millisecond."""
     return Clean(duration(ms if ms is None else max(1.0, ms)).replace(".0s", "s"))
 
 

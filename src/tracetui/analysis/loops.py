@@ -23,37 +23,37 @@ from tracetui.model import Body, Message, Operation, Run, Span, Text
 from tracetui.model.build import CONTAINERS
 
 LONGEST: Final = 4
-"""Calls in a cycle."""
+"""Maximum calls in a cycle."""
 _NO_CALLS: Final = frozenset({Operation.MESSAGE, Operation.HOOK, Operation.POLICY})
-"""What happens around calls: it may be part of a cycle, but is none by itself."""
+"""Operations that may be part of a cycle, but don't make one alone."""
 
 
 class Sameness(IntEnum):
-    """How far a call repeats another."""
+    """How far one call repeats another."""
 
     OTHER = 0
     CALL = 1
-    """The same was asked; the result differs."""
+    """The same input; the result differs."""
     IDENTICAL = 2
-    """And the result was the same."""
+    """The same input and the same result."""
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A stretch of calls (`calls`: their positions) whose headers repeat every `period` calls."""
+    """Calls (by position) with headers that repeat every `period` calls."""
 
     calls: Sequence[int]
     period: int
 
 
 class Loop(msgspec.Struct, frozen=True):
-    """Calls that repeat every `period` calls: those at the positions `calls`, in order, whole rounds of them."""
+    """Calls (by position) that repeat every `period` calls, in complete rounds."""
 
     calls: Sequence[int]
     period: int
     identical: bool
     """The results repeat as well."""
     wasted_ms: float | None
-    """What all rounds but the first took; None where the trace does not say of any."""
+    """Total duration of all rounds but the first; None if the trace has no durations."""
     wasted_tokens: int | None
 
     @property
@@ -63,7 +63,7 @@ class Loop(msgspec.Struct, frozen=True):
 
     @property
     def again(self) -> int:
-        """Position of the call that begins to repeat."""
+        """Position of the first repeated call."""
         return self.calls[self.period]
 
     @property
@@ -73,7 +73,7 @@ class Loop(msgspec.Struct, frozen=True):
 
     @property
     def times(self) -> int:
-        """Rounds, the first among them."""
+        """Number of rounds, including the first."""
         return len(self.calls) // self.period
 
 
@@ -83,13 +83,13 @@ def find(run: Run, same: Callable[[Span, Span], Sameness]) -> list[Loop]:
 
 
 def calls_of(run: Run) -> array[int]:
-    """Positions of what the timeline shows: all but what only contains other spans."""
+    """Positions of the timeline's spans: all but non-empty containers."""
     spans, sizes = run.spans, run.sizes
     return array("L", [i for i in range(len(spans)) if sizes[i] == 1 or spans[i].operation not in CONTAINERS])
 
 
 def candidates(run: Run) -> list[Candidate]:
-    """What may be loops, by names, hashes and previews: disjoint, in order. Takes time in proportion to the run."""
+    """Find repetitions by names, hashes and previews. The candidates are disjoint and in order. Takes linear time."""
     calls = calls_of(run)
     numbers: dict[tuple[object, ...], int] = {}
     spans = run.spans
@@ -111,13 +111,13 @@ def candidates(run: Run) -> list[Candidate]:
 
 
 def _key(span: Span) -> tuple[object, ...]:
-    """What of a header is the same in repeated calls; the hash of a conversation changes while it grows."""
+    """The part of a header that repeats. A chat's input hash doesn't: the conversation grows."""
     told = span.preview if span.operation is Operation.CHAT else span.input_hash or span.preview
-    return span.name, told, id(span.operation)  # to hash a member of an enumeration takes long
+    return span.name, told, id(span.operation)  # hashing an enum member is slow
 
 
 def _stretches(keys: list[int]) -> Iterator[tuple[int, int, int]]:
-    """Wherever keys repeat: how many keys in whole rounds, the period and where it begins."""
+    """Repetitions in a list of keys: length in complete rounds, period, start."""
     for period in range(1, LONGEST + 1):
         start = 0
         for repeats, group in groupby(map(eq, keys, islice(keys, period, None))):
@@ -128,7 +128,7 @@ def _stretches(keys: list[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def confirmed(run: Run, candidate: Candidate, same: Callable[[Span, Span], Sameness]) -> list[Loop]:
-    """The loops in a candidate, each call being compared with the one a round before it."""
+    """The loops of a candidate; `same` compares each call with the one a round earlier."""
     calls, period = candidate.calls, candidate.period
     how = [same(run.spans[calls[i]], run.spans[calls[i + period]]) for i in range(len(calls) - period)]
     loops, start = [], 0
@@ -143,13 +143,13 @@ def confirmed(run: Run, candidate: Candidate, same: Callable[[Span, Span], Samen
 
 
 def _wasted(run: Run, calls: Sequence[int]) -> tuple[float | None, int | None]:
-    """Time and tokens of some calls and what is below them, nothing twice."""
+    """Total duration and tokens of calls and their descendants, nothing counted twice."""
     times: list[float] = []
     tokens: list[int] = []
     end = 0
     for call in calls:
         if call < end:
-            continue  # it is below the one before
+            continue  # a descendant of the previous call
         end = call + run.sizes[call]
         took = run.spans[call].duration_ms
         if took is not None and 0 <= took < inf:
@@ -162,19 +162,19 @@ def _wasted(run: Run, calls: Sequence[int]) -> tuple[float | None, int | None]:
 
 
 _KEPT: Final = 16
-"""Bodies kept while neighbours are compared: those of two rounds, and of the agents above them."""
+"""Bodies to cache: two rounds, and the agents above them."""
 _ASKED: Final = frozenset({Operation.CHAT, Operation.INVOKE_AGENT})
 _INSTRUCTIONS: Final = frozenset({"system", "developer"})
 _USER: Final = "user"
 
 
 def loops(run: Run, body_of: Callable[[Span], Body]) -> list[Loop]:
-    """All loops of a run. Loads the bodies of what may be one, each once: not for the thread that draws."""
+    """All loops of a run. Loads each candidate's bodies once: too slow for the UI thread."""
     return [loop for candidate in candidates(run) for loop in confirm(run, candidate, body_of)]
 
 
 def confirm(run: Run, candidate: Candidate, body_of: Callable[[Span], Body]) -> list[Loop]:
-    """The loops in a candidate, by the values of its calls."""
+    """The loops of a candidate, by the bodies of its calls."""
 
     @lru_cache(_KEPT)
     def kept(ident: str) -> Body:
@@ -191,7 +191,7 @@ def confirm(run: Run, candidate: Candidate, body_of: Callable[[Span], Body]) -> 
 
 
 def _asking(run: Run, span: Span) -> Span | None:
-    """The agent that a call was made by."""
+    """The agent that made a call."""
     above = run.parent(run.index[span.id])
     while above is not None and run.spans[above].operation is not Operation.INVOKE_AGENT:
         above = run.parent(above)
@@ -199,28 +199,28 @@ def _asking(run: Run, span: Span) -> Span | None:
 
 
 def _same_question(a: Body, b: Body) -> bool:
-    """Whether an agent or a model was asked the same, as far as both bodies say what."""
+    """Whether two agent or model calls got the same question, as far as the bodies record it."""
     noise = Noise()
     before, now = _question(a.input_messages), _question(b.input_messages)
     if before and now:
         return not changes_of(documents(before), documents(now), noise, side=INPUT)
     if isinstance(a.input, str) and isinstance(b.input, str) and b.input.startswith(a.input):
-        return True  # a prompt that grows
+        return True  # a growing prompt
     return a.input is None or b.input is None or not changes_of(a.input, b.input, noise, side=INPUT)
 
 
 def _question(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The instructions and the last question of a conversation; what came of calls in between is no question."""
+    """The instructions and the last user message of a conversation."""
     asked = [message for message in messages if any(isinstance(part, Text) for part in message.parts)]
     instructions = next(([one] for one in asked if one.role in _INSTRUCTIONS), [])
     return (*instructions, *[one for one in asked if one.role == _USER][-1:])
 
 
 def sameness(a: Span, b: Span, body_a: Body, body_b: Body) -> Sameness:
-    """How far the call `b` repeats the call `a`; what differs without meaning anything (ids, times) is let pass.
+    """How far call `b` repeats call `a`, ignoring noise (ids, times).
 
-    A model call is known by its question and its answer: what it is given besides grows with every round. Where a trace
-    says neither what was given nor what came of it, nothing is taken for the same.
+    Model calls are compared by question and answer, since their context grows with every round. Calls without recorded
+    input and output are never the same.
     """
     if not (_says(body_a) and _says(body_b)):
         return Sameness.OTHER

@@ -9,45 +9,45 @@ from tracetui.model import Operation, Run, Span, Status
 from tracetui.model.build import CONTAINERS
 
 _ABANDONED: Final = "abandoned"
-"""Note of spans of a branch that somebody went back from."""
+"""Note on the spans of an abandoned branch."""
 
 
 def fold_all(run: Run) -> frozenset[str]:
-    """The folds that leave only the top of the tree."""
+    """The folds that leave only top-level spans visible."""
     return to_depth(run, 0)
 
 
 def first_folds(run: Run) -> frozenset[str]:
-    """The folds of a run that is opened: of branches that somebody went back from, only the first row is seen."""
+    """The initial folds of a run: abandoned branches."""
     return frozenset(span.id for i, span in enumerate(run.spans) if is_left_branch(run, i))
 
 
 def is_left_branch(run: Run, position: int) -> bool:
-    """Whether a span is a branch that somebody went back from."""
+    """Whether a span is the root of an abandoned branch."""
     if run.sizes[position] == 1 or _ABANDONED not in run.spans[position + 1].note:
         return False
     return _ABANDONED in run.spans[position + 1].notes and _ABANDONED not in run.spans[position].notes
 
 
 def left_branches(run: Run, ids: Iterable[str]) -> frozenset[str]:
-    """Those of some spans that are such branches."""
+    """Filter ids to roots of abandoned branches."""
     return frozenset(one for one in ids if one in run.index and is_left_branch(run, run.index[one]))
 
 
 def in_left_branch(run: Run, span: Span) -> bool:
-    """Whether a span is such a branch, or in one."""
+    """Whether a span is in an abandoned branch."""
     return _ABANDONED in span.notes or is_left_branch(run, run.index[span.id])
 
 
 def to_depth(run: Run, depth: int) -> frozenset[str]:
-    """The folds that leave the tree open down to `depth` (0 = only the top)."""
+    """The folds that leave the tree open down to `depth` (0: top level only)."""
     return frozenset(
         span.id for span, at, size in zip(run.spans, run.depths, run.sizes, strict=True) if size > 1 and at >= depth
     )
 
 
 def above(span_id: str, run: Run) -> set[str]:
-    """The spans that contain a span."""
+    """Ids of the ancestors of a span."""
     found, at = set(), run.parent(run.index[span_id])
     while at is not None:
         found.add(run.spans[at].id)
@@ -56,7 +56,7 @@ def above(span_id: str, run: Run) -> set[str]:
 
 
 def errors(run: Run) -> list[str]:
-    """The failed spans in order; a container that only failed because of what is in it is left out."""
+    """Ids of the failed spans in order, without containers that have a failed descendant."""
     found: list[str] = []
     for i, span in enumerate(run.spans):
         if span.status is not Status.ERROR:
@@ -69,8 +69,8 @@ def errors(run: Run) -> list[str]:
 
 
 def starting_span(run: Run) -> str | None:
-    """Where the cursor starts: at the failure of a failed run, at the end of one that runs, else at the first prompt
-    of its own (not what a fork took over, nor what a program said first), else at its first step.
+    """The initial cursor: the first error of a failed run, the end of a running one, else the first prompt of the run's
+    own spans, else its first step.
     """
     if not run.spans:
         return None
@@ -86,7 +86,7 @@ def starting_span(run: Run) -> str | None:
 
 
 def _first_prompt(run: Run) -> str | None:
-    """The first prompt of a run's own; None where work began without one: a later one may be that of a sub-agent."""
+    """The first own prompt of a run; None if work began without one, since later prompts may belong to a sub-agent."""
     for span in run.spans:
         if span.taken_over:
             continue
@@ -98,7 +98,7 @@ def _first_prompt(run: Run) -> str | None:
 
 
 def next_same(run: Run, span_id: str, what: Literal["tool", "sibling", "model"], direction: int) -> str | None:
-    """The next (`direction` 1) or previous (-1) span: with the same name, of the same parent, or a model call."""
+    """The next (`direction` 1) or previous (-1) span with the same name, the same parent, or of a model call."""
     position = run.index.get(span_id)
     if position is None:
         return None

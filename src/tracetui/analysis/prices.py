@@ -22,56 +22,55 @@ EXTRA: Final = "tracetui[prices]"
 _MODULE: Final = "genai_prices"
 _LONGEST_NAME: Final = 120
 _HOUR: Final = 3600
-"""Prices that depend on the time do so by the day, or by the hour of it."""
+"""Time-dependent prices vary by day or by hour."""
 _NAMES: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
-"""The library's. They mean what those of `Usage` mean: cached input is within the input."""
+"""The library's field names. They mean the same as in `Usage`: input includes cached input."""
 
 
 def wanted() -> bool:
-    """Whether estimates are to be made, if that is possible."""
+    """Whether the user allows estimates."""
     return os.environ.get(SWITCH, "").lower() != "off"
 
 
 @cache
 def installed() -> bool:
-    """Whether the library is there; it is not loaded."""
+    """Whether the library is installed. Doesn't import it."""
     from importlib.util import find_spec
 
     return find_spec(_MODULE) is not None
 
 
 def loaded() -> bool:
-    """Whether a call can be priced at once: the library is loaded, or there is none to load."""
+    """Whether a price is available without importing anything."""
     return _MODULE in sys.modules or not (wanted() and installed())
 
 
 def origin() -> str:
-    """What the estimates are from: ``genai-prices 0.2.3``. Only where one was made."""
+    """The source of the estimates: ``genai-prices 0.2.3``. Requires the library."""
     from genai_prices import __version__
 
     return f"genai-prices {__version__}"
 
 
 def of_call(model: str | None, usage: Usage | None, at: float | None = None) -> float | None:
-    """US dollars that one call costs, by the prices of when it was made (`at`, UTC seconds; None: now).
+    """Estimate the cost of one call in US dollars, with the prices of time `at` (UTC seconds; None: now).
 
-    None where the trace has the cost, or no tokens; for a model without a known price; without the library.
+    None if the trace has the cost or no tokens, for a model without a known price, or without the library.
     """
     return _of_calls(model, usage, at, 1)
 
 
 def takes_reading(run: RunSummary) -> bool:
-    """Whether only a run that was read tells what it costs: several models were used, and a summary does not know how
-    much each of them did."""
+    """Whether an estimate needs the whole run: it used several models, and a summary has no usage per model."""
     if not run.models or run.models == (run.model,):
         return False
     return run.usage is not None and run.usage.cost_usd is None and wanted() and installed()
 
 
 def of_summary(run: RunSummary) -> float | None:
-    """US dollars that a run costs for all that its summary tells: its calls, each taken to be of the average size.
+    """Estimate the cost of a run from its summary in US dollars, assuming calls of equal size.
 
-    None as in `of_call`, and where several models were used (`takes_reading`).
+    None as in `of_call`, and for several models (`takes_reading`).
     """
     if run.models and run.models != (run.model,):
         return None
@@ -79,7 +78,7 @@ def of_summary(run: RunSummary) -> float | None:
 
 
 def _of_calls(model: str | None, usage: Usage | None, at: float | None, calls: int) -> float | None:
-    """The price goes with the size of a call: so many calls are priced as `calls` times one."""
+    """Prices depend on the size of a call: price one average call, then multiply."""
     if usage is None or not model or usage.cost_usd is not None or not wanted() or not installed():
         return None
     if not usage.input_tokens and not usage.output_tokens:
@@ -91,13 +90,13 @@ def _of_calls(model: str | None, usage: Usage | None, at: float | None, calls: i
 
 
 def _share(count: int | None, calls: int) -> Decimal | int | None:
-    """What one of the calls has of so many tokens, to the thousandth below: what is cached stays within the input."""
+    """The share of one call, rounded down to a thousandth so that cached tokens never exceed the input."""
     return count if count is None or calls == 1 else Decimal(count * 1000 // calls).scaleb(-3)
 
 
 @lru_cache(1 << 14)
 def _priced(model: str, tokens: tuple[Decimal | int | None, ...], hour: int | None) -> float | None:
-    """The price of one call; None for what the library has no price for, or takes for nonsense."""
+    """The price of one call; None if the library has no price or rejects the numbers."""
     from genai_prices import Usage as Told
     from genai_prices import calc_price
 

@@ -16,7 +16,7 @@ _ERROR: Final = Status.ERROR
 
 
 class RunContext(Told):
-    """A `Context` for queries over `runs`, which are all that is listed: they decide how long the ids are."""
+    """A query context over all listed `runs`, which also decide the length of signature ids."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class RunContext(Told):
         return self._names.get(digest)
 
     def _judgement(self, run: RunSummary) -> Judgement:
-        if run.status is not _ERROR:  # nearly all runs, and queries ask of all: found out without looking any further
+        if run.status is not _ERROR:  # fast path for nearly all runs
             judged = self._sidecar.runs
             if not judged or (run.id not in judged and is_kept_whole(run.id)):
                 return NOTHING

@@ -24,49 +24,49 @@ from tracetui.model.ownership import Ownership, ownership
 from tracetui.model.tally import CONTAINERS
 
 NOBODY: Final = ""
-"""Name of the row of what does not say which agent or model it was."""
+"""Row name for calls without a recorded agent or model."""
 
 
 class By(StrEnum):
-    """What the rows are."""
+    """The grouping of the rows."""
 
     TOOL = "tool"
     MODEL = "model"
     NODE = "node"
     AGENT = "agent"
-    """Sub-agents by name; the rest of a run is its own agent's."""
+    """Sub-agents by name; other spans count for the run's own agent."""
     OPERATION = "operation"
 
 
 class Row(msgspec.Struct, frozen=True):
-    """What is known of all calls of one name. None where no trace says; times are milliseconds."""
+    """Totals of all calls with one name. None if no trace has the value; times are milliseconds."""
 
     name: str
     count: int
     errors: int
     runs: int
-    """In how many runs it occurs."""
+    """Number of runs with such a call."""
     p50_ms: float | None
-    """So long or shorter took half of the calls that tell a duration: exact, by nearest rank."""
+    """Median duration, exact, by nearest rank."""
     p95_ms: float | None
     total_ms: float | None
     usage: Usage
     """Tokens, and cost in US dollars."""
     estimated_cost_usd: float | None = None
-    """What those of the calls cost whose trace does not say it, as far as prices are known (`analysis.prices`)."""
+    """Estimated cost of the calls without a recorded cost, as far as prices are known (`analysis.prices`)."""
 
     @property
     def cost_usd(self) -> float | None:
-        """What all calls cost, some or all of it estimated."""
+        """Total cost, partly or fully estimated."""
         told, guessed = self.usage.cost_usd, self.estimated_cost_usd
         return told if guessed is None else guessed + (told or 0.0)
 
 
 class Statistics:
-    """Takes in one run after the other; eight bytes a span are kept. Used by one thread."""
+    """Accumulates runs, eight bytes per span. Not thread-safe."""
 
     def __init__(self, by: By, listed: Container[RunRef] = ()) -> None:
-        """`listed`: the runs that are going to be added, nested ones too."""
+        """`listed`: all runs to be added, including nested ones."""
         self.by = by
         self._listed = listed
         self._kept: dict[str, _Kept] = {}
@@ -74,7 +74,7 @@ class Statistics:
         self.runs = 0
 
     def add(self, run: Run) -> None:
-        """Count a whole run in, unless it was told before."""
+        """Add a whole run, unless a copy of it was added before."""
         identity = run.summary.identity
         if identity is not None:
             if identity in self._told:
@@ -92,13 +92,13 @@ class Statistics:
                 kept.runs += 1
 
     def rows(self) -> list[Row]:
-        """One row a name: what took longest first, then by count and name."""
+        """One row per name: longest total first, then by count and name."""
         made = [kept.row(name) for name, kept in self._kept.items()]
         return sorted(made, key=lambda row: (-(row.total_ms or 0.0), -row.count, row.name))
 
 
 class _Kept:
-    """What is kept of one name."""
+    """The accumulated values of one name."""
 
     __slots__ = ("count", "durations", "errors", "estimated", "repeated", "runs", "total", "usage")
 
@@ -107,7 +107,7 @@ class _Kept:
         self.durations = array("d")
         self.total: float | None = None
         self.repeated = 0.0
-        """Part of `total` that is in it twice: calls of nested runs within a call of that name."""
+        """Part of `total` counted twice: calls of nested runs within a call of the same name."""
         self.estimated: float | None = None
         self.usage = Usage()
 
@@ -142,17 +142,17 @@ class _Kept:
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """What a run costs by public prices; none of it is in the trace."""
+    """The estimated cost of a run without a recorded cost."""
 
     usd: float
     models: tuple[str, ...]
-    """Whose calls were priced."""
+    """Models with known prices."""
     unpriced: tuple[str, ...]
-    """Whose calls have tokens, and no known price."""
+    """Models with tokens but no known price."""
 
 
 def estimate_of(run: Run) -> Estimate | None:
-    """What a run costs, call by call; None where its trace tells a cost, or no price is known."""
+    """Estimate the cost of a run, call by call; None if the trace has a cost or no price is known."""
     if run.summary.usage is None or run.summary.usage.cost_usd is not None:
         return None
     by_model = Statistics(By.MODEL)
@@ -173,34 +173,34 @@ def _rank(ordered: list[float], share: float) -> float | None:
 
 
 class _Call(NamedTuple):
-    """What is counted to a name: a call, or only what something without a name of its own used."""
+    """A contribution to a row: a call, or just the usage of a span without a name of its own."""
 
     name: str
     counts: bool = False
     failed: bool = False
     took: float | None = None
     nested: bool = False
-    """It is part of another call of that name."""
+    """Part of another call with the same name."""
     usage: Usage | None = None
     model: str | None = None
     at: float | None = None
     repeats: float = 0.0
-    """Not a call: so long took one that counts in a nested run, and is part of another call of that name here."""
+    """Not a call: the duration of a call of a nested run, within a call of the same name here."""
 
 
 def _calls(run: Run, by: By, listed: Container[RunRef]) -> Iterator[_Call]:
-    """What counts of a run. What is used counts to the innermost call that has a name here, and to no other."""
+    """The contributions of a run. Usage counts for the innermost call with a name, and for no other."""
     whole = run.summary
     root = (whole.agent or NOBODY) if by is By.AGENT else whole.model if by is By.MODEL else None
     if by is By.AGENT:
-        within = whole.parent is not None  # it took its time while the run that started it waited
+        within = whole.parent is not None  # its parent waited meanwhile
         yield _Call(root or NOBODY, True, whole.status is Status.ERROR, whole.duration_ms, within)
     told = [0, *accumulate(bool(span.usage) for span in run.spans)]
     if not told[-1] and root is not None and whole.usage:
         yield _Call(root, usage=whole.usage, model=whole.model, at=whole.started_at)
     above: list[tuple[int, str]] = []
     names: dict[str, list[bool]] = defaultdict(list)
-    """By name: whether each call that this one is part of adds its time to the row here."""
+    """By name: whether each enclosing call adds its time to the row here."""
     for i, (span, kind) in enumerate(zip(run.spans, ownership(run, listed), strict=True)):
         while above and above[-1][0] <= i:
             names[above.pop()[1]].pop()

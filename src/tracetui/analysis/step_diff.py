@@ -36,14 +36,14 @@ WORDS: Final = {
     Kind.ONLY_B: "only B",
     Kind.MOVED: "moved",
 }
-"""Kinds of rows, as they are counted."""
+"""Labels of the row kinds."""
 
 
-# ---- the whole comparison
+# ---- locations
 
 
 def place_of(diff: Diff, row: Row) -> Clean:
-    """Which step a row is: ``step 4 search``."""
+    """The step of a row: ``step 4 search``."""
     span = diff.span_b(row) or diff.span_a(row)
     if span is None:
         return Clean("")
@@ -51,7 +51,7 @@ def place_of(diff: Diff, row: Row) -> Clean:
 
 
 def phrase(diff: Diff, first: Divergence) -> Clean:
-    """Where a comparison first differs, in a few words: ``step 4 search · input≠ args.query``."""
+    """The first difference in a few words: ``step 4 search · input≠ args.query``."""
     path = f" {one_line(first.path, 80)}" if first.path else ""
     return Clean(f"{place_of(diff, diff.rows[first.row])} · {WORDS[first.kind]}{path}")
 
@@ -62,11 +62,11 @@ PREVIOUS: Final = "previous call"
 STATE: Final = "state"
 
 Texts = tuple[str | None, str | None]
-"""A text of A and of B; None on the side that has none."""
+"""The texts of A and of B; None on the side without one."""
 
 
 class Sign(StrEnum):
-    """What became of a message or value."""
+    """The change of a message or value."""
 
     SAME = "same"
     EDITED = "edited"
@@ -89,7 +89,7 @@ NOISE: Final = "only ignored differences"
 
 
 class Section:
-    """A message or a value of A beside the same of B. Its texts are compared when somebody looks at them."""
+    """A message or value of A beside that of B. The texts are compared on first access."""
 
     def __init__(
         self, sign: Sign, label: str, texts: Callable[[], Texts], *, path: str = "", side: str = "", note: str = ""
@@ -110,29 +110,29 @@ class Section:
 
     @property
     def differs(self) -> bool:
-        """Whether there is a difference in it."""
+        """Whether the texts differ."""
         return self.sign is not Sign.SAME
 
 
 class Look(msgspec.Struct, frozen=True):
-    """Two steps (or contexts, or states) compared."""
+    """The diff of two steps, contexts or states."""
 
     tab: str
     tabs: tuple[str, ...]
-    """The tabs that there is something for."""
+    """The tabs with content."""
     sections: tuple[Section, ...] = ()
     context: ContextDiff | None = None
-    """How the messages differ, where the tab is about them."""
+    """The diff of the messages, on a tab about messages."""
     about: str = ""
-    """What this is, where the tab alone does not say it; not cleaned."""
+    """A description, if the tab isn't enough; not cleaned."""
     notes: tuple[str, ...] = ()
-    """What is to be known before reading on, as sentences; not cleaned."""
+    """Caveats, as sentences; not cleaned."""
     sides: tuple[str, str] = ("A", "B")
-    """What stands on which side; not cleaned."""
+    """Labels of both sides; not cleaned."""
 
     @property
     def bounded(self) -> bool:
-        """Whether a text was too large for the shortest difference."""
+        """Whether a text was too large for a minimal diff."""
         return any(one.compared.bounded for one in self.sections if one.differs)
 
 
@@ -140,7 +140,7 @@ class Look(msgspec.Struct, frozen=True):
 
 
 def step_sections(a: Body | None, b: Body | None, found: Difference) -> list[Section]:
-    """All that differs between two steps, what is the same beside it; of a step that one run has, everything."""
+    """Everything that differs between two steps, with context. For a step of one run only, everything."""
     if a is None or b is None:
         return list(_one_sided(a, b))
     given = _by_side(found.changes, INPUT)
@@ -158,14 +158,14 @@ def _by_side(changes: Iterable[Change], side: str) -> list[Change]:
 def _side(
     side: str, values: tuple[Any, Any], said: tuple[Sequence[Message], Sequence[Message]], changes: list[Change]
 ) -> list[Section]:
-    """What went in, or what came out: by messages where there are any, else by values."""
+    """The input or the output side: by messages if any, else by values."""
     inside = [change for change in changes if _message_of(change) is not None]
     others = [_changed(change) for change in changes if change not in inside]
     if all(said) and (inside or side == INPUT or values == (None, None)):
         places = {_message_of(change) for change in inside}
         by_message = message_sections(*said, side=side, differing=places if inside or not others else None)
         seen = {one.path for one in by_message if one.differs}
-        others += [_changed(change) for change in inside if not seen.intersection(_messages(change))]  # ids of calls
+        others += [_changed(change) for change in inside if not seen.intersection(_messages(change))]  # call ids
         if not inside and any(one.differs for one in by_message):
             by_message = [_quiet(one) for one in by_message]
         first_inside = bool(inside) and changes[0] is inside[0]
@@ -174,7 +174,7 @@ def _side(
     a, b = values
     if not found and values != (None, None):
         note = "" if equal(*values) else NOISE
-        if a is None or b is None:  # of a step that failed some traces do not say what it was given
+        if a is None or b is None:  # some traces don't record the input of a failed step
             note, values = f"not recorded in {'A' if a is None else 'B'}", (b if a is None else a,) * 2
         texts = partial(_both_texts, *values)
         found.append(Section(Sign.SAME, side, texts, side=side, note=note))
@@ -186,19 +186,19 @@ def _both_texts(a: Any, b: Any) -> Texts:
 
 
 def _message_of(change: Change) -> str | None:
-    """The message that a change is in: its place in B, else in A."""
+    """The message of a change: its path in B, else in A."""
     match = _IN_MESSAGE.match(change.path)
     return match.group(1) + ("" if change.path_b is not None else "a") if match else None
 
 
 def _messages(change: Change) -> list[str]:
-    """The paths of the message that a change is in, in A and in B."""
+    """The paths of the message of a change, in A and in B."""
     found = (_IN_MESSAGE.match(path) for path in (change.path_a, change.path_b) if path is not None)
     return [f"messages[{match.group(1)}]" for match in found if match is not None]
 
 
 def _quiet(section: Section) -> Section:
-    """A message that differs in nothing that counts."""
+    """A message with only ignored differences."""
     if not section.differs:
         return section
     return Section(Sign.SAME, section.label, section.texts, path=section.path, side=section.side, note=NOISE)
@@ -213,7 +213,7 @@ def _changed(change: Change) -> Section:
     sign = Sign.EDITED if change.path_a is None and change.path_b is None else _SIGNS[change.word]
     whole = not change.path or change.side == STATUS
     if sign is Sign.EDITED and whole and (change.a is None or change.b is None):
-        sign = Sign.ADDED if change.a is None else Sign.REMOVED  # the trace says nothing of it on the other side
+        sign = Sign.ADDED if change.a is None else Sign.REMOVED  # not recorded on the other side
 
     def texts() -> Texts:
         a = None if sign is Sign.ADDED else text_of_value(change.a)
@@ -223,7 +223,7 @@ def _changed(change: Change) -> Section:
 
 
 def _one_sided(a: Body | None, b: Body | None) -> Iterator[Section]:
-    """Everything about a step that only one run has."""
+    """Everything about a step of one run only."""
     body = a if a is not None else b
     if body is None:
         return
@@ -258,8 +258,8 @@ def message_sections(
     pairs: Sequence[MessagePair] | None = None,
     break_at: int | None = None,
 ) -> list[Section]:
-    """A section for every message of both. An edited one that is not among `differing` (places of B, if given) differs
-    only in what is ignored. `break_at` is the place in B from which nothing can be reused.
+    """A section per message of either side. An edited message that is not among `differing` (positions in B, if given)
+    has only ignored differences. From position `break_at` of B on, nothing is reusable from a cache.
     """
     sections: list[Section] = []
     for pair in message_pairs(a, b) if pairs is None else pairs:
@@ -294,7 +294,7 @@ def _label(place: int, message: Message) -> str:
 
 
 def text_of_message(message: Message) -> str:
-    """All that a message says; not cleaned."""
+    """The whole text of a message; not cleaned."""
     return "\n".join(map(_text_of_part, message.parts))
 
 
@@ -312,7 +312,7 @@ def _text_of_part(part: Part) -> str:
 
 
 def context_sections(a: Sequence[Message], b: Sequence[Message], found: ContextDiff) -> list[Section]:
-    """The messages of two model calls, with a mark where a prompt cache breaks."""
+    """The messages of two model calls, with a note where the prompt cache breaks."""
     return message_sections(a, b, pairs=found.pairs, break_at=found.break_at)
 
 
@@ -320,7 +320,7 @@ def context_sections(a: Sequence[Message], b: Sequence[Message], found: ContextD
 
 
 def state_sections(found: StateDiff) -> list[Section]:
-    """The values of the accumulated state: those that differ, then the others."""
+    """The values of the accumulated state: changed ones first."""
     sections = [_changed(replace(change, side="")) for change in found.changes]
     left, right = found.a or {}, found.b or {}
     for name in left:
@@ -331,7 +331,7 @@ def state_sections(found: StateDiff) -> list[Section]:
 
 
 def text_of_value(value: Any) -> str:
-    """A text as it is, any other value as indented JSON; not cleaned."""
+    """A text unchanged, any other value as indented JSON; not cleaned."""
     if isinstance(value, str):
         return value
     try:

@@ -15,14 +15,14 @@ from tracetui.text import UNSAFE, Clean, one_line
 
 
 def is_container(value: object) -> bool:
-    """True for what has values in it."""
+    """True for mappings and sequences (but not text or bytes)."""
     return isinstance(value, Mapping) or (
         isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))
     )
 
 
 def scalar_text(value: object) -> Clean:
-    """A value that is neither text nor a container; the `repr` of a value that JSON lacks."""
+    """The text of a value that is neither text nor a container; `repr` for non-JSON types."""
     if value is None or isinstance(value, bool):
         return Clean({None: "null", True: "true", False: "false"}[value])
     if isinstance(value, int):
@@ -33,7 +33,7 @@ def scalar_text(value: object) -> Clean:
 
 
 def value_text(value: Any) -> str:
-    """A value as text, all of it: what search and copy see."""
+    """The complete text of a value, for search and copy."""
     if isinstance(value, str):
         return value
     try:
@@ -43,7 +43,7 @@ def value_text(value: Any) -> str:
 
 
 def value_leaves(value: Any) -> Iterator[str]:
-    """Every key and every scalar of a value as text, however deep."""
+    """Every key and every scalar of a value as text, at any depth."""
     stack = [value]
     while stack:
         item = stack.pop()
@@ -57,14 +57,14 @@ def value_leaves(value: Any) -> Iterator[str]:
 
 
 LENGTH: Final = 1_000_000
-"""Characters up to which two texts are looked at."""
+"""Maximum characters of a text to compare."""
 _SHOWN: Final = 4
 _ANOTHER: Final = "different call"
 _NUMBERS: Final = {Clean("integer"): Clean("number"), Clean("float"): Clean("number")}
 
 
 def lookalike_labels(a: Any, b: Any) -> tuple[Clean, Clean] | None:
-    """Labels for two values that look the same: ``("string", "number")``; None where they don't look the same."""
+    """Labels for two values that print alike: ``("string", "number")``; None if they print differently."""
     if isinstance(a, str) and isinstance(b, str):
         if max(len(a), len(b)) > LENGTH:
             return None
@@ -90,7 +90,7 @@ def with_label(text: Clean, label: Clean) -> Clean:
 
 
 def lookalike_note(a: Any, b: Any) -> Clean:
-    """How two values differ that look the same, in one phrase; empty where they don't."""
+    """One phrase that tells apart two values that print alike; empty if they print differently."""
     found = lookalike_labels(a, b)
     if found is None:
         return Clean("")
@@ -114,7 +114,7 @@ def _written(value: Any) -> str:
 
 
 def _look(text: str) -> str:
-    """A text as it looks, printed on one line."""
+    """A text as it prints on one line."""
     return " ".join(normalize("NFKC", UNSAFE.sub(_unseen, text)).split())
 
 
@@ -138,24 +138,24 @@ def _text_labels(a: str, b: str) -> tuple[Clean, Clean]:
 
 
 def _common(a: str, b: str) -> int:
-    """How many characters two texts begin with."""
+    """Length of the common prefix."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
 
 
 def _letter(a: str, b: str, at: int) -> int:
-    """Where the letter begins that the marks at a place in one of two texts are on."""
+    """Start of the letter that combining marks at a position of either text belong to."""
     while at and any(category(text[at : at + 1] or "a")[0] == "M" for text in (a, b)):
         at -= 1
     return at
 
 
 def _marks(text: str, at: int) -> str:
-    """The marks on the letter at a place."""
+    """The combining marks of the letter at a position."""
     return "".join(takewhile(lambda one: category(one)[0] == "M", text[at + 1 : at + 1 + _SHOWN]))
 
 
 def _form(text: str, other: str) -> Clean:
-    """The Unicode form of a text, and the first letter that is written otherwise in `other`."""
+    """The Unicode form of a text, and its first letter that is encoded differently in `other`."""
     name = next((form for form in ("NFC", "NFD") if is_normalized(form, text)), "no normal form")
     if name == "NFC" and not is_normalized("NFC", other):
         return Clean(name)
@@ -176,7 +176,7 @@ def _is_unseen(character: str) -> bool:
 
 
 def _characters(text: str, at: int, run: str) -> Clean:
-    """The characters `run` at a place: ``U+00A0 at 5``."""
+    """The characters `run` at a position: ``U+00A0 at 5``."""
     if not run:
         return Clean(f"nothing at {at + 1}")
     if at + len(run) == len(text) and not run.strip(" "):

@@ -14,24 +14,24 @@ from tracetui.store.places import step_of
 
 _TOOL_OPERATIONS: Final = frozenset({Operation.EXECUTE_TOOL, Operation.RETRIEVAL, Operation.EMBEDDINGS})
 _MAX_WINDOWS: Final = 240
-"""Values that are kept of how the window filled."""
+"""Maximum samples of the context window."""
 
 
 class Tool(msgspec.Struct, gc=False):
-    """What was called by one name."""
+    """Totals of all calls of one tool."""
 
     name: str
     operation: Operation
     span: str
-    """Id of the first call that failed, else of the first."""
+    """Id of the first failed call, else of the first call."""
     calls: int = 0
     errors: int = 0
     ms: float | None = None
-    """How long all calls took together; None where the trace tells it of none."""
+    """Total duration; None if the trace has none."""
 
 
 class Window(msgspec.Struct, frozen=True, gc=False):
-    """The tokens that a model call was given."""
+    """Input tokens of a model call."""
 
     span: str
     step: int | None
@@ -39,15 +39,15 @@ class Window(msgspec.Struct, frozen=True, gc=False):
 
 
 class Work(msgspec.Struct, frozen=True, gc=False):
-    """Where the work went: the tool that took longest first; the windows of the agent itself, in order."""
+    """The work of a run: tools, longest total first; the context window of the top-level agent, in order."""
 
     tools: tuple[Tool, ...]
     windows: tuple[Window, ...]
-    """Of very many calls the fullest of each stretch."""
+    """Downsampled by maximum if there are very many calls."""
 
 
 def work_of(run: Run) -> Work:
-    """Takes a look at the header of every span: not for the thread that draws, if the run is long."""
+    """Sum up the work of a run. Reads the header of every span: too slow for the UI thread on long runs."""
     tools: dict[str, Tool] = {}
     windows: list[tuple[int, Window]] = []
     for position, span in enumerate(run.spans):
@@ -61,14 +61,14 @@ def work_of(run: Run) -> Work:
                 tool.ms = (tool.ms or 0.0) + span.duration_ms
         elif span.operation is Operation.CHAT and span.usage is not None and span.usage.input_tokens is not None:
             windows.append((run.depths[position], Window(span.id, step_of(run, span), span.usage.input_tokens)))
-    top = min((depth for depth, _ in windows), default=0)  # what agents below were given is a window of their own
+    top = min((depth for depth, _ in windows), default=0)  # sub-agents have windows of their own
     own = [window for depth, window in windows if depth == top]
     ordered = sorted(tools.values(), key=lambda tool: (-(tool.ms or 0.0), -tool.calls, tool.name))
     return Work(tuple(ordered), tuple(fullest_windows(own, _MAX_WINDOWS)))
 
 
 def fullest_windows(windows: Sequence[Window], most: int) -> list[Window]:
-    """At most so many, the fullest of each stretch."""
+    """Downsample to `most` windows, the fullest of each stretch."""
     if len(windows) <= most:
         return list(windows)
     edges = [i * len(windows) // most for i in range(most + 1)]
@@ -84,13 +84,13 @@ class NodeStats(msgspec.Struct, frozen=True):
     count: int = 0
     total_ms: float = 0.0
     avg_ms: float | None = None
-    """Mean over the runs that neither failed nor came from a cache; None if there are none."""
+    """Mean of the executions that neither failed nor came from a cache; None without any."""
     errors: int = 0
     cached: int = 0
 
 
 def node_spans(run: Run) -> list[Span]:
-    """The node executions of a run: its steps; of a map, which has none of its own, the steps of its items."""
+    """The node executions of a run: its steps; for a map, the steps of its items."""
     steps = [span for span in run.spans if span.is_step]
     if steps:
         return steps
@@ -98,13 +98,13 @@ def node_spans(run: Run) -> list[Span]:
 
 
 def own_node_spans(run: Run) -> list[Span]:
-    """The executions that are work of this run: not what it inherited or restored from one of before."""
+    """The run's own node executions, without inherited or restored ones."""
     own = {span.id for span in own_spans(run)}
     return [span for span in node_spans(run) if span.id in own]
 
 
 def node_stats(run: Run) -> dict[str, NodeStats]:
-    """Statistics by node name, in the order in which the nodes first ran; what was inherited is no run of a node."""
+    """Statistics by node name, in order of first execution, without inherited executions."""
     by_name: dict[str, list[Span]] = {}
     for span in own_node_spans(run):
         by_name.setdefault(span.name, []).append(span)

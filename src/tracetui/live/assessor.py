@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
 
 SHARE: Final = 9
-"""It rests this many times as long as it worked: a run that grows is assessed anew again and again."""
+"""Pause between two assessments, as a multiple of the time spent: a growing run is assessed repeatedly."""
 
 _SHORT: Final = 500
 _FEW_CALLS, _FEW_BYTES = 40, 1 << 20
@@ -25,7 +25,7 @@ _MODULE: Final = "tracetui.analysis.assessment"
 
 
 def at_once(run: Run) -> Assessment | None:
-    """How a short run went, so that one paint shows both; None where that takes long, or first something is loaded."""
+    """Assess a short run synchronously, so that it paints once; None if that would be slow or import modules."""
     if len(run.spans) > _SHORT or not run.complete or _MODULE not in sys.modules or not prices.loaded():
         return None
     from tracetui.analysis.assessment import assess
@@ -35,7 +35,7 @@ def at_once(run: Run) -> Assessment | None:
 
 
 class Assessor:
-    """`run` is the body of a thread; every other method may be called by the screen and returns at once."""
+    """Assesses the open run. `run` is the thread's body; the other methods are for the UI thread and don't block."""
 
     def __init__(self, mailbox: Mailbox, traffic: Traffic) -> None:
         self._mailbox, self._traffic = mailbox, traffic
@@ -45,7 +45,7 @@ class Assessor:
     # ---- for the screen
 
     def assess(self, run: Run) -> None:
-        """Find out how this run went, in place of the one before."""
+        """Assess this run instead of the previous one."""
         self._wanted = run
         self._bell.set()
 
@@ -56,8 +56,8 @@ class Assessor:
     # ---- the thread
 
     def run(self) -> None:
-        """Assess one run after the other, until everything is to end."""
-        self._traffic.let_it_paint()  # what it takes to assess is loaded with the first run
+        """Assess requested runs until stopped."""
+        self._traffic.let_it_paint()  # the first run imports the analysis modules
         while self._bell.wait() and not self._traffic.stopped:
             self._bell.clear()
             run, began = self._wanted, time.monotonic()
@@ -69,7 +69,7 @@ class Assessor:
         return wanted is not None and wanted.summary.ref == run.summary.ref and not self._traffic.stopped
 
     def _rest(self, run: Run, seconds: float) -> None:
-        """Let newer states of the run wait for so long."""
+        """Delay newer states of the same run."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and self._is_looked_at(run):
             self._bell.wait(left)
@@ -78,10 +78,10 @@ class Assessor:
             self._bell.set()
 
     def _assess(self, run: Run) -> bool:
-        """Tell how it went; False if another run is looked at before."""
+        """Assess a run and deliver the result; False if another run was requested meanwhile."""
         from tracetui.analysis.assessment import assess
 
-        exact = unmasked(run)  # what is masked looks alike, whatever it was
+        exact = unmasked(run)  # masks look alike
 
         def load(span: Span) -> Body:
             self._traffic.give_way(self._bell)
@@ -99,4 +99,4 @@ class Assessor:
 
 
 class _UnwantedError(Exception):
-    """Another run is looked at now."""
+    """Another run was requested."""

@@ -15,13 +15,13 @@ from tracetui.model import Run, Span, quote_key
 from tracetui.store.address import target
 
 _STEPS: Final[WeakKeyDictionary[Run, Counter[int]]] = WeakKeyDictionary()
-"""How many steps of a run have each number."""
+"""Cache: by run, how many steps have each number."""
 
 
 def words_of(run: Run, span: Span) -> str:
-    """A span by its step and name, not cleaned: ``step 3 search``, ``step 0/generate``; its name where it has no step.
+    """A span by step and name, not cleaned: ``step 3 search``, ``step 0/generate``; just its name without a step.
 
-    ``ADDRESS/3`` opens the step that it is, or is part of; what looks like a path opens the span itself.
+    ``ADDRESS/3`` opens that step; a path opens the span itself.
     """
     label = label_of(run, span)
     if not label:
@@ -30,9 +30,9 @@ def words_of(run: Run, span: Span) -> str:
 
 
 def label_of(run: Run, span: Span) -> str:
-    """What to put before the name of a span: ``step 3``, ``step 0/generate``, ``rag/generate``; not cleaned.
+    """The prefix of a span's name: ``step 3``, ``step 0/generate``, ``rag/generate``; not cleaned.
 
-    Empty where the trace gives the span no number, or its name alone opens it.
+    Empty if the span has no number, or its name alone opens it.
     """
     place = reference_of(run, span)
     if not place or place == quote_key(span.name):
@@ -41,9 +41,9 @@ def label_of(run: Run, span: Span) -> str:
 
 
 def reference_of(run: Run, span: Span) -> str:
-    """What follows ``ADDRESS/``: the number of the step that a span is (or is part of), else the path to the span.
+    """The part after ``ADDRESS/``: the number of the span's step, else the path to the span.
 
-    Empty where the trace gives the span no number.
+    Empty if the span has no number.
     """
     if span.step is None or span.id not in run.index:
         return ""
@@ -54,7 +54,7 @@ def reference_of(run: Run, span: Span) -> str:
 
 
 def step_of(run: Run, span: Span) -> int | None:
-    """The number of the step of the run that a span is or is part of, None if it is in no numbered step."""
+    """The number of the run's step that contains a span; None outside numbered steps."""
     position = run.index.get(span.id)
     while position is not None:
         if run.spans[position].is_step:

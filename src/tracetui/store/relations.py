@@ -20,16 +20,16 @@ import msgspec
 from tracetui.model import RunRef, RunSummary, Status, StatusSource
 
 REPEAT: Final = "repeat"
-"""What a run is to the earliest of the same task."""
+"""Relation of a run to the earliest run of the same task."""
 COPY: Final = "copy"
-"""What a run is to the same one told elsewhere."""
+"""Relation of a run to the same run in another file."""
 MOST_REPEATS: Final = 1_000
-"""Repetitions of a task that are related to its earliest run, the earliest first: what goes on longer is routine."""
+"""Maximum repetitions of a task to relate, earliest first."""
 
 
 class Relations:
-    """Relations among the given runs, each there once. What they themselves name is found at once, and every answer to
-    it costs O(1), whatever the ids are (cycles, repeated, their own).
+    """Relations among runs with distinct references. Queries by reference cost O(1), whatever the ids are (cycles,
+    duplicates).
     """
 
     def __init__(self, runs: Iterable[RunSummary]) -> None:
@@ -54,50 +54,48 @@ class Relations:
         self._children = _inverse(self._parents)
 
     def original(self, ref: RunRef) -> RunRef | None:
-        """The run that `ref` replays, forks, retries, tells again or repeats; None if it is not among the runs, or not
-        certain.
-        """
+        """The original of a replay, fork, retry, copy or repetition; None if missing or ambiguous."""
         return self._originals.get(ref) or self._copies.get(ref) or self._firsts.get(ref)
 
     def relation(self, ref: RunRef) -> str | None:
-        """What `ref` is to an original: the trace's word, `COPY` or `REPEAT`; None where it has none."""
+        """The relation of `ref` to its original: as recorded, `COPY` or `REPEAT`; None without one."""
         run = self._tied.get(ref)
         if run is not None and has_original(run):
             return run.relation or "replay"
         return COPY if ref in self._copies else REPEAT if ref in self._firsts else None
 
     def replays(self, ref: RunRef) -> list[RunRef]:
-        """The runs that say that they replay, fork or retry `ref`."""
+        """The recorded replays, forks and retries of `ref`."""
         return self._replays.get(ref, [])
 
     def repeats(self, ref: RunRef) -> list[RunRef]:
-        """The runs that did the task of `ref` after it, in that order; empty unless it was the first to do it."""
+        """The later runs of the task of `ref`, in order; empty unless `ref` is the earliest."""
         return self._repeats.get(ref, [])
 
     def again(self, ref: RunRef) -> list[RunRef]:
-        """All runs of which `ref` is the original: its replays, what tells it again, then its repetitions."""
+        """All runs with the original `ref`: replays, copies, repetitions."""
         return self.replays(ref) + self._told.get(ref, []) + self.repeats(ref)
 
     def parts(self, ref: RunRef) -> Sequence[RunRef]:
-        """The parts of the trace that `ref` is a part of, itself included, the one that counts first; else empty."""
+        """All parts of the split trace of `ref`, the counted one first; else empty."""
         return self._parts.get(ref, ())
 
     def parent(self, ref: RunRef) -> RunRef | None:
-        """The run that started `ref`."""
+        """The parent of `ref`."""
         return self._parents.get(ref)
 
     def children(self, ref: RunRef) -> list[RunRef]:
-        """The runs that `ref` started."""
+        """The child runs of `ref`."""
         return self._children.get(ref, [])
 
     def named(self, ref: RunRef, wanted: str) -> RunRef | None:
-        """The run that `ref` means by the raw id `wanted`, None if there is none or it is not certain."""
+        """Resolve the raw id `wanted` in the context of `ref`; None if missing or ambiguous."""
         if wanted not in self._by_id:
             self._by_id |= _placed(self._all, {wanted})
         return self._named(ref, wanted)
 
     def replay_addresses(self) -> dict[RunRef, str | None]:
-        """`replay_of_address` of every run: of the original that it names."""
+        """`replay_of_address` of every run: the address of its recorded original."""
         found = ((run.ref, self._originals.get(run.ref)) for run in self._all)
         return {ref: None if original is None else original.address for ref, original in found}
 
@@ -120,11 +118,11 @@ class Relations:
 
 
 Placed = dict[str, dict[tuple[int, str], list[RunRef]]]
-"""The runs of each id, by the places in which they are."""
+"""By id, the runs with that id at each search level."""
 
 
 def _placed(runs: Iterable[RunSummary], ids: Collection[str | None]) -> Placed:
-    """The runs that have one of these ids."""
+    """Index the runs with one of these ids."""
     found: Placed = {wanted: defaultdict(list) for wanted in ids if wanted is not None}
     for run in runs if found else ():
         if run.id in found:
@@ -134,19 +132,19 @@ def _placed(runs: Iterable[RunSummary], ids: Collection[str | None]) -> Placed:
 
 
 def _places(path: str) -> tuple[tuple[int, str], ...]:
-    """Where a run is, from the nearest to the widest: its file, its folder, anywhere."""
+    """Search levels of a path, narrowest first: file, folder, everything."""
     return (0, path), (1, os.path.dirname(path)), (2, "")
 
 
 def has_original(run: RunSummary) -> bool:
-    """Whether a run says that there is an original of it."""
+    """Whether the run names an original."""
     return run.replay_of is not None or run.replay_of_path is not None
 
 
 def copies_of(runs: Iterable[RunSummary]) -> dict[RunRef, RunRef]:
-    """Runs that are told elsewhere among `runs`, with those that count; the same in whatever order.
+    """Map copies to the run that counts, independent of the order of `runs`.
 
-    A file of many runs (a database, a log) counts before one of this run alone, then the one that comes first.
+    A file of many runs (database, log) takes precedence over a file of one run, then the first by path.
     """
     told: dict[str, list[RunSummary]] = {}
     for run in runs:
@@ -157,15 +155,14 @@ def copies_of(runs: Iterable[RunSummary]) -> dict[RunRef, RunRef]:
 
 
 def has_end(run: RunSummary) -> bool:
-    """Whether the trace says how the run ended: of a split trace only the part with the top span does."""
+    """Whether the trace records the end of the run. Of a split trace, only the part with the root span does."""
     return run.status_source is not StatusSource.DERIVED or run.status not in (Status.UNKNOWN, Status.RUNNING)
 
 
 def split_traces(runs: Iterable[RunSummary]) -> dict[str, list[RunRef]]:
-    """The parts of every trace that several files hold, by its id: rotation, or a file for each process.
+    """By id, the parts of every trace that is split across files (by rotation, or by process).
 
-    The part that ended comes first: it counts, the others don't. Where none did, it is the first by path. Several that
-    ended are no parts of each other.
+    The ended part comes first and counts; without one, the first by path. Several ended parts are separate runs.
     """
     found: dict[str, list[RunSummary]] = {}
     candidates = [run for run in runs if run.split]
@@ -178,7 +175,7 @@ def split_traces(runs: Iterable[RunSummary]) -> dict[str, list[RunRef]]:
 
 
 def uncounted_parts(runs: Iterable[RunSummary]) -> set[RunRef]:
-    """The parts of split traces that another part counts for."""
+    """The parts of split traces that don't count."""
     return {ref for refs in split_traces(runs).values() for ref in refs[1:]}
 
 
@@ -191,7 +188,7 @@ def _where(run: RunSummary) -> tuple[bool, str, str]:
 
 
 def _repetitions(runs: Iterable[RunSummary]) -> dict[RunRef, list[RunRef]]:
-    """The earliest run of each task that was done several times, and the later ones; the same in whatever order."""
+    """By earliest run, the later runs of the same task, independent of the order of `runs`."""
     by_task: dict[str, list[RunSummary]] = {}
     for run in runs:
         if run.repeats is not None and not has_original(run):
@@ -201,7 +198,7 @@ def _repetitions(runs: Iterable[RunSummary]) -> dict[RunRef, list[RunRef]]:
 
 
 def _when(run: RunSummary) -> tuple[bool, float, str, str]:
-    """Order of repetitions: by their start, those without one last."""
+    """Sort key of repetitions: start time, runs without one last."""
     return run.started_at is None, run.started_at or 0.0, run.ref.path, run.ref.key or ""
 
 
@@ -214,14 +211,14 @@ def _inverse(links: dict[RunRef, RunRef | None]) -> dict[RunRef, list[RunRef]]:
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """A run and its original. `original` is None where that is not among the runs, or not certain."""
+    """A run and its original; `original` is None if missing or ambiguous."""
 
     replay: RunSummary
     original: RunSummary | None
 
     @property
     def relation(self) -> str:
-        """What the replay is to its original: ``replay``, ``fork``, ``retry``, ``student``, ``copy``, ``repeat``."""
+        """The relation to the original: ``replay``, ``fork``, ``retry``, ``student``, ``copy``, ``repeat``."""
         if has_original(self.replay):
             return self.replay.relation or "replay"
         told = None if self.original is None else self.original.identity
@@ -229,14 +226,14 @@ class Pair(msgspec.Struct, frozen=True):
 
     @property
     def missing(self) -> str | None:
-        """The raw id of an original that is not there."""
+        """The raw id of a missing original."""
         return (self.replay.replay_of or self.replay.replay_of_path) if self.original is None else None
 
 
 def pairs_of(runs: Iterable[RunSummary], *, repeats: bool = False) -> list[Pair]:
-    """Every pair among `runs`, replays of one original side by side, in the order in which the runs come.
+    """All pairs among `runs`, in the order of the runs, grouped by original.
 
-    With `repeats` also the repetitions of a task, each with the earliest run of it.
+    With `repeats`, also repetitions of a task with its earliest run.
     """
     known = {run.ref: run for run in runs}
     relations = Relations(known.values())

@@ -27,7 +27,7 @@ def json_scalar(value: object, glyphs: Glyphs = UNICODE) -> Piece:
 
 
 def json_string(value: str, room: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
-    """A text in quotes on one row; what does not fit is cut and its size named."""
+    """A quoted text on one row, truncated with its size."""
     head = clean(value[: max(1, room) + 1])
     if len(value) <= room and cells(head) + 2 <= room:
         return [Piece(Clean(f'"{head}"'), "json.string")]
@@ -40,7 +40,7 @@ def json_string(value: str, room: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
 
 
 def json_summary(value: Any, glyphs: Glyphs = UNICODE) -> Clean:
-    """A container that is folded: ``{… 12 keys}`` or ``[… 300 items]``."""
+    """A folded container: ``{… 12 keys}`` or ``[… 300 items]``."""
     number = len(value)
     if isinstance(value, Mapping):
         return Clean(f"{{{glyphs.cut} {grouped(number)} key{'' if number == 1 else 's'}}}" if number else "{}")
@@ -48,7 +48,7 @@ def json_summary(value: Any, glyphs: Glyphs = UNICODE) -> Clean:
 
 
 def json_compact(value: Any, room: int, glyphs: Glyphs = UNICODE, depth: int = 0) -> list[Piece] | None:
-    """The whole value in one row, or None where it takes more than `room` cells."""
+    """The whole value on one row, or None if it needs more than `room` cells."""
     if isinstance(value, str):
         if len(value) > room or "\n" in value:
             return None
@@ -86,7 +86,7 @@ def json_key(name: object, room: int = 200) -> list[Piece]:
 
 
 def json_short(value: Any, room: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
-    """A value in one row of at most `room` cells: all of it where it fits, else how much there is."""
+    """A value on one row of at most `room` cells: complete if it fits, else its extent."""
     whole = json_compact(value, room, glyphs)
     if whole is not None:
         return whole
@@ -96,7 +96,7 @@ def json_short(value: Any, room: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
 
 
 def json_rows(value: Any, width: int, most: int, glyphs: Glyphs = UNICODE) -> list[list[Piece]]:
-    """A mapping in at most `most` rows, as many entries in a row as fit; any other value in one row."""
+    """A mapping on at most `most` rows, several entries per row; any other value on one row."""
     whole = json_compact(value, width, glyphs)
     if whole is not None or not isinstance(value, Mapping):
         return [whole if whole is not None else json_short(value, width, glyphs)]
@@ -123,16 +123,16 @@ def json_rows(value: Any, width: int, most: int, glyphs: Glyphs = UNICODE) -> li
 Path = tuple[Hashable, ...]
 
 _SMALL: Final = 60
-"""Entries of a container up to which those in it may come open."""
+"""Maximum entries of a container with nested containers open by default."""
 _FEW: Final = 20
 _OPEN_DEPTH: Final = 2
 _ONE_ROW: Final = 64
-"""Cells up to which a container reads well in one row."""
+"""Maximum cells of a container on one row."""
 _MAX_INDENT: Final = 40
 
 
 class Place(NamedTuple):
-    """Key of a row of a document: the path of a value in the document called `name`; `row` ≥ 0 in an opened text."""
+    """Key of a document row: the path of a value in the document `name`; `row` ≥ 0 within an open text."""
 
     name: Hashable
     path: Path
@@ -140,7 +140,7 @@ class Place(NamedTuple):
 
 
 class _Entries(NamedTuple):
-    """Neighbouring entries of one container of which only the last may be open: one row each."""
+    """Consecutive entries of a container, one row each. Only the last one may be open."""
 
     container: Any
     keys: Sequence[Any]
@@ -162,9 +162,8 @@ class _Text(NamedTuple):
 class DocumentRows:
     """Rows of a JSON value; see `tracetui.views.rows.Rows`.
 
-    Short texts, and small containers that do not fit into their row, come open, the rest folded; `opened` holds the
-    keys of those that were toggled.
-    `plain` of a folded row is all that is folded into it, so a search over `plain` reaches everything.
+    By default, short texts and small containers that need several rows are open. `opened` holds the keys of toggled
+    rows. `plain` of a folded row includes the folded content, so a search reaches everything.
     """
 
     def __init__(
@@ -216,13 +215,13 @@ class DocumentRows:
         self._add(_Entries(container, keys, first, len(keys), path, depth), len(keys) - first)
 
     def _may_open(self, keys: Sequence[Any], path: Path) -> Sequence[int]:
-        """Entries that may be open: all of a small container; of a large one only those that were toggled."""
+        """Entries that may be open: all of a small container, only toggled ones of a large container."""
         if len(keys) <= _SMALL:
             return range(len(keys))
         return sorted(keys.index(name) for name in self._toggled.get(path, ()) if name in keys)
 
     def _comes_open(self, value: Any, depth: int) -> bool:
-        """Short texts of several lines, and small containers that do not fit into their row."""
+        """Open by default: short multi-line texts, and small containers that need several rows."""
         if isinstance(value, str):
             return len(value) <= 4000 and 0 < value.count("\n") < _FEW
         if depth >= _OPEN_DEPTH or not is_container(value) or not 0 < len(value) <= _FEW:
@@ -248,7 +247,7 @@ class DocumentRows:
         return Place(self._name, (*segment.path, segment.keys[segment.first + i]))
 
     def index(self, key: Hashable) -> int | None:
-        """The row of a value; of one that is folded away, the row that holds it."""
+        """The row of a value, or the folded row that contains it."""
         if not isinstance(key, Place) or key.name != self._name:
             return None
         while key.path and (found := self._row_of(key)) is None:
@@ -317,7 +316,7 @@ class DocumentRows:
         return f"{name}: {value_text(segment.container[name])}"
 
     def fold(self, index: int) -> Fold | None:
-        """What opening or folding this row means; None for short scalars."""
+        """The fold of a row; None for short scalars."""
         segment, i = self._at(index)
         if isinstance(segment, _Text):
             return Fold(Place(self._name, segment.path), True)
@@ -334,12 +333,12 @@ class DocumentRows:
         return Fold(Place(self._name, path), path in self._open) if foldable else None
 
     def parent(self, index: int) -> int | None:
-        """The row of the container (or of the text) that this row is in."""
+        """The row of the container or text that this row is in."""
         segment, _ = self._at(index)
         return self.index(Place(self._name, segment.path)) if segment.path else None
 
     def find(self, pattern: re.Pattern[str]) -> Iterator[int]:
-        """Rows that match, in order; a folded row matches when anything in it does. Lazy: stop when you have enough."""
+        """Matching rows, in order. A folded row matches if its content does. Lazy."""
         for index in range(len(self)):
             segment, i = self._at(index)
             if isinstance(segment, _Text):

@@ -21,16 +21,16 @@ SHORT: Final = 20
 """Cells of an id beside a name."""
 _HEAD: Final = 8
 _RANDOM: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|[0-9a-f]{32}", re.I)
-"""A UUID or the id of an OpenTelemetry trace: its head tells it from the others of a list."""
+"""A UUID or an OpenTelemetry trace id: its head is distinctive."""
 
 
 def called(run: RunSummary) -> Clean:
-    """The name of a run, and what tells it from others of that name: ``errors_task bad #2``."""
+    """The name and label of a run: ``errors_task bad #2``."""
     return clean(" ".join(filter(None, (run.name, run.label))) or run.id, 200)
 
 
 def short_id(ident: str, size: int = SHORT) -> Clean:
-    """An id in at most `size` cells: of a random one its head, of others both ends."""
+    """An id in at most `size` cells: the head of a random id, both ends of others."""
     whole = clean(ident, 200)
     if _RANDOM.fullmatch(whole):
         return Clean(whole[:_HEAD])
@@ -38,8 +38,9 @@ def short_id(ident: str, size: int = SHORT) -> Clean:
 
 
 def telling(runs: Iterable[RunSummary]) -> dict[RunRef, str]:
-    """What each run of a list can be named by: the shortest head of a random id that no other id begins with, eight
-    characters at least; other ids whole. Runs that share an id share it."""
+    """Short names for the runs of a list: the shortest unique head of a random id, at least eight characters; other ids
+    in full. Runs with the same id share a name.
+    """
     ids = {run.ref: run.id for run in runs}
     ordered = sorted(set(ids.values()))
     shared = [0, *(_shared(one, other) for one, other in pairwise(ordered)), 0]
@@ -48,7 +49,7 @@ def telling(runs: Iterable[RunSummary]) -> dict[RunRef, str]:
 
 
 def _shared(one: str, other: str) -> int:
-    """With how many of the same characters two ids begin."""
+    """Length of the common prefix of two ids."""
     return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
@@ -58,7 +59,7 @@ def number(value: float | None, glyphs: Glyphs = UNICODE) -> Clean:
 
 
 def moment(summary: RunSummary, *, now: float | None = None, zone: tzinfo = UTC) -> Clean:
-    """When a run started: ``13:09:22Z, 3m ago``; the date where it is not today's; empty where nobody knows."""
+    """The start of a run: ``13:09:22Z, 3m ago``, with the date unless it is today; empty if unknown."""
     start = summary.started_at
     text = clock(start, summary.time_zone, now=now, zone=zone)
     if start is None or now is None or summary.time_zone is None or not text:
@@ -67,9 +68,9 @@ def moment(summary: RunSummary, *, now: float | None = None, zone: tzinfo = UTC)
 
 
 def clock(at: float | None, time_zone: str | None, *, now: float | None = None, zone: tzinfo = UTC) -> Clean:
-    """A moment on the clock of `zone` (``Z`` marks UTC), with the date where it is not that of `now`.
+    """A time on the clock of `zone` (``Z`` for UTC), with the date unless it is that of `now`.
 
-    A naive time (`time_zone` None) is printed as the trace has it, and said to be one. Empty for None.
+    A naive time (`time_zone` None) is printed as recorded, and labeled. Empty for None.
     """
     if at is None:
         return Clean("")
@@ -92,17 +93,17 @@ BLANK: Final = Piece(Clean(" "))
 _CELLS: Final = 5
 _TAKES_TEXT: Final = frozenset({Operation.EXECUTE_TOOL, Operation.RETRIEVAL, Operation.EMBEDDINGS})
 _PROSE: Final = re.compile(r"[\w][^\"'{}\[\]=:/\\|;$<>`]*")
-"""An argument that reads as words, not as code, path or JSON: shown in quotes."""
+"""Arguments that read as words, not as code, path or JSON: shown in quotes."""
 
 
 _DATED: Final = re.compile(r"[-@]20\d\d-?\d\d-?\d\d(?!\d)")
-"""The date in the name of a model's version."""
+"""The date in a model version."""
 _NAME_SHARE, _NAME_LEAST = 0.45, 15
-"""What a name takes of its cell where what was said would be cut, and the least."""
+"""Share of the cell for a name beside a truncated argument, and its minimum."""
 
 
 class Columns(NamedTuple):
-    """Cells of each column of a row; 0 where it is left out. One blank stands before each but the first."""
+    """Cells of each column, separated by blanks; 0 for a hidden column."""
 
     number: int
     what: int
@@ -117,14 +118,14 @@ def token_cell(number: int | None, glyphs: Glyphs) -> Piece:
 
 
 def time_cell(elapsed: float | None, style: str, glyphs: Glyphs) -> Piece:
-    """How long something took, in ms; ``—`` for None."""
+    """A duration in ms, ``—`` for None."""
     if elapsed is None:
         return Piece(pad(glyphs.unsaid, _CELLS, right=True), "dim")
     return Piece(pad(duration(elapsed), _CELLS, right=True), style)
 
 
 def argument(span: Span) -> Clean:
-    """What a span was given, in one line; empty where its header does not say."""
+    """The input of a span on one line; empty if its header has none."""
     text = one_line(span.preview, 200)
     if span.operation is Operation.HOOK and text.startswith(span.name):  # ``PostToolUse`` of ``PostToolUse:Bash``
         text = Clean(text[len(span.name) :].lstrip(":"))
@@ -134,14 +135,14 @@ def argument(span: Span) -> Clean:
 
 
 def short_name(span: Span) -> Clean:
-    """The name of a span; of a model without the date of its version, which the detail has."""
+    """The name of a span; a model without its version date."""
     name = one_line(span.name, 120)
     return Clean(_DATED.sub("", name) or name) if span.operation is Operation.CHAT else name
 
 
 def name_beside(span: Span, given: Clean, room: int) -> Clean:
-    """The name of a span in a cell of `room`: cut in its middle where what stands beside it, which tells calls apart,
-    would be cut instead.
+    """The name of a span in `room` cells, truncated in the middle to leave room for the argument, which tells calls
+    apart.
     """
     name = short_name(span)
     if not given or cells(name) + 1 + cells(given) <= room:
@@ -150,16 +151,16 @@ def name_beside(span: Span, given: Clean, room: int) -> Clean:
 
 
 _NAMED: Final = 3
-"""Kinds and versions that are named."""
+"""Maximum kinds and versions to name."""
 _KIND_NAME: Final = 40
 _BYTES: Final = " of bytes"
-"""Of what the share is told; left out where there is no room."""
+"""Dropped first if the width is small."""
 
 
 def ledger_words(ledger: Ledger, *, glyphs: Glyphs = UNICODE, width: int | None = None) -> Clean:
-    """``understood 99.2 % of bytes · unknown kinds 3 (weather ×2 …) · torn lines 1 · writer version 2.1.197``.
+    """``parsed 99.2 % of bytes · unknown kinds 3 (weather ×2 …) · torn lines 1 · writer version 2.1.197``.
 
-    What there is none of is left out, but for the first. For so many cells fewer kinds, fields and versions are named.
+    Zero counts are left out. A small `width` shortens the lists.
     """
     words = Clean("")
     for most, of_what in ((_NAMED, _BYTES), (2, _BYTES), (1, _BYTES), (1, ""), (0, _BYTES), (0, "")):
@@ -183,7 +184,7 @@ def _ledger_words(ledger: Ledger, glyphs: Glyphs, most: int, of_what: str) -> Cl
 
 
 def share(part: float | None, glyphs: Glyphs = UNICODE) -> str:
-    """A part of a whole, cut after the tenth of a percent: ``100 %`` only for all of it."""
+    """A share in percent, rounded down to a tenth: ``100 %`` only for all."""
     return glyphs.unsaid if part is None else "100 %" if part == 1 else f"{floor(part * 1000) / 10:.1f} %"
 
 
@@ -194,7 +195,7 @@ def _commonest(counted: Kinds, glyphs: Glyphs, most: int) -> str:
 
 
 def _writers(writers: tuple[str, ...], most: int) -> str:
-    """The latest ones."""
+    """The latest versions."""
     if not most:
         return f"{grouped(len(writers))} writer version{'s' if len(writers) > 1 else ''}"
     named = ", ".join(one_line(writer, _KIND_NAME) for writer in writers[-most:])

@@ -13,7 +13,7 @@ from tracetui.views.rows import Line, ListRows, Piece
 
 
 def empty(roots: Sequence[str], stage: str, words: str, have_runs: bool) -> list[Line]:
-    """An empty run list: still scanning, filtered away, or nothing there."""
+    """An empty run list: scanning, filtered, or no traces."""
     if have_runs:
         shown = [Piece(Clean("No runs match "), "text bold"), Piece(one_line(words or "the filter", 60), "hit")]
         return [(), tuple(shown), (), (*_key("Esc", " clear the filter"),)]
@@ -34,7 +34,7 @@ def empty(roots: Sequence[str], stage: str, words: str, have_runs: bool) -> list
 
 
 def no_hits(words: str, files: int) -> list[Line]:
-    """A search that has ended and found nothing."""
+    """A finished search without hits."""
     return [
         (),
         (Piece(Clean("No matches for "), "text bold"), Piece(one_line(words, 60), "hit")),
@@ -48,7 +48,7 @@ def no_hits(words: str, files: int) -> list[Line]:
 
 
 def broken(problem: Problem, width: int, note: Clean) -> list[Line]:
-    """What is shown in place of a run that cannot be read."""
+    """An unreadable run."""
     where = f"{problem.reason}, {problem.where}" if problem.where else problem.reason
     lines: list[Line] = [
         (),
@@ -65,7 +65,7 @@ def _key(key: str, words: str) -> tuple[Piece, Piece]:
 def excerpt_rows(
     data: bytes, offset: int, at: int | None, whole: int, *, width: int, glyphs: Glyphs = UNICODE
 ) -> tuple[ListRows, int]:
-    """(Rows, the row with the mark) of `data`, which begins at byte `offset` of a file of `whole` bytes."""
+    """(Rows, row of the mark) of `data`, which begins at byte `offset` of a file of `whole` bytes."""
     lines: list[Line] = []
     shown = f"bytes {grouped(offset)} to {grouped(offset + len(data))} of {size(whole)}"
     lines.append((Piece(Clean(shown if data else "empty file"), "dim"),))

@@ -17,16 +17,16 @@ from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.rows import Fold, Jump, Line, Piece, Rows, fit, width_of
 
 _WRAPPED: Final = 1 << 17
-"""Characters up to which text is broken at blanks."""
+"""Maximum characters to wrap at blanks."""
 _LONG_LINE: Final = 1 << 14
 _UNEVEN: Final = re.compile("[^\x00-\x7f\xa0-\xac\xae-\u02ff\u0370-\u0482\u048a-\u0590\u2010-\u2027\u2030-\u205e€]")
-"""Characters that may take another number of cells than one."""
+"""Characters that may not be one cell wide."""
 
 
 class Block:
-    """The rows of a text, at most `width` cells each.
+    """A text wrapped to rows of at most `width` cells.
 
-    (In a long text a row may be wider where it holds characters that the gate spells out.)
+    In a long text, rows with escaped characters may be wider.
     """
 
     def __init__(self, text: str, width: int) -> None:
@@ -50,7 +50,7 @@ class Block:
         self._starts = array("Q", accumulate(counts, initial=0))
 
     def _step(self, line: str) -> int:
-        """Characters of a line that surely fit into one row."""
+        """Characters of a line that always fit into one row."""
         return self._width if line.isascii() or not _UNEVEN.search(line) else max(1, self._width // 2)
 
     def __len__(self) -> int:
@@ -68,53 +68,53 @@ class Block:
 
 
 _HEAD: Final = 1 << 16
-"""Characters of a long text that are looked at while it is folded."""
+"""Characters of a folded long text to look at."""
 
 
 @runtime_checkable
 class Folding(Protocol):
-    """Rows that open and fold."""
+    """Rows that fold."""
 
     def fold(self, index: int) -> Fold | None:
-        """What opening or folding that row means; None where it does neither."""
+        """The fold of a row; None for none."""
         ...
 
     def parent(self, index: int) -> int | None:
-        """The row that this one is folded into; None at the top."""
+        """The row that this one folds into; None at the top."""
         ...
 
 
 def fold(rows: Rows, index: int) -> Fold | None:
-    """What opening or folding a row means; None where it does neither. Toggle with ``opened ^ {fold.key}``."""
+    """The fold of a row; None for none. Toggle with ``opened ^ {fold.key}``."""
     return rows.fold(index) if isinstance(rows, Folding) else None
 
 
 def parent(rows: Rows, index: int) -> int | None:
-    """The row that a row is folded into."""
+    """The row that a row folds into."""
     return rows.parent(index) if isinstance(rows, Folding) else None
 
 
 def target(rows: Rows, index: int) -> str | None:
-    """Id of the span that a row leads to (the first, where it names several)."""
+    """Id of the (first) span that a row leads to."""
     key = rows.key(index)
     return key.spans[0] if isinstance(key, Jump) and key.spans else None
 
 
 def target_run(rows: Rows, index: int) -> str | None:
-    """Raw id of the other run that a row leads to."""
+    """Raw id of the run that a row leads to."""
     key = rows.key(index)
     return key.run if isinstance(key, Jump) else None
 
 
 class TextPlace(NamedTuple):
-    """Key of a row of text: the n-th of the text called `name`; the row that opens the rest is number -1."""
+    """Key of a text row: the n-th row of the text `name`; -1 for the row that unfolds the rest."""
 
     name: Hashable
     row: int
 
 
 class TextRows:
-    """A text in rows. With `most`, what is longer comes folded after that many rows; its fold key opens it in full."""
+    """A text as rows. With `most`, longer text is folded after that many rows."""
 
     def __init__(
         self,
@@ -170,7 +170,7 @@ class TextRows:
     def plain(self, index: int) -> str:
         if index < self._shown:
             return self._block.row(index)
-        return self._text  # so that a search finds what is folded away
+        return self._text  # so that search finds folded text
 
     def fold(self, index: int) -> Fold | None:
         return Fold(TextPlace(self._name, -1), not self._more) if self._foldable else None
@@ -180,7 +180,7 @@ class TextRows:
 
 
 class Margin:
-    """Rows with something at their left: `first` before the first row, `rest` before the others, both equally wide."""
+    """Rows with a left margin: `first` before the first row, `rest` before the others, equally wide."""
 
     def __init__(self, rows: Rows, first: Line, rest: Line) -> None:
         self._rows, self._first, self._rest = rows, first, rest
@@ -219,7 +219,7 @@ class Margin:
 
 
 class Stack:
-    """Rows one above the other. Their keys must differ: each part has a name of its own in its keys."""
+    """Concatenated rows. Their keys must differ: each part puts its own name into its keys."""
 
     def __init__(self, parts: Iterable[Rows]) -> None:
         self._parts = [part for part in parts if len(part)]

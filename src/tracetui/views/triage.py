@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 PLACEHOLDER: Final = re.compile(r"<[a-z]+>")
-"""What stands in a normalised text for what was taken out of it."""
+"""Placeholders in a normalized text."""
 
 LETTERS: Final = {"real": "r", "flaky": "f", "known": "k", "ignore": "i"}
-"""Verdicts as the key that gives them."""
+"""Verdicts by key."""
 
 Judged = Callable[[Group | RunRef], Judgement]
-"""What was judged of a signature, or of a run (by itself or by its signature)."""
+"""The judgment of a signature, or of a run (its own or its signature's)."""
 
 
 class Member(NamedTuple):
@@ -43,7 +43,7 @@ class Member(NamedTuple):
 
 
 class QueueRows:
-    """See `tracetui.views.rows.Rows`. The key of a row is the key of a signature, or the reference of a run."""
+    """See `tracetui.views.rows.Rows`. Row keys are signature keys and run references."""
 
     def __init__(
         self,
@@ -64,13 +64,13 @@ class QueueRows:
         self._index = {_key(item): i for i, item in enumerate(self._items)}
         titles = Counter(group.signature.title for group in groups)
         self._alike = {title for title, count in titles.items() if count > 1}
-        """Titles of several signatures: what tells these apart is whose they are."""
+        """Ambiguous titles: their rows also show the agent."""
 
     def __len__(self) -> int:
         return len(self._items)
 
     def item(self, index: int) -> Group | Member | None:
-        """The signature or the run of a row; None beyond the last."""
+        """The signature or the run of a row; None after the last row."""
         return self._items[index] if 0 <= index < len(self._items) else None
 
     def key(self, index: int) -> Hashable:
@@ -88,7 +88,7 @@ class QueueRows:
         return "status.error" if undecided else None
 
     def fold(self, index: int) -> Fold | None:
-        """What unfolding a signature means; None for a run."""
+        """The fold of a signature; None for a run."""
         item = self._items[index]
         return Fold(_key(item), _key(item) in self._unfolded) if isinstance(item, Group) else None
 
@@ -150,17 +150,17 @@ def _said(told: Judgement) -> list[Piece]:
 
 
 _TAIL: Final = 19
-"""Cells of the numbers at the end of a row, and one blank."""
+"""Cells of the numbers at the end of a row, and a blank."""
 
 
 def heading(width: int) -> Line:
-    """The names of the columns of the queue."""
+    """The column headings of the queue."""
     words = fill([Piece(Clean("    cause"), "dim")], max(8, width - _TAIL + 1))
     return tuple(fit([*words, Piece(Clean(" runs   lost  last"), "dim")], width))
 
 
 def placeholders(words: str, style: str) -> list[Piece]:
-    """A normalised text in pieces: what stands for something else is told apart."""
+    """A normalized text in pieces, with highlighted placeholders."""
     pieces, at, whole = [], 0, one_line(words, 400)
     for match in PLACEHOLDER.finditer(whole):
         pieces += [Piece(Clean(whole[at : match.start()]), style), Piece(Clean(match.group()), "status.warn")]
@@ -191,14 +191,14 @@ def _key(item: Group | Member) -> Hashable:
 
 
 MOST_BAR: Final = 16
-"""Cells at most of the bar that shows how many runs have something in common."""
+"""Maximum cells of the bar of a share."""
 MOST_AGENTS: Final = 3
 MOST_NORMALISED: Final = 8
 _COUNTS: Final = 8
 
 
 class Example(NamedTuple):
-    """Key of a row that leads to an example of what runs share."""
+    """Key of a row with an example run."""
 
     number: int
     ref: RunRef
@@ -210,29 +210,28 @@ def cause_rows(
     example: RunSummary | None,
     told: Judgement,
     shared: Contrast | None,
-    going_on: str = "",
+    progress: str = "",
     *,
     width: int,
     now: float,
     zone: tzinfo = UTC,
     glyphs: Glyphs = UNICODE,
 ) -> ListRows:
-    """The rows of the pane; `shared` is None while nobody knows what its runs share, and `going_on` says how far that
-    is found out.
+    """The rows of the pane. `shared` is None until the contrast is known; `progress` describes the work in progress.
 
-    The key of a row that leads somewhere is an `Example`.
+    The key of a row with a target is an `Example`.
     """
     lines: list[Line] = [*_headline(group, width), *_numbers(group, width, now, zone), *_judged(told, width)]
     lines += _normalised(example, width)
     keys: list[Hashable] = list(range(len(lines)))
-    for line, key in _shared(shared, width, glyphs, going_on):
+    for line, key in _shared(shared, width, glyphs, progress):
         keys.append(key if key is not None else len(lines))
         lines.append(line)
     return ListRows(lines, keys=keys)
 
 
 def contrast_rows(shared: Contrast | None, *, width: int, glyphs: Glyphs = UNICODE) -> ListRows:
-    """What runs share, alone; as in `cause_rows`."""
+    """The contrast alone; see `cause_rows`."""
     told = _shared(shared, width, glyphs)[1:]
     keys = [key if key is not None else i for i, (_, key) in enumerate(told)]
     return ListRows(
@@ -279,7 +278,7 @@ def _judged(told: Judgement, width: int) -> list[Line]:
 
 
 def _normalised(example: RunSummary | None, width: int) -> list[Line]:
-    """What was taken out of the text of the example, so that it is like the others."""
+    """The values that were replaced by placeholders in the example."""
     error = example.first_error if example is not None else None
     if example is None or error is None:
         return []
@@ -309,12 +308,12 @@ def _flow(pieces: Sequence[Piece], width: int) -> list[Line]:
 
 
 def _bar(width: int) -> int:
-    """Cells of each of the two bars, beside a name of half the width."""
+    """Cells of each of the two bars."""
     return max(0, min(MOST_BAR, (width // 2 - 2 * (_COUNTS + 2)) // 2))
 
 
 def _shared(
-    shared: Contrast | None, width: int, glyphs: Glyphs, going_on: str = ""
+    shared: Contrast | None, width: int, glyphs: Glyphs, progress: str = ""
 ) -> list[tuple[Line, Example | None]]:
     head = fill([Piece(Clean("Shared by these runs"), "text bold")], max(8, width - 2 * (_bar(width) + _COUNTS + 2)))
     others = "  passed runs" if _bar(width) > 1 else "  passed"
@@ -322,19 +321,19 @@ def _shared(
     rows: list[tuple[Line, Example | None]] = [((), None), ((*head, *columns), None)]
     if shared is None:
         return [*rows, ((Piece(Clean("comparing with passed runs …"), "dim"),), None)]
-    if not shared.findings and not going_on:
+    if not shared.findings and not progress:
         rows.append(((Piece(Clean("no common factors"), "dim"),), None))
     found = enumerate(shared.findings)
     rows += [(finding_line(one, width, glyphs), Example(i, *one.example)) for i, one in found]
-    if going_on:
-        rows.append(((Piece(one_line(going_on, 80), "status.running"),), None))
+    if progress:
+        rows.append(((Piece(one_line(progress, 80), "status.running"),), None))
     if shared.note:
         rows.append(((Piece(one_line(shared.note, 200), "dim"),), None))
     return rows
 
 
 def finding_line(finding: Finding, width: int, glyphs: Glyphs = UNICODE) -> Line:
-    """One thing that runs have in common: in how many of both sides."""
+    """One finding, with its share on both sides."""
     telling = finding.in_a * (finding.of_b or 1) > 2 * finding.in_b * finding.of_a
     room = max(8, width - 2 * (_bar(width) + _COUNTS + 2))
     name = fill([Piece(one_line(finding.words, 200), "text" if telling else "sec")], room)
@@ -354,5 +353,5 @@ def _share(part: int, whole: int, bar: int, style: str, glyphs: Glyphs) -> list[
 
 
 def example_of(key: Hashable) -> tuple[RunRef, str | None] | None:
-    """Where a row of the pane leads: a run, and the span in it."""
+    """The target of a row: a run, and the span in it."""
     return (key.ref, key.span) if isinstance(key, Example) else None

@@ -13,11 +13,11 @@ from tracetui.store.relations import Relations
 from tracetui.store.triage import Group
 
 MOST_READ: Final = 100
-"""Runs of a signature, and of those it is compared with, that are read to tell what they share."""
+"""Maximum runs to read per signature, and to compare with."""
 
 
 def shared_by(source: Source, runs: Sequence[RunSummary], groups: Iterable[Group]) -> dict[str, Contrast]:
-    """What those of `runs` share that have a signature, by its id; one run shares nothing with itself.
+    """The contrast of each signature with several runs, by signature id.
 
     Raises `LinkLost`.
     """

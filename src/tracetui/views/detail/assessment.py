@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 _MOST_LOOPS: Final = 8
 _NUMBERS: Final = 19
-"""Cells that are kept for what stands beside the bar of a limit: ``6 548 / 50 000``."""
+"""Cells reserved for the numbers beside a limit's bar: ``6 548 / 50 000``."""
 
 
 def add_limits(sheet: Sheet, policy: tuple[Limit, ...], assessment: Assessment | None = None) -> None:
-    """How far the run came against each limit of its policy, and where it went beyond."""
+    """The progress of the run toward each limit, and where it exceeded it."""
     size = max((len(one_line(limit.name, 24)) for limit in policy), default=0)
     courses = assessment.limits if assessment is not None else ()
     for i, limit in enumerate(policy):
-        course = courses[i] if i < len(courses) else None  # what was found out may be of an earlier state of the run
+        course = courses[i] if i < len(courses) else None  # the assessment may be of an earlier state of the run
         name = Piece(Clean(pad(one_line(limit.name, 24), size) + "  "), "sec")
         reached = course.reached if course is not None else limit.current
         sheet.fact("" if i else "policy", name, *_limit(limit, reached, sheet, max(4, sheet.room - size - _NUMBERS)))
@@ -43,7 +43,7 @@ def add_limits(sheet: Sheet, policy: tuple[Limit, ...], assessment: Assessment |
 
 
 def _limit(limit: Limit, reached: float | None, sheet: Sheet, room: int) -> list[Piece]:
-    """Bar, which may take `room`, and numbers."""
+    """Bar of at most `room` cells, and numbers."""
     most = limit.limit
     at_limit = reached is not None and most is not None and reached >= most
     bar = "bar.error" if limit.violated else "bar.running" if at_limit else "bar.agent"
@@ -63,8 +63,8 @@ def _limit(limit: Limit, reached: float | None, sheet: Sheet, room: int) -> list
 
 
 def add_loops(sheet: Sheet, assessment: Assessment) -> None:
-    """What was repeated, and what that cost."""
-    from tracetui.views.timeline.loops import loop_cost, loop_title  # somebody has assessed: it is loaded
+    """Loops and their cost."""
+    from tracetui.views.timeline.loops import loop_cost, loop_title  # loaded by the assessment
 
     run, found, glyphs = assessment.run, assessment.loops, sheet.glyphs
     for i, loop in enumerate(found[:_MOST_LOOPS]):
@@ -80,7 +80,7 @@ def add_loops(sheet: Sheet, assessment: Assessment) -> None:
 
 
 def add_doom(sheet: Sheet, assessment: Assessment) -> None:
-    """Where the run was doomed, and why that is thought."""
+    """The likely point of no return, with the reason."""
     point = assessment.told_doom
     if point is None:
         return
@@ -90,7 +90,7 @@ def add_doom(sheet: Sheet, assessment: Assessment) -> None:
 
 
 def _leads(sheet: Sheet, run: Run, span_id: str, words: str) -> list[Piece]:
-    """``→ beyond it at step 11 search``."""
+    """``→ exceeded at step 11 search``."""
     span = run.span(span_id)
     where = "" if span is None else words_of(run, span)
     return [Piece(Clean(f"{sheet.glyphs.arrow} {words}"), "dim"), Piece(one_line(where, 80), "accent")]
@@ -101,7 +101,7 @@ _NAME: Final = 24
 
 
 def add_work(sheet: Sheet, done: Work) -> None:
-    """The tools as a table, each row leading to the call that failed; the window as a course."""
+    """The tools as a table, each row leading to a failed call; the context window as a sparkline."""
     _tools(sheet, done.tools)
     _windows(sheet, done.windows)
 

@@ -29,7 +29,7 @@ def has_nodes(run: Run) -> bool:
 
 
 def node_rows(run: Run, *, width: int, glyphs: Glyphs = UNICODE) -> ListRows:
-    """A row for each node, in the order in which they first ran; each leads to the span of its first execution."""
+    """A row per node in order of first execution, leading to that execution."""
     stats = node_stats(run)
     first = {span.name: span for span in reversed(node_spans(run))}
     numbers = sum(size + 1 for _, size in NUMBERS)
@@ -77,7 +77,7 @@ _DASH: Final = "—"
 
 
 def table(run: Run) -> list[Clean]:
-    """Title and table, as lines that passed the gate; only the title where no node ran."""
+    """Title and table as cleaned lines; only the title if no node ran."""
     spans = node_spans(run)
     lines = [title(run)]
     if spans:
@@ -100,7 +100,7 @@ def title(run: Run) -> Clean:
 
 
 def _items(run: Run) -> str:
-    """How a map went: ``7 of 200 failed``, or ``200 items``; nothing for a run that is none."""
+    """The result of a map: ``7 of 200 failed``, or ``200 items``; empty for other runs."""
     items = 0 if run.summary.steps else sum(depth == 0 for depth in run.depths)
     return (one_line(run.summary.result) or _plural(items, "item")) if items else ""
 
@@ -117,7 +117,7 @@ def summary_line(run: Run) -> Clean:
 
 
 def _repeats(spans: list[Span]) -> bool:
-    """True if a node ran more than once in this run (what a fork inherited does not count)."""
+    """True if a node ran more than once, without inherited executions."""
     return any(count > 1 for count in Counter(s.name for s in spans if not is_inherited(s)).values())
 
 
@@ -150,7 +150,7 @@ def _stats_table(run: Run) -> Iterator[Clean]:
 
 
 def _heading(columns: list[tuple[str, int]]) -> Iterator[Clean]:
-    """Names of the columns and the rule below them."""
+    """Column headings and the rule below."""
     yield Clean(("  " + "  ".join(name.ljust(width) for name, width in columns)).rstrip())
     yield Clean("  " + "  ".join("─" * width for _, width in columns))
 
@@ -184,7 +184,7 @@ def _plural(number: int, word: str) -> str:
 
 
 def _milliseconds(ms: float | None) -> str:
-    """A single execution: ``12ms``, ``2400ms``; with a fraction below 10 ms, and as a total from 10 s on."""
+    """One duration: ``12ms``, ``2400ms``; fractions below 10 ms; as a total from 10 s on."""
     if ms is None:
         return _DASH
     if ms >= 9999.5:
@@ -193,7 +193,7 @@ def _milliseconds(ms: float | None) -> str:
 
 
 def _total(ms: float | None) -> str:
-    """A sum: ``62ms``, ``0.7s``, ``7m48s``, ``1h05m``; a dash for what is no time."""
+    """A total: ``62ms``, ``0.7s``, ``7m48s``, ``1h05m``; a dash for invalid times."""
     if ms is None or not isfinite(ms):
         return _DASH
     if ms < 100:

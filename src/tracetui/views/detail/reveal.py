@@ -17,10 +17,9 @@ _FIELDS: Final = frozenset({"input", "output", "state", "attributes"})
 
 
 def revealed(body: Body, exact: Body, key: Hashable) -> Body | None:
-    """`body`, which is masked, with the value of the row `key` of the detail pane as `exact` has it.
+    """The masked `body` with the value of row `key` of the detail pane taken from `exact`.
 
-    That is the value of a row of a JSON value, or one text or result of a message. None for rows that are neither, or
-    where nothing is masked there; the tab of the value has a row for it.
+    That is the value of a JSON row, or a text or result of a message. None for other rows, and for unmasked values.
     """
     name, path = _place(key)
     if isinstance(name, str) and name in _FIELDS:
@@ -38,7 +37,7 @@ def _place(key: Hashable) -> tuple[Hashable, Sequence[Hashable]]:
 
 
 def _part(body: Body, exact: Body, name: Hashable, path: Sequence[Hashable]) -> Body | None:
-    """A part of a message: the name of its rows is ((``messages``, number of the message), number of the part)."""
+    """A part of a message. Its rows are named ((``messages``, message number), part number)."""
     if not (isinstance(name, tuple) and len(name) == 2 and isinstance(name[0], tuple) and len(name[0]) == 2):
         return None
     (_, at), number = name
@@ -56,16 +55,16 @@ def _part(body: Body, exact: Body, name: Hashable, path: Sequence[Hashable]) -> 
 
 
 def _revealed_part(part: Any, original: Any, path: Sequence[Hashable]) -> Any:
-    """A part with what its rows show of it: text, arguments, content or data."""
+    """Replace the visible field of a part: text, arguments, content or data."""
     field = next(name for name in ("text", "arguments", "content", "data") if name in part.__struct_fields__)
     if isinstance(part, msgspec.Struct) and field == "data":
-        path = path[1:]  # its rows show it under its kind
+        path = path[1:]  # the first path element is the kind
     made = _with(getattr(part, field), getattr(original, field), path)
     return part if made is None else replace(part, **{field: made})
 
 
 def _with(value: Any, exact: Any, path: Sequence[Hashable]) -> Any:
-    """`value` with what is at `path` taken from `exact`: both have the same structure, names may be masked."""
+    """Replace the value at `path` by the one in `exact`, which has the same structure; names may be masked."""
     above: list[tuple[Any, Hashable]] = []
     for name in path:
         if not is_container(value) or not is_container(exact) or len(value) != len(exact):

@@ -41,11 +41,11 @@ SOURCES: Final = {
     StatusSource.DERIVED: "inferred from the last event",
     None: "no reason recorded",
 }
-"""Where a status comes from, in words."""
+"""Status sources in words."""
 
 
 def source_words(status: Status, source: StatusSource | None) -> Clean:
-    """Where a status comes from."""
+    """The source of a status."""
     if status is Status.RUNNING and source is StatusSource.DERIVED:
         return Clean("inferred: no end record yet")
     return Clean(SOURCES[source])
@@ -65,7 +65,7 @@ def run_rows(
     zone: tzinfo = UTC,
     assessment: Assessment | None = None,
 ) -> Stack:
-    """The *run* tab: everything that the trace says about the run, what came of it, and what of it did not add up."""
+    """The *run* tab: facts about the run, its results and its problems."""
     sheet = Sheet("run", width, opened=opened, glyphs=glyphs)
     _status(sheet, run)
     _times(sheet, run.summary, now, zone)
@@ -73,7 +73,7 @@ def run_rows(
     _cost(sheet, run.summary.usage, assessment)
     _counts(sheet, run.summary)
     if assessment is not None and assessment.work is not None:
-        from tracetui.views.detail.assessment import add_work  # somebody has assessed: it is loaded
+        from tracetui.views.detail.assessment import add_work  # loaded by the assessment
 
         add_work(sheet, assessment.work)
     sheet.blank()
@@ -98,14 +98,14 @@ def run_rows(
 
 
 def goal_rows(run: Run, *, width: int, opened: frozenset[Hashable] = frozenset(), glyphs: Glyphs = UNICODE) -> Stack:
-    """The *goal* tab: the goal, each criterion with its evidence and its turns, metrics, findings."""
+    """The *goal* tab: goal, criteria with evidence and turns, metrics, findings."""
     sheet = Sheet("goal", width, opened=opened, glyphs=glyphs)
     _goal(sheet, run)
     return sheet.rows()
 
 
 def has_goal(body: RunBody) -> bool:
-    """True where the trace holds a goal and how it was judged."""
+    """True if the trace has a goal or its evaluation."""
     return bool(body.criteria or body.metrics or body.findings or body.goal)
 
 
@@ -131,7 +131,7 @@ def _status(sheet: Sheet, run: Run) -> None:
 
 
 def status_pieces(status: Status, word: str | None, glyphs: Glyphs) -> list[Piece]:
-    """A status with the trace's own word for it."""
+    """A status with the recorded word."""
     sign, style = status_glyph(status, glyphs)
     pieces = [Piece(Clean(f"{sign} {status.value}"), style)]
     if word is not None and word.lower() != status.value:
@@ -164,7 +164,7 @@ def _origin(sheet: Sheet, run: RunSummary) -> None:
 
 
 def add_usage(sheet: Sheet, used: Usage | None, label: str = "tokens") -> None:
-    """Tokens, those that the trace does not give as ``—``."""
+    """Tokens, ``—`` if not recorded."""
     unsaid = sheet.glyphs.unsaid
     if used is None:
         sheet.fact(label, Piece(unsaid, "dim"), Piece(Clean("  not recorded"), "dim"))
@@ -181,7 +181,7 @@ def add_usage(sheet: Sheet, used: Usage | None, label: str = "tokens") -> None:
 
 
 def add_price(sheet: Sheet, told: float | None, estimate: Estimate | None) -> None:
-    """What something cost: what the trace says, else an estimate and what it is from."""
+    """The recorded cost, else an estimate and its source."""
     if told is not None:
         sheet.fact("cost", Piece(cost(told), "sec"))
     elif estimate is None:
@@ -196,7 +196,7 @@ def add_price(sheet: Sheet, told: float | None, estimate: Estimate | None) -> No
 
 
 def _cost(sheet: Sheet, used: Usage | None, assessment: Assessment | None) -> None:
-    """The cost of the run; where only the library is missing to estimate it, how to get that."""
+    """The cost of the run; if only the library is missing for an estimate, how to install it."""
     if used is None:
         return
     if used.cost_usd is None and assessment is not None and prices.wanted() and not prices.installed():
@@ -224,7 +224,7 @@ def _counts(sheet: Sheet, run: RunSummary) -> None:
 
 
 def add_totals(sheet: Sheet, declared: tuple[Total, ...]) -> None:
-    """What the trace declares beside what was counted; a difference shows both, in yellow."""
+    """Recorded totals beside our counts. A difference is highlighted."""
     for i, total in enumerate(declared):
         name = Piece(Clean(f"{one_line(total.name, 40)} "), "dim")
         says = number(total.declared, sheet.glyphs)
@@ -284,7 +284,7 @@ def _spans_of(run: Run, numbers: tuple[int, ...]) -> tuple[str, ...]:
 
 
 def _turns(run: Run, criterion: Criterion, style: str, glyphs: Glyphs) -> list[Piece]:
-    """Every turn of the run, those that the criterion names by number: ``· · 3 4 ·``."""
+    """All turns of the run, with the numbers of the criterion's turns: ``· · 3 4 ·``."""
     named = set(criterion.steps)
     steps = [step.number for step in run.steps if step.number is not None]
     if len(steps) > _TURNS or not named <= set(steps):

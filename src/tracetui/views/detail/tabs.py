@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 
 _LOOKED_AT: Final = 500
 _MAX_USAGE: Final = 8
-"""So many values of the attributes are looked at, and so many found."""
+"""Maximum number of attribute values to look at, and of matches."""
 _SIGNS: Final = ("usage", "token")
 
 
 def as_told(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """What attributes hold under names that speak of usage or tokens, by path; what is told twice, once.
+    """Attributes whose names mention usage or tokens, by path, without duplicates.
 
-    A trace may tell a number in any place and under any name: this finds the usual ones, and the attributes hold all.
+    A heuristic for common names; the attributes tab shows all.
     """
     found: dict[str, Any] = {}
     todo: list[tuple[str, Any]] = [("", attributes)]
@@ -66,7 +66,7 @@ def as_told(attributes: Mapping[str, Any]) -> dict[str, Any]:
 def _is_among(value: Any, others: Iterable[Any]) -> bool:
     try:
         return value in others
-    except RecursionError:  # nested too deep to be compared
+    except RecursionError:  # too deep to compare
         return False
 
 
@@ -74,7 +74,7 @@ _MOST: Final = 12
 
 
 def tab_names(run: Run, span: Span | None, body: Body | None) -> list[str]:
-    """The tabs that there is something for, the most telling first; those of the whole run last."""
+    """The tabs with content, most relevant first, run tabs last."""
     found = []
     if span is not None:
         found.append("error" if span.error is not None or span.status is Status.ERROR else "overview")
@@ -111,9 +111,7 @@ def tab_rows(
     zone: tzinfo = UTC,
     assessment: Assessment | None = None,
 ) -> Rows:
-    """The rows of a tab. `opened` holds the fold keys that were toggled (see `fold`); `assessment` tells how the run
-    went, if that is known.
-    """
+    """The rows of a tab. `opened` contains toggled fold keys (see `tracetui.views.rows.Fold`)."""
     if tab == "run" or span is None:
         return run_rows(run, width=width, opened=opened, glyphs=glyphs, now=now, zone=zone, assessment=assessment)
     if tab == "goal":
@@ -125,7 +123,7 @@ def tab_rows(
 
 
 class _View(msgspec.Struct, frozen=True):
-    """What a tab is made of."""
+    """Input of a tab."""
 
     run: Run
     span: Span
@@ -153,7 +151,7 @@ def _error(view: _View) -> Stack:
         message = message[len(kind) + 1 :].lstrip()
     elif kind and message.startswith(f"{kind} "):
         message, gap = message[len(kind) + 1 :], " "
-    elif kind and message.startswith(f"{kind}("):  # as Python writes an exception
+    elif kind and message.startswith(f"{kind}("):  # as Python formats an exception
         message, gap = message[len(kind) :], ""
     head, _, rest = message.partition("\n")
     title = [Piece(kind, "status.error bold")] if kind else []
@@ -201,7 +199,7 @@ def _overview(view: _View) -> Stack:
 
 
 def _as_told(sheet: Sheet, used: Usage, body: Body) -> None:
-    """The trace's own numbers, and how ours differ from them."""
+    """The recorded token counts, and how ours differ."""
     told = as_told(body.attributes)
     if told:
         cached = used.cache_read_tokens or used.cache_creation_tokens
@@ -211,7 +209,7 @@ def _as_told(sheet: Sheet, used: Usage, body: Body) -> None:
 
 
 def _estimate(view: _View) -> Estimate | None:
-    """What a call costs; once the run was assessed, for then all that takes is loaded."""
+    """The estimated cost of a call. Requires an assessed run: then the price library is loaded."""
     from tracetui.analysis.statistics import Estimate
 
     span = view.span
@@ -221,7 +219,7 @@ def _estimate(view: _View) -> Estimate | None:
 
 
 def _facts(sheet: Sheet, view: _View) -> None:
-    """What is known of any span: time, note, arguments, result, checks, links."""
+    """Facts about any span: time, note, arguments, result, checks, links."""
     span, body, glyphs = view.span, view.body, view.glyphs
     problem = body.attributes.get("problem")
     if isinstance(problem, str) and not body.raw:
@@ -269,7 +267,7 @@ def _link(sheet: Sheet, run: Run, link: Link) -> None:
 
 
 def _messages(view: _View) -> Rows:
-    """What the call used, then the conversation: what came since the model's last reply is marked."""
+    """Usage and conversation. Messages since the model's last reply are highlighted."""
     given, sheet = view.body.input_messages, view.sheet("used")
     if view.span.usage is not None:
         add_usage(sheet, view.span.usage)

@@ -26,7 +26,7 @@ _ROLES: Final = {
     "function": "role.tool",
 }
 _MOST: Final = 12
-"""Rows of a part that are shown at first."""
+"""Rows per part before it folds."""
 _LATEST: Final = 20
 _PAGE: Final = 500
 _ROLE_WIDTH: Final = 9
@@ -42,10 +42,10 @@ def transcript(
     before: int = 0,
     came: range = range(0),
 ) -> Stack:
-    """The rows of a conversation. Of a long one the latest messages, and a row that opens earlier ones.
+    """The rows of a conversation: the latest messages, and a row that unfolds earlier ones.
 
-    `before` is the number of messages that came before these in the same conversation (keys go on from there). `came`
-    are those that came last, which are marked: of what is before them all is folded.
+    `before` is the number of earlier messages of the conversation, for unique keys. `came` are the new messages, which
+    are highlighted; all others are folded.
     """
     start = max(0, len(messages) - _LATEST)
     if start < 3:
@@ -63,7 +63,7 @@ def transcript(
 
 
 class _Earlier(Cut):
-    """The row that stands for the messages before those that are shown."""
+    """The row of the folded earlier messages."""
 
     def __init__(self, count: int, name: str, messages: Sequence[Message], glyphs: Glyphs) -> None:
         roles = Clean(", ".join(dict.fromkeys(one_line(message.role, 20) for message in messages[:500])))
@@ -84,7 +84,7 @@ class _Earlier(Cut):
 def _message(
     message: Message, width: int, place: Hashable, opened: frozenset[Hashable], glyphs: Glyphs, sign: Clean
 ) -> list[Rows]:
-    """`sign` stands at the left of the first row, and as much room is left before the others."""
+    """Put `sign` left of the first row, and align the others."""
     rows = _rows_of(message, width - 2 * len(sign), place, opened, glyphs)
     if not sign:
         return rows
@@ -115,7 +115,7 @@ def _row(role: Clean, style: str, piece: Piece, key: Hashable, width: int, glyph
 
 
 def margin(role: Clean, style: str, width: int, glyphs: Glyphs, bar: str = "") -> tuple[Line, Line]:
-    """What stands left of a message: its role on the first row, on all rows the bar (in its colour, or another)."""
+    """The left margin of a message: role on the first row, colored bar on all rows."""
     size = _ROLE_WIDTH if width >= 40 else min(_ROLE_WIDTH, width // 4)
     upright = (Piece(glyphs.role, bar or style), Piece(Clean(" ")))
     return (
@@ -158,7 +158,7 @@ def _content(part: Part) -> object:
 
 
 def _lead(part: Part, glyphs: Glyphs) -> tuple[Line, str]:
-    """What stands before the content of a part, and the style of its text."""
+    """The lead of a part, and the style of its text."""
     if isinstance(part, ToolCall):
         name = one_line(part.name, 40) or glyphs.unsaid
         return (Piece(Clean(f"{glyphs.arrow} {name} "), "role.tool"),), "sec"
@@ -171,7 +171,7 @@ def _lead(part: Part, glyphs: Glyphs) -> tuple[Line, str]:
 
 
 def last_reply(messages: Sequence[Message]) -> int:
-    """Where the last reply of the model begins, however many messages it is told in; 0 if there is none."""
+    """Index of the model's last reply, which may span several messages; 0 without one."""
     at = len(messages)
     while at and not _replied(messages[at - 1]):
         at -= 1

@@ -19,11 +19,11 @@ from tracetui.views.sheet import Sheet
 
 _LABEL: Final = 10
 _WIDE_LABEL: Final = 26
-"""Cells of the labels where criteria and metrics are among them."""
+"""Cells of the labels, if there are criteria or metrics."""
 _LONG: Final = 2_000
 _MOST: Final = 50
 _TOLD: Final = frozenset({"status", "steps", "result", "error"})
-"""Facts that other rows tell."""
+"""Facts that have rows of their own."""
 
 
 def run_rows(diff: Diff, *, width: int, opened: frozenset[Hashable] = frozenset(), glyphs: Glyphs = UNICODE) -> Rows:
@@ -46,20 +46,20 @@ def run_rows(diff: Diff, *, width: int, opened: frozenset[Hashable] = frozenset(
 
 
 class _Table:
-    """Facts of A beside those of B."""
+    """Facts of A and B side by side."""
 
     def __init__(self, sheet: Sheet, width: int, label: int) -> None:
         self._sheet, self._label = sheet, label
         self.half = max(6, (width - label - 2) // 2)
 
     def texts(self, label: str, a: Clean, b: Clean) -> None:
-        """Long texts, all of both, wrapped."""
+        """Add long texts of both sides, wrapped."""
         left, right = (wrap(text, self.half) if text else [] for text in (a, b))
         for i, (one, other) in enumerate(zip_longest(left, right, fillvalue=Clean(""))):
             self.row("" if i else label, (Piece(one, "sec"),), (Piece(other, "sec"),))
 
     def row(self, label: str, a: Line, b: Line) -> None:
-        """A label, and what is said of both."""
+        """Add a label with both values."""
         head = Piece(pad(truncate(one_line(label, 60), self._label - 1), self._label), "dim")
         self._sheet.line(head, *fill(a, self.half), Piece(Clean("  ")), *fill(b, self.half))
 
@@ -86,7 +86,7 @@ def _ended(run: RunSummary, glyphs: Glyphs) -> Line:
 
 
 def _why(run: RunSummary) -> Clean:
-    """The error that it ended with, or how it went, as far as `_LONG` characters."""
+    """The error or result of a run, at most `_LONG` characters."""
     failed = run.first_error is not None and run.status is Status.ERROR
     return one_line(run.first_error.words if failed and run.first_error is not None else run.result, _LONG)
 
@@ -143,7 +143,7 @@ def _verdict(judged: Judged, side: Criterion | Metric | None, glyphs: Glyphs) ->
 
 
 def _apart(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
-    """What differs, but not because of the first difference."""
+    """Differences that don't follow from the first one."""
     places = diff.independent
     if not places:
         return
@@ -159,7 +159,7 @@ def _apart(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
 
 
 def _not_as_stored(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
-    """Stored hashes that are not those of the contents."""
+    """Stored hashes that don't match the contents."""
     for row in (diff.rows[place] for place in diff.flagged[:_MOST]):
         for flag in row.flags:
             span = diff.span_b(row) or diff.span_a(row)
@@ -171,7 +171,7 @@ def _not_as_stored(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
 
 
 def left_out(diff: Diff, glyphs: Glyphs) -> list[Line]:
-    """What is to be known before the answer is believed: what was ignored, and bounds that were used."""
+    """Caveats: ignored differences, and limits of the comparison."""
     lines: list[Line] = []
     if diff.strict:
         told = (Piece(Clean("nothing ignored  "), "status.warn"),)
@@ -187,7 +187,7 @@ def _key(key: str, words: str) -> Line:
 
 
 class Told(Protocol):
-    """What is known of a pair (`tracetui.live.comparing.compared.Verdict`)."""
+    """The result of a comparison (`tracetui.live.comparing.compared.Verdict`)."""
 
     @property
     def same(self) -> bool: ...
@@ -232,7 +232,7 @@ class ReplayRows:
         return f"{run.id} {run.name} {self._relation(run.ref) or ''} {run.status.value} {words}"
 
     def heading(self, original: RunSummary, width: int) -> list[Line]:
-        """The names of the columns, and the original in them."""
+        """The column headings, and the original."""
         names = (
             *fill([Piece(Clean("  run"))], _room(width) + 2),
             Piece(Clean(f" {pad(Clean('is a'), 8)} steps  time  vs. original")),
@@ -253,7 +253,7 @@ class ReplayRows:
         return tuple(fit([*self._head(run, self._relation(run.ref) or "", width), *verdict], width))
 
     def _head(self, run: RunSummary, relation: str, width: int) -> list[Piece]:
-        """What is said of a run itself."""
+        """The columns of a run."""
         sign, style = status_glyph(run.status, self._glyphs)
         room = _room(width)
         name = clean(run.id, 60) if len(run.id) <= room else name_of(run)
@@ -268,5 +268,5 @@ class ReplayRows:
 
 
 def _room(width: int) -> int:
-    """Cells for what a run is called."""
+    """Cells of the name."""
     return 24 if width < 100 else 48

@@ -18,7 +18,7 @@ from tracetui.views.labels import short_id
 from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
 
 BESIDE: Final = 84
-"""Cells from which the steps of both runs stand side by side."""
+"""Minimum cells to show the steps side by side."""
 _ASIDE: Final = {
     noise.IDS: "ids",
     noise.TIMES: "time",
@@ -37,14 +37,14 @@ _ASIDE: Final = {
     noise.WORDINGS: "words",
     noise.NOTES: "notes",
 }
-"""Kinds of what is usually ignored, in the few cells of a row."""
+"""Short labels of ignored differences."""
 _STYLES: Final = {Kind.SAME: "dim", Kind.ONLY_A: "diff.rem", Kind.ONLY_B: "diff.add"}
 PREFIX: Final = "prefix"
-"""Key of the row that the common beginning is folded into."""
+"""Key of the folded common prefix."""
 _KEPT: Final = 2
-"""Rows of it that stay in view, just before the first difference."""
+"""Common rows to keep before the first difference."""
 _LEAST: Final = 4
-"""Fewer rows than this are not worth a fold."""
+"""Minimum rows of a fold."""
 _MIDDLE: Final = 10
 _MAX_INDENT: Final = 8
 
@@ -57,9 +57,9 @@ class Paired(NamedTuple):
 
 
 class PairRows:
-    """Rows of a comparison, a step each; see `tracetui.views.rows.Rows`.
+    """Rows of aligned steps; see `tracetui.views.rows.Rows`.
 
-    What both did alike before they first differed is a fold, `unfolded` or not.
+    The common prefix is a fold.
     """
 
     def __init__(self, diff: Diff, *, glyphs: Glyphs = UNICODE, unfolded: bool = False) -> None:
@@ -68,7 +68,7 @@ class PairRows:
         self._unfolded = unfolded
         self._prefix = _common(diff)
         self._before = self._prefix - 1 if self._prefix and not unfolded else -1 if self._prefix else 0
-        """By how much the number of a pair is greater than that of its row."""
+        """Offset from row to pair."""
         number = max((abs(span.step or 0) for run in (diff.a, diff.b) for span in run.spans[-1:]), default=0)
         self._number = max(3, min(6, len(str(number))))
 
@@ -76,22 +76,22 @@ class PairRows:
         return len(self.diff.rows) - self._before
 
     def pair(self, index: int) -> int | None:
-        """Which pair of the comparison a row is; None for the fold."""
+        """The pair of a row; None for the fold."""
         return None if self._is_fold(index) else index + self._before
 
     def row_of(self, pair: int) -> int:
-        """The row that a pair is, or is folded into."""
+        """The row of a pair, or the fold that contains it."""
         return max(0, pair - self._before)
 
     def _is_fold(self, index: int) -> bool:
         return self._prefix > 0 and index == 0
 
     def fold(self, index: int) -> Fold | None:
-        """What opening or folding this row means."""
+        """The fold of a row."""
         return Fold(PREFIX, self._unfolded) if self._is_fold(index) else None
 
     def parent(self, index: int) -> int | None:
-        """The row that a row is folded into."""
+        """The row that a row folds into."""
         return 0 if 0 < index <= self._prefix and self._unfolded else None
 
     def key(self, index: int) -> Hashable:
@@ -126,7 +126,7 @@ class PairRows:
         return _STYLES.get(row.kind, "diff.chg")
 
     def plain(self, index: int) -> str:
-        """Of the fold what is folded away, so that it is found."""
+        """A folded prefix includes its content, so that search finds it."""
         if not self._is_fold(index):
             return self._plain(self.diff.rows[index + self._before])
         return "" if self._unfolded else "\n".join(map(self._plain, self.diff.rows[: self._prefix]))
@@ -137,7 +137,7 @@ class PairRows:
         return " ".join((WORDS[row.kind], row.noise, *told, row.path)).strip()
 
     def differing(self) -> list[int]:
-        """Rows that differ, so far as is known; none that are folded away."""
+        """Visible rows with differences."""
         start = 0 if self._unfolded else self._prefix
         return [self.row_of(i) for i, row in enumerate(self.diff.rows) if i >= start and row.kind is not Kind.SAME]
 
@@ -170,10 +170,10 @@ class PairRows:
         return 0 if place is None else min(2 * run.depths[place], _MAX_INDENT)
 
     def _sign(self, row: Row, pair: int) -> list[Piece]:
-        """Sign, arrow of what is downstream, and in what the steps differ."""
+        """Glyph, downstream arrow, and kind of difference."""
         glyphs = self._glyphs
         if pair >= self.diff.compared and row.kind is Kind.SAME:
-            return [Piece(Clean(f"{glyphs.zero} "), "dim")]  # known by its header only
+            return [Piece(Clean(f"{glyphs.zero} "), "dim")]  # only headers compared so far
         quiet = row.downstream or bool(row.noise)
         style = "dim" if quiet else _STYLES.get(row.kind, "diff.chg")
         arrow = glyphs.downstream if row.downstream else Clean(" ")
@@ -194,7 +194,7 @@ class PairRows:
         return signs.get(row.kind, glyphs.changed)
 
     def _step(self, span: Span | None, indent: int, width: int, dim: bool, first: bool) -> list[Piece]:
-        """Number, kind, name, argument and time of one step."""
+        """Number, kind, name, argument and time of a step."""
         if span is None:
             return [Piece(Clean(" " * (self._number + 1))), Piece(self._glyphs.zero, "line")]
         time = pad(duration(span.duration_ms), 5, right=True)
@@ -222,7 +222,7 @@ class PairRows:
         return pieces
 
     def _narrow(self, row: Row, pair: int, width: int, first: bool) -> list[Piece]:
-        """One column: sign, numbers in both, what it is, and where it differs."""
+        """One column: glyph, both numbers, name, location of the difference."""
         diff, dim = self.diff, row.downstream or bool(row.noise)
         span = diff.span_b(row) or diff.span_a(row)
         assert span is not None
@@ -239,7 +239,7 @@ class PairRows:
 
 
 def _common(diff: Diff) -> int:
-    """How many pairs at the start are folded: what went the same way, noise aside, but for the last ones."""
+    """Number of equal pairs (ignoring noise) to fold at the start."""
     if diff.first is None:
         return 0
     loud = (i for i, row in enumerate(diff.rows) if row.kind is not Kind.SAME and (diff.strict or not row.noise))
@@ -248,7 +248,7 @@ def _common(diff: Diff) -> int:
 
 
 def sentence(diff: Diff, glyphs: Glyphs, width: int) -> Line:
-    """The answer: whether it went the same way; if not, where first."""
+    """The headline: no differences, or the first one."""
     told = "" if diff.complete else f"  ·  comparing, {grouped(diff.compared)} of {grouped(len(diff.rows))}"
     going = Piece(Clean(told), "status.running")
     if diff.first is None:
@@ -299,7 +299,7 @@ def _decision(diff: Diff, found: Divergence) -> list[Piece]:
 
 
 def _values(first: Divergence) -> list[Piece]:
-    """Both values, where they are short."""
+    """Both values, if short."""
     left, right = _short(first.a), _short(first.b)
     if first.kind in (Kind.ONLY_A, Kind.ONLY_B) or len(left) + len(right) > 40:
         return []
@@ -307,7 +307,7 @@ def _values(first: Divergence) -> list[Piece]:
 
 
 def _both(found: Divergence) -> list[Piece]:
-    """Both values, labelled where they look the same."""
+    """Both values, labeled if they print alike."""
     left, right = one_line(_short(found.a), 40), one_line(_short(found.b), 40)
     if (words := lookalike_labels(found.a, found.b)) is not None:
         left, right = with_label(left, words[0]), with_label(right, words[1])
@@ -319,7 +319,7 @@ def _short(value: Any) -> str:
 
 
 def summary(diff: Diff) -> Line:
-    """How many rows of each kind, and what B took more."""
+    """Row counts by kind, and the deltas from A to B."""
     counts = diff.counts
     pieces: list[Piece] = []
     formats = [run.summary.ref.format for run in (diff.a, diff.b)]
@@ -354,5 +354,5 @@ def _signed(value: Any, written: Any) -> str:
 
 
 def name_of(run: RunSummary) -> Clean:
-    """A run in a few cells: its id, cut as everywhere."""
+    """The short id of a run."""
     return short_id(run.id)

@@ -21,13 +21,13 @@ from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
 
 _LONG: Final = 1 << 14
-"""Characters of a line up to which it is broken at blanks; a longer one is broken at the width, by arithmetic."""
+"""Maximum characters of a line to wrap at blanks; longer lines wrap at the width."""
 _NUMBER: Final = 4
 _UNWRAPPED: Final = 1 << 30
 
 
 class Paper(NamedTuple):
-    """How lines are laid out and drawn: side by side or unified, wrapped or not, in how many cells."""
+    """Layout options: side by side or unified, wrapped or not, width."""
 
     width: int
     side: bool
@@ -97,7 +97,7 @@ class Paper(NamedTuple):
 
 
 class Lines:
-    """Lines of a hunk: units `first` to `stop`, each a line of A, of B, or both, in as many rows as it takes."""
+    """Lines of a hunk: units `first` to `stop`, each a line of A, of B, or both."""
 
     def __init__(self, section: int, hunk: int, of: Hunk, first: int, stop: int, paper: Paper) -> None:
         self.section, self.hunk, self.of, self.first = section, hunk, of, first
@@ -112,7 +112,7 @@ class Lines:
         return max(rows_a, len(laid(self.of.b[b], self._room).starts))
 
     def lines(self, unit: int) -> tuple[int | None, int | None]:
-        """The lines of A and B that stand in that unit."""
+        """The lines of A and B in that unit."""
         size_a, size_b = len(self.of.a), len(self.of.b)
         if self.of.same or self._side:
             return (unit if unit < size_a else None), (unit if unit < size_b else None)
@@ -125,14 +125,14 @@ class Lines:
 
 
 class Laid(NamedTuple):
-    """A line that passed the gate, and where its rows begin."""
+    """A cleaned line, and the starts of its rows."""
 
     pieces: tuple[tuple[Clean, bool], ...]
     starts: Sequence[int]
     size: int
 
     def row(self, number: int, what: str) -> list[Piece]:
-        """One of its rows; `what` is ``diff.add``, ``diff.rem`` or empty. Beyond its end: nothing."""
+        """One row; `what` is ``diff.add``, ``diff.rem`` or empty. Empty beyond the end."""
         if number >= len(self.starts):
             return []
         start = self.starts[number]
@@ -151,14 +151,14 @@ class Laid(NamedTuple):
 
 @lru_cache(2048)
 def laid(line: Words, room: int) -> Laid:
-    """A line in rows of at most `room` cells."""
+    """A line wrapped to rows of at most `room` cells."""
     pieces = tuple((clean(piece.text), piece.changed) for piece in line)
     text = Clean("".join(piece for piece, _ in pieces))
     return Laid(pieces, breaks(text, room), len(text))
 
 
 def breaks(text: Clean, width: int) -> Sequence[int]:
-    """Where the rows of a text begin that is shown in `width` cells."""
+    """The starts of the rows of a text in `width` cells."""
     if cells(text) <= width:
         return (0,)
     if len(text) > _LONG:
@@ -176,7 +176,7 @@ def breaks(text: Clean, width: int) -> Sequence[int]:
 
 
 def _fitting(text: Clean, at: int, width: int) -> int:
-    """How many characters from `at` on fit."""
+    """Number of characters from `at` on that fit."""
     part = text[at : at + 4 * width + 8]
     if cells(Clean(part)) <= width:
         return len(part)
@@ -184,9 +184,9 @@ def _fitting(text: Clean, at: int, width: int) -> int:
 
 
 AROUND: Final = 3
-"""Lines that stay the same shown around a change."""
+"""Context lines around a change."""
 _WORTH: Final = 3
-"""Fewer lines than this are not worth a fold."""
+"""Minimum lines of a fold."""
 _STYLES: Final = {
     Sign.SAME: "dim",
     Sign.EDITED: "diff.chg",
@@ -200,13 +200,13 @@ _TICKS: Final = {Sign.EDITED: "diff.chg", Sign.ADDED: "diff.add", Sign.REMOVED: 
 
 
 class Folds(NamedTuple):
-    """Which folds are open: as they come, or all, or none; `toggled` holds the keys of those that are the other way."""
+    """The open folds: by default, all or none; `toggled` contains the exceptions."""
 
     toggled: frozenset[Hashable] = frozenset()
     everything: bool | None = None
 
     def is_open(self, key: Hashable, comes_open: bool) -> bool:
-        """Whether that fold is open."""
+        """Whether a fold is open."""
         return (comes_open if self.everything is None else self.everything) != (key in self.toggled)
 
 
@@ -214,7 +214,7 @@ AS_THEY_COME: Final = Folds()
 
 
 class Place(NamedTuple):
-    """Key of a row: of a heading (`hunk` -1), of a fold, or of a line of a hunk, and the row in it."""
+    """Key of a row: heading (`hunk` -1), fold, or line of a hunk, and the row in it."""
 
     section: int
     hunk: int = -1
@@ -223,7 +223,7 @@ class Place(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Neighbouring sections that are the same, folded into one row."""
+    """Consecutive equal sections, folded into one row."""
 
     first: int
     stop: int
@@ -236,7 +236,7 @@ class _Head(NamedTuple):
 
 
 class _Hidden(NamedTuple):
-    """Lines that are the same, folded into one row."""
+    """Equal lines, folded into one row."""
 
     section: int
     hunk: int
@@ -304,7 +304,7 @@ class ComparedRows:
                 if hunk.same:
                     self._add_same(number, place, hunk, len(hunks))
                 else:
-                    if section.differs:  # else what differs in it is ignored
+                    if section.differs:  # else it has only ignored differences
                         self.differences.append(self._starts[-1])
                     units = max(len(hunk.a), len(hunk.b)) if self._side else len(hunk.a) + len(hunk.b)
                     self._add_lines(number, place, hunk, 0, units)
@@ -372,14 +372,14 @@ class ComparedRows:
         return _TICKS.get(self.look.sections[segment.section].sign) if isinstance(segment, _Head) else None
 
     def section(self, index: int) -> Section | None:
-        """The section that a row belongs to."""
+        """The section of a row."""
         if index >= len(self):
             return None
         segment, _ = self._at(index)
         return self.look.sections[segment.first if isinstance(segment, _Group) else segment.section]
 
     def first_at(self, path: str) -> int | None:
-        """The first difference at (or in, or around) that path; else the first one of all."""
+        """The first difference at, in or around a path; else the first of all."""
         for row in self.differences:
             section = self.section(row)
             if section is not None and path and path.startswith((section.path, section.label)):
@@ -389,7 +389,7 @@ class ComparedRows:
     # ---- folds
 
     def fold(self, index: int) -> Fold | None:
-        """What opening or folding this row means."""
+        """The fold of a row."""
         segment, _ = self._at(index)
         if isinstance(segment, Lines):
             return None
@@ -397,7 +397,7 @@ class ComparedRows:
         return Fold(key, segment.open)
 
     def parent(self, index: int) -> int | None:
-        """The row that a row is folded into: of a line its fold or heading, of a heading its group."""
+        """The row that a row folds into: fold or heading of a line, group of a heading."""
         segment, _ = self._at(index)
         if isinstance(segment, Lines):
             fold = self.index(Place(segment.section, segment.hunk))
@@ -495,7 +495,7 @@ class ComparedRows:
 
 
 def unified(look: Look) -> Iterator[str]:
-    """All lines of a look, one side below the other: ``-`` is in A only, ``+`` in B only; not cleaned."""
+    """All lines of a look as a unified diff: ``-`` only in A, ``+`` only in B; not cleaned."""
     for section in look.sections:
         sign = {Sign.SAME: "=", Sign.ADDED: "+", Sign.REMOVED: "-"}.get(section.sign, "~")
         yield f"{sign} {section.label}  {' · '.join(filter(None, (section.side, section.note)))}".rstrip()

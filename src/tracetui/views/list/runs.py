@@ -21,11 +21,11 @@ from tracetui.views.labels import short_id
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
 
 Stands = Callable[[RunSummary], State]
-"""How a run stands now."""
+"""Returns the liveness state of a run."""
 
 
 class Tied(NamedTuple):
-    """How a run is tied to others: its letter where it is marked, and what stands before and after its outcome."""
+    """Relations of a run to others: its letter if marked, and text before and after its outcome."""
 
     mark: str = ""
     before: Line = ()
@@ -36,24 +36,24 @@ Ties = Callable[[RunSummary, Glyphs], Tied]
 
 
 def no_ties(run: RunSummary, glyphs: Glyphs) -> Tied:
-    """A run that nothing is known of but itself."""
+    """No relations."""
     return Tied()
 
 
 def as_told(run: RunSummary) -> State:
-    """How a run stands for all that its trace tells."""
+    """The state of a run from its recorded status alone."""
     return State.RUNNING if run.status is Status.RUNNING else State.ENDED
 
 
 def status_now(run: RunSummary, state: State) -> Status:
-    """What the sign of a run shows: that it runs, or that nobody knows, where the trace tells no end."""
+    """The status to show: running or unknown for a run without an end record."""
     if state is State.ENDED:
         return run.status
     return Status.UNKNOWN if state is State.UNKNOWN else Status.RUNNING
 
 
 def _standing(run: RunSummary, state: State) -> Line:
-    """The word for a run that is silent."""
+    """The word for a silent run."""
     if state in (State.QUIET, State.STALLED):
         return (Piece(Clean(state), "status.warn" if state is State.STALLED else "status.running"), Piece(Clean(" ")))
     if state is State.UNKNOWN and run.status is Status.RUNNING:
@@ -62,16 +62,16 @@ def _standing(run: RunSummary, state: State) -> Line:
 
 
 def _so_far(run: RunSummary, now: float) -> float | None:
-    """Milliseconds since a run began; None where that is not known."""
+    """Milliseconds since the start; None if unknown."""
     if run.started_at is None or run.time_zone is None or run.started_at > now:
         return None
     return (now - run.started_at) * 1000
 
 
 _SAYS_IT: Final = ("fork", "retry")
-"""Relations that are said in a word."""
+"""Relations shown as a word."""
 _WORTH_IT: Final = 12
-"""Cells in which a prompt is worth beginning."""
+"""Minimum cells for a prompt."""
 
 
 class RunRows:
@@ -96,7 +96,7 @@ class RunRows:
         self._index: dict[Hashable, int] | None = None
 
     def prepare(self) -> None:
-        """Find out ahead what takes a look at every row."""
+        """Compute everything that reads all rows."""
         self.index("")
         self.longest_name, self._headings  # noqa: B018 - they are remembered
 
@@ -104,7 +104,7 @@ class RunRows:
         return len(self._items)
 
     def above(self, index: int) -> int:
-        """How many rows above this one are no headings of groups."""
+        """Number of rows above this one, without group headings."""
         return index - bisect_left(self._headings, index)
 
     @cached_property
@@ -126,7 +126,7 @@ class RunRows:
         return self._index.get(key)
 
     def renew(self, run: RunSummary) -> int | None:
-        """Take in what a run is now, in the row that it has; None if it has none."""
+        """Replace a run in its row; return the row, or None if it has none."""
         index = self.index(run.ref)
         if index is not None:
             self._items[index] = run
@@ -160,9 +160,7 @@ class RunRows:
 
     @cached_property
     def longest_name(self) -> int:
-        """Characters of a long name with what tells it from others, among the first rows (a look at all of very many
-        would take longer than it is worth): nine in ten are no longer.
-        """
+        """The 90th percentile of the name length of the first rows, in characters."""
         runs = (item for item in islice(self._items, _LOOKED_AT) if isinstance(item, RunSummary))
         lengths = sorted(map(self._name_length, runs))
         return lengths[len(lengths) * 9 // 10] if lengths else 0
@@ -174,7 +172,7 @@ class RunRows:
 
     @cached_property
     def _below(self) -> Collection[RunRef]:
-        """The runs that stand below the one that started them."""
+        """Runs nested below their parent."""
         return parents([item for item in self._items if isinstance(item, RunSummary)])
 
     def _cell(self, run: RunSummary, name: str, size: int) -> list[Piece]:
@@ -194,7 +192,7 @@ class RunRows:
             before = (*_standing(run, state), *ties.before)
             told = (*before, *outcome(run, self._glyphs))
             if run.relation in _SAYS_IT and not ties.after and room - width_of(told) < _WORTH_IT:
-                told = (*before, *outcome(run, self._glyphs, named=False))  # what it was asked tells more than an id
+                told = (*before, *outcome(run, self._glyphs, named=False))  # the prompt says more than an id
             return [*fit((*told, *_asked(run, told, room)), max(8, room)), *ties.after]
         if name == "time":
             going = status is Status.RUNNING
@@ -204,19 +202,19 @@ class RunRows:
 
 
 _LEAST_NAME, _LEAST_OUTCOME = 8, 12
-"""Cells below which a column tells nothing."""
+"""Minimum useful cells of a column."""
 _LOOKED_AT: Final = 2_000
-"""Rows whose names say how much room names want."""
+"""Maximum rows to measure names of."""
 _NAMES: Final = (16, 18, 20, 24, 28, 32)
-"""Widths of the column of names: there are few, so that it seldom moves while runs arrive."""
+"""Widths of the name column: few, so that it rarely changes while runs arrive."""
 _OUTCOME_FIRST: Final = 16
-"""Cells that the outcome has before names get more than they have anyway."""
+"""Cells of the outcome before the name column grows."""
 
 
 def columns_for(width: int, everything: bool = False, *, name: int = 0) -> list[tuple[str, int]]:
-    """(column, cells) for a list of `width` cells, in order; what does not fit is left out, least important first.
+    """(column, cells) for a list of `width` cells, in order. Less important columns are dropped first.
 
-    `name` is how many cells a long name wants; it gets them where the outcome has enough.
+    `name` is the desired width of the name column, granted if the outcome has enough room.
     """
     least = 14 if width < 70 else 15
     fixed = [("status", 1), ("name", least), ("outcome", 0), ("time", 5), ("step", 4), ("age", 4)]
@@ -241,12 +239,12 @@ def columns_for(width: int, everything: bool = False, *, name: int = 0) -> list[
 
 
 def hidden_columns(width: int) -> int:
-    """How many columns a list of that width leaves out."""
+    """Number of columns dropped at that width."""
     return len(columns_for(1000)) - len(columns_for(width))
 
 
 def heading(width: int, everything: bool = False, *, name: int = 0) -> Line:
-    """The names of the columns."""
+    """The column headings."""
     cells = []
     for key, size in columns_for(width, everything, name=name):
         label = "" if key == "status" else key
@@ -259,7 +257,7 @@ def _name(run: RunSummary, size: int, bold: str, *, below: bool) -> list[Piece]:
     label = clean(run.label or run.name or run.id, 200)
     if below:
         return [column(Clean("  " + label), size, "text" + bold if bold else "sec")]
-    if run.label and run.name:  # what tells it from others of its name stays to be seen
+    if run.label and run.name:  # keep the label visible
         room = max(size // 3, size - text.cells(label) - 1)
         label = Clean(f"{text.truncate(clean(run.name, 200), room)} {label}")
     return [column(label, size, "text" + bold)]
@@ -293,8 +291,8 @@ def _age(run: RunSummary, now: float) -> float | None:
 
 
 def outcome(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = True) -> Line:
-    """How a run went, in one phrase: cause of the failure, relation to its original (`named`: and its id), or what it
-    was asked.
+    """The outcome of a run in one phrase: cause of failure, relation to its original (with its id if `named`), or
+    prompt.
     """
     pieces: list[Piece] = []
     if run.status is Status.ERROR:
@@ -306,7 +304,7 @@ def outcome(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = True) ->
     elif run.status is Status.CANCELLED:
         pieces = [Piece(one_line(run.result or run.status_word or "cancelled", 200), "sec")]
     relation = _relation(run, named=named)
-    if pieces and relation:  # that it is a replay is seen also where there is no room for more than its error
+    if pieces and relation:  # show that it is a replay even if only the error fits
         return (Piece(Clean(f"{glyphs.replay} "), "accent"), *pieces, Piece(Clean(" ")), *relation)
     if pieces:
         return tuple(pieces)
@@ -325,7 +323,7 @@ def outcome(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = True) ->
 
 
 def _asked(run: RunSummary, told: Line, size: int) -> Line:
-    """What a run was asked, after what is told of it, where there is room for more than a word."""
+    """The prompt of a run after its outcome, if it fits."""
     prompt = one_line(run.prompt, 200)
     if not prompt or size - width_of(told) < _WORTH_IT or any(piece.text == prompt for piece in told):
         return ()
@@ -359,7 +357,7 @@ def _relation(run: RunSummary, *, named: bool) -> list[Piece]:
 
 def _group_line(item: tuple[str, int], width: int, glyphs: Glyphs) -> Line:
     number = str(item[1])
-    label = text.truncate_middle(clean(item[0], 200), max(8, width - len(number) - 4))  # of a path both ends tell most
+    label = text.truncate_middle(clean(item[0], 200), max(8, width - len(number) - 4))  # keep both ends of a path
     rule = glyphs.rule * max(0, width - text.cells(label) - len(number) - 3)
     return (Piece(label, "dim"), Piece(Clean(f" {rule} "), "line"), Piece(Clean(number), "dim"))
 

@@ -18,13 +18,13 @@ from tracetui.views.labels import called, short_id
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
 
 ALL: Final = ""
-"""Key of the last row: all of them. There is none where there is one place."""
+"""Key of the last row, for all directories. Absent if there is only one."""
 _HOME_KEY, _FILES, _AGE = 5, 9, 5
 """Cells of these columns."""
 
 
 class HomeRows:
-    """See `tracetui.views.rows.Rows`. The key of a row is the path of its place."""
+    """See `tracetui.views.rows.Rows`. The key of a row is the path of its directory."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class HomeRows:
         now: float,
         glyphs: Glyphs = UNICODE,
     ) -> None:
-        """`names` are the paths as people write them; `picked` holds keys."""
+        """`names` are display paths; `picked` contains keys."""
         self._homes, self._names, self._picked, self._now, self._glyphs = homes, names, picked, now, glyphs
         self._keys = [*(home.path for home in homes), *([ALL] if len(homes) > 1 else [])]
 
@@ -67,7 +67,7 @@ class HomeRows:
 
     def _line(self, home: Home, key: str, name: str, width: int) -> Line:
         picked, (room, whose) = home.path in self._picked, _home_room(width)
-        path = truncate_middle(clean(name, 500), room - 1)  # a blank before whose traces they are
+        path = truncate_middle(clean(name, 500), room - 1)  # a blank before the next column
         pieces = [
             Piece(Clean(f" {key} "), "key bold"),
             Piece(self._glyphs.ok if picked else Clean(" "), "accent bold"),
@@ -81,7 +81,7 @@ class HomeRows:
 
 
 def homes_heading(width: int) -> Line:
-    """The names of the columns."""
+    """The column headings."""
     room, whose = _home_room(width)
     cells = [
         column(Clean(" " * _HOME_KEY + "directory"), _HOME_KEY + room, "dim"),
@@ -92,13 +92,13 @@ def homes_heading(width: int) -> Line:
 
 
 def _home_room(width: int) -> tuple[int, int]:
-    """Cells of the path, and of whose traces are there."""
+    """Cells of the path and of the program."""
     whose = 24 if width >= 66 else 0
     return max(8, width - _HOME_KEY - whose - _FILES - _AGE), whose
 
 
 class Choice(NamedTuple):
-    """A term of the query language that asks for a value, and how many have it."""
+    """A query term, and the number of runs that match it."""
 
     key: str
     term: str
@@ -161,7 +161,7 @@ class FacetRows:
 
 
 def picked_query(picked: Sequence[Choice]) -> str:
-    """The query that asks for what was picked: of one key any, of several keys all."""
+    """The query for the picked values: any value per key, all keys."""
     by_key: dict[str, list[str]] = {}
     for choice in picked:
         by_key.setdefault(choice.key, []).append(choice.term)
@@ -170,11 +170,11 @@ def picked_query(picked: Sequence[Choice]) -> str:
 
 
 _LEAST_PATH: Final = 12
-"""Cells that the path of a value, and the name of a step, have at least: what was found has the rest."""
+"""Minimum cells of a path and of a step name; the match gets the rest."""
 
 
 class Hit(Protocol):
-    """A place that holds what was searched for (`tracetui.live.surveying.grep.Hit`)."""
+    """A search hit (`tracetui.live.surveying.grep.Hit`)."""
 
     @property
     def ref(self) -> RunRef: ...
@@ -199,7 +199,7 @@ class Hit(Protocol):
 
 
 class HitRows:
-    """See `tracetui.views.rows.Rows`. It only grows: the key of a row is its number, which stays."""
+    """See `tracetui.views.rows.Rows`. Append-only: the key of a row is its index."""
 
     def __init__(self, summary: Callable[[RunRef], RunSummary | None], *, glyphs: Glyphs = UNICODE) -> None:
         self._summary, self._glyphs = summary, glyphs
@@ -207,7 +207,7 @@ class HitRows:
         self.runs = self.hits = 0
 
     def extend(self, hits: Iterable[Hit]) -> None:
-        """Add what was found since."""
+        """Append hits."""
         for hit in hits:
             last = self._items[-1] if self._items else None
             if (last if isinstance(last, RunRef) or last is None else last.ref) != hit.ref:
@@ -217,7 +217,7 @@ class HitRows:
             self.hits += 1
 
     def hit(self, index: int) -> Hit | None:
-        """The hit of a row; None for the heading of a run."""
+        """The hit of a row; None for a run heading."""
         item = self._items[index] if 0 <= index < len(self._items) else None
         return None if isinstance(item, RunRef) else item
 
@@ -261,7 +261,7 @@ class HitRows:
 
     def _hit(self, hit: Hit, width: int) -> Line:
         step = f"{hit.step}" if hit.step is not None else ""
-        path = truncate_middle(one_line(hit.path, 120), max(_LEAST_PATH, width * 3 // 8))  # both ends tell something
+        path = truncate_middle(one_line(hit.path, 120), max(_LEAST_PATH, width * 3 // 8))  # both ends are distinctive
         head: Line = (
             Piece(Clean(f"{step:>6} "), "dim"),
             Piece(truncate(one_line(hit.name or "run", 40), max(_LEAST_PATH, width // 5)), "text"),
@@ -290,20 +290,20 @@ _BAR: Final = 20
 
 
 class StatisticRows:
-    """See `tracetui.views.rows.Rows`. The key of a row is the name of what is counted."""
+    """See `tracetui.views.rows.Rows`. The key of a row is its name."""
 
     def __init__(self, rows: Sequence[Row], *, glyphs: Glyphs = UNICODE) -> None:
         self._rows, self._glyphs = rows, glyphs
         self._index = {row.name: i for i, row in enumerate(rows)}
         self.by_tokens = not any(row.total_ms for row in rows)
-        """Whether the bars are tokens: where the trace tells no times, as that of a coding agent's model calls."""
+        """Whether the bars show tokens, because the traces have no times (as for the model calls of coding agents)."""
         self._all = sum(self._size(row) or 0.0 for row in rows)
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def row(self, index: int) -> Row | None:
-        """What a row is about."""
+        """The statistics of a row."""
         return self._rows[index] if 0 <= index < len(self._rows) else None
 
     def key(self, index: int) -> Hashable:
@@ -313,7 +313,7 @@ class StatisticRows:
         return self._index.get(key) if isinstance(key, str) else None
 
     def _size(self, row: Row) -> float | None:
-        """What the bar of a row is a share of all of."""
+        """The value of the row's bar."""
         return row.usage.all_tokens if self.by_tokens else row.total_ms
 
     def selectable(self, index: int) -> bool:
@@ -338,7 +338,7 @@ class StatisticRows:
             (cost(row.cost_usd, estimated=row.estimated_cost_usd is not None), "sec"),
         )
         name = one_line(row.name, 200) if row.name else Clean("(not recorded)")
-        name = truncate_middle(name, _name_room(width) - 1)  # versions of a model differ at its end
+        name = truncate_middle(name, _name_room(width) - 1)  # versions of a model differ at the end
         pieces = fill([Piece(name, "text bold" if row.errors else "text")], _name_room(width))
         pieces += [
             column(text, _size_of(i), style, right=True) for i, (text, style) in enumerate(cells[: _shown(width)])
@@ -349,7 +349,7 @@ class StatisticRows:
 
 
 def statistics_heading(width: int, what: str, by_tokens: bool = False) -> Line:
-    """The names of the columns; the last is what the bars are."""
+    """The column headings; the last one describes the bars."""
     pieces = fill([Piece(one_line(what, 20), "dim")], _name_room(width))
     pieces += [column(Clean(name), _size_of(i), "dim", right=True) for i, name in enumerate(_NAMES[: _shown(width)])]
     if width >= _BAR_FROM:
@@ -362,7 +362,7 @@ def _size_of(column: int) -> int:
 
 
 def _shown(width: int) -> int:
-    """How many columns there is room for."""
+    """Number of columns that fit."""
     return max(2, min(len(_NAMES), (width - 16 - _COST + _CELL) // _CELL))
 
 

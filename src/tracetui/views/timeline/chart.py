@@ -19,39 +19,39 @@ from tracetui.views.rows import Piece
 from tracetui.views.timeline.growth import Growth, chosen_now
 
 _LATEST: Final = 1e12
-"""Times beyond are nonsense (or infinite); no axis is made of them."""
+"""Later times and longer durations are invalid and don't extend the axis."""
 _PAINTED: Final = 1000
-"""Spans painted one by one in the row of the whole run; of more, a sample, the longest and all that failed."""
+"""Maximum spans painted individually in the overview; beyond that a sample, the longest and all failed ones."""
 _LONGEST: Final = 200
 
 
 def tokens_of(usage: Usage | None) -> int | None:
-    """All tokens of a usage; None where the trace does not say."""
+    """All tokens of a usage; None if not recorded."""
     return None if usage is None else usage.all_tokens
 
 
 class Chart:
-    """The time axis of a run and the place of each span on it.
+    """The time axis of a run and the position of each span on it.
 
-    Where no span says when it started, but some say how long they took, they are laid end to end (`end_to_end`).
+    Spans without start times but with durations are laid end to end (`end_to_end`).
     """
 
     def __init__(self, run: Run, now: float | None = None, *, before: tuple[Chart, Growth] | None = None) -> None:
-        """Measure `run`; `before` is the chart of an earlier state of it and what came since."""
+        """Measure `run`. `before` is the chart of an earlier state and the growth since."""
         self._run = run
         self._now = now if now is not None and 0 < now < _LATEST else None
         self.end_to_end = False
         self._offsets: array[float] | None = None
         self._base = 0.0
         self.total_ms = 0.0
-        """Length of the axis, 0 where the trace holds no times at all."""
+        """Length of the axis, 0 without recorded times."""
         self._reach = _reach(run.spans) if before is None else self._reach_since(*before)
         if before is not None:
             self._take_over(*before)
         self._measure()
 
     def _take_over(self, before: Chart, came: Growth) -> None:
-        """Bring up to date what was worked out for the earlier state."""
+        """Update the cached values of the earlier state."""
         known, spans = before.__dict__, self._run.spans
         if "_tokens_before" in known:
             self._tokens_before = self._tokens_since(before, came)
@@ -77,7 +77,7 @@ class Chart:
             self._lay_end_to_end()
 
     def _reach_since(self, before: Chart, came: Growth) -> tuple[float, float]:
-        """First start and last end, all spans being measured again only where what was changed had set them."""
+        """First start and last end. Remeasures everything only if a changed span had set one of them."""
         spans, (first, last) = self._run.spans, before._reach
         gone = _reach([before._run.spans[i] for i in came.changed])
         new = _reach([*(spans[i] for i in came.changed), *spans[came.kept :]])
@@ -86,7 +86,7 @@ class Chart:
         return min(first, new[0]), max(last, new[1])
 
     def _lay_end_to_end(self) -> None:
-        """Each span begins where the one before it ended; what contains others begins with the first of them."""
+        """Each span begins at the end of the previous one, a container with its first span."""
         self.total_ms = 0.0
         if not self._takes_time:
             return
@@ -109,9 +109,9 @@ class Chart:
         self.end_to_end = True
 
     def extent(self, position: int) -> tuple[float, float | None] | None:
-        """Start and end of a span in ms from the start of the axis; the end None where the trace does not say.
+        """Start and end of a span in ms from the start of the axis; the end is None if not recorded.
 
-        None for a span that has no place on it: without a time, or taken over from before.
+        None for spans without a time, and for inherited spans before the start.
         """
         span = self._run.spans[position]
         if self._offsets is not None:
@@ -129,14 +129,14 @@ class Chart:
         return start, (self.total_ms if span.status is Status.RUNNING else None)
 
     def elapsed(self, span: Span) -> float | None:
-        """How long a span took, or has taken so far where its run goes on; None where the trace does not say."""
+        """The duration of a span, so far if it is running; None if not recorded."""
         goes_on = self._run.summary.status is Status.RUNNING and span.status is Status.RUNNING
         if span.duration_ms is None and goes_on and self._now and span.started_at:
             return max(0.0, self._now - span.started_at) * 1000
         return span.duration_ms
 
     def tokens(self, position: int) -> int | None:
-        """Tokens of a span; of a container that states none, the sum of what is in it; None where nobody says."""
+        """Tokens of a span; for a container without usage, the sum of its descendants; None if not recorded."""
         own = tokens_of(self._run.spans[position].usage)
         if own is not None or self._run.sizes[position] == 1:
             return own
@@ -146,12 +146,12 @@ class Chart:
 
     @property
     def has_tokens(self) -> bool:
-        """True if any span says how many tokens it took."""
+        """True if any span has tokens."""
         return self._tokens_before[1][-1] > 0
 
     @cached_property
     def _tokens_before(self) -> tuple[list[int], list[int]]:
-        """Tokens, and how many spans state them, of all leaves before each position."""
+        """Prefix sums over leaves: tokens, and number of spans with tokens."""
         return _add_up([0], [0], self._run.spans)
 
     def _tokens_since(self, before: Chart, came: Growth) -> tuple[list[int], list[int]]:
@@ -163,7 +163,7 @@ class Chart:
     def pieces(
         self, position: int, ticks: tuple[int, ...], width: int, glyphs: Glyphs = UNICODE, *, thin: bool = False
     ) -> list[Piece]:
-        """The bar of a span, `width` cells with the time grid behind it; `thin` for what contains others."""
+        """The bar of a span in `width` cells with the time grid; `thin` for containers."""
         extent = self.extent(position)
         if extent is None:
             return on_grid(Bar(0, ""), "line", ticks, width, glyphs)
@@ -176,7 +176,7 @@ class Chart:
         return on_grid(draw(start, end, self.total_ms, width, glyphs), style, ticks, width, glyphs)
 
     def whole(self, width: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
-        """The whole run in one row: in each cell the kind of work that was done then; failures on top."""
+        """The whole run in one row: each cell shows an operation, failures on top."""
         styles = ["line"] * width
         for position in self._painted():
             extent = self.extent(position)
@@ -198,12 +198,12 @@ class Chart:
 
     @cached_property
     def _takes_time(self) -> bool:
-        """Whether any span says how long it took."""
+        """Whether any span has a duration."""
         return any(span.duration_ms for span in self._run.spans)
 
     @cached_property
     def _leaves(self) -> array[int]:
-        """Positions of the work itself."""
+        """Positions of the leaves (no containers)."""
         return array("L", [i for i in range(len(self._run.spans)) if self._is_leaf(i)])
 
     @cached_property
@@ -215,7 +215,7 @@ class Chart:
         return array("L", [i for i in self._leaves if self._is_failed(i)])
 
     def _length(self, position: int) -> tuple[float, int]:
-        """How long a leaf took, and where it stands, so that no two are the same; what contains others took nothing."""
+        """Sort key of a leaf: duration, then position. Containers sort last."""
         length = self._run.spans[position].duration_ms
         known = length is not None and 0 < length < _LATEST and self._is_leaf(position)
         return (length or 0.0) if known else 0.0, -position
@@ -228,9 +228,7 @@ class Chart:
 
 
 def _reach(spans: Sequence[Span], *, own: bool = True) -> tuple[float, float]:
-    """The first start and the last end of spans, leaving out times that are nonsense; `own`: and what was taken over,
-    perhaps from a run of long ago.
-    """
+    """First start and last end of spans with valid times; `own`: without inherited spans."""
     first, last = _LATEST, 0.0
     for span in spans:
         start = span.started_at
@@ -245,12 +243,12 @@ def _reach(spans: Sequence[Span], *, own: bool = True) -> tuple[float, float]:
 
 
 def _stated(span: Span) -> int | None:
-    """The tokens that count for what contains the span."""
+    """The tokens of a span that count for its containers."""
     return None if span.operation in CONTAINERS else tokens_of(span.usage)
 
 
 def _add_up(sums: list[int], known: list[int], spans: Sequence[Span]) -> tuple[list[int], list[int]]:
-    """Go on adding up tokens, and how many spans state them."""
+    """Extend the prefix sums."""
     stated = [_stated(span) for span in spans]
     sums += islice(accumulate((count or 0 for count in stated), initial=sums[-1]), 1, None)
     known += islice(accumulate((count is not None for count in stated), initial=known[-1]), 1, None)

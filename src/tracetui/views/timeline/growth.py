@@ -14,9 +14,8 @@ _BLOCK: Final = 512
 
 
 class Growth(NamedTuple):
-    """The spans at positions from `kept` on are new; of those before, the ones at `changed` are not what they were.
-
-    Changed means: another version of the span, or another number of spans below it. In order.
+    """Spans from position `kept` on are new. `changed` are the positions before with a changed span or number of
+    descendants, in order.
     """
 
     kept: int
@@ -24,7 +23,7 @@ class Growth(NamedTuple):
 
 
 def growth(before: Run, run: Run) -> Growth | None:
-    """How `run` came from `before`; None where spans went or moved, or came elsewhere than at the end."""
+    """The growth from `before` to `run`; None if spans were removed, moved or inserted before the end."""
     kept = len(before.spans)
     if kept > len(run.spans) or run.depths[:kept] != before.depths:
         return None
@@ -35,7 +34,7 @@ def growth(before: Run, run: Run) -> Growth | None:
 
 
 def _differing(before: Sequence[object], after: Sequence[object]) -> Iterator[int]:
-    """Positions at which `after` does not begin as `before` does."""
+    """Positions at which `after` differs from `before`. Compares pointers in blocks."""
     if before is after:
         return
     for start in range(0, len(before), _BLOCK):
@@ -46,11 +45,11 @@ def _differing(before: Sequence[object], after: Sequence[object]) -> Iterator[in
 
 
 Keep = Callable[[Span], bool]
-"""Whether a span is asked for, by what its header says (`store.query.Query.matches`)."""
+"""A filter on span headers (`store.query.Query.matches`)."""
 
 
 def visible(run: Run, tree: bool, folded: frozenset[str], keep: Keep | None) -> Sequence[int]:
-    """Positions of the spans that have a row, in order. In a timeline nothing that is asked for is folded away."""
+    """Positions of the spans with a row, in order. A filtered timeline ignores folds."""
     if tree and keep is not None:
         return _asked_for(run, keep, folded)
     unfolded = _unfolded(run, folded) if keep is None else range(len(run.spans))
@@ -61,7 +60,7 @@ def visible(run: Run, tree: bool, folded: frozenset[str], keep: Keep | None) -> 
 
 
 def _unfolded(run: Run, folded: frozenset[str]) -> Sequence[int]:
-    """Positions of the spans that are below none that is folded."""
+    """Positions of the spans without a folded ancestor."""
     if not folded:
         return range(len(run.spans))
     found: array[int] = array("L")
@@ -77,7 +76,7 @@ def _unfolded(run: Run, folded: frozenset[str]) -> Sequence[int]:
 def visible_now(
     before: Sequence[int], came: Growth, run: Run, tree: bool, folded: frozenset[str], keep: Keep | None
 ) -> Sequence[int]:
-    """`visible` of a run that grew, from that of before."""
+    """Update the result of `visible` for a run that grew."""
     if not isinstance(before, array) or (tree and keep is not None) or (folded and not tree):
         return visible(run, tree, folded, keep)
     if tree:
@@ -90,7 +89,7 @@ def visible_now(
 
 
 def chosen_now(before: array[int], came: Growth, count: int, chosen: Callable[[int], bool]) -> array[int]:
-    """Positions of the chosen spans among `count`, from those of the run before it grew. Each is chosen by itself."""
+    """Update the positions of chosen spans for a run that grew. The choice must depend on the span alone."""
     found = before[:]
     for position in came.changed:
         at = bisect_left(found, position)
@@ -112,7 +111,7 @@ def _shows(run: Run, keep: Keep | None) -> Callable[[int], bool]:
 
 
 def _folded_away(run: Run, position: int, folded: frozenset[str], found: Sequence[int]) -> bool:
-    """Whether a span is below one that is folded, where `found` tells this of all spans before it."""
+    """Whether a span has a folded ancestor, if `found` is complete up to it."""
     above = run.parent(position) if run.depths[position] else None
     if above is None:
         return False
@@ -121,7 +120,7 @@ def _folded_away(run: Run, position: int, folded: frozenset[str], found: Sequenc
 
 
 def _asked_for(run: Run, keep: Keep, folded: frozenset[str]) -> Sequence[int]:
-    """What is asked for and what contains it, without what is folded away."""
+    """The filtered spans with their ancestors, without folded ones."""
     positions = {i for i, span in enumerate(run.spans) if keep(span)}
     for position in list(positions):
         parent = run.parent(position)

@@ -33,9 +33,9 @@ def run_heading(
     state: State = State.ENDED,
     known: Assessment | None = None,
 ) -> list[Line]:
-    """Two lines: how the run ended and where; model, time, tokens, cost, and at the right when it was.
+    """Two lines: outcome and location; model, time, tokens and cost, with the start time on the right.
 
-    `state` is how it stands if the trace tells no end, `known` how a run went that may be this one.
+    `state` applies to a run without an end record. `known` is an assessment, possibly of another run.
     """
     return [
         tuple(fit(_verdict(run, glyphs, state), width)),
@@ -44,7 +44,7 @@ def run_heading(
 
 
 def ending(run: Run, glyphs: Glyphs = UNICODE) -> Line:
-    """The row below the last step: why a failed run ended there, or that there is no end; else empty."""
+    """The row below the last step: why a failed run ended there, or that there is no end record; else empty."""
     summary = run.summary
     if not run.complete:
         return (Piece(Clean(f"{glyphs.cut} reading more"), "dim"),)
@@ -61,7 +61,7 @@ def ending(run: Run, glyphs: Glyphs = UNICODE) -> Line:
 
 
 def cause(run: Run) -> Clean:
-    """Why a run failed, in one phrase: the violated limit, unmet criteria, else that no limit hit, or the error."""
+    """The cause of a failure in one phrase: violated limit, unmet criteria, no limit hit, or the error."""
     for limit in run.body.limits:
         if limit.violated:
             return Clean(f"policy {one_line(limit.name, 60)} {measured(limit.current, limit.limit)}".rstrip())
@@ -96,7 +96,7 @@ def _verdict(run: Run, glyphs: Glyphs, state: State) -> list[Piece]:
 
 
 def _failure(run: Run, glyphs: Glyphs) -> list[Piece]:
-    """``failed at step 11 of 11 · search``: the first error's step, where it happened in one."""
+    """``failed at step 11 of 11 · search``: the step of the first error, if it has one."""
     error = run.summary.first_error
     span = run.span(error.span) if error is not None and error.span is not None else None
     where = " failed"
@@ -130,7 +130,7 @@ def _heading_facts(
 
 
 def cost_of(summary: RunSummary, known: Assessment | None) -> list[Clean]:
-    """What a run cost, ``~$0.12`` where that is an estimate; nothing where nobody knows."""
+    """The cost of a run, ``~$0.12`` for an estimate; empty if unknown."""
     if summary.usage is not None and summary.usage.cost_usd is not None:
         return [cost(summary.usage.cost_usd)]
     if known is None or known.estimate is None or known.run.summary.ref != summary.ref:
@@ -147,7 +147,7 @@ def _error(error: FirstError) -> Clean:
 
 
 FRAME: Final = 3
-"""Cells of a bar that stay blank: at its ends, and before its right part."""
+"""Blank cells of the strip: both ends, and before the right part."""
 _NAME_CELLS: Final = 24
 _STYLES: Final = {
     State.RUNNING: "status.running",
@@ -160,10 +160,10 @@ _STYLES: Final = {
 def liveness_strip(
     liveness: Liveness, width: int, glyphs: Glyphs = UNICODE, *, per_minute: Sequence[int] = ()
 ) -> tuple[Line, Line]:
-    """The silence strip for a bar of `width` cells, left and right part: how the run stands, and what came lately.
+    """The liveness strip for a bar of `width` cells: state on the left, arrivals on the right.
 
-    `per_minute` is what `arrival_counts` gives. Where there is too little room whole facts are left out, the least
-    important first; both parts and the blanks of the bar always fit.
+    `per_minute` is the result of `arrival_counts`. In a narrow bar the least important facts are dropped first; the
+    result always fits.
     """
     room = max(0, width - FRAME)
     ways = _ended(liveness, glyphs) if liveness.state is State.ENDED else _going_on(liveness, glyphs)
@@ -176,14 +176,14 @@ def liveness_strip(
 
 
 _ANY: Final = slice(0, 3)
-"""Every right part: with a picture, in words, none."""
+"""All right parts: sparkline, words, none."""
 
 
 def _going_on(liveness: Liveness, glyphs: Glyphs) -> Iterator[tuple[Line, slice]]:
-    """Left parts, best first, each with the right parts that are worth more than a shorter left one."""
+    """Left parts, longest first, each with the right parts that may go with it."""
     stalled = liveness.state is State.STALLED
     if liveness.usual.p95_ms is not None:
-        word = State.RUNNING if stalled else liveness.state  # the trace says so; what we think of it comes last
+        word = State.RUNNING if stalled else liveness.state  # the recorded state first, our guess last
         arrow = (Piece(Clean(f" {glyphs.arrow} "), "status.warn"), Piece(Clean(State.STALLED), "status.warn bold"))
         for words, beside in _usual_words(liveness):
             facts = [*_facts(liveness, word, glyphs), (Piece(Clean(words), "dim"),)]
@@ -224,7 +224,7 @@ def _facts(liveness: Liveness, word: State, glyphs: Glyphs) -> Iterator[Line]:
 
 
 def _usual_words(liveness: Liveness) -> tuple[tuple[str, slice], ...]:
-    """What is usual, in fewer and fewer words."""
+    """The usual pace, shorter and shorter."""
     usual = liveness.usual
     p95, most = rounded(usual.p95_ms), rounded(usual.longest_ms)
     what = "call" if usual.source == "earlier calls" else "usual gap"
@@ -236,7 +236,7 @@ def _usual_words(liveness: Liveness) -> tuple[tuple[str, slice], ...]:
 
 
 def _rights(liveness: Liveness, per_minute: Sequence[int], glyphs: Glyphs) -> tuple[Line, ...]:
-    """Right parts: with a picture, in words, none."""
+    """Right parts: sparkline, words, none."""
     if not per_minute:
         return (), (), ()
     now = grouped(per_minute[-1])
@@ -274,10 +274,10 @@ def _open_for(call: OpenCall, glyphs: Glyphs) -> str:
 
 
 def liveness_sentence(liveness: Liveness, run: Run, width: int, glyphs: Glyphs = UNICODE, *, now: float) -> Line:
-    """What a run that is silent for too long waits for, and how far it came; empty in every other state, and of a run
-    that nobody expects anything of, because its trace has no word for how it stands.
+    """The cause of the silence and the progress so far, for stalled and unknown runs. Empty otherwise, and for runs
+    without an end record or status word.
 
-    Where there is too little room, how far it came is left out, its last fact first.
+    In a narrow line, progress facts are dropped, last first.
     """
     if liveness.state not in (State.STALLED, State.UNKNOWN) or _is_old(liveness, run):
         return ()
@@ -296,7 +296,7 @@ def liveness_sentence(liveness: Liveness, run: Run, width: int, glyphs: Glyphs =
 
 
 def _is_old(liveness: Liveness, run: Run) -> bool:
-    """True of what programs leave that write no end: most sessions that anybody has."""
+    """True for runs of programs that write no end records."""
     summary = run.summary
     return liveness.state is State.UNKNOWN and summary.status is Status.UNKNOWN and not summary.status_word
 
@@ -318,7 +318,7 @@ def _why_stalled(liveness: Liveness, glyphs: Glyphs) -> Clean:
 
 
 def _how_far(run: Run, now: float | None) -> list[str]:
-    """Steps and errors; the time they took up to `now`, else as long as the trace says."""
+    """Steps in their time (up to `now`, else as recorded), and errors."""
     summary = run.summary
     facts = []
     if summary.steps is not None:
@@ -333,7 +333,7 @@ def _how_far(run: Run, now: float | None) -> list[str]:
 
 
 def _recovered(run: Run) -> bool:
-    """True if the last call that came to an end did not fail."""
+    """True if the last finished call succeeded."""
     ends = (Status.OK, Status.ERROR)
     last = next((one for one in reversed(run.spans) if one.status in ends and one.operation not in CONTAINERS), None)
     return last is not None and last.status is Status.OK
@@ -343,9 +343,9 @@ def _recovered(run: Run) -> bool:
 
 
 def arrival_counts(arrivals: Sequence[float], now: float, minutes: int = 8) -> tuple[int, ...]:
-    """How many came in each of the last minutes, the current one last. Looks at no more than those.
+    """Arrivals in each of the last minutes, oldest first.
 
-    `arrivals` are in order; what came after `now`, because a clock was set back, counts as now.
+    `arrivals` are ascending. Arrivals after `now` (a clock was set back) count as now.
     """
     counts = [0] * minutes
     for at in reversed(arrivals):

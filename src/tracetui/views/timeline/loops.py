@@ -29,7 +29,7 @@ def loop_title(run: Run, loop: Loop, glyphs: Glyphs = UNICODE) -> Clean:
 
 
 def loop_cost(loop: Loop) -> Clean:
-    """What the repetitions took: ``1.2s, 4.5k tokens``; empty where the trace does not say."""
+    """The cost of the repetitions: ``1.2s, 4.5k tokens``; empty if not recorded."""
     told = []
     if loop.wasted_ms is not None:
         told.append(duration(loop.wasted_ms))
@@ -43,7 +43,7 @@ _N = TypeVar("_N", int, float)
 
 
 class Folds:
-    """The loops of a run, each known by the id of its first call. All are folded but those in `unfolded`."""
+    """The loops of a run, by id of the first call. All are folded except those in `unfolded`."""
 
     def __init__(
         self, run: Run, loops: Sequence[Loop], doomed: str | None, unfolded: frozenset[str] = frozenset()
@@ -53,9 +53,9 @@ class Folds:
 
     @classmethod
     def of(cls, assessment: Assessment, run: Run, *, going: bool) -> Folds:
-        """The loops of a run, by what is known of this or an earlier state of it.
+        """The loops of a run, from the assessment of this or an earlier state.
 
-        While the run is `going` on, a loop to which another round may be added is none yet.
+        While the run is `running`, a last loop that may continue is left out.
         """
         point = assessment.turning_point
         folds = cls(assessment.run, assessment.loops, point.span if point is not None else None)
@@ -66,41 +66,41 @@ class Folds:
         return folds
 
     def grown(self, came: Growth | None, run: Run) -> Folds:
-        """Those that are still the same in a newer state of the run."""
+        """The loops that a newer state of the run didn't change."""
         loops = () if came is None else [loop for loop in self.loops if not _touched(self._run, loop, came)]
         return Folds(run, loops, self._doomed, self.unfolded)
 
     def but(self, unfolded: frozenset[str]) -> Folds:
-        """The same loops, all folded but these."""
+        """The same loops with another set of unfolded ones."""
         return Folds(self._run, self.loops, self._doomed, unfolded)
 
     def key(self, loop: Loop) -> str:
-        """What a loop is known by: the id of its first call."""
+        """The key of a loop: the id of its first call."""
         return self._run.spans[loop.first].id
 
     @property
     def keys(self) -> frozenset[str]:
-        """Those of all loops."""
+        """The keys of all loops."""
         return frozenset(map(self.key, self.loops))
 
     def around(self, position: int) -> Loop | None:
-        """The loop that a call belongs to, folded or not."""
+        """The loop that contains a call."""
         at = bisect_right(self._firsts, position) - 1
         loop = self.loops[at] if at >= 0 else None
         return loop if loop is not None and position <= loop.last else None
 
     def is_folded(self, loop: Loop) -> bool:
-        """Whether one row stands for it."""
+        """Whether the loop has a single row."""
         return self.key(loop) not in self.unfolded
 
     def hiding(self, position: int) -> str | None:
-        """The folded loop in which a call has no row of its own."""
+        """The key of the folded loop that hides a call."""
         loop = self.around(position)
         hides = loop is not None and position != loop.first and self.is_folded(loop)
         return self.key(loop) if loop is not None and hides else None
 
     def shown(self, calls: Sequence[int]) -> Sequence[int]:
-        """Of the positions in a timeline, those that no fold hides."""
+        """Filter timeline positions to those that no fold hides."""
         found: array[int] = array("L")
         at = 0
         for loop in filter(self.is_folded, self.loops):
@@ -111,12 +111,12 @@ class Folds:
         return found
 
     def row(self, position: int) -> LoopRow | None:
-        """The folded loop that the row of a call stands for."""
+        """The folded loop at the row of a call."""
         loop = self.around(position)
         return LoopRow(self._run, loop, self._doomed) if loop is not None and self.is_folded(loop) else None
 
     def notes(self, position: int, glyphs: Glyphs) -> Iterator[Piece]:
-        """What is said of a call in its own row: that a loop begins, that the run was doomed from here on."""
+        """Notes on a call's own row: start of a loop, point of no return."""
         loop = self.around(position)
         if loop is not None and loop.first == position:
             yield Piece(Clean(f"  {glyphs.loop} {glyphs.times}{loop.times}"), _WARN)
@@ -125,7 +125,7 @@ class Folds:
 
 
 class LoopRow:
-    """One row for all calls of a loop."""
+    """The row of a folded loop."""
 
     def __init__(self, run: Run, loop: Loop, doomed: str | None) -> None:
         self._run, self._loop = run, loop
@@ -133,20 +133,20 @@ class LoopRow:
 
     @property
     def failed(self) -> int:
-        """How many calls failed."""
+        """Number of failed calls."""
         return sum(span.status is Status.ERROR for span in self.calls)
 
     @property
     def calls(self) -> list[Span]:
-        """All of them."""
+        """All calls."""
         return [self._run.spans[call] for call in self._loop.calls]
 
     def plain(self, plain: Callable[[Span], str]) -> str:
-        """All that can be searched for: the row's own words, and those of each call."""
+        """The searchable text: the title and the text of each call."""
         return " ".join((loop_title(self._run, self._loop), *dict.fromkeys(map(plain, self.calls))))
 
     def cells(self, columns: Columns, chart: Chart, ticks: tuple[int, ...], glyphs: Glyphs) -> Iterator[Piece]:
-        """What it is, and the tokens, time and bar of all its calls."""
+        """The cells of the row, with the totals of all calls."""
         yield from fill(self._what(columns.what, glyphs), columns.what)
         if columns.tokens:
             yield from (BLANK, token_cell(_sum(map(chart.tokens, self._outer())), glyphs))
@@ -157,7 +157,7 @@ class LoopRow:
             yield from (BLANK, *self._bar(chart, ticks, columns.bar, glyphs))
 
     def _what(self, width: int, glyphs: Glyphs) -> list[Piece]:
-        """Sign, title and what failed; what it was given, whether it doomed the run, its cost, where there is room."""
+        """Glyph, title and failures; then argument, point of no return and cost if they fit."""
         run, loop = self._run, self._loop
         words = Clean(f"{glyphs.loop} {loop_title(run, loop, glyphs)}")
         pieces = [Piece(Clean(f"{glyphs.folded} "), "dim"), Piece(words, _WARN)]
@@ -178,7 +178,7 @@ class LoopRow:
         return [*pieces, *told, *after]
 
     def _bar(self, chart: Chart, ticks: tuple[int, ...], width: int, glyphs: Glyphs) -> list[Piece]:
-        """One bar from the first call to the end of the last."""
+        """A bar from the first call to the end of the last."""
         extents = [extent for call in self._loop.calls if (extent := chart.extent(call)) is not None]
         start = min((start for start, _ in extents), default=0.0)
         stop = max((end if end is not None else begin for begin, end in extents), default=0.0)
@@ -186,7 +186,7 @@ class LoopRow:
         return on_grid(what, bar_style(self._run.spans[self._loop.first]), ticks, width, glyphs)
 
     def _outer(self) -> Iterator[int]:
-        """The calls that are not below another one of them."""
+        """The calls that aren't descendants of other calls."""
         end = 0
         for call in self._loop.calls:
             if call >= end:
@@ -195,19 +195,19 @@ class LoopRow:
 
 
 def _sum(numbers: Iterable[_N | None]) -> _N | None:
-    """The sum of what is known; None where nothing is."""
+    """The sum of the recorded values; None if there are none."""
     known = [number for number in numbers if number is not None]
     return sum(known) if known else None
 
 
 def _touched(run: Run, loop: Loop, came: Growth) -> bool:
-    """Whether any call of the loop, or what is below it, is not what it was."""
+    """Whether a call of the loop, or a descendant, changed."""
     at = bisect_left(came.changed, loop.first)
     return at < len(came.changed) and came.changed[at] < loop.last + run.sizes[loop.last]
 
 
 def _may_grow(run: Run, loop: Loop) -> bool:
-    """Whether no whole round came after the loop; each call may have a turn that contains it."""
+    """Whether the loop may continue: no complete round follows it. Each call may have a turn container."""
     return len(run.spans) - (loop.last + run.sizes[loop.last]) < 2 * loop.period
 
 

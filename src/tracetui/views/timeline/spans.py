@@ -30,25 +30,24 @@ if TYPE_CHECKING:
 
 
 END: Final = ("end of run",)
-"""Key of the row that says where a run ended. Span ids are strings, so it is nobody's."""
+"""Key of the last row. Span ids are strings, so it is unique."""
 
 _BAR_FROM, _TOKENS_FROM, _TIME_FROM, _NUMBER_FROM = 56, 66, 30, 16
 _BOLD: Final = frozenset({Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW})
 _THIN: Final = CONTAINERS | {Operation.NODE}
 _QUIET: Final = {Operation.META: "dim", Operation.HOOK: "sec", Operation.UNKNOWN: "sec"}
-"""What is no work of the agent stands back behind what is."""
+"""Operations that aren't work of the agent are dimmed."""
 _MAX_INDENT: Final = 40
-"""Cells of indentation; what is nested deeper stays there, and says its depth."""
+"""Maximum indentation in cells; deeper spans show their depth as a number."""
 
 
 class SpanRows:
     """Rows of a run's spans; see `tracetui.views.rows.Rows`. The key of a row is the id of its span.
 
-    `tree` shows every span under its parent, without what is below the spans in `folded`; otherwise every span but
-    containers that have something in them, flat, and only branches that somebody went back from fold. `keep` leaves
-    what it holds for (and, in a tree, what contains that); `longest_first` orders the timeline by how long spans took.
-    `chart` and `shown` are where its spans lie in time and which have a row, if that is known already. In the timeline,
-    unless it is filtered or ordered, `folds` are its loops: of a folded one the first call has a row.
+    With `tree`, every span is below its parent, and the descendants of spans in `folded` are hidden. Otherwise the rows
+    are flat, without non-empty containers, and only abandoned branches fold. `keep` filters spans (in a tree, ancestors
+    stay). `longest_first` sorts the timeline by duration. `chart` and `shown` are reused if given. `folds` are the
+    loops of a timeline without filter and sort order: a folded loop has one row, at its first call.
     """
 
     def __init__(
@@ -87,17 +86,15 @@ class SpanRows:
         self._ending = ending(run, glyphs)
 
     def refold(self, folded: frozenset[str]) -> SpanRows:
-        """The same rows with other folds, without measuring the run again."""
+        """The same rows with other folds. Reuses the chart."""
         return self._but(folded=folded)
 
     def fold_loops(self, folds: Folds | None) -> SpanRows:
-        """The same rows with other loops, or other ones of them folded."""
+        """The same rows with other loops or folded loops."""
         return self._but(folds=folds, shown=self._shown)
 
     def uncovered(self, key: Hashable) -> SpanRows:
-        """The same rows with the loop or the branch unfolded that hides a span; these, where none does. In a tree what
-        is folded stays so.
-        """
+        """Unfold the loop or branch that hides a span in the timeline. Tree folds stay."""
         position = self.run.index.get(key) if isinstance(key, str) else None
         if position is None or self.tree:
             return self
@@ -109,11 +106,11 @@ class SpanRows:
         return rows.fold_loops(rows._loops.but(rows._loops.unfolded | {hides}))
 
     def rearranged(self, keep: Keep | None, *, longest_first: bool = False) -> SpanRows:
-        """The same spans with another filter or order, without measuring the run again."""
+        """The same spans with another filter or sort order. Reuses the chart."""
         return self._but(keep=keep, longest_first=longest_first)
 
     def grown(self, run: Run, *, now: float | None = None) -> SpanRows:
-        """The rows of a newer state of the run; what was measured of one that grew at its end is not measured again."""
+        """The rows of a newer state of the run. If the run only grew at the end, only new spans are measured."""
         came = growth(self.run, run)
         folds = self.folds.grown(came, run) if self.folds is not None else None
         if came is None:
@@ -123,7 +120,7 @@ class SpanRows:
         return self._but(run, now=now, chart=chart, shown=shown, folds=folds)
 
     def _but(self, run: Run | None = None, **other: Any) -> SpanRows:
-        """The same, but for what is given."""
+        """A copy with changes."""
         same = {
             "tree": self.tree,
             "folded": self.folded,
@@ -138,7 +135,7 @@ class SpanRows:
 
     @property
     def chart(self) -> Chart:
-        """Where the spans lie in time."""
+        """The time axis."""
         if self._chart is None:
             self._chart = Chart(self.run, self._now)
         return self._chart
@@ -149,7 +146,7 @@ class SpanRows:
         return len(self._visible) + (1 if self._ending else 0)
 
     def span(self, index: int) -> Span | None:
-        """The span of a row, None for the row at the end."""
+        """The span of a row, None for the last row."""
         return self.run.spans[self._visible[index]] if index < len(self._visible) else None
 
     def key(self, index: int) -> Hashable:
@@ -157,7 +154,7 @@ class SpanRows:
         return END if span is None else span.id
 
     def index(self, key: Hashable) -> int | None:
-        """The row of a span; of one that is not shown, the row that stands for it (folded ancestor, first child)."""
+        """The row of a span; for a hidden span, the row that stands for it (folded ancestor, first child)."""
         if key == END:
             return len(self._visible) if self._ending else None
         position = self.run.index.get(key) if isinstance(key, str) else None
@@ -174,7 +171,7 @@ class SpanRows:
         return index < len(self._visible)
 
     def mark(self, index: int) -> str | None:
-        if self._marked is None:  # all at once, from the failed spans: a minimap asks for every row
+        if self._marked is None:  # computed at once from the failed spans, since a minimap asks for every row
             failed = [span.id for span in self.run.spans if span.status is Status.ERROR]
             rows = {row for row in map(self.index, failed) if row is not None}
             if self.folded and not self.tree:  # a branch may hide rows of others
@@ -183,7 +180,7 @@ class SpanRows:
         return "status.error" if index in self._marked else None
 
     def _is_failure(self, index: int) -> bool:
-        """Whether the span of a row failed, or one that the row hides."""
+        """Whether the span of a row, or one that the row hides, failed."""
         span = self.span(index)
         if span is None or span.status is Status.ERROR:
             return span is not None
@@ -224,7 +221,7 @@ class SpanRows:
         return tuple(pieces)
 
     def header(self, width: int) -> Line:
-        """The names of the columns and the time axis, in the same columns as the rows."""
+        """The column headings and the time axis."""
         columns = self._layout(width)
         pieces: list[Piece] = []
         if columns.number:
@@ -241,7 +238,7 @@ class SpanRows:
         return tuple(fit(pieces, width))
 
     def overview(self, width: int) -> Line:
-        """The whole run in one row, for wide screens; empty where the trace holds no times."""
+        """The whole run in one row, for wide screens; empty without times."""
         if self.chart.total_ms <= 0 or width < 40:
             return ()
         return (Piece(Clean("whole run  "), "dim"), *self.chart.whole(width - 11, self._glyphs))
@@ -249,7 +246,7 @@ class SpanRows:
     # ---- folds
 
     def fold(self, index: int) -> Fold | None:
-        """What opening or folding this row means: the id to toggle in `folded`, or of the loop; None for neither."""
+        """The fold of a row, with the id of a span or loop to toggle; None for none."""
         if index >= len(self._visible):
             return None
         position = self._visible[index]
@@ -267,11 +264,11 @@ class SpanRows:
         return [at for one in self.folded if (at := self.run.index[one]) < position < at + self.run.sizes[at]]
 
     def _loop(self, position: int) -> LoopRow | None:
-        """The folded loop that the row of a span stands for."""
+        """The folded loop of a row."""
         return self._loops.row(position) if self._loops is not None else None
 
     def folded_calls(self, index: int) -> list[Span]:
-        """The calls that a row stands for, if it is that of a folded loop."""
+        """The calls of a folded loop's row; empty for other rows."""
         loop = self._loop(self._visible[index]) if index < len(self._visible) else None
         return loop.calls if loop is not None else []
 
@@ -284,19 +281,19 @@ class SpanRows:
 
     @property
     def hidden(self) -> int:
-        """How many spans the folds, the filter and the timeline hide."""
+        """Number of spans without a row."""
         return len(self.run.spans) - len(self._visible)
 
     # ---- the order
 
     def _longest(self) -> Sequence[int]:
-        """The positions that are shown, the longest first; those of which the trace tells no time come last."""
+        """Visible positions, longest first, then those without a duration."""
         spans, elapsed = self.run.spans, self.chart.elapsed
         times = {i: elapsed(spans[i]) for i in self._shown}
         return array("L", sorted(self._shown, key=lambda i: (times[i] is None, -(times[i] or 0.0), i)))
 
     def _rank(self, position: int) -> int:
-        """The row of a span that is shown."""
+        """The row of a visible span."""
         if self._ranks is None:
             self._ranks = {position: row for row, position in enumerate(self._visible)}
         return self._ranks[position]
@@ -321,7 +318,7 @@ class SpanRows:
         return columns
 
     def _number(self, index: int, position: int) -> Clean:
-        """The number of the step, on the first row that belongs to it."""
+        """The step number, on the first row of the step."""
         span = self.run.spans[position]
         if span.step is None:
             return Clean("")
@@ -334,7 +331,7 @@ class SpanRows:
         return _step(span.step)
 
     def _what(self, position: int, span: Span, width: int) -> list[Piece]:
-        """Guides, fold mark, sign, name, argument and note: the note keeps its place when the argument is cut."""
+        """Guides, fold mark, glyph, name, argument and note. The note stays when the argument is truncated."""
         pieces = self._guides(position, span) if self.tree else self._fold_mark(position, span)
         sign, style = kind(span, self._glyphs)
         name_style = "text bold" if span.operation in _BOLD else _QUIET.get(span.operation, "text")
@@ -352,7 +349,7 @@ class SpanRows:
         return pieces + notes
 
     def _notes(self, position: int, span: Span, style: str) -> list[Piece]:
-        """The span's own note, and what a fold hides."""
+        """The span's note, and a summary of hidden spans."""
         gap = Piece(Clean("  " if span.preview else " "))
         pieces = [gap, Piece(one_line(span.note, 60), style if span.status in _LOUD else "accent")] if span.note else []
         if span.id in self.folded and self.run.sizes[position] > 1:
@@ -365,14 +362,14 @@ class SpanRows:
         return pieces
 
     def _failed_below(self, position: int) -> int:
-        """How many spans below this one failed."""
+        """Number of failed descendants."""
         if self._failures is None:
             failed = (span.status is Status.ERROR for span in self.run.spans)
             self._failures = array("L", accumulate(failed, initial=0))
         return self._failures[position + self.run.sizes[position]] - self._failures[position + 1]
 
     def _guides(self, position: int, span: Span) -> list[Piece]:
-        """One guide for every ancestor but the top one, then the fold mark or its blanks."""
+        """A guide per ancestor below the root, then the fold mark or blanks."""
         depth = self.run.depths[position]
         pieces = []
         if depth:
@@ -384,7 +381,7 @@ class SpanRows:
         return pieces + (self._fold_mark(position, span) or [Piece(Clean("  "))])
 
     def _fold_mark(self, position: int, span: Span) -> list[Piece]:
-        """The mark of a row that can be folded, nothing for others."""
+        """The fold mark; empty for other rows."""
         if self.run.sizes[position] == 1 or not (self.tree or navigation.is_left_branch(self.run, position)):
             return []
         mark = self._glyphs.folded if span.id in self.folded else self._glyphs.unfolded
@@ -403,7 +400,7 @@ _LOUD: Final = frozenset({Status.ERROR, Status.RUNNING, Status.PAUSED})
 
 
 def plain(span: Span) -> str:
-    """All that the row of a span can be searched for."""
+    """The searchable text of a span."""
     error = f"{span.error.type or ''} {span.error.message}" if span.error else ""
     return " ".join(filter(None, (span.name, span.preview, span.note, error)))
 
