@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tracetui.analysis.arrangement import GROUPS, SORTS, Arrangement, Item, Order, arrange, place_of
+from tracetui.analysis.arrangement import GROUPS, SORTS, Arrangement, Item, Order, arrange, row_key_of
 from tracetui.model import FirstError, Problem, RunRef, RunSummary, Status
 from tracetui.store import query
 
@@ -101,7 +101,7 @@ def test_a_query_filters_the_list_and_one_that_is_wrong_as_far_as_it_is_right() 
         arrangement = Arrangement(words=words, group="none")
         shown = arrange(runs, [], arrangement, now=NOW, context=context, columns=columns)
         assert "".join(sorted(names(shown))) == expected, words
-        place = place_of(arrangement, now=NOW, context=context)
+        place = row_key_of(arrangement, now=NOW, context=context)
         assert "".join(one.name for one in runs if place(one)[0]) == expected
     assert names(arrange(runs, [], Arrangement(words="is:running", group="none"), now=NOW, going=lambda one: True)) == [
         "a", "b", "c",
@@ -112,7 +112,7 @@ def test_only_failures_are_filtered_as_well() -> None:
     runs = [run("a", status=Status.ERROR), run("b", status=Status.ERROR, agent="x"), run("c", agent="x")]
     arrangement = Arrangement(words="agent:x", failures=True, group="none")
     assert names(arrange(runs, [], arrangement, now=NOW)) == ["b"]
-    place = place_of(arrangement, now=NOW)
+    place = row_key_of(arrangement, now=NOW)
     assert [place(one)[0] for one in runs] == [False, True, False]
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tests.shared import needs_shared, sample
 from tests.views.build import HOSTILE, make_run, make_span, runs
 from tracetui import demo, load, load_all
-from tracetui.analysis.assessment import Trajectory, assess, doomed, trajectories
+from tracetui.analysis.assessment import Trajectory, assess, find_point_of_no_return, trajectories
 from tracetui.analysis.loops import loops
 from tracetui.model import Body, Limit, Operation, Run, RunBody, Status, Usage
 from tracetui.text import UNSAFE
@@ -40,7 +40,7 @@ def course(run: Run) -> Trajectory:
 
 
 def doom(run: Run) -> tuple[str, str] | None:
-    found = doomed(run, loops(run, lambda span: Body(input=span.preview)))
+    found = find_point_of_no_return(run, loops(run, lambda span: Body(input=span.preview)))
     return None if found is None else (found.span, found.why)
 
 
@@ -128,12 +128,12 @@ def test_any_run_with_any_limits_has_a_course(run: Run, limits: list[Limit]) -> 
         assert list(found.values) == sorted(set(found.values))
         assert list(found.positions) == sorted(set(found.positions))
         assert found.crossed is None or 0 <= found.crossed < len(spans)
-    end = doomed(limited, loops(limited, lambda span: Body(input=span.name)))
+    end = find_point_of_no_return(limited, loops(limited, lambda span: Body(input=span.name)))
     assert end is None or (end.span in limited.index and not UNSAFE.search(end.why))
 
 
 def named(run: Run) -> tuple[str, int] | None:
-    end = doomed(run, loops(run, run.load))
+    end = find_point_of_no_return(run, loops(run, run.load))
     return None if end is None else (end.why, run.index[end.span])
 
 

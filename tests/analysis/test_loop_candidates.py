@@ -109,7 +109,7 @@ def test_calls_in_turns_follow_each_other() -> None:
         spans.append(make_span(f"c{i}", "search", TOOL, i, 100, parent_id=f"t{i}", usage=Usage(total_tokens=7)))
     loop = find(make_run(spans), always)[0]
 
-    assert (loop.first, loop.again, loop.last) == (1, 3, 5)
+    assert (loop.first, loop.repeat, loop.last) == (1, 3, 5)
     assert (loop.wasted_ms, loop.wasted_tokens) == (200, 14)
 
 

@@ -25,7 +25,7 @@ from tracetui.text import Clean
 from tracetui.views import rows
 from tracetui.views.detail.reveal import revealed
 from tracetui.views.detail.tabs import tab_names, tab_rows
-from tracetui.views.document import Place
+from tracetui.views.document import ValueKey
 from tracetui.views.list.runs import RunRows
 from tracetui.views.rows import Piece, Rows, width_of
 from tracetui.views.timeline.spans import SpanRows
@@ -145,7 +145,7 @@ def _keys(body: Body, tab: str, run: Run) -> list[Hashable]:
 def test_one_row_reveals_one_value(run: Run) -> None:
     masked = masked_body(EXACT, Redactor())
     for path, shown in ((("deep", 0, "api_key"), "k1"), (("deep", 1, "token"), "k2"), ((MASK, "secret"), "k3")):
-        found = revealed(masked, EXACT, Place("input", path))
+        found = revealed(masked, EXACT, ValueKey("input", path))
         assert found is not None
         assert {key for key in ("k1", "k2", "k3", CANARY) if key in str(found)} == {shown}
     (output,) = _keys(masked, "output", run)

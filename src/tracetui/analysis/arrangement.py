@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from tracetui.model import Problem, RunRef, RunSummary, Status
-from tracetui.store.facts import haystack, moment, told_going, total_tokens
+from tracetui.store.facts import recorded_running, run_time, total_tokens
 
 if TYPE_CHECKING:
     from tracetui.store import query
@@ -65,7 +65,7 @@ def arrange(
     arrangement: Arrangement,
     *,
     now: float,
-    going: Going = told_going,
+    going: Going = recorded_running,
     context: query.Context | None = None,
     columns: query.Columns[RunSummary] | None = None,
     order: Order | None = None,
@@ -89,8 +89,8 @@ def arrange(
     return _grouped(nested, broken, above, _group_label(arrangement.group, now, going))
 
 
-def place_of(
-    arrangement: Arrangement, *, now: float, going: Going = told_going, context: query.Context | None = None
+def row_key_of(
+    arrangement: Arrangement, *, now: float, going: Going = recorded_running, context: query.Context | None = None
 ) -> Callable[[RunSummary], Any]:
     """A key of a run that decides its row: while no run's key changes, the arrangement stays the same."""
     wanted = _query(arrangement, now, going, context).matches if arrangement.words else None
@@ -149,7 +149,7 @@ def _nest(runs: list[RunSummary], above: Mapping[RunRef, RunRef]) -> list[RunSum
         seen.add(run.ref)
         nested.append(run)
         below = children.get(run.ref, [])
-        stack.extend(sorted(below, key=lambda child: (moment(child), child.id), reverse=True))
+        stack.extend(sorted(below, key=lambda child: (run_time(child), child.id), reverse=True))
     nested.extend(run for run in runs if run.ref not in seen)  # cycles of parents
     return nested
 
@@ -217,7 +217,7 @@ def _day_label(now: float, going: Going) -> Callable[[RunSummary], str]:
         nonlocal begin, end, date
         if run.status in (Status.RUNNING, Status.UNKNOWN) and going(run):
             return "live"
-        when = moment(run)
+        when = run_time(run)
         if when >= today:
             return "today"
         if when >= night:
@@ -246,8 +246,8 @@ _STATUS_ORDER: Final = {
     Status.ERROR: 0, Status.RUNNING: 1, Status.PAUSED: 2, Status.UNKNOWN: 3, Status.CANCELLED: 4, Status.OK: 5,
 }  # fmt: skip
 _SORT_KEYS: Final[dict[str, Callable[[RunSummary], Any]]] = {
-    "newest": lambda run: (-moment(run), run.ref.path, run.ref.key or ""),
-    "name": lambda run: (run.name.lower(), -moment(run)),
+    "newest": lambda run: (-run_time(run), run.ref.path, run.ref.key or ""),
+    "name": lambda run: (run.name.lower(), -run_time(run)),
     "outcome": lambda run: (_STATUS_ORDER[run.status], run.first_error.type or "" if run.first_error else ""),
     "time": lambda run: _descending(run.duration_ms),
     "steps": lambda run: _descending(run.steps),
@@ -257,18 +257,3 @@ _SORT_KEYS: Final[dict[str, Callable[[RunSummary], Any]]] = {
     "model": lambda run: (run.model is None, run.model or ""),
     "format": lambda run: run.ref.format,
 }
-
-__all__ = [
-    "GROUPS",
-    "SORTS",
-    "Arrangement",
-    "Going",
-    "Item",
-    "arrange",
-    "haystack",
-    "moment",
-    "parents",
-    "place_of",
-    "told_going",
-    "total_tokens",
-]

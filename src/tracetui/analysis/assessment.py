@@ -50,7 +50,7 @@ class Trajectory(msgspec.Struct, frozen=True):
         return self.limit.current if self.limit.current is not None else self.values[-1] if self.values else None
 
 
-class Doomed(msgspec.Struct, frozen=True):
+class PointOfNoReturn(msgspec.Struct, frozen=True):
     """The likely point of no return of a failed run, with the reason."""
 
     span: str
@@ -133,7 +133,7 @@ _COUNTS: Final[dict[str, Callable[[Run, Limit], Iterator[tuple[int, float]]]]] =
 }
 
 
-def doomed(run: Run, loops: Sequence[Loop]) -> Doomed | None:
+def find_point_of_no_return(run: Run, loops: Sequence[Loop]) -> PointOfNoReturn | None:
     """Find the likely point of no return of a failed run. A heuristic, in this order:
 
     1. the first repetition of the loop that ran into a limit; 2. the step that exceeded a limit; 3. without a limit,
@@ -147,23 +147,23 @@ def doomed(run: Run, loops: Sequence[Loop]) -> Doomed | None:
     return _at_the_end(run, loops)
 
 
-def _beyond(run: Run, loops: Sequence[Loop], course: Trajectory, crossed: int) -> Doomed:
+def _beyond(run: Run, loops: Sequence[Loop], course: Trajectory, crossed: int) -> PointOfNoReturn:
     name = f"{one_line(course.limit.name, 60)} {measured(course.limit.current, course.limit.limit)}".rstrip()
     work = [i for i in _work_positions(run) if i <= crossed]
-    loop = next((one for one in loops if work and one.again <= work[-1] <= one.last), None)
+    loop = next((one for one in loops if work and one.repeat <= work[-1] <= one.last), None)
     if loop is not None:
-        return _doomed(run, loop.again, f"{_repeats_words(loop)} until {name}")
-    return _doomed(run, crossed, f"exceeded {name}")
+        return _point(run, loop.repeat, f"{_repeats_words(loop)} until {name}")
+    return _point(run, crossed, f"exceeded {name}")
 
 
-def _at_the_end(run: Run, loops: Sequence[Loop]) -> Doomed | None:
+def _at_the_end(run: Run, loops: Sequence[Loop]) -> PointOfNoReturn | None:
     work = _work_positions(run)
     if not work:
         return None
     last = run.spans[work[-1]]
     if loops and loops[-1].last >= work[-1]:
-        return _doomed(run, loops[-1].again, f"{_repeats_words(loops[-1])} to the end")
-    return _doomed(run, work[-1], "failed, and no step followed") if last.status is Status.ERROR else None
+        return _point(run, loops[-1].repeat, f"{_repeats_words(loops[-1])} to the end")
+    return _point(run, work[-1], "failed, and no step followed") if last.status is Status.ERROR else None
 
 
 def _work_positions(run: Run) -> list[int]:
@@ -175,8 +175,8 @@ def _repeats_words(loop: Loop) -> str:
     return f"{what} {loop.times - 1} more time{'s' if loop.times > 2 else ''}"
 
 
-def _doomed(run: Run, position: int, why: str) -> Doomed:
-    return Doomed(run.spans[position].id, Clean(why))
+def _point(run: Run, position: int, why: str) -> PointOfNoReturn:
+    return PointOfNoReturn(run.spans[position].id, Clean(why))
 
 
 MOST_CALLS: Final = 5_000
@@ -191,7 +191,7 @@ class Assessment(msgspec.Struct, frozen=True, eq=False):
     run: Run
     loops: tuple[Loop, ...]
     limits: tuple[Trajectory, ...]
-    doomed: Doomed | None
+    point_of_no_return: PointOfNoReturn | None
     left_out: int
     """Similar calls not compared because there were too many."""
     estimate: Estimate | None = None
@@ -200,18 +200,18 @@ class Assessment(msgspec.Struct, frozen=True, eq=False):
     """Tools and context window."""
 
     @property
-    def told_doom(self) -> Doomed | None:
+    def notable_point(self) -> PointOfNoReturn | None:
         """The point of no return, if it says more than the failure itself: an earlier step, or a run that a limit
         stopped.
         """
         violated = any(limit.violated for limit in self.run.body.limits)
-        return self.doomed if violated else self.turning_point
+        return self.point_of_no_return if violated else self.early_point
 
     @property
-    def turning_point(self) -> Doomed | None:
+    def early_point(self) -> PointOfNoReturn | None:
         """The point of no return, unless it is the failed step itself."""
-        span = self.run.span(self.doomed.span) if self.doomed is not None else None
-        return self.doomed if span is not None and span.status is not Status.ERROR else None
+        span = self.run.span(self.point_of_no_return.span) if self.point_of_no_return is not None else None
+        return self.point_of_no_return if span is not None and span.status is not Status.ERROR else None
 
 
 def assess(
@@ -230,7 +230,7 @@ def assess(
         most_calls -= compared
         left_out += count - compared
         loops += found or ()
-    doom = doomed(run, loops)
+    doom = find_point_of_no_return(run, loops)
     return Assessment(run, tuple(loops), tuple(trajectories(run)), doom, left_out, estimate_of(run), work_of(run))
 
 

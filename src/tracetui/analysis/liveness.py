@@ -80,8 +80,8 @@ class OpenCall(msgspec.Struct, frozen=True, gc=False):
 UsualFrom = Literal["trace clock", "measured live", "earlier calls"]
 
 
-class Usual(msgspec.Struct, frozen=True, gc=False):
-    """Usual duration between events, in milliseconds."""
+class UsualDuration(msgspec.Struct, frozen=True, gc=False):
+    """UsualDuration duration between events, in milliseconds."""
 
     p95_ms: float | None = None
     """None with too few samples."""
@@ -111,7 +111,7 @@ class Liveness(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Milliseconds since the last change; None if unknown."""
     open: OpenCall | None
     """None if no call is open, or the run has ended."""
-    usual: Usual
+    usual: UsualDuration
     reason: Clean
     """The reason for the state, one phrase."""
 
@@ -120,7 +120,7 @@ class _Facts(NamedTuple):
     """Input for the state and its reason."""
 
     silent_ms: float | None
-    usual: Usual
+    usual: UsualDuration
     seen: bool
     """We saw the run change."""
     open: OpenCall | None = None
@@ -133,11 +133,11 @@ def liveness(run: Run, *, now: float, arrivals: Sequence[float], changed_at: flo
     per batch. `changed_at` is the last change of the run (else of its file). Reads the status of every span.
     """
     summary = run.summary
-    moments = _moments(run)
+    ends = _step_ends(run)
     zoned = summary.time_zone is not None
-    last = moments[-1].at if moments and zoned else None
+    last = ends[-1].at if ends and zoned else None
     silent = _silence(now, _last_change(summary, arrivals, changed_at, last))
-    gaps = _usual(_gaps_between(moments), "trace clock")
+    gaps = _usual(_gaps_between(ends), "trace clock")
     if gaps.p95_ms is None:
         watched = _usual(_differences([*islice(reversed(arrivals), _RECENT)][::-1]), "measured live")
         gaps = watched if watched.p95_ms is not None else gaps
@@ -160,8 +160,8 @@ def summary_state(
     `changed_at` is the last change of this run, not of other runs in its file. `seen`: we saw it change.
     """
     if not seen:
-        changed_at = _unless_copied(changed_at, _told_last(summary))
-    state, reason = _judge(summary, _Facts(_silence(now, changed_at), Usual(), seen))
+        changed_at = _unless_copied(changed_at, _last_activity(summary))
+    state, reason = _judge(summary, _Facts(_silence(now, changed_at), UsualDuration(), seen))
     return state, Clean(reason)
 
 
@@ -180,13 +180,13 @@ def _judge(summary: RunSummary, facts: _Facts) -> tuple[State, str]:
         return State.ENDED, _why_ended(summary)
     silent, usual = facts.silent_ms, facts.usual
     if silent is None:
-        return State.UNKNOWN, f"{_says(summary)}; last change unknown"
+        return State.UNKNOWN, f"{_recorded_word(summary)}; last change unknown"
     if silent <= usual.running_ms:
         return State.RUNNING, f"last change {_ago(silent)}; {_pace(facts)}"
     if summary.status is Status.UNKNOWN and summary.status_source is not StatusSource.DERIVED:
-        return State.UNKNOWN, f"{_says(summary)}, neither running nor ended"
+        return State.UNKNOWN, f"{_recorded_word(summary)}, neither running nor ended"
     if not facts.seen and silent > max(UNKNOWN_MS, usual.stalled_ms):
-        return State.UNKNOWN, f"{_says(summary)}; no writes for {age(silent / 1000)}"
+        return State.UNKNOWN, f"{_recorded_word(summary)}; no writes for {age(silent / 1000)}"
     if silent <= usual.stalled_ms:
         return State.QUIET, f"no change for {seconds(silent)}; {_pace(facts)}"
     return State.STALLED, f"no change for {seconds(silent)}; {_pace(facts)}; it may still be working"
@@ -204,7 +204,7 @@ def _why_ended(summary: RunSummary) -> str:
     return f"recorded as {word}{source}"
 
 
-def _says(summary: RunSummary) -> str:
+def _recorded_word(summary: RunSummary) -> str:
     word = one_line(summary.status_word or "", _NAME)
     return f"recorded as {word}" if word else "no end record"
 
@@ -241,7 +241,7 @@ def _unless_copied(changed_at: float | None, last: float | None) -> float | None
     return last
 
 
-def _told_last(summary: RunSummary) -> float | None:
+def _last_activity(summary: RunSummary) -> float | None:
     """The last recorded activity of a run, if its times have a zone."""
     start, length = _time(summary.started_at), summary.duration_ms
     if start is None or summary.time_zone is None:
@@ -260,14 +260,14 @@ def _silence(now: float, since: float | None) -> float | None:
 # ---- what is usual
 
 
-class _Moment(NamedTuple):
+class _StepEnd(NamedTuple):
     """The end of a step, and whether a human made it."""
 
     at: float
     human: bool
 
 
-def _moments(run: Run) -> list[_Moment]:
+def _step_ends(run: Run) -> list[_StepEnd]:
     """The end times of the latest steps, ascending; the start time if the end is unknown."""
     found = []
     for i in range(max(0, len(run.spans) - _RECENT), len(run.spans)):
@@ -277,34 +277,36 @@ def _moments(run: Run) -> list[_Moment]:
             continue
         length = span.duration_ms
         end = start + length / 1000 if length is not None and 0 <= length < _LATEST else start
-        found.append(_Moment(end, span.operation is Operation.MESSAGE))
+        found.append(_StepEnd(end, span.operation is Operation.MESSAGE))
     found.sort()
     return found
 
 
-def _gaps_between(moments: Sequence[_Moment]) -> list[float]:
+def _gaps_between(ends: Sequence[_StepEnd]) -> list[float]:
     """Gaps between steps in milliseconds, without the time that a human took to write."""
-    return [(b.at - a.at) * 1000 for a, b in pairwise(moments) if b.at > a.at and not b.human]
+    return [(b.at - a.at) * 1000 for a, b in pairwise(ends) if b.at > a.at and not b.human]
 
 
 def _differences(times: Iterable[float]) -> list[float]:
     return [(b - a) * 1000 for a, b in pairwise(times) if b > a]
 
 
-def _usual(lengths: Iterable[float], source: UsualFrom) -> Usual:
+def _usual(lengths: Iterable[float], source: UsualFrom) -> UsualDuration:
     known = sorted(ms for ms in lengths if 0 < ms < _LATEST)
     if not known:
-        return Usual()
+        return UsualDuration()
     p95 = known[ceil(0.95 * len(known)) - 1] if len(known) >= ENOUGH else None
-    return Usual(p95, known[-1], source)
+    return UsualDuration(p95, known[-1], source)
 
 
-def _open_call(run: Run, gaps: Usual, now: float | None, silent: float | None) -> tuple[OpenCall | None, Usual]:
+def _open_call(
+    run: Run, gaps: UsualDuration, now: float | None, silent: float | None
+) -> tuple[OpenCall | None, UsualDuration]:
     """The open call that may take longest, and the usual durations that apply meanwhile.
 
     `now` is None if the trace's times have no zone.
     """
-    spans = _waited_for(run)
+    spans = _innermost_open(run)
     if not spans:
         return None, gaps
     lengths: dict[str, list[float]] = {span.name: [] for span in spans}
@@ -321,7 +323,7 @@ def _open_call(run: Run, gaps: Usual, now: float | None, silent: float | None) -
     return call, usual[span.name]
 
 
-def _waited_for(run: Run) -> list[Span]:
+def _innermost_open(run: Run) -> list[Span]:
     """The innermost open calls. A container whose spans are all done is not a call."""
     found = run.unended
     return [

@@ -62,7 +62,7 @@ class Loop(msgspec.Struct, frozen=True):
         return self.calls[0]
 
     @property
-    def again(self) -> int:
+    def repeat(self) -> int:
         """Position of the first repeated call."""
         return self.calls[self.period]
 
@@ -79,7 +79,7 @@ class Loop(msgspec.Struct, frozen=True):
 
 def find(run: Run, same: Callable[[Span, Span], Sameness]) -> list[Loop]:
     """All loops of a run, in order."""
-    return [loop for candidate in candidates(run) for loop in confirmed(run, candidate, same)]
+    return [loop for candidate in candidates(run) for loop in loops_in(run, candidate, same)]
 
 
 def calls_of(run: Run) -> array[int]:
@@ -127,7 +127,7 @@ def _stretches(keys: list[int]) -> Iterator[tuple[int, int, int]]:
             start += count
 
 
-def confirmed(run: Run, candidate: Candidate, same: Callable[[Span, Span], Sameness]) -> list[Loop]:
+def loops_in(run: Run, candidate: Candidate, same: Callable[[Span, Span], Sameness]) -> list[Loop]:
     """The loops of a candidate; `same` compares each call with the one a round earlier."""
     calls, period = candidate.calls, candidate.period
     how = [same(run.spans[calls[i]], run.spans[calls[i + period]]) for i in range(len(calls) - period)]
@@ -187,7 +187,7 @@ def confirm(run: Run, candidate: Candidate, body_of: Callable[[Span], Body]) -> 
             return how
         return how if _same_question(kept(above[0].id), kept(above[1].id)) else Sameness.OTHER
 
-    return confirmed(run, candidate, same)
+    return loops_in(run, candidate, same)
 
 
 def _asking(run: Run, span: Span) -> Span | None:

@@ -14,32 +14,32 @@ _ABANDONED: Final = "abandoned"
 
 def fold_all(run: Run) -> frozenset[str]:
     """The folds that leave only top-level spans visible."""
-    return to_depth(run, 0)
+    return fold_to_depth(run, 0)
 
 
-def first_folds(run: Run) -> frozenset[str]:
+def initial_folds(run: Run) -> frozenset[str]:
     """The initial folds of a run: abandoned branches."""
-    return frozenset(span.id for i, span in enumerate(run.spans) if is_left_branch(run, i))
+    return frozenset(span.id for i, span in enumerate(run.spans) if is_abandoned_branch(run, i))
 
 
-def is_left_branch(run: Run, position: int) -> bool:
+def is_abandoned_branch(run: Run, position: int) -> bool:
     """Whether a span is the root of an abandoned branch."""
     if run.sizes[position] == 1 or _ABANDONED not in run.spans[position + 1].note:
         return False
     return _ABANDONED in run.spans[position + 1].notes and _ABANDONED not in run.spans[position].notes
 
 
-def left_branches(run: Run, ids: Iterable[str]) -> frozenset[str]:
+def abandoned_branches(run: Run, ids: Iterable[str]) -> frozenset[str]:
     """Filter ids to roots of abandoned branches."""
-    return frozenset(one for one in ids if one in run.index and is_left_branch(run, run.index[one]))
+    return frozenset(one for one in ids if one in run.index and is_abandoned_branch(run, run.index[one]))
 
 
-def in_left_branch(run: Run, span: Span) -> bool:
+def in_abandoned_branch(run: Run, span: Span) -> bool:
     """Whether a span is in an abandoned branch."""
-    return _ABANDONED in span.notes or is_left_branch(run, run.index[span.id])
+    return _ABANDONED in span.notes or is_abandoned_branch(run, run.index[span.id])
 
 
-def to_depth(run: Run, depth: int) -> frozenset[str]:
+def fold_to_depth(run: Run, depth: int) -> frozenset[str]:
     """The folds that leave the tree open down to `depth` (0: top level only)."""
     return frozenset(
         span.id for span, at, size in zip(run.spans, run.depths, run.sizes, strict=True) if size > 1 and at >= depth
@@ -97,7 +97,7 @@ def _first_prompt(run: Run) -> str | None:
     return None
 
 
-def next_same(run: Run, span_id: str, what: Literal["tool", "sibling", "model"], direction: int) -> str | None:
+def next_similar(run: Run, span_id: str, what: Literal["tool", "sibling", "model"], direction: int) -> str | None:
     """The next (`direction` 1) or previous (-1) span with the same name, the same parent, or of a model call."""
     position = run.index.get(span_id)
     if position is None:

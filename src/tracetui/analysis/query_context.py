@@ -7,7 +7,7 @@ from typing import Final
 
 from tracetui.model import RunSummary, Status
 from tracetui.store.judgement import NOTHING, Judgement, is_kept_whole
-from tracetui.store.query import Told, told_going
+from tracetui.store.query import Told, recorded_running
 from tracetui.store.relations import Relations
 from tracetui.store.sidecar import Sidecar
 from tracetui.store.signature import digest_of, names_of
@@ -15,7 +15,7 @@ from tracetui.store.signature import digest_of, names_of
 _ERROR: Final = Status.ERROR
 
 
-class RunContext(Told):
+class QueryContext(Told):
     """A query context over all listed `runs`, which also decide the length of signature ids."""
 
     def __init__(
@@ -23,7 +23,7 @@ class RunContext(Told):
         sidecar: Sidecar,
         runs: Callable[[], Iterable[RunSummary]],
         relations: Callable[[], Relations] | None = None,
-        going: Callable[[RunSummary], bool] = told_going,
+        going: Callable[[RunSummary], bool] = recorded_running,
         formats: Callable[[], Collection[str]] = tuple,
     ) -> None:
         super().__init__(relations, going)

@@ -23,7 +23,7 @@ from tracetui.model import Operation, Run, RunRef, Span, Status, Usage
 from tracetui.model.ownership import Ownership, ownership
 from tracetui.model.tally import CONTAINERS
 
-NOBODY: Final = ""
+UNNAMED: Final = ""
 """Row name for calls without a recorded agent or model."""
 
 
@@ -69,35 +69,35 @@ class Statistics:
         """`listed`: all runs to be added, including nested ones."""
         self.by = by
         self._listed = listed
-        self._kept: dict[str, _Kept] = {}
-        self._told: set[str] = set()
+        self._totals: dict[str, _Totals] = {}
+        self._seen: set[str] = set()
         self.runs = 0
 
     def add(self, run: Run) -> None:
         """Add a whole run, unless a copy of it was added before."""
         identity = run.summary.identity
         if identity is not None:
-            if identity in self._told:
+            if identity in self._seen:
                 return
-            self._told.add(identity)
+            self._seen.add(identity)
         self.runs += 1
         seen: set[str] = set()
         for call in _calls(run, self.by, self._listed):
-            kept = self._kept.get(call.name)
-            if kept is None:
-                kept = self._kept[call.name] = _Kept()
-            kept.add(call)
+            totals = self._totals.get(call.name)
+            if totals is None:
+                totals = self._totals[call.name] = _Totals()
+            totals.add(call)
             if call.name not in seen:
                 seen.add(call.name)
-                kept.runs += 1
+                totals.runs += 1
 
     def rows(self) -> list[Row]:
         """One row per name: longest total first, then by count and name."""
-        made = [kept.row(name) for name, kept in self._kept.items()]
+        made = [totals.row(name) for name, totals in self._totals.items()]
         return sorted(made, key=lambda row: (-(row.total_ms or 0.0), -row.count, row.name))
 
 
-class _Kept:
+class _Totals:
     """The accumulated values of one name."""
 
     __slots__ = ("count", "durations", "errors", "estimated", "repeated", "runs", "total", "usage")
@@ -191,10 +191,10 @@ class _Call(NamedTuple):
 def _calls(run: Run, by: By, listed: Container[RunRef]) -> Iterator[_Call]:
     """The contributions of a run. Usage counts for the innermost call with a name, and for no other."""
     whole = run.summary
-    root = (whole.agent or NOBODY) if by is By.AGENT else whole.model if by is By.MODEL else None
+    root = (whole.agent or UNNAMED) if by is By.AGENT else whole.model if by is By.MODEL else None
     if by is By.AGENT:
         within = whole.parent is not None  # its parent waited meanwhile
-        yield _Call(root or NOBODY, True, whole.status is Status.ERROR, whole.duration_ms, within)
+        yield _Call(root or UNNAMED, True, whole.status is Status.ERROR, whole.duration_ms, within)
     told = [0, *accumulate(bool(span.usage) for span in run.spans)]
     if not told[-1] and root is not None and whole.usage:
         yield _Call(root, usage=whole.usage, model=whole.model, at=whole.started_at)
@@ -227,7 +227,7 @@ def _name(span: Span, by: By) -> str | None:
     if by is By.OPERATION:
         return operation.value
     if by is By.MODEL:
-        return (span.model or NOBODY) if operation is Operation.CHAT else span.model
+        return (span.model or UNNAMED) if operation is Operation.CHAT else span.model
     if by is By.TOOL:
         return span.name if operation is Operation.EXECUTE_TOOL else None
     if by is By.NODE:

@@ -24,7 +24,7 @@ from tracetui.diff.state import StateDiff
 from tracetui.diff.values import INPUT, OUTPUT, STATUS, Change, equal
 from tracetui.masking import one_line
 from tracetui.model import Body, Message, Part, Reasoning, Text, ToolCall, ToolResult
-from tracetui.store.places import words_of
+from tracetui.store.span_names import span_title
 from tracetui.text import Clean
 
 WORDS: Final = {
@@ -42,18 +42,18 @@ WORDS: Final = {
 # ---- locations
 
 
-def place_of(diff: Diff, row: Row) -> Clean:
+def step_label(diff: Diff, row: Row) -> Clean:
     """The step of a row: ``step 4 search``."""
     span = diff.span_b(row) or diff.span_a(row)
     if span is None:
         return Clean("")
-    return one_line(words_of(diff.a if row.b is None else diff.b, span), 80)
+    return one_line(span_title(diff.a if row.b is None else diff.b, span), 80)
 
 
-def phrase(diff: Diff, first: Divergence) -> Clean:
+def difference_label(diff: Diff, first: Divergence) -> Clean:
     """The first difference in a few words: ``step 4 search · input≠ args.query``."""
     path = f" {one_line(first.path, 80)}" if first.path else ""
-    return Clean(f"{place_of(diff, diff.rows[first.row])} · {WORDS[first.kind]}{path}")
+    return Clean(f"{step_label(diff, diff.rows[first.row])} · {WORDS[first.kind]}{path}")
 
 
 CHANGES: Final = "changes"

@@ -10,7 +10,7 @@ import msgspec
 
 from tracetui.model import INHERITED, Operation, Run, Span, Status
 from tracetui.model.ownership import own_spans
-from tracetui.store.places import step_of
+from tracetui.store.span_names import step_number
 
 _TOOL_OPERATIONS: Final = frozenset({Operation.EXECUTE_TOOL, Operation.RETRIEVAL, Operation.EMBEDDINGS})
 _MAX_WINDOWS: Final = 240
@@ -60,7 +60,7 @@ def work_of(run: Run) -> Work:
             if span.duration_ms is not None:
                 tool.ms = (tool.ms or 0.0) + span.duration_ms
         elif span.operation is Operation.CHAT and span.usage is not None and span.usage.input_tokens is not None:
-            windows.append((run.depths[position], Window(span.id, step_of(run, span), span.usage.input_tokens)))
+            windows.append((run.depths[position], Window(span.id, step_number(run, span), span.usage.input_tokens)))
     top = min((depth for depth, _ in windows), default=0)  # sub-agents have windows of their own
     own = [window for depth, window in windows if depth == top]
     ordered = sorted(tools.values(), key=lambda tool: (-(tool.ms or 0.0), -tool.calls, tool.name))

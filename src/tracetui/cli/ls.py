@@ -84,13 +84,13 @@ def _masked(found: Listing) -> Listing:
 
 def asked(text: str) -> Callable[[Listing], Listing]:
     """Leaves the runs of a listing that a query asks for; problems stay. Raises `UsageError` if the query is wrong."""
-    from tracetui.analysis.query_context import RunContext
+    from tracetui.analysis.query_context import QueryContext
     from tracetui.formats import registry
     from tracetui.store import query
     from tracetui.store.sidecar import Sidecar
 
     runs: list[RunSummary] = []
-    context = RunContext(Sidecar(), lambda: runs, cache(lambda: Relations(runs)), formats=registry.names)
+    context = QueryContext(Sidecar(), lambda: runs, cache(lambda: Relations(runs)), formats=registry.names)
     try:
         found = query.for_runs(text, context)
     except query.QueryError as error:

@@ -27,7 +27,7 @@ from tracetui.sources.places import Places, parent, source_for
 from tracetui.sources.spool import STDIN, Spool
 from tracetui.store import address
 from tracetui.store.relations import Relations, has_original
-from tracetui.views.labels import telling
+from tracetui.views.labels import short_names
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -138,7 +138,7 @@ def screen_for(places: Sequence[str], runs: Sequence[RunSummary]) -> Screen | No
 
     width = terminal_width()
     named = [] if [*places] == [default_place()] else places
-    return None if width is None else Screen(width, time.time(), named, telling(runs))
+    return None if width is None else Screen(width, time.time(), named, short_names(runs))
 
 
 def run_at(source: Source, text: str, args: argparse.Namespace) -> tuple[RunSummary, tuple[str, ...]]:

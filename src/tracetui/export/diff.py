@@ -16,7 +16,7 @@ from tracetui.export.json import Masked, encode, masked_field
 from tracetui.export.text import short
 from tracetui.export.values import pretty
 from tracetui.model import Criterion, Metric, Run, Span, quote_key
-from tracetui.store.places import step_of, words_of
+from tracetui.store.span_names import span_title, step_number
 from tracetui.text import Clean, cells, clean, cost, duration, one_line, tokens, truncate, truncate_middle
 
 DIFF: Final = "tracetui/diff/1"
@@ -101,7 +101,7 @@ def _row_value(diff: Diff, row: Row, changes: Changes) -> dict[str, Any]:
         "kind": row.kind,
         "a": _address(diff.a, diff.span_a(row)),
         "b": _address(diff.b, diff.span_b(row)),
-        "step": None if span is None else step_of(diff.a if row.b is None else diff.b, span),
+        "step": None if span is None else step_number(diff.a if row.b is None else diff.b, span),
         "name": None if span is None else span.name,
         "downstream": row.downstream,
         "flags": row.flags,
@@ -224,7 +224,7 @@ def _place(diff: Diff, row: Row) -> Clean:
     span = diff.span_b(row) or diff.span_a(row)
     if span is None:
         return Clean("")
-    return one_line(words_of(diff.a if row.b is None else diff.b, span), 120)
+    return one_line(span_title(diff.a if row.b is None else diff.b, span), 120)
 
 
 def _at(first: Divergence) -> Clean:

@@ -113,7 +113,7 @@ class Lines:
         return Clean("  ".join((self._head(None, run), " " * 4, *words)))
 
     def _head(self, at: float | None, run: RunSummary) -> Clean:
-        time = clock(at, run.time_zone).removesuffix(" local, zone unknown")[11:19] or self._glyphs.unsaid
+        time = clock(at, run.time_zone).removesuffix(" local, zone unknown")[11:19] or self._glyphs.missing
         key = run.ref.key
         name = clean(quote_key(key)) if key is not None else clean(splitext(basename(run.ref.path))[0])
         return Clean(f"{pad(Clean(time), 8)}  {pad(truncate_middle(name, RUN_WIDTH), RUN_WIDTH)}")

@@ -13,7 +13,7 @@ from tracetui.export.page import Block, Code, Facts, Heading, Prose, Table
 from tracetui.export.text import facts, one_span_lines, title
 from tracetui.model import Operation, Run, Span, Status
 from tracetui.model.build import CONTAINERS
-from tracetui.store.places import label_of
+from tracetui.store.span_names import span_label
 from tracetui.text import Clean, clean, duration, one_line, tokens
 from tracetui.views.glyphs import kind
 from tracetui.views.timeline.chart import tokens_of
@@ -93,7 +93,7 @@ def _ended(span: Span) -> Clean:
 def _step(run: Run, position: int, most: int | None) -> Iterator[Block]:
     """One step alone, and (of a failure) the model call before it, which asked for it."""
     span = run.spans[position]
-    label = one_line(label_of(run, span), 80)
+    label = one_line(span_label(run, span), 80)
     number = f"{label[:1].upper()}{label[1:]}: " if label else ""
     yield Heading(3, Clean(f"{number}{one_line(span.name or '(no name)', 120)}"))
     yield Prose(clean(f"{run.summary.ref.address}/{span.id}"))

@@ -20,7 +20,7 @@ from tracetui.export.json import encode, moment
 from tracetui.export.values import messages_lines, one_of_messages, value_lines
 from tracetui.model import Body, Message, Operation, Run, Span, Status, quote_key
 from tracetui.model.masked import unmasked
-from tracetui.store.places import words_of
+from tracetui.store.span_names import span_title
 from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, measured, one_line, tokens
 from tracetui.views.labels import number
 from tracetui.views.timeline.chart import tokens_of
@@ -115,7 +115,7 @@ def _place(run: Run, span_id: str | None) -> Clean:
     span = run.span(span_id) if span_id is not None else None
     if span is None:
         return Clean("")
-    return one_line(words_of(run, span), 120)
+    return one_line(span_title(run, span), 120)
 
 
 def _judged(run: Run) -> Iterator[Fact]:
@@ -154,7 +154,7 @@ def _went(run: Run) -> Iterator[Fact]:
         if course.crossed is not None:
             place = _place(run, run.spans[course.crossed].id)
             yield Fact("beyond", [Clean(f"{one_line(course.limit.name, 60)} at {place}")])
-    if (doom := found.told_doom) is not None:
+    if (doom := found.notable_point) is not None:
         yield Fact("doomed", [Clean(f"at {_place(run, doom.span)}, as far as can be guessed: {doom.why}")])
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from tracetui.model import FirstError, RunSummary, Status
 
 
-def moment(run: RunSummary) -> float:
+def run_time(run: RunSummary) -> float:
     """The time of a run: its start, else the modification time of its file (UTC seconds)."""
     start = run.started_at
     if start is None:
@@ -22,7 +22,7 @@ def moment(run: RunSummary) -> float:
     return start
 
 
-def told_going(run: RunSummary) -> bool:
+def recorded_running(run: RunSummary) -> bool:
     """Whether the trace says that a run is running. A killed program leaves it so forever."""
     return run.status is Status.RUNNING
 

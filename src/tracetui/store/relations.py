@@ -41,12 +41,12 @@ class Relations:
         for run in self._all if paths != {None} else ():
             if run.ref.path in paths:
                 self._by_path[run.ref.path].append(run)
-        self._by_id = _placed(self._all, {one for run in tied for one in (run.replay_of, run.parent)})
+        self._by_id = _index_ids(self._all, {one for run in tied for one in (run.replay_of, run.parent)})
         self._originals = {run.ref: self._original(run) for run in tied}
         self._parents = {run.ref: self._named(run.ref, run.parent) for run in tied}
         self._replays = _inverse(self._originals)
         self._copies = copies_of(self._all)
-        self._told = _inverse(dict(self._copies))
+        self._duplicates = _inverse(dict(self._copies))
         self._traces = split_traces(self._all)
         self._parts = {ref: refs for refs in self._traces.values() for ref in refs}
         self._repeats = _repetitions(run for run in self._all if run.ref not in self._copies)
@@ -72,9 +72,9 @@ class Relations:
         """The later runs of the task of `ref`, in order; empty unless `ref` is the earliest."""
         return self._repeats.get(ref, [])
 
-    def again(self, ref: RunRef) -> list[RunRef]:
+    def variants(self, ref: RunRef) -> list[RunRef]:
         """All runs with the original `ref`: replays, copies, repetitions."""
-        return self.replays(ref) + self._told.get(ref, []) + self.repeats(ref)
+        return self.replays(ref) + self._duplicates.get(ref, []) + self.repeats(ref)
 
     def parts(self, ref: RunRef) -> Sequence[RunRef]:
         """All parts of the split trace of `ref`, the counted one first; else empty."""
@@ -91,7 +91,7 @@ class Relations:
     def named(self, ref: RunRef, wanted: str) -> RunRef | None:
         """Resolve the raw id `wanted` in the context of `ref`; None if missing or ambiguous."""
         if wanted not in self._by_id:
-            self._by_id |= _placed(self._all, {wanted})
+            self._by_id |= _index_ids(self._all, {wanted})
         return self._named(ref, wanted)
 
     def replay_addresses(self) -> dict[RunRef, str | None]:
@@ -110,28 +110,28 @@ class Relations:
     def _named(self, ref: RunRef, wanted: str | None) -> RunRef | None:
         if wanted is None:
             return None
-        for place in _places(ref.path):
+        for place in _search_levels(ref.path):
             there = [other for other in self._by_id[wanted].get(place, ())[:3] if other != ref]
             if there:
                 return there[0] if len(there) == 1 else None
         return None
 
 
-Placed = dict[str, dict[tuple[int, str], list[RunRef]]]
+IdIndex = dict[str, dict[tuple[int, str], list[RunRef]]]
 """By id, the runs with that id at each search level."""
 
 
-def _placed(runs: Iterable[RunSummary], ids: Collection[str | None]) -> Placed:
+def _index_ids(runs: Iterable[RunSummary], ids: Collection[str | None]) -> IdIndex:
     """Index the runs with one of these ids."""
-    found: Placed = {wanted: defaultdict(list) for wanted in ids if wanted is not None}
+    found: IdIndex = {wanted: defaultdict(list) for wanted in ids if wanted is not None}
     for run in runs if found else ():
         if run.id in found:
-            for place in _places(run.ref.path):
+            for place in _search_levels(run.ref.path):
                 found[run.id][place].append(run.ref)
     return found
 
 
-def _places(path: str) -> tuple[tuple[int, str], ...]:
+def _search_levels(path: str) -> tuple[tuple[int, str], ...]:
     """Search levels of a path, narrowest first: file, folder, everything."""
     return (0, path), (1, os.path.dirname(path)), (2, "")
 

@@ -49,7 +49,7 @@ from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
 if TYPE_CHECKING:
     from textual.command import Provider
 
-    from tracetui.analysis.query_context import RunContext as QueryContext
+    from tracetui.analysis.query_context import QueryContext as QueryContext
     from tracetui.ui.triage_state import TriageState
 
 FIRST_MAIL_SECONDS: Final = 0.06
@@ -274,11 +274,11 @@ class TraceApp(HostApp):
         return self.main.state.arrangement.words
 
     def query_context(self) -> QueryContext:
-        from tracetui.analysis.query_context import RunContext
+        from tracetui.analysis.query_context import QueryContext
         from tracetui.formats import registry
 
         store = self.store
-        return RunContext(
+        return QueryContext(
             self.verdicts.sidecar,
             lambda: store.runs.values(),
             lambda: store.relations,

@@ -18,7 +18,7 @@ from tracetui.errors import UsageError
 from tracetui.model import Run, RunRef, RunSummary, Status
 from tracetui.store import address
 from tracetui.store.address import Address
-from tracetui.store.facts import moment
+from tracetui.store.facts import run_time
 from tracetui.ui.commands import DETAIL, RUNS, STEPS
 from tracetui.ui.layout import Width
 
@@ -280,7 +280,7 @@ def sought_run(goal: Goal, runs: Mapping[RunRef, RunSummary], *, listing: bool) 
         return None
     if goal.address is not None:
         return run_at(goal.address, runs.values())
-    return max(runs.values(), key=lambda run: (moment(run), run.parent is None)).ref if not listing else None
+    return max(runs.values(), key=lambda run: (run_time(run), run.parent is None)).ref if not listing else None
 
 
 # ---- the list

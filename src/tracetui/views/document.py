@@ -131,7 +131,7 @@ _ONE_ROW: Final = 64
 _MAX_INDENT: Final = 40
 
 
-class Place(NamedTuple):
+class ValueKey(NamedTuple):
     """Key of a document row: the path of a value in the document `name`; `row` ≥ 0 within an open text."""
 
     name: Hashable
@@ -178,7 +178,7 @@ class DocumentRows:
         self._width, self._name, self._glyphs = width, name, glyphs
         self._toggled: dict[Path, set[Hashable]] = {}
         for place in opened:
-            if isinstance(place, Place) and place.name == name and place.path:
+            if isinstance(place, ValueKey) and place.name == name and place.path:
                 self._toggled.setdefault(place.path[:-1], set()).add(place.path[-1])
         self._segments: list[_Entries | _Text] = []
         self._starts: list[int] = [0]
@@ -243,18 +243,18 @@ class DocumentRows:
     def key(self, index: int) -> Hashable:
         segment, i = self._at(index)
         if isinstance(segment, _Text):
-            return Place(self._name, segment.path, i)
-        return Place(self._name, (*segment.path, segment.keys[segment.first + i]))
+            return ValueKey(self._name, segment.path, i)
+        return ValueKey(self._name, (*segment.path, segment.keys[segment.first + i]))
 
     def index(self, key: Hashable) -> int | None:
         """The row of a value, or the folded row that contains it."""
-        if not isinstance(key, Place) or key.name != self._name:
+        if not isinstance(key, ValueKey) or key.name != self._name:
             return None
         while key.path and (found := self._row_of(key)) is None:
-            key = Place(self._name, key.path if key.row >= 0 else key.path[:-1])
+            key = ValueKey(self._name, key.path if key.row >= 0 else key.path[:-1])
         return found if key.path else None
 
-    def _row_of(self, key: Place) -> int | None:
+    def _row_of(self, key: ValueKey) -> int | None:
         for segment, start in zip(self._segments, self._starts, strict=False):
             if isinstance(segment, _Text):
                 if segment.path == key.path and 0 <= key.row < len(segment.block):
@@ -288,7 +288,7 @@ class DocumentRows:
 
     def _bare(self, value: Any, width: int) -> list[Piece]:
         if value is None:
-            return fit([Piece(self._glyphs.unsaid, "dim")], width)
+            return fit([Piece(self._glyphs.missing, "dim")], width)
         return json_short(value, width, self._glyphs)
 
     def _extent(self, value: Any) -> Clean:
@@ -319,7 +319,7 @@ class DocumentRows:
         """The fold of a row; None for short scalars."""
         segment, i = self._at(index)
         if isinstance(segment, _Text):
-            return Fold(Place(self._name, segment.path), True)
+            return Fold(ValueKey(self._name, segment.path), True)
         if segment.bare:
             return None
         name = segment.keys[segment.first + i]
@@ -330,12 +330,12 @@ class DocumentRows:
             foldable = len(value) > room or "\n" in value
         else:
             foldable = is_container(value) and len(value) > 0
-        return Fold(Place(self._name, path), path in self._open) if foldable else None
+        return Fold(ValueKey(self._name, path), path in self._open) if foldable else None
 
     def parent(self, index: int) -> int | None:
         """The row of the container or text that this row is in."""
         segment, _ = self._at(index)
-        return self.index(Place(self._name, segment.path)) if segment.path else None
+        return self.index(ValueKey(self._name, segment.path)) if segment.path else None
 
     def find(self, pattern: re.Pattern[str]) -> Iterator[int]:
         """Matching rows, in order. A folded row matches if its content does. Lazy."""

@@ -25,7 +25,7 @@ class Glyphs(msgspec.Struct, frozen=True, kw_only=True, dict=False):
     note: Clean
     """Unreadable, or noteworthy."""
     zero: Clean
-    unsaid: Clean
+    missing: Clean
     """Not recorded."""
     cut: Clean
 
@@ -102,7 +102,7 @@ UNICODE: Final = _set(
     unknown="?",
     note="!",
     zero="·",
-    unsaid="—",
+    missing="—",
     cut="…",
     model="◆",
     tool="■",
@@ -165,7 +165,7 @@ ASCII: Final = _set(
     unknown="?",
     note="!",
     zero=".",
-    unsaid="-",
+    missing="-",
     cut="~",
     model="*",
     tool="#",

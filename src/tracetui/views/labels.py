@@ -24,7 +24,7 @@ _RANDOM: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|[0-9a-f]{32}
 """A UUID or an OpenTelemetry trace id: its head is distinctive."""
 
 
-def called(run: RunSummary) -> Clean:
+def run_label(run: RunSummary) -> Clean:
     """The name and label of a run: ``errors_task bad #2``."""
     return clean(" ".join(filter(None, (run.name, run.label))) or run.id, 200)
 
@@ -37,7 +37,7 @@ def short_id(ident: str, size: int = SHORT) -> Clean:
     return truncate_middle(whole, size)
 
 
-def telling(runs: Iterable[RunSummary]) -> dict[RunRef, str]:
+def short_names(runs: Iterable[RunSummary]) -> dict[RunRef, str]:
     """Short names for the runs of a list: the shortest unique head of a random id, at least eight characters; other ids
     in full. Runs with the same id share a name.
     """
@@ -55,10 +55,10 @@ def _shared(one: str, other: str) -> int:
 
 def number(value: float | None, glyphs: Glyphs = UNICODE) -> Clean:
     """A number as `tracetui.text.number` formats it; ``—`` for None."""
-    return glyphs.unsaid if value is None else text.number(value)
+    return glyphs.missing if value is None else text.number(value)
 
 
-def moment(summary: RunSummary, *, now: float | None = None, zone: tzinfo = UTC) -> Clean:
+def start_label(summary: RunSummary, *, now: float | None = None, zone: tzinfo = UTC) -> Clean:
     """The start of a run: ``13:09:22Z, 3m ago``, with the date unless it is today; empty if unknown."""
     start = summary.started_at
     text = clock(start, summary.time_zone, now=now, zone=zone)
@@ -114,13 +114,13 @@ class Columns(NamedTuple):
 
 def token_cell(number: int | None, glyphs: Glyphs) -> Piece:
     """A number of tokens, ``—`` for None."""
-    return Piece(pad(glyphs.unsaid if number is None else tokens(number), _CELLS, right=True), "sec")
+    return Piece(pad(glyphs.missing if number is None else tokens(number), _CELLS, right=True), "sec")
 
 
 def time_cell(elapsed: float | None, style: str, glyphs: Glyphs) -> Piece:
     """A duration in ms, ``—`` for None."""
     if elapsed is None:
-        return Piece(pad(glyphs.unsaid, _CELLS, right=True), "dim")
+        return Piece(pad(glyphs.missing, _CELLS, right=True), "dim")
     return Piece(pad(duration(elapsed), _CELLS, right=True), style)
 
 
@@ -185,7 +185,7 @@ def _ledger_words(ledger: Ledger, glyphs: Glyphs, most: int, of_what: str) -> Cl
 
 def share(part: float | None, glyphs: Glyphs = UNICODE) -> str:
     """A share in percent, rounded down to a tenth: ``100 %`` only for all."""
-    return glyphs.unsaid if part is None else "100 %" if part == 1 else f"{floor(part * 1000) / 10:.1f} %"
+    return glyphs.missing if part is None else "100 %" if part == 1 else f"{floor(part * 1000) / 10:.1f} %"
 
 
 def _commonest(counted: Kinds, glyphs: Glyphs, most: int) -> str:

@@ -112,7 +112,7 @@ class Sheet:
             self.prose(label, value, most=most)
             return
         if value is None:
-            self.fact(label, Piece(self.glyphs.unsaid, "dim"))
+            self.fact(label, Piece(self.glyphs.missing, "dim"))
             return
         for i, row in enumerate(json_rows(value, self.room, most, self.glyphs)):
             self.fact(label if i == 0 else "", *row)

@@ -106,7 +106,7 @@ def target_run(rows: Rows, index: int) -> str | None:
     return key.run if isinstance(key, Jump) else None
 
 
-class TextPlace(NamedTuple):
+class TextKey(NamedTuple):
     """Key of a text row: the n-th row of the text `name`; -1 for the row that unfolds the rest."""
 
     name: Hashable
@@ -130,7 +130,7 @@ class TextRows:
         self._name, self._style, self._glyphs = name, style, glyphs
         self._more = Clean("")
         self._foldable = False
-        whole = most is None or TextPlace(name, -1) in opened
+        whole = most is None or TextKey(name, -1) in opened
         self._block = Block(text if whole or len(text) <= _HEAD else text[:_HEAD], width)
         self._shown = len(self._block)
         if most is None:
@@ -147,10 +147,10 @@ class TextRows:
         return self._shown + (1 if self._more else 0)
 
     def key(self, index: int) -> Hashable:
-        return TextPlace(self._name, -1 if index >= self._shown else index)
+        return TextKey(self._name, -1 if index >= self._shown else index)
 
     def index(self, key: Hashable) -> int | None:
-        if not isinstance(key, TextPlace) or key.name != self._name:
+        if not isinstance(key, TextKey) or key.name != self._name:
             return None
         if key.row < 0:
             return len(self) - 1 if self._foldable else None
@@ -173,7 +173,7 @@ class TextRows:
         return self._text  # so that search finds folded text
 
     def fold(self, index: int) -> Fold | None:
-        return Fold(TextPlace(self._name, -1), not self._more) if self._foldable else None
+        return Fold(TextKey(self._name, -1), not self._more) if self._foldable else None
 
     def parent(self, index: int) -> int | None:
         return None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tracetui import text
 from tracetui.masking import one_line
 from tracetui.model import RunRef, RunSummary
-from tracetui.store.facts import moment
+from tracetui.store.facts import run_time
 from tracetui.store.judgement import Judgement
 from tracetui.store.signature import Signature, normalise
 from tracetui.store.triage import Group
@@ -135,7 +135,7 @@ class QueueRows:
             *_said(told),
             Piece(Clean(f"  {one_line(run.label or run.prompt, 120)}"), "dim"),
         ]
-        age = max(0.0, self._now - moment(run))
+        age = max(0.0, self._now - run_time(run))
         tail = [
             column(text.duration(run.duration_ms), 12, "sec", right=True),
             column(text.age(age), 6, "dim", right=True),

@@ -35,17 +35,17 @@ def shown(run: Run, tab: str, assessment: Assessment | None) -> str:
     return "\n".join(texts(tab_rows(run, span, run.load(span), tab, width=120, assessment=assessment)))
 
 
-def above(run: Run, known: Assessment | None) -> str:
-    return "".join(piece.text for line in header.run_heading(run, 100, known=known) for piece in line)
+def above(run: Run, assessment: Assessment | None) -> str:
+    return "".join(piece.text for line in header.run_heading(run, 100, assessment=assessment) for piece in line)
 
 
 def test_an_estimate_is_marked_and_says_what_it_is_from() -> None:
     run = run_of(call("a"), call("b", "claude-haiku-4-5"), call("c", "home-made \x1b[31m"))
-    known = assessed(run)
-    assert f"~$0.60  {ORIGIN}, models claude-haiku-4-5, {MODEL}" in shown(run, "run", known)
-    assert "excludes home-made ␛[31m (no known price)" in shown(run, "run", known)
-    assert f"~$0.45  {ORIGIN}, model {MODEL}" in shown(run, "overview", known)
-    assert "~$0.60" in above(run, known)
+    assessment = assessed(run)
+    assert f"~$0.60  {ORIGIN}, models claude-haiku-4-5, {MODEL}" in shown(run, "run", assessment)
+    assert "excludes home-made ␛[31m (no known price)" in shown(run, "run", assessment)
+    assert f"~$0.45  {ORIGIN}, model {MODEL}" in shown(run, "overview", assessment)
+    assert "~$0.60" in above(run, assessment)
 
 
 def test_nothing_is_estimated_before_the_run_was_assessed() -> None:

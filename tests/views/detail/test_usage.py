@@ -8,7 +8,7 @@ import pytest
 
 from tests.views.build import make_run, texts
 from tracetui.model import Body, Operation, Span, Usage
-from tracetui.views.detail.tabs import as_told, tab_rows
+from tracetui.views.detail.tabs import recorded_usage, tab_rows
 
 USED = {"input_tokens": 345, "cache_read_input_tokens": 12_000}
 
@@ -24,16 +24,16 @@ USED = {"input_tokens": 345, "cache_read_input_tokens": 12_000}
     ],
 )
 def test_usual_names_are_found_and_repetitions_are_not(attributes: dict[str, Any], told: dict[str, Any]) -> None:
-    assert as_told(attributes) == told
+    assert recorded_usage(attributes) == told
 
 
 def test_however_deep_and_many() -> None:
     deep: Any = {}
     for _ in range(50_000):
         deep = {"a": deep}
-    assert as_told({"x": deep}) == {}
-    assert len(as_told({"usage": deep, "x": {"usage": {"b": deep}}})) == 2
-    assert len(as_told({f"tokens{i}": i for i in range(100_000)})) < 20
+    assert recorded_usage({"x": deep}) == {}
+    assert len(recorded_usage({"usage": deep, "x": {"usage": {"b": deep}}})) == 2
+    assert len(recorded_usage({f"tokens{i}": i for i in range(100_000)})) < 20
 
 
 def test_the_overview_shows_both_and_says_how_they_differ() -> None:

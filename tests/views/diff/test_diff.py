@@ -21,7 +21,7 @@ from tracetui.analysis.step_diff import (
     Section,
     Sign,
     context_sections,
-    phrase,
+    difference_label,
     state_sections,
     step_sections,
 )
@@ -34,7 +34,7 @@ from tracetui.model import Body, FirstError, Message, Operation, Run, Status, Te
 from tracetui.text import clean
 from tracetui.views.diff.runs import run_rows
 from tracetui.views.diff.steps import PairRows, sentence, summary
-from tracetui.views.diff.text import ComparedRows, Folds, Place, breaks
+from tracetui.views.diff.text import ComparedRows, Folds, LineKey, breaks
 from tracetui.views.glyphs import ASCII, UNICODE
 
 ALL_OPEN = Folds(everything=True)
@@ -111,7 +111,7 @@ def test_the_sentence_answers_whether_it_went_the_same_way() -> None:
     assert told.startswith("≠ First difference: step 3 search  input≠ q")
     assert "c → Rome" in told
     assert diff.first is not None
-    assert phrase(diff, diff.first) == "step 3 search · input≠ q"
+    assert difference_label(diff, diff.first) == "step 3 search · input≠ q"
 
 
 def test_a_changed_decision_is_named() -> None:
@@ -211,7 +211,7 @@ def test_long_stretches_that_are_the_same_are_folded_with_a_count_and_open() -> 
     assert fold is not None
     opened = rows_of(section(a, b), folds=Folds(frozenset({fold.key})))
     assert any("line 3" in line for line in texts(opened, 120))
-    inside = opened.index(Place(0, 0, 5))
+    inside = opened.index(LineKey(0, 0, 5))
     assert inside is not None
     assert opened.parent(inside) == opened.index(fold.key)
 

@@ -42,7 +42,7 @@ def calls(count: int, **of: dict[str, Any]) -> list[Span]:
 
 
 def folded(run: Run, *, going: bool = False, unfolded: frozenset[str] = frozenset(), **how: Any) -> SpanRows:
-    folds = Folds.of(assess(run, body_of), run, going=going).but(unfolded)
+    folds = Folds.of(assess(run, body_of), run, going=going).with_unfolded(unfolded)
     return SpanRows(run, tree=False, **how).fold_loops(folds)
 
 
@@ -76,11 +76,11 @@ def test_it_unfolds_and_folds_by_any_of_its_calls() -> None:
     rows = folded(LOOP)
     assert rows.fold(1) == Fold("1", False)
     assert rows.fold(0) is None
-    assert rows.uncovered("1") is rows
-    assert rows.uncovered("0") is rows
-    assert rows.uncovered(END) is rows
+    assert rows.revealed("1") is rows
+    assert rows.revealed("0") is rows
+    assert rows.revealed(END) is rows
     for hidden in ("2", "4"):
-        shown = rows.uncovered(hidden)
+        shown = rows.revealed(hidden)
         assert keys_of(shown) == ["0", "1", "2", "3", "4", "5"]
         assert [shown.fold(i) for i in range(6)] == [None, *[Fold("1", True)] * 4, None]
     assert "↻ ×4" in texts(shown)[1]
@@ -114,10 +114,10 @@ def test_calls_below_calls_are_not_counted_twice() -> None:
 def test_nothing_is_folded_in_a_tree_in_a_filtered_or_in_an_ordered_timeline() -> None:
     rows = folded(LOOP)
     everything = {"0", "1", "2", "3", "4", "5"}
-    assert set(keys_of(rows.rearranged(lambda span: True))) == everything
-    assert set(keys_of(rows.rearranged(None, longest_first=True))) == everything
-    assert rows.rearranged(None, longest_first=True).fold(1) is None
-    assert keys_of(rows.rearranged(lambda span: True).rearranged(None)) == keys_of(rows)
+    assert set(keys_of(rows.filtered(lambda span: True))) == everything
+    assert set(keys_of(rows.filtered(None, longest_first=True))) == everything
+    assert rows.filtered(None, longest_first=True).fold(1) is None
+    assert keys_of(rows.filtered(lambda span: True).filtered(None)) == keys_of(rows)
     tree = SpanRows(LOOP, tree=True, folds=rows.folds)
     assert set(keys_of(tree)) == everything
     assert "↻ ×4" in texts(tree)[1]
@@ -129,10 +129,10 @@ def test_the_step_that_doomed_the_run_is_marked_unless_it_failed_itself() -> Non
     rows = folded(make_run([*calls(4), refused], status=Status.ERROR, body=policy))
     assert "search ×4 (identical)  ! doomed here" in texts(rows, 100)[0]
     assert texts(rows, 40)[0].split()[-2:] == ["!", "4.0s"]
-    assert [i for i, text in enumerate(texts(rows.uncovered("2"), 100)) if "doomed here" in text] == [1]
+    assert [i for i, text in enumerate(texts(rows.revealed("2"), 100)) if "doomed here" in text] == [1]
 
     alone = make_run(calls(2, c1={"status": Status.ERROR, "preview": "other"}), status=Status.ERROR)
-    assert assess(alone, body_of).doomed is not None
+    assert assess(alone, body_of).point_of_no_return is not None
     assert not any("doomed" in text for text in texts(folded(alone)))
 
 
@@ -202,8 +202,8 @@ def check_folds(rows: SpanRows, plain: SpanRows) -> None:
         at = rows.index(key)
         assert at is not None
         assert key in [call.id for call in rows.folded_calls(at)]
-        assert key in keys_of(rows.uncovered(key))
-    everything = rows.fold_loops(rows.folds.but(rows.folds.keys))
+        assert key in keys_of(rows.revealed(key))
+    everything = rows.fold_loops(rows.folds.with_unfolded(rows.folds.keys))
     assert keys_of(everything) == keys_of(plain)
     assert [everything.index(span.id) for span in rows.run.spans] == [plain.index(span.id) for span in rows.run.spans]
     for i in range(len(plain)):

@@ -215,13 +215,13 @@ def test_what_is_asked_for_keeps_what_contains_it_in_the_tree() -> None:
     folded = rows.refold(frozenset({"9"}))
     assert keys_of(folded) == ["r", "9", "11", END]
     assert keys_of(SpanRows(researcher(), tree=False, keep=failed)) == ["9a", "11", END]
-    assert keys_of(rows.rearranged(None)) == keys_of(SpanRows(researcher(), tree=True))
+    assert keys_of(rows.filtered(None)) == keys_of(SpanRows(researcher(), tree=True))
     assert keys_of(SpanRows(researcher(), tree=False, keep=for_spans("tool:nothing").matches)) == [END]
 
 
 def test_the_timeline_can_begin_with_what_took_longest() -> None:
     timeline = SpanRows(researcher(), tree=False)
-    rows = timeline.rearranged(None, longest_first=True)
+    rows = timeline.filtered(None, longest_first=True)
     assert keys_of(rows) == ["11", "10", "1", "9", "2", "9a", END]
     assert [rows.index(key) for key in ("11", "9a", "r", END)] == [0, 5, rows.index("1"), 6]
     assert [text.split()[0] for text in texts(rows, 60)][:4] == ["5", "4", "1", "3"]
@@ -268,12 +268,12 @@ def test_what_is_no_work_stands_back() -> None:
 
 def test_next_same() -> None:
     run = researcher()
-    assert navigation.next_same(run, "2", "tool", 1) == "11"
-    assert navigation.next_same(run, "11", "tool", -1) == "2"
-    assert navigation.next_same(run, "11", "tool", 1) is None
-    assert navigation.next_same(run, "9", "sibling", 1) == "10"
-    assert navigation.next_same(run, "9", "model", 1) == "10"
-    assert navigation.next_same(run, "9", "model", -1) == "1"
+    assert navigation.next_similar(run, "2", "tool", 1) == "11"
+    assert navigation.next_similar(run, "11", "tool", -1) == "2"
+    assert navigation.next_similar(run, "11", "tool", 1) is None
+    assert navigation.next_similar(run, "9", "sibling", 1) == "10"
+    assert navigation.next_similar(run, "9", "model", 1) == "10"
+    assert navigation.next_similar(run, "9", "model", -1) == "1"
 
 
 def test_a_branch_that_was_left_is_folded_at_first() -> None:
@@ -283,28 +283,28 @@ def test_a_branch_that_was_left_is_folded_at_first() -> None:
     branch = make_span("branch", "abandoned branch", Operation.OTHER)
     below = [said("a", "abandoned", "branch"), said("b", "abandoned", "a")]
     run = make_run([said("top"), said("reply", parent="top"), branch, *below], status=Status.OK)
-    assert navigation.first_folds(run) == {"branch"}
-    rows = SpanRows(run, tree=True, folded=navigation.first_folds(run))
+    assert navigation.initial_folds(run) == {"branch"}
+    rows = SpanRows(run, tree=True, folded=navigation.initial_folds(run))
     assert "2 below" in texts(rows)[-1]
 
-    timeline = SpanRows(run, tree=False, folded=navigation.first_folds(run) | {"top"})
+    timeline = SpanRows(run, tree=False, folded=navigation.initial_folds(run) | {"top"})
     assert [timeline.key(i) for i in range(len(timeline))] == ["top", "reply", "branch"]
     assert "▸" in texts(timeline)[-1]
     assert "2 below" in texts(timeline)[-1]
     assert timeline.index("b") == timeline.index("branch") == 2
-    opened = timeline.uncovered("b")
+    opened = timeline.revealed("b")
     assert [opened.key(i) for i in range(len(opened))] == ["top", "reply", "branch", "a", "b"]
-    assert opened.uncovered("b") is opened
-    assert timeline.uncovered("reply") is timeline
-    asked = timeline.rearranged(lambda span: span.id == "a")
-    assert (asked.key(0), asked.index("a"), asked.uncovered("a") is asked) == ("a", 0, True)
-    assert len(asked.rearranged(None)) == 3
+    assert opened.revealed("b") is opened
+    assert timeline.revealed("reply") is timeline
+    asked = timeline.filtered(lambda span: span.id == "a")
+    assert (asked.key(0), asked.index("a"), asked.revealed("a") is asked) == ("a", 0, True)
+    assert len(asked.filtered(None)) == 3
     assert len(timeline.grown(run)) == 3
 
 
 def test_folds_to_depth() -> None:
     assert navigation.fold_all(researcher()) == {"r", "9"}
-    assert navigation.to_depth(researcher(), 1) == {"9"}
+    assert navigation.fold_to_depth(researcher(), 1) == {"9"}
 
 
 def test_ascii_rows_hold_no_other_signs() -> None:

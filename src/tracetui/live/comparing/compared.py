@@ -56,7 +56,7 @@ class Verdict(msgspec.Struct, frozen=True):
     same: bool
     words: Clean = Clean("")
     step: str = ""
-    """Which step that is, as `store.places` names it."""
+    """Which step that is, as `store.span_names` names it."""
 
 
 class Failed(msgspec.Struct, frozen=True):

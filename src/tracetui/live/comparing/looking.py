@@ -13,7 +13,7 @@ from tracetui.analysis.step_diff import (
     STATE,
     Look,
     context_sections,
-    phrase,
+    difference_label,
     state_sections,
     step_sections,
 )
@@ -24,7 +24,7 @@ from tracetui.diff.result import Diff, Row
 from tracetui.diff.state import over_by_then
 from tracetui.live.comparing.compared import LookAt, Verdict
 from tracetui.model import Body, Operation, Run, Span
-from tracetui.store.places import label_of, words_of
+from tracetui.store.span_names import span_label, span_title
 
 _NO_MATCH: Final = "the stored {} of {} is not that of its contents"
 _SMALL_CONTEXT: Final = "B is how A begins: the whole of it can be reused"
@@ -111,7 +111,7 @@ def _contexts(a: _Side, b: _Side) -> Look:
 
 
 def _side_words(side: _Side) -> str:
-    return "" if side.span is None else words_of(side.run, side.span)
+    return "" if side.span is None else span_title(side.run, side.span)
 
 
 def verdict(diff: Diff) -> Verdict:
@@ -121,4 +121,4 @@ def verdict(diff: Diff) -> Verdict:
     row = diff.rows[diff.first.row]
     span = diff.span_b(row) or diff.span_a(row)
     run = diff.a if row.b is None else diff.b
-    return Verdict(False, phrase(diff, diff.first), "" if span is None else label_of(run, span))
+    return Verdict(False, difference_label(diff, diff.first), "" if span is None else span_label(run, span))

@@ -16,7 +16,7 @@ from tracetui.live.surveying.surveyed import Job, Step
 from tracetui.model import Run, RunRef
 from tracetui.model.ownership import nested_runs
 from tracetui.sources.base import LinkLost, Source
-from tracetui.store.places import words_of
+from tracetui.store.span_names import span_title
 
 MOST_HITS: Final = 50_000
 _HOW: Final = {"only_a": "left out", "only_b": "new"}
@@ -208,7 +208,7 @@ class _Sides:
         span = found.span_b(row) or found.span_a(row)
         assert span is not None
         kind = found.first.kind.value
-        place = words_of(other if row.b is None else run, span)
+        place = span_title(other if row.b is None else run, span)
         words = f"first differs from its original at {place} ({_HOW.get(kind, kind)})"
         return {Feature(Kind.DIVERGENCE, words): None if row.b is None else span.id}
 

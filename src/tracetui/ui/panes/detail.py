@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tracetui.live.excerpt import Excerpt
 from tracetui.masking import clean
 from tracetui.model import Body, Operation, Run, RunRef, Span, Status
-from tracetui.store.places import label_of
+from tracetui.store.span_names import span_label
 from tracetui.text import Clean, one_line
 from tracetui.ui.panes.folding import FoldingView
 from tracetui.ui.state import Sought
@@ -229,7 +229,7 @@ class Detail(FoldingView):
         span = self.span
         if span is None:
             return (Piece(Clean("run"), "sec"),)
-        label = label_of(self.run, span) if self.run is not None else ""
+        label = span_label(self.run, span) if self.run is not None else ""
         step = f"{one_line(label, 60)} " if label else ""
         glyph, style = kind(span, self.look.glyphs)
         return (

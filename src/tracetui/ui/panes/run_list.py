@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from textual.message import Message
 
-from tracetui.analysis.arrangement import Arrangement, Item, Order, arrange, place_of
+from tracetui.analysis.arrangement import Arrangement, Item, Order, arrange, row_key_of
 from tracetui.model import Problem, RunRef, RunSummary, Status
 from tracetui.text import Clean, grouped, one_line
 from tracetui.ui.host import HostApp
@@ -139,7 +139,7 @@ class RunList(LineView):
 
     def _place(self) -> Callable[[RunSummary], Hashable]:
         app = self.app
-        return place_of(self.arrangement, now=app.clock(), going=app.liveness.is_going, context=self._query_context)
+        return row_key_of(self.arrangement, now=app.clock(), going=app.liveness.is_going, context=self._query_context)
 
     @property
     def _query_context(self) -> Context | None:
@@ -217,16 +217,21 @@ class RunList(LineView):
                 summaries, problems, arrangement, now=now, going=going, context=context, columns=columns, order=order
             )
             return runs.RunRows(
-                items, now=now, glyphs=glyphs, all_columns=arrangement.all_columns, stands=stands, ties=ties
+                items,
+                now=now,
+                glyphs=glyphs,
+                all_columns=arrangement.all_columns,
+                state_of=stands,
+                relationship_of=ties,
             )
 
         return make
 
-    def ties(self, run: RunSummary, glyphs: Glyphs) -> runs.Tied:
+    def ties(self, run: RunSummary, glyphs: Glyphs) -> runs.Relationship:
         """What the list says of a run besides what its trace says: mark, relations, verdict."""
         mark = self.mark(run.ref)
         if self.app.stage:  # relations are found again with every file that arrives
-            return runs.Tied(mark)
+            return runs.Relationship(mark)
         tied = self.app.comparisons.ties(run, mark, glyphs)
         judged = self.app.verdicts.words_of(run)
         return tied._replace(after=(*tied.after, *judged)) if judged else tied

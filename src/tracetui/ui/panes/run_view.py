@@ -247,7 +247,7 @@ class RunView(Box):
         """Show so many levels of the tree."""
         if self.steps.run is not None:
             self._need_tree()
-            self.steps.set_folded(navigation.to_depth(self.steps.run, depth - 1), self.app.clock())
+            self.steps.set_folded(navigation.fold_to_depth(self.steps.run, depth - 1), self.app.clock())
 
     def action_tree(self) -> None:
         """Show the steps as a tree, or as a timeline."""
@@ -272,7 +272,7 @@ class RunView(Box):
     def action_same(self, what: Literal["tool", "sibling", "model"], step: int) -> None:
         """Go to the next span of the same tool, of the same parent, or to the next model call."""
         run, span = self.steps.run, self.steps.span
-        found = navigation.next_same(run, span.id, what, step) if run is not None and span is not None else None
+        found = navigation.next_similar(run, span.id, what, step) if run is not None and span is not None else None
         if found is None or not self.steps.move_to_key(found):
             self._dialog.say(f"no {'other' if what == 'sibling' else 'more'} {what} that way")
 

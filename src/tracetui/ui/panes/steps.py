@@ -193,13 +193,13 @@ class Steps(LineView):
         if not same:
             self.as_tree &= not self._tree_for_now
             self._tree_for_now = False
-            self.folded, self.unfolded = navigation.first_folds(run), frozenset()
+            self.folded, self.unfolded = navigation.initial_folds(run), frozenset()
             self.filtered_by, self.longest, self._keep = "", False, None
             self._set_following(False, None)
             self._newest = None
         before, self.run = self.run if same else None, run
         if before is not None and not before.complete:
-            self.folded |= navigation.first_folds(run)
+            self.folded |= navigation.initial_folds(run)
         self._state = self._state_of(run)
         self._newest = _came_last(before, run) or self._newest
         if self._newest not in run.index:  # the run was restarted, and is shorter than it was
@@ -210,7 +210,7 @@ class Steps(LineView):
         key: Hashable = span or (None if same and self.cursor is not None else navigation.starting_span(run))
         if self.following and span is None:
             key = self._newest
-        rows = rows.uncovered(key)
+        rows = rows.revealed(key)
         if uncover and span is not None and span in run.index:
             rows = self._with_row_of(span, rows, now)
         rows = self._remember(rows)
@@ -233,13 +233,13 @@ class Steps(LineView):
                 return shown.grown(run, now=now)
         rows = spans.SpanRows(run, tree=self.as_tree, folded=self.folded, glyphs=self.look.glyphs, now=now)
         arranged = self._keep is not None or self.longest
-        return rows.rearranged(self._keep, longest_first=self.longest) if arranged else rows
+        return rows.filtered(self._keep, longest_first=self.longest) if arranged else rows
 
     def _with_row_of(self, span: str, rows: spans.SpanRows, now: float) -> spans.SpanRows:
         """The rows with one of that span: without a filter, unfolded, as a tree, as far as it takes."""
         if not _has_row(rows, span) and self._keep is not None:
             self.filtered_by, self._keep = "", None
-            rows = rows.rearranged(None, longest_first=self.longest)
+            rows = rows.filtered(None, longest_first=self.longest)
         if not _has_row(rows, span):
             self.folded -= navigation.above(span, rows.run)
             rows = rows.refold(self.folded)
@@ -275,7 +275,7 @@ class Steps(LineView):
 
     def _rearrange(self, now: float) -> None:
         if self.run is not None and isinstance(self.rows, spans.SpanRows):
-            rows = self.rows.rearranged(self._keep, longest_first=self.longest)
+            rows = self.rows.filtered(self._keep, longest_first=self.longest)
             self.show(rows, title=self._title(self.run), heading=self._heading_of(self.run, rows, now))
 
     def nothing(self, problem: Problem | None = None) -> None:
@@ -298,7 +298,7 @@ class Steps(LineView):
     @property
     def in_branch(self) -> bool:
         """Whether the cursor is on, or in, a branch that somebody went back from."""
-        return self.run is not None and self.span is not None and navigation.in_left_branch(self.run, self.span)
+        return self.run is not None and self.span is not None and navigation.in_abandoned_branch(self.run, self.span)
 
     def set_folded(self, folded: frozenset[str], now: float) -> None:
         """Fold exactly these spans."""
@@ -349,7 +349,7 @@ class Steps(LineView):
         self.assessment, rows = assessment, self.rows
         if isinstance(rows, spans.SpanRows):
             folds = Folds.of(assessment, rows.run, going=self._state in GOING)
-            self._show_loops(rows.fold_loops(folds.but(self.unfolded)).uncovered(self.cursor))
+            self._show_loops(rows.fold_loops(folds.with_unfolded(self.unfolded)).revealed(self.cursor))
 
     def toggle_loop(self, *, open_: bool) -> bool:
         """Unfold or fold the loop under the cursor; False if there is none, or it is so already."""
@@ -359,7 +359,7 @@ class Steps(LineView):
         fold = rows.fold(self.position)
         if rows.folds is None or fold is None or fold.open == open_ or fold.key not in rows.folds.keys:
             return False
-        self._show_loops(rows.fold_loops(rows.folds.but(rows.folds.unfolded ^ {str(fold.key)})))
+        self._show_loops(rows.fold_loops(rows.folds.with_unfolded(rows.folds.unfolded ^ {str(fold.key)})))
         return True
 
     def toggle_loops(self, *, open_: bool) -> bool:
@@ -367,7 +367,7 @@ class Steps(LineView):
         rows = self.rows
         if self.as_tree or not isinstance(rows, spans.SpanRows) or rows.folds is None or not rows.folds.loops:
             return False
-        self._show_loops(rows.fold_loops(rows.folds.but(rows.folds.keys if open_ else frozenset())))
+        self._show_loops(rows.fold_loops(rows.folds.with_unfolded(rows.folds.keys if open_ else frozenset())))
         return True
 
     def _show_loops(self, rows: spans.SpanRows) -> None:
@@ -386,7 +386,7 @@ class Steps(LineView):
     def move_to_key(self, key: Hashable, *, center: bool = False) -> bool:
         """As everywhere; a loop or a branch that hides the span unfolds."""
         rows = self.rows
-        if isinstance(rows, spans.SpanRows) and (shown := rows.uncovered(key)) is not rows:
+        if isinstance(rows, spans.SpanRows) and (shown := rows.revealed(key)) is not rows:
             self.show(self._remember(shown))
         return super().move_to_key(key, center=center)
 
@@ -431,7 +431,10 @@ class Steps(LineView):
             above: list[Line] = []
             if self.headline:
                 state, known = self._state, self.assessment
-                above = [*told(run, width, now=now, zone=look.zone, glyphs=look.glyphs, state=state, known=known), ()]
+                above = [
+                    *told(run, width, now=now, zone=look.zone, glyphs=look.glyphs, state=state, assessment=known),
+                    (),
+                ]
                 if width > 90 and (whole := rows.overview(width)):
                     above += [whole, ()]
             return [*above, rows.header(width)] if len(rows) else above

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from textual import events, on
 from textual.app import ComposeResult
 
-from tracetui.analysis.step_diff import Look, place_of
+from tracetui.analysis.step_diff import Look, step_label
 from tracetui.diff.context import previous_call
 from tracetui.diff.result import Diff
 from tracetui.live.comparing.compared import Calls, Compare, Failed, LookAt
@@ -263,7 +263,7 @@ class DiffScreen(ComparedScreen):
             return
         first = diff.first
         path = first.path if first is not None and first.row == self.pairs.place else row.path
-        subject = (Piece(Clean(place_of(diff, row)), "sec"),)
+        subject = (Piece(Clean(step_label(diff, row)), "sec"),)
         self.change.show_look(look, subject, path=path, last=self.state.backwards)
         self.state = replace(self.state, backwards=False)
         self.refresh_frame()

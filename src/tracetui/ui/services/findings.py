@@ -15,7 +15,7 @@ from tracetui.store.store import OPEN_RUNS, Store
 from tracetui.text import Clean, grouped, one_line
 from tracetui.ui.commands import Command
 from tracetui.views.glyphs import Glyphs
-from tracetui.views.list.runs import Tied
+from tracetui.views.list.runs import Relationship
 from tracetui.views.rows import Line, Piece
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Comparisons:
     def likely_partner(self, ref: RunRef) -> RunRef | None:
         """The run that a run is most likely compared with."""
         relations = self._store.relations
-        again = relations.again(ref)
+        again = relations.variants(ref)
         return relations.original(ref) or (again[0] if len(again) == 1 else None)
 
     def question(self, a: RunRef, b: RunRef) -> Compare:
@@ -105,7 +105,7 @@ class Comparisons:
     def partners(self, run: RunSummary) -> tuple[RunRef, Sequence[RunRef]] | str:
         """(The original, the runs that are compared with it), or in words why there are none."""
         relations = self._store.relations
-        original, replays = relations.original(run.ref), relations.again(run.ref)
+        original, replays = relations.original(run.ref), relations.variants(run.ref)
         if original is not None:
             return original, (run.ref,)
         if has_original(run):
@@ -120,11 +120,11 @@ class Comparisons:
         if run is None or has_original(run):
             return commands
         relations = self._store.relations
-        if relations.original(run.ref) is not None or relations.again(run.ref):
+        if relations.original(run.ref) is not None or relations.variants(run.ref):
             return commands
         return [command for command in commands if command.id != "diff-original"]
 
-    def ties(self, run: RunSummary, mark: str, glyphs: Glyphs) -> Tied:
+    def ties(self, run: RunSummary, mark: str, glyphs: Glyphs) -> Relationship:
         """How the list shows that a run is tied to others: a replay that diverged, an original with replays.
 
         A repetition of a task gets only a sign: there may be a thousand of them.
@@ -132,25 +132,25 @@ class Comparisons:
         relations = self._store.relations
         if parts := relations.parts(run.ref):
             words = f"part {parts.index(run.ref) + 1}/{len(parts)}  "
-            return Tied(mark, before=(Piece(Clean(words), "accent"),))
+            return Relationship(mark, before=(Piece(Clean(words), "accent"),))
         original = relations.original(run.ref)
         if original is not None:
             known = self.verdicts.get((original, run.ref))
             word = " copy" if relations.relation(run.ref) == COPY else ""
             repeat = () if has_original(run) else (Piece(Clean(f"{glyphs.replay}{word} "), "dim"),)
-            return Tied(mark, before=repeat, after=_short(known, glyphs) if known is not None else ())
+            return Relationship(mark, before=repeat, after=_short(known, glyphs) if known is not None else ())
         if has_original(run):
-            return Tied(mark, after=(Piece(Clean(" not here"), "status.warn"),))
-        replays = relations.again(run.ref)
+            return Relationship(mark, after=(Piece(Clean(" not here"), "status.warn"),))
+        replays = relations.variants(run.ref)
         if not replays:
-            return Tied(mark)
+            return Relationship(mark)
         known_ones = [self.verdicts[run.ref, one] for one in replays if (run.ref, one) in self.verdicts]
         pieces = [Piece(Clean(f"{glyphs.replay}{glyphs.times}{len(replays)}"), "accent")]
         if diverged := sum(not one.same for one in known_ones):
             pieces.append(Piece(Clean(f" {glyphs.changed}{diverged}"), "diff.chg"))
         elif len(known_ones) == len(replays):
             pieces.append(Piece(Clean(f" {glyphs.same}"), "status.ok"))
-        return Tied(mark, before=(*pieces, Piece(Clean("  "))))
+        return Relationship(mark, before=(*pieces, Piece(Clean("  "))))
 
 
 def _short(verdict: Verdict, glyphs: Glyphs) -> Line:

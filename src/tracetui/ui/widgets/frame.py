@@ -17,7 +17,7 @@ from tracetui.store.store import Store
 from tracetui.text import Clean
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, Command, of_pane, shown
 from tracetui.views.glyphs import Glyphs, status_glyph
-from tracetui.views.labels import called, short_id
+from tracetui.views.labels import run_label, short_id
 from tracetui.views.list.runs import hidden_columns, status_now
 from tracetui.views.rows import Line, Piece, fit, width_of
 from tracetui.views.timeline.header import FRAME, cost_of
@@ -100,7 +100,7 @@ def _path(roots: Sequence[str], glyphs: Glyphs, run: RunSummary | None, width: i
     if run is not None:
         crumb = (
             Piece(Clean(f" {glyphs.path} "), "dim"),
-            Piece(text.truncate(called(run), 60), "text bold"),
+            Piece(text.truncate(run_label(run), 60), "text bold"),
             *((Piece(Clean(f" {short_id(run.id)}"), "sec"),) if run.id != run.name else ()),
         )
     most = min(width // 3, room - width_of((*program, *crumb)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from tracetui.analysis.work import Tool, Window, Work, fullest_windows
 from tracetui.masking import one_line
 from tracetui.model import Limit, Run
-from tracetui.store.places import words_of
+from tracetui.store.span_names import span_title
 from tracetui.text import Clean, count, duration, grouped, pad, tokens, truncate_middle
 from tracetui.views.bars import amount, sparkline
 from tracetui.views.glyphs import kind_of
@@ -81,7 +81,7 @@ def add_loops(sheet: Sheet, assessment: Assessment) -> None:
 
 def add_doom(sheet: Sheet, assessment: Assessment) -> None:
     """The likely point of no return, with the reason."""
-    point = assessment.told_doom
+    point = assessment.notable_point
     if point is None:
         return
     sheet.fact("doomed", *_leads(sheet, assessment.run, point.span, "at "), spans=(point.span,))
@@ -92,7 +92,7 @@ def add_doom(sheet: Sheet, assessment: Assessment) -> None:
 def _leads(sheet: Sheet, run: Run, span_id: str, words: str) -> list[Piece]:
     """``→ exceeded at step 11 search``."""
     span = run.span(span_id)
-    where = "" if span is None else words_of(run, span)
+    where = "" if span is None else span_title(run, span)
     return [Piece(Clean(f"{sheet.glyphs.arrow} {words}"), "dim"), Piece(one_line(where, 80), "accent")]
 
 

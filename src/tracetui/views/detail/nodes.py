@@ -61,7 +61,7 @@ def _number_pieces(stat: NodeStats, glyphs: Glyphs) -> list[Piece]:
         (count(stat.count), "sec"),
         (count(stat.errors) if stat.errors else glyphs.zero, "status.error" if stat.errors else "dim"),
         (count(stat.cached) if stat.cached else glyphs.zero, "status.ok" if stat.cached else "dim"),
-        (duration(stat.avg_ms) if stat.avg_ms is not None else glyphs.unsaid, "sec"),
+        (duration(stat.avg_ms) if stat.avg_ms is not None else glyphs.missing, "sec"),
         (duration(stat.total_ms), "text"),
     ]
     return [

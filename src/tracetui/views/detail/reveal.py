@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from tracetui.analysis.values import is_container
 from tracetui.model import Body, Message
-from tracetui.views.document import Place
-from tracetui.views.stack import TextPlace
+from tracetui.views.document import ValueKey
+from tracetui.views.stack import TextKey
 
 _FIELDS: Final = frozenset({"input", "output", "state", "attributes"})
 
@@ -31,9 +31,9 @@ def revealed(body: Body, exact: Body, key: Hashable) -> Body | None:
 
 
 def _place(key: Hashable) -> tuple[Hashable, Sequence[Hashable]]:
-    if isinstance(key, Place):
+    if isinstance(key, ValueKey):
         return key.name, key.path
-    return (key.name, ()) if isinstance(key, TextPlace) else (None, ())
+    return (key.name, ()) if isinstance(key, TextKey) else (None, ())
 
 
 def _part(body: Body, exact: Body, name: Hashable, path: Sequence[Hashable]) -> Body | None:

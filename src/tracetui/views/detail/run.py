@@ -24,7 +24,7 @@ from tracetui.text import Clean, cost, duration, grouped, pad, tokens
 from tracetui.views.bars import amount
 from tracetui.views.detail.assessment import add_doom, add_limits, add_loops
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
-from tracetui.views.labels import ledger_words, moment, number
+from tracetui.views.labels import ledger_words, number, start_label
 from tracetui.views.rows import Line, Piece
 from tracetui.views.sheet import Each, Sheet
 from tracetui.views.stack import Stack
@@ -140,17 +140,17 @@ def status_pieces(status: Status, word: str | None, glyphs: Glyphs) -> list[Piec
 
 
 def _times(sheet: Sheet, run: RunSummary, now: float | None, zone: tzinfo) -> None:
-    unsaid = sheet.glyphs.unsaid
-    started = moment(run, now=now, zone=zone)
-    sheet.fact("started", Piece(started or unsaid, "sec" if started else "dim"))
-    took = unsaid if run.duration_ms is None else duration(run.duration_ms)
+    missing = sheet.glyphs.missing
+    started = start_label(run, now=now, zone=zone)
+    sheet.fact("started", Piece(started or missing, "sec" if started else "dim"))
+    took = missing if run.duration_ms is None else duration(run.duration_ms)
     sheet.fact("time", Piece(took, "sec"))
 
 
 def _origin(sheet: Sheet, run: RunSummary) -> None:
-    unsaid = sheet.glyphs.unsaid
+    missing = sheet.glyphs.missing
     for label, text in (("id", run.id), ("name", run.name), ("agent", run.agent), ("model", run.model)):
-        sheet.fact(label, Piece(clean(text, 500) if text else unsaid, "sec" if text else "dim"))
+        sheet.fact(label, Piece(clean(text, 500) if text else missing, "sec" if text else "dim"))
     for label, text in (("source", run.source), ("tags", ", ".join(run.tags))):
         if text:
             sheet.fact(label, Piece(clean(text, 500), "sec"))
@@ -165,9 +165,9 @@ def _origin(sheet: Sheet, run: RunSummary) -> None:
 
 def add_usage(sheet: Sheet, used: Usage | None, label: str = "tokens") -> None:
     """Tokens, ``—`` if not recorded."""
-    unsaid = sheet.glyphs.unsaid
+    missing = sheet.glyphs.missing
     if used is None:
-        sheet.fact(label, Piece(unsaid, "dim"), Piece(Clean("  not recorded"), "dim"))
+        sheet.fact(label, Piece(missing, "dim"), Piece(Clean("  not recorded"), "dim"))
         return
     parts = [("in", used.input_tokens), ("out", used.output_tokens), ("total", used.total_tokens)]
     parts += [("cache read", used.cache_read_tokens), ("cache written", used.cache_creation_tokens)]
@@ -175,7 +175,7 @@ def add_usage(sheet: Sheet, used: Usage | None, label: str = "tokens") -> None:
     pieces = []
     for name, count in parts:
         if count is not None or name in ("in", "out", "reasoning"):
-            value = unsaid if count is None else tokens(count)
+            value = missing if count is None else tokens(count)
             pieces += [Piece(Clean(f"{name} "), "dim"), Piece(Clean(f"{value}  "), "sec")]
     sheet.fact(label, *pieces)
 
@@ -185,7 +185,7 @@ def add_price(sheet: Sheet, told: float | None, estimate: Estimate | None) -> No
     if told is not None:
         sheet.fact("cost", Piece(cost(told), "sec"))
     elif estimate is None:
-        sheet.fact("cost", Piece(sheet.glyphs.unsaid, "dim"))
+        sheet.fact("cost", Piece(sheet.glyphs.missing, "dim"))
     else:
         of = f", {'models' if len(estimate.models) > 1 else 'model'} {', '.join(estimate.models)}"
         words = one_line(f"estimated by {prices.origin()}{of if estimate.models else ''}", 300)
@@ -201,7 +201,7 @@ def _cost(sheet: Sheet, used: Usage | None, assessment: Assessment | None) -> No
         return
     if used.cost_usd is None and assessment is not None and prices.wanted() and not prices.installed():
         words = Clean(f"  pip install '{prices.EXTRA}' to estimate it")
-        sheet.fact("cost", Piece(sheet.glyphs.unsaid, "dim"), Piece(words, "dim"))
+        sheet.fact("cost", Piece(sheet.glyphs.missing, "dim"), Piece(words, "dim"))
         return
     add_price(sheet, used.cost_usd, assessment.estimate if assessment is not None else None)
 
@@ -216,7 +216,7 @@ def _counts(sheet: Sheet, run: RunSummary) -> None:
     )
     pieces = []
     for name, count in counted:
-        value = sheet.glyphs.unsaid if count is None else grouped(count)
+        value = sheet.glyphs.missing if count is None else grouped(count)
         style = "status.error" if name == "errors" and count else "sec"
         word = name[:-1] if count == 1 else name
         pieces += [Piece(Clean(f"{value} "), style), Piece(Clean(f"{word}  "), "dim")]

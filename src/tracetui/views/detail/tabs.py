@@ -12,7 +12,7 @@ from tracetui.analysis import prices
 from tracetui.masking import clean, mask, one_line, record
 from tracetui.model import Binding, Body, Check, Link, Run, Span, Status, StatusSource, Usage
 from tracetui.model.tally import CONTAINERS
-from tracetui.store.places import label_of, words_of
+from tracetui.store.span_names import span_label, span_title
 from tracetui.text import Clean, duration, grouped
 from tracetui.views.detail.assessment import add_doom, add_limits
 from tracetui.views.detail.nodes import has_nodes, node_rows
@@ -44,7 +44,7 @@ _MAX_USAGE: Final = 8
 _SIGNS: Final = ("usage", "token")
 
 
-def as_told(attributes: Mapping[str, Any]) -> dict[str, Any]:
+def recorded_usage(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Attributes whose names mention usage or tokens, by path, without duplicates.
 
     A heuristic for common names; the attributes tab shows all.
@@ -191,16 +191,16 @@ def _overview(view: _View) -> Stack:
     _facts(sheet, view)
     add_usage(sheet, span.usage)
     if span.usage is not None:
-        _as_told(sheet, span.usage, view.body)
+        _recorded_usage(sheet, span.usage, view.body)
         add_price(sheet, span.usage.cost_usd, _estimate(view) if view.assessment is not None else None)
     if view.body.traceback:
         sheet.prose("trace", view.body.traceback, "sec", most=_MOST)
     return sheet.rows()
 
 
-def _as_told(sheet: Sheet, used: Usage, body: Body) -> None:
+def _recorded_usage(sheet: Sheet, used: Usage, body: Body) -> None:
     """The recorded token counts, and how ours differ."""
-    told = as_told(body.attributes)
+    told = recorded_usage(body.attributes)
     if told:
         cached = used.cache_read_tokens or used.cache_creation_tokens
         words = "normalized above" + (" (in includes cached tokens)" if cached else "")
@@ -226,7 +226,7 @@ def _facts(sheet: Sheet, view: _View) -> None:
         sheet.fact(
             "problem", Piece(Clean(f"{glyphs.note} "), "status.warn bold"), Piece(one_line(problem), "status.warn")
         )
-    took = glyphs.unsaid if span.duration_ms is None else duration(span.duration_ms)
+    took = glyphs.missing if span.duration_ms is None else duration(span.duration_ms)
     began = clock(span.started_at, view.run.summary.time_zone, zone=view.zone)
     sheet.fact("time", Piece(took, "sec"), Piece(Clean(f"  from {began}" if began else ""), "dim"))
     if span.note:
@@ -261,7 +261,7 @@ def _checks(sheet: Sheet, span: Span, checks: tuple[Check, ...]) -> None:
 def _link(sheet: Sheet, run: Run, link: Link) -> None:
     spans = (link.span,) if link.span is not None else ()
     there = run.span(link.span) if link.span is not None else None
-    where = words_of(run, there) if there is not None else (link.run or link.span or "")
+    where = span_title(run, there) if there is not None else (link.run or link.span or "")
     arrow = Piece(Clean(f"{sheet.glyphs.arrow} "), "dim")
     sheet.fact(link.label, arrow, Piece(one_line(where, 200), "accent"), spans=spans, run=link.run)
 
@@ -288,7 +288,7 @@ def _inputs(view: _View) -> Stack:
 def _binding(sheet: Sheet, run: Run, binding: Binding) -> None:
     writer = run.span(binding.writer) if binding.writer is not None else None
     by = "run input" if binding.writer is None else f"written by {one_line(writer.name if writer else '?', 60)}"
-    if writer is not None and (label := label_of(run, writer)):
+    if writer is not None and (label := span_label(run, writer)):
         by += f", {one_line(label, 60)}"
     version = f" v{grouped(binding.version)}" if binding.version is not None else ""
     pieces = [Piece(one_line(binding.name, 80), "text bold"), Piece(Clean(f"{version}  "), "dim")]
@@ -296,7 +296,7 @@ def _binding(sheet: Sheet, run: Run, binding: Binding) -> None:
     if binding.known:
         sheet.tree(binding.value, indent=2)
     else:
-        sheet.line(Piece(Clean(f"  {sheet.glyphs.unsaid} value not recorded"), "dim"))
+        sheet.line(Piece(Clean(f"  {sheet.glyphs.missing} value not recorded"), "dim"))
     sheet.blank()
 
 

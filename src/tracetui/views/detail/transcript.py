@@ -102,7 +102,7 @@ def _rows_of(message: Message, width: int, place: Hashable, opened: frozenset[Ha
         found.append(_part(part, role, style, width, (place, i), opened, glyphs))
         role = role if isinstance(part, Reasoning) else Clean("")
     if not found:
-        found.append(_row(role, style, Piece(glyphs.unsaid, "dim"), (place, 0), width, glyphs))
+        found.append(_row(role, style, Piece(glyphs.missing, "dim"), (place, 0), width, glyphs))
     if message.finish_reason:
         words = Piece(Clean(f"stop: {one_line(message.finish_reason, 80)}"), "dim")
         found.append(_row(Clean(""), style, words, (place, "stop"), width, glyphs))
@@ -160,7 +160,7 @@ def _content(part: Part) -> object:
 def _lead(part: Part, glyphs: Glyphs) -> tuple[Line, str]:
     """The lead of a part, and the style of its text."""
     if isinstance(part, ToolCall):
-        name = one_line(part.name, 40) or glyphs.unsaid
+        name = one_line(part.name, 40) or glyphs.missing
         return (Piece(Clean(f"{glyphs.arrow} {name} "), "role.tool"),), "sec"
     if isinstance(part, ToolResult):
         lead = [Piece(Clean(f"{one_line(part.name, 40)} {glyphs.arrow} "), "dim")] if part.name else []

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Final, Protocol
 
-from tracetui.analysis.step_diff import WORDS, place_of
+from tracetui.analysis.step_diff import WORDS, step_label
 from tracetui.diff.facts import Fact, Judged
 from tracetui.diff.result import Diff
 from tracetui.masking import clean, one_line
@@ -22,7 +22,7 @@ _WIDE_LABEL: Final = 26
 """Cells of the labels, if there are criteria or metrics."""
 _LONG: Final = 2_000
 _MOST: Final = 50
-_TOLD: Final = frozenset({"status", "steps", "result", "error"})
+_OWN_ROWS: Final = frozenset({"status", "steps", "result", "error"})
 """Facts that have rows of their own."""
 
 
@@ -35,7 +35,7 @@ def run_rows(diff: Diff, *, width: int, opened: frozenset[Hashable] = frozenset(
     table.row("ends", _ended(a, glyphs), _ended(b, glyphs))
     _amounts(table, a, b)
     for fact in diff.facts:
-        if fact.name not in _TOLD and not (fact.same and fact.name != "model"):
+        if fact.name not in _OWN_ROWS and not (fact.same and fact.name != "model"):
             _fact(table, fact)
     if any(width_of(_ended(run, glyphs)) > table.half for run in (a, b)):
         table.texts("in full", _why(a), _why(b))
@@ -130,7 +130,7 @@ def _judged(table: _Table, diff: Diff, glyphs: Glyphs) -> None:
 
 def _verdict(judged: Judged, side: Criterion | Metric | None, glyphs: Glyphs) -> Line:
     if side is None:
-        return (Piece(glyphs.unsaid, "dim"),)
+        return (Piece(glyphs.missing, "dim"),)
     if isinstance(side, Criterion):
         word, style = {True: ("met", "status.ok"), False: ("not met", "status.error"), None: ("not judged", "dim")}[
             side.met
@@ -152,7 +152,7 @@ def _apart(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
         row = diff.rows[place]
         span = diff.span_b(row) or diff.span_a(row)
         path = f"  {one_line(row.path, 80)}" if row.path else ""
-        words = Piece(Clean(f"{place_of(diff, row)}  {WORDS[row.kind]}{path}"), "text")
+        words = Piece(Clean(f"{step_label(diff, row)}  {WORDS[row.kind]}{path}"), "text")
         sheet.line(Piece(Clean(f"{glyphs.changed} "), "diff.chg"), words, spans=(span.id,) if span else ())
     if len(places) > _MOST:
         sheet.line(Piece(Clean(f"{glyphs.cut} {grouped(len(places) - _MOST)} more; ]d next"), "dim"))
@@ -163,7 +163,7 @@ def _not_as_stored(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
     for row in (diff.rows[place] for place in diff.flagged[:_MOST]):
         for flag in row.flags:
             span = diff.span_b(row) or diff.span_a(row)
-            words = f"{glyphs.note} {one_line(flag, 60)} of {place_of(diff, row)} doesn't match its contents"
+            words = f"{glyphs.note} {one_line(flag, 60)} of {step_label(diff, row)} doesn't match its contents"
             sheet.line(Piece(Clean(words), "status.warn"), spans=(span.id,) if span is not None else ())
     if len(diff.flagged) > _MOST:
         words = f"{glyphs.cut} {grouped(len(diff.flagged) - _MOST)} more steps that don't match their stored values"
@@ -186,7 +186,7 @@ def _key(key: str, words: str) -> Line:
     return Piece(Clean(key), "key bold"), Piece(Clean(f" {words}"), "sec")
 
 
-class Told(Protocol):
+class PairResult(Protocol):
     """The result of a comparison (`tracetui.live.comparing.compared.Verdict`)."""
 
     @property
@@ -201,7 +201,7 @@ class ReplayRows:
     def __init__(
         self,
         runs: Sequence[RunSummary],
-        verdicts: Mapping[RunRef, Told | None],
+        verdicts: Mapping[RunRef, PairResult | None],
         relation: Callable[[RunRef], str | None],
         *,
         glyphs: Glyphs = UNICODE,

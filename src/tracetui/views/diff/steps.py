@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, Final, NamedTuple
 
-from tracetui.analysis.step_diff import WORDS, phrase, place_of
+from tracetui.analysis.step_diff import WORDS, difference_label, step_label
 from tracetui.analysis.values import lookalike_labels, with_label
 from tracetui.diff import noise
 from tracetui.diff.compare import Kind
@@ -49,7 +49,7 @@ _MIDDLE: Final = 10
 _MAX_INDENT: Final = 8
 
 
-class Paired(NamedTuple):
+class PairKey(NamedTuple):
     """Key of a row: positions of its steps in A and B."""
 
     a: int | None
@@ -98,15 +98,15 @@ class PairRows:
         if self._is_fold(index):
             return PREFIX
         row = self.diff.rows[index + self._before]
-        return Paired(row.a, row.b)
+        return PairKey(row.a, row.b)
 
     def index(self, key: Hashable) -> int | None:
         if key == PREFIX and self._prefix:
             return 0
-        pair = self._pair_of(key) if isinstance(key, Paired) else None
+        pair = self._pair_of(key) if isinstance(key, PairKey) else None
         return None if pair is None else self.row_of(pair)
 
-    def _pair_of(self, key: Paired) -> int | None:
+    def _pair_of(self, key: PairKey) -> int | None:
         rows = self.diff.rows
         found = (i for i, row in enumerate(rows) if row.b == key.b and row.a == key.a)
         if (exact := next(found, None)) is not None:
@@ -215,7 +215,7 @@ class PairRows:
         pieces = [
             Piece(sign, "dim" if dim and not failed else style),
             Piece(Clean(" ")),
-            Piece(one_line(span.name, 120) or self._glyphs.unsaid, name),
+            Piece(one_line(span.name, 120) or self._glyphs.missing, name),
         ]
         if span.preview:
             pieces.append(Piece(Clean(f" {one_line(span.preview, 200)}"), "dim"))
@@ -267,11 +267,11 @@ def sentence(diff: Diff, glyphs: Glyphs, width: int) -> Line:
             Piece(Clean(f"  ·  {alone}, compared by {one_line(diff.by, 80)}"), "sec"),
         )
     if diff.first.noise:
-        where = f"  ·  first: {diff.first.noise}: {phrase(diff, diff.first)}"
+        where = f"  ·  first: {diff.first.noise}: {difference_label(diff, diff.first)}"
         told = f"{glyphs.same} No differences except ignored values"
         return (Piece(Clean(told), "status.ok bold"), Piece(Clean(where), "sec"))
     pieces = [
-        Piece(Clean(f"{glyphs.changed} First difference: {place_of(diff, row)}"), "diff.chg bold"),
+        Piece(Clean(f"{glyphs.changed} First difference: {step_label(diff, row)}"), "diff.chg bold"),
         Piece(Clean(f"  {WORDS[diff.first.kind]}"), "diff.chg"),
     ]
     if diff.first.path:
@@ -291,7 +291,7 @@ def sentence(diff: Diff, glyphs: Glyphs, width: int) -> Line:
 
 
 def _decision(diff: Diff, found: Divergence) -> list[Piece]:
-    where = place_of(diff, diff.rows[found.row])
+    where = step_label(diff, diff.rows[found.row])
     return [
         Piece(Clean(f"{where} decided "), "sec"),
         *_both(found),

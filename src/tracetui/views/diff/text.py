@@ -213,7 +213,7 @@ class Folds(NamedTuple):
 AS_THEY_COME: Final = Folds()
 
 
-class Place(NamedTuple):
+class LineKey(NamedTuple):
     """Key of a row: heading (`hunk` -1), fold, or line of a hunk, and the row in it."""
 
     section: int
@@ -280,7 +280,7 @@ class ComparedRows:
             while not sections[i].differs and stop < len(sections) and not sections[stop].differs:
                 stop += 1
             if stop - i > 1:
-                opened = self._folds.is_open(Place(i, -2), False)
+                opened = self._folds.is_open(LineKey(i, -2), False)
                 self._add(_Group(i, stop, opened), 1)
             if stop - i == 1 or opened:
                 for number in range(i, stop):
@@ -294,7 +294,7 @@ class ComparedRows:
 
     def _add_section(self, number: int, section: Section) -> None:
         comes_open = section.sign not in (Sign.SAME, Sign.MOVED)
-        opened = self._folds.is_open(Place(number), comes_open)
+        opened = self._folds.is_open(LineKey(number), comes_open)
         if section.differs and not (opened and section.compared.changed):
             self.differences.append(self._starts[-1])
         self._add(_Head(number, opened), 1)
@@ -316,7 +316,7 @@ class ComparedRows:
             self._add_lines(number, place, hunk, 0, size)
             return
         hidden = size - head - tail
-        opened = self._folds.is_open(Place(number, place), False)
+        opened = self._folds.is_open(LineKey(number, place), False)
         self._add_lines(number, place, hunk, 0, head)
         self._add(_Hidden(number, place, head, hidden, opened), 1)
         if opened:
@@ -340,13 +340,13 @@ class ComparedRows:
     def key(self, index: int) -> Hashable:
         segment, i = self._at(index)
         if isinstance(segment, _Group):
-            return Place(segment.first, -2)
+            return LineKey(segment.first, -2)
         if isinstance(segment, Lines):
-            return Place(segment.section, segment.hunk, *segment.at(i))
-        return Place(segment.section, segment.hunk if isinstance(segment, _Hidden) else -1)
+            return LineKey(segment.section, segment.hunk, *segment.at(i))
+        return LineKey(segment.section, segment.hunk if isinstance(segment, _Hidden) else -1)
 
     def index(self, key: Hashable) -> int | None:
-        if not isinstance(key, Place):
+        if not isinstance(key, LineKey):
             return None
         for segment, start in zip(self._segments, self._starts, strict=False):
             if isinstance(segment, Lines):
@@ -400,14 +400,14 @@ class ComparedRows:
         """The row that a row folds into: fold or heading of a line, group of a heading."""
         segment, _ = self._at(index)
         if isinstance(segment, Lines):
-            fold = self.index(Place(segment.section, segment.hunk))
-            return fold if fold is not None and fold < index else self.index(Place(segment.section))
+            fold = self.index(LineKey(segment.section, segment.hunk))
+            return fold if fold is not None and fold < index else self.index(LineKey(segment.section))
         if isinstance(segment, _Hidden):
-            return self.index(Place(segment.section))
+            return self.index(LineKey(segment.section))
         if isinstance(segment, _Head):
             groups = (one for one in self._segments if isinstance(one, _Group))
             group = next((one for one in groups if one.first <= segment.section < one.stop), None)
-            return None if group is None else self.index(Place(group.first, -2))
+            return None if group is None else self.index(LineKey(group.first, -2))
         return None
 
     # ---- drawing

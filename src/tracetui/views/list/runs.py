@@ -14,17 +14,17 @@ from tracetui.analysis.arrangement import Item, parents
 from tracetui.analysis.liveness import State
 from tracetui.masking import clean, one_line
 from tracetui.model import Problem, RunRef, RunSummary, Status, StatusSource
-from tracetui.store.facts import haystack, moment, total_tokens
+from tracetui.store.facts import haystack, run_time, total_tokens
 from tracetui.text import Clean
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.labels import short_id
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
 
-Stands = Callable[[RunSummary], State]
+StateOf = Callable[[RunSummary], State]
 """Returns the liveness state of a run."""
 
 
-class Tied(NamedTuple):
+class Relationship(NamedTuple):
     """Relations of a run to others: its letter if marked, and text before and after its outcome."""
 
     mark: str = ""
@@ -32,15 +32,15 @@ class Tied(NamedTuple):
     after: Line = ()
 
 
-Ties = Callable[[RunSummary, Glyphs], Tied]
+RelationshipOf = Callable[[RunSummary, Glyphs], Relationship]
 
 
-def no_ties(run: RunSummary, glyphs: Glyphs) -> Tied:
+def no_relationship(run: RunSummary, glyphs: Glyphs) -> Relationship:
     """No relations."""
-    return Tied()
+    return Relationship()
 
 
-def as_told(run: RunSummary) -> State:
+def recorded_state(run: RunSummary) -> State:
     """The state of a run from its recorded status alone."""
     return State.RUNNING if run.status is Status.RUNNING else State.ENDED
 
@@ -52,7 +52,7 @@ def status_now(run: RunSummary, state: State) -> Status:
     return Status.UNKNOWN if state is State.UNKNOWN else Status.RUNNING
 
 
-def _standing(run: RunSummary, state: State) -> Line:
+def _silence_word(run: RunSummary, state: State) -> Line:
     """The word for a silent run."""
     if state in (State.QUIET, State.STALLED):
         return (Piece(Clean(state), "status.warn" if state is State.STALLED else "status.running"), Piece(Clean(" ")))
@@ -61,16 +61,16 @@ def _standing(run: RunSummary, state: State) -> Line:
     return ()
 
 
-def _so_far(run: RunSummary, now: float) -> float | None:
+def _elapsed(run: RunSummary, now: float) -> float | None:
     """Milliseconds since the start; None if unknown."""
     if run.started_at is None or run.time_zone is None or run.started_at > now:
         return None
     return (now - run.started_at) * 1000
 
 
-_SAYS_IT: Final = ("fork", "retry")
+_NAMED_RELATIONS: Final = ("fork", "retry")
 """Relations shown as a word."""
-_WORTH_IT: Final = 12
+_MIN_PROMPT: Final = 12
 """Minimum cells for a prompt."""
 
 
@@ -84,12 +84,12 @@ class RunRows:
         now: float,
         glyphs: Glyphs = UNICODE,
         all_columns: bool = False,
-        stands: Stands = as_told,
-        ties: Ties = no_ties,
+        state_of: StateOf = recorded_state,
+        relationship_of: RelationshipOf = no_relationship,
     ) -> None:
         self._items = items
-        self._stands = stands
-        self._ties = ties
+        self._state_of = state_of
+        self._relationship_of = relationship_of
         self.now = now
         self._glyphs = glyphs
         self._all = all_columns
@@ -161,7 +161,7 @@ class RunRows:
     @cached_property
     def longest_name(self) -> int:
         """The 90th percentile of the name length of the first rows, in characters."""
-        runs = (item for item in islice(self._items, _LOOKED_AT) if isinstance(item, RunSummary))
+        runs = (item for item in islice(self._items, _SAMPLE) if isinstance(item, RunSummary))
         lengths = sorted(map(self._name_length, runs))
         return lengths[len(lengths) * 9 // 10] if lengths else 0
 
@@ -176,34 +176,34 @@ class RunRows:
         return parents([item for item in self._items if isinstance(item, RunSummary)])
 
     def _cell(self, run: RunSummary, name: str, size: int) -> list[Piece]:
-        state = self._stands(run)
+        state = self._state_of(run)
         status = status_now(run, state)
         bold = " bold" if status in (Status.ERROR, Status.RUNNING) else ""
         if name == "status":
             glyph, style = status_glyph(status, self._glyphs)
             return [Piece(glyph, style)]
         if name == "name":
-            mark = self._ties(run, self._glyphs).mark
+            mark = self._relationship_of(run, self._glyphs).mark
             chip = [Piece(Clean(f" {mark} "), "onaccent bold"), Piece(Clean(" "))] if mark else []
             return [*chip, *_name(run, size - 4 * bool(mark), bold, below=run.ref in self._below)]
         if name == "outcome":
-            ties = self._ties(run, self._glyphs)
+            ties = self._relationship_of(run, self._glyphs)
             room = size - width_of(ties.after)
-            before = (*_standing(run, state), *ties.before)
+            before = (*_silence_word(run, state), *ties.before)
             told = (*before, *outcome(run, self._glyphs))
-            if run.relation in _SAYS_IT and not ties.after and room - width_of(told) < _WORTH_IT:
+            if run.relation in _NAMED_RELATIONS and not ties.after and room - width_of(told) < _MIN_PROMPT:
                 told = (*before, *outcome(run, self._glyphs, named=False))  # the prompt says more than an id
-            return [*fit((*told, *_asked(run, told, room)), max(8, room)), *ties.after]
+            return [*fit((*told, *_prompt(run, told, room)), max(8, room)), *ties.after]
         if name == "time":
             going = status is Status.RUNNING
-            elapsed = _so_far(run, self.now) if going and run.duration_ms is None else run.duration_ms
+            elapsed = _elapsed(run, self.now) if going and run.duration_ms is None else run.duration_ms
             return [column(text.duration(elapsed), size, "status.running" if going else "sec", right=True)]
         return [_CELLS[name](run, size, self.now)]
 
 
 _LEAST_NAME, _LEAST_OUTCOME = 8, 12
 """Minimum useful cells of a column."""
-_LOOKED_AT: Final = 2_000
+_SAMPLE: Final = 2_000
 """Maximum rows to measure names of."""
 _NAMES: Final = (16, 18, 20, 24, 28, 32)
 """Widths of the name column: few, so that it rarely changes while runs arrive."""
@@ -287,7 +287,7 @@ _CELLS: Final[dict[str, Callable[[RunSummary, int, float], Piece]]] = {
 
 
 def _age(run: RunSummary, now: float) -> float | None:
-    return max(0.0, now - moment(run))
+    return max(0.0, now - run_time(run))
 
 
 def outcome(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = True) -> Line:
@@ -322,10 +322,10 @@ def outcome(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = True) ->
     return (Piece(one_line(run.prompt, 200) if run.prompt or run.deep else Clean("·"), "dim"),)
 
 
-def _asked(run: RunSummary, told: Line, size: int) -> Line:
+def _prompt(run: RunSummary, told: Line, size: int) -> Line:
     """The prompt of a run after its outcome, if it fits."""
     prompt = one_line(run.prompt, 200)
-    if not prompt or size - width_of(told) < _WORTH_IT or any(piece.text == prompt for piece in told):
+    if not prompt or size - width_of(told) < _MIN_PROMPT or any(piece.text == prompt for piece in told):
         return ()
     return (Piece(Clean("  ")), Piece(prompt, "dim"))
 
@@ -351,7 +351,7 @@ def _relation(run: RunSummary, *, named: bool) -> list[Piece]:
     name = Clean("teacher") if run.relation == "student" else short_id(run.replay_of or "?")
     if not named:
         return [Piece(one_line(run.relation, 20), "sec")]
-    word = Clean(f" {run.relation}") if run.relation in _SAYS_IT else Clean("")
+    word = Clean(f" {run.relation}") if run.relation in _NAMED_RELATIONS else Clean("")
     return [Piece(name, "accent"), Piece(word, "sec")]
 
 

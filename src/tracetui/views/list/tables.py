@@ -14,7 +14,7 @@ from tracetui.store.query.complete import Facet
 from tracetui.text import Clean, age, cost, count, duration, grouped, tokens, truncate, truncate_middle
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
-from tracetui.views.labels import called, short_id
+from tracetui.views.labels import run_label, short_id
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
 
 ALL: Final = ""
@@ -254,7 +254,7 @@ class HitRows:
         return (
             Piece(sign, style),
             Piece(Clean(" ")),
-            Piece(truncate(called(run), 60), "text bold"),
+            Piece(truncate(run_label(run), 60), "text bold"),
             Piece(Clean(f" {short_id(run.id)}"), "sec"),
             Piece(Clean(f"  {one_line(run.prompt, 120)}"), "dim"),
         )

@@ -16,7 +16,7 @@ from tracetui.text import Clean
 from tracetui.views.bars import Bar, bar, container, instant, on_grid
 from tracetui.views.glyphs import UNICODE, Glyphs, bar_style
 from tracetui.views.rows import Piece
-from tracetui.views.timeline.growth import Growth, chosen_now
+from tracetui.views.timeline.growth import Growth, update_chosen
 
 _LATEST: Final = 1e12
 """Later times and longer durations are invalid and don't extend the axis."""
@@ -56,12 +56,12 @@ class Chart:
         if "_tokens_before" in known:
             self._tokens_before = self._tokens_since(before, came)
         if "_leaves" in known:
-            self._leaves = chosen_now(before._leaves, came, len(spans), self._is_leaf)
+            self._leaves = update_chosen(before._leaves, came, len(spans), self._is_leaf)
         if "_longest" in known and not any(self._length(i) < before._length(i) for i in came.changed):
             new_leaves = (i for i in (*came.changed, *range(came.kept, len(spans))) if self._is_leaf(i))
             self._longest = nlargest(_LONGEST, {*before._longest, *new_leaves}, key=self._length)
         if "_failed" in known:
-            self._failed = chosen_now(before._failed, came, len(spans), self._is_failed)
+            self._failed = update_chosen(before._failed, came, len(spans), self._is_failed)
         if known.get("_takes_time") is False:
             new = (*(spans[i] for i in came.changed), *spans[came.kept :])
             self._takes_time = any(span.duration_ms for span in new)

@@ -73,7 +73,7 @@ def _unfolded(run: Run, folded: frozenset[str]) -> Sequence[int]:
     return found
 
 
-def visible_now(
+def update_visible(
     before: Sequence[int], came: Growth, run: Run, tree: bool, folded: frozenset[str], keep: Keep | None
 ) -> Sequence[int]:
     """Update the result of `visible` for a run that grew."""
@@ -85,10 +85,10 @@ def visible_now(
             if not _folded_away(run, position, folded, found):
                 found.append(position)
         return found
-    return chosen_now(before, came, len(run.spans), _shows(run, keep))
+    return update_chosen(before, came, len(run.spans), _shows(run, keep))
 
 
-def chosen_now(before: array[int], came: Growth, count: int, chosen: Callable[[int], bool]) -> array[int]:
+def update_chosen(before: array[int], came: Growth, count: int, chosen: Callable[[int], bool]) -> array[int]:
     """Update the positions of chosen spans for a run that grew. The choice must depend on the span alone."""
     found = before[:]
     for position in came.changed:

@@ -10,11 +10,11 @@ from tracetui.analysis.liveness import Liveness, OpenCall, State, rounded, secon
 from tracetui.masking import clean, one_line
 from tracetui.model import FirstError, Run, RunSummary, Status, StatusSource
 from tracetui.model.build import CONTAINERS
-from tracetui.store.places import reference_of, words_of
+from tracetui.store.span_names import span_reference, span_title
 from tracetui.text import Clean, cost, duration, grouped, measured, tokens, truncate
 from tracetui.views.bars import sparkline
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of, status_glyph
-from tracetui.views.labels import called, moment
+from tracetui.views.labels import run_label, start_label
 from tracetui.views.list.runs import status_now
 from tracetui.views.rows import Line, Piece, fit, width_of
 from tracetui.views.timeline.chart import tokens_of
@@ -31,15 +31,15 @@ def run_heading(
     zone: tzinfo = UTC,
     glyphs: Glyphs = UNICODE,
     state: State = State.ENDED,
-    known: Assessment | None = None,
+    assessment: Assessment | None = None,
 ) -> list[Line]:
     """Two lines: outcome and location; model, time, tokens and cost, with the start time on the right.
 
-    `state` applies to a run without an end record. `known` is an assessment, possibly of another run.
+    `state` applies to a run without an end record. `assessment` is an assessment, possibly of another run.
     """
     return [
         tuple(fit(_verdict(run, glyphs, state), width)),
-        _heading_facts(run.summary, width, now, zone, glyphs, known),
+        _heading_facts(run.summary, width, now, zone, glyphs, assessment),
     ]
 
 
@@ -79,7 +79,7 @@ def _verdict(run: Run, glyphs: Glyphs, state: State) -> list[Piece]:
     status = status_now(summary, state)
     sign, style = status_glyph(status, glyphs)
     loud = status in (Status.ERROR, Status.RUNNING)
-    name = Clean(f" {truncate(called(summary), 60)}")
+    name = Clean(f" {truncate(run_label(summary), 60)}")
     pieces = [Piece(sign, style), Piece(name, f"{style} bold" if loud else "text bold")]
     if summary.status is Status.ERROR:
         return [*pieces, *_failure(run, glyphs)]
@@ -100,19 +100,19 @@ def _failure(run: Run, glyphs: Glyphs) -> list[Piece]:
     error = run.summary.first_error
     span = run.span(error.span) if error is not None and error.span is not None else None
     where = " failed"
-    place = reference_of(run, span) if span is not None else ""
+    place = span_reference(run, span) if span is not None else ""
     if span is not None and place == str(span.step):
         last = max((step.number for step in run.steps if step.number is not None), default=span.step or 0)
         where = f" failed at step {place} of {max(last, span.step or 0)}"
     elif span is not None and place:
-        where = f" failed at {one_line(words_of(run, span), 120)}"
+        where = f" failed at {one_line(span_title(run, span), 120)}"
         return [Piece(Clean(where), "text bold")]
     what = one_line(span.name, 80) if span is not None else cause(run)
     return [Piece(Clean(where), "text bold"), Piece(Clean(f" {glyphs.dot} {what}" if what else ""), "text")]
 
 
 def _heading_facts(
-    summary: RunSummary, width: int, now: float | None, zone: tzinfo, glyphs: Glyphs, known: Assessment | None
+    summary: RunSummary, width: int, now: float | None, zone: tzinfo, glyphs: Glyphs, assessment: Assessment | None
 ) -> Line:
     facts = [clean(summary.model, 80)] if summary.model else []
     if summary.duration_ms is not None:
@@ -120,22 +120,22 @@ def _heading_facts(
     total = tokens_of(summary.usage)
     if total is not None:
         facts.append(Clean(f"{tokens(total)} tok"))
-    facts += cost_of(summary, known)
+    facts += cost_of(summary, assessment)
     left = Clean(f" {glyphs.dot} ".join(facts)) or Clean("no model, time or tokens recorded")
-    when = moment(summary, now=now, zone=zone)
+    when = start_label(summary, now=now, zone=zone)
     gap = width - width_of((Piece(left), Piece(when)))
     if gap < 2:
         return tuple(fit([Piece(left, "sec")], width))
     return (Piece(left, "sec"), Piece(Clean(" " * gap)), Piece(when, "dim"))
 
 
-def cost_of(summary: RunSummary, known: Assessment | None) -> list[Clean]:
+def cost_of(summary: RunSummary, assessment: Assessment | None) -> list[Clean]:
     """The cost of a run, ``~$0.12`` for an estimate; empty if unknown."""
     if summary.usage is not None and summary.usage.cost_usd is not None:
         return [cost(summary.usage.cost_usd)]
-    if known is None or known.estimate is None or known.run.summary.ref != summary.ref:
+    if assessment is None or assessment.estimate is None or assessment.run.summary.ref != summary.ref:
         return []
-    return [cost(known.estimate.usd, estimated=True)]
+    return [cost(assessment.estimate.usd, estimated=True)]
 
 
 def _word(summary: RunSummary) -> Clean:
@@ -263,7 +263,7 @@ def _joined(facts: Sequence[Line], glyphs: Glyphs) -> Line:
 
 
 def _name(call: OpenCall, glyphs: Glyphs) -> Clean:
-    return one_line(call.name, 80) or glyphs.unsaid
+    return one_line(call.name, 80) or glyphs.missing
 
 
 def _open_for(call: OpenCall, glyphs: Glyphs) -> str:

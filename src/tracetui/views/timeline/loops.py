@@ -22,7 +22,7 @@ from tracetui.views.timeline.growth import Growth, growth
 def loop_title(run: Run, loop: Loop, glyphs: Glyphs = UNICODE) -> Clean:
     """``search ×6 (identical)``, ``fetch → parse ×4 (same calls)``."""
     cycle = f" {glyphs.arrow} ".join(
-        truncate(short_name(run.spans[call]), 40) or glyphs.unsaid for call in loop.calls[: loop.period]
+        truncate(short_name(run.spans[call]), 40) or glyphs.missing for call in loop.calls[: loop.period]
     )
     calls = "same call" if loop.period == 1 else "same calls"
     return Clean(f"{cycle} {glyphs.times}{loop.times} ({'identical' if loop.identical else calls})")
@@ -57,7 +57,7 @@ class Folds:
 
         While the run is `running`, a last loop that may continue is left out.
         """
-        point = assessment.turning_point
+        point = assessment.early_point
         folds = cls(assessment.run, assessment.loops, point.span if point is not None else None)
         if run is not assessment.run:
             folds = folds.grown(growth(assessment.run, run), run)
@@ -70,7 +70,7 @@ class Folds:
         loops = () if came is None else [loop for loop in self.loops if not _touched(self._run, loop, came)]
         return Folds(run, loops, self._doomed, self.unfolded)
 
-    def but(self, unfolded: frozenset[str]) -> Folds:
+    def with_unfolded(self, unfolded: frozenset[str]) -> Folds:
         """The same loops with another set of unfolded ones."""
         return Folds(self._run, self.loops, self._doomed, unfolded)
 
@@ -83,7 +83,7 @@ class Folds:
         """The keys of all loops."""
         return frozenset(map(self.key, self.loops))
 
-    def around(self, position: int) -> Loop | None:
+    def loop_at(self, position: int) -> Loop | None:
         """The loop that contains a call."""
         at = bisect_right(self._firsts, position) - 1
         loop = self.loops[at] if at >= 0 else None
@@ -93,9 +93,9 @@ class Folds:
         """Whether the loop has a single row."""
         return self.key(loop) not in self.unfolded
 
-    def hiding(self, position: int) -> str | None:
+    def hidden_by(self, position: int) -> str | None:
         """The key of the folded loop that hides a call."""
-        loop = self.around(position)
+        loop = self.loop_at(position)
         hides = loop is not None and position != loop.first and self.is_folded(loop)
         return self.key(loop) if loop is not None and hides else None
 
@@ -112,12 +112,12 @@ class Folds:
 
     def row(self, position: int) -> LoopRow | None:
         """The folded loop at the row of a call."""
-        loop = self.around(position)
+        loop = self.loop_at(position)
         return LoopRow(self._run, loop, self._doomed) if loop is not None and self.is_folded(loop) else None
 
     def notes(self, position: int, glyphs: Glyphs) -> Iterator[Piece]:
         """Notes on a call's own row: start of a loop, point of no return."""
-        loop = self.around(position)
+        loop = self.loop_at(position)
         if loop is not None and loop.first == position:
             yield Piece(Clean(f"  {glyphs.loop} {glyphs.times}{loop.times}"), _WARN)
         if self._doomed == self._run.spans[position].id:

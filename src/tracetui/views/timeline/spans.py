@@ -15,14 +15,14 @@ from tracetui.analysis import navigation
 from tracetui.masking import one_line
 from tracetui.model import Operation, Run, Span, Status
 from tracetui.model.build import CONTAINERS
-from tracetui.store.places import step_of
+from tracetui.store.span_names import step_number
 from tracetui.text import Clean, count, pad
 from tracetui.views.bars import axis
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
 from tracetui.views.labels import BLANK, Columns, argument, name_beside, time_cell, token_cell
 from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
 from tracetui.views.timeline.chart import Chart
-from tracetui.views.timeline.growth import Keep, growth, visible, visible_now
+from tracetui.views.timeline.growth import Keep, growth, update_visible, visible
 from tracetui.views.timeline.header import ending
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class SpanRows:
     ) -> None:
         self.run = run
         self.tree = tree
-        self.folded = folded if tree else navigation.left_branches(run, folded)
+        self.folded = folded if tree else navigation.abandoned_branches(run, folded)
         self._glyphs = glyphs
         self._now = now
         self.keep = keep
@@ -87,39 +87,39 @@ class SpanRows:
 
     def refold(self, folded: frozenset[str]) -> SpanRows:
         """The same rows with other folds. Reuses the chart."""
-        return self._but(folded=folded)
+        return self._copy(folded=folded)
 
     def fold_loops(self, folds: Folds | None) -> SpanRows:
         """The same rows with other loops or folded loops."""
-        return self._but(folds=folds, shown=self._shown)
+        return self._copy(folds=folds, shown=self._shown)
 
-    def uncovered(self, key: Hashable) -> SpanRows:
+    def revealed(self, key: Hashable) -> SpanRows:
         """Unfold the loop or branch that hides a span in the timeline. Tree folds stay."""
         position = self.run.index.get(key) if isinstance(key, str) else None
         if position is None or self.tree:
             return self
         branches = {self.run.spans[at].id for at in self._folded_above(position)}
         rows = self.refold(self.folded - branches) if branches else self
-        hides = rows._loops.hiding(position) if rows._loops is not None else None
+        hides = rows._loops.hidden_by(position) if rows._loops is not None else None
         if rows._loops is None or hides is None:
             return rows
-        return rows.fold_loops(rows._loops.but(rows._loops.unfolded | {hides}))
+        return rows.fold_loops(rows._loops.with_unfolded(rows._loops.unfolded | {hides}))
 
-    def rearranged(self, keep: Keep | None, *, longest_first: bool = False) -> SpanRows:
+    def filtered(self, keep: Keep | None, *, longest_first: bool = False) -> SpanRows:
         """The same spans with another filter or sort order. Reuses the chart."""
-        return self._but(keep=keep, longest_first=longest_first)
+        return self._copy(keep=keep, longest_first=longest_first)
 
     def grown(self, run: Run, *, now: float | None = None) -> SpanRows:
         """The rows of a newer state of the run. If the run only grew at the end, only new spans are measured."""
         came = growth(self.run, run)
         folds = self.folds.grown(came, run) if self.folds is not None else None
         if came is None:
-            return self._but(run, now=now, chart=None, folds=folds)
+            return self._copy(run, now=now, chart=None, folds=folds)
         chart = Chart(run, now, before=(self._chart, came)) if self._chart is not None else None
-        shown = visible_now(self._shown, came, run, self.tree, self.folded, self.keep)
-        return self._but(run, now=now, chart=chart, shown=shown, folds=folds)
+        shown = update_visible(self._shown, came, run, self.tree, self.folded, self.keep)
+        return self._copy(run, now=now, chart=chart, shown=shown, folds=folds)
 
-    def _but(self, run: Run | None = None, **other: Any) -> SpanRows:
+    def _copy(self, run: Run | None = None, **other: Any) -> SpanRows:
         """A copy with changes."""
         same = {
             "tree": self.tree,
@@ -250,10 +250,10 @@ class SpanRows:
         if index >= len(self._visible):
             return None
         position = self._visible[index]
-        if self._loops is not None and (around := self._loops.around(position)) is not None:
+        if self._loops is not None and (around := self._loops.loop_at(position)) is not None:
             return Fold(self._loops.key(around), not self._loops.is_folded(around))
         span = self.run.spans[position]
-        if self.run.sizes[position] == 1 or not (self.tree or navigation.is_left_branch(self.run, position)):
+        if self.run.sizes[position] == 1 or not (self.tree or navigation.is_abandoned_branch(self.run, position)):
             return None
         return Fold(span.id, span.id not in self.folded)
 
@@ -322,7 +322,7 @@ class SpanRows:
         span = self.run.spans[position]
         if span.step is None:
             return Clean("")
-        if not span.is_step and step_of(self.run, span) != span.step:
+        if not span.is_step and step_number(self.run, span) != span.step:
             return Clean("")  # a number of a nested graph or agent, which opens no step of this run
         if not span.is_step and not self.longest_first:
             before = self.run.parent(position) if self.tree else (self._visible[index - 1] if index else None)
@@ -340,7 +340,7 @@ class SpanRows:
         notes, given = self._notes(position, span, style), argument(span)
         pieces += (Piece(sign, style), BLANK)
         room = width - width_of((*pieces, *notes))
-        pieces.append(Piece(name_beside(span, given, room) or self._glyphs.unsaid, name_style))
+        pieces.append(Piece(name_beside(span, given, room) or self._glyphs.missing, name_style))
         if span.operation is Operation.UNKNOWN:
             pieces.append(Piece(Clean(" unknown kind"), "dim"))
         if given:
@@ -382,7 +382,7 @@ class SpanRows:
 
     def _fold_mark(self, position: int, span: Span) -> list[Piece]:
         """The fold mark; empty for other rows."""
-        if self.run.sizes[position] == 1 or not (self.tree or navigation.is_left_branch(self.run, position)):
+        if self.run.sizes[position] == 1 or not (self.tree or navigation.is_abandoned_branch(self.run, position)):
             return []
         mark = self._glyphs.folded if span.id in self.folded else self._glyphs.unfolded
         return [Piece(Clean(f"{mark} "), "dim")]

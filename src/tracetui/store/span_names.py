@@ -18,42 +18,42 @@ _STEPS: Final[WeakKeyDictionary[Run, Counter[int]]] = WeakKeyDictionary()
 """Cache: by run, how many steps have each number."""
 
 
-def words_of(run: Run, span: Span) -> str:
+def span_title(run: Run, span: Span) -> str:
     """A span by step and name, not cleaned: ``step 3 search``, ``step 0/generate``; just its name without a step.
 
     ``ADDRESS/3`` opens that step; a path opens the span itself.
     """
-    label = label_of(run, span)
+    label = span_label(run, span)
     if not label:
         return span.name
     return label if label.rpartition("/")[2] == quote_key(span.name) else f"{label} {span.name}"
 
 
-def label_of(run: Run, span: Span) -> str:
+def span_label(run: Run, span: Span) -> str:
     """The prefix of a span's name: ``step 3``, ``step 0/generate``, ``rag/generate``; not cleaned.
 
     Empty if the span has no number, or its name alone opens it.
     """
-    place = reference_of(run, span)
+    place = span_reference(run, span)
     if not place or place == quote_key(span.name):
         return ""
-    return f"step {place}" if step_of(run, span) is not None else place
+    return f"step {place}" if step_number(run, span) is not None else place
 
 
-def reference_of(run: Run, span: Span) -> str:
+def span_reference(run: Run, span: Span) -> str:
     """The part after ``ADDRESS/``: the number of the span's step, else the path to the span.
 
     Empty if the span has no number.
     """
     if span.step is None or span.id not in run.index:
         return ""
-    number = step_of(run, span)
+    number = step_number(run, span)
     if number == span.step and _steps(run)[number] == 1 and (span.is_step or span.owner is None):
         return str(number)
-    return path_of(run, span)
+    return span_path(run, span)
 
 
-def step_of(run: Run, span: Span) -> int | None:
+def step_number(run: Run, span: Span) -> int | None:
     """The number of the run's step that contains a span; None outside numbered steps."""
     position = run.index.get(span.id)
     while position is not None:
@@ -63,7 +63,7 @@ def step_of(run: Run, span: Span) -> int | None:
     return span.step if span.owner is None and span.step in _steps(run) else None
 
 
-def path_of(run: Run, span: Span) -> str:
+def span_path(run: Run, span: Span) -> str:
     """The path that opens a span below the address of its run: ``2``, ``2/fetch``, ``0/generate``, or its id."""
     parts: list[str] = []
     position: int | None = run.index[span.id]
