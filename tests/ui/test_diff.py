@@ -186,7 +186,7 @@ async def test_i_shows_what_was_ignored_and_hides_it_again(opened: Opener, sampl
         assert screen.diff is not None
         assert screen.diff.strict
         assert not screen.diff.same
-        assert "nothing is ignored" in text_of(app)
+        assert "nothing ignored" in text_of(app)
         await type_keys(pilot, screen, "i")
         assert screen.diff.same
         assert app.comparisons.verdicts[screen.ask_of.a, screen.ask_of.b].same
@@ -198,7 +198,7 @@ async def test_folds_open_by_l_and_enter_and_all_at_once(opened: Opener, samples
         change = screen.change
         await type_keys(pilot, screen, "2")
         closed = len(change.rows)
-        folded = next(i for i in range(closed) if "messages the same" in _row(screen, i))
+        folded = next(i for i in range(closed) if "unchanged messages" in _row(screen, i))
         change.move_to(folded)
         await type_keys(pilot, screen, "l")
         assert len(change.rows) == closed + 4
@@ -376,7 +376,7 @@ async def test_an_original_lists_its_replays_with_their_first_difference(opened:
         screen.list.move_to_key(run_like(app, MISMATCH).ref)
         await pilot.press("enter")
         diff = await shown(app, pilot, DiffScreen)
-        assert "first difference" in text_of(app)
+        assert "First difference" in text_of(app)
         await type_keys(pilot, diff, "escape")
         assert app.screen is screen
         await type_keys(pilot, screen, "escape")

@@ -285,7 +285,7 @@ def _normalised(example: RunSummary | None, width: int) -> list[Line]:
     replaced = normalise(error.message).replaced
     if not replaced:
         return []
-    pieces = [Piece(Clean(f"e.g. {short_id(example.id)}:  "), "dim")]
+    pieces = [Piece(Clean(f"e.g. {short_id(example.id)}: "), "dim")]
     for kind, original in replaced[:MOST_NORMALISED]:
         pieces += [
             Piece(Clean(f"<{kind}>"), "status.warn"),

@@ -108,7 +108,7 @@ def test_the_sentence_answers_whether_it_went_the_same_way() -> None:
     other = [*SEARCHES[:2], Did(given={"q": "Rome"}, made="z")]
     diff = compare(run_of(SEARCHES), run_of(other, ident="b"))
     told = text_of_line(sentence(diff, UNICODE, 120))
-    assert told.startswith("≠ First difference: step 3 search  input≠ q")
+    assert told.startswith("≠ First difference: step 3 search, input changed: q")
     assert "c → Rome" in told
     assert diff.first is not None
     assert difference_label(diff, diff.first) == "step 3 search · input≠ q"

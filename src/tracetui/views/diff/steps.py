@@ -38,6 +38,14 @@ _ASIDE: Final = {
     noise.NOTES: "notes",
 }
 """Short labels of ignored differences."""
+_CHANGES: Final = {
+    Kind.INPUT: "input changed",
+    Kind.OUTPUT: "output changed",
+    Kind.STATUS: "status changed",
+    Kind.ONLY_A: "only in A",
+    Kind.ONLY_B: "only in B",
+    Kind.MOVED: "moved",
+}
 _STYLES: Final = {Kind.SAME: "dim", Kind.ONLY_A: "diff.rem", Kind.ONLY_B: "diff.add"}
 PREFIX: Final = "prefix"
 """Key of the folded common prefix."""
@@ -272,10 +280,10 @@ def sentence(diff: Diff, glyphs: Glyphs, width: int) -> Line:
         return (Piece(Clean(told), "status.ok bold"), Piece(Clean(where), "sec"))
     pieces = [
         Piece(Clean(f"{glyphs.changed} First difference: {step_label(diff, row)}"), "diff.chg bold"),
-        Piece(Clean(f"  {WORDS[diff.first.kind]}"), "diff.chg"),
+        Piece(Clean(f", {_CHANGES[diff.first.kind]}"), "diff.chg"),
     ]
     if diff.first.path:
-        pieces.append(Piece(Clean(f" {one_line(diff.first.path, 80)}"), "text bold"))
+        pieces.append(Piece(Clean(f": {one_line(diff.first.path, 80)}"), "text bold"))
     pieces.append(going)
     apart = len(diff.independent)
     facts = [f"{diff.downstream} downstream"] if diff.downstream else []
