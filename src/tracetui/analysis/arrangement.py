@@ -75,15 +75,15 @@ def arrange(
     `context` supplies verdicts and relations to the query. `columns` and `order` are caches for repeated calls with
     nearly the same runs.
     """
-    kept, broken = (order or Order()).of(runs, arrangement), list(problems)
+    selected, broken = (order or Order()).of(runs, arrangement), list(problems)
     if arrangement.failures:
-        kept, broken = [run for run in kept if run.status is Status.ERROR], []
+        selected, broken = [run for run in selected if run.status is Status.ERROR], []
     if arrangement.words:
         wanted = _query(arrangement, now, going, context)
-        kept = wanted.select(kept, columns)
+        selected = wanted.select(selected, columns)
         broken = [one for one in broken if wanted.matches_text(f"{one.path} {one.reason} unreadable")]
-    above = parents(kept)
-    nested = _nest(kept, above)
+    above = parents(selected)
+    nested = _nest(selected, above)
     if arrangement.group == "none" or (arrangement.group == "day" and arrangement.sort != "newest"):
         return [*nested, *broken]
     return _grouped(nested, broken, above, _group_label(arrangement.group, now, going))

@@ -81,8 +81,8 @@ def _crossed(run: Run, limit: Limit, positions: Sequence[int], values: Sequence[
     if not limit.violated:
         return None
     spans = run.spans
-    said = (i for i, span in enumerate(spans) if span.operation is Operation.POLICY and span.name == limit.name)
-    return next(said, None)
+    violations = (i for i, span in enumerate(spans) if span.operation is Operation.POLICY and span.name == limit.name)
+    return next(violations, None)
 
 
 def _steps(run: Run, limit: Limit) -> Iterator[tuple[int, float]]:

@@ -87,9 +87,9 @@ class Contrast(msgspec.Struct, frozen=True):
 
 def comparable(runs: Iterable[RunSummary], a: Collection[RunRef]) -> list[RunRef]:
     """Select the runs to compare A with: passed runs of the same agents, else all passed runs."""
-    known = [run for run in runs if run.status is not Status.ERROR or run.ref in a]
-    names = {run.agent or run.name for run in known if run.ref in a}
-    others = [run for run in known if run.ref not in a and run.status is not Status.RUNNING]
+    candidates = [run for run in runs if run.status is not Status.ERROR or run.ref in a]
+    names = {run.agent or run.name for run in candidates if run.ref in a}
+    others = [run for run in candidates if run.ref not in a and run.status is not Status.RUNNING]
     return [run.ref for run in others if (run.agent or run.name) in names] or [run.ref for run in others]
 
 

@@ -165,7 +165,7 @@ def summary_state(
     return state, Clean(reason)
 
 
-# ---- the state, and why
+# ---- state and reason
 
 
 def _ended(summary: RunSummary) -> bool:
@@ -257,7 +257,7 @@ def _silence(now: float, since: float | None) -> float | None:
     return max(0.0, silent) if isfinite(silent) else None
 
 
-# ---- what is usual
+# ---- pace
 
 
 class _StepEnd(NamedTuple):
@@ -292,11 +292,11 @@ def _differences(times: Iterable[float]) -> list[float]:
 
 
 def _usual(lengths: Iterable[float], source: UsualFrom) -> UsualDuration:
-    known = sorted(ms for ms in lengths if 0 < ms < _LATEST)
-    if not known:
+    samples = sorted(ms for ms in lengths if 0 < ms < _LATEST)
+    if not samples:
         return UsualDuration()
-    p95 = known[ceil(0.95 * len(known)) - 1] if len(known) >= ENOUGH else None
-    return UsualDuration(p95, known[-1], source)
+    p95 = samples[ceil(0.95 * len(samples)) - 1] if len(samples) >= ENOUGH else None
+    return UsualDuration(p95, samples[-1], source)
 
 
 def _open_call(
@@ -313,13 +313,13 @@ def _open_call(
     for one in run.spans[-_RECENT:]:
         if one.name in lengths and one.duration_ms is not None:
             lengths[one.name].append(one.duration_ms)
-    own = {name: _usual(known, "earlier calls") for name, known in lengths.items()}
-    usual = {name: known if known.p95_ms is not None else gaps for name, known in own.items()}
+    own = {name: _usual(samples, "earlier calls") for name, samples in lengths.items()}
+    usual = {name: samples if samples.p95_ms is not None else gaps for name, samples in own.items()}
     span = max(spans, key=lambda one: (usual[one.name].stalled_ms, -(_time(one.started_at) or _LATEST)))
     start = _time(span.started_at)
-    told = _silence(now, start) if now is not None else None
-    ms = silent if told is None else max(told, silent or 0.0)
-    call = OpenCall(span.id, span.name, span.operation, ms, at_least=told is None, others=len(spans) - 1)
+    elapsed = _silence(now, start) if now is not None else None
+    ms = silent if elapsed is None else max(elapsed, silent or 0.0)
+    call = OpenCall(span.id, span.name, span.operation, ms, at_least=elapsed is None, others=len(spans) - 1)
     return call, usual[span.name]
 
 

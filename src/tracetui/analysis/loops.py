@@ -112,8 +112,8 @@ def candidates(run: Run) -> list[Candidate]:
 
 def _key(span: Span) -> tuple[object, ...]:
     """The part of a header that repeats. A chat's input hash doesn't: the conversation grows."""
-    told = span.preview if span.operation is Operation.CHAT else span.input_hash or span.preview
-    return span.name, told, id(span.operation)  # hashing an enum member is slow
+    identity = span.preview if span.operation is Operation.CHAT else span.input_hash or span.preview
+    return span.name, identity, id(span.operation)  # hashing an enum member is slow
 
 
 def _stretches(keys: list[int]) -> Iterator[tuple[int, int, int]]:
@@ -161,7 +161,7 @@ def _wasted(run: Run, calls: Sequence[int]) -> tuple[float | None, int | None]:
     return sum(times) if times else None, sum(tokens) if tokens else None
 
 
-_KEPT: Final = 16
+_CACHED_BODIES: Final = 16
 """Bodies to cache: two rounds, and the agents above them."""
 _ASKED: Final = frozenset({Operation.CHAT, Operation.INVOKE_AGENT})
 _INSTRUCTIONS: Final = frozenset({"system", "developer"})
@@ -176,16 +176,16 @@ def loops(run: Run, body_of: Callable[[Span], Body]) -> list[Loop]:
 def confirm(run: Run, candidate: Candidate, body_of: Callable[[Span], Body]) -> list[Loop]:
     """The loops of a candidate, by the bodies of its calls."""
 
-    @lru_cache(_KEPT)
-    def kept(ident: str) -> Body:
+    @lru_cache(_CACHED_BODIES)
+    def cached(ident: str) -> Body:
         return body_of(run.spans[run.index[ident]])
 
     def same(a: Span, b: Span) -> Sameness:
-        how = sameness(a, b, kept(a.id), kept(b.id))
+        how = sameness(a, b, cached(a.id), cached(b.id))
         above = (_asking(run, a), _asking(run, b)) if how else (None, None)
         if above[0] is None or above[1] is None or above[0] is above[1]:
             return how
-        return how if _same_question(kept(above[0].id), kept(above[1].id)) else Sameness.OTHER
+        return how if _same_question(cached(above[0].id), cached(above[1].id)) else Sameness.OTHER
 
     return loops_in(run, candidate, same)
 

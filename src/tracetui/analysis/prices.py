@@ -97,14 +97,16 @@ def _share(count: int | None, calls: int) -> Decimal | int | None:
 @lru_cache(1 << 14)
 def _priced(model: str, tokens: tuple[Decimal | int | None, ...], hour: int | None) -> float | None:
     """The price of one call; None if the library has no price or rejects the numbers."""
-    from genai_prices import Usage as Told
+    from genai_prices import Usage as LibraryUsage
     from genai_prices import calc_price
 
     provider, _, rest = model.rpartition("/")
-    told = {name: count for name, count in zip(_NAMES, tokens, strict=True) if count is not None}
+    fields = {name: count for name, count in zip(_NAMES, tokens, strict=True) if count is not None}
     for name, by in ((model, None), (rest, provider)) if provider else ((model, None),):
         with suppress(LookupError, ValueError, ArithmeticError, OSError):
             when = None if hour is None else datetime.fromtimestamp(hour * _HOUR, UTC)
-            found = float(calc_price(Told(**told), name, provider_id=by, genai_request_timestamp=when).total_price)
+            found = float(
+                calc_price(LibraryUsage(**fields), name, provider_id=by, genai_request_timestamp=when).total_price
+            )
             return found if isfinite(found) else None
     return None

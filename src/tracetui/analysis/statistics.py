@@ -58,8 +58,8 @@ class Row(msgspec.Struct, frozen=True):
     @property
     def cost_usd(self) -> float | None:
         """Total cost, partly or fully estimated."""
-        told, guessed = self.usage.cost_usd, self.estimated_cost_usd
-        return told if guessed is None else guessed + (told or 0.0)
+        recorded, estimated = self.usage.cost_usd, self.estimated_cost_usd
+        return recorded if estimated is None else estimated + (recorded or 0.0)
 
 
 class Statistics:
@@ -162,8 +162,8 @@ def estimate_of(run: Run) -> Estimate | None:
     if not costs:
         return None
     priced, unpriced = (
-        tuple(row.name for row in rows if row.name and (row.estimated_cost_usd is not None) is known)
-        for known in (True, False)
+        tuple(row.name for row in rows if row.name and (row.estimated_cost_usd is not None) is has_price)
+        for has_price in (True, False)
     )
     return Estimate(sum(costs), priced, unpriced)
 
@@ -195,8 +195,8 @@ def _calls(run: Run, by: By, listed: Container[RunRef]) -> Iterator[_Call]:
     if by is By.AGENT:
         within = whole.parent is not None  # its parent waited meanwhile
         yield _Call(root or UNNAMED, True, whole.status is Status.ERROR, whole.duration_ms, within)
-    told = [0, *accumulate(bool(span.usage) for span in run.spans)]
-    if not told[-1] and root is not None and whole.usage:
+    with_usage = [0, *accumulate(bool(span.usage) for span in run.spans)]
+    if not with_usage[-1] and root is not None and whole.usage:
         yield _Call(root, usage=whole.usage, model=whole.model, at=whole.started_at)
     above: list[tuple[int, str]] = []
     names: dict[str, list[bool]] = defaultdict(list)
@@ -213,7 +213,7 @@ def _calls(run: Run, by: By, listed: Container[RunRef]) -> Iterator[_Call]:
                 above.append((end, name))
                 names[name].append(False)
             continue
-        usage = span.usage if span.operation not in CONTAINERS or told[end] == told[i + 1] else None
+        usage = span.usage if span.operation not in CONTAINERS or with_usage[end] == with_usage[i + 1] else None
         if name is not None:
             yield _Call(name, True, span.status is Status.ERROR, span.duration_ms, bool(names[name]), usage, model, at)
             above.append((end, name))

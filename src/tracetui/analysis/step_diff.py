@@ -272,8 +272,8 @@ def message_sections(
         elif pair.a is not None and pair.b is not None and pair.a != pair.b and sign is not Sign.SAME:
             note = f"was messages[{pair.a}]"
         if sign is Sign.EDITED and left is not None and right is not None:
-            said = text_of_message(left), text_of_message(right)
-            note = " · ".join(filter(None, (note, lookalike_note(*said) if said[0] != said[1] else "")))
+            before, after = text_of_message(left), text_of_message(right)
+            note = " · ".join(filter(None, (note, lookalike_note(before, after) if before != after else "")))
         if break_at is not None and break_at == pair.b:
             note, break_at = f"{note} · {CACHE_BREAK}".removeprefix(" · "), None
         place, message = (pair.b, right) if right is not None else (pair.a, left)

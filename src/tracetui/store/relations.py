@@ -146,11 +146,11 @@ def copies_of(runs: Iterable[RunSummary]) -> dict[RunRef, RunRef]:
 
     A file of many runs (database, log) takes precedence over a file of one run, then the first by path.
     """
-    told: dict[str, list[RunSummary]] = {}
+    by_identity: dict[str, list[RunSummary]] = {}
     for run in runs:
         if run.identity is not None:
-            told.setdefault(run.identity, []).append(run)
-    found = (sorted(same, key=_where) for same in told.values() if len(same) > 1)
+            by_identity.setdefault(run.identity, []).append(run)
+    found = (sorted(same, key=_where) for same in by_identity.values() if len(same) > 1)
     return {run.ref: first.ref for first, *others in found for run in others}
 
 
@@ -221,8 +221,8 @@ class Pair(msgspec.Struct, frozen=True):
         """The relation to the original: ``replay``, ``fork``, ``retry``, ``student``, ``copy``, ``repeat``."""
         if has_original(self.replay):
             return self.replay.relation or "replay"
-        told = None if self.original is None else self.original.identity
-        return REPEAT if told is None or told != self.replay.identity else COPY
+        identity = None if self.original is None else self.original.identity
+        return REPEAT if identity is None or identity != self.replay.identity else COPY
 
     @property
     def missing(self) -> str | None:
@@ -235,11 +235,11 @@ def pairs_of(runs: Iterable[RunSummary], *, repeats: bool = False) -> list[Pair]
 
     With `repeats`, also repetitions of a task with its earliest run.
     """
-    known = {run.ref: run for run in runs}
-    relations = Relations(known.values())
+    by_ref = {run.ref: run for run in runs}
+    relations = Relations(by_ref.values())
     by_original: dict[RunRef | None, list[Pair]] = {}
-    for run in known.values():
-        there = relations.original(run.ref)
-        if has_original(run) or (repeats and there is not None):
-            by_original.setdefault(there, []).append(Pair(run, None if there is None else known.get(there)))
-    return [pair for there in by_original.values() for pair in there]
+    for run in by_ref.values():
+        original = relations.original(run.ref)
+        if has_original(run) or (repeats and original is not None):
+            by_original.setdefault(original, []).append(Pair(run, None if original is None else by_ref.get(original)))
+    return [pair for original in by_original.values() for pair in original]

@@ -95,8 +95,9 @@ class QueueRows:
     def plain(self, index: int) -> str:
         item = self._items[index]
         if isinstance(item, Group):
-            told = self._judged(item)
-            return f"{item.id} {item.signature.title} {told.verdict or ''} {told.note or ''} {' '.join(told.tags)}"
+            judgment = self._judged(item)
+            words = (item.id, item.signature.title, judgment.verdict, judgment.note, *judgment.tags)
+            return " ".join(filter(None, words))
         run = self._runs[item.run]
         return f"{run.id} {run.name} {run.first_error.words if run.first_error else ''}"
 
@@ -105,13 +106,13 @@ class QueueRows:
         return self._group(item, width) if isinstance(item, Group) else self._member(item, width)
 
     def _group(self, group: Group, width: int) -> Line:
-        told = self._judged(group)
-        decided = told.verdict is not None
+        judgment = self._judged(group)
+        decided = judgment.verdict is not None
         mark = self._glyphs.unfolded if group.signature.key in self._unfolded else self._glyphs.folded
         room = max(8, width - _TAIL - 3)
-        words = [*_verdict_mark(told, self._glyphs), Piece(Clean(f" {mark} "), "dim")]
-        whose = group.signature.agent if group.signature.title in self._alike else None
-        words += fill(_title_pieces(group.signature, whose, quiet=decided), room)
+        words = [*_verdict_mark(judgment, self._glyphs), Piece(Clean(f" {mark} "), "dim")]
+        agent = group.signature.agent if group.signature.title in self._alike else None
+        words += fill(_title_pieces(group.signature, agent, quiet=decided), room)
         return tuple(fit([*words, *self._numbers(group)], width))
 
     def _numbers(self, group: Group) -> list[Piece]:
@@ -124,15 +125,15 @@ class QueueRows:
 
     def _member(self, member: Member, width: int) -> Line:
         run = self._runs[member.run]
-        told = self._judged(member.run)
-        own = told if told.source == "run" else Judgement()
+        judgment = self._judged(member.run)
+        own = judgment if judgment.source == "run" else Judgement()
         mark = _verdict_mark(own, self._glyphs) if own.verdict else [Piece(Clean(" "))]
         words = [
             *mark,
             Piece(Clean(f"   {self._glyphs.error} "), "status.error"),
             column(short_id(run.id, 9), 10, "sec"),
             Piece(one_line(run.agent or run.name, 40), "text"),
-            *_said(told),
+            *_said(judgment),
             Piece(Clean(f"  {one_line(run.label or run.prompt, 120)}"), "dim"),
         ]
         age = max(0.0, self._now - run_time(run))
@@ -143,10 +144,10 @@ class QueueRows:
         return tuple(fit([*fill(words, max(8, width - _TAIL + 1)), *tail], width))
 
 
-def _said(told: Judgement) -> list[Piece]:
+def _said(judgment: Judgement) -> list[Piece]:
     """Tags and note of a run."""
-    words = [Piece(Clean(f"  #{one_line(tag, 40)}"), "accent") for tag in told.tags]
-    return [*words, Piece(Clean(f"  {one_line(told.note, 60)}"), "sec")] if told.note else words
+    words = [Piece(Clean(f"  #{one_line(tag, 40)}"), "accent") for tag in judgment.tags]
+    return [*words, Piece(Clean(f"  {one_line(judgment.note, 60)}"), "sec")] if judgment.note else words
 
 
 _TAIL: Final = 19
@@ -168,22 +169,22 @@ def placeholders(words: str, style: str) -> list[Piece]:
     return [piece for piece in (*pieces, Piece(Clean(whole[at:]), style)) if piece.text]
 
 
-def _title_pieces(signature: Signature, whose: str | None, *, quiet: bool) -> list[Piece]:
+def _title_pieces(signature: Signature, agent: str | None, *, quiet: bool) -> list[Piece]:
     kind = signature.type or signature.name or "failed"
     pieces = [Piece(one_line(kind, 60), "sec" if quiet else "status.error bold")]
     if signature.type and signature.name and signature.name != signature.type:
         pieces.append(Piece(Clean(f" {one_line(signature.name, 60)}"), "sec" if quiet else "text"))
-    if whose is not None:
-        pieces.append(Piece(Clean(f"  {one_line(whose, 30)}"), "sec"))
+    if agent is not None:
+        pieces.append(Piece(Clean(f"  {one_line(agent, 30)}"), "sec"))
     if signature.text and signature.text != kind:
         pieces += [Piece(Clean("  ")), *placeholders(signature.text, "dim")]
     return pieces
 
 
-def _verdict_mark(told: Judgement, glyphs: Glyphs) -> list[Piece]:
-    if told.verdict is None:
+def _verdict_mark(judgment: Judgement, glyphs: Glyphs) -> list[Piece]:
+    if judgment.verdict is None:
         return [Piece(glyphs.zero, "status.error bold")]
-    return [Piece(Clean(LETTERS[told.verdict.value]), "accent bold")]
+    return [Piece(Clean(LETTERS[judgment.verdict.value]), "accent bold")]
 
 
 def _key(item: Group | Member) -> Hashable:
@@ -208,7 +209,7 @@ class Example(NamedTuple):
 def cause_rows(
     group: Group,
     example: RunSummary | None,
-    told: Judgement,
+    judgment: Judgement,
     shared: Contrast | None,
     progress: str = "",
     *,
@@ -221,7 +222,7 @@ def cause_rows(
 
     The key of a row with a target is an `Example`.
     """
-    lines: list[Line] = [*_headline(group, width), *_numbers(group, width, now, zone), *_judged(told, width)]
+    lines: list[Line] = [*_headline(group, width), *_numbers(group, width, now, zone), *_judged(judgment, width)]
     lines += _normalised(example, width)
     keys: list[Hashable] = list(range(len(lines)))
     for line, key in _shared(shared, width, glyphs, progress):
@@ -232,10 +233,10 @@ def cause_rows(
 
 def contrast_rows(shared: Contrast | None, *, width: int, glyphs: Glyphs = UNICODE) -> ListRows:
     """The contrast alone; see `cause_rows`."""
-    told = _shared(shared, width, glyphs)[1:]
-    keys = [key if key is not None else i for i, (_, key) in enumerate(told)]
+    rows = _shared(shared, width, glyphs)[1:]
+    keys = [key if key is not None else i for i, (_, key) in enumerate(rows)]
     return ListRows(
-        [line for line, _ in told], keys=keys, headings=[i for i, (_, key) in enumerate(told) if key is None]
+        [line for line, _ in rows], keys=keys, headings=[i for i, (_, key) in enumerate(rows) if key is None]
     )
 
 
@@ -252,12 +253,12 @@ def _headline(group: Group, width: int) -> list[Line]:
 def _numbers(group: Group, width: int, now: float, zone: tzinfo) -> list[Line]:
     runs = len(group.runs)
     agents = ", ".join(group.agents[:MOST_AGENTS]) + (" …" if len(group.agents) > MOST_AGENTS else "")
-    whose = f" of {one_line(agents, 80)}" if agents else ""
+    agent = f" of {one_line(agents, 80)}" if agents else ""
     lost = f"{text.duration(group.wasted_ms)} lost"
     if group.wasted_tokens is not None:
         lost += f", {text.tokens(group.wasted_tokens)} tokens"
     pieces = [
-        Piece(Clean(f"{text.grouped(runs)} run{'s' if runs != 1 else ''}{whose}   "), "sec"),
+        Piece(Clean(f"{text.grouped(runs)} run{'s' if runs != 1 else ''}{agent}   "), "sec"),
         Piece(Clean(f"{lost}   "), "status.warn"),
     ]
     if group.first_seen is not None:
@@ -266,14 +267,14 @@ def _numbers(group: Group, width: int, now: float, zone: tzinfo) -> list[Line]:
     return _flow(pieces, width)
 
 
-def _judged(told: Judgement, width: int) -> list[Line]:
+def _judged(judgment: Judgement, width: int) -> list[Line]:
     lines: list[Line] = []
-    if told.verdict is not None:
-        lines.append((Piece(Clean("verdict  "), "dim"), Piece(Clean(told.verdict.value), "accent bold")))
-    if told.tags:
-        lines.append((Piece(Clean("tags  "), "dim"), Piece(one_line("  ".join(sorted(told.tags)), 200), "accent")))
-    if told.note:
-        lines += [(Piece(part, "text"),) for part in wrap(one_line(told.note, 1000), max(20, width))]
+    if judgment.verdict is not None:
+        lines.append((Piece(Clean("verdict  "), "dim"), Piece(Clean(judgment.verdict.value), "accent bold")))
+    if judgment.tags:
+        lines.append((Piece(Clean("tags  "), "dim"), Piece(one_line("  ".join(sorted(judgment.tags)), 200), "accent")))
+    if judgment.note:
+        lines += [(Piece(part, "text"),) for part in wrap(one_line(judgment.note, 1000), max(20, width))]
     return lines
 
 

@@ -132,9 +132,9 @@ def _windows(sheet: Sheet, windows: tuple[Window, ...]) -> None:
     course = sparkline([float(window.tokens) for window in shown], sheet.glyphs)
     sheet.fact("context", Piece(course, "kind.model"), spans=(fullest.span,))
     at = f" at step {fullest.step}" if fullest.step is not None else ""
-    told = (("first", windows[0], ""), ("most", fullest, at), ("last", windows[-1], ""))
+    points = (("first", windows[0], ""), ("most", fullest, at), ("last", windows[-1], ""))
     pieces = []
-    for word, window, where in told:
+    for word, window, where in points:
         pieces += [
             Piece(Clean(f"{word} "), "dim"),
             Piece(tokens(window.tokens), "sec"),

@@ -180,10 +180,10 @@ def add_usage(sheet: Sheet, used: Usage | None, label: str = "tokens") -> None:
     sheet.fact(label, *pieces)
 
 
-def add_price(sheet: Sheet, told: float | None, estimate: Estimate | None) -> None:
+def add_price(sheet: Sheet, recorded: float | None, estimate: Estimate | None) -> None:
     """The recorded cost, else an estimate and its source."""
-    if told is not None:
-        sheet.fact("cost", Piece(cost(told), "sec"))
+    if recorded is not None:
+        sheet.fact("cost", Piece(cost(recorded), "sec"))
     elif estimate is None:
         sheet.fact("cost", Piece(sheet.glyphs.missing, "dim"))
     else:

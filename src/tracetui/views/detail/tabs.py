@@ -200,12 +200,12 @@ def _overview(view: _View) -> Stack:
 
 def _recorded_usage(sheet: Sheet, used: Usage, body: Body) -> None:
     """The recorded token counts, and how ours differ."""
-    told = recorded_usage(body.attributes)
-    if told:
+    recorded = recorded_usage(body.attributes)
+    if recorded:
         cached = used.cache_read_tokens or used.cache_creation_tokens
         words = "normalized above" + (" (in includes cached tokens)" if cached else "")
         sheet.fact("", Piece(Clean(f"{words}; as recorded:"), "dim"))
-        sheet.value("", told if len(told) > 1 else next(iter(told.values())), most=3)
+        sheet.value("", recorded if len(recorded) > 1 else next(iter(recorded.values())), most=3)
 
 
 def _estimate(view: _View) -> Estimate | None:
@@ -273,8 +273,8 @@ def _messages(view: _View) -> Rows:
         add_usage(sheet, view.span.usage)
         sheet.blank()
     everything = (*given, *view.body.output_messages)
-    came = range(last_reply(given), len(given)) if last_reply(given) else range(0)
-    sheet.add(transcript(everything, width=view.width, opened=view.opened, glyphs=view.glyphs, came=came))
+    new = range(last_reply(given), len(given)) if last_reply(given) else range(0)
+    sheet.add(transcript(everything, width=view.width, opened=view.opened, glyphs=view.glyphs, new=new))
     return sheet.rows()
 
 

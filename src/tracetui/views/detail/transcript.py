@@ -40,24 +40,24 @@ def transcript(
     opened: frozenset[Hashable] = frozenset(),
     glyphs: Glyphs = UNICODE,
     before: int = 0,
-    came: range = range(0),
+    new: range = range(0),
 ) -> Stack:
     """The rows of a conversation: the latest messages, and a row that unfolds earlier ones.
 
-    `before` is the number of earlier messages of the conversation, for unique keys. `came` are the new messages, which
+    `before` is the number of earlier messages of the conversation, for unique keys. `new` are the new messages, which
     are highlighted; all others are folded.
     """
     start = max(0, len(messages) - _LATEST)
     if start < 3:
         start = 0
-    start = max(start, came.start)
+    start = max(start, new.start)
     while start and (name, "earlier", start) in opened:
         start = max(0, start - _PAGE)
     parts: list[Rows] = []
     if start:
         parts.append(_Earlier(start, name, messages[:start], glyphs))
     for i in range(start, len(messages)):
-        sign = glyphs.only_b if i in came else " " if came else ""
+        sign = glyphs.only_b if i in new else " " if new else ""
         parts.extend(_message(messages[i], width, (name, before + i), opened, glyphs, Clean(sign)))
     return Stack(parts)
 

@@ -116,10 +116,10 @@ def _more(a: Any, b: Any, written: Any) -> Line:
 
 
 def _fact(table: _Table, fact: Fact) -> None:
-    def told(value: Any, style: str) -> Line:
+    def cell(value: Any, style: str) -> Line:
         return (Piece(one_line("—" if value is None else str(value), 200), "sec" if fact.same else style),)
 
-    table.row(fact.name, told(fact.a, "diff.rem"), told(fact.b, "diff.add"))
+    table.row(fact.name, cell(fact.a, "diff.rem"), cell(fact.b, "diff.add"))
 
 
 def _judged(table: _Table, diff: Diff, glyphs: Glyphs) -> None:
@@ -174,8 +174,8 @@ def left_out(diff: Diff, glyphs: Glyphs) -> list[Line]:
     """Caveats: ignored differences, and limits of the comparison."""
     lines: list[Line] = []
     if diff.strict:
-        told = (Piece(Clean("nothing ignored  "), "status.warn"),)
-        lines.append((*told, *_key("i", "ignore ids, times and counters")))
+        lead = (Piece(Clean("nothing ignored  "), "status.warn"),)
+        lines.append((*lead, *_key("i", "ignore ids, times and counters")))
     elif diff.ignored:
         words = " · ".join(f"{name} {grouped(number)}" for name, number in diff.ignored.items())
         lines.append((Piece(Clean(f"ignored: {words}  "), "sec"), *_key("i", "show")))
@@ -222,13 +222,13 @@ class ReplayRows:
         return True
 
     def mark(self, index: int) -> str | None:
-        told = self._verdicts.get(self._runs[index].ref)
-        return "diff.chg" if told is not None and not told.same else None
+        result = self._verdicts.get(self._runs[index].ref)
+        return "diff.chg" if result is not None and not result.same else None
 
     def plain(self, index: int) -> str:
         run = self._runs[index]
-        told = self._verdicts.get(run.ref)
-        words = "" if told is None else "same" if told.same else told.words
+        result = self._verdicts.get(run.ref)
+        words = "" if result is None else "same" if result.same else result.words
         return f"{run.id} {run.name} {self._relation(run.ref) or ''} {run.status.value} {words}"
 
     def heading(self, original: RunSummary, width: int) -> list[Line]:
@@ -237,19 +237,19 @@ class ReplayRows:
             *fill([Piece(Clean("  run"))], _room(width) + 2),
             Piece(Clean(f" {pad(Clean('is a'), 8)} steps  time  vs. original")),
         )
-        told = (Piece(Clean("compared with the others"), "dim"),)
+        note = (Piece(Clean("compared with the others"), "dim"),)
         dim = tuple(Piece(piece.text, "dim") for piece in names)
-        return [tuple(fit(dim, width)), tuple(fit([*self._head(original, "original", width), *told], width))]
+        return [tuple(fit(dim, width)), tuple(fit([*self._head(original, "original", width), *note], width))]
 
     def line(self, index: int, width: int) -> Line:
         run, glyphs = self._runs[index], self._glyphs
-        told = self._verdicts.get(run.ref)
-        if told is None:
+        result = self._verdicts.get(run.ref)
+        if result is None:
             verdict: Line = (Piece(Clean(f"{glyphs.zero} not compared yet"), "dim"),)
-        elif told.same:
+        elif result.same:
             verdict = (Piece(Clean(f"{glyphs.same} no differences"), "status.ok"),)
         else:
-            verdict = (Piece(Clean(f"{glyphs.changed} "), "diff.chg bold"), Piece(told.words, "diff.chg"))
+            verdict = (Piece(Clean(f"{glyphs.changed} "), "diff.chg bold"), Piece(result.words, "diff.chg"))
         return tuple(fit([*self._head(run, self._relation(run.ref) or "", width), *verdict], width))
 
     def _head(self, run: RunSummary, relation: str, width: int) -> list[Piece]:

@@ -141,8 +141,8 @@ class PairRows:
 
     def _plain(self, row: Row) -> str:
         steps = (one for one in (self.diff.span_a(row), self.diff.span_b(row)) if one is not None)
-        told = dict.fromkeys(text for span in steps for text in (span.name, span.preview) if text)
-        return " ".join((WORDS[row.kind], row.noise, *told, row.path)).strip()
+        texts = dict.fromkeys(text for span in steps for text in (span.name, span.preview) if text)
+        return " ".join((WORDS[row.kind], row.noise, *texts, row.path)).strip()
 
     def differing(self) -> list[int]:
         """Visible rows with differences."""
@@ -170,8 +170,8 @@ class PairRows:
 
     def _folded(self) -> list[Piece]:
         mark = self._glyphs.unfolded if self._unfolded else self._glyphs.folded
-        told = f" {grouped(self._prefix)} equal steps"
-        return [Piece(mark, "sec"), Piece(Clean(told), "dim")]
+        words = f" {grouped(self._prefix)} equal steps"
+        return [Piece(mark, "sec"), Piece(Clean(words), "dim")]
 
     def _depth(self, row: Row, *, in_b: bool) -> int:
         run, place = (self.diff.b, row.b) if in_b else (self.diff.a, row.a)
@@ -257,8 +257,8 @@ def _common(diff: Diff) -> int:
 
 def sentence(diff: Diff, glyphs: Glyphs, width: int) -> Line:
     """The headline: no differences, or the first one."""
-    told = "" if diff.complete else f"  ·  comparing, {grouped(diff.compared)} of {grouped(len(diff.rows))}"
-    going = Piece(Clean(told), "status.running")
+    words = "" if diff.complete else f"  ·  comparing, {grouped(diff.compared)} of {grouped(len(diff.rows))}"
+    going = Piece(Clean(words), "status.running")
     if diff.first is None:
         if not diff.complete:
             return (Piece(Clean("no differences so far"), "text"), going)
@@ -276,8 +276,8 @@ def sentence(diff: Diff, glyphs: Glyphs, width: int) -> Line:
         )
     if diff.first.noise:
         where = f"  ·  first: {diff.first.noise}: {difference_label(diff, diff.first)}"
-        told = f"{glyphs.same} No differences except ignored values"
-        return (Piece(Clean(told), "status.ok bold"), Piece(Clean(where), "sec"))
+        words = f"{glyphs.same} No differences except ignored values"
+        return (Piece(Clean(words), "status.ok bold"), Piece(Clean(where), "sec"))
     pieces = [
         Piece(Clean(f"{glyphs.changed} First difference: {step_label(diff, row)}"), "diff.chg bold"),
         Piece(Clean(f", {_CHANGES[diff.first.kind]}"), "diff.chg"),
@@ -332,8 +332,8 @@ def summary(diff: Diff) -> Line:
     pieces: list[Piece] = []
     formats = [run.summary.ref.format for run in (diff.a, diff.b)]
     if formats[0] != formats[1]:
-        told = f"{formats[0]} and {formats[1]}: fields of both formats"
-        pieces += [Piece(Clean(told), "text"), Piece(Clean(" · "), "dim")]
+        words = f"{formats[0]} and {formats[1]}: fields of both formats"
+        pieces += [Piece(Clean(words), "text"), Piece(Clean(" · "), "dim")]
     for each in Kind:
         if counts[each] or each is Kind.SAME:
             style = "sec" if each is Kind.SAME else _STYLES.get(each, "diff.chg")
@@ -349,8 +349,8 @@ def summary(diff: Diff) -> Line:
     if aside := sum(bool(row.noise) for row in diff.rows) if diff.strict else 0:
         pieces += [Piece(Clean(f"{grouped(aside)} usually ignored"), "dim"), Piece(Clean(" · "), "dim")]
     if diff.ignored:
-        told = f"{grouped(sum(diff.ignored.values()))} ignored"
-        pieces += [Piece(Clean(told), "dim"), Piece(Clean(" · "), "dim")]
+        words = f"{grouped(sum(diff.ignored.values()))} ignored"
+        pieces += [Piece(Clean(words), "dim"), Piece(Clean(" · "), "dim")]
     if diff.notes:
         pieces += [Piece(Clean("bounded"), "status.warn"), Piece(Clean(" · "), "dim")]
     return tuple(pieces[:-1])

@@ -424,24 +424,24 @@ class ComparedRows:
         section = self.look.sections[head.section]
         style = _STYLES[section.sign]
         mark = self._glyphs.unfolded if head.open else self._glyphs.folded
-        told = [
+        label = [
             Piece(self._sign(section.sign), f"{style} bold"),
             Piece(Clean(f" {mark} "), "dim"),
             Piece(one_line(section.label, 200), "text bold" if section.differs else "sec"),
         ]
         words = (_SINCE if self.look.context is not None else _SIDES).get(section.sign, "")
         if words:
-            told.append(Piece(Clean(f"  {words}"), style))
+            label.append(Piece(Clean(f"  {words}"), style))
         if section.note:
-            told.append(
+            label.append(
                 Piece(Clean(f"  {one_line(section.note, 200)}"), "status.warn" if "cache" in section.note else "sec")
             )
         if not head.open:
-            told.append(Piece(Clean(f"  {self._preview(section)}"), "dim"))
+            label.append(Piece(Clean(f"  {self._preview(section)}"), "dim"))
         side = one_line(section.side, 40)
         room = self._width - len(side) - 2
-        yield from fit(told, max(8, room))
-        rest = room - width_of(tuple(told))
+        yield from fit(label, max(8, room))
+        rest = room - width_of(tuple(label))
         if rest > 0:
             yield Piece(Clean(f" {self._glyphs.rule * (rest - 1)}"), "line")
         yield Piece(Clean(f" {side}"), "dim")
@@ -481,8 +481,8 @@ class ComparedRows:
         sections = self.look.sections
         if isinstance(segment, Lines):
             a, b = segment.lines(segment.at(i)[0])
-            told = [] if a is None else [_plain(segment.of.a[a])]
-            return "\n".join(told if b is None or segment.of.same else [*told, _plain(segment.of.b[b])])
+            label = [] if a is None else [_plain(segment.of.a[a])]
+            return "\n".join(label if b is None or segment.of.same else [*label, _plain(segment.of.b[b])])
         if isinstance(segment, _Hidden):
             if segment.open:
                 return ""

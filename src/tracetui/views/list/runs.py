@@ -190,10 +190,10 @@ class RunRows:
             ties = self._relationship_of(run, self._glyphs)
             room = size - width_of(ties.after)
             before = (*_silence_word(run, state), *ties.before)
-            told = (*before, *outcome(run, self._glyphs))
-            if run.relation in _NAMED_RELATIONS and not ties.after and room - width_of(told) < _MIN_PROMPT:
-                told = (*before, *outcome(run, self._glyphs, named=False))  # the prompt says more than an id
-            return [*fit((*told, *_prompt(run, told, room)), max(8, room)), *ties.after]
+            shown = (*before, *outcome(run, self._glyphs))
+            if run.relation in _NAMED_RELATIONS and not ties.after and room - width_of(shown) < _MIN_PROMPT:
+                shown = (*before, *outcome(run, self._glyphs, named=False))  # the prompt says more than an id
+            return [*fit((*shown, *_prompt(run, shown, room)), max(8, room)), *ties.after]
         if name == "time":
             going = status is Status.RUNNING
             elapsed = _elapsed(run, self.now) if going and run.duration_ms is None else run.duration_ms
@@ -211,7 +211,7 @@ _OUTCOME_FIRST: Final = 16
 """Cells of the outcome before the name column grows."""
 
 
-def columns_for(width: int, everything: bool = False, *, name: int = 0) -> list[tuple[str, int]]:
+def columns_for(width: int, all_columns: bool = False, *, name: int = 0) -> list[tuple[str, int]]:
     """(column, cells) for a list of `width` cells, in order. Less important columns are dropped first.
 
     `name` is the desired width of the name column, granted if the outcome has enough room.
@@ -220,15 +220,15 @@ def columns_for(width: int, everything: bool = False, *, name: int = 0) -> list[
     fixed = [("status", 1), ("name", least), ("outcome", 0), ("time", 5), ("step", 4), ("age", 4)]
     if width < 39:
         fixed.remove(("step", 4))
-    if width >= 66 or everything:
+    if width >= 66 or all_columns:
         fixed.insert(3, ("id", 9))
-    if width >= 100 or everything or 68 <= width < 76:
+    if width >= 100 or all_columns or 68 <= width < 76:
         fixed.insert(4, ("tok", 5))
-    if width >= 112 or everything:
+    if width >= 112 or all_columns:
         fixed.insert(5, ("model", 14))
-    if width >= 124 or everything:
+    if width >= 124 or all_columns:
         fixed.insert(6, ("format", 11))
-    if width >= 130 or everything:
+    if width >= 130 or all_columns:
         fixed.insert(-2, ("err", 3))
     room = width - sum(size for _, size in fixed) - len(fixed) + 1
     most = least + max(0, room - _OUTCOME_FIRST)
@@ -243,10 +243,10 @@ def hidden_columns(width: int) -> int:
     return len(columns_for(1000)) - len(columns_for(width))
 
 
-def heading(width: int, everything: bool = False, *, name: int = 0) -> Line:
+def heading(width: int, all_columns: bool = False, *, name: int = 0) -> Line:
     """The column headings."""
     cells = []
-    for key, size in columns_for(width, everything, name=name):
+    for key, size in columns_for(width, all_columns, name=name):
         label = "" if key == "status" else key
         cells.append(column(Clean(label), size, "dim", right=key in ("tok", "time", "step", "age", "err")))
         cells.append(Piece(Clean(" ")))
@@ -314,18 +314,18 @@ def outcome(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = True) ->
         style = "status.ok" if run.status is Status.OK else "sec"
         return (Piece(one_line(run.result, 200), style),)
     if run.status is Status.UNKNOWN and run.deep:
-        said = run.status_word if run.status_source is StatusSource.EXPLICIT else None
+        word = run.status_word if run.status_source is StatusSource.EXPLICIT else None
         if not run.prompt:
-            return (Piece(one_line(said or "no end record", 60), "sec"),)
+            return (Piece(one_line(word or "no end record", 60), "sec"),)
         asked = Piece(one_line(run.prompt, 200), "text")
-        return (asked,) if said is None else (asked, Piece(Clean(" · "), "dim"), Piece(one_line(said, 60), "sec"))
+        return (asked,) if word is None else (asked, Piece(Clean(" · "), "dim"), Piece(one_line(word, 60), "sec"))
     return (Piece(one_line(run.prompt, 200) if run.prompt or run.deep else Clean("·"), "dim"),)
 
 
-def _prompt(run: RunSummary, told: Line, size: int) -> Line:
+def _prompt(run: RunSummary, shown: Line, size: int) -> Line:
     """The prompt of a run after its outcome, if it fits."""
     prompt = one_line(run.prompt, 200)
-    if not prompt or size - width_of(told) < _MIN_PROMPT or any(piece.text == prompt for piece in told):
+    if not prompt or size - width_of(shown) < _MIN_PROMPT or any(piece.text == prompt for piece in shown):
         return ()
     return (Piece(Clean("  ")), Piece(prompt, "dim"))
 

@@ -66,14 +66,14 @@ class HomeRows:
         return self._line(Home(title, ALL, files, any(home.more for home in self._homes), newest), "a", "all", width)
 
     def _line(self, home: Home, key: str, name: str, width: int) -> Line:
-        picked, (room, whose) = home.path in self._picked, _home_room(width)
+        picked, (room, program) = home.path in self._picked, _home_room(width)
         path = truncate_middle(clean(name, 500), room - 1)  # a blank before the next column
         pieces = [
             Piece(Clean(f" {key} "), "key bold"),
             Piece(self._glyphs.ok if picked else Clean(" "), "accent bold"),
             Piece(Clean(" ")),
             column(path, room, "accent bold" if picked else "text"),
-            column(one_line(home.title, whose), whose, "sec"),
+            column(one_line(home.title, program), program, "sec"),
             column(Clean(f"{grouped(home.files)}{'+' * home.more}"), _FILES, "text", right=True),
             column(age(max(0.0, self._now - home.changed_at)), _AGE, "dim", right=True),
         ]
@@ -82,10 +82,10 @@ class HomeRows:
 
 def homes_heading(width: int) -> Line:
     """The column headings."""
-    room, whose = _home_room(width)
+    room, program = _home_room(width)
     cells = [
         column(Clean(" " * _HOME_KEY + "directory"), _HOME_KEY + room, "dim"),
-        column(Clean("traces" if whose else ""), whose, "dim"),
+        column(Clean("traces" if program else ""), program, "dim"),
     ]
     cells += [column(Clean("files"), _FILES, "dim", right=True), column(Clean("age"), _AGE, "dim", right=True)]
     return tuple(fit(cells, width))
@@ -93,8 +93,8 @@ def homes_heading(width: int) -> Line:
 
 def _home_room(width: int) -> tuple[int, int]:
     """Cells of the path and of the program."""
-    whose = 24 if width >= 66 else 0
-    return max(8, width - _HOME_KEY - whose - _FILES - _AGE), whose
+    program = 24 if width >= 66 else 0
+    return max(8, width - _HOME_KEY - program - _FILES - _AGE), program
 
 
 class Choice(NamedTuple):

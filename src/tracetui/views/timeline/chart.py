@@ -50,20 +50,20 @@ class Chart:
             self._take_over(*before)
         self._measure()
 
-    def _take_over(self, before: Chart, came: Growth) -> None:
+    def _take_over(self, before: Chart, delta: Growth) -> None:
         """Update the cached values of the earlier state."""
-        known, spans = before.__dict__, self._run.spans
-        if "_tokens_before" in known:
-            self._tokens_before = self._tokens_since(before, came)
-        if "_leaves" in known:
-            self._leaves = update_chosen(before._leaves, came, len(spans), self._is_leaf)
-        if "_longest" in known and not any(self._length(i) < before._length(i) for i in came.changed):
-            new_leaves = (i for i in (*came.changed, *range(came.kept, len(spans))) if self._is_leaf(i))
+        cached, spans = before.__dict__, self._run.spans
+        if "_tokens_before" in cached:
+            self._tokens_before = self._tokens_since(before, delta)
+        if "_leaves" in cached:
+            self._leaves = update_chosen(before._leaves, delta, len(spans), self._is_leaf)
+        if "_longest" in cached and not any(self._length(i) < before._length(i) for i in delta.changed):
+            new_leaves = (i for i in (*delta.changed, *range(delta.start, len(spans))) if self._is_leaf(i))
             self._longest = nlargest(_LONGEST, {*before._longest, *new_leaves}, key=self._length)
-        if "_failed" in known:
-            self._failed = update_chosen(before._failed, came, len(spans), self._is_failed)
-        if known.get("_takes_time") is False:
-            new = (*(spans[i] for i in came.changed), *spans[came.kept :])
+        if "_failed" in cached:
+            self._failed = update_chosen(before._failed, delta, len(spans), self._is_failed)
+        if cached.get("_takes_time") is False:
+            new = (*(spans[i] for i in delta.changed), *spans[delta.start :])
             self._takes_time = any(span.duration_ms for span in new)
 
     def _measure(self) -> None:
@@ -76,11 +76,11 @@ class Chart:
         if not last or self.total_ms <= 0:
             self._lay_end_to_end()
 
-    def _reach_since(self, before: Chart, came: Growth) -> tuple[float, float]:
+    def _reach_since(self, before: Chart, delta: Growth) -> tuple[float, float]:
         """First start and last end. Remeasures everything only if a changed span had set one of them."""
         spans, (first, last) = self._run.spans, before._reach
-        gone = _reach([before._run.spans[i] for i in came.changed])
-        new = _reach([*(spans[i] for i in came.changed), *spans[came.kept :]])
+        gone = _reach([before._run.spans[i] for i in delta.changed])
+        new = _reach([*(spans[i] for i in delta.changed), *spans[delta.start :]])
         if gone[0] <= first < new[0] or gone[1] >= last > new[1]:
             return _reach(spans)
         return min(first, new[0]), max(last, new[1])
@@ -140,9 +140,9 @@ class Chart:
         own = tokens_of(self._run.spans[position].usage)
         if own is not None or self._run.sizes[position] == 1:
             return own
-        sums, known = self._tokens_before
+        sums, counts = self._tokens_before
         end = position + self._run.sizes[position]
-        return sums[end] - sums[position] if known[end] > known[position] else None
+        return sums[end] - sums[position] if counts[end] > counts[position] else None
 
     @property
     def has_tokens(self) -> bool:
@@ -154,11 +154,11 @@ class Chart:
         """Prefix sums over leaves: tokens, and number of spans with tokens."""
         return _add_up([0], [0], self._run.spans)
 
-    def _tokens_since(self, before: Chart, came: Growth) -> tuple[list[int], list[int]]:
+    def _tokens_since(self, before: Chart, delta: Growth) -> tuple[list[int], list[int]]:
         spans, old = self._run.spans, before._run.spans
-        same = next((i for i in came.changed if _stated(spans[i]) != _stated(old[i])), came.kept)
-        sums, known = before._tokens_before
-        return _add_up(sums[: same + 1], known[: same + 1], spans[same:])
+        same = next((i for i in delta.changed if _stated(spans[i]) != _stated(old[i])), delta.start)
+        sums, counts = before._tokens_before
+        return _add_up(sums[: same + 1], counts[: same + 1], spans[same:])
 
     def pieces(
         self, position: int, ticks: tuple[int, ...], width: int, glyphs: Glyphs = UNICODE, *, thin: bool = False
@@ -217,8 +217,8 @@ class Chart:
     def _length(self, position: int) -> tuple[float, int]:
         """Sort key of a leaf: duration, then position. Containers sort last."""
         length = self._run.spans[position].duration_ms
-        known = length is not None and 0 < length < _LATEST and self._is_leaf(position)
-        return (length or 0.0) if known else 0.0, -position
+        valid = length is not None and 0 < length < _LATEST and self._is_leaf(position)
+        return (length or 0.0) if valid else 0.0, -position
 
     def _is_leaf(self, position: int) -> bool:
         return self._run.sizes[position] == 1 and self._run.spans[position].operation not in CONTAINERS
@@ -247,9 +247,9 @@ def _stated(span: Span) -> int | None:
     return None if span.operation in CONTAINERS else tokens_of(span.usage)
 
 
-def _add_up(sums: list[int], known: list[int], spans: Sequence[Span]) -> tuple[list[int], list[int]]:
+def _add_up(sums: list[int], counts: list[int], spans: Sequence[Span]) -> tuple[list[int], list[int]]:
     """Extend the prefix sums."""
     stated = [_stated(span) for span in spans]
     sums += islice(accumulate((count or 0 for count in stated), initial=sums[-1]), 1, None)
-    known += islice(accumulate((count is not None for count in stated), initial=known[-1]), 1, None)
-    return sums, known
+    counts += islice(accumulate((count is not None for count in stated), initial=counts[-1]), 1, None)
+    return sums, counts

@@ -14,23 +14,23 @@ _BLOCK: Final = 512
 
 
 class Growth(NamedTuple):
-    """Spans from position `kept` on are new. `changed` are the positions before with a changed span or number of
+    """Spans from position `start` on are new. `changed` are the positions before with a changed span or number of
     descendants, in order.
     """
 
-    kept: int
+    start: int
     changed: list[int]
 
 
 def growth(before: Run, run: Run) -> Growth | None:
     """The growth from `before` to `run`; None if spans were removed, moved or inserted before the end."""
-    kept = len(before.spans)
-    if kept > len(run.spans) or run.depths[:kept] != before.depths:
+    start = len(before.spans)
+    if start > len(run.spans) or run.depths[:start] != before.depths:
         return None
     other = list(_differing(before.spans, run.spans))
     if any(before.spans[i].id != run.spans[i].id for i in other):
         return None
-    return Growth(kept, sorted({*other, *_differing(before.sizes, run.sizes)}))
+    return Growth(start, sorted({*other, *_differing(before.sizes, run.sizes)}))
 
 
 def _differing(before: Sequence[object], after: Sequence[object]) -> Iterator[int]:
@@ -74,31 +74,31 @@ def _unfolded(run: Run, folded: frozenset[str]) -> Sequence[int]:
 
 
 def update_visible(
-    before: Sequence[int], came: Growth, run: Run, tree: bool, folded: frozenset[str], keep: Keep | None
+    before: Sequence[int], delta: Growth, run: Run, tree: bool, folded: frozenset[str], keep: Keep | None
 ) -> Sequence[int]:
     """Update the result of `visible` for a run that grew."""
     if not isinstance(before, array) or (tree and keep is not None) or (folded and not tree):
         return visible(run, tree, folded, keep)
     if tree:
         found: array[int] = before[:]
-        for position in range(came.kept, len(run.spans)):
+        for position in range(delta.start, len(run.spans)):
             if not _folded_away(run, position, folded, found):
                 found.append(position)
         return found
-    return update_chosen(before, came, len(run.spans), _shows(run, keep))
+    return update_chosen(before, delta, len(run.spans), _shows(run, keep))
 
 
-def update_chosen(before: array[int], came: Growth, count: int, chosen: Callable[[int], bool]) -> array[int]:
+def update_chosen(before: array[int], delta: Growth, count: int, chosen: Callable[[int], bool]) -> array[int]:
     """Update the positions of chosen spans for a run that grew. The choice must depend on the span alone."""
     found = before[:]
-    for position in came.changed:
+    for position in delta.changed:
         at = bisect_left(found, position)
         there = at < len(found) and found[at] == position
         if there and not chosen(position):
             found.pop(at)
         elif not there and chosen(position):
             found.insert(at, position)
-    found.extend(i for i in range(came.kept, count) if chosen(i))
+    found.extend(i for i in range(delta.start, count) if chosen(i))
     return found
 
 

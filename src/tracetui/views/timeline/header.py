@@ -282,17 +282,17 @@ def liveness_sentence(liveness: Liveness, run: Run, width: int, glyphs: Glyphs =
     if liveness.state not in (State.STALLED, State.UNKNOWN) or _is_old(liveness, run):
         return ()
     why = _why_stalled(liveness, glyphs) if liveness.state is State.STALLED else liveness.reason
-    said = (
+    lead = (
         Piece(Clean(liveness.state), f"{_STYLES[liveness.state]} bold"),
         Piece(Clean(f" {why}"), "text"),
     )
-    came = _how_far(run, now if liveness.state is State.STALLED else None)
-    while came:
-        line = (*said, Piece(Clean(f" {glyphs.dot} " + f" {glyphs.dot} ".join(came)), "sec"))
+    progress = _how_far(run, now if liveness.state is State.STALLED else None)
+    while progress:
+        line = (*lead, Piece(Clean(f" {glyphs.dot} " + f" {glyphs.dot} ".join(progress)), "sec"))
         if width_of(line) <= width:
             return line
-        came.pop()
-    return tuple(fit(said, width))
+        progress.pop()
+    return tuple(fit(lead, width))
 
 
 def _is_old(liveness: Liveness, run: Run) -> bool:
@@ -339,7 +339,7 @@ def _recovered(run: Run) -> bool:
     return last is not None and last.status is Status.OK
 
 
-# ---- what came lately
+# ---- arrivals
 
 
 def arrival_counts(arrivals: Sequence[float], now: float, minutes: int = 8) -> tuple[int, ...]:

@@ -30,12 +30,12 @@ def loop_title(run: Run, loop: Loop, glyphs: Glyphs = UNICODE) -> Clean:
 
 def loop_cost(loop: Loop) -> Clean:
     """The cost of the repetitions: ``1.2s, 4.5k tokens``; empty if not recorded."""
-    told = []
+    parts = []
     if loop.wasted_ms is not None:
-        told.append(duration(loop.wasted_ms))
+        parts.append(duration(loop.wasted_ms))
     if loop.wasted_tokens is not None:
-        told.append(Clean(f"{tokens(loop.wasted_tokens)} tokens"))
-    return Clean(", ".join(told))
+        parts.append(Clean(f"{tokens(loop.wasted_tokens)} tokens"))
+    return Clean(", ".join(parts))
 
 
 _WARN: Final = "status.warn"
@@ -65,9 +65,9 @@ class Folds:
             folds = cls(run, folds.loops[:-1], folds._doomed)
         return folds
 
-    def grown(self, came: Growth | None, run: Run) -> Folds:
+    def grown(self, delta: Growth | None, run: Run) -> Folds:
         """The loops that a newer state of the run didn't change."""
-        loops = () if came is None else [loop for loop in self.loops if not _touched(self._run, loop, came)]
+        loops = () if delta is None else [loop for loop in self.loops if not _touched(self._run, loop, delta)]
         return Folds(run, loops, self._doomed, self.unfolded)
 
     def with_unfolded(self, unfolded: frozenset[str]) -> Folds:
@@ -174,8 +174,8 @@ class LoopRow:
             after.append(lost)
             room -= width_of((lost,))
         given = argument(run.spans[loop.first])
-        told = fit([Piece(Clean(f" {given}"), "dim")], room) if given and loop.period == 1 and room > 3 else []
-        return [*pieces, *told, *after]
+        arguments = fit([Piece(Clean(f" {given}"), "dim")], room) if given and loop.period == 1 and room > 3 else []
+        return [*pieces, *arguments, *after]
 
     def _bar(self, chart: Chart, ticks: tuple[int, ...], width: int, glyphs: Glyphs) -> list[Piece]:
         """A bar from the first call to the end of the last."""
@@ -196,14 +196,14 @@ class LoopRow:
 
 def _sum(numbers: Iterable[_N | None]) -> _N | None:
     """The sum of the recorded values; None if there are none."""
-    known = [number for number in numbers if number is not None]
-    return sum(known) if known else None
+    values = [number for number in numbers if number is not None]
+    return sum(values) if values else None
 
 
-def _touched(run: Run, loop: Loop, came: Growth) -> bool:
+def _touched(run: Run, loop: Loop, delta: Growth) -> bool:
     """Whether a call of the loop, or a descendant, changed."""
-    at = bisect_left(came.changed, loop.first)
-    return at < len(came.changed) and came.changed[at] < loop.last + run.sizes[loop.last]
+    at = bisect_left(delta.changed, loop.first)
+    return at < len(delta.changed) and delta.changed[at] < loop.last + run.sizes[loop.last]
 
 
 def _may_grow(run: Run, loop: Loop) -> bool:

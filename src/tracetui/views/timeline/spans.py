@@ -111,12 +111,12 @@ class SpanRows:
 
     def grown(self, run: Run, *, now: float | None = None) -> SpanRows:
         """The rows of a newer state of the run. If the run only grew at the end, only new spans are measured."""
-        came = growth(self.run, run)
-        folds = self.folds.grown(came, run) if self.folds is not None else None
-        if came is None:
+        delta = growth(self.run, run)
+        folds = self.folds.grown(delta, run) if self.folds is not None else None
+        if delta is None:
             return self._copy(run, now=now, chart=None, folds=folds)
-        chart = Chart(run, now, before=(self._chart, came)) if self._chart is not None else None
-        shown = update_visible(self._shown, came, run, self.tree, self.folded, self.keep)
+        chart = Chart(run, now, before=(self._chart, delta)) if self._chart is not None else None
+        shown = update_visible(self._shown, delta, run, self.tree, self.folded, self.keep)
         return self._copy(run, now=now, chart=chart, shown=shown, folds=folds)
 
     def _copy(self, run: Run | None = None, **other: Any) -> SpanRows:
