@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from tests.views.build import make_run, make_span, runs
 from tracetui.analysis.contrast import (
-    LEAST,
-    MOST_FINDINGS,
+    MAX_FINDINGS,
+    MIN_WEIGHT,
     Feature,
     Features,
     Finding,
@@ -129,7 +129,7 @@ def test_agents_tags_and_nodes_are_told() -> None:
 def test_one_of_two_weighs_less_than_ten_of_twenty() -> None:
     one, ten = (Finding((), *counts, (RunRef("any", "a"), None)) for counts in ((1, 2, 0, 2), (10, 20, 0, 20)))
 
-    assert LEAST < one.weight < ten.weight
+    assert MIN_WEIGHT < one.weight < ten.weight
 
 
 @settings(max_examples=20)
@@ -145,7 +145,7 @@ def test_the_order_of_runs_changes_nothing_but_the_example(a: list[Run], b: list
     assert [(one.features, one.in_a, one.in_b) for one in again] == [
         (one.features, one.in_a, one.in_b) for one in found
     ]
-    assert len(found) <= MOST_FINDINGS
+    assert len(found) <= MAX_FINDINGS
 
 
 @settings(max_examples=20)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.views.build import make_run, make_span
-from tracetui.analysis.loops import LONGEST, Loop, Sameness, candidates, find
+from tracetui.analysis.loops import MAX_PERIOD, Loop, Sameness, candidates, find
 from tracetui.model import Operation, Run, Span, Usage
 
 TOOL = Operation.EXECUTE_TOOL
@@ -64,7 +64,7 @@ def test_loops_are_disjoint_whole_and_leave_no_repetition_of_one_call(names: str
         said = "".join(names[call] for call in loop.calls)
         assert said == said[: loop.period] * loop.times
         assert loop.times >= 2
-        assert 1 <= loop.period <= LONGEST
+        assert 1 <= loop.period <= MAX_PERIOD
         assert list(loop.calls) == list(range(loop.first, loop.last + 1))
     for i in range(len(names) - 1):
         assert names[i] != names[i + 1] or {i, i + 1} & set(covered)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tracetui.model import RunRef, RunSummary
-from tracetui.store.relations import MOST_REPEATS, Relations
+from tracetui.store.relations import MAX_REPEATS, Relations
 
 
 def run(path: str, ident: str, key: str | None = None, **fields: Any) -> RunSummary:
@@ -102,8 +102,8 @@ def test_what_is_done_again_and_again_is_routine_and_costs_little() -> None:
     found = Relations(reversed(runs))
     assert time.process_time() - began < 5
 
-    assert found.repeats(runs[0].ref) == [one.ref for one in runs[1 : MOST_REPEATS + 1]]
-    assert found.original(runs[MOST_REPEATS].ref) == runs[0].ref
+    assert found.repeats(runs[0].ref) == [one.ref for one in runs[1 : MAX_REPEATS + 1]]
+    assert found.original(runs[MAX_REPEATS].ref) == runs[0].ref
     assert found.original(runs[-1].ref) is None
 
 

@@ -179,9 +179,9 @@ def _point(run: Run, position: int, why: str) -> PointOfNoReturn:
     return PointOfNoReturn(run.spans[position].id, Clean(why))
 
 
-MOST_CALLS: Final = 5_000
+MAX_CALLS: Final = 5_000
 """Maximum number of calls to compare by body."""
-MOST_BYTES: Final = 64 << 20
+MAX_BYTES: Final = 64 << 20
 """Maximum source bytes to read for that."""
 
 
@@ -215,19 +215,19 @@ class Assessment(msgspec.Struct, frozen=True, eq=False):
 
 
 def assess(
-    run: Run, body_of: Callable[[Span], Body], *, most_calls: int = MOST_CALLS, most_bytes: int = MOST_BYTES
+    run: Run, body_of: Callable[[Span], Body], *, max_calls: int = MAX_CALLS, max_bytes: int = MAX_BYTES
 ) -> Assessment:
     """Assess a run, comparing at most so many calls and bytes. Too slow for the UI thread."""
-    budget = _Budget(body_of, most_bytes)
+    budget = _Budget(body_of, max_bytes)
     loops: list[Loop] = []
     left_out = 0
     for candidate in candidates(run):
         count = len(candidate.calls)
-        room = min(most_calls, count)
+        room = min(max_calls, count)
         room -= room % candidate.period
         found = _within(run, Candidate(candidate.calls[:room], candidate.period), budget)
         compared = room if found is not None else 0
-        most_calls -= compared
+        max_calls -= compared
         left_out += count - compared
         loops += found or ()
     doom = find_point_of_no_return(run, loops)
@@ -251,8 +251,8 @@ class _SpentError(Exception):
 class _Budget:
     """Loads bodies up to a total size."""
 
-    def __init__(self, body_of: Callable[[Span], Body], most_bytes: int) -> None:
-        self._body_of, self._left = body_of, most_bytes
+    def __init__(self, body_of: Callable[[Span], Body], max_bytes: int) -> None:
+        self._body_of, self._left = body_of, max_bytes
 
     def load(self, span: Span) -> Body:
         if self._left <= 0:

@@ -14,15 +14,15 @@ import msgspec
 from tracetui.model import Body, Operation, Run, RunRef, RunSummary, Span, Status
 from tracetui.model.ownership import own_spans
 
-MOST_CALLS: Final = 500
+MAX_CALLS: Final = 500
 """Tool calls per run to take arguments from, first calls first."""
-MOST_FEATURES: Final = 5_000
+MAX_FEATURES: Final = 5_000
 """Maximum features per run."""
-LONGEST: Final = 80
+MAX_ARGUMENT: Final = 80
 """Maximum characters of an argument; longer ones are prose, which runs rarely share."""
-LEAST: Final = 0.2
+MIN_WEIGHT: Final = 0.2
 """Minimum difference of the (corrected) shares of a finding."""
-MOST_FINDINGS: Final = 20
+MAX_FINDINGS: Final = 20
 
 
 class Kind(IntEnum):
@@ -98,7 +98,7 @@ def features(run: Run, body_of: Callable[[Span], Body], listed: Container[RunRef
     found: dict[Feature, str | None] = {}
     for kind, words, span in _features(run, own_spans(run, listed), body_of):
         found.setdefault(Feature(kind, words), span)
-        if len(found) >= MOST_FEATURES:
+        if len(found) >= MAX_FEATURES:
             break
     return found
 
@@ -120,7 +120,7 @@ def _features(
         if span.operation is Operation.EXECUTE_TOOL:
             yield Kind.TOOL, f"tool {span.name}", span.id
             calls += 1
-            if calls <= MOST_CALLS:
+            if calls <= MAX_CALLS:
                 for name, value in _arguments(body_of(span).input):
                     yield Kind.ARGUMENT, f"{span.name}({name}={value})", span.id
         elif span.is_node:
@@ -141,7 +141,7 @@ def _arguments(given: Any) -> Iterator[tuple[str, str]]:
             yield str(name), {True: "true", False: "false", None: "null"}[value]
         elif isinstance(value, str | float) or (isinstance(value, int) and abs(value) < 1 << 64):
             text = str(value)
-            if len(text) <= LONGEST:
+            if len(text) <= MAX_ARGUMENT:
                 yield str(name), text
 
 
@@ -163,7 +163,7 @@ def _steps(count: int) -> str:
 
 
 def contrast(a: Sequence[tuple[RunRef, Features]], b: Sequence[tuple[RunRef, Features]]) -> list[Finding]:
-    """Features of A that B lacks, strongest first, at most `MOST_FINDINGS`.
+    """Features of A that B lacks, strongest first, at most `MAX_FINDINGS`.
 
     A feature of a single run doesn't count, unless A is that run. The order of the runs only decides the example.
     """
@@ -176,9 +176,9 @@ def contrast(a: Sequence[tuple[RunRef, Features]], b: Sequence[tuple[RunRef, Fea
         same.sort()
         ref, its = a[(of_a & -of_a).bit_length() - 1]
         made = Finding(tuple(same), of_a.bit_count(), len(a), of_b.bit_count(), len(b), (ref, its[same[0]]))
-        if made.weight >= LEAST and made.in_a >= min(2, made.of_a):
+        if made.weight >= MIN_WEIGHT and made.in_a >= min(2, made.of_a):
             found.append(made)
-    return sorted(found, key=lambda one: (-one.weight, one.features))[:MOST_FINDINGS]
+    return sorted(found, key=lambda one: (-one.weight, one.features))[:MAX_FINDINGS]
 
 
 def _holders(side: Sequence[tuple[RunRef, Features]]) -> dict[Feature, int]:

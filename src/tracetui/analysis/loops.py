@@ -22,7 +22,7 @@ from tracetui.diff.values import INPUT, changes_of
 from tracetui.model import Body, Message, Operation, Run, Span, Text
 from tracetui.model.build import CONTAINERS
 
-LONGEST: Final = 4
+MAX_PERIOD: Final = 4
 """Maximum calls in a cycle."""
 _NO_CALLS: Final = frozenset({Operation.MESSAGE, Operation.HOOK, Operation.POLICY})
 """Operations that may be part of a cycle, but don't make one alone."""
@@ -118,7 +118,7 @@ def _key(span: Span) -> tuple[object, ...]:
 
 def _stretches(keys: list[int]) -> Iterator[tuple[int, int, int]]:
     """Repetitions in a list of keys: length in complete rounds, period, start."""
-    for period in range(1, LONGEST + 1):
+    for period in range(1, MAX_PERIOD + 1):
         start = 0
         for repeats, group in groupby(map(eq, keys, islice(keys, period, None))):
             count = sum(1 for _ in group)

@@ -20,7 +20,7 @@ from tracetui.model import RunSummary, Usage
 SWITCH: Final = "TRACETUI_PRICES"
 EXTRA: Final = "tracetui[prices]"
 _MODULE: Final = "genai_prices"
-_LONGEST_NAME: Final = 120
+_MAX_NAME: Final = 120
 _HOUR: Final = 3600
 """Time-dependent prices vary by day or by hour."""
 _NAMES: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
@@ -85,7 +85,7 @@ def _of_calls(model: str | None, usage: Usage | None, at: float | None, calls: i
         return None
     cached = usage.cache_read_tokens, usage.cache_creation_tokens
     each = tuple(_share(count, calls) for count in (usage.input_tokens, usage.output_tokens, *cached))
-    cost = _priced(model[:_LONGEST_NAME], each, int(at // _HOUR) if at is not None and isfinite(at) else None)
+    cost = _priced(model[:_MAX_NAME], each, int(at // _HOUR) if at is not None and isfinite(at) else None)
     return None if cost is None else cost * calls
 
 

@@ -1,4 +1,4 @@
-"""Finds out how a run went, after it was read: one thread, which leaves the machine to whatever somebody waits for."""
+"""Assesses the open run in a low-priority thread."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def at_once(run: Run) -> Assessment | None:
         return None
     from tracetui.analysis.assessment import assess
 
-    found = assess(run, unmasked(run).load, most_calls=_FEW_CALLS, most_bytes=_FEW_BYTES)
+    found = assess(run, unmasked(run).load, max_calls=_FEW_CALLS, max_bytes=_FEW_BYTES)
     return found if not found.left_out else None
 
 

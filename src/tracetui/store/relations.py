@@ -23,7 +23,7 @@ REPEAT: Final = "repeat"
 """Relation of a run to the earliest run of the same task."""
 COPY: Final = "copy"
 """Relation of a run to the same run in another file."""
-MOST_REPEATS: Final = 1_000
+MAX_REPEATS: Final = 1_000
 """Maximum repetitions of a task to relate, earliest first."""
 
 
@@ -194,7 +194,7 @@ def _repetitions(runs: Iterable[RunSummary]) -> dict[RunRef, list[RunRef]]:
         if run.repeats is not None and not has_original(run):
             by_task.setdefault(run.repeats, []).append(run)
     found = (sorted(same, key=_when) for same in by_task.values() if len(same) > 1)
-    return {first.ref: [run.ref for run in later[:MOST_REPEATS]] for first, *later in found}
+    return {first.ref: [run.ref for run in later[:MAX_REPEATS]] for first, *later in found}
 
 
 def _when(run: RunSummary) -> tuple[bool, float, str, str]:

@@ -22,7 +22,7 @@ _ROUND_MS: Final = tuple(
     )
 )
 _DAY_MS: Final = 86_400_000.0
-_LONGEST_MS: Final = 1e15
+_MAX_MS: Final = 1e15
 _MAX_TICKS: Final = 5
 _NEAR_TOTAL: Final = 5
 
@@ -118,7 +118,7 @@ def axis(total_ms: float, width: int, *, note: str = "") -> Axis:
     """
     if width <= 0:
         return Axis((), ())
-    days = ceil(min(total_ms, _LONGEST_MS) / _MAX_TICKS / _DAY_MS)
+    days = ceil(min(total_ms, _MAX_MS) / _MAX_TICKS / _DAY_MS)
     step = next((s for s in _ROUND_MS if total_ms / s <= _MAX_TICKS), days * _DAY_MS)
     marks = [(int(i * step / total_ms * width), i * step) for i in range(1, _MAX_TICKS + 1) if i * step < total_ms]
     end = duration(total_ms)

@@ -102,9 +102,9 @@ class Sheet:
 
     def fact(self, label: str, *pieces: Piece, spans: Sequence[str] = (), run: str | None = None) -> None:
         """Add a labeled value. Long lines break at double blanks."""
-        first = self._labelled(label)
+        first = self._labeled(label)
         for i, row in enumerate(_flow(pieces, max(8, self.width - width_of(first)))):
-            self.line(*(self._labelled("") if i else first), *row, spans=spans, run=run)
+            self.line(*(self._labeled("") if i else first), *row, spans=spans, run=run)
 
     def value(self, label: str, value: Any, most: int = 4) -> None:
         """Add a labeled value on a few lines: prose as text, other values compact."""
@@ -122,7 +122,7 @@ class Sheet:
         if label is None:
             self._text((), (), text, style, most)
         else:
-            self._text(self._labelled(label), self._labelled(""), text, style, most)
+            self._text(self._labeled(label), self._labeled(""), text, style, most)
 
     def bullet(self, text: str, style: str = "text", most: int | None = None) -> None:
         """Add a text as a list item."""
@@ -154,7 +154,7 @@ class Sheet:
         self._flush()
         return Stack(self._parts)
 
-    def _labelled(self, label: str) -> Line:
+    def _labeled(self, label: str) -> Line:
         if not self.label:
             return ()
         text = clean(label)

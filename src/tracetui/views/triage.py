@@ -191,10 +191,10 @@ def _key(item: Group | Member) -> Hashable:
     return item.signature.key if isinstance(item, Group) else item.run
 
 
-MOST_BAR: Final = 16
+MAX_BAR: Final = 16
 """Maximum cells of the bar of a share."""
-MOST_AGENTS: Final = 3
-MOST_NORMALISED: Final = 8
+MAX_AGENTS: Final = 3
+MAX_REPLACED: Final = 8
 _COUNTS: Final = 8
 
 
@@ -223,7 +223,7 @@ def cause_rows(
     The key of a row with a target is an `Example`.
     """
     lines: list[Line] = [*_headline(group, width), *_numbers(group, width, now, zone), *_judged(judgment, width)]
-    lines += _normalised(example, width)
+    lines += _normalized(example, width)
     keys: list[Hashable] = list(range(len(lines)))
     for line, key in _shared(shared, width, glyphs, progress):
         keys.append(key if key is not None else len(lines))
@@ -252,7 +252,7 @@ def _headline(group: Group, width: int) -> list[Line]:
 
 def _numbers(group: Group, width: int, now: float, zone: tzinfo) -> list[Line]:
     runs = len(group.runs)
-    agents = ", ".join(group.agents[:MOST_AGENTS]) + (" …" if len(group.agents) > MOST_AGENTS else "")
+    agents = ", ".join(group.agents[:MAX_AGENTS]) + (" …" if len(group.agents) > MAX_AGENTS else "")
     agent = f" of {one_line(agents, 80)}" if agents else ""
     lost = f"{text.duration(group.wasted_ms)} lost"
     if group.wasted_tokens is not None:
@@ -278,7 +278,7 @@ def _judged(judgment: Judgement, width: int) -> list[Line]:
     return lines
 
 
-def _normalised(example: RunSummary | None, width: int) -> list[Line]:
+def _normalized(example: RunSummary | None, width: int) -> list[Line]:
     """The values that were replaced by placeholders in the example."""
     error = example.first_error if example is not None else None
     if example is None or error is None:
@@ -287,15 +287,15 @@ def _normalised(example: RunSummary | None, width: int) -> list[Line]:
     if not replaced:
         return []
     pieces = [Piece(Clean(f"e.g. {short_id(example.id)}: "), "dim")]
-    for kind, original in replaced[:MOST_NORMALISED]:
+    for kind, original in replaced[:MAX_REPLACED]:
         pieces += [
             Piece(Clean(f"<{kind}>"), "status.warn"),
             Piece(Clean(" = "), "dim"),
             Piece(one_line(original, 40), "text"),
             Piece(Clean("   ")),
         ]
-    if len(replaced) > MOST_NORMALISED:
-        pieces.append(Piece(Clean(f"+{len(replaced) - MOST_NORMALISED} more"), "dim"))
+    if len(replaced) > MAX_REPLACED:
+        pieces.append(Piece(Clean(f"+{len(replaced) - MAX_REPLACED} more"), "dim"))
     return _flow(pieces, width)
 
 
@@ -310,7 +310,7 @@ def _flow(pieces: Sequence[Piece], width: int) -> list[Line]:
 
 def _bar(width: int) -> int:
     """Cells of each of the two bars."""
-    return max(0, min(MOST_BAR, (width // 2 - 2 * (_COUNTS + 2)) // 2))
+    return max(0, min(MAX_BAR, (width // 2 - 2 * (_COUNTS + 2)) // 2))
 
 
 def _shared(

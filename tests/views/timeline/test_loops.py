@@ -250,9 +250,9 @@ def test_no_more_is_compared_than_agreed_and_what_is_left_out_is_counted() -> No
     run = run_of([Did(given="q", made=1)] * 10 + [Did(name="other", given="q", made=2)] * 4)
     assert [loop.times for loop in assess(run, run.load).loops] == [10, 4]
 
-    few: Assessment = assess(run, run.load, most_calls=7)
+    few: Assessment = assess(run, run.load, max_calls=7)
     assert ([loop.times for loop in few.loops], few.left_out) == ([7], 7)
-    some = assess(run, run.load, most_calls=12)
+    some = assess(run, run.load, max_calls=12)
     assert ([loop.times for loop in some.loops], some.left_out) == ([10, 2], 2)
 
 
@@ -264,6 +264,6 @@ def test_large_bodies_are_not_read_beyond_a_size(most: int, times: list[int]) ->
         asked.append(span.id)
         return Body(input="q", output=1, raw=b"x" * 10)
 
-    found = assess(make_run(calls(4)), large, most_bytes=most)
+    found = assess(make_run(calls(4)), large, max_bytes=most)
     assert [loop.times for loop in found.loops] == times
     assert len(asked) * 10 <= most

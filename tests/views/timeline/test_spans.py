@@ -388,7 +388,7 @@ def test_rows_of_a_run_that_grew_are_those_made_from_scratch(
     rows: SpanRows | None = None
     with pytest.MonkeyPatch.context() as patch:  # few spans are many for the row of the whole run
         patch.setattr("tracetui.views.timeline.chart._PAINTED", 4)
-        patch.setattr("tracetui.views.timeline.chart._LONGEST", 2)
+        patch.setattr("tracetui.views.timeline.chart._SAMPLE_LONGEST", 2)
         for number, chunk in enumerate(chunks):
             builder.add(chunk, header=Header(id="r", name="r", ended=False))
             run, now = builder.build(moving=True), START + 100 * number
@@ -436,7 +436,7 @@ CALLS = [call("a", 0, 100), call("b", 1, 5000), call("c", 2, 300), call("d", 2.5
 )
 def test_what_changed_is_measured_again(then: list[Span], how: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tracetui.views.timeline.chart._PAINTED", 2)
-    monkeypatch.setattr("tracetui.views.timeline.chart._LONGEST", 1)
+    monkeypatch.setattr("tracetui.views.timeline.chart._SAMPLE_LONGEST", 1)
     grown, scratch = now_and_then(CALLS, then, **how)
     assert all_of(grown) == all_of(scratch)
 

@@ -1,4 +1,4 @@
-"""What the runs of each failure signature share that others lack: for a document, which waits until all is known."""
+"""The contrast of each failure signature, for documents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tracetui.sources.base import Source
 from tracetui.store.relations import Relations
 from tracetui.store.triage import Group
 
-MOST_READ: Final = 100
+MAX_READ: Final = 100
 """Maximum runs to read per signature, and to compare with."""
 
 
@@ -21,6 +21,6 @@ def shared_by(source: Source, runs: Sequence[RunSummary], groups: Iterable[Group
 
     Raises `LinkLost`.
     """
-    contrasts = Contrasts(source, original=Relations(runs).original, most=MOST_READ)
+    contrasts = Contrasts(source, original=Relations(runs).original, most=MAX_READ)
     several = [group for group in groups if len(group.runs) > 1]
     return {group.id: contrasts.of(group.runs, comparable(runs, set(group.runs))) for group in several}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
 
 
-_MOST_LOOPS: Final = 8
+_MAX_LOOPS: Final = 8
 _NUMBERS: Final = 19
 """Cells reserved for the numbers beside a limit's bar: ``6 548 / 50 000``."""
 
@@ -67,13 +67,13 @@ def add_loops(sheet: Sheet, assessment: Assessment) -> None:
     from tracetui.views.timeline.loops import loop_cost, loop_title  # loaded by the assessment
 
     run, found, glyphs = assessment.run, assessment.loops, sheet.glyphs
-    for i, loop in enumerate(found[:_MOST_LOOPS]):
+    for i, loop in enumerate(found[:_MAX_LOOPS]):
         spent = loop_cost(loop)
         pieces = [Piece(Clean(f"{glyphs.loop} {loop_title(run, loop, glyphs)}"), "status.warn")]
         pieces.append(Piece(Clean(f"  {spent} lost" if spent else ""), "sec"))
         sheet.fact("" if i else "loops", *pieces, spans=(run.spans[loop.first].id,))
-    if len(found) > _MOST_LOOPS:
-        sheet.fact("", Piece(Clean(f"and {grouped(len(found) - _MOST_LOOPS)} more"), "dim"))
+    if len(found) > _MAX_LOOPS:
+        sheet.fact("", Piece(Clean(f"and {grouped(len(found) - _MAX_LOOPS)} more"), "dim"))
     if assessment.left_out:
         words = f"{grouped(assessment.left_out)} more similar calls not compared (too many)"
         sheet.fact("" if found else "loops", Piece(Clean(words), "dim"))
@@ -96,7 +96,7 @@ def _leads(sheet: Sheet, run: Run, span_id: str, words: str) -> list[Piece]:
     return [Piece(Clean(f"{sheet.glyphs.arrow} {words}"), "dim"), Piece(one_line(where, 80), "accent")]
 
 
-_MOST_TOOLS: Final = 8
+_MAX_TOOLS: Final = 8
 _NAME: Final = 24
 
 
@@ -107,9 +107,9 @@ def add_work(sheet: Sheet, done: Work) -> None:
 
 
 def _tools(sheet: Sheet, tools: tuple[Tool, ...]) -> None:
-    size = max((len(one_line(tool.name, _NAME)) for tool in tools[:_MOST_TOOLS]), default=0)
+    size = max((len(one_line(tool.name, _NAME)) for tool in tools[:_MAX_TOOLS]), default=0)
     everything = sum(tool.ms or 0.0 for tool in tools)
-    for i, tool in enumerate(tools[:_MOST_TOOLS]):
+    for i, tool in enumerate(tools[:_MAX_TOOLS]):
         sign, style = kind_of(tool.operation, sheet.glyphs)
         name = pad(truncate_middle(one_line(tool.name, 200), size), size)
         pieces = [Piece(Clean(f"{sign} "), style), Piece(name, "text")]
@@ -120,8 +120,8 @@ def _tools(sheet: Sheet, tools: tuple[Tool, ...]) -> None:
         if tool.ms and sheet.room > size + 40:
             pieces += (Piece(Clean("  ")), *amount(tool.ms, everything, sheet.bar, "bar.tool", glyphs=sheet.glyphs))
         sheet.fact("" if i else "tools", *pieces, spans=(tool.span,))
-    if len(tools) > _MOST_TOOLS:
-        sheet.fact("", Piece(Clean(f"and {count(len(tools) - _MOST_TOOLS)} more  "), "dim"))
+    if len(tools) > _MAX_TOOLS:
+        sheet.fact("", Piece(Clean(f"and {count(len(tools) - _MAX_TOOLS)} more  "), "dim"))
 
 
 def _windows(sheet: Sheet, windows: tuple[Window, ...]) -> None:

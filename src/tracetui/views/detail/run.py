@@ -51,7 +51,7 @@ def source_words(status: Status, source: StatusSource | None) -> Clean:
     return Clean(SOURCES[source])
 
 
-_MOST: Final = 8
+_MAX_ROWS: Final = 8
 _TURNS: Final = 60
 
 
@@ -118,7 +118,7 @@ def _status(sheet: Sheet, run: Run) -> None:
     sheet.fact("", Piece(source_words(summary.status, summary.status_source), "dim"))
     error = summary.first_error
     if run.body.error is not None:
-        sheet.prose("error", run.body.error.words, most=_MOST)
+        sheet.prose("error", run.body.error.words, most=_MAX_ROWS)
     elif error is not None:
         words = error.words or error.name or ""
         spans = (error.span,) if error.span is not None else ()
@@ -243,9 +243,9 @@ def add_totals(sheet: Sheet, declared: tuple[Total, ...]) -> None:
 def _goal(sheet: Sheet, run: Run) -> None:
     body = run.body
     if body.goal:
-        sheet.prose("goal", body.goal, "text bold", most=_MOST)
+        sheet.prose("goal", body.goal, "text bold", most=_MAX_ROWS)
     if body.reason:
-        sheet.prose("why", body.reason, "sec", most=_MOST)
+        sheet.prose("why", body.reason, "sec", most=_MAX_ROWS)
     if body.criteria:
         met = sum(criterion.met is True for criterion in body.criteria)
         sheet.title("Criteria", f"{met} of {len(body.criteria)} met")
@@ -259,7 +259,7 @@ def _goal(sheet: Sheet, run: Run) -> None:
     if body.findings:
         sheet.title("Findings", grouped(len(body.findings)))
     for finding in body.findings:
-        sheet.bullet(finding, "sec", most=_MOST)
+        sheet.bullet(finding, "sec", most=_MAX_ROWS)
 
 
 def _criterion(sheet: Sheet, run: Run, position: int, criterion: Criterion) -> None:
@@ -273,7 +273,7 @@ def _criterion(sheet: Sheet, run: Run, position: int, criterion: Criterion) -> N
     if len(criterion.text) > sheet.width - 5:
         sheet.prose("", criterion.text, "sec")
     if criterion.evidence:
-        sheet.prose("", criterion.evidence, "sec", most=_MOST)
+        sheet.prose("", criterion.evidence, "sec", most=_MAX_ROWS)
     if criterion.steps:
         sheet.fact("turns", *_turns(run, criterion, style, sheet.glyphs), spans=spans)
 
@@ -325,7 +325,7 @@ def _texts(sheet: Sheet, body: RunBody) -> None:
     sheet.blank()
     for label, value in shown:
         if value is not None:
-            sheet.value(label, value, most=_MOST)
+            sheet.value(label, value, most=_MAX_ROWS)
 
 
 def _problems(sheet: Sheet, problems: tuple[Problem, ...]) -> None:

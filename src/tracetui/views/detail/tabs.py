@@ -70,7 +70,7 @@ def _is_among(value: Any, others: Iterable[Any]) -> bool:
         return False
 
 
-_MOST: Final = 12
+_MAX_ROWS: Final = 12
 
 
 def tab_names(run: Run, span: Span | None, body: Body | None) -> list[str]:
@@ -164,9 +164,9 @@ def _error(view: _View) -> Stack:
     else:
         if kind:
             sheet.line(*title[:1])
-        sheet.prose(None, head, most=_MOST)
+        sheet.prose(None, head, most=_MAX_ROWS)
     if rest.strip():
-        sheet.prose(None, rest, "sec", most=_MOST)
+        sheet.prose(None, rest, "sec", most=_MAX_ROWS)
     words = source_words(span.status, span.status_source)
     if span.status_source is StatusSource.EXPLICIT and error is not None:
         words = Clean("recorded with the step's error")
@@ -194,7 +194,7 @@ def _overview(view: _View) -> Stack:
         _recorded_usage(sheet, span.usage, view.body)
         add_price(sheet, span.usage.cost_usd, _estimate(view) if view.assessment is not None else None)
     if view.body.traceback:
-        sheet.prose("trace", view.body.traceback, "sec", most=_MOST)
+        sheet.prose("trace", view.body.traceback, "sec", most=_MAX_ROWS)
     return sheet.rows()
 
 

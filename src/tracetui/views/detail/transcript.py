@@ -25,7 +25,7 @@ _ROLES: Final = {
     "tool": "role.tool",
     "function": "role.tool",
 }
-_MOST: Final = 12
+_MAX_ROWS: Final = 12
 """Rows per part before it folds."""
 _LATEST: Final = 20
 _PAGE: Final = 500
@@ -141,7 +141,7 @@ def _part(
             content = "".join(piece.text for piece in compact)
     rows: Rows
     if isinstance(content, str):
-        rows = TextRows(content, room, name=place, style=text_style, most=_MOST, opened=opened, glyphs=glyphs)
+        rows = TextRows(content, room, name=place, style=text_style, most=_MAX_ROWS, opened=opened, glyphs=glyphs)
     else:
         rows = document(content, width=room, name=place, opened=opened, glyphs=glyphs)
     return Margin(rows, (*first, *lead), (*rest, indent) if lead else rest)

@@ -21,7 +21,7 @@ _LABEL: Final = 10
 _WIDE_LABEL: Final = 26
 """Cells of the labels, if there are criteria or metrics."""
 _LONG: Final = 2_000
-_MOST: Final = 50
+_MAX_PLACES: Final = 50
 _OWN_ROWS: Final = frozenset({"status", "steps", "result", "error"})
 """Facts that have rows of their own."""
 
@@ -148,25 +148,27 @@ def _apart(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
     if not places:
         return
     sheet.title("Independent", "not caused by the first difference")
-    for place in places[:_MOST]:
+    for place in places[:_MAX_PLACES]:
         row = diff.rows[place]
         span = diff.span_b(row) or diff.span_a(row)
         path = f"  {one_line(row.path, 80)}" if row.path else ""
         words = Piece(Clean(f"{step_label(diff, row)}  {WORDS[row.kind]}{path}"), "text")
         sheet.line(Piece(Clean(f"{glyphs.changed} "), "diff.chg"), words, spans=(span.id,) if span else ())
-    if len(places) > _MOST:
-        sheet.line(Piece(Clean(f"{glyphs.cut} {grouped(len(places) - _MOST)} more; ]d next"), "dim"))
+    if len(places) > _MAX_PLACES:
+        sheet.line(Piece(Clean(f"{glyphs.cut} {grouped(len(places) - _MAX_PLACES)} more; ]d next"), "dim"))
 
 
 def _not_as_stored(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
     """Stored hashes that don't match the contents."""
-    for row in (diff.rows[place] for place in diff.flagged[:_MOST]):
+    for row in (diff.rows[place] for place in diff.flagged[:_MAX_PLACES]):
         for flag in row.flags:
             span = diff.span_b(row) or diff.span_a(row)
             words = f"{glyphs.note} {one_line(flag, 60)} of {step_label(diff, row)} doesn't match its contents"
             sheet.line(Piece(Clean(words), "status.warn"), spans=(span.id,) if span is not None else ())
-    if len(diff.flagged) > _MOST:
-        words = f"{glyphs.cut} {grouped(len(diff.flagged) - _MOST)} more steps that don't match their stored values"
+    if len(diff.flagged) > _MAX_PLACES:
+        words = (
+            f"{glyphs.cut} {grouped(len(diff.flagged) - _MAX_PLACES)} more steps with stored values that don't match"
+        )
         sheet.line(Piece(Clean(words), "dim"))
 
 

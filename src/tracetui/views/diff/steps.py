@@ -19,7 +19,7 @@ from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
 
 BESIDE: Final = 84
 """Minimum cells to show the steps side by side."""
-_ASIDE: Final = {
+_NOISE_LABELS: Final = {
     noise.IDS: "ids",
     noise.TIMES: "time",
     noise.DURATIONS: "duration",
@@ -49,9 +49,9 @@ _CHANGES: Final = {
 _STYLES: Final = {Kind.SAME: "dim", Kind.ONLY_A: "diff.rem", Kind.ONLY_B: "diff.add"}
 PREFIX: Final = "prefix"
 """Key of the folded common prefix."""
-_KEPT: Final = 2
+_CONTEXT_ROWS: Final = 2
 """Common rows to keep before the first difference."""
-_LEAST: Final = 4
+_MIN_FOLD: Final = 4
 """Minimum rows of a fold."""
 _MIDDLE: Final = 10
 _MAX_INDENT: Final = 8
@@ -186,7 +186,7 @@ class PairRows:
         style = "dim" if quiet else _STYLES.get(row.kind, "diff.chg")
         arrow = glyphs.downstream if row.downstream else Clean(" ")
         word = WORDS[row.kind].rstrip("≠") if row.kind is not Kind.SAME else ""
-        word = _ASIDE.get(row.noise, word)
+        word = _NOISE_LABELS.get(row.noise, word)
         flag = Piece(glyphs.note, "status.warn") if row.flags else Piece(Clean(""))
         strong = style if quiet or row.kind is Kind.SAME else f"{style} bold"
         return [Piece(Clean(f"{self._glyph(row)}{arrow}"), strong), Piece(Clean(word), style), flag]
@@ -251,8 +251,8 @@ def _common(diff: Diff) -> int:
     if diff.first is None:
         return 0
     loud = (i for i, row in enumerate(diff.rows) if row.kind is not Kind.SAME and (diff.strict or not row.noise))
-    common = min(next(loud, 0), diff.first.row) - _KEPT
-    return common if common >= _LEAST else 0
+    common = min(next(loud, 0), diff.first.row) - _CONTEXT_ROWS
+    return common if common >= _MIN_FOLD else 0
 
 
 def sentence(diff: Diff, glyphs: Glyphs, width: int) -> Line:

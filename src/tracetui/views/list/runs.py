@@ -201,7 +201,7 @@ class RunRows:
         return [_CELLS[name](run, size, self.now)]
 
 
-_LEAST_NAME, _LEAST_OUTCOME = 8, 12
+_MIN_NAME, _MIN_OUTCOME = 8, 12
 """Minimum useful cells of a column."""
 _SAMPLE: Final = 2_000
 """Maximum rows to measure names of."""
@@ -233,8 +233,8 @@ def columns_for(width: int, all_columns: bool = False, *, name: int = 0) -> list
     room = width - sum(size for _, size in fixed) - len(fixed) + 1
     most = least + max(0, room - _OUTCOME_FIRST)
     size = max(least, min(most, next((one for one in (least, *_NAMES) if one >= name), _NAMES[-1])))
-    size = max(_LEAST_NAME, size - max(0, _LEAST_OUTCOME - room))
-    sizes = {"name": size, "outcome": max(_LEAST_OUTCOME, room + least - size)}
+    size = max(_MIN_NAME, size - max(0, _MIN_OUTCOME - room))
+    sizes = {"name": size, "outcome": max(_MIN_OUTCOME, room + least - size)}
     return [(key, sizes.get(key, size)) for key, size in fixed]
 
 

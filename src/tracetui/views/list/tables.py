@@ -169,7 +169,7 @@ def picked_query(picked: Sequence[Choice]) -> str:
     return " ".join(parts)
 
 
-_LEAST_PATH: Final = 12
+_MIN_PATH: Final = 12
 """Minimum cells of a path and of a step name; the match gets the rest."""
 
 
@@ -261,10 +261,10 @@ class HitRows:
 
     def _hit(self, hit: Hit, width: int) -> Line:
         step = f"{hit.step}" if hit.step is not None else ""
-        path = truncate_middle(one_line(hit.path, 120), max(_LEAST_PATH, width * 3 // 8))  # both ends are distinctive
+        path = truncate_middle(one_line(hit.path, 120), max(_MIN_PATH, width * 3 // 8))  # both ends are distinctive
         head: Line = (
             Piece(Clean(f"{step:>6} "), "dim"),
-            Piece(truncate(one_line(hit.name or "run", 40), max(_LEAST_PATH, width // 5)), "text"),
+            Piece(truncate(one_line(hit.name or "run", 40), max(_MIN_PATH, width // 5)), "text"),
             Piece(Clean(f" {path}  "), "dim"),
         )
         room = max(0, width - width_of(head) - len(hit.match))

@@ -22,7 +22,7 @@ _LATEST: Final = 1e12
 """Later times and longer durations are invalid and don't extend the axis."""
 _PAINTED: Final = 1000
 """Maximum spans painted individually in the overview; beyond that a sample, the longest and all failed ones."""
-_LONGEST: Final = 200
+_SAMPLE_LONGEST: Final = 200
 
 
 def tokens_of(usage: Usage | None) -> int | None:
@@ -59,7 +59,7 @@ class Chart:
             self._leaves = update_chosen(before._leaves, delta, len(spans), self._is_leaf)
         if "_longest" in cached and not any(self._length(i) < before._length(i) for i in delta.changed):
             new_leaves = (i for i in (*delta.changed, *range(delta.start, len(spans))) if self._is_leaf(i))
-            self._longest = nlargest(_LONGEST, {*before._longest, *new_leaves}, key=self._length)
+            self._longest = nlargest(_SAMPLE_LONGEST, {*before._longest, *new_leaves}, key=self._length)
         if "_failed" in cached:
             self._failed = update_chosen(before._failed, delta, len(spans), self._is_failed)
         if cached.get("_takes_time") is False:
@@ -208,7 +208,7 @@ class Chart:
 
     @cached_property
     def _longest(self) -> list[int]:
-        return nlargest(_LONGEST, self._leaves, key=self._length)
+        return nlargest(_SAMPLE_LONGEST, self._leaves, key=self._length)
 
     @cached_property
     def _failed(self) -> array[int]:
