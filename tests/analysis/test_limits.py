@@ -41,7 +41,7 @@ def course(run: Run) -> Trajectory:
 
 def doom(run: Run) -> tuple[str, str] | None:
     found = find_point_of_no_return(run, loops(run, lambda span: Body(input=span.preview)))
-    return None if found is None else (found.span, found.why)
+    return None if found is None else (found.span, found.reason)
 
 
 @pytest.mark.parametrize(
@@ -129,12 +129,12 @@ def test_any_run_with_any_limits_has_a_course(run: Run, limits: list[Limit]) -> 
         assert list(found.positions) == sorted(set(found.positions))
         assert found.crossed is None or 0 <= found.crossed < len(spans)
     end = find_point_of_no_return(limited, loops(limited, lambda span: Body(input=span.name)))
-    assert end is None or (end.span in limited.index and not UNSAFE.search(end.why))
+    assert end is None or (end.span in limited.index and not UNSAFE.search(end.reason))
 
 
 def named(run: Run) -> tuple[str, int] | None:
     end = find_point_of_no_return(run, loops(run, run.load))
-    return None if end is None else (end.why, run.index[end.span])
+    return None if end is None else (end.reason, run.index[end.span])
 
 
 @needs_shared

@@ -23,7 +23,7 @@ from tracetui.redact import MASK, Redactor
 from tracetui.sources.local import LocalSource
 from tracetui.text import Clean
 from tracetui.views import rows
-from tracetui.views.detail.reveal import revealed
+from tracetui.views.detail.reveal import reveal_value
 from tracetui.views.detail.tabs import tab_names, tab_rows
 from tracetui.views.document import ValueKey
 from tracetui.views.list.runs import RunRows
@@ -145,16 +145,16 @@ def _keys(body: Body, tab: str, run: Run) -> list[Hashable]:
 def test_one_row_reveals_one_value(run: Run) -> None:
     masked = masked_body(EXACT, Redactor())
     for path, shown in ((("deep", 0, "api_key"), "k1"), (("deep", 1, "token"), "k2"), ((MASK, "secret"), "k3")):
-        found = revealed(masked, EXACT, ValueKey("input", path))
+        found = reveal_value(masked, EXACT, ValueKey("input", path))
         assert found is not None
         assert {key for key in ("k1", "k2", "k3", CANARY) if key in str(found)} == {shown}
     (output,) = _keys(masked, "output", run)
-    assert revealed(masked, EXACT, output) == msgspec.structs.replace(masked, output=EXACT.output)
+    assert reveal_value(masked, EXACT, output) == msgspec.structs.replace(masked, output=EXACT.output)
 
 
 def test_one_row_reveals_one_part_of_a_message(run: Run) -> None:
     masked = masked_body(EXACT, Redactor())
-    found = {str(one) for key in _keys(masked, "messages", run) if (one := revealed(masked, EXACT, key))}
+    found = {str(one) for key in _keys(masked, "messages", run) if (one := reveal_value(masked, EXACT, key))}
     assert any(CANARY in one and "'a'" not in one for one in found)
     assert any("'cookie': 'c'" in one and CANARY not in one for one in found)
 
@@ -190,8 +190,8 @@ def test_every_name_in_a_summary_and_a_header_is_masked() -> None:
 
 def test_a_row_without_a_secret_reveals_nothing(run: Run) -> None:
     masked = masked_body(EXACT, Redactor())
-    assert revealed(masked, EXACT, ("overview", 3)) is None
-    assert revealed(EXACT, EXACT, _keys(EXACT, "input", run)[0]) is None
+    assert reveal_value(masked, EXACT, ("overview", 3)) is None
+    assert reveal_value(EXACT, EXACT, _keys(EXACT, "input", run)[0]) is None
 
 
 def test_masks_are_drawn_in_their_own_style() -> None:

@@ -18,7 +18,7 @@ from tracetui.model import Body, Limit, Operation, Run, Span, Status
 from tracetui.model.build import CONTAINERS
 from tracetui.text import Clean, measured, one_line
 
-_AROUND: Final = frozenset({Operation.POLICY, Operation.HOOK, Operation.MESSAGE})
+_NO_WORK: Final = frozenset({Operation.POLICY, Operation.HOOK, Operation.MESSAGE})
 """Operations that aren't work of the agent."""
 _MEASURES: Final = (
     ("repeats", re.compile(r"repeat|loop|duplicate|identical", re.IGNORECASE)),
@@ -54,7 +54,7 @@ class PointOfNoReturn(msgspec.Struct, frozen=True):
     """The likely point of no return of a failed run, with the reason."""
 
     span: str
-    why: Clean
+    reason: Clean
 
 
 def trajectories(run: Run) -> list[Trajectory]:
@@ -105,7 +105,7 @@ def _repeats(run: Run, limit: Limit) -> Iterator[tuple[int, float]]:
     most = 0
     for position in calls_of(run):
         span = run.spans[position]
-        if span.operation in _AROUND or (hashed and not span.input_hash):
+        if span.operation in _NO_WORK or (hashed and not span.input_hash):
             continue
         key = (span.input_hash,) if span.input_hash else (span.name, span.operation.value, span.preview)
         seen[key] += 1
@@ -136,18 +136,20 @@ _COUNTS: Final[dict[str, Callable[[Run, Limit], Iterator[tuple[int, float]]]]] =
 def find_point_of_no_return(run: Run, loops: Sequence[Loop]) -> PointOfNoReturn | None:
     """Find the likely point of no return of a failed run. A heuristic, in this order:
 
-    1. the first repetition of the loop that ran into a limit; 2. the step that exceeded a limit; 3. without a limit,
-    the first repetition of a loop that lasted to the end of the run; 4. the last step, if it failed.
+    1. the first repetition of the loop that ran into a limit;
+    2. the step that exceeded a limit;
+    3. without a limit, the first repetition of a loop that lasted to the end of the run;
+    4. the last step, if it failed.
     """
     if run.summary.status is not Status.ERROR:
         return None
     for course in trajectories(run):
         if course.limit.violated and course.crossed is not None:
-            return _beyond(run, loops, course, course.crossed)
+            return _over_limit(run, loops, course, course.crossed)
     return _at_the_end(run, loops)
 
 
-def _beyond(run: Run, loops: Sequence[Loop], course: Trajectory, crossed: int) -> PointOfNoReturn:
+def _over_limit(run: Run, loops: Sequence[Loop], course: Trajectory, crossed: int) -> PointOfNoReturn:
     name = f"{one_line(course.limit.name, 60)} {measured(course.limit.current, course.limit.limit)}".rstrip()
     work = [i for i in _work_positions(run) if i <= crossed]
     loop = next((one for one in loops if work and one.repeat <= work[-1] <= one.last), None)
@@ -167,7 +169,7 @@ def _at_the_end(run: Run, loops: Sequence[Loop]) -> PointOfNoReturn | None:
 
 
 def _work_positions(run: Run) -> list[int]:
-    return [i for i in calls_of(run) if run.spans[i].operation not in _AROUND]
+    return [i for i in calls_of(run) if run.spans[i].operation not in _NO_WORK]
 
 
 def _repeats_words(loop: Loop) -> str:

@@ -155,7 +155,7 @@ def _went(run: Run) -> Iterator[Fact]:
             place = _place(run, run.spans[course.crossed].id)
             yield Fact("beyond", [Clean(f"{one_line(course.limit.name, 60)} at {place}")])
     if (doom := found.notable_point) is not None:
-        yield Fact("doomed", [Clean(f"at {_place(run, doom.span)}, as far as can be guessed: {doom.why}")])
+        yield Fact("doomed", [Clean(f"at {_place(run, doom.span)}, as far as can be guessed: {doom.reason}")])
 
 
 def _facts(run: Run) -> Iterator[Fact]:

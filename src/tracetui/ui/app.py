@@ -49,7 +49,7 @@ from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
 if TYPE_CHECKING:
     from textual.command import Provider
 
-    from tracetui.analysis.query_context import QueryContext as QueryContext
+    from tracetui.analysis.query_context import QueryContext
     from tracetui.ui.triage_state import TriageState
 
 FIRST_MAIL_SECONDS: Final = 0.06

@@ -10,7 +10,7 @@ from textual.screen import Screen
 from tracetui.ui.base_app import BaseApp
 
 if TYPE_CHECKING:
-    from tracetui.analysis.query_context import QueryContext as QueryContext
+    from tracetui.analysis.query_context import QueryContext
     from tracetui.live.engine import Engine
     from tracetui.model import Run, RunRef, RunSummary
     from tracetui.store.store import Store

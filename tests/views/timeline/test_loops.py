@@ -76,11 +76,11 @@ def test_it_unfolds_and_folds_by_any_of_its_calls() -> None:
     rows = folded(LOOP)
     assert rows.fold(1) == Fold("1", False)
     assert rows.fold(0) is None
-    assert rows.revealed("1") is rows
-    assert rows.revealed("0") is rows
-    assert rows.revealed(END) is rows
+    assert rows.reveal("1") is rows
+    assert rows.reveal("0") is rows
+    assert rows.reveal(END) is rows
     for hidden in ("2", "4"):
-        shown = rows.revealed(hidden)
+        shown = rows.reveal(hidden)
         assert keys_of(shown) == ["0", "1", "2", "3", "4", "5"]
         assert [shown.fold(i) for i in range(6)] == [None, *[Fold("1", True)] * 4, None]
     assert "↻ ×4" in texts(shown)[1]
@@ -114,10 +114,10 @@ def test_calls_below_calls_are_not_counted_twice() -> None:
 def test_nothing_is_folded_in_a_tree_in_a_filtered_or_in_an_ordered_timeline() -> None:
     rows = folded(LOOP)
     everything = {"0", "1", "2", "3", "4", "5"}
-    assert set(keys_of(rows.filtered(lambda span: True))) == everything
-    assert set(keys_of(rows.filtered(None, longest_first=True))) == everything
-    assert rows.filtered(None, longest_first=True).fold(1) is None
-    assert keys_of(rows.filtered(lambda span: True).filtered(None)) == keys_of(rows)
+    assert set(keys_of(rows.with_filter(lambda span: True))) == everything
+    assert set(keys_of(rows.with_filter(None, longest_first=True))) == everything
+    assert rows.with_filter(None, longest_first=True).fold(1) is None
+    assert keys_of(rows.with_filter(lambda span: True).with_filter(None)) == keys_of(rows)
     tree = SpanRows(LOOP, tree=True, folds=rows.folds)
     assert set(keys_of(tree)) == everything
     assert "↻ ×4" in texts(tree)[1]
@@ -129,7 +129,7 @@ def test_the_step_that_doomed_the_run_is_marked_unless_it_failed_itself() -> Non
     rows = folded(make_run([*calls(4), refused], status=Status.ERROR, body=policy))
     assert "search ×4 (identical)  ! doomed here" in texts(rows, 100)[0]
     assert texts(rows, 40)[0].split()[-2:] == ["!", "4.0s"]
-    assert [i for i, text in enumerate(texts(rows.revealed("2"), 100)) if "doomed here" in text] == [1]
+    assert [i for i, text in enumerate(texts(rows.reveal("2"), 100)) if "doomed here" in text] == [1]
 
     alone = make_run(calls(2, c1={"status": Status.ERROR, "preview": "other"}), status=Status.ERROR)
     assert assess(alone, body_of).point_of_no_return is not None
@@ -156,11 +156,11 @@ def test_what_is_folded_stays_so_while_the_run_grows_and_unfolds_where_it_change
     assert keys_of(rows)[:3] == ["0", "x", "y"]
 
     builder.add([make_span("z", "test", TOOL)])
-    rows = rows.grown(builder.build(moving=True))
+    rows = rows.with_run(builder.build(moving=True))
     assert keys_of(rows)[:4] == ["0", "x", "y", "z"]
 
     builder.add([replace(calls(4)[2], status=Status.ERROR)])
-    assert keys_of(rows.grown(builder.build(moving=True)))[:5] == ["0", "1", "2", "3", "x"]
+    assert keys_of(rows.with_run(builder.build(moving=True)))[:5] == ["0", "1", "2", "3", "x"]
 
 
 def test_what_is_known_of_an_earlier_state_holds_for_what_is_the_same() -> None:
@@ -202,7 +202,7 @@ def check_folds(rows: SpanRows, plain: SpanRows) -> None:
         at = rows.index(key)
         assert at is not None
         assert key in [call.id for call in rows.folded_calls(at)]
-        assert key in keys_of(rows.revealed(key))
+        assert key in keys_of(rows.reveal(key))
     everything = rows.fold_loops(rows.folds.with_unfolded(rows.folds.keys))
     assert keys_of(everything) == keys_of(plain)
     assert [everything.index(span.id) for span in rows.run.spans] == [plain.index(span.id) for span in rows.run.spans]
@@ -236,7 +236,7 @@ def test_folds_of_a_run_that_grew_are_those_that_still_hold(chunks: list[list[Sp
         builder.add(chunk, header=Header(id="r", name="r", ended=False))
         run = builder.build(moving=True)
         if rows is not None:
-            rows = rows.grown(run)
+            rows = rows.with_run(run)
             assert all_of(rows) == all_of(SpanRows(run, tree=False, folds=rows.folds))
         now = folded(run)
         check_folds(now, SpanRows(run, tree=False))

@@ -215,13 +215,13 @@ def test_what_is_asked_for_keeps_what_contains_it_in_the_tree() -> None:
     folded = rows.refold(frozenset({"9"}))
     assert keys_of(folded) == ["r", "9", "11", END]
     assert keys_of(SpanRows(researcher(), tree=False, keep=failed)) == ["9a", "11", END]
-    assert keys_of(rows.filtered(None)) == keys_of(SpanRows(researcher(), tree=True))
+    assert keys_of(rows.with_filter(None)) == keys_of(SpanRows(researcher(), tree=True))
     assert keys_of(SpanRows(researcher(), tree=False, keep=for_spans("tool:nothing").matches)) == [END]
 
 
 def test_the_timeline_can_begin_with_what_took_longest() -> None:
     timeline = SpanRows(researcher(), tree=False)
-    rows = timeline.filtered(None, longest_first=True)
+    rows = timeline.with_filter(None, longest_first=True)
     assert keys_of(rows) == ["11", "10", "1", "9", "2", "9a", END]
     assert [rows.index(key) for key in ("11", "9a", "r", END)] == [0, 5, rows.index("1"), 6]
     assert [text.split()[0] for text in texts(rows, 60)][:4] == ["5", "4", "1", "3"]
@@ -292,14 +292,14 @@ def test_a_branch_that_was_left_is_folded_at_first() -> None:
     assert "▸" in texts(timeline)[-1]
     assert "2 below" in texts(timeline)[-1]
     assert timeline.index("b") == timeline.index("branch") == 2
-    opened = timeline.revealed("b")
+    opened = timeline.reveal("b")
     assert [opened.key(i) for i in range(len(opened))] == ["top", "reply", "branch", "a", "b"]
-    assert opened.revealed("b") is opened
-    assert timeline.revealed("reply") is timeline
-    asked = timeline.filtered(lambda span: span.id == "a")
-    assert (asked.key(0), asked.index("a"), asked.revealed("a") is asked) == ("a", 0, True)
-    assert len(asked.filtered(None)) == 3
-    assert len(timeline.grown(run)) == 3
+    assert opened.reveal("b") is opened
+    assert timeline.reveal("reply") is timeline
+    asked = timeline.with_filter(lambda span: span.id == "a")
+    assert (asked.key(0), asked.index("a"), asked.reveal("a") is asked) == ("a", 0, True)
+    assert len(asked.with_filter(None)) == 3
+    assert len(timeline.with_run(run)) == 3
 
 
 def test_folds_to_depth() -> None:
@@ -393,7 +393,7 @@ def test_rows_of_a_run_that_grew_are_those_made_from_scratch(
             builder.add(chunk, header=Header(id="r", name="r", ended=False))
             run, now = builder.build(moving=True), START + 100 * number
             scratch = SpanRows(run, tree=tree, folded=folded, now=now, keep=keep, longest_first=longest_first)
-            rows = rows.grown(run, now=now) if rows is not None else scratch
+            rows = rows.with_run(run, now=now) if rows is not None else scratch
             assert all_of(rows) == all_of(scratch)
 
 
@@ -413,7 +413,7 @@ def now_and_then(first: list[Span], then: list[Span], **how: Any) -> tuple[SpanR
     all_of(rows)
     builder.add(then)
     run = builder.build()
-    return rows.grown(run), SpanRows(run, **how)
+    return rows.with_run(run), SpanRows(run, **how)
 
 
 def call(ident: str, start: float, ms: float, parent: str | None = None) -> Span:
@@ -451,7 +451,7 @@ def test_what_only_grew_is_not_measured_again(tree: bool, monkeypatch: pytest.Mo
     measured: list[str] = []
     monkeypatch.setattr("tracetui.views.timeline.chart._stated", lambda span: measured.append(span.id))
     builder.add([make_span("new", "Bash", Operation.EXECUTE_TOOL, 4000, 1, step=4, parent_id="r")])
-    grown = rows.grown(builder.build())
+    grown = rows.with_run(builder.build())
 
     assert grown.index("new") == len(rows) - 1  # where the row at the end was
     assert grown.chart.total_ms == pytest.approx(4_000_001)
@@ -461,7 +461,7 @@ def test_what_only_grew_is_not_measured_again(tree: bool, monkeypatch: pytest.Mo
 def test_another_run_is_measured_anew() -> None:
     rows = SpanRows(researcher(), tree=False)
     other = make_run([make_span("1", "Bash", Operation.EXECUTE_TOOL), make_span("x", "Bash", Operation.EXECUTE_TOOL)])
-    assert texts(rows.grown(other)) == texts(SpanRows(other, tree=False))
+    assert texts(rows.with_run(other)) == texts(SpanRows(other, tree=False))
 
 
 def test_what_a_fork_took_over_long_ago_leaves_the_axis_to_its_own_work() -> None:

@@ -128,13 +128,13 @@ class Detail(FoldingView):
 
         False if nothing is masked there; None if the span is not shown any more.
         """
-        from tracetui.views.detail.reveal import revealed
+        from tracetui.views.detail.reveal import reveal_value
 
         if self.run is None or self.span is None or self.body is None:
             return None
         if (self.run.summary.ref, self.span.id) != (ref, span.id):
             return None
-        self.revealed = revealed(self.body, exact, self.cursor)
+        self.revealed = reveal_value(self.body, exact, self.cursor)
         if self.revealed is None:
             return False
         self.draw_rows(keep=True)

@@ -146,7 +146,7 @@ class Steps(LineView):
             return
         before, self._state = self._state, self._state_of(self.run)
         if aged or self._state is not before or self._grows(rows):
-            self.show(rows.grown(self._standing(self.run), now=now), heading=self._heading_of(self.run, rows, now))
+            self.show(rows.with_run(self._standing(self.run), now=now), heading=self._heading_of(self.run, rows, now))
 
     def _grows(self, rows: spans.SpanRows) -> bool:
         """Whether an open span is in view."""
@@ -210,7 +210,7 @@ class Steps(LineView):
         key: Hashable = span or (None if same and self.cursor is not None else navigation.starting_span(run))
         if self.following and span is None:
             key = self._newest
-        rows = rows.revealed(key)
+        rows = rows.reveal(key)
         if uncover and span is not None and span in run.index:
             rows = self._with_row_of(span, rows, now)
         rows = self._remember(rows)
@@ -230,16 +230,16 @@ class Steps(LineView):
             if shown.run is run:
                 return shown.refold(self.folded)
             if shown.run.summary.ref == run.summary.ref:
-                return shown.grown(run, now=now)
+                return shown.with_run(run, now=now)
         rows = spans.SpanRows(run, tree=self.as_tree, folded=self.folded, glyphs=self.look.glyphs, now=now)
         arranged = self._keep is not None or self.longest
-        return rows.filtered(self._keep, longest_first=self.longest) if arranged else rows
+        return rows.with_filter(self._keep, longest_first=self.longest) if arranged else rows
 
     def _with_row_of(self, span: str, rows: spans.SpanRows, now: float) -> spans.SpanRows:
         """The rows with one of that span: without a filter, unfolded, as a tree, as far as it takes."""
         if not _has_row(rows, span) and self._keep is not None:
             self.filtered_by, self._keep = "", None
-            rows = rows.filtered(None, longest_first=self.longest)
+            rows = rows.with_filter(None, longest_first=self.longest)
         if not _has_row(rows, span):
             self.folded -= navigation.above(span, rows.run)
             rows = rows.refold(self.folded)
@@ -275,7 +275,7 @@ class Steps(LineView):
 
     def _rearrange(self, now: float) -> None:
         if self.run is not None and isinstance(self.rows, spans.SpanRows):
-            rows = self.rows.filtered(self._keep, longest_first=self.longest)
+            rows = self.rows.with_filter(self._keep, longest_first=self.longest)
             self.show(rows, title=self._title(self.run), heading=self._heading_of(self.run, rows, now))
 
     def nothing(self, problem: Problem | None = None) -> None:
@@ -349,7 +349,7 @@ class Steps(LineView):
         self.assessment, rows = assessment, self.rows
         if isinstance(rows, spans.SpanRows):
             folds = Folds.of(assessment, rows.run, going=self._state in GOING)
-            self._show_loops(rows.fold_loops(folds.with_unfolded(self.unfolded)).revealed(self.cursor))
+            self._show_loops(rows.fold_loops(folds.with_unfolded(self.unfolded)).reveal(self.cursor))
 
     def toggle_loop(self, *, open_: bool) -> bool:
         """Unfold or fold the loop under the cursor; False if there is none, or it is so already."""
@@ -386,7 +386,7 @@ class Steps(LineView):
     def move_to_key(self, key: Hashable, *, center: bool = False) -> bool:
         """As everywhere; a loop or a branch that hides the span unfolds."""
         rows = self.rows
-        if isinstance(rows, spans.SpanRows) and (shown := rows.revealed(key)) is not rows:
+        if isinstance(rows, spans.SpanRows) and (shown := rows.reveal(key)) is not rows:
             self.show(self._remember(shown))
         return super().move_to_key(key, center=center)
 

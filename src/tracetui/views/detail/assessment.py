@@ -85,7 +85,7 @@ def add_doom(sheet: Sheet, assessment: Assessment) -> None:
     if point is None:
         return
     sheet.fact("doomed", *_leads(sheet, assessment.run, point.span, "at "), spans=(point.span,))
-    sheet.prose("", point.why, "sec")
+    sheet.prose("", point.reason, "sec")
     sheet.fact("", Piece(Clean("likely point of no return (heuristic)"), "dim"))
 
 

@@ -16,7 +16,7 @@ from tracetui.views.stack import TextKey
 _FIELDS: Final = frozenset({"input", "output", "state", "attributes"})
 
 
-def revealed(body: Body, exact: Body, key: Hashable) -> Body | None:
+def reveal_value(body: Body, exact: Body, key: Hashable) -> Body | None:
     """The masked `body` with the value of row `key` of the detail pane taken from `exact`.
 
     That is the value of a JSON row, or a text or result of a message. None for other rows, and for unmasked values.

@@ -60,12 +60,12 @@ class Folds:
         point = assessment.early_point
         folds = cls(assessment.run, assessment.loops, point.span if point is not None else None)
         if run is not assessment.run:
-            folds = folds.grown(growth(assessment.run, run), run)
+            folds = folds.with_run(growth(assessment.run, run), run)
         if going and folds.loops and _may_grow(run, folds.loops[-1]):
             folds = cls(run, folds.loops[:-1], folds._doomed)
         return folds
 
-    def grown(self, delta: Growth | None, run: Run) -> Folds:
+    def with_run(self, delta: Growth | None, run: Run) -> Folds:
         """The loops that a newer state of the run didn't change."""
         loops = () if delta is None else [loop for loop in self.loops if not _touched(self._run, loop, delta)]
         return Folds(run, loops, self._doomed, self.unfolded)

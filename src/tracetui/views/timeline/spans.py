@@ -93,7 +93,7 @@ class SpanRows:
         """The same rows with other loops or folded loops."""
         return self._copy(folds=folds, shown=self._shown)
 
-    def revealed(self, key: Hashable) -> SpanRows:
+    def reveal(self, key: Hashable) -> SpanRows:
         """Unfold the loop or branch that hides a span in the timeline. Tree folds stay."""
         position = self.run.index.get(key) if isinstance(key, str) else None
         if position is None or self.tree:
@@ -105,14 +105,14 @@ class SpanRows:
             return rows
         return rows.fold_loops(rows._loops.with_unfolded(rows._loops.unfolded | {hides}))
 
-    def filtered(self, keep: Keep | None, *, longest_first: bool = False) -> SpanRows:
+    def with_filter(self, keep: Keep | None, *, longest_first: bool = False) -> SpanRows:
         """The same spans with another filter or sort order. Reuses the chart."""
         return self._copy(keep=keep, longest_first=longest_first)
 
-    def grown(self, run: Run, *, now: float | None = None) -> SpanRows:
+    def with_run(self, run: Run, *, now: float | None = None) -> SpanRows:
         """The rows of a newer state of the run. If the run only grew at the end, only new spans are measured."""
         delta = growth(self.run, run)
-        folds = self.folds.grown(delta, run) if self.folds is not None else None
+        folds = self.folds.with_run(delta, run) if self.folds is not None else None
         if delta is None:
             return self._copy(run, now=now, chart=None, folds=folds)
         chart = Chart(run, now, before=(self._chart, delta)) if self._chart is not None else None
