@@ -26,7 +26,7 @@ from tracetui.sources.local import STDIN, LocalSource, StdinSource
 from tracetui.sources.locations import MultiHostSource, parent, source_for
 from tracetui.store import address
 from tracetui.store.relations import Relations, has_original
-from tracetui.views.naming import telling
+from tracetui.views.labels import short_names
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -135,7 +135,7 @@ def screen_for(places: Sequence[str], runs: Sequence[RunSummary]) -> Screen | No
     """The terminal for a list of what was found in `places`, which are `runs`; None where there is no terminal."""
     width = terminal_width()
     named = [] if [*places] == [default_directory()] else places
-    return None if width is None else Screen(width, time.time(), named, telling(runs))
+    return None if width is None else Screen(width, time.time(), named, short_names(runs))
 
 
 def run_at(source: Source, text: str, args: argparse.Namespace) -> tuple[RunSummary, tuple[str, ...]]:
