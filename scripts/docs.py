@@ -92,10 +92,10 @@ def _help(parser: argparse.ArgumentParser, explained: Container[tuple[str, str]]
 
 
 def _notes(parser: argparse.ArgumentParser) -> str:
-    """The end of a command's help, without its examples and the list of commands."""
+    """The end of a command's help, without examples, the list of commands, and the environment (docs/settings.md)."""
     parser.format_help()  # sets the epilog
     blocks = (parser.epilog or "").rstrip().split("\n\n")
-    return "\n\n".join(block for block in blocks if not block.startswith(("examples:", "commands ")))
+    return "\n\n".join(block for block in blocks if not block.startswith(("examples:", "commands ", "environment:")))
 
 
 def formats() -> str:

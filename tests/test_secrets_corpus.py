@@ -16,6 +16,7 @@ from tests.export.test_document import cli  # noqa: F401 - fixture
 from tests.secrets_corpus import LOOKALIKES, SECRETS, Sample
 from tests.ui.conftest import Opener, opened, press, text_of  # noqa: F401 - fixtures
 from tests.views.test_masking import lines_of
+from tracetui import masking
 from tracetui.cli.tail import _write_json, _write_text
 from tracetui.export import snippets
 from tracetui.export.events import Lines
@@ -23,9 +24,9 @@ from tracetui.live.load import Reader
 from tracetui.model import Operation, Run, RunRef
 from tracetui.redact import MASK, Redactor
 from tracetui.sources.local import LocalSource
-from tracetui.views import detail, masking
-from tracetui.views.runs import RunRows
-from tracetui.views.spans import SpanRows
+from tracetui.views.detail.tabs import tab_names, tab_rows
+from tracetui.views.list.runs import RunRows
+from tracetui.views.timeline.spans import SpanRows
 
 EVERY = (*SECRETS, *secrets_outputs.SECRETS)
 COLOR = re.compile(r"\x1b(?:\[[0-?]*[@-~]|\][^\x1b]*\x1b\\)")
@@ -105,8 +106,8 @@ def drawn(ref: RunRef) -> str:
     lines = [*lines_of(SpanRows(run, tree=True)), *lines_of(RunRows([run.summary], now=0))]
     for span in run.spans:
         body = run.load(span)
-        for tab in detail.tabs(run, span, body):
-            lines += lines_of(detail.rows(run, span, body, tab, width=400))
+        for tab in tab_names(run, span, body):
+            lines += lines_of(tab_rows(run, span, body, tab, width=400))
     return "\n".join(lines)
 
 

@@ -18,21 +18,20 @@ import msgspec
 import orjson
 
 from tracetui.redact_rules import (
+    COLOR,
     CUT_AT,
-    NAME,
-    Found,
-    Looked,
-    Named,
+    FIELD_RULE,
+    NameClass,
+    ScannedText,
+    SecretMatch,
+    classify_name,
+    compiled,
+    find_signs,
     finders,
     is_label,
     is_placeholder,
-    join_colors,
-    look,
-    move_colors,
-    named,
-    signs_in,
-    split_colors,
-    tail,
+    scan,
+    truncated_secret,
 )
 
 MASK: Final = "••••••••"
@@ -71,8 +70,8 @@ class Redactor:
 
     def text(self, text: str, *, cut: bool = False) -> str:
         """Mask every secret in `text`; with `cut` also a truncated secret at its end."""
-        here = look(text)
-        made = text if here is None else self._mask_text(here)
+        scanned = scan(text)
+        made = text if scanned is None else self._mask_text(scanned)
         return self._cut(made) if cut else made
 
     def header(self, text: str) -> str:
@@ -87,11 +86,11 @@ class Redactor:
         if found is None:
             return value
         names, doubtful = found
-        return self._walk(value, doubtful) if doubtful or any(map(named, names)) else value
+        return self._walk(value, doubtful) if doubtful or any(map(classify_name, names)) else value
 
     def raw(self, data: bytes) -> bytes:
         """Mask a source record. JSON is re-encoded if something was masked."""
-        if not signs_in(data):
+        if not find_signs(data):
             return data
         text = data.decode("utf-8", "surrogateescape")
         made = self.text(text)
@@ -106,31 +105,31 @@ class Redactor:
 
     # ---- texts
 
-    def _mask_text(self, here: Looked) -> str:
+    def _mask_text(self, scanned: ScannedText) -> str:
         """Mask a text with signs of secrets."""
-        made = self._document(here.text)
-        return self._plain(here) if made is None else made
+        made = self._document(scanned.text)
+        return self._plain(scanned) if made is None else made
 
-    def _plain(self, here: Looked) -> str:
-        rules = finders(here.signs)
-        text = here.text
+    def _plain(self, scanned: ScannedText) -> str:
+        rules = finders(scanned.signs)
+        text = scanned.text
         if not rules:
             return text
-        plain, colors = split_colors(text) if "color" in here.signs else (text, [])
-        here = first = here.after(plain)
+        plain, colors = split_colors(text) if "color" in scanned.signs else (text, [])
+        scanned = first = scanned.after(plain)
         for _ in range(_PASSES):
-            before = here
+            before = scanned
             for find in rules:
-                here = here.after(self._replace(here.text, find(here), colors))
-            if here is before:
+                scanned = scanned.after(self._replace(scanned.text, find(scanned), colors))
+            if scanned is before:
                 break
-        return text if here is first else join_colors(here.text, colors)
+        return text if scanned is first else join_colors(scanned.text, colors)
 
     def _cut(self, text: str) -> str:
-        found = tail(text)
+        found = truncated_secret(text)
         return text if found is None else self._replace(text, [found])
 
-    def _replace(self, text: str, found: Iterable[Found], colors: list[tuple[int, str]] | None = None) -> str:
+    def _replace(self, text: str, found: Iterable[SecretMatch], colors: list[tuple[int, str]] | None = None) -> str:
         """Replace the found secrets by masks; `colors` move along."""
         pieces: list[str] = []
         edits: list[tuple[int, int, int]] = []
@@ -164,21 +163,21 @@ class Redactor:
         self.counts[rule] += 1
         return self.mask(secret)
 
-    def arguments(self, done: list[Any], here: Looked) -> list[Any]:
+    def arguments(self, done: list[Any], scanned: ScannedText) -> list[Any]:
         """Mask command arguments that other arguments mark as secret; `done` are the arguments so far."""
-        made = self._plain(here).split(_BETWEEN)
+        made = self._plain(scanned).split(_BETWEEN)
         if len(made) != len(done):
             return done
-        exact = here.text.split(_BETWEEN)
+        exact = scanned.text.split(_BETWEEN)
         return [
             new.replace(_BLANK, " ") if new != old else one for one, old, new in zip(done, exact, made, strict=True)
         ]
 
     # ---- values
 
-    def _walk(self, root: Any, doubtful: Mapping[str, Looked]) -> Any:
+    def _walk(self, root: Any, doubtful: Mapping[str, ScannedText]) -> Any:
         """Mask `root`, of whose texts only the `doubtful` ones can contain secrets."""
-        frames = [_Frame([root], Named.OPEN)]
+        frames = [_Frame([root], NameClass.OPEN)]
         while True:
             frame = frames[-1]
             if not frame.todo:
@@ -194,15 +193,57 @@ class Redactor:
             else:
                 frame.done.append(self._leaf(child, name, doubtful))
 
-    def _leaf(self, value: Any, name: Named, doubtful: Mapping[str, Looked]) -> Any:
+    def _leaf(self, value: Any, name: NameClass, doubtful: Mapping[str, ScannedText]) -> Any:
         if isinstance(value, str):
-            if name and _is_secret(value) and not (name is Named.TEXT and is_label(value)):
-                return self._count(value, NAME)
-            here = doubtful.get(value)
-            return value if here is None else self._mask_text(here)
-        if name is Named.ALL and isinstance(value, int | float) and not isinstance(value, bool):
-            return self._count(str(value), NAME)
+            if name and _is_secret(value) and not (name is NameClass.TEXT and is_label(value)):
+                return self._count(value, FIELD_RULE)
+            scanned = doubtful.get(value)
+            return value if scanned is None else self._mask_text(scanned)
+        if name is NameClass.ALL and isinstance(value, int | float) and not isinstance(value, bool):
+            return self._count(str(value), FIELD_RULE)
         return self.raw(value) if isinstance(value, bytes) else value
+
+
+# ---- escape sequences
+
+
+def split_colors(text: str) -> tuple[str, list[tuple[int, str]]]:
+    """Split a text into plain text and escape sequences, each with its position in the plain text."""
+    pieces: list[str] = []
+    colors: list[tuple[int, str]] = []
+    done = length = 0
+    for match in compiled(COLOR).finditer(text):
+        pieces.append(text[done : match.start()])
+        length += match.start() - done
+        colors.append((length, match.group()))
+        done = match.end()
+    return ("".join((*pieces, text[done:])), colors) if colors else (text, colors)
+
+
+def move_colors(colors: list[tuple[int, str]], edits: list[tuple[int, int, int]]) -> None:
+    """Move escape sequences according to edits of the text: (start, end, new length)."""
+    shift = number = 0
+    for index, (place, sequence) in enumerate(colors):
+        while number < len(edits) and edits[number][1] <= place:
+            start, end, length = edits[number]
+            shift += length - (end - start)
+            number += 1
+        if number < len(edits) and edits[number][0] < place:
+            place = edits[number][0] + edits[number][2]
+        colors[index] = (place + shift, sequence)
+
+
+def join_colors(text: str, sequences: list[tuple[int, str]]) -> str:
+    """The inverse of `split_colors`."""
+    pieces: list[str] = []
+    done = 0
+    for place, sequence in sequences:
+        pieces += (text[done:place], sequence)
+        done = place
+    return "".join((*pieces, text[done:]))
+
+
+# ---- values
 
 
 class _Frame:
@@ -210,7 +251,7 @@ class _Frame:
 
     __slots__ = ("children", "container", "done", "names", "todo")
 
-    def __init__(self, container: Any, name: Named) -> None:
+    def __init__(self, container: Any, name: NameClass) -> None:
         self.container = container
         self.done: list[Any] = []
         self.names: list[Any] | None = None
@@ -222,7 +263,7 @@ class _Frame:
         self.names, self.children = list(fields), list(fields.values())
         self.todo = list(reversed([*_classify(fields, name)]))
 
-    def made(self, redactor: Redactor, doubtful: Mapping[str, Looked]) -> Any:
+    def made(self, redactor: Redactor, doubtful: Mapping[str, ScannedText]) -> Any:
         """The masked container; the same object if nothing changed."""
         same = all(map(_is, self.done, self.children))
         if self.names is None:
@@ -271,16 +312,16 @@ def _value_names(fields: Mapping[Any, Any]) -> Iterator[str]:
     return (fields[key] for key in _KEYS if isinstance(fields.get(key), str))
 
 
-def _classify(fields: Mapping[Any, Any], around: Named) -> Iterator[tuple[Any, Named]]:
+def _classify(fields: Mapping[Any, Any], around: NameClass) -> Iterator[tuple[Any, NameClass]]:
     """Every value of a mapping with the class of its name (`around`: the class of the mapping itself)."""
     value_name = next(_value_names(fields), "") if "value" in fields else ""
     for key, value in fields.items():
-        name = max(around, named(key)) if isinstance(key, str) else around
+        name = max(around, classify_name(key)) if isinstance(key, str) else around
         if key == "value" and value_name:
-            name = max(name, named(value_name))
+            name = max(name, classify_name(value_name))
         if key == "token" and "logprob" in fields:
             name = around
-        yield value, Named.OPEN if name and _is_schema(value) else name
+        yield value, NameClass.OPEN if name and _is_schema(value) else name
 
 
 def _is_schema(value: Any) -> bool:
@@ -310,7 +351,7 @@ def masks(text: str) -> Iterator[tuple[int, int]]:
     return (match.span() for match in _MASKED.finditer(text)) if "••••" in text or "****" in text else iter(())
 
 
-def _contents(value: Any) -> tuple[set[str], dict[str, Looked]] | None:
+def _contents(value: Any) -> tuple[set[str], dict[str, ScannedText]] | None:
     """The names of all fields in a value, and its doubtful texts; None if one scan finds no sign of secrets.
 
     Scanning the JSON is fastest, except for few long texts: those are scanned once each, since a body contains messages
@@ -322,7 +363,7 @@ def _contents(value: Any) -> tuple[set[str], dict[str, Looked]] | None:
         data = None
     found = _collect(value, _FEW) if data is None or len(data) > _LARGE else None
     if found is None:
-        if data is not None and not signs_in(data, encoded=True):
+        if data is not None and not find_signs(data, encoded=True):
             return None
         found = _collect(value, sys.maxsize)
     names, texts = found or (set(), [])
@@ -363,17 +404,17 @@ def _collect(root: Any, most: int) -> tuple[set[str], list[str]] | None:
     return {name for name in names if isinstance(name, str)}, texts
 
 
-def _doubtful(texts: list[str]) -> dict[str, Looked]:
+def _doubtful(texts: list[str]) -> dict[str, ScannedText]:
     """The texts with signs of secrets, and these signs. If there are none, one scan suffices."""
-    found: dict[str, Looked] = {}
+    found: dict[str, ScannedText] = {}
     groups = [texts]
     for group in groups:  # grows
         if len(group) > 1:
-            if signs_in("\0".join(group).encode("utf-8", "surrogatepass")):
+            if find_signs("\0".join(group).encode("utf-8", "surrogatepass")):
                 size = -(-len(group) // _PARTS)
                 groups += (group[start : start + size] for start in range(0, len(group), size))
-        elif group and (here := look(group[0])) is not None:
-            found[group[0]] = here
+        elif group and (scanned := scan(group[0])) is not None:
+            found[group[0]] = scanned
     return found
 
 

@@ -238,6 +238,24 @@ def grouped(number: int) -> Clean:
     return Clean(f"{number:,}".replace(",", " "))
 
 
+def number(value: float) -> Clean:
+    """A number for display: whole ones in groups of three, others with four significant digits."""
+    if isinstance(value, bool):
+        return Clean("true" if value else "false")
+    if isinstance(value, int) or (abs(value) < 1e15 and value == int(value)):
+        return grouped(int(value))
+    return Clean(f"{value:.4g}")
+
+
+def measured(current: float | None, limit: float | None) -> Clean:
+    """A number against its limit: ``11 > 10``, ``7 of 10``; empty where the trace says neither."""
+    if current is None:
+        return Clean("" if limit is None else f"limit {number(limit)}")
+    if limit is None:
+        return number(current)
+    return Clean(f"{number(current)} {'>' if current > limit else 'of'} {number(limit)}")
+
+
 def cost(usd: float | None, *, estimated: bool = False) -> Clean:
     """US dollars as ``$0.06``, four decimals below a cent; ``—`` for None.
 

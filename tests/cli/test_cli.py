@@ -14,10 +14,10 @@ import pytest
 import tracetui
 from tests.cli.run import LONG_AGO, Cli
 from tests.shared import ROOT
+from tracetui.analysis import prices
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.formats import registry
 from tracetui.model import Status
-from tracetui.store import prices
 from tracetui.store.judgement import Verdict
 from tracetui.store.sidecar import Sidecar
 
@@ -216,7 +216,7 @@ def test_the_ledger_of_a_directory_is_the_sum_of_its_files(cli: Cli) -> None:
     assert found["ledger"]["understood_bytes"] == sum(one["understood_bytes"] for one in told)
     assert found["ledger"]["unknown_kinds"] == {"gale": 2}
     assert found["ledger"]["torn_lines"] == sum(one["torn_lines"] for one in told)
-    assert cli("doctor", "traces").text.splitlines()[-1].startswith("understood ")
+    assert cli("doctor", "traces").text.splitlines()[-1].startswith("parsed ")
     shown = cli("show", "traces/drift.jsonl", "--json").data["run"]
     assert (shown["ledger"], shown["writer"]) == (files["traces/drift.jsonl"], "schema 1")
 

@@ -124,7 +124,7 @@ def test_the_app_opens_follows_and_compares_them(site: Path, logs: Path) -> None
         append(logs / "two.jsonl", b'{"step": 4, "tool": "whistle", "output": "a tune"}\n')
         terminal.wait_for("whistle")
         terminal.send("space", "j", "space", "d")
-        terminal.wait_for("first difference: step 2 translate")
+        terminal.wait_for("First difference: step 2 translate")
 
 
 def append(path: Path, data: bytes) -> None:

@@ -30,7 +30,7 @@ from tracetui.model import (
     text_of,
 )
 from tracetui.sources.local import LocalSource
-from tracetui.views.runs import outcome
+from tracetui.views.list.runs import outcome
 
 FIXTURES = Path(__file__).parent / "penelope"
 SOURCE = LocalSource()

@@ -22,7 +22,7 @@ from tracetui.live.jobs.search import Hit, grep, grep_runs
 from tracetui.live.scan import scan
 from tracetui.model import COUNTED_COPY, Blob, Operation, Run, RunRef, RunSummary, Span, Status, StatusSource, Usage
 from tracetui.sources.local import LocalSource
-from tracetui.store.pairs import pairs_of
+from tracetui.store.relations import pairs_of
 from tracetui.testing import Growing
 from tracetui.testing import read_run as run_of
 from tracetui.testing.growth import Follower

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from tests.diff.build import Did, run_of
 from tests.shared import PATIENCE
+from tracetui.analysis.assessment import Assessment
+from tracetui.analysis.loops import candidates
 from tracetui.live.engine import Engine
 from tracetui.model import Body, Run, RunRef, Span
 from tracetui.model.masked import masked_bodies
 from tracetui.redact import Redactor
 from tracetui.sources.local import LocalSource
-from tracetui.store.loops import candidates
-from tracetui.views.assessment import Assessment
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import pytest
 
 from tests.bench import data
 from tests.shared import PATIENCE
+from tracetui.analysis.step_diff import Look
 from tracetui.diff.result import Diff
 from tracetui.live import differ as module
 from tracetui.live.differ import Differ
@@ -21,7 +22,6 @@ from tracetui.live.mailbox import Compare, LookAt, Mail, Mailbox
 from tracetui.live.throttle import Throttle
 from tracetui.model import RunRef
 from tracetui.sources.local import LocalSource
-from tracetui.views.diff_look import Look
 
 STEPS = 40
 FIRST = 20

@@ -11,6 +11,8 @@ import pytest
 
 from tests.live.sessions import paprika
 from tests.shared import PATIENCE
+from tracetui.analysis.contrast import Contrast
+from tracetui.analysis.statistics import By
 from tracetui.live.engine import Engine
 from tracetui.live.jobs import runner as module
 from tracetui.live.jobs.aggregate import Contrasts, contrast_job, statistics_job
@@ -21,8 +23,6 @@ from tracetui.live.scan import scan
 from tracetui.model import Problem, RunRef
 from tracetui.sources.base import LinkLost, Source
 from tracetui.sources.local import LocalSource
-from tracetui.store.contrast import Contrast
-from tracetui.store.statistics import By
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from tests.live.sessions import Session, paprika
 from tests.ui.conftest import NOW, Opener, press, settle, text_of, until
 from tests.ui.test_live import lacks, real_time, shows
 from tests.views.build import make_run, make_span
+from tracetui.analysis.liveness import State
 from tracetui.live.mailbox import WatchState
 from tracetui.model import Operation, Run, Status
 from tracetui.store import address
@@ -29,7 +30,6 @@ from tracetui.ui.state import Goal
 from tracetui.ui.widgets.frame import Vitals, header
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.glyphs import UNICODE
-from tracetui.views.liveness import State
 
 __all__ = ["real_time"]
 

@@ -10,7 +10,7 @@ import pytest
 from tests.ui.conftest import Opener, press, settle, text_of, until
 from tracetui.model import RunRef, Status
 from tracetui.ui.app import TraceApp
-from tracetui.views import detail
+from tracetui.views import stack
 
 
 def shown(app: TraceApp) -> str:
@@ -130,7 +130,7 @@ async def test_the_filter_hides_and_escape_brings_everything_back(opened: Opener
 async def test_a_filter_that_matches_nothing_says_so(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "f", *"zzzz", "enter")
-        assert "No run matches" in text_of(app)
+        assert "No runs match" in text_of(app)
         await press(pilot, "escape")
         assert app.main.runs.refs()
 
@@ -229,7 +229,7 @@ async def test_jumping_from_a_criterion_to_its_turn(opened: Opener, samples: Pat
         assert app.main.detail.choose("goal")
         await pilot.pause()
         rows = app.main.detail.rows
-        leading = next(i for i in range(len(rows)) if detail.target(rows, i))
+        leading = next(i for i in range(len(rows)) if stack.target(rows, i))
         app.main.detail.move_to(leading)
         await press(pilot, "'")
         assert app.main.pane == "steps"
@@ -281,7 +281,7 @@ async def test_jumping_from_a_replay_to_its_original(opened: Opener, samples: Pa
         app.main.runs.move_to_key(replay.ref)
         await press(pilot, "enter", "4")
         rows = app.main.detail.rows
-        naming = next(i for i in range(len(rows)) if detail.target_run(rows, i) == replay.replay_of)
+        naming = next(i for i in range(len(rows)) if stack.target_run(rows, i) == replay.replay_of)
         app.main.detail.move_to(naming)
         await press(pilot, "enter")
         assert app.main.state.ref is not None

@@ -61,7 +61,7 @@ async def test_a_signature_says_what_was_normalised_and_shows_the_failure(opened
         await go_to_type(screen, pilot, NIGHT)
         await until(pilot, lambda: screen.failure.run is not None and NIGHT in text_of(app), what="the failure")
         text = text_of(app)
-        assert "<time> was 30s" in text
+        assert "<time> = 30s" in text
         assert "3 runs of researcher" in text
         assert "1m52s lost" in text
         run = screen.failure.run

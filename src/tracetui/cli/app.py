@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     with source_of([place for place in roots(args) if place != STDIN]) as source:
         places, target = _targets(source, args)
         need_terminal(places)
-        gc.disable()  # what is loaded now stays; the engine enables it again once everything is listed
+        gc.disable()  # objects loaded now are permanent; the engine enables it again after listing
         from tracetui.ui.app import run_app
 
         return run_app(

@@ -18,8 +18,7 @@ from tracetui.model import Run, RunSummary
 from tracetui.model.masked import masked
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
-from tracetui.store.pairs import Pair, pairs_of
-from tracetui.store.relations import has_original
+from tracetui.store.relations import Pair, has_original, pairs_of
 
 HELP = "compare two runs, or a replay with its original"
 EXAMPLES = """\

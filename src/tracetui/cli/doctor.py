@@ -18,7 +18,7 @@ from tracetui.live.scan import Found
 from tracetui.model import Ledger, Problem
 from tracetui.sources.base import Source
 from tracetui.text import Clean, clean, one_line
-from tracetui.views.ledger import ledger_words
+from tracetui.views.labels import ledger_words
 
 HELP = "show how each file was classified"
 EXAMPLES = """\

@@ -80,7 +80,7 @@ def _relation(a: Run, b: Run) -> str | None:
 
 def _triage(source: Source, args: argparse.Namespace, form: Form, redactor: Redactor | None) -> Iterator[bytes]:
     from tracetui.export.triage import next_command, triage_of
-    from tracetui.live.surveying.causes import shared_by
+    from tracetui.live.jobs.causes import shared_by
     from tracetui.store.sidecar import Sidecar
 
     places = [args.target, *args.trace_dir]

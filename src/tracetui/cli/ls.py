@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 
+from tracetui.analysis import prices
 from tracetui.cli.failing import add_fail_on, status_of
 from tracetui.cli.output import complain, nothing, write_bytes, write_lines
 from tracetui.cli.parser import add_pass, add_paths_and_runs, add_redact, roots
@@ -18,7 +19,6 @@ from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.model.masked import masked_problem, masked_summary, masked_task
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
-from tracetui.store import prices
 from tracetui.store.relations import Relations
 
 HELP = "list runs and unreadable files"
@@ -95,13 +95,13 @@ def _masked(found: Listing) -> Listing:
 
 def asked(text: str) -> Callable[[Listing], Listing]:
     """Return a filter of listings that keeps matching runs and all problems. Raises `UsageError` for a wrong query."""
+    from tracetui.analysis.query_context import QueryContext
     from tracetui.formats import registry
     from tracetui.store import query
-    from tracetui.store.known import Known
     from tracetui.store.sidecar import Sidecar
 
     runs: list[RunSummary] = []
-    context = Known(Sidecar(), lambda: runs, cache(lambda: Relations(runs)), formats=registry.names)
+    context = QueryContext(Sidecar(), lambda: runs, cache(lambda: Relations(runs)), formats=registry.names)
     try:
         found = query.for_runs(text, context)
     except query.QueryError as error:
@@ -125,7 +125,7 @@ def _inside(source: Source, found: Listing) -> tuple[list[Problem], dict[RunRef,
         run = read_run(source, summary.ref, shared.for_run(summary.ref))
         problems += [problem for problem in run.problems if problem not in listed]
         if priced:
-            from tracetui.store.statistics import estimate_of
+            from tracetui.analysis.statistics import estimate_of
 
             if (estimate := estimate_of(run)) is not None:
                 estimates[summary.ref] = estimate.usd

@@ -29,7 +29,7 @@ from tracetui.sources.locations import MultiHostSource, parent, source_for
 from tracetui.store import address
 from tracetui.store.relations import Relations, has_original
 from tracetui.store.settings import load_pass_rule
-from tracetui.views.naming import telling
+from tracetui.views.labels import short_names
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -162,7 +162,7 @@ def screen_for(places: Sequence[str], runs: Sequence[RunSummary]) -> Screen | No
     """Return the terminal for a list of the `runs` in `places`; None without a terminal."""
     width = terminal_width()
     named = [] if [*places] == [default_directory()] else places
-    return None if width is None else Screen(width, time.time(), named, telling(runs))
+    return None if width is None else Screen(width, time.time(), named, short_names(runs))
 
 
 def run_at(source: Source, text: str, args: argparse.Namespace) -> tuple[RunSummary, tuple[str, ...]]:

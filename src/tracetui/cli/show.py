@@ -133,7 +133,7 @@ def _state(run: Run, number: int) -> dict[str, Any]:
 def _node_stats(run: Run) -> dict[str, Any]:
     if not run.body.layout:
         return {}
-    from tracetui.views.nodes import node_stats
+    from tracetui.analysis.work import node_stats
 
     return {"node_stats": node_stats(run)}
 

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import asdict
 
+from tracetui.analysis.statistics import By, Row, Statistics
 from tracetui.cli.ls import asked
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_pass, add_place, roots
@@ -22,7 +23,6 @@ from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.store.address import target
 from tracetui.store.relations import Relations, copies_of
-from tracetui.store.statistics import By, Row, Statistics
 from tracetui.text import Clean, cost, count, duration, one_line, tokens, truncate
 
 HELP = "count calls, errors, time and tokens by tool, model, node, agent, operation or task"
@@ -166,8 +166,8 @@ def _cells(row: Row) -> tuple[Clean, ...]:
     )
 
 
-def _number(number: int, what: str) -> str:
-    return f"1 {what}" if number == 1 else f"{number} {what}s"
+def _number(number: int, noun: str) -> str:
+    return f"1 {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _document(statistics: Statistics, problems: Sequence[Problem]) -> Iterator[bytes]:

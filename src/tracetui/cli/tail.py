@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 
+from tracetui import masking
 from tracetui.cli.app import need_terminal
 from tracetui.cli.output import complain, write_lines
 from tracetui.cli.parser import add_place, add_redact, roots
@@ -21,7 +22,6 @@ from tracetui.model.event import Event
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.sources.local import STDIN
-from tracetui.views import masking
 
 HELP = "follow runs live"
 EXAMPLES = """\

@@ -12,7 +12,7 @@ from tracetui.cli.reading import Listing, aim_of, check_rule, listing_at, only, 
 from tracetui.export.listing import triage
 from tracetui.export.signatures import lines_of, signature_table
 from tracetui.export.triage import next_command, triage_of, triage_value
-from tracetui.live.surveying.causes import shared_by
+from tracetui.live.jobs.causes import shared_by
 from tracetui.redact import Redactor
 from tracetui.store.sidecar import Sidecar
 

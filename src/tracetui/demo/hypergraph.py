@@ -161,7 +161,7 @@ class GraphRun:
         return self
 
     def breaks(self, node: str, ms: float, error: str, *, tries: Tries = (), message: str = "") -> GraphRun:
-        """A node that failed: it leaves no time, no versions and no values, but what the retry policy recorded."""
+        """A failed node: it records no time, versions or values, only the attempts of its retry policy."""
         self.begins(node)
         self._clock += timedelta(milliseconds=ms)
         self._errors += 1

@@ -160,7 +160,7 @@ def replay(
 
 
 def _diverge(run: Execution, changed: Callable[[Json], Json]) -> None:
-    """The last step asked for something else than the recording holds: the run ends there."""
+    """The last step differs from the recording, which ends the run."""
     last = run.steps[-1]
     request = changed(copy.deepcopy(last["input_data"]))
     got = input_hash({"provider": last["provider"], "model": last["model"], "input": request})

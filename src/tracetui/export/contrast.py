@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracetui.analysis.contrast import Contrast, Finding
 from tracetui.model import quote_key
 from tracetui.redact import Redactor
-from tracetui.store.contrast import Contrast, Finding
 
 
 def contrast_value(found: Contrast, redactor: Redactor | None = None) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from tracetui.analysis.step_diff import WORDS
+from tracetui.analysis.values import lookalike_labels, lookalike_note, with_label
 from tracetui.diff.result import Diff, Divergence, JudgmentPair, Row
 from tracetui.diff.sequence import Line, text_diff
 from tracetui.diff.step import Difference, Kind
@@ -12,10 +14,8 @@ from tracetui.diff.values import Change
 from tracetui.export.json import Masked, encode, masked_field
 from tracetui.export.text import pretty, short
 from tracetui.model import Criterion, Metric, Run, Span, quote_key
-from tracetui.store.places import step_of, words_of
+from tracetui.store.span_names import span_title, step_number
 from tracetui.text import Clean, cells, clean, cost, duration, one_line, tokens, truncate, truncate_middle
-from tracetui.views.alike import labelled, labels, note
-from tracetui.views.diff import WORDS
 
 DIFF: Final = "tracetui/diff/1"
 REPLAYS: Final = "tracetui/replays/1"
@@ -99,7 +99,7 @@ def _row_value(diff: Diff, row: Row, changes: Changes) -> dict[str, Any]:
         "kind": row.kind,
         "a": _address(diff.a, diff.span_a(row)),
         "b": _address(diff.b, diff.span_b(row)),
-        "step": None if span is None else step_of(diff.a if row.b is None else diff.b, span),
+        "step": None if span is None else step_number(diff.a if row.b is None else diff.b, span),
         "name": None if span is None else span.name,
         "downstream": row.downstream,
         "flags": row.flags,
@@ -229,7 +229,7 @@ def _location(diff: Diff, row: Row) -> Clean:
     span = diff.span_b(row) or diff.span_a(row)
     if span is None:
         return Clean("")
-    return one_line(words_of(diff.a if row.b is None else diff.b, span), 120)
+    return one_line(span_title(diff.a if row.b is None else diff.b, span), 120)
 
 
 def _at(first: Divergence) -> Clean:
@@ -317,9 +317,9 @@ def _change_line(change: Change) -> Clean:
 
 def _distinguished(a: Any, b: Any, written: Callable[[Any], Clean]) -> tuple[Clean, Clean]:
     """Two values, labeled with their difference if they look the same."""
-    found = labels(a, b)
+    found = lookalike_labels(a, b)
     left, right = written(a), written(b)
-    return (left, right) if found is None else (labelled(left, found[0]), labelled(right, found[1]))
+    return (left, right) if found is None else (with_label(left, found[0]), with_label(right, found[1]))
 
 
 # ---- words
@@ -331,7 +331,7 @@ def word_lines(first: Divergence) -> Iterator[Clean]:
         return
     a, b = (value if isinstance(value, str) else "" if value is None else pretty(value) for value in (first.a, first.b))
     hunks = text_diff(a, b).hunks
-    alike = note(first.a, first.b) if first.a is not None and first.b is not None else Clean("")
+    alike = lookalike_note(first.a, first.b) if first.a is not None and first.b is not None else Clean("")
     for index, hunk in enumerate(hunks):
         if hunk.same:
             yield from _folded(hunk.a, first=index == 0, last=index == len(hunks) - 1)
@@ -340,7 +340,7 @@ def word_lines(first: Divergence) -> Iterator[Clean]:
             yield from (Clean(f"  - {_highlight(line, '[-', '-]')}") for line in hunk.a)
         if first.b is not None:
             yield from (Clean(f"  + {_highlight(line, '{+', '+}')}") for line in hunk.b)
-        if not alike and hunk.a and hunk.b and (words := note(_plain(hunk.a), _plain(hunk.b))):
+        if not alike and hunk.a and hunk.b and (words := lookalike_note(_plain(hunk.a), _plain(hunk.b))):
             yield Clean(f"    ({words})")
     if alike:
         yield Clean(f"    ({alike})")

@@ -11,6 +11,7 @@ from itertools import chain
 from secrets import token_bytes
 from typing import Final, Literal, TypeAlias
 
+from tracetui.analysis.navigation import errors
 from tracetui.diff.comparison import Comparison
 from tracetui.diff.result import Diff
 from tracetui.export import diff as differences
@@ -23,11 +24,10 @@ from tracetui.model import Operation, Run, RunSummary, Span, Status
 from tracetui.model.build import CONTAINERS
 from tracetui.model.masked import masked
 from tracetui.redact import Redactor
-from tracetui.store.places import label_of
+from tracetui.store.span_names import span_label
 from tracetui.text import Clean, clean, duration, one_line, tokens
-from tracetui.views.chart import tokens_of
 from tracetui.views.glyphs import kind
-from tracetui.views.walk import errors
+from tracetui.views.timeline.chart import tokens_of
 
 # ---- reports as blocks
 
@@ -35,7 +35,7 @@ MOST_ROWS: Final = 400
 """Rows shown at each end of a timeline, unless the full one is requested."""
 MOST_LINES: Final = 200
 """Lines of a failing step, likewise."""
-_STEPS: Final = ("step", "what", "argument", "status", "time", "tokens")
+_STEPS: Final = ("step", "name", "argument", "status", "time", "tokens")
 _NUMBERS: Final = frozenset({0, 4, 5})
 
 
@@ -106,7 +106,7 @@ def _ended(span: Span) -> Clean:
 def _step(run: Run, position: int, most: int | None) -> Iterator[Block]:
     """One step; for a failure also the model call before it, which requested it."""
     span = run.spans[position]
-    label = one_line(label_of(run, span), 80)
+    label = one_line(span_label(run, span), 80)
     number = f"{label[:1].upper()}{label[1:]}: " if label else ""
     yield Heading(3, Clean(f"{number}{one_line(span.name or '(no name)', 120)}"))
     yield Prose(clean(f"{run.summary.ref.address}/{span.id}"))
@@ -173,9 +173,9 @@ def export_triage(
     return _page(triage_report(triage, place, shared, redactor), form, redactor, f"Triage of {place}")
 
 
-def file_name(what: RunSummary | None, form: Form) -> str:
+def file_name(run: RunSummary | None, form: Form) -> str:
     """A file name of ASCII letters, digits, ``-`` and ``_``, whatever the trace contains."""
-    words = "triage" if what is None else f"{what.agent or what.name or 'run'}-{what.id}"
+    words = "triage" if run is None else f"{run.agent or run.name or 'run'}-{run.id}"
     plain = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "-_") else "-" for sign in words[:80])
     return f"{plain.strip('-') or 'run'}.{form}"
 

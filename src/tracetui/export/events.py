@@ -8,13 +8,13 @@ from os.path import basename, splitext
 from typing import Any, Final
 
 from tracetui.export.json import encode, problem_value, run_value, span_document
+from tracetui.masking import clean, one_line
 from tracetui.model import Problem, Run, RunSummary, Status, quote_key
 from tracetui.model.event import Event, ProblemMet, RunChanged, RunEnded, RunReset, SpanChanged
 from tracetui.redact import Redactor
 from tracetui.text import Clean, duration, grouped, pad, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs, kind, status_glyph
-from tracetui.views.masking import clean, one_line
-from tracetui.views.quantities import clock
+from tracetui.views.labels import clock
 from tracetui.views.scores import score_cell, status_word
 
 RUN_WIDTH: Final = 20
@@ -121,7 +121,7 @@ class Lines:
         return Clean("  ".join((self._head(None, run), " " * 4, *words)))
 
     def _head(self, at: float | None, run: RunSummary) -> Clean:
-        time = clock(at, run.time_zone).removesuffix(" local, zone unknown")[11:19] or self._glyphs.unsaid
+        time = clock(at, run.time_zone).removesuffix(" local, zone unknown")[11:19] or self._glyphs.missing
         key = run.ref.key
         name = clean(quote_key(key)) if key is not None else clean(splitext(basename(run.ref.path))[0])
         return Clean(f"{pad(Clean(time), 8)}  {pad(truncate_middle(name, RUN_WIDTH), RUN_WIDTH)}")

@@ -20,9 +20,9 @@ from typing import Any, Final
 import msgspec
 import orjson
 
+from tracetui.analysis import prices
+from tracetui.analysis.statistics import estimate_of
 from tracetui.model import Body, FirstError, Ledger, Problem, Run, RunBody, RunSummary, Span, TaskKey, Usage
-from tracetui.store import prices
-from tracetui.store.statistics import estimate_of
 from tracetui.text import UNSAFE
 
 RUNS: Final = "tracetui/runs/1"

@@ -13,11 +13,10 @@ from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.store.outcomes import OutcomeCounts
 from tracetui.store.relations import split_traces, uncounted_parts
 from tracetui.text import Clean, age, cells, clean, count, duration, one_line, tokens, truncate, truncate_middle
-from tracetui.views.chart import tokens_of
-from tracetui.views.naming import called
-from tracetui.views.quantities import moment
-from tracetui.views.runs import outcome
+from tracetui.views.labels import run_label, start_label
+from tracetui.views.list.runs import outcome
 from tracetui.views.scores import score_cell, status_word
+from tracetui.views.timeline.chart import tokens_of
 
 _STATUS: Final = Column("STATUS", 12)
 _SCORE: Final = Column("SCORE", 16, leaves=3)
@@ -58,7 +57,7 @@ class Screen(NamedTuple):
     places: Sequence[str]
     """Places of the runs; empty: the default place."""
     names: Mapping[RunRef, str]
-    """A short unique name for every run (`tracetui.views.naming.telling`)."""
+    """A short unique name for every run (`tracetui.views.labels.short_names`)."""
 
     @property
     def usage(self) -> Clean:
@@ -135,7 +134,7 @@ def _run_cells(run: RunSummary, notes: Mapping[RunRef, str]) -> tuple[Clean, ...
         duration(run.duration_ms),
         count(run.steps),
         tokens(tokens_of(run.usage)),
-        truncate(called(run), _NAME.most),
+        truncate(run_label(run), _NAME.most),
         clean(run.ref.address),
         Clean("".join(piece.text for piece in outcome(run)) + _put_after(notes.get(run.ref)) + _noted(run.problems)),
     )
@@ -157,7 +156,7 @@ def _problem_cells(problem: Problem) -> tuple[Clean, ...]:
 
 def started(run: RunSummary) -> Clean:
     """Format the start of a run, to the second; ``—`` if not recorded."""
-    return Clean((moment(run) or "—").removesuffix(" local, zone unknown"))
+    return Clean((start_label(run) or "—").removesuffix(" local, zone unknown"))
 
 
 def since(run: RunSummary | None, now: float) -> Clean:

@@ -16,7 +16,7 @@ from tracetui.formats import guard, registry
 from tracetui.model import Body, Message, Operation, Reasoning, Run, Span, Text, ToolCall, ToolResult, text_of
 from tracetui.model.masked import masked, masked_body, masked_span
 from tracetui.redact import Redactor
-from tracetui.store.places import step_of
+from tracetui.store.span_names import step_number
 
 _WORD: Final = re.compile(r"[^A-Za-z0-9]+")
 _MOST_TOKENS: Final = 4096
@@ -71,7 +71,7 @@ def pytest_stub(run: Run, position: int, redactor: Redactor | None) -> str:
     shown = run if redactor is None else masked(run, redactor)
     span = shown.spans[position]
     name = "_".join(filter(None, _WORD.split(span.name.lower())))[:40] or "step"
-    step = step_of(shown, span)
+    step = step_number(shown, span)
     number = f"_step_{step}" if step is not None and step >= 0 else ""
     source = ascii(f"{run.summary.ref.address}/{span.id}")
     return (

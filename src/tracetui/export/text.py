@@ -13,6 +13,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import orjson
 
+from tracetui.analysis import prices
+from tracetui.analysis.assessment import assess
+from tracetui.analysis.statistics import estimate_of
 from tracetui.export.json import encode, moment, plain
 from tracetui.model import (
     Blob,
@@ -30,16 +33,13 @@ from tracetui.model import (
     quote_key,
 )
 from tracetui.model.masked import unmasked
-from tracetui.store import prices
-from tracetui.store.places import words_of
-from tracetui.store.statistics import estimate_of
-from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, one_line, tokens
-from tracetui.views.assessment import assess
-from tracetui.views.chart import tokens_of
-from tracetui.views.loops import cost as cost_of
-from tracetui.views.loops import title as loop_title
-from tracetui.views.quantities import measured, number
+from tracetui.store.span_names import span_title
+from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, measured, one_line, tokens
+from tracetui.views.labels import number
 from tracetui.views.scores import outcome_word, score_line
+from tracetui.views.timeline.chart import tokens_of
+from tracetui.views.timeline.loops import loop_cost as cost_of
+from tracetui.views.timeline.loops import loop_title as loop_title
 
 # ---- values and messages, uncut
 
@@ -122,7 +122,7 @@ def _all_lines(run: Run) -> Iterator[Clean]:
         yield from _labelled(label, lines)
     yield Clean("")
     if run.body.layout:
-        from tracetui.views import nodes
+        from tracetui.views.detail import nodes
 
         yield from nodes.table(run)
         yield from (Clean(""), nodes.summary_line(run), Clean(""))
@@ -187,7 +187,7 @@ def _location(run: Run, span_id: str | None) -> Clean:
     span = run.span(span_id) if span_id is not None else None
     if span is None:
         return Clean("")
-    return one_line(words_of(run, span), 120)
+    return one_line(span_title(run, span), 120)
 
 
 def _judgments(run: Run) -> Iterator[Fact]:
@@ -226,8 +226,8 @@ def _assessment(run: Run) -> Iterator[Fact]:
         if course.crossed is not None:
             where = _location(run, run.spans[course.crossed].id)
             yield Fact("exceeded", [Clean(f"{one_line(course.limit.name, 60)} at {where}")])
-    if (doom := found.told_doom) is not None:
-        yield Fact("doomed", [Clean(f"likely at {_location(run, doom.span)} (heuristic): {doom.why}")])
+    if (doom := found.notable_point) is not None:
+        yield Fact("doomed", [Clean(f"likely at {_location(run, doom.span)} (heuristic): {doom.reason}")])
 
 
 def _facts(run: Run) -> Iterator[Fact]:

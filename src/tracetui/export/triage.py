@@ -8,13 +8,13 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
+from tracetui.analysis.contrast import Contrast
 from tracetui.export.contrast import address_of, contrast_value
 from tracetui.export.json import moment
 from tracetui.export.page import Block, Code, Facts, Heading, Prose, Table
 from tracetui.model import RunSummary
 from tracetui.model.masked import masked_summary
 from tracetui.redact import Redactor
-from tracetui.store.contrast import Contrast
 from tracetui.store.judgement import Judgement
 from tracetui.store.outcomes import OutcomeCounts
 from tracetui.store.relations import uncounted_parts

@@ -14,6 +14,18 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from tracetui import masking
+from tracetui.analysis.step_diff import (
+    CHANGES,
+    CONTEXT,
+    PREVIOUS,
+    STATE,
+    Look,
+    context_sections,
+    difference_label,
+    state_sections,
+    step_sections,
+)
 from tracetui.diff.comparison import Comparison
 from tracetui.diff.context import context_diff, previous_call
 from tracetui.diff.result import Diff, Row
@@ -23,19 +35,7 @@ from tracetui.live.mailbox import Answer, Ask, Calls, Compare, Divergence, FindD
 from tracetui.live.throttle import Throttle
 from tracetui.model import Body, Operation, Run, RunRef, Span
 from tracetui.sources.base import Source
-from tracetui.store.places import label_of, words_of
-from tracetui.views import masking
-from tracetui.views.diff import phrase
-from tracetui.views.diff_look import (
-    CHANGES,
-    CONTEXT,
-    PREVIOUS,
-    STATE,
-    Look,
-    context_sections,
-    state_sections,
-    step_sections,
-)
+from tracetui.store.span_names import span_label, span_title
 
 NEWS_SECONDS: Final = 0.2
 """How often a running comparison is reported."""
@@ -339,7 +339,7 @@ def _contexts(a: _Side, b: _Side) -> Look:
 
 
 def _side_label(side: _Side) -> str:
-    return "" if side.span is None else words_of(side.run, side.span)
+    return "" if side.span is None else span_title(side.run, side.span)
 
 
 def divergence_of(diff: Diff) -> Divergence:
@@ -349,4 +349,4 @@ def divergence_of(diff: Diff) -> Divergence:
     row = diff.rows[diff.first.row]
     span = diff.span_b(row) or diff.span_a(row)
     run = diff.a if row.b is None else diff.b
-    return Divergence(False, phrase(diff, diff.first), "" if span is None else label_of(run, span))
+    return Divergence(False, difference_label(diff, diff.first), "" if span is None else span_label(run, span))

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from tracetui import masking
 from tracetui.formats import registry
 from tracetui.live.lister import Lister
 from tracetui.live.load import read_run
@@ -21,13 +22,12 @@ from tracetui.live.opener import Opener
 from tracetui.live.throttle import Throttle
 from tracetui.model import Problem, Run, RunRef, RunSummary, Span
 from tracetui.sources.base import Source
-from tracetui.views import masking
 
 if TYPE_CHECKING:
+    from tracetui.analysis.contrast import Contrast
     from tracetui.live.assessor import Assessor
     from tracetui.live.differ import Differ
     from tracetui.live.jobs.runner import Job, JobRunner
-    from tracetui.store.contrast import Contrast
     from tracetui.store.triage import Group
 
 REST_SECONDS: Final = 1.0
@@ -116,7 +116,7 @@ class Engine:
 
     def shared_by(self, runs: Sequence[RunSummary], groups: Iterable[Group]) -> dict[str, Contrast]:
         """Return the features shared by the runs of each signature (`causes.shared_by`). Blocks, as `read` does."""
-        from tracetui.live.surveying.causes import shared_by
+        from tracetui.live.jobs.causes import shared_by
 
         return shared_by(self._source, runs, groups)
 
@@ -182,7 +182,7 @@ class Engine:
     def load_body(self, run: Run, span: Span, *, unmasked: bool = False) -> None:
         """Load the body of a span, replacing a request that has not started.
 
-        An `unmasked` body arrives in `Mail.unmasked`: `views.reveal` shows one value of it.
+        If `unmasked`, it comes as the trace has it, in `Mail.unmasked`: `views.detail.reveal` shows one value of it.
         """
         self._pause_job()
         self._opener.load_body(run, span, unmasked=unmasked)

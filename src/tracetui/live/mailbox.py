@@ -15,10 +15,10 @@ from tracetui.store.store import OPEN_BODIES
 from tracetui.text import Clean
 
 if TYPE_CHECKING:
+    from tracetui.analysis.assessment import Assessment
+    from tracetui.analysis.step_diff import Look
     from tracetui.diff.result import Diff
     from tracetui.live.jobs.runner import JobProgress
-    from tracetui.views.assessment import Assessment
-    from tracetui.views.diff_look import Look
 
 
 class Compare(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ class Divergence(msgspec.Struct, frozen=True):
     same: bool
     words: Clean = Clean("")
     step: str = ""
-    """The step of the difference, as `store.places` names it."""
+    """The step of the difference, as `store.span_names` names it."""
 
 
 class ReadFailure(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ import time
 from collections import OrderedDict
 from typing import Final
 
+from tracetui.analysis.navigation import starting_span
 from tracetui.errors import FormatError
 from tracetui.formats import guard, registry
 from tracetui.live.assessor import at_once
@@ -22,7 +23,6 @@ from tracetui.model.masked import unmasked
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.store.store import OPEN_RUNS
-from tracetui.views.walk import starting_span
 
 PREVIEW_SPANS: Final = 30_000
 """Spans read for a preview; the rest is read when the run is entered."""

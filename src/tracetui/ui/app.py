@@ -18,8 +18,10 @@ from textual.events import Event, InputEvent
 from textual.message import Message
 from textual.screen import Screen
 
+from tracetui import masking
 from tracetui.live.engine import Engine
 from tracetui.live.mailbox import Calls, Mail
+from tracetui.masking import one_line
 from tracetui.model import PassRule, Run, RunRef, RunSummary
 from tracetui.sources.base import Source
 from tracetui.sources.local import LocalSource
@@ -41,14 +43,12 @@ from tracetui.ui.services.verdicts import Verdicts
 from tracetui.ui.state import MainState, Sought, first_state
 from tracetui.ui.terminal.pace import Pace
 from tracetui.ui.terminal.wall import notification
-from tracetui.views import masking
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
-from tracetui.views.masking import one_line
 
 if TYPE_CHECKING:
     from textual.command import Provider
 
-    from tracetui.store.known import Known as QueryContext
+    from tracetui.analysis.query_context import QueryContext
     from tracetui.ui.triage_state import TriageState
 
 FIRST_MAIL_SECONDS: Final = 0.06
@@ -274,11 +274,11 @@ class TraceApp(HostApp):
         return self.main.state.arrangement.words
 
     def query_context(self) -> QueryContext:
+        from tracetui.analysis.query_context import QueryContext
         from tracetui.formats import registry
-        from tracetui.store.known import Known
 
         store = self.store
-        return Known(
+        return QueryContext(
             self.verdicts.sidecar,
             lambda: store.runs.values(),
             lambda: store.relations,

@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 from textual.screen import Screen
 
+from tracetui import masking
 from tracetui.formats.homes import Home
 from tracetui.text import Clean, clean, one_line
 from tracetui.ui import config
@@ -16,9 +17,8 @@ from tracetui.ui.commands import COMMANDS as TABLE
 from tracetui.ui.commands import Command
 from tracetui.ui.screens.base import SingleScreen
 from tracetui.ui.widgets.frame import short_path
-from tracetui.views import masking
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
-from tracetui.views.homes import ALL, HomeRows, heading
+from tracetui.views.list.tables import ALL, HomeRows, homes_heading
 from tracetui.views.rows import Line, Piece
 
 HOMES: Final = "places"
@@ -68,7 +68,7 @@ class HomesScreen(SingleScreen):
         names = [short_path(home.path) for home in self._homes]
         look, now = self.app.look, self.app.clock()
         rows = HomeRows(self._homes, names, self._picked, now=now, glyphs=look.glyphs)
-        self.list.show(rows, heading=lambda width: [heading(width)])
+        self.list.show(rows, heading=lambda width: [homes_heading(width)])
         self.refresh_frame()
 
     def action_pick(self) -> None:

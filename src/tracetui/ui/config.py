@@ -22,12 +22,12 @@ from typing import Any, Final
 
 import msgspec
 
+from tracetui.analysis.arrangement import GROUPS, SORTS, Arrangement
 from tracetui.errors import UsageError, nearest
 from tracetui.model import PassRule
 from tracetui.store.settings import pass_rule, settings_file
 from tracetui.ui.commands import COMMANDS, Command
 from tracetui.ui.theme import PALETTES
-from tracetui.views.arrange import GROUPS, SORTS, Arrangement
 
 
 class ListConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
+from tracetui.analysis.step_diff import CHANGES, CONTEXT, PREVIOUS
 from tracetui.live.mailbox import Calls, Compare
 from tracetui.ui.commands import PAIRS
 from tracetui.ui.state import PanesState
-from tracetui.views.diff_look import CHANGES, CONTEXT, PREVIOUS
 
 
 class DiffState(PanesState, frozen=True, repr_omit_defaults=True, kw_only=True):

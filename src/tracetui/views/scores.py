@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from tracetui.masking import one_line
 from tracetui.model import Outcome, RunSummary, Score, Status
 from tracetui.text import Clean
 from tracetui.views.glyphs import UNICODE, Glyphs
-from tracetui.views.masking import one_line
-from tracetui.views.quantities import number
+from tracetui.views.labels import number
 
 WRONG_ANSWER = Clean("wrong answer")
 _VERDICTS = {True: Clean("passed"), False: Clean("failed")}
@@ -23,7 +23,7 @@ def status_word(run: RunSummary) -> Clean:
 def outcome_word(run: RunSummary, glyphs: Glyphs = UNICODE) -> Clean:
     """``passed``, ``wrong answer``, or ``failed`` of an error; ``—`` without an outcome."""
     if run.outcome is None:
-        return glyphs.unsaid
+        return glyphs.missing
     return WRONG_ANSWER if run.is_wrong else Clean(run.outcome.value)
 
 
@@ -40,7 +40,7 @@ def score_cell(run: RunSummary, glyphs: Glyphs = UNICODE) -> Clean:
     """``✓ 1``, ``⊗ 0`` for a wrong answer, ``0.5`` without an outcome, ``⊗ 2/3`` where several decide; ``—``: none."""
     scores = run.deciding_scores
     if not scores:
-        return glyphs.unsaid
+        return glyphs.missing
     value = value_of(scores[0], glyphs) if len(scores) == 1 else _share(scores)
     return Clean(f"{_sign(run, glyphs)}{value}")
 

@@ -6,15 +6,15 @@ from collections.abc import Callable, Generator, Sequence, Set
 from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
+from tracetui.analysis.contrast import Contrast, Feature, Features, Kind, contrast, features
+from tracetui.analysis.statistics import By, Row, Statistics
 from tracetui.diff.comparison import Comparison
 from tracetui.live.jobs.runner import Job, Step, by_file
 from tracetui.live.load import FileCaches, Reader
 from tracetui.model import Run, RunRef
 from tracetui.model.part import nested_runs
 from tracetui.sources.base import LinkLost, Source
-from tracetui.store.contrast import Contrast, Feature, Features, Kind, contrast, features
-from tracetui.store.places import words_of
-from tracetui.store.statistics import By, Row, Statistics
+from tracetui.store.span_names import span_title
 
 _HOW: Final = {"only_a": "left out", "only_b": "new"}
 """How a replay differs, without A and B."""
@@ -174,7 +174,7 @@ class _Sides:
         span = found.span_b(row) or found.span_a(row)
         assert span is not None
         kind = found.first.kind.value
-        place = words_of(other if row.b is None else run, span)
+        place = span_title(other if row.b is None else run, span)
         words = f"first differs from its original at {place} ({_HOW.get(kind, kind)})"
         return {Feature(Kind.DIVERGENCE, words): None if row.b is None else span.id}
 

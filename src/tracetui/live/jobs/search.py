@@ -32,7 +32,7 @@ from tracetui.model.part import Ownership, ownership
 from tracetui.redact import MASK, Redactor
 from tracetui.sources.archive import MAGIC, Archive
 from tracetui.sources.base import SHARED, Entry, File, LinkLost, Source, Stat
-from tracetui.store.places import step_of
+from tracetui.store.span_names import step_number
 
 Keys = tuple[str | int, ...]
 PIECE: Final = 4 << 20
@@ -374,7 +374,7 @@ def _hits(
                 yield Hit(
                     ref=run.summary.ref,
                     span=None if span is None else span.id,
-                    step=None if span is None else step_of(run, span),
+                    step=None if span is None else step_number(run, span),
                     name="" if span is None else span.name if redactor is None else redactor.header(span.name),
                     kind=field.kind,
                     keys=keys,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tracetui.model import Outcome, RunSummary, Status
 from tracetui.model.span import STATUS_WORDS, plain_word
-from tracetui.store.facts import failure, haystack, moment, total_tokens
+from tracetui.store.facts import failure, haystack, run_time, total_tokens
 from tracetui.store.query.keys import Fact, Getter, Key, Kind, Table, computed, has_key, has_value, recorded
 from tracetui.store.relations import COPY, REPEAT, has_original
 
@@ -159,7 +159,7 @@ _NUMBERS: Final[tuple[RunKey, ...]] = (
     Key("problems", Kind.NUMBER, recorded("problems"), "parts of it that could not be read", (), ("0",)),
 )  # fmt: skip
 _TIME_KEYS: Final[tuple[RunKey, ...]] = tuple(
-    Key(name, Kind.TIME, computed(moment), about, aliases, _TIMES, cache_as="moment")
+    Key(name, Kind.TIME, computed(run_time), about, aliases, _TIMES, cache_as="moment")
     for name, about, aliases in (
         ("since", "started then or later", ("after",)),
         ("until", "started by then; of a date, by the end of that day", ()),

@@ -6,16 +6,16 @@ from typing import Final
 
 from textual.strip import Strip
 
+from tracetui.analysis.step_diff import Look
 from tracetui.diff.context import ContextDiff, MessageChange
 from tracetui.diff.result import Diff, Row
+from tracetui.masking import one_line
 from tracetui.text import Clean, tokens
 from tracetui.ui.panes.folding import FoldingView
-from tracetui.views.diff import PREFIX, Paired, PairRows, summary
-from tracetui.views.diff_look import Look
-from tracetui.views.diff_runs import left_out, run_rows
-from tracetui.views.diff_text import ComparedRows, Folds, unified
+from tracetui.views.diff.runs import left_out, run_rows
+from tracetui.views.diff.steps import PREFIX, PairKey, PairRows, summary
+from tracetui.views.diff.text import ComparedRows, Folds, unified
 from tracetui.views.glyphs import Glyphs
-from tracetui.views.masking import one_line
 from tracetui.views.rows import Line, ListRows, Piece
 
 
@@ -32,7 +32,7 @@ class Pairs(FoldingView):
         super().__init__(id="pairs")
         self.chosen = False
         """True once the reader moved the cursor."""
-        self.led: Paired | None = None
+        self.led: PairKey | None = None
         """The row that the cursor was put on: the first difference, as far as it is known."""
 
     @property
@@ -90,7 +90,7 @@ class Pairs(FoldingView):
         key = None
         if not self.chosen and diff.first is not None:
             first = diff.rows[diff.first.row]
-            key = Paired(first.a, first.b)
+            key = PairKey(first.a, first.b)
         fresh = before is None
         self.show(
             rows,

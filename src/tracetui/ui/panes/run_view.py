@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 from textual import on
 from textual.app import ComposeResult
 
+from tracetui.analysis import navigation
 from tracetui.model import Body, Operation, Problem, Run, RunRef, Span
 from tracetui.redact import masks
 from tracetui.ui import layout
@@ -21,7 +22,6 @@ from tracetui.ui.widgets.frame import GOING
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.ui.widgets.prompt import Asker
-from tracetui.views import walk
 
 if TYPE_CHECKING:
     from tracetui.ui.widgets.query_prompt import Filter
@@ -85,7 +85,7 @@ class RunView(Box):
         self.steps.headline = headline
         self.steps.show_run(run, now=self.app.clock(), span=arrival.span, uncover=arrival.uncover)
         self._show_assessment(run)
-        if arrival.walk and (errors := walk.errors(run)):
+        if arrival.walk and (errors := navigation.errors(run)):
             self.go_to_error(errors[0 if arrival.walk > 0 else -1])
         self.facts.show_run(run)
         self._share_height()
@@ -227,7 +227,7 @@ class RunView(Box):
             return
         self.steps.unfold_to(span, self.app.clock())
         self.steps.move_to_key(span)
-        here, errors = self.steps.span, walk.errors(run)
+        here, errors = self.steps.span, navigation.errors(run)
         if here is not None and here.id in errors:
             words = f"  {here.error.words}" if here.error is not None else ""
             self._dialog.say(f"e {errors.index(here.id) + 1}/{len(errors)}{words}", "status.error")
@@ -241,13 +241,13 @@ class RunView(Box):
             steps.set_folded(frozenset(), self.app.clock())
         elif steps.run is not None:
             self._need_tree()
-            steps.set_folded(walk.fold_all(steps.run), self.app.clock())
+            steps.set_folded(navigation.fold_all(steps.run), self.app.clock())
 
     def action_fold_to(self, depth: int) -> None:
         """Show so many levels of the tree."""
         if self.steps.run is not None:
             self._need_tree()
-            self.steps.set_folded(walk.to_depth(self.steps.run, depth - 1), self.app.clock())
+            self.steps.set_folded(navigation.fold_to_depth(self.steps.run, depth - 1), self.app.clock())
 
     def action_tree(self) -> None:
         """Show the steps as a tree, or as a timeline."""
@@ -272,7 +272,7 @@ class RunView(Box):
     def action_same(self, what: Literal["tool", "sibling", "model"], step: int) -> None:
         """Go to the next span of the same tool, of the same parent, or to the next model call."""
         run, span = self.steps.run, self.steps.span
-        found = walk.next_same(run, span.id, what, step) if run is not None and span is not None else None
+        found = navigation.next_similar(run, span.id, what, step) if run is not None and span is not None else None
         if found is None or not self.steps.move_to_key(found):
             self._dialog.say(f"no {'other' if what == 'sibling' else 'more'} {what} that way")
 

@@ -6,17 +6,17 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from textual.message import Message
 
+from tracetui.analysis.contrast import Contrast
+from tracetui.masking import clean, one_line
 from tracetui.model import RunRef, RunSummary
-from tracetui.store.contrast import Contrast
 from tracetui.store.judgement import Judgement
 from tracetui.store.triage import Group
 from tracetui.text import Clean
 from tracetui.ui.panes.steps import Steps
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views import triage
-from tracetui.views.cause import cause_rows, example_of
-from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, ListRows, Piece
+from tracetui.views.triage import cause_rows, example_of
 
 
 class Queue(LineView):

@@ -14,6 +14,7 @@ from textual.reactive import Reactive
 from textual.screen import Screen
 
 from tracetui.live.mailbox import Mail
+from tracetui.masking import clean, one_line
 from tracetui.model import RunRef
 from tracetui.text import Clean, size
 from tracetui.ui import layout
@@ -24,7 +25,6 @@ from tracetui.ui.widgets.frame import footer
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar, TooSmall
 from tracetui.ui.widgets.prompt import Prompt, Question
-from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece
 
 _ENDS: Final = (("enter", "accept"), ("escape", "cancel"))

@@ -9,9 +9,11 @@ from msgspec.structs import replace
 from textual import events, on
 from textual.app import ComposeResult
 
+from tracetui.analysis.step_diff import Look, step_label
 from tracetui.diff.context import previous_call
 from tracetui.diff.result import Diff
 from tracetui.live.mailbox import Calls, Compare, LookAt, Mail, ReadFailure
+from tracetui.masking import clean, one_line
 from tracetui.model import Operation, Run, RunRef, quote_key
 from tracetui.text import Clean
 from tracetui.ui import diff_state, layout
@@ -25,10 +27,8 @@ from tracetui.ui.screens.base import FramedScreen
 from tracetui.ui.widgets.frame import footer, short_path
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box
-from tracetui.views.diff import name_of, place_of, sentence
-from tracetui.views.diff_look import Look
+from tracetui.views.diff.steps import name_of, sentence
 from tracetui.views.glyphs import status_glyph
-from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece
 
 LOW: Final = 30
@@ -262,7 +262,7 @@ class DiffScreen(ComparedScreen):
             return
         first = diff.first
         path = first.path if first is not None and first.row == self.pairs.place else row.path
-        subject = (Piece(Clean(place_of(diff, row)), "sec"),)
+        subject = (Piece(Clean(step_label(diff, row)), "sec"),)
         self.change.show_look(look, subject, path=path, last=self.state.backwards)
         self.state = replace(self.state, backwards=False)
         self.refresh_frame()

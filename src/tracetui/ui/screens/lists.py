@@ -7,13 +7,14 @@ from typing import Final
 
 from textual import on
 
+from tracetui.analysis.contrast import Contrast
+from tracetui.analysis.statistics import By
 from tracetui.live.jobs.aggregate import Counted
 from tracetui.live.jobs.runner import Job, JobProgress
 from tracetui.live.mailbox import FindDivergence, Mail
+from tracetui.masking import clean, one_line
 from tracetui.model import RunRef, RunSummary
-from tracetui.store.contrast import Contrast
 from tracetui.store.query.complete import Facet
-from tracetui.store.statistics import By
 from tracetui.text import Clean, grouped
 from tracetui.ui.commands import FACETS, FINDINGS, HITS, REPLAYS, STATISTICS, Command, shown
 from tracetui.ui.host import HostApp
@@ -21,15 +22,12 @@ from tracetui.ui.screens.base import SingleScreen
 from tracetui.ui.services.findings import Search
 from tracetui.ui.state import Sought
 from tracetui.ui.widgets.line_view import LineView
-from tracetui.views import states
-from tracetui.views.cause import contrast_rows, example_of
-from tracetui.views.diff import name_of
-from tracetui.views.facets import Choice, FacetRows, picked_query
-from tracetui.views.hits import Hit, HitRows
-from tracetui.views.masking import clean, one_line
-from tracetui.views.replays import ReplayRows
+from tracetui.views.diff.runs import ReplayRows
+from tracetui.views.diff.steps import name_of
+from tracetui.views.list.tables import Choice, FacetRows, Hit, HitRows, StatisticRows, picked_query, statistics_heading
+from tracetui.views.placeholders import no_hits
 from tracetui.views.rows import Line, ListRows, Piece
-from tracetui.views.statistics import StatisticRows, heading
+from tracetui.views.triage import contrast_rows, example_of
 
 TABS: Final = {
     "error": ("error", "output"),
@@ -64,7 +62,7 @@ class HitsScreen(ListScreen):
     def show_rows(self) -> None:
         survey = self._search.survey
         if survey is not None and survey.finished and not self._search.rows.hits:
-            lines = states.no_hits(self._search.words, survey.done)
+            lines = no_hits(self._search.words, survey.done)
             self.list.show(ListRows(lines, headings=range(len(lines))))
         elif self.list.rows is not self._search.rows:
             self.list.show(self._search.rows, key=self._search.cursor)
@@ -208,7 +206,10 @@ class StatisticsScreen(ListScreen):
             shown = StatisticRows(rows[self.by], glyphs=self.app.look.glyphs)
             key = None if self._moved else shown.key(0)
             self.list.show(
-                shown, key=key, title_right=self._tabs(), heading=lambda width: [heading(width, by, shown.by_tokens)]
+                shown,
+                key=key,
+                title_right=self._tabs(),
+                heading=lambda width: [statistics_heading(width, by, shown.by_tokens)],
             )
         else:
             words = f"no {by} is told of" if self._survey is not None and self._survey.finished else "counting …"

@@ -10,6 +10,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.geometry import Size
 
+from tracetui.analysis.liveness import State
 from tracetui.live.mailbox import Mail
 from tracetui.model import RunRef, Status, quote_key
 from tracetui.ui import layout
@@ -23,7 +24,6 @@ from tracetui.ui.state import MainState, Sought
 from tracetui.ui.widgets.frame import footer, header, idle, sentence
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
-from tracetui.views.liveness import State
 
 TICK_SECONDS: Final = 1.0
 SLOW_TICKS: Final = 5

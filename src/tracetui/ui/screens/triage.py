@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.timer import Timer
 
 from tracetui.live.mailbox import Mail
+from tracetui.masking import clean, one_line
 from tracetui.model import RunRef
 from tracetui.store.judgement import Judgement
 from tracetui.store.triage import Group, groups
@@ -25,7 +26,6 @@ from tracetui.ui.widgets.frame import footer, short_path
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box
 from tracetui.views.bars import amount
-from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece
 from tracetui.views.triage import Member
 

@@ -6,24 +6,24 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tracetui import masking
 from tracetui.live.mailbox import Compare, Divergence, FindDivergence, Mail
 from tracetui.model import Problem, Run, RunRef, RunSummary
 from tracetui.store.relations import COPY, has_original
 from tracetui.store.store import OPEN_RUNS, Store
 from tracetui.text import Clean, grouped, one_line
 from tracetui.ui.commands import Command
-from tracetui.views import masking
 from tracetui.views.glyphs import Glyphs
+from tracetui.views.list.runs import Relationship
 from tracetui.views.rows import Line, Piece
-from tracetui.views.runs import Tied
 
 if TYPE_CHECKING:
+    from tracetui.analysis.assessment import Assessment
+    from tracetui.analysis.contrast import Contrast
     from tracetui.diff.result import Diff
     from tracetui.live.engine import Engine
     from tracetui.live.jobs.runner import Job, JobProgress
-    from tracetui.store.contrast import Contrast
-    from tracetui.views.assessment import Assessment
-    from tracetui.views.hits import HitRows
+    from tracetui.views.list.tables import HitRows
 
 SLASHES: Final = 2
 
@@ -83,7 +83,7 @@ class Comparisons:
     def likely_partner(self, ref: RunRef) -> RunRef | None:
         """The run that a run is most likely compared with."""
         relations = self._store.relations
-        again = relations.again(ref)
+        again = relations.variants(ref)
         return relations.original(ref) or (again[0] if len(again) == 1 else None)
 
     def question(self, a: RunRef, b: RunRef) -> Compare:
@@ -103,7 +103,7 @@ class Comparisons:
     def partners(self, run: RunSummary) -> tuple[RunRef, Sequence[RunRef]] | str:
         """(The original, the runs that are compared with it), or in words why there are none."""
         relations = self._store.relations
-        original, replays = relations.original(run.ref), relations.again(run.ref)
+        original, replays = relations.original(run.ref), relations.variants(run.ref)
         if original is not None:
             return original, (run.ref,)
         if has_original(run):
@@ -118,11 +118,11 @@ class Comparisons:
         if run is None or has_original(run):
             return commands
         relations = self._store.relations
-        if relations.original(run.ref) is not None or relations.again(run.ref):
+        if relations.original(run.ref) is not None or relations.variants(run.ref):
             return commands
         return [command for command in commands if command.id != "diff-original"]
 
-    def ties(self, run: RunSummary, mark: str, glyphs: Glyphs) -> Tied:
+    def ties(self, run: RunSummary, mark: str, glyphs: Glyphs) -> Relationship:
         """How the list shows that a run is tied to others: a replay that diverged, an original with replays.
 
         A repetition of a task gets only a sign: there may be a thousand of them.
@@ -130,25 +130,25 @@ class Comparisons:
         relations = self._store.relations
         if parts := relations.parts(run.ref):
             words = f"part {parts.index(run.ref) + 1}/{len(parts)}  "
-            return Tied(mark, before=(Piece(Clean(words), "accent"),))
+            return Relationship(mark, before=(Piece(Clean(words), "accent"),))
         original = relations.original(run.ref)
         if original is not None:
             known = self.verdicts.get((original, run.ref))
             word = " copy" if relations.relation(run.ref) == COPY else ""
             repeat = () if has_original(run) else (Piece(Clean(f"{glyphs.replay}{word} "), "dim"),)
-            return Tied(mark, before=repeat, after=_short(known, glyphs) if known is not None else ())
+            return Relationship(mark, before=repeat, after=_short(known, glyphs) if known is not None else ())
         if has_original(run):
-            return Tied(mark, after=(Piece(Clean(" not here"), "status.warn"),))
-        replays = relations.again(run.ref)
+            return Relationship(mark, after=(Piece(Clean(" not here"), "status.warn"),))
+        replays = relations.variants(run.ref)
         if not replays:
-            return Tied(mark)
+            return Relationship(mark)
         known_ones = [self.verdicts[run.ref, one] for one in replays if (run.ref, one) in self.verdicts]
         pieces = [Piece(Clean(f"{glyphs.replay}{glyphs.times}{len(replays)}"), "accent")]
         if diverged := sum(not one.same for one in known_ones):
             pieces.append(Piece(Clean(f" {glyphs.changed}{diverged}"), "diff.chg"))
         elif len(known_ones) == len(replays):
             pieces.append(Piece(Clean(f" {glyphs.same}"), "status.ok"))
-        return Tied(mark, before=(*pieces, Piece(Clean("  "))))
+        return Relationship(mark, before=(*pieces, Piece(Clean("  "))))
 
 
 def _short(verdict: Divergence, glyphs: Glyphs) -> Line:
@@ -237,8 +237,8 @@ class Surveys:
 
     def contrast(self, refs: Sequence[RunRef]) -> None:
         """Begin to find out what runs share that others, which may be compared with them, lack."""
+        from tracetui.analysis.contrast import comparable
         from tracetui.live.jobs.aggregate import contrast_job
-        from tracetui.store.contrast import comparable
 
         runs = self._store.runs
         job = contrast_job(refs, comparable(runs.values(), refs), original=self._store.relations.original)
@@ -249,7 +249,7 @@ class Surveys:
         """Search runs. Raises `UsageError` for a wrong regular expression."""
         from tracetui.live.jobs.needle import Needle
         from tracetui.live.jobs.search import Options, grep_job
-        from tracetui.views.hits import HitRows
+        from tracetui.views.list.tables import HitRows
 
         pattern, self.search = Pattern.of(text), None
         needle = Needle(pattern.text, regex=pattern.regex, ignore_case=pattern.ignore_case)

@@ -7,16 +7,16 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
+from tracetui.analysis.liveness import UNKNOWN_MS, Liveness, State, liveness, summary_state
 from tracetui.live.mailbox import WatchState
+from tracetui.masking import one_line
 from tracetui.model import Run, RunRef, RunSummary
 from tracetui.store.store import Store
 from tracetui.text import Clean
 from tracetui.ui.widgets.frame import GOING, Vitals
 from tracetui.views.glyphs import Glyphs
-from tracetui.views.liveness import UNKNOWN_MS, Liveness, State, liveness, summary_state
-from tracetui.views.masking import one_line
 from tracetui.views.rows import Line, Piece
-from tracetui.views.silence import arrival_counts, sentence, strip
+from tracetui.views.timeline.header import arrival_counts, liveness_sentence, liveness_strip
 
 SHARE: Final = 12
 """Counting takes at most one part in so many of the time: the rest is for keys."""
@@ -95,7 +95,7 @@ class LivenessTracker:
             return None
         pulse = self._store.pulses.get(run.summary.ref)
         counts = arrival_counts(pulse.arrivals if pulse else (), self._clock())
-        return strip(stands, width, glyphs, per_minute=counts)
+        return liveness_strip(stands, width, glyphs, per_minute=counts)
 
     def alert(self, run: Run | None, width: int, glyphs: Glyphs) -> Line:
         """What comes before anything else: the link is lost, the open run is gone or waits for too long."""
@@ -109,7 +109,7 @@ class LivenessTracker:
             return ()
         if run.summary.ref not in self._store.runs:
             return (Piece(self._missing(run.summary.ref), "status.warn bold"), Piece(Clean(_KEPT), "sec"))
-        return sentence(self.state_of(run), run, width, glyphs, now=self._clock())
+        return liveness_sentence(self.state_of(run), run, width, glyphs, now=self._clock())
 
     def _missing(self, ref: RunRef) -> Clean:
         """Why an open run is not listed any more."""

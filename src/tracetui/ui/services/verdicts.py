@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from tracetui.masking import clean, one_line
 from tracetui.model import RunRef, RunSummary
-from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece
 
 if TYPE_CHECKING:  # loaded when the first thing is judged: the first screen does without

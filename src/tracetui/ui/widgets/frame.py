@@ -8,23 +8,22 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from tracetui import text
+from tracetui.analysis.liveness import State
 from tracetui.live.mailbox import WatchState
+from tracetui.masking import clean, one_line
 from tracetui.model import Run, RunSummary, Status
+from tracetui.store.facts import total_tokens
 from tracetui.store.store import Store
 from tracetui.text import Clean
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, Command, of_pane, shown
-from tracetui.views.arrange import total_tokens
 from tracetui.views.glyphs import Glyphs, status_glyph
-from tracetui.views.headline import cost_of
-from tracetui.views.liveness import State
-from tracetui.views.masking import clean, one_line
-from tracetui.views.naming import called, short_id
+from tracetui.views.labels import run_label, short_id
+from tracetui.views.list.runs import hidden_columns, status_now
 from tracetui.views.rows import Line, Piece, fit, width_of
-from tracetui.views.runs import hidden_columns, status_now
-from tracetui.views.silence import FRAME
+from tracetui.views.timeline.header import FRAME, cost_of
 
 if TYPE_CHECKING:
-    from tracetui.views.assessment import Assessment
+    from tracetui.analysis.assessment import Assessment
 
 NARROW_HEADER: Final = 100
 ROOMY_HEADER: Final = 112
@@ -101,7 +100,7 @@ def _path(roots: Sequence[str], glyphs: Glyphs, run: RunSummary | None, width: i
     if run is not None:
         crumb = (
             Piece(Clean(f" {glyphs.path} "), "dim"),
-            Piece(text.truncate(called(run), 60), "text bold"),
+            Piece(text.truncate(run_label(run), 60), "text bold"),
             *((Piece(Clean(f" {short_id(run.id)}"), "sec"),) if run.id != run.name else ()),
         )
     most = min(width // 3, room - width_of((*program, *crumb)))
