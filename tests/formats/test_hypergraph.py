@@ -29,7 +29,7 @@ from tracetui.model import Error, FirstError, Operation, Problem, Run, RunRef, R
 from tracetui.model.build import RunBuilder
 from tracetui.sources.local import LocalFile
 from tracetui.testing.growth import Follower
-from tracetui.views.list.runs import outcome
+from tracetui.views.list.runs import result_phrase
 
 FORMAT = Hypergraph()
 V6 = V2 + TO_V3 + TO_V4 + TO_V6
@@ -631,7 +631,7 @@ def test_a_failed_run_that_routed_shows_why_it_failed(tmp_path: Path) -> None:
     run = next(run for run in load_all(str(path)) if run.summary.id == "ticket-1")
 
     assert run.summary.result == ""
-    assert "no such desk" in "".join(piece.text for piece in outcome(run.summary))
+    assert "no such desk" in "".join(piece.text for piece in result_phrase(run.summary))
     assert next(span.note for span in run.spans if span.name == "route") == "→ billing_desk"
 
 
@@ -659,4 +659,4 @@ def test_a_failed_log_that_routed_shows_why_it_failed(tmp_path: Path) -> None:
     (run,) = load_all(str(tmp_path / "log.json"))
 
     assert run.summary.status is Status.ERROR
-    assert "closed" in "".join(piece.text for piece in outcome(run.summary))
+    assert "closed" in "".join(piece.text for piece in result_phrase(run.summary))

@@ -14,7 +14,7 @@ from tracetui.store.outcomes import OutcomeCounts
 from tracetui.store.relations import split_traces, uncounted_parts
 from tracetui.text import Clean, age, cells, clean, count, duration, one_line, tokens, truncate, truncate_middle
 from tracetui.views.labels import run_label, start_label
-from tracetui.views.list.runs import outcome
+from tracetui.views.list.runs import result_phrase
 from tracetui.views.scores import score_cell, status_word
 from tracetui.views.timeline.chart import tokens_of
 
@@ -136,8 +136,13 @@ def _run_cells(run: RunSummary, notes: Mapping[RunRef, str]) -> tuple[Clean, ...
         tokens(tokens_of(run.usage)),
         truncate(run_label(run), _NAME.most),
         clean(run.ref.address),
-        Clean("".join(piece.text for piece in outcome(run)) + _put_after(notes.get(run.ref)) + _noted(run.problems)),
+        _result(run, notes),
     )
+
+
+def _result(run: RunSummary, notes: Mapping[RunRef, str]) -> Clean:
+    phrase = "".join(piece.text for piece in result_phrase(run))
+    return Clean(phrase + _put_after(notes.get(run.ref)) + _noted(run.problems))
 
 
 def _put_after(note: str | None) -> str:

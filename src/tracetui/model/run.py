@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.model.ledger import Kinds, Ledger, Unread, ledger
-from tracetui.model.outcome import Outcome, PassRule, Score, deciding, judge
+from tracetui.model.outcome import Outcome, PassRule, Score, deciding, judge, number_of
 from tracetui.model.span import Body, Error, Operation, Span, Status, StatusSource, Usage, error_text
 
 
@@ -245,6 +245,14 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def deciding_scores(self) -> list[Score]:
         """The scores that decide the outcome."""
         return deciding(self.scores, self.headline)
+
+    @property
+    def score(self) -> float | None:
+        """The deciding score as a number; of several the share that passed. None if there is no number."""
+        scores = self.deciding_scores
+        if len(scores) == 1:
+            return number_of(scores[0].passed if scores[0].value is None else scores[0].value)
+        return sum(score.passed is True for score in scores) / len(scores) if scores else None
 
     @property
     def task_key(self) -> TaskKey | None:

@@ -20,6 +20,8 @@ class OutcomeCounts(msgspec.Struct):
     """Ended in an error or evaluated as failed."""
     errors: int = 0
     """Ended in an error."""
+    ok: int = 0
+    """Ended well, and not evaluated as failed."""
     evaluated: int = 0
     """With an outcome, passed or failed."""
     rated: int = 0
@@ -42,6 +44,7 @@ class OutcomeCounts(msgspec.Struct):
         self.passed += by * (run.outcome is Outcome.PASSED)
         self.failed += by * run.failed
         self.errors += by * error
+        self.ok += by * (run.status is Status.OK and not run.failed)
         self.evaluated += by * evaluated
         self.rated += by * (evaluated or error)
         self.running += by * (not evaluated and run.status in GOING_ON)
@@ -67,9 +70,18 @@ class OutcomeCounts(msgspec.Struct):
     @property
     def failures(self) -> str:
         """``51 of 100 runs failed (3 errors, 48 wrong answers)``; without the parenthesis where all are errors."""
-        words = f"{self.failed} of {self.runs} run{'' if self.runs == 1 else 's'} failed"
+        return f"{self.failed} of {self.runs} run{'' if self.runs == 1 else 's'} failed{self.kinds}"
+
+    @property
+    def kinds(self) -> str:
+        """`` (3 errors, 48 wrong answers)``; empty if all failures are errors."""
         parts = [_number(self.errors, "error")] if self.errors else []
-        return f"{words} ({', '.join([*parts, _number(self.wrong, 'wrong answer')])})" if self.wrong else words
+        return f" ({', '.join([*parts, _number(self.wrong, 'wrong answer')])})" if self.wrong else ""
+
+    @property
+    def passes(self) -> str:
+        """``1 of 4 passed``, of the rated runs; empty if none is rated."""
+        return f"{self.passed} of {self.rated} passed" if self.rated else ""
 
 
 def _number(count: int, noun: str) -> str:

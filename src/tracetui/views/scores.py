@@ -5,19 +5,28 @@ from __future__ import annotations
 from tracetui.masking import one_line
 from tracetui.model import Outcome, RunSummary, Score, Status
 from tracetui.text import Clean
-from tracetui.views.glyphs import UNICODE, Glyphs
+from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.labels import number
 
 WRONG_ANSWER = Clean("wrong answer")
+WRONG_STYLE = "status.warn"
+_HIDDEN = (Status.OK, Status.UNKNOWN)
+"""Statuses that say less than a wrong answer."""
 _VERDICTS = {True: Clean("passed"), False: Clean("failed")}
 _LONGEST = 40
 """Characters of a value that is text."""
 
 
+def run_sign(run: RunSummary, status: Status, glyphs: Glyphs = UNICODE) -> tuple[Clean, str]:
+    """Sign and style of a run that is shown with this status: a wrong answer has its own."""
+    if run.is_wrong and status in _HIDDEN:
+        return glyphs.wrong, WRONG_STYLE
+    return status_glyph(status, glyphs)
+
+
 def status_word(run: RunSummary) -> Clean:
     """The status of a run; ``wrong answer`` where it ended well, or nothing says how, and its outcome is failed."""
-    hides_nothing = run.status in (Status.OK, Status.UNKNOWN)
-    return WRONG_ANSWER if run.is_wrong and hides_nothing else Clean(run.status.value)
+    return WRONG_ANSWER if run.is_wrong and run.status in _HIDDEN else Clean(run.status.value)
 
 
 def outcome_word(run: RunSummary, glyphs: Glyphs = UNICODE) -> Clean:
@@ -42,7 +51,8 @@ def score_cell(run: RunSummary, glyphs: Glyphs = UNICODE) -> Clean:
     if not scores:
         return glyphs.missing
     value = value_of(scores[0], glyphs) if len(scores) == 1 else _share(scores)
-    return Clean(f"{_sign(run, glyphs)}{value}")
+    sign, _ = outcome_sign(run, glyphs)
+    return Clean(f"{sign} {value}") if sign else value
 
 
 def _share(scores: list[Score]) -> Clean:
@@ -50,11 +60,13 @@ def _share(scores: list[Score]) -> Clean:
     return Clean(f"{sum(score.passed is True for score in scores)}/{len(scores)}")
 
 
-def _sign(run: RunSummary, glyphs: Glyphs) -> Clean:
+def outcome_sign(run: RunSummary, glyphs: Glyphs = UNICODE) -> tuple[Clean, str]:
+    """Sign and style of an outcome; no sign without one."""
     if run.outcome is None:
-        return Clean("")
-    sign = glyphs.ok if run.outcome is Outcome.PASSED else glyphs.wrong if run.is_wrong else glyphs.error
-    return Clean(f"{sign} ")
+        return Clean(""), "dim"
+    if run.outcome is Outcome.PASSED:
+        return glyphs.ok, "status.ok"
+    return (glyphs.wrong, WRONG_STYLE) if run.is_wrong else (glyphs.error, "status.error")
 
 
 def score_line(score: Score) -> Clean:

@@ -149,6 +149,8 @@ def _list_status(store: Store, glyphs: Glyphs, standing: Counter[State], width: 
         number = (
             sum(standing[state] for state in GOING) if status is Status.RUNNING else overview.by_status.get(status, 0)
         )
+        if status is Status.OK:
+            number = overview.outcomes.ok
         if number:
             glyph, style = status_glyph(status, glyphs)
             pieces += [Piece(Clean("  ")), Piece(Clean(f"{glyph} {text.grouped(number)}"), style)]
@@ -162,10 +164,11 @@ def sentence(
     if run is not None:
         return _run_sentence(run, opened, vitals.state, width - FRAME)
     runs, failed = store.overview.runs, store.overview.failed
+    kinds = store.overview.outcomes.kinds if width >= NARROW_HEADER else ""
     pieces: list[Piece] = []
     if failed:
         pieces += [
-            Piece(Clean(f"{text.grouped(failed)} of {text.grouped(runs)} failed"), "status.error bold"),
+            Piece(Clean(f"{text.grouped(failed)} of {text.grouped(runs)} failed{kinds}"), "status.error bold"),
             *((Piece(Clean("  ")), *causes) if (causes := _causes(store.overview.causes, width)) else ()),
             Piece(Clean("  ·  "), "dim"),
             *_key("T", "triage"),
