@@ -54,7 +54,7 @@ class Store:
 
     def __init__(self, rule: PassRule | None = None) -> None:
         """`rule`: the user's own, applied to every run that comes in."""
-        self._rule = rule
+        self.rule = rule
         self.runs: dict[RunRef, RunSummary] = {}
         self.problems: dict[str, tuple[Problem, ...]] = {}
         """Problems of files, by path; those of a run are in the run."""
@@ -103,7 +103,7 @@ class Store:
 
     def put(self, run: RunSummary, now: float) -> None:
         """Update the summary of an open run, if it is still listed."""
-        if run.ref in self.runs and run.with_rule(self._rule) != self.runs[run.ref]:
+        if run.ref in self.runs and run.with_rule(self.rule) != self.runs[run.ref]:
             self._put(run, now)
             self.revision += 1
 
@@ -130,7 +130,7 @@ class Store:
         return refs if isinstance(refs, tuple) else (refs,)
 
     def _put(self, run: RunSummary, now: float) -> None:
-        run, before = run.with_rule(self._rule), self.runs.get(run.ref)
+        run, before = run.with_rule(self.rule), self.runs.get(run.ref)
         if before is not None:
             self._counts.add(before, -1)
             if before.deep and _changed(before, run):
@@ -210,7 +210,7 @@ class Store:
 
     def cache(self, run: Run) -> None:
         """Cache an open run; its summary is more complete than that of the list."""
-        self._open[run.summary.ref] = run.with_rule(self._rule)
+        self._open[run.summary.ref] = run.with_rule(self.rule)
         self._open.move_to_end(run.summary.ref)
         while len(self._open) > OPEN_RUNS:
             self._open.popitem(last=False)

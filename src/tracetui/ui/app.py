@@ -353,7 +353,7 @@ class TraceApp(HostApp):
         from tracetui.live.jobs.aggregate import statistics_job
         from tracetui.ui.screens.lists import StatisticsScreen
 
-        job = statistics_job(refs)
+        job = statistics_job(refs, self.store.rule, self.store.relations.inherited_tasks)
         self.push_screen(StatisticsScreen(job, of, self.commands))
         self.surveys.ask(job)
 

@@ -20,6 +20,7 @@ from tracetui.views.glyphs import Glyphs, status_glyph
 from tracetui.views.labels import run_label, short_id
 from tracetui.views.list.runs import hidden_columns, status_now
 from tracetui.views.rows import Line, Piece, fit, width_of
+from tracetui.views.scores import WRONG_ANSWER, WRONG_STYLE
 from tracetui.views.timeline.header import FRAME, cost_of
 
 if TYPE_CHECKING:
@@ -217,11 +218,13 @@ def _run_sentence(run: RunSummary, opened: Opened, state: State, width: int) -> 
     error = run.first_error
     if run.status is Status.ERROR and error is not None:
         words = Piece(one_line(error.words or "failed", 200), "status.error bold")
+    elif run.is_wrong:
+        words = Piece(one_line(f"{WRONG_ANSWER}: {run.result or run.outcome_source}", 200), f"{WRONG_STYLE} bold")
     elif run.result:
         words = Piece(one_line(run.result, 200), "text bold")
     else:
         words = Piece(one_line(run.prompt or run.status.value, 200), "text")
-    most = width * 2 // 3 if run.status is Status.ERROR else width // 3  # why it failed is worth more than its facts
+    most = width * 2 // 3 if run.failed else width // 3  # why it failed is worth more than its facts
     wanted = min(width_of((words,)), max(24, most))
     facts = next(
         (one for one in _run_facts(run, opened, state) if width_of(one) + wanted <= width),
