@@ -273,7 +273,7 @@ class Lister:
     def _affected_by(self, found: Found, *, gone: bool) -> list[str]:
         """Take in what a file is now; returns other files to be looked at again because of it."""
         also = self._take(found)
-        for path in also if not found.part_of else ():
+        for path in also if not found.part_of else also[1:]:
             self._reader.forget(path)  # what it keeps is a run of its own
         if gone:
             also += self._relations.forks_near(found.path, ())

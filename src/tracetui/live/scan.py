@@ -12,6 +12,7 @@ from tracetui.errors import FormatError
 from tracetui.formats import guard, registry
 from tracetui.formats.base import NO, Format
 from tracetui.formats.guard import problem_of
+from tracetui.formats.harbor import logs
 from tracetui.live import stray
 from tracetui.model import Header, Ledger, Problem, RunRef, RunSummary
 from tracetui.model.build import summary_of
@@ -139,9 +140,10 @@ def look(
                 chosen = only or registry.detect(file, last)
                 if chosen is None:
                     return _unclaimed(file), last
-                main = None if named else guard.main_file(chosen, file)
+                trial_log = None if named or only is not None else logs.main_file(file, chosen)
+                main = trial_log or (None if named else guard.main_file(chosen, file))
                 is_part = main is not None and (not roots or _is_below(main, roots))
-                if main is not None and is_part and _is_listed(source, main, file, chosen, only):
+                if main is not None and is_part and (trial_log or _is_listed(source, main, file, chosen, only)):
                     reason = "part of another file's run"
                     return Found(path=entry.path, format=chosen.name, reason=reason, part_of=main), chosen
                 return _summarize(file, entry, chosen, deep=deep, tell=tell), chosen
