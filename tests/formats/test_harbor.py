@@ -34,6 +34,13 @@ SESSION = (
     b'"timestamp":"2026-03-04T09:03:00Z","message":{"role":"user","content":"Prune"}}\n'
 )
 
+PRINTED = b"""\
+{"type":"system","subtype":"init","cwd":"/app","session_id":"5f0e","tools":["Bash"],"model":"oak-2","uuid":"u-1"}
+{"type":"assistant","message":{"id":"m","type":"message","role":"assistant","model":"oak-2","content":[{"type":"text",\
+"text":"Done"}]},"parent_tool_use_id":null,"session_id":"5f0e","uuid":"u-2"}
+"""
+"""What ``claude --output-format stream-json`` prints."""
+
 
 def put(path: Path, value: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -242,8 +249,10 @@ def test_another_session_is_a_run_that_the_first_one_started(tmp_path: Path) -> 
 
 
 def test_what_the_agent_printed_is_the_log_where_there_is_no_other(tmp_path: Path) -> None:
-    trial(tmp_path, recorded(), log="agent/claude-code.txt", data=SESSION % b"s-1")
+    trial(tmp_path, recorded(), log="agent/claude-code.txt", data=PRINTED)
+    (run,) = listed(tmp_path)["agent/claude-code.txt"].runs
     assert runs(tmp_path) == ["agent/claude-code.txt"]
+    assert (run.ref.format, run.id, run.model) == ("claude-code", recorded()["id"], "oak-2")
 
 
 @pytest.mark.parametrize("data", [b"", b"\x1b[31mno trace", b'{"schema_version": "ATIF-v1.7", "agent": {}, "steps": ['])

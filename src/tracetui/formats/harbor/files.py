@@ -43,7 +43,7 @@ class Position(NamedTuple):
 
 def position(path: str) -> Position | None:
     """The position of the file at `path`, None for one that is in no folder ``agent``."""
-    folders = re.split(r"[/\\]", path)[:-1]
+    folders = re.split(r"[/\\]", path)[:-1] if AGENT in path else ()
     if AGENT not in folders:
         return None
     below = folders[::-1].index(AGENT)

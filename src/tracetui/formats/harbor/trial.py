@@ -277,8 +277,9 @@ class Trial:
         return task if self.step is None else f"{task}/{self.step[:PREVIEW]}"
 
     def _missing(self, run: Header | RunSummary) -> dict[str, Any]:
-        """Facts that the agent log may state itself."""
+        """Facts that the agent log may state itself. A printed log without an id is named after its file."""
         return {
+            "id": (self.id if run.id.endswith(".txt") else None) or run.id,
             "agent": run.agent or word(child(self.result, "agent_info").get("name")),
             "source": run.source or text(self.result.get("source")),
         }
