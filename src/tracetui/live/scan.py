@@ -42,6 +42,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     """True where the file was not opened: a link, a hidden file, a folder that could not be walked …"""
     part_of: str = ""
     """Path of the main file of the run that this file is a part of: the run is listed there, and this one ignored."""
+    near_miss: str = ""
+    """What a file that no format claims looks like, if it looks like a trace: ``chat messages``."""
     whole: bool = True
     """False: the first runs of a file that holds many; what the whole file turned out to be follows."""
     size: int = 0
@@ -53,6 +55,11 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     def kind(self) -> str:
         """``listed``, ``problem`` or ``ignored``."""
         return "listed" if self.runs else "problem" if self.problems else "ignored"
+
+    @property
+    def unclaimed(self) -> bool:
+        """Whether it was looked into and no format claims it: ignored, but no part of another file's run."""
+        return self.kind == "ignored" and not (self.skipped or self.part_of or self.unread)
 
     @property
     def ledger(self) -> Ledger:
@@ -227,6 +234,7 @@ def _not_read_yet(file: File, entry: Entry, chosen: Format | None, runs: Sequenc
 def _unclaimed(file: File) -> Found:
     try:
         with guard.BOUNDARY:  # it decodes documents that may be too deep, or larger than memory
-            return Found(path=file.path, reason=stray.why(file))
+            reason, shape = stray.look_at(file)
+            return Found(path=file.path, reason=reason, near_miss=shape)
     except FormatError as error:
         return Found(path=file.path, problems=(problem_of(file.path, error),))
