@@ -306,7 +306,7 @@ class Lister:
             self._reader.forget(path)
             self._large.drop(path)
             self._large_listed.discard(path)
-            return Found(path=path, reason="gone")
+            return Found(path=path, reason="gone", skipped=True)
         if is_large(entry):
             return self._look_at_large(entry)
         found = self._reader.read_changed(entry)

@@ -39,7 +39,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     """Why it was ignored, in words."""
     skipped: bool = False
-    """True where the file was not opened: a link, a hidden file, a folder that could not be walked …"""
+    """True where the file was not opened: a link, a hidden or a deleted file, a folder that could not be walked …"""
     part_of: str = ""
     """Path of the main file of the run that this file is a part of: the run is listed there, and this one ignored."""
     near_miss: str = ""
