@@ -22,6 +22,8 @@ from tracetui.formats.harbor.files import position
 from tracetui.formats.harbor.reader import InTrial
 from tracetui.live.load import Reader, read_run
 from tracetui.live.scan import Found, scan
+from tracetui.live.surveying.grep import Hit, grep, grep_runs
+from tracetui.live.surveying.needle import Needle
 from tracetui.model import Outcome, Run, RunSummary, Status, StatusSource
 from tracetui.sources.local import LocalSource
 from tracetui.store.relations import Relations
@@ -226,7 +228,44 @@ def test_a_trial_is_one_run_under_its_trajectory(tmp_path: Path) -> None:
     put(tmp_path / "config.json", {"trial_name": "t", "task": {"path": "x"}})
     assert runs(tmp_path) == ["agent/trajectory.json"]
     parts = {path for path, one in listed(tmp_path).items() if one.part_of}
-    assert parts == {"result.json", "agent/claude-code.txt", "agent/sessions/projects/-app/s-1.jsonl"}
+    assert parts == {
+        "agent/claude-code.txt",
+        "agent/sessions/projects/-app/s-1.jsonl",
+        "result.json",
+        "verifier/ctrf.json",
+    }
+    assert {path for path, one in listed(tmp_path).items() if one.unclaimed} == {
+        "agent/gardener-cli.txt",
+        "config.json",
+    }
+
+
+def test_a_trial_that_has_begun_is_one_run_already(tmp_path: Path) -> None:
+    trial(tmp_path, log="agent/sessions/s-1.jsonl", data=SESSION % b"s-1")
+    put(tmp_path / "agent" / "claude-code.txt", PRINTED)
+    assert runs(tmp_path) == ["agent/claude-code.txt", "agent/sessions/s-1.jsonl"]
+    put(tmp_path / "config.json", {"trial_name": "t", "task": {"path": "x"}, "agent": {"name": "claude-code"}})
+    assert runs(tmp_path) == ["agent/sessions/s-1.jsonl"]
+    assert {one.outcome for one in both_stages(tmp_path / "agent/sessions/s-1.jsonl")} == {None}
+
+
+def test_checks_of_a_trial_without_a_log_are_part_of_its_result(tmp_path: Path) -> None:
+    shutil.copytree(CASES / "checks" / "input", tmp_path, dirs_exist_ok=True)
+    found = listed(tmp_path)
+    assert found["verifier/ctrf.json"].part_of == str(tmp_path / "result.json")
+    put(tmp_path / "result.json", {"n_total_trials": 1})
+    assert listed(tmp_path)["verifier/ctrf.json"].unclaimed
+
+
+def test_what_only_the_result_or_the_checks_say_is_found(tmp_path: Path) -> None:
+    shutil.copytree(CASES / "checks" / "input", tmp_path, dirs_exist_ok=True)
+    path = trial(tmp_path)
+    for text in ("garden-bench", "test_cut_is_slanted"):
+        for items in (
+            grep(LocalSource(), [str(tmp_path)], Needle(text)),
+            grep_runs(LocalSource(), [both_stages(path)[0].ref], Needle(text)),
+        ):
+            assert {item.ref.path for item in items if isinstance(item, Hit)} == {str(path)}, text
 
 
 def test_without_a_trajectory_the_session_is_the_log(tmp_path: Path) -> None:

@@ -145,14 +145,14 @@ def look(
                 file.memo[SHARED] = shared
             try:
                 chosen = only or registry.detect(file, last)
+                in_trial = None if named or only is not None else logs.main_file(file, chosen)
+                if in_trial is not None and _is_within(in_trial, roots):
+                    return _part(file, in_trial, chosen), last or chosen  # the next file is a log, as before this
                 if chosen is None:
                     return _unclaimed(file), last
-                trial_log = None if named or only is not None else logs.main_file(file, chosen)
-                main = trial_log or (None if named else guard.main_file(chosen, file))
-                is_part = main is not None and (not roots or _is_below(main, roots))
-                if main is not None and is_part and (trial_log or _is_listed(source, main, file, chosen, only)):
-                    reason = "part of another file's run"
-                    return Found(path=entry.path, format=chosen.name, reason=reason, part_of=main), chosen
+                main = None if named else guard.main_file(chosen, file)
+                if main is not None and _is_within(main, roots) and _is_listed(source, main, file, chosen, only):
+                    return _part(file, main, chosen), chosen
                 return _summarize(file, entry, chosen, deep=deep, tell=tell), chosen
             except BudgetSpent:
                 return _not_read_yet(file, entry, chosen), chosen or last
@@ -163,10 +163,17 @@ def look(
         return Found(path=entry.path, format=name, problems=(problem_of(entry.path, error),)), last
 
 
-def _is_below(path: str, roots: Collection[str]) -> bool:
-    """Whether a path leads to one of the roots or into it, by their names alone."""
+def _part(file: File, main: str, chosen: Format | None) -> Found:
+    name = None if chosen is None else chosen.name
+    return Found(path=file.path, format=name, reason="part of another file's run", part_of=main)
+
+
+def _is_within(path: str, roots: Collection[str]) -> bool:
+    """Whether a path leads to one of the roots or into it, by their names alone; to anywhere where there are none."""
     path = os.path.abspath(path)
-    return any(path == root or path.startswith(os.path.join(root, "")) for root in map(os.path.abspath, roots))
+    return not roots or any(
+        path == root or path.startswith(os.path.join(root, "")) for root in map(os.path.abspath, roots)
+    )
 
 
 def _is_listed(source: Source, main: str, part: File, chosen: Format, only: Format | None) -> bool:

@@ -1,13 +1,14 @@
 """The files of a trial directory: where they are, and what was read of them.
 
-Layout (Harbor's ``TrialPaths``): ``result.json``, written when the trial has ended; ``agent/``, the logs of the agent;
-``verifier/``, among its logs ``ctrf.json`` where the tests write one. A trial of several steps has ``agent`` and
-``verifier`` in ``steps/NAME`` instead. A job is a folder of trials, with a ``result.json`` of its own.
+Layout (Harbor's ``TrialPaths``): ``config.json``, written first; ``agent/``, the logs of the agent; ``verifier/``, in
+which tests may write ``ctrf.json``; ``result.json``, written when the trial has ended. A trial of several steps has
+``agent`` and ``verifier`` in ``steps/NAME`` instead. A job is a folder of trials, with a ``result.json`` of its own.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -30,15 +31,31 @@ _OWN: Final = frozenset({"exception_info", "trial_name", "verifier_result"})
 """Fields by which a result is known."""
 
 
+_CONFIG: Final = "config.json"
+_CONFIGURED: Final = frozenset({"agent", "task", "trial_name"})
+"""Fields by which the configuration of a trial is known."""
+
+
 class Position(NamedTuple):
-    """Where a file of an agent is: paths relative to its own folder."""
+    """Where a file of a trial is: paths relative to its own folder."""
 
     root: str
     """The trial directory."""
     agent: str
     """The agent's log folder in it."""
     step: str | None
-    """Name of the step whose log it is; None in a trial of one step."""
+    """Name of the step that it is of; None in a trial of one step."""
+
+
+def companion(path: str) -> Position | None:
+    """The position of a result, or of a report of checks; None for any other file, going by its name."""
+    *folders, name = re.split(r"[/\\]", path)
+    if name == RESULT:
+        return Position("", f"{AGENT}/", None)
+    if [*folders[-1:], name] != CHECKS.split("/"):
+        return None
+    step = _step(folders[:-1])
+    return Position("../" if step is None else "../../../", f"../{AGENT}/", step)
 
 
 def position(path: str) -> Position | None:
@@ -47,9 +64,13 @@ def position(path: str) -> Position | None:
     if AGENT not in folders:
         return None
     below = folders[::-1].index(AGENT)
-    above = folders[: len(folders) - 1 - below]
-    step = above[-1] if len(above) > 1 and above[-2] == "steps" else None
+    step = _step(folders[: len(folders) - 1 - below])
     return Position("../" * (below + (1 if step is None else 3)), "../" * below, step)
+
+
+def _step(folders: Sequence[str]) -> str | None:
+    """Name of the step that a folder is of; None for the folder of a trial."""
+    return folders[-1] if len(folders) > 1 and folders[-2] == "steps" else None
 
 
 def is_result(record: dict[str, Any]) -> bool:
@@ -61,6 +82,9 @@ class Snapshot(msgspec.Struct, frozen=True):
     """A trial as it was read, and the versions of its files."""
 
     trial: Trial | None
+    """None while it has no result."""
+    begun: bool
+    """There is a trial."""
     versions: dict[str, Whole | None]
     """By path; None for a file that could not be read."""
 
@@ -80,10 +104,11 @@ def _load(file: File, root: str, step: str | None) -> Snapshot:
     versions: dict[str, Whole | None] = {}
     result, _ = _read(file, root + RESULT, versions)
     if not isinstance(result, dict) or not is_result(result):
-        return Snapshot(None, versions)
+        config, _ = _read(file, root + _CONFIG, versions)
+        return Snapshot(None, isinstance(config, dict) and config.keys() >= _CONFIGURED, versions)
     version = versions[root + RESULT]
     size = 0 if version is None else version.stat.size
-    return Snapshot(trial_of(file, root, step, result, size, versions), versions)
+    return Snapshot(trial_of(file, root, step, result, size, versions), True, versions)
 
 
 def trial_of(

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from tracetui.errors import FormatError
 from tracetui.formats import guard, registry
 from tracetui.formats.base import Format
-from tracetui.formats.harbor.files import AGENT, load, position
+from tracetui.formats.harbor.files import Position, companion, load, position
 from tracetui.formats.harbor.trial import RESULT
 from tracetui.model import RunSummary
 from tracetui.sources.base import SHARED, BudgetSpent, File, LinkLost, file_name
@@ -40,26 +40,36 @@ class Log(NamedTuple):
     """Id of its run; empty for a file that is its own trial's log."""
 
 
-def main_file(file: File, chosen: Format) -> str | None:
-    """Path of the file that lists the trial which `file`, of the format `chosen`, is a part of; None for no part.
+def main_file(file: File, chosen: Format | None) -> str | None:
+    """Path of the file that lists the trial which `file` is a part of; None for a file that is no part of another.
 
-    Raises `LinkLost`.
+    `chosen` is the format that claims `file`. Raises `LinkLost`, or `FormatError` if that cannot be told.
     """
-    if chosen.name == NAME:
-        if file.name != RESULT:
+    with guard.BOUNDARY:
+        at = companion(file.path)
+        if at is not None:
+            return _owner(file, at)
+        at = position(file.path)
+        if at is None or chosen is None or not load(file, at.root, at.step).begun:
             return None
-        trial = load(file, "").trial
-        log = None if trial is None or trial.steps else find_log(file, f"{AGENT}/")
-        return None if log is None else log.path
-    at = position(file.path)
-    if at is None or load(file, at.root, at.step).trial is None:
+        log = find_log(file, at.agent)
+        if log is None or not log.run:
+            return None
+        converted = file_name(log.path) == TRAJECTORY and chosen.name != _ATIF
+        printed = file.name.endswith(".txt") and not log.path.endswith(".txt")
+        return log.path if converted or printed else None
+
+
+def _owner(file: File, at: Position) -> str | None:
+    """The file that lists the trial of a result, or of a report of checks."""
+    trial = load(file, at.root, at.step).trial
+    if trial is None:
         return None
-    log = find_log(file, at.agent)
-    if log is None or not log.run:
-        return None
-    converted = file_name(log.path) == TRAJECTORY and chosen.name != _ATIF
-    printed = file.name.endswith(".txt") and not log.path.endswith(".txt")
-    return log.path if converted or printed else None
+    log = None if trial.steps and at.step is None else find_log(file, at.agent)
+    if log is not None:
+        return log.path
+    with file.other(at.root + RESULT) as result:
+        return result.path if at.root else None
 
 
 def find_log(file: File, agent: str) -> Log | None:
@@ -115,7 +125,7 @@ def _run_in(file: File, other: File) -> str:
 
 
 def _only_run(other: File) -> str:
-    fmt = registry.detect(other)
+    fmt = registry.detect(other, registry.load(_ATIF) if other.name == TRAJECTORY else None)
     if fmt is None or guard.main_file(fmt, other) is not None:
         return ""
     items = guard.summarize(fmt, other, deep=False, alone=True)

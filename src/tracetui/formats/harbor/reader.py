@@ -63,7 +63,7 @@ def trial_folders(path: str) -> Sequence[str]:
 
 def membership(file: File, at: Position, snapshot: Snapshot) -> tuple[Trial | None, str | None]:
     """The trial whose log `file` is; else the id of the run in that log, if it is another file of such a trial."""
-    if snapshot.trial is None:
+    if not snapshot.begun:
         return None, None
     from tracetui.formats.harbor.logs import (
         find_log,
