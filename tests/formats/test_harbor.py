@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import orjson
@@ -27,6 +28,7 @@ from tracetui.live.surveying.needle import Needle
 from tracetui.model import Outcome, Run, RunSummary, Status, StatusSource
 from tracetui.sources.local import LocalSource
 from tracetui.store.relations import Relations
+from tracetui.testing import hostile
 
 CASES = Path(__file__).parent / "harbor"
 STEPS = [{"step_id": 1, "source": "user", "message": "Prune"}, {"step_id": 2, "source": "agent", "message": "Done"}]
@@ -215,6 +217,29 @@ def test_the_run_of_a_log_keeps_what_a_format_must(tmp_path: Path, case: str) ->
     testing.check_nothing_lost(fmt, tmp_path)
     testing.check_growth(fmt, tmp_path)
     testing.check_hostile(fmt, tmp_path, count=20)
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini", "pi"])
+def test_logs_of_other_formats_agree_in_both_stages(tmp_path: Path, name: str) -> None:
+    for case in testing.cases(CASES.parent / name.replace("-", "_")):
+        folder = tmp_path / case.name
+        shutil.copytree(case / "input", folder / "input" / "agent" / "sessions")
+        shutil.copytree(CASES / "exception" / "input", folder / "input", dirs_exist_ok=True)
+        testing.check_summaries(InTrial(registry.load(name)), folder)
+
+
+@pytest.mark.parametrize("case", ["checks", "exception", "steps"])
+def test_stages_agree_whatever_the_result_holds(tmp_path: Path, case: str) -> None:
+    folder = tmp_path / "input"
+    shutil.copytree(CASES / case / "input", folder)
+    put(folder / ("steps/plant" if case == "steps" else "") / "agent" / "trajectory.json", TRAJECTORY)
+    result = folder / "result.json"
+    for _, label, data in hostile.variants([str(result)], Random(5), 40):
+        result.write_bytes(data)
+        try:
+            testing.check_summaries(InTrial(Atif()), tmp_path)
+        except Exception as error:
+            raise AssertionError(label) from error
 
 
 # ---- one run a directory
