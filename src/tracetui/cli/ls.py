@@ -65,10 +65,14 @@ def print_listing(args: argparse.Namespace) -> Listing:
                 redactor = Redactor()
                 inside = [masked_problem(problem, redactor) for problem in inside]
             replays = Relations(everything.runs).replay_addresses()
-            write_bytes(runs_document(shown.runs, [*shown.problems, *inside], replays, estimates))
+            write_bytes(
+                runs_document(shown.runs, [*shown.problems, *inside], replays, estimates, everything.files.fields)
+            )
         elif found.runs or found.problems:
             screen = screen_for(aim.places, everything.runs)
             write_lines(listing(shown.runs, shown.problems, screen, part_notes(everything.runs)))
+    if sentence := everything.files.near_miss_sentence:
+        complain(sentence)
     if not everything.runs:
         raise nothing(places, found.problems)
     if not found.runs:
