@@ -118,7 +118,7 @@ def test_any_bytes_are_a_problem_or_another_kind_of_file(
     path.write_bytes(data)
     with LocalFile(str(path)) as file:
         try:
-            reason = unclaimed.explain(file)
+            reason = unclaimed.explain(file).reason
         except FormatError as error:
             reason = error.reason
         except OSError as error:  # of a database that is cut: `look` makes a problem of it too

@@ -87,7 +87,7 @@ def test_the_store_applies_the_rule_to_what_comes_in() -> None:
 
 
 class _Found:
-    whole, problems = True, ()
+    whole, problems, unclaimed, near_miss = True, (), False, ""
 
     def __init__(self, run: RunSummary) -> None:
         self.path, self.runs = run.ref.path, (run,)

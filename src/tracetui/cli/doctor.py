@@ -43,6 +43,8 @@ class Total(msgspec.Struct):
 
     counts: Counter[str] = msgspec.field(default_factory=Counter)
     """Files by class."""
+    near_misses: int = 0
+    """Ignored files that look like traces."""
     ledger: Ledger = Ledger()
 
 
@@ -83,6 +85,7 @@ def _diagnosis(source: Source, found: Found) -> Diagnosis:
 def _count(found: Iterable[Diagnosis], total: Total) -> Iterator[Diagnosis]:
     for one in found:
         total.counts[one.found.kind] += 1
+        total.near_misses += bool(one.found.near_miss)
         total.ledger += one.found.ledger
         yield one
 
@@ -93,7 +96,8 @@ def _document(found: Iterable[Diagnosis], total: Total) -> Iterator[bytes]:
     for one in found:
         yield before + encode(_value(one))
         before = b",\n"
-    counts = {**{name: total.counts[name] for name in CLASSES}, "seen": total.counts.total()}
+    counts: dict[str, int] = {name: total.counts[name] for name in CLASSES}
+    counts |= {"seen": total.counts.total(), "near_misses": total.near_misses}
     yield b"]," + encode({**counts, "ledger": ledger_value(total.ledger)})[1:] + b"\n"
 
 
@@ -105,6 +109,7 @@ def _value(one: Diagnosis) -> dict[str, Any]:
         "scores": one.scores,
         "runs": len(one.found.runs),
         "reason": one.found.reason or None,
+        "near_miss": one.found.near_miss or None,
         "problems": [problem_value(problem) for problem in one.problems],
         "ledger": None if one.found.kind == "ignored" else ledger_value(one.found.ledger),
     }
@@ -121,5 +126,8 @@ def _lines(found: Iterable[Diagnosis], total: Total) -> Iterator[Clean]:
             yield Clean(" " * 9 + one_line(f"{problem.where}: {problem.reason}" if problem.where else problem.reason))
     words = " + ".join(f"{total.counts[name]} {name}" for name in CLASSES)
     yield Clean(f"{words} = {total.counts.total()} files seen")
+    if total.near_misses:
+        look = "looks like a trace" if total.near_misses == 1 else "look like traces"
+        yield Clean(f"{total.near_misses} of the ignored files {look}")
     if total.ledger.size is not None:
         yield ledger_words(total.ledger)

@@ -75,11 +75,13 @@ def print_listing(args: argparse.Namespace) -> Listing:
                 redactor = Redactor()
                 inside = [masked_problem(problem, redactor) for problem in inside]
                 tasks = {ref: masked_task(task, redactor) for ref, task in tasks.items()}
-            replays = relations.replay_addresses()
-            write_bytes(runs_document(shown.runs, [*shown.problems, *inside], replays, estimates, tasks))
+            replays, files = relations.replay_addresses(), everything.files.fields
+            write_bytes(runs_document(shown.runs, [*shown.problems, *inside], replays, estimates, tasks, files))
         elif found.runs or found.problems:
             screen = screen_for(aim.places, everything.runs)
             write_lines(listing(shown.runs, shown.problems, screen, part_notes(everything.runs)))
+    if sentence := everything.files.near_miss_sentence:
+        complain(sentence)
     if not everything.runs:
         raise nothing(places, found.problems)
     if not found.runs:

@@ -8,9 +8,10 @@ import os
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -31,12 +32,43 @@ from tracetui.store.relations import Relations, has_original
 from tracetui.store.settings import load_pass_rule
 from tracetui.views.labels import short_names
 
+NAMED: Final = 3
+"""Near misses that are named."""
+
+
+class FileCounts(msgspec.Struct, frozen=True):
+    """How many files there are of each kind: `Found.kind`, but `ignored` are only those that no format claims."""
+
+    listed: int = 0
+    problem: int = 0
+    ignored: int = 0
+    near_misses: tuple[Found, ...] = ()
+    """Those of the ignored that look like traces."""
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """As fields of ``ls --json``."""
+        counts = {"listed": self.listed, "problem": self.problem, "ignored": self.ignored}
+        return {"counts": counts, "near_misses": [{"path": one.path, "reason": one.reason} for one in self.near_misses]}
+
+    @property
+    def near_miss_sentence(self) -> str:
+        """Names the near misses, each on a line (``a.jsonl holds chat messages``); empty without one."""
+        if not self.near_misses:
+            return ""
+        count, named = len(self.near_misses), self.near_misses[:NAMED]
+        words = "1 file looks like a trace" if count == 1 else f"{count} files look like traces"
+        names = "".join(f"\n  {one.path} holds {one.near_miss}" for one in named)
+        more = "\n  …" if count > NAMED else ""
+        return f"{words}, but no format claims {'it' if count == 1 else 'them'}:{names}{more}"
+
 
 class Listing(msgspec.Struct, frozen=True):
     """Runs, newest first, and problems of files."""
 
     runs: list[RunSummary]
     problems: list[Problem]
+    files: FileCounts = FileCounts()
 
 
 class Aim(msgspec.Struct):
@@ -114,10 +146,16 @@ def listing_of(
     """List all runs and problems below `paths`, with outcomes by `rule`."""
     runs: list[RunSummary] = []
     problems: list[Problem] = []
+    kinds, near_misses = Counter[str](), list[Found]()
     for found in found_in(source, paths, forced, deep=deep):
         runs.extend(run.with_rule(rule) for run in found.runs)
         problems.extend(found.problems)
-    return Listing(newest_first(runs), sorted(problems, key=lambda problem: problem.path))
+        kinds["unclaimed" if found.unclaimed else found.kind] += 1
+        if found.near_miss:
+            near_misses.append(found)
+    near_misses.sort(key=lambda one: one.path)
+    files = FileCounts(kinds["listed"], kinds["problem"], kinds["unclaimed"], tuple(near_misses))
+    return Listing(newest_first(runs), sorted(problems, key=lambda problem: problem.path), files)
 
 
 def aim_of(source: Source, args: argparse.Namespace) -> Aim:

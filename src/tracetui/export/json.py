@@ -42,8 +42,9 @@ def runs_document(
     replays: Mapping[Any, str | None],
     estimates: Mapping[Any, float | None] = MappingProxyType({}),
     tasks: Mapping[Any, TaskKey] = MappingProxyType({}),
+    files: Mapping[str, Any] = MappingProxyType({}),
 ) -> Iterator[bytes]:
-    """Yield the output of ``ls --json``, one run a line.
+    """Yield the output of ``ls --json``, one run a line; `files` are fields about the files, added at the end.
 
     By `RunRef`: `replays` has each `replay_of_address`, `estimates` costs that summaries lack, `tasks` inherited tasks.
     """
@@ -51,7 +52,7 @@ def runs_document(
     yield from _listed(run_value(run, replays.get(run.ref), estimates.get(run.ref), tasks.get(run.ref)) for run in runs)
     yield b'],"problems":['
     yield from _listed(problem_value(problem) for problem in problems)
-    yield b"]}\n"
+    yield b"]" + b"".join(b"," + encode(name) + b":" + encode(value) for name, value in files.items()) + b"}\n"
 
 
 def run_document(

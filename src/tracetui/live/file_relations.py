@@ -14,6 +14,7 @@ from typing import Final
 from tracetui.errors import FormatError
 from tracetui.formats import guard, registry
 from tracetui.formats.base import is_composed
+from tracetui.formats.harbor import logs
 from tracetui.live.scan import Found
 from tracetui.sources.base import Source
 
@@ -62,7 +63,7 @@ class FileRelations:
         if found.part_of or not found.runs or not is_composed(registry.load(name)):
             self._alone.pop(path, None)
             self._recent.pop(path, None)
-            return [found.part_of] if found.part_of else []
+            return [found.part_of, *self._logs_of(found)] if found.part_of else []
         is_new = path not in self._alone
         self._alone[path] = name
         if not is_new or not appeared:
@@ -110,6 +111,12 @@ class FileRelations:
         folders = {os.path.normpath(os.path.join(own, folder)) for folder in ("", *parts)}
         below = tuple(os.path.join(folder, "") for folder in folders if folder != os.path.normpath(own))
         return [one for one in self._alone if os.path.dirname(one) in {*folders, own} or one.startswith(below)]
+
+    def _logs_of(self, found: Found) -> list[str]:
+        """Files below the folder of the result of a trial, which may be parts of its run now."""
+        folder = os.path.join(os.path.dirname(found.path), "")
+        known = dict.fromkeys((*self._alone, *self._ids)) if found.format == logs.NAME else ()
+        return [path for path in known if path.startswith(folder) and path not in (found.path, found.part_of)]
 
     def _parts_among(self, path: str, candidates: Iterable[str]) -> list[str]:
         name, parts = self._alone[path], list[str]()

@@ -272,7 +272,7 @@ class Lister:
     def _find_affected(self, found: Found, *, gone: bool) -> list[str]:
         """Update the relations of a file; return the other files to read again because of it."""
         affected = self._relate(found)
-        for path in affected if not found.part_of else ():
+        for path in affected if not found.part_of else affected[1:]:
             self._reader.forget(path)  # its reader serves a run of its own
         if gone:
             affected += self._relations.forks_near(found.path, ())
@@ -305,7 +305,7 @@ class Lister:
             self._reader.forget(path)
             self._large.drop(path)
             self._large_listed.discard(path)
-            return Found(path=path, reason="gone")
+            return Found(path=path, reason="gone", skipped=True)
         if is_large(entry):
             return self._read_large(entry)
         found = self._reader.read_changed(entry)

@@ -12,6 +12,7 @@ from tracetui.errors import FormatError
 from tracetui.formats import guard, registry
 from tracetui.formats.base import NO, Format
 from tracetui.formats.guard import problem_of
+from tracetui.formats.harbor import logs
 from tracetui.live import unclaimed
 from tracetui.model import Header, Ledger, Problem, RunRef, RunSummary
 from tracetui.model.build import summary_of
@@ -37,9 +38,11 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     """Why it was ignored."""
     skipped: bool = False
-    """True if the file was not opened: a link, a hidden file, an unreadable folder …"""
+    """True if the file was not opened: a link, a hidden or deleted file, an unreadable folder …"""
     part_of: str = ""
     """Path of the main file if this file is a part of its run: the run is listed there, and this file is ignored."""
+    near_miss: str = ""
+    """What an unclaimed file looks like if it looks like a trace: ``chat messages``."""
     whole: bool = True
     """False for a partial result with the first runs of a file; the complete one follows."""
     size: int = 0
@@ -51,6 +54,11 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     def kind(self) -> str:
         """``listed``, ``problem`` or ``ignored``."""
         return "listed" if self.runs else "problem" if self.problems else "ignored"
+
+    @property
+    def unclaimed(self) -> bool:
+        """Whether it was looked into and no format claims it: ignored, but no part of another file's run."""
+        return self.kind == "ignored" and not (self.skipped or self.part_of or self.unread)
 
     @property
     def ledger(self) -> Ledger:
@@ -135,13 +143,14 @@ def look(
                 file.memo[SHARED] = shared
             try:
                 chosen = only or registry.detect(file, last)
+                in_trial = None if named or only is not None else logs.main_file(file, chosen)
+                if in_trial is not None and _is_within(in_trial, roots):
+                    return _part(file, in_trial, chosen), last or chosen  # the next file is a log, as before this
                 if chosen is None:
                     return _explain_unclaimed(file), last
                 main = None if named else guard.main_file(chosen, file)
-                is_part = main is not None and (not roots or _is_below(main, roots))
-                if main is not None and is_part and _main_lists_run(source, main, file, chosen, only):
-                    reason = "part of another file's run"
-                    return Found(path=entry.path, format=chosen.name, reason=reason, part_of=main), chosen
+                if main is not None and _is_within(main, roots) and _main_lists_run(source, main, file, chosen, only):
+                    return _part(file, main, chosen), chosen
                 return _summarize(file, entry, chosen, deep=deep, on_partial=on_partial), chosen
             except BudgetSpent:
                 return _unread_result(file, entry, chosen), chosen or last
@@ -152,10 +161,17 @@ def look(
         return Found(path=entry.path, format=name, problems=(problem_of(entry.path, error),)), last
 
 
-def _is_below(path: str, roots: Collection[str]) -> bool:
-    """Whether a path is one of the roots or below one, by name alone."""
+def _part(file: File, main: str, chosen: Format | None) -> Found:
+    name = None if chosen is None else chosen.name
+    return Found(path=file.path, format=name, reason="part of another file's run", part_of=main)
+
+
+def _is_within(path: str, roots: Collection[str]) -> bool:
+    """Whether a path is one of the roots or below one, by name alone; always without roots."""
     path = os.path.abspath(path)
-    return any(path == root or path.startswith(os.path.join(root, "")) for root in map(os.path.abspath, roots))
+    return not roots or any(
+        path == root or path.startswith(os.path.join(root, "")) for root in map(os.path.abspath, roots)
+    )
 
 
 def _main_lists_run(source: Source, main: str, part: File, chosen: Format, only: Format | None) -> bool:
@@ -225,6 +241,7 @@ def _unread_result(file: File, entry: Entry, chosen: Format | None, runs: Sequen
 def _explain_unclaimed(file: File) -> Found:
     try:
         with guard.BOUNDARY:  # it decodes documents that may be too deep, or larger than memory
-            return Found(path=file.path, reason=unclaimed.explain(file))
+            reason, shape = unclaimed.explain(file)
+            return Found(path=file.path, reason=reason, near_miss=shape)
     except FormatError as error:
         return Found(path=file.path, problems=(problem_of(file.path, error),))

@@ -7,10 +7,11 @@ file of another kind (a configuration, a data set) is ignored.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode
+from tracetui.formats.near_miss import shape_of, shape_of_tables
 from tracetui.sources.base import HEAD_SIZE, SQLITE_MAGIC, File
 
 PROBE_LIMIT: Final = 64 << 20
@@ -18,19 +19,38 @@ PROBE_LIMIT: Final = 64 << 20
 PROBE_LINES: Final = 20
 
 
-def explain(file: File) -> str:
+class Unclaimed(NamedTuple):
+    """A file that no format claims."""
+
+    reason: str
+    shape: str = ""
+    """What it looks like if it looks like a trace: ``chat messages``."""
+
+
+def explain(file: File) -> Unclaimed:
     """Return the reason to ignore `file`. Raises `FormatError` if it is broken or empty."""
-    ending = file.name.lower().rpartition(".")[2]
-    probe = _PROBES.get(ending)
-    if probe is None:
-        return "no format claims it"
-    if not file.head:
+    probe = _PROBES.get(file.name.lower().rpartition(".")[2])
+    if probe is not None and not file.head:
         raise FormatError("empty file", "byte 0")
-    probe(file)
-    return "readable, but no format claims it"
+    shape = (probe or _text)(file)
+    if shape:
+        return Unclaimed(f"holds {shape}, but no format claims it", shape)
+    return Unclaimed("no format claims it" if probe is None else "readable, but no format claims it")
 
 
-def _document(file: File) -> None:
+def _text(file: File) -> str:
+    """The shape of a file that need not be a trace: of its first lines that are JSON objects."""
+    found = []
+    for line in file.head.split(b"\n", PROBE_LINES)[:PROBE_LINES]:
+        if line.lstrip()[:1] == b"{":
+            try:
+                found.append(decode(line)[0])
+            except FormatError:
+                continue
+    return shape_of(found)
+
+
+def _document(file: File) -> str:
     if file.stat.size > PROBE_LIMIT:
         raise FormatError("no format claims it; too large to check why")
     value, note = decode(file.read_all())
@@ -42,14 +62,15 @@ def _document(file: File) -> None:
         raise FormatError("empty object" if isinstance(value, dict) else "empty list")
     if isinstance(value, dict) and "__proto__" in value:
         raise FormatError("contains the key __proto__, which no trace uses (prototype pollution)")
+    return shape_of([value])
 
 
 def _kind(value: Any) -> str:
     return {str: "a string", bool: "true or false", type(None): "null"}.get(type(value), "a number")
 
 
-def _lines(file: File) -> None:
-    """Require JSON in at least one of the first lines."""
+def _lines(file: File) -> str:
+    """Return the shape of the first line that is JSON; at least one must be."""
     *whole, last = file.head.split(b"\n")
     if len(file.head) < HEAD_SIZE:
         whole.append(last)
@@ -60,15 +81,13 @@ def _lines(file: File) -> None:
         if not line.strip():
             continue
         try:
-            decode(line)
+            return shape_of([decode(line)[0]])
         except FormatError as error:
             failure = failure if failure.where else FormatError(error.reason, f"line {number}")
-        else:
-            return
     raise failure
 
 
-def _database(file: File) -> None:
+def _database(file: File) -> str:
     if not file.head.startswith(SQLITE_MAGIC):
         raise FormatError("not a SQLite database", "byte 0")
     from sqlite3 import Error as SqliteError  # slow to import, and rarely needed
@@ -80,9 +99,10 @@ def _database(file: File) -> None:
         raise FormatError(f"cannot be read as a SQLite database ({error})") from error
     if not count:
         raise FormatError("a SQLite database without tables")
+    return shape_of_tables(file.tables)
 
 
-_PROBES: Final[dict[str, Callable[[File], None]]] = {
+_PROBES: Final[dict[str, Callable[[File], str]]] = {
     "json": _document,
     "jsonl": _lines,
     "ndjson": _lines,

@@ -31,6 +31,10 @@ class ScannedFile(Protocol):
     def problems(self) -> tuple[Problem, ...]: ...
     @property
     def whole(self) -> bool: ...
+    @property
+    def unclaimed(self) -> bool: ...
+    @property
+    def near_miss(self) -> str: ...
 
 
 class Overview(msgspec.Struct, frozen=True):
@@ -58,6 +62,8 @@ class Store:
         self.runs: dict[RunRef, RunSummary] = {}
         self.problems: dict[str, tuple[Problem, ...]] = {}
         """Problems of files, by path; those of a run are in the run."""
+        self.ignored: dict[str, str] = {}
+        """Files that no format claims, by path: what a near miss looks like, empty for the others."""
         self.pulses: dict[RunRef, Pulse] = {}
         """Runs that changed since they were first seen."""
         self._from_future: dict[RunRef, float] = {}
@@ -79,7 +85,7 @@ class Store:
 
     def begin_scan(self) -> None:
         """Begin a full scan: files not seen until `end_scan` are removed."""
-        self._unseen = {*self._refs, *self.problems}
+        self._unseen = {*self._refs, *self.problems, *self.ignored}
 
     def end_scan(self) -> None:
         """Remove files that the scan did not find."""
@@ -88,6 +94,7 @@ class Store:
                 self._drop(ref)
             self._refs.pop(path, None)
             self.problems.pop(path, None)
+            self.ignored.pop(path, None)
         self._unseen = set()
         self.revision += 1
 
@@ -124,6 +131,10 @@ class Store:
             self.problems[found.path] = found.problems
         else:
             self.problems.pop(found.path, None)
+        if found.unclaimed:
+            self.ignored[found.path] = found.near_miss
+        else:
+            self.ignored.pop(found.path, None)
 
     def _refs_of(self, path: str) -> tuple[RunRef, ...]:
         refs = self._refs.get(path, ())

@@ -22,6 +22,7 @@ from tracetui.errors import FormatError
 from tracetui.formats import guard, registry
 from tracetui.formats.base import Format
 from tracetui.formats.guard import problem_of
+from tracetui.formats.harbor import logs
 from tracetui.live.jobs.needle import Needle
 from tracetui.live.jobs.runner import Job, Step, by_file
 from tracetui.live.load import Reader
@@ -218,7 +219,8 @@ def _part_may_match(
                     if (yield from _scan(source, entry.path, entry.stat, needle)):
                         try:
                             with source.open(entry.path) as part:
-                                mains[entry.path] = guard.main_file(fmt, part) or ""
+                                in_trial = logs.main_file(part, registry.detect(part))
+                                mains[entry.path] = in_trial or guard.main_file(fmt, part) or ""
                         except LinkLost:
                             raise
                         except (OSError, FormatError) as error:
