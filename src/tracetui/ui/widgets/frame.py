@@ -20,7 +20,7 @@ from tracetui.views.glyphs import Glyphs, status_glyph
 from tracetui.views.labels import run_label, short_id
 from tracetui.views.list.runs import hidden_columns, status_now
 from tracetui.views.rows import Line, Piece, fit, width_of
-from tracetui.views.scores import WRONG_ANSWER, WRONG_STYLE
+from tracetui.views.scores import WRONG_ANSWER, WRONG_STYLE, run_sign, status_word
 from tracetui.views.timeline.header import FRAME, cost_of
 
 if TYPE_CHECKING:
@@ -110,8 +110,8 @@ def _path(roots: Sequence[str], glyphs: Glyphs, run: RunSummary | None, width: i
 
 def _run_status(run: RunSummary, state: State, glyphs: Glyphs, width: int) -> Line:
     status = status_now(run, state)
-    glyph, style = status_glyph(status, glyphs)
-    word = state.value if status is Status.RUNNING else status.value
+    glyph, style = run_sign(run, status, glyphs)
+    word = state.value if status is Status.RUNNING else status_word(run) if status is run.status else status.value
     if run.status_word and run.status_word.lower() != word and width >= NARROW_HEADER:
         word += f" ({one_line(run.status_word, 30)})"
     pieces = [
@@ -155,6 +155,8 @@ def _list_status(store: Store, glyphs: Glyphs, standing: Counter[State], width: 
         if number:
             glyph, style = status_glyph(status, glyphs)
             pieces += [Piece(Clean("  ")), Piece(Clean(f"{glyph} {text.grouped(number)}"), style)]
+        if status is Status.ERROR and (wrong := overview.outcomes.wrong):
+            pieces += [Piece(Clean("  ")), Piece(Clean(f"{glyphs.wrong} {text.grouped(wrong)}"), WRONG_STYLE)]
     return tuple(pieces)
 
 
