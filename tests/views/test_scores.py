@@ -112,6 +112,8 @@ def test_groups_have_pass_rates() -> None:
     assert [label for label in arranged(*ALL, group="outcome", sort="id") if "·" in label or "outcome" in label] == [
         "error · 1 of 2 passed", "no outcome", "passed · 1 of 1 passed", "wrong answer · 0 of 1 passed",
     ]  # fmt: skip
+    child = run("child", ERROR, parent="right")
+    assert "t1 · 1 of 1 passed" in arranged(RIGHT, child, group="task", sort="id")
     assert arranged(HALF, PLAIN, group="agent") == ["researcher", "half", "plain"]
 
 

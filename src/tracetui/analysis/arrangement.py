@@ -107,7 +107,7 @@ def row_key_of(
     def shown(run: RunSummary) -> bool:
         return (not failures or run.failed) and (wanted is None or wanted(run))
 
-    return lambda run: (shown(run), key(run), label(run), run.parent, run.outcome)
+    return lambda run: (shown(run), key(run), label(run), run.parent, run.outcome, run.failed)
 
 
 def _query(
@@ -187,7 +187,8 @@ def _grouped(
         order.insert(0, "live")
     items: list[Item] = []
     for name in order:
-        passes = OutcomeCounts.of(run for run in groups[name] if isinstance(run, RunSummary)).passes if rated else ""
+        tops = (run for run in groups[name] if isinstance(run, RunSummary) and run.parent is None)
+        passes = OutcomeCounts.of(tops).passes if rated else ""
         items.append((f"{name} · {passes}" if passes else name, len(groups[name]) - children[name]))
         items.extend(groups[name])
     return items
@@ -279,8 +280,8 @@ _SORT_KEYS: Final[dict[str, Callable[[RunSummary], Any]]] = {
     "newest": lambda run: (-run_time(run), run.ref.path, run.ref.key or ""),
     "name": lambda run: (run.name.lower(), -run_time(run)),
     "outcome": lambda run: (
-        _STATUS_ORDER[run.status],
-        not run.failed,
+        _STATUS_ORDER[Status.ERROR] if run.failed else _STATUS_ORDER[run.status],
+        run.is_wrong,
         run.outcome is not None,
         run.first_error.type or "" if run.first_error else "",
     ),
