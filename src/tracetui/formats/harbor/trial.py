@@ -384,6 +384,6 @@ def _title(name: str) -> str:
 def _evidence(test: dict[str, Any]) -> str:
     """Why a check failed: its message, and the assertion of a pytest traceback (lines that begin with ``E``)."""
     message = (text(test.get("message")) or "").strip()
-    lines = (text(test.get("trace")) or "").splitlines()
+    lines = (text(test.get("trace")) or "").split("\n")
     assertion = next((line[1:].strip() for line in lines if line.startswith("E  ")), "")
     return ": ".join(dict.fromkeys(filter(None, (message, assertion))))[:MESSAGE_LIMIT]
