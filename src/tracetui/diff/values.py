@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from tracetui.diff.calls import CALL, SHELL, Path, place_of
-from tracetui.diff.noise import EMPTY, JSON_FORM, NUMBER_FORM, Noise
+from tracetui.diff.noise import EMPTY, JSON_FORM, NUMBER_FORM, Noise, without_noise
 from tracetui.diff.sequence import blocks_of
 
 INPUT: Final = "input"
@@ -351,22 +351,49 @@ def _key(item: Any, raw: bytes | None, path: Path, place: int, noise: Noise) -> 
     return found
 
 
-def _canonical(value: Any, path: Path, place: int) -> Any:
-    """A value without what means nothing by its place or form: ids of calls, the way JSON and numbers are written."""
+def encode_without_noise(value: Any, place: int = 0, folder: str | None = None) -> bytes:
+    """Encode the input of a step so that two inputs which differ only in noise have equal bytes.
+
+    `place` has the flags of the whole value (`tracetui.diff.calls`), `folder` is the working directory of the run.
+    Unlike a `Noise`, it sees one run only: any id of a call equals any other, and masked values equal only themselves.
+    """
+
+    def leaf(one: Any, path: Path, flags: int) -> Any:
+        if isinstance(one, str) and folder:
+            one = one.replace(folder, "\0folder")
+        return without_noise(_field(path), one, command=bool(flags & SHELL))
+
+    try:
+        found = _encoded(_canonical(value, None, place, leaf))
+    except RecursionError:
+        found = _encoded(value)
+    return repr(value).encode("utf-8", "replace") if found is None else found
+
+
+def _canonical(
+    value: Any, path: Path, place: int, leaf: Callable[[Any, Path, int], Any] = lambda one, path, flags: one
+) -> Any:
+    """A value without what means nothing by its place or form: ids of calls, the way JSON and numbers are written.
+
+    `leaf` replaces texts and numbers, by their path and the flags of their place.
+    """
     if isinstance(value, dict):
         return {
-            key: _canonical(one, (path, key), place_of(key, value, path, place))
+            key: _canonical(one, (path, key), place_of(key, value, path, place), leaf)
             for key, one in value.items()
             if one is not None
         }
     if isinstance(value, list | tuple):
-        return [_canonical(one, (path, i), place) for i, one in enumerate(value)]
+        return [_canonical(one, (path, i), place, leaf) for i, one in enumerate(value)]
     if place & CALL:
         return "\0call"
     if isinstance(value, str):
         inside = _json_of(value)
-        return value.strip() if inside is None else ["\0json", _canonical(inside, path, place)]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+        if inside is not None:
+            return ["\0json", _canonical(inside, path, place, leaf)]
+        found = leaf(value, path, place)
+        return found.strip() if isinstance(found, str) else found
+    return leaf(int(value) if isinstance(value, float) and value.is_integer() else value, path, place)
 
 
 def _field(path: Path) -> str:
