@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.diff.build import VALUES
 from tracetui.diff.calls import SHELL
 from tracetui.diff.noise import Noise
-from tracetui.diff.step_key import header_key, input_key
+from tracetui.diff.step_key import InputKeys, header_key
 from tracetui.diff.values import INPUT, changes_of, encode_without_noise
 from tracetui.model import Body, Message, Operation, Span, Text, ToolCall
 
@@ -84,6 +84,10 @@ def test_keys_of_plain_values_differ_exactly_where_the_values_do(a: Any, b: Any)
 def test_the_working_directory_is_noise() -> None:
     keys = {encode_without_noise({"path": f"{folder}/a.py"}, folder=folder) for folder in ("/work/one", "/work/two")}
     assert len(keys) == 1
+
+
+def input_key(span: Span, body: Body) -> bytes:
+    return InputKeys().of(span, lambda _: body)
 
 
 def test_keys_by_operation() -> None:

@@ -16,7 +16,7 @@ import msgspec
 from tracetui.analysis.chance import ALPHA, Side, holm, outcome_test, trials_to_decide
 from tracetui.analysis.tasks import Result, Trial
 from tracetui.diff.comparison import working_folder
-from tracetui.diff.step_key import Header, answer_text, header_key, input_key
+from tracetui.diff.step_key import Header, InputKeys, answer_text, header_key
 from tracetui.model import Operation, Run, RunRef, Span
 
 Key = tuple[Header, bytes] | None
@@ -214,9 +214,10 @@ def _scored(tree: RunTree, branch: Branch) -> Side:
 class _Path:
     """The steps of one run, and which of them are parallel."""
 
-    def __init__(self, run: Run, texts: bool) -> None:
+    def __init__(self, run: Run, texts: bool, keys: InputKeys) -> None:
         self.run = run
-        self.folder = working_folder(run)
+        self._keys = keys
+        self._folder = working_folder(run)
         self.steps: list[int] = []
         """Positions of spans. Parallel calls get the order in which the tree has them once it reaches them."""
         self.parallel: dict[int, list[list[int]]] = {}
@@ -230,10 +231,10 @@ class _Path:
 
     def input(self, position: int) -> bytes:
         """The body part of the key of a step."""
-        if position not in self._inputs:
-            span = self.run.spans[position]
-            self._inputs[position] = b"" if span.is_node else input_key(span, self.run.load(span), self.folder)
-        return self._inputs[position]
+        found = self._inputs.get(position)
+        if found is None:
+            found = self._inputs[position] = self._keys.of(self.run.spans[position], self.run.load, self._folder)
+        return found
 
     def key(self, position: int) -> tuple[Header, bytes]:
         """The key of a step."""
@@ -302,7 +303,8 @@ class _Merge:
     """Merges the paths of runs into `root`. The result depends on the set of runs, not on their order."""
 
     def __init__(self, runs: Sequence[Run], texts: bool) -> None:
-        self._paths = [_Path(run, texts) for run in runs]
+        keys = InputKeys()
+        self._paths = [_Path(run, texts, keys) for run in runs]
         self.root = Branch(tuple(range(len(runs))))
         todo = [(self.root, 0)]
         while todo:

@@ -5,11 +5,13 @@ Comparing pairs cannot merge many runs; equal keys can. The output of a step is 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 from tracetui.diff.calls import SHELL, is_shell
 from tracetui.diff.compare import documents
-from tracetui.diff.values import encode_without_noise
+from tracetui.diff.noise import Cache
+from tracetui.diff.values import encode_without_noise, encoded
 from tracetui.model import Body, Operation, Span, Text
 
 
@@ -20,25 +22,46 @@ class Header(NamedTuple):
     name: str
 
 
+_WORDS: Final = {id(operation): operation.value for operation in Operation}
+"""Operations as plain texts: to hash a member of an enumeration takes long."""
+_UNNAMED: Final = (Operation.CHAT, Operation.MESSAGE)
+
+
 def header_key(span: Span) -> Header:
     """Return the header part of the key of a step."""
-    name = "" if span.operation in (Operation.CHAT, Operation.MESSAGE) else span.name
-    return Header(Operation.NODE.value if span.is_node else span.operation.value, name)
+    operation = span.operation
+    if operation is Operation.EXECUTE_TOOL or not span.is_node:
+        return Header(_WORDS[id(operation)], "" if operation in _UNNAMED else span.name)
+    return Header(Operation.NODE.value, span.name)
 
 
-def input_key(span: Span, body: Body, folder: str | None = None) -> bytes:
-    """Return the body part of the key: the arguments of a call, or the text of an answer or message, without noise.
+class InputKeys:
+    """Makes the body parts of keys: the arguments of a call, or the text of an answer or message, without noise.
 
-    `folder` is the working directory of the run. A node of a graph is its name alone, as its input is the state that
-    all earlier steps have left.
+    A node of a graph is its name alone, as its input is the state that all earlier steps have left.
     """
-    if span.is_node:
-        return b""
-    if span.operation is Operation.CHAT:
-        return encode_without_noise(answer_text(body), folder=folder)
-    given = body.input if body.input is not None else documents(body.input_messages) or None
-    shell = SHELL if span.operation is Operation.EXECUTE_TOOL and is_shell(span.name) else 0
-    return encode_without_noise(given, shell, folder)
+
+    def __init__(self) -> None:
+        self._known: Cache[tuple[bytes, int, str | None], bytes] = Cache()
+
+    def of(self, span: Span, load: Callable[[Span], Body], folder: str | None = None) -> bytes:
+        """Return the body part of the key of a step. `folder` is the working directory of the run."""
+        if span.is_node:
+            return b""
+        body = load(span)
+        if span.operation is Operation.CHAT:
+            given: Any = answer_text(body)
+        else:
+            given = body.input if body.input is not None else documents(body.input_messages) or None
+        place = SHELL if span.operation is Operation.EXECUTE_TOOL and is_shell(span.name) else 0
+        raw = encoded(given)
+        if raw is None:
+            return encode_without_noise(given, place, folder)
+        found = self._known.get(key := (raw, place, folder))
+        if found is None:
+            found = encode_without_noise(given, place, folder)
+            self._known.put(key, found, len(raw))
+        return found
 
 
 def answer_text(body: Body) -> str:

@@ -114,7 +114,7 @@ def _changes(first: Work, noise: Noise, side: str, recorded: bool, aside: str | 
             if noise.passes(kind):
                 continue
             inside = _decoded(left, right) if kind is None else None
-            if inside is not None and _encoded(inside[0]) == _encoded(inside[1]):
+            if inside is not None and encoded(inside[0]) == encoded(inside[1]):
                 kind = JSON_FORM
                 if not noise.passes(kind):
                     inside = None
@@ -155,7 +155,7 @@ def _misplaced(work: Work, side: str, noise: Noise) -> list[Change]:
         if isinstance(value, list | tuple):
             todo.extend(reversed([((path_a, i), (path_b, i), one, place, True) for i, one in enumerate(value)]))
             continue
-        raw = _encoded(value) if item and isinstance(value, dict) else None
+        raw = encoded(value) if item and isinstance(value, dict) else None
         if raw is None and isinstance(value, dict):
             for key, one in reversed(value.items()):
                 todo.append(((path_a, key), (path_b, key), one, place_of(key, value, path_a, place), False))
@@ -223,8 +223,8 @@ def _refuse(word: str) -> Any:
     raise ValueError(word)
 
 
-def _encoded(value: Any) -> bytes | None:
-    """A value as JSON with its keys in order; None where it cannot be written."""
+def encoded(value: Any) -> bytes | None:
+    """Encode a value as JSON with its keys in order; None where it cannot be written."""
     try:
         return msgspec.json.encode(value, order="deterministic")
     except (ValueError, TypeError, RecursionError, OverflowError):
@@ -289,7 +289,7 @@ def _members(work: Work, noise: Noise) -> Iterator[Work]:
 def _items(work: Work, noise: Noise) -> Iterator[Work]:
     """Items that are the same as wholes, noise aside, are each other; between them, those of one shape."""
     path_a, path_b, a, b, place, _ = work
-    raw_a, raw_b = [_encoded(item) for item in a], [_encoded(item) for item in b]
+    raw_a, raw_b = [encoded(item) for item in a], [encoded(item) for item in b]
     keys_a = [_key(item, raw, path_a, place, noise) for item, raw in zip(a, raw_a, strict=True)]
     keys_b = [_key(item, raw, path_b, place, noise) for item, raw in zip(b, raw_b, strict=True)]
     for block in blocks_of(keys_a, keys_b, bits=_MOST_ITEMS).blocks:
@@ -334,7 +334,7 @@ def _key(item: Any, raw: bytes | None, path: Path, place: int, noise: Noise) -> 
     """What identifies an item of the list at `path`, without what its place or form shows to be noise."""
     if isinstance(item, str):
         inside = _json_of(item)
-        return item.strip() if inside is None else _encoded(_canonical(inside, path, place))
+        return item.strip() if inside is None else encoded(_canonical(inside, path, place))
     if isinstance(item, bool | None):
         return item, bool
     if isinstance(item, int | float):
@@ -344,7 +344,7 @@ def _key(item: Any, raw: bytes | None, path: Path, place: int, noise: Noise) -> 
     found = noise.canonical.get(key := (raw, _field(path), place))
     if found is None:
         try:
-            found = _encoded(_canonical(item, path, place)) or raw
+            found = encoded(_canonical(item, path, place)) or raw
         except RecursionError:
             found = raw
         noise.canonical.put(key, found, len(raw))
@@ -364,9 +364,9 @@ def encode_without_noise(value: Any, place: int = 0, folder: str | None = None) 
         return without_noise(_field(path), one, command=bool(flags & SHELL))
 
     try:
-        found = _encoded(_canonical(value, None, place, leaf))
+        found = encoded(_canonical(value, None, place, leaf))
     except RecursionError:
-        found = _encoded(value)
+        found = encoded(value)
     return repr(value).encode("utf-8", "replace") if found is None else found
 
 
