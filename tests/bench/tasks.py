@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Final
@@ -49,7 +49,7 @@ def _task(number: int, passed: int, trials: int, folder: str = "") -> list[RunSu
 
 def _trees(length: int, rounds: int) -> Iterator[Row]:
     chance = random.Random(1)
-    kinds = {
+    kinds: dict[str, Callable[[], list[str]]] = {
         "equal": lambda: [f"query number {i}" for i in range(length)],
         "forked at the end": lambda: [f"query {i} {i < 0.9 * length or chance.random() < 0.9}" for i in range(length)],
         "forked everywhere": lambda: [f"{chance.choice('aaab')}{i}" for i in range(length)],
