@@ -339,6 +339,12 @@ def _answers_all(span: Span, *bodies: Body) -> bool:
     return silent and (said or span.operation is Operation.CHAT)
 
 
+def working_folder(run: Run) -> str | None:
+    """The working directory of a run, None where the trace states none."""
+    found = run.body.attributes.get("cwd")
+    return found if isinstance(found, str) else None
+
+
 def _folders(a: Run, b: Run) -> tuple[str, str] | None:
-    found = [run.body.attributes.get("cwd") for run in (a, b)]
-    return (found[0], found[1]) if isinstance(found[0], str) and isinstance(found[1], str) else None
+    left, right = working_folder(a), working_folder(b)
+    return None if left is None or right is None else (left, right)
