@@ -7,14 +7,17 @@ when they are collected.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Final, Protocol
 
 import msgspec
 
-from tracetui.formats.jsonl import At, Line, Place
+from tracetui.formats.jsonl import Line
+from tracetui.formats.lines import MAX_LINE, lines
+from tracetui.formats.record_cache import ByteRange, SpanRef
 from tracetui.formats.schema import Unknown
 from tracetui.model import PREVIEW, Error, Operation, Problem, Span, Status, StatusSource, Usage
-from tracetui.sources.base import File
+from tracetui.sources.base import HEAD_SIZE, Entry, File
 
 CHAT: Final = Operation.CHAT
 EXECUTE_TOOL: Final = Operation.EXECUTE_TOOL
@@ -44,7 +47,7 @@ Outcome = tuple[Status, StatusSource | None, Error | None]
 
 def row(ident: str, name: str, when: float | None, line: Line, **facts: Any) -> Span:
     """The span of the record on `line`, which began at `when` (seconds since the epoch); `facts` are further fields."""
-    return Span(id=ident, name=name, started_at=when, at=At(line.offset, len(line.data)), **facts)
+    return Span(id=ident, name=name, started_at=when, at=SpanRef(line.offset, len(line.data)), **facts)
 
 
 def usage_without_cache(
@@ -145,10 +148,10 @@ class OpenRow(SpanRow, gc=False):
     status: Status = RUNNING
     source: StatusSource | None = DERIVED
 
-    def add_line(self, place: Place) -> None:
+    def add_line(self, place: ByteRange) -> None:
         """Add a line of the same row: of a response, or with the result of a call."""
         at = self.at
-        self.at = At(at.offset, at.length, at.block, (*at.more, place), at.part)
+        self.at = SpanRef(at.offset, at.length, at.block, (*at.more, place), at.part)
 
 
 class Call(OpenRow, gc=False):
@@ -163,7 +166,7 @@ class Notes(msgspec.Struct, gc=False):
     step: int | None
     started_at: float | None
     preview: str
-    lines: list[Place]
+    lines: list[ByteRange]
     part: str = ""
 
     def span(self) -> Span:
@@ -177,7 +180,7 @@ class Notes(msgspec.Struct, gc=False):
             step=self.step,
             started_at=self.started_at,
             preview=self.preview,
-            at=At(offset, length, more=tuple(more), part=self.part),
+            at=SpanRef(offset, length, more=tuple(more), part=self.part),
         )
 
 
@@ -190,7 +193,7 @@ class Rows:
     """Records were left out (list stage): ids that depend on them are not known."""
 
     def __init__(self, file: File, *, part: str = "") -> None:
-        """`part` as in `At`."""
+        """`part` as in `SpanRef`."""
         self.file, self.part = file, part
         self.records = 0
         self.unknown: Unknown = {}
@@ -211,9 +214,9 @@ class Rows:
         self._changed.clear()
         return changed
 
-    def at(self, line: Line, block: int = -1) -> At:
+    def at(self, line: Line, block: int = -1) -> SpanRef:
         """Where the record on a line is, or a block of it."""
-        return At(line.offset, len(line.data), block, (), self.part)
+        return SpanRef(line.offset, len(line.data), block, (), self.part)
 
     def emit(self, row: Any) -> None:
         """Give out a new row, or a row that changed: a `Span` or a `Pending` one."""
@@ -226,7 +229,7 @@ class Conversation(Rows):
     """
 
     def __init__(self, file: File, *, root: str | None = None, part: str = "") -> None:
-        """`root` is the id of the span of the sub-agent that this is the conversation of; `part` as in `At`."""
+        """`root` is the id of the span of the sub-agent that this is the conversation of; `part` as in `SpanRef`."""
         super().__init__(file, part=part)
         self.root = root
         self.steps = 0
@@ -278,9 +281,80 @@ class Conversation(Rows):
         if notes is None or len(notes.lines) >= MOST_NOTES:
             top = self.top
             parent, step = (self.root, None) if top is None else (top.id, top.step)
-            notes = self.notes = Notes(ident, parent, step, when, label, [line.place], self.part)
+            notes = self.notes = Notes(ident, parent, step, when, label, [line.byte_range], self.part)
         else:
-            notes.lines.append(line.place)
+            notes.lines.append(line.byte_range)
             if label not in notes.preview:
                 notes.preview = f"{notes.preview}, {label}"[:PREVIEW]
         self._changed[notes.id] = notes
+
+
+# ---- forks
+
+Order = tuple[Any, ...]
+"""Sorts the sessions with the same beginning: a copy comes after what it was copied from."""
+
+
+class Copies:
+    """The records of a session that earlier sessions have, too: they count there."""
+
+    def __init__(self, keys: Callable[[bytes], Iterable[Hashable]]) -> None:
+        """`keys` identifies the record on a line: a copy has the same keys."""
+        self._keys = keys
+        self.has_all = False
+        """All copied records count elsewhere, whatever their keys."""
+        self.earlier: tuple[tuple[Order, str], ...] = ()
+        """The earlier sessions, the first one first, by path relative to the folder of the session."""
+        self.keys: frozenset[Hashable] = frozenset()
+        """Keys of all their records."""
+        self._orders: dict[tuple[str, int], Order | None] = {}
+
+    def __contains__(self, key: Hashable) -> bool:
+        return self.has_all or key in self.keys
+
+    def look(
+        self,
+        file: File,
+        others: Mapping[str, Entry],
+        order_of: Callable[[str, Entry], Order | None],
+        own: Callable[[], Order],
+    ) -> None:
+        """Find the earlier ones among the sessions `others`, by relative path. A session is opened once.
+
+        `order_of` returns None for a session with another beginning, and may raise `OSError`; `own` is the order of the
+        session in `file`.
+        """
+        known, self._orders = self._orders, {}
+        for path, entry in others.items():
+            version = path, 0 if entry.stat is None else min(entry.stat.size, HEAD_SIZE)
+            try:
+                self._orders[version] = known[version] if version in known else order_of(path, entry)
+            except OSError:
+                continue
+        same = sorted((order, path) for (path, _), order in self._orders.items() if order is not None)
+        limit = own() if same else ()
+        earlier = tuple(one for one in same if one[0] < limit)
+        if earlier != self.earlier:
+            self.earlier = earlier
+            self.keys = frozenset(key for _, path in earlier for key in keys_in(file, path, self._keys))
+
+    def forget(self) -> None:
+        """Begin again, for another session."""
+        self.earlier, self.keys, self._orders = (), frozenset(), {}
+
+
+def keys_in(file: File, path: str, keys: Callable[[bytes], Iterable[Hashable]]) -> Iterator[Hashable]:
+    """The keys of all records of another session, `path` relative to the folder of `file`; none if it is gone."""
+    try:
+        with file.other(path) as other:
+            for line in lines(other, limit=MAX_LINE, end=other.stat.size):
+                if not line.skipped:
+                    yield from keys(line.data)
+    except OSError:
+        return
+
+
+def sessions_beside(file: File, folder: str = "") -> dict[str, Entry]:
+    """The other files of JSON lines in a folder, by path relative to the folder of `file`."""
+    found = (one for one in file.folder(folder).entries if one.skipped is None and one.path != file.path)
+    return {f"{folder}/{one.name}" if folder else one.name: one for one in found if one.name.endswith(".jsonl")}

@@ -11,8 +11,7 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk
 from tracetui.formats.decode import decode
-from tracetui.formats.fields import keys_of
-from tracetui.formats.schema import Schema, Unknown, plain, raw_of
+from tracetui.formats.schema import Schema, Unknown, keys_of, plain, raw_of
 from tracetui.model import Body, Problem, RunRef, RunSummary
 from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import File, Stat, settled
@@ -25,7 +24,7 @@ class Record(msgspec.Struct, frozen=True):
     strict JSON).
     """
 
-    place: int
+    index: int
     value: Any
     raw: msgspec.Raw
 
@@ -110,16 +109,16 @@ class Outline:
         if found is not None and len(found) == len(items):
             yield from map(Record, range(len(items)), found, items)
             return
-        for place, raw in enumerate(items):
+        for index, raw in enumerate(items):
             try:
                 one, other, note = schema.decode(bytes(raw), self.unknown)
                 self._note = self._note or note
                 if one is not None:
-                    yield Record(place, one, raw)
+                    yield Record(index, one, raw)
                 else:
-                    self._leave(f"{name}[{place}]", other, "not an object")
+                    self._leave(f"{name}[{index}]", other, "not an object")
             except FormatError as error:
-                self._leave(f"{name}[{place}]", None, error.reason)
+                self._leave(f"{name}[{index}]", None, error.reason)
 
     def _leave(self, where: str, value: Any, reason: str) -> None:
         self.rest[where] = value
@@ -130,7 +129,7 @@ class Outline:
         self._problems[Problem(self._path, f"{self._where}, {where}" if self._where else where, reason)] = None
 
 
-class Whole(msgspec.Struct, frozen=True):
+class Fingerprint(msgspec.Struct, frozen=True):
     """The version of a file that was read."""
 
     stat: Stat
@@ -138,20 +137,20 @@ class Whole(msgspec.Struct, frozen=True):
     """Checksum of its bytes while a change may leave the same stat behind, None once none can."""
 
 
-def whole(file: File, data: bytes | None = None) -> Whole:
+def fingerprint(file: File, data: bytes | None = None) -> Fingerprint:
     """The version of `file`; `data` is all of it, read here if it is needed and not given."""
     if settled(file.stat):
-        return Whole(file.stat, None)
-    return Whole(file.stat, crc32(file.read_all() if data is None else data))
+        return Fingerprint(file.stat, None)
+    return Fingerprint(file.stat, crc32(file.read_all() if data is None else data))
 
 
-def unchanged(file: File, before: Whole | None) -> Whole | None:
+def unchanged(file: File, before: Fingerprint | None) -> Fingerprint | None:
     """The version to remember if `file` is still what was read `before`; None if it must be read."""
     if before is None or before.stat != file.stat:
         return None
     if before.check is None:
         return before
-    found = whole(file, data := file.read_all())
+    found = fingerprint(file, data := file.read_all())
     return found if crc32(data) == before.check else None
 
 
@@ -173,7 +172,7 @@ class DocumentReader:
 
     def __init__(self, read: Callable[[File, bytes], Chunk]) -> None:
         self._read = read
-        self._version: Whole | None = None
+        self._version: Fingerprint | None = None
 
     def more(self, file: File) -> Chunk:
         if (same := unchanged(file, self._version)) is not None:
@@ -181,5 +180,5 @@ class DocumentReader:
             return Chunk()
         data = file.read_all()
         chunk = msgspec.structs.replace(self._read(file, data), reset=self._version is not None)
-        self._version = whole(file, data)
+        self._version = fingerprint(file, data)
         return chunk

@@ -17,10 +17,11 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk
-from tracetui.formats.calls import as_json
+from tracetui.formats.bodies import as_json
 from tracetui.formats.decode import check_numbers, skippable
 from tracetui.formats.lines import BLANK, MAX_LINE, Position, continues, edges_of, hash_of, lines, without_marks
 from tracetui.formats.lines import Line as RawLine
+from tracetui.formats.record_cache import ByteRange
 from tracetui.formats.schema import Schema, Unknown
 from tracetui.model import LAST_LINE, Body, Header, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, summary_of
@@ -41,9 +42,6 @@ _LAST: Final = 1024
 _FURTHER: Final = 4
 """and the factor by which it takes more, until they say how the run stands. So much is taken whole."""
 
-Place = tuple[int, int]
-"""Offset and size of one line in bytes."""
-
 
 class Line(msgspec.Struct, gc=False):
     """The line that a session is taking; the same object for every line."""
@@ -54,30 +52,9 @@ class Line(msgspec.Struct, gc=False):
     data: bytes = b""
 
     @property
-    def place(self) -> Place:
+    def byte_range(self) -> ByteRange:
         """Offset and size in bytes."""
         return self.offset, len(self.data)
-
-
-class At(msgspec.Struct, frozen=True, gc=False):
-    """Where the body of a span is: its line, the block within its record, and further lines that belong to it."""
-
-    offset: int
-    length: int
-    block: int = -1
-    more: tuple[Place, ...] = ()
-    part: str = ""
-    """Path of the file that holds them, relative to the folder of the main one; empty for the main file."""
-
-    @property
-    def places(self) -> tuple[Place, ...]:
-        """All lines, the first one first."""
-        return ((self.offset, self.length), *self.more)
-
-    @property
-    def size(self) -> int:
-        """Bytes of all lines."""
-        return self.length + sum(size for _, size in self.more)
 
 
 class Session(Protocol):

@@ -12,7 +12,7 @@ open: its unknown fields are ignored here. All are shown in the detail of the sp
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property, reduce
 from math import inf
 from operator import or_
@@ -24,13 +24,13 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode, skippable
-from tracetui.model.ledger import MORE_KINDS
+from tracetui.model.ledger import MORE_KINDS, Kinds, kinds_of
 from tracetui.model.tally import NAME_LENGTH
 
 NULL: Final = msgspec.Raw(b"null")
 Natural = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
 """A whole number that can count something: not negative, and exact in JavaScript (below 2⁵³)."""
-Whole = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+Integer = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 """A whole number of at most 64 bits."""
 Finite = Annotated[float, msgspec.Meta(ge=-float_info.max, le=float_info.max)]
 """A number that is neither infinite nor NaN."""
@@ -386,3 +386,45 @@ def _field_default(field: Any) -> Any:
     if field.default_factory is not msgspec.NODEFAULT:
         return msgspec.field(default_factory=field.default_factory)
     return field.default
+
+
+# ---- unknown fields of records without a Struct
+
+_SHAPES: Final = 4_096
+"""Key sets that are remembered."""
+
+keys_of: Final[Callable[[bytes | memoryview], Mapping[str, Any]]] = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+"""The names of the fields of an object as it is written, without decoding what is in them."""
+
+
+class Fields:
+    """The fields that are known of each kind of record, names between blanks; other kinds are not looked at.
+
+    `common` are those that records of every kind have. Only what was compared is remembered, so that a `Fields` is as
+    good as a constant.
+    """
+
+    def __init__(self, kinds: Mapping[str, str], common: str = "") -> None:
+        shared = frozenset(common.split())
+        self._known = {kind: shared.union(names.split()) for kind, names in kinds.items()}
+        self._shapes: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}
+
+    def count(self, unknown: Unknown, kind: str, names: Iterable[str]) -> None:
+        """Count in `unknown` the fields of a record of that kind that are not known."""
+        shape = kind, tuple(names)
+        found = self._shapes.get(shape)
+        if found is None:
+            known = self._known.get(kind)
+            found = (
+                () if known is None else tuple(f"{kind}.{name}"[:NAME_LENGTH] for name in shape[1] if name not in known)
+            )
+            if len(self._shapes) >= _SHAPES:
+                self._shapes.clear()
+            self._shapes[shape] = found
+        for name in found:
+            count(unknown, name)
+
+
+def unknown_fields(*parts: Unknown) -> Kinds:
+    """All of them added up, for `Header.fields`."""
+    return kinds_of(item for part in parts for item in part.items()) if any(parts) else ()

@@ -108,10 +108,10 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     relation: str | None = None
     """replay, fork, retry or student."""
     repeats: str | None = None
-    """Key of the task that was done, as `formats.labels.task_key` makes it: runs with the same key are repetitions of
+    """Key of the task that was done, as `formats.scalars.task_key` makes it: runs with the same key are repetitions of
     each other. None where the trace does not say what went in: then nothing is a repetition of it."""
     identity: str | None = None
-    """Key of this very run, the same wherever it is told, as `formats.labels.task_key` makes it of the program's name
+    """Key of this very run, the same wherever it is told, as `formats.scalars.task_key` makes it of the program's name
     and an id that is unique in the world: runs of one key are one run, told several times. None where there is none."""
     split: bool = False
     """Other files may hold parts of the run, under the same `id`, which no other run has."""
@@ -134,7 +134,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     label: str | None = None
     """How a run is called beside its siblings (``[item 12]``)."""
     tags: tuple[str, ...] = ()
-    """The trace's own tags, as `formats.labels` reads them."""
+    """The trace's own tags, as `formats.scalars` reads them."""
     source: str | None = None
     """Where the trace says that it comes from: a framework, a data set, a place."""
     writer: str | None = None
@@ -144,7 +144,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     unfinished: tuple[Problem, ...] = ()
     """Last lines that are no record yet: they are problems once the file is still."""
     fields: Kinds = ()
-    """Unknown fields of records of known kinds, as `formats.fields` counts them; nothing before the deep pass."""
+    """Unknown fields of records of known kinds, as `formats.schema` counts them; nothing before the deep pass."""
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):

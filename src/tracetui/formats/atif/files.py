@@ -21,7 +21,7 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.atif.records import Document, document, refs_in
 from tracetui.formats.decode import decode
-from tracetui.formats.document import Whole, unchanged, whole
+from tracetui.formats.document import Fingerprint, fingerprint, unchanged
 from tracetui.formats.scalars import mapping, number, word
 from tracetui.model import PREVIEW
 from tracetui.sources.base import File, LinkLost, Stat
@@ -150,16 +150,16 @@ def has_trial(file: File) -> bool:
     return re.split(r"[/\\]", file.path)[-2:-1] == ["agent"]
 
 
-def result_of(file: File) -> tuple[dict[str, Any], Whole | None]:
+def result_of(file: File) -> tuple[dict[str, Any], Fingerprint | None]:
     """The result of the trial, and the version of its file; nothing where there is none. Raises `LinkLost`."""
     if not has_trial(file):
         return {}, None
     try:
         with file.other(RESULT) as other:
             if other.stat.size > _LARGEST:
-                return {}, Whole(other.stat, None)
+                return {}, Fingerprint(other.stat, None)
             data = other.read_all()
-            version = whole(other, data)
+            version = fingerprint(other, data)
     except LinkLost:
         raise
     except OSError:
@@ -185,8 +185,8 @@ def result_phrase(result: dict[str, Any]) -> str:
 class Mark(msgspec.Struct):
     """All files of a run as they were read."""
 
-    own: Whole
-    parts: dict[str, Whole | None]
+    own: Fingerprint
+    parts: dict[str, Fingerprint | None]
     """By path, relative to the folder of the run's file; None for one that could not be read."""
     missing: list[tuple[str, str]]
     """References to what was not there, and the files that they are in."""

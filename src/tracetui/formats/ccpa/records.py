@@ -26,9 +26,10 @@ from tracetui.formats.agent_log import (
     UNKNOWN_KIND,
     Call,
 )
-from tracetui.formats.calls import argument, preview_of
-from tracetui.formats.jsonl import At, Line
-from tracetui.formats.schema import NULL, Finite, Loose, Schema, Whole, plain, tag_of
+from tracetui.formats.bodies import argument, preview_of
+from tracetui.formats.jsonl import Line
+from tracetui.formats.record_cache import SpanRef
+from tracetui.formats.schema import NULL, Finite, Integer, Loose, Schema, plain, tag_of
 from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Operation, Span, Status, StatusSource, Usage
 from tracetui.model.span import plain_word, status_of
 
@@ -56,17 +57,19 @@ class Block(Struct, gc=False):
     name: str | None = None
     input: Raw = NULL
 
-    def call(self, parent: str, place: int, at: At, step: int | None) -> Call:
+    def call(self, parent: str, place: int, at: SpanRef, step: int | None) -> Call:
         """The tool call that the block is, of the turn `parent`; it waits for its answer."""
         name = intern(self.name) if self.name else "tool"
         shown = preview_of(self.input, tasks=_TASKS)
-        return Call(f"{parent}.{place}", name, EXECUTE_TOOL, parent, step, None, At(at.offset, at.length, place), shown)
+        return Call(
+            f"{parent}.{place}", name, EXECUTE_TOOL, parent, step, None, SpanRef(at.offset, at.length, place), shown
+        )
 
 
 class Effects(Struct, gc=False):
     """Side effects of a call."""
 
-    exit_code: Whole | None = None
+    exit_code: Integer | None = None
 
 
 def content_text(content: Any) -> str:
@@ -83,9 +86,9 @@ def content_text(content: Any) -> str:
 class Base(Struct, gc=False):
     """What every record has."""
 
-    turn: Whole | None = None
+    turn: Integer | None = None
 
-    def row(self, ident: str, at: At, model: str | None = None) -> Span:
+    def row(self, ident: str, at: SpanRef, model: str | None = None) -> Span:
         """The row that the record is by itself; `model` is the model of the session."""
         kind = kind_of(self)
         operation = OTHER if kind in KINDS else UNKNOWN_KIND
@@ -93,7 +96,7 @@ class Base(Struct, gc=False):
 
     def take(self, session: Session, line: Line) -> None:
         """Add what the record means to the session."""
-        session.add(self.row(f"l{line.number}", At(*line.place)))
+        session.add(self.row(f"l{line.number}", SpanRef(*line.byte_range)))
 
 
 class Other(Base):
@@ -134,7 +137,7 @@ class Prompt(Record, tag="user_prompt"):
     known: ClassVar = "attachments v"
     text: Any = None
 
-    def row(self, ident: str, at: At, model: str | None = None) -> Span:
+    def row(self, ident: str, at: SpanRef, model: str | None = None) -> Span:
         return Span(
             id=ident,
             name="user",
@@ -161,7 +164,7 @@ class Turn(Record, tag="assistant_turn"):
     blocks: list[Block] = []
     stop_reason: str | None = None
 
-    def row(self, ident: str, at: At, model: str | None = None) -> Span:
+    def row(self, ident: str, at: SpanRef, model: str | None = None) -> Span:
         word, status, source, note, error = self.stop_reason, OK, DERIVED, "", None
         if word is not None:
             source = EXPLICIT
@@ -187,14 +190,14 @@ class Turn(Record, tag="assistant_turn"):
 
     def take(self, session: Session, line: Line) -> None:
         session.settle()
-        at = At(line.offset, len(line.data))
+        at = SpanRef(line.offset, len(line.data))
         span = self.row(f"l{line.number}", at, session.model)
         session.turn, session.recent = span, {}
         session.add(span)
         texts = []
-        for place, block in enumerate(self.blocks):
+        for index, block in enumerate(self.blocks):
             if block.type == "tool_use":
-                session.add_call(block.id, block.call(span.id, place, at, self.turn), line)
+                session.add_call(block.id, block.call(span.id, index, at, self.turn), line)
             elif block.type == "text" and block.text is not None:
                 texts.append(block.text)
         session.last_assistant = "\n".join(texts) or session.last_assistant
@@ -220,7 +223,7 @@ class Result(Record, tag="tool_result"):
         is_explicit = self.ok is not None or self.is_error is not None
         return OK, EXPLICIT if is_explicit else EXIT if code == 0 else DERIVED, None, None
 
-    def row(self, ident: str, at: At, model: str | None = None) -> Span:
+    def row(self, ident: str, at: SpanRef, model: str | None = None) -> Span:
         """An answer whose call is not in the trace."""
         status, source, word, error = self.outcome()
         return Span(
@@ -245,7 +248,7 @@ class Result(Record, tag="tool_result"):
             super().take(session, line)
             return
         call.status, call.source, call.status_word, call.error = self.outcome()
-        call.add_line(line.place)
+        call.add_line(line.byte_range)
         session.failed = session.failed or call.status is ERROR
         session.emit(call)
 
@@ -259,10 +262,10 @@ class Hook(Record, tag="hook_event"):
     matcher: str | None = None
     tool_use_id: str | None = None
     decision: str | None = None
-    exit_code: Whole | None = None
+    exit_code: Integer | None = None
     output: Any = None
 
-    def row(self, ident: str, at: At, model: str | None = None) -> Span:
+    def row(self, ident: str, at: SpanRef, model: str | None = None) -> Span:
         decision, code = self.decision, self.exit_code
         status, source, error = OK, DERIVED, None
         if decision is not None:
@@ -287,7 +290,7 @@ class Hook(Record, tag="hook_event"):
 
     def take(self, session: Session, line: Line) -> None:
         """Put the hook below the call that it names, or that its turn and matcher fit, else below its turn."""
-        span, turn = self.row(f"l{line.number}", At(*line.place)), session.turn
+        span, turn = self.row(f"l{line.number}", SpanRef(*line.byte_range)), session.turn
         is_here = turn is not None and self.turn is not None and turn.step == self.turn
         key = self.tool_use_id
         if key is None and is_here:
@@ -313,7 +316,7 @@ class Skill(Record, tag="skill_invocation"):
     source: str | None = None
     args: Any = None
 
-    def row(self, ident: str, at: At, model: str | None = None) -> Span:
+    def row(self, ident: str, at: SpanRef, model: str | None = None) -> Span:
         return Span(
             id=ident,
             name=f"skill {(_first(self.name, self.skill_name) or '?')[:PREVIEW]}",
@@ -332,8 +335,8 @@ class End(Record, tag="session_end"):
     stop_reason: str | None = None
     reason: str | None = None
     elapsed_ms: Finite | None = None
-    tokens_in: Whole | None = None
-    tokens_out: Whole | None = None
+    tokens_in: Integer | None = None
+    tokens_out: Integer | None = None
 
     @property
     def word(self) -> str | None:
@@ -349,7 +352,7 @@ class End(Record, tag="session_end"):
     def take(self, session: Session, line: Line) -> None:
         if session.end is not None:
             session.problem(line, "a second session_end")
-            session.add(session.end.row(f"l{session.tail.number}", At(*session.tail.place)))
+            session.add(session.end.row(f"l{session.tail.number}", SpanRef(*session.tail.byte_range)))
         session.end, session.tail = self, Line(line.offset, line.number, line.data)
         session.ended = session.closed = True
         session.settle()

@@ -18,8 +18,7 @@ from tracetui.formats.bodies import (
     type_of,
 )
 from tracetui.formats.claude_code.parts import meta_of, part_at
-from tracetui.formats.jsonl import At
-from tracetui.formats.places import changed
+from tracetui.formats.record_cache import SpanRef, changed
 from tracetui.formats.scalars import mapping, text, without
 from tracetui.model import Body, Link, Message, Part, Reasoning, Span, ToolCall
 from tracetui.sources.base import File
@@ -72,7 +71,7 @@ def _message(records: list[Record], raw: bytes, *, is_response: bool) -> Body:
     return message_body(found, attributes, raw, is_output=is_response)
 
 
-def _call(main: File, records: list[Record], at: At, raw: bytes) -> Body:
+def _call(main: File, records: list[Record], at: SpanRef, raw: bytes) -> Body:
     """A tool call with its results, or a result without a call.
 
     A field of a result that the call has too is ``result.FIELD`` or, of its record, ``record.FIELD``.

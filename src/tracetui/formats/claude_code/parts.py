@@ -14,13 +14,12 @@ from msgspec.structs import replace
 from tracetui.errors import FormatError
 from tracetui.formats.agent_log import CHAT
 from tracetui.formats.base import Chunk
-from tracetui.formats.claude_code.originals import Originals
 from tracetui.formats.claude_code.records import SCHEMA
-from tracetui.formats.claude_code.session import Response, Session, agent_span, started_by
+from tracetui.formats.claude_code.session import Originals, Response, Session, agent_span, started_by
 from tracetui.formats.decode import decode
-from tracetui.formats.fields import unknown_fields
 from tracetui.formats.jsonl import BUDGET, FIRST, LogReader
 from tracetui.formats.scalars import mapping, sequence, text
+from tracetui.formats.schema import unknown_fields
 from tracetui.model import COPIED, PREVIEW, Header, Problem, Span
 from tracetui.sources.base import File, Stat, reason_of
 

@@ -33,7 +33,7 @@ from tracetui.formats.agent_log import (
     Outcome,
     usage_without_cache,
 )
-from tracetui.formats.calls import as_json, preview_and_task
+from tracetui.formats.bodies import as_json, preview_and_task
 from tracetui.formats.jsonl import Line
 from tracetui.formats.scalars import between, text
 from tracetui.formats.schema import NULL, Field, Finite, Loose, Natural, Schema
@@ -573,7 +573,7 @@ def take_result(
             if result.is_async and not call.note:
                 call.note = BACKGROUND
         call.duration_ms = between(call.started_at, when) if stated is None else _length(stated)
-        call.add_line(line.place)
+        call.add_line(line.byte_range)
         agent.emit(call)
     if result is not None and (result.agent_id or result.run_id):
         agent.link_agents(result, key or "")

@@ -18,11 +18,11 @@ import msgspec
 from msgspec import Raw, Struct
 
 from tracetui.formats.agent_log import CANCELLED, ERROR, OK, RUNNING
-from tracetui.formats.calls import as_json
+from tracetui.formats.bodies import as_json
 from tracetui.formats.decode import decode_value
-from tracetui.formats.places import LinesAt
-from tracetui.formats.scalars import child, mapping, string, whole, word
-from tracetui.formats.schema import NULL, Finite, Loose, Schema, Whole, plain, tag_of, tagged
+from tracetui.formats.record_cache import PackedSpanRef
+from tracetui.formats.scalars import child, integer, mapping, string, word
+from tracetui.formats.schema import NULL, Finite, Integer, Loose, Schema, plain, tag_of, tagged
 from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Usage
 from tracetui.model.span import plain_word, status_of
 
@@ -79,7 +79,7 @@ _COMMON: Final = "id internal_chat_message_metadata_passthrough metadata "
 """Fields that any payload may have."""
 
 
-class At(LinesAt, frozen=True, gc=False):
+class SpanRef(PackedSpanRef, frozen=True, gc=False):
     """Where a span is."""
 
     path: str | None = None
@@ -120,12 +120,12 @@ class Result(Content, gc=False, rename={"is_error": "isError", "ok": "Ok", "err"
 class Counts(Struct, gc=False, frozen=True):
     """Tokens, in the order of the fields of `Usage`. Cached input is within the input, reasoning within the output."""
 
-    input_tokens: Whole | None = None
-    output_tokens: Whole | None = None
-    total_tokens: Whole | None = None
-    cached_input_tokens: Whole | None = None
-    cache_write_input_tokens: Whole | None = None
-    reasoning_output_tokens: Whole | None = None
+    input_tokens: Integer | None = None
+    output_tokens: Integer | None = None
+    total_tokens: Integer | None = None
+    cached_input_tokens: Integer | None = None
+    cache_write_input_tokens: Integer | None = None
+    reasoning_output_tokens: Integer | None = None
 
     def usage(self) -> Usage | None:
         """None if there are no tokens."""
@@ -236,8 +236,8 @@ class Base(Struct, gc=False):
     """The history that a fork continues, and where in that thread's file it ends."""
 
     thread_id: str | None = None
-    end_byte_offset: Whole | None = None
-    end_ordinal_exclusive: Whole | None = None
+    end_byte_offset: Integer | None = None
+    end_ordinal_exclusive: Integer | None = None
 
 
 class Spawn(Struct, gc=False):
@@ -542,7 +542,7 @@ def _exit_code(text: str) -> tuple[int | None, str]:
     """The exit code before an output, and the output. In early versions that was JSON in a text."""
     if text[:1] == "{":
         old = object_in(text, 1 << 20)
-        code = whole(child(old, "metadata").get("exit_code"))
+        code = integer(child(old, "metadata").get("exit_code"))
         return (None, text) if code is None else (code, string(old.get("output")) or "")
     if not text.startswith(_HEADERS):
         return None, text
@@ -594,7 +594,7 @@ class Event(Arguments):
     call_id: str | None = None
     old_call_id: str | None = msgspec.field(default=None, name="callId")
     status: str | None = None
-    exit_code: Whole | None = None
+    exit_code: Integer | None = None
     success: bool | None = None
     stderr: str | None = None
     aggregated_output: str | None = None

@@ -32,21 +32,20 @@ from tracetui.formats.agent_log import (
 )
 from tracetui.formats.codex.body import about
 from tracetui.formats.codex.records import (
-    At,
     Counts,
     Event,
     Message,
     Meta,
     Outcome,
+    SpanRef,
     ToolCall,
     ToolOutput,
     is_known,
 )
-from tracetui.formats.fields import unknown_fields
 from tracetui.formats.jsonl import Line
-from tracetui.formats.labels import folder_of
-from tracetui.formats.places import PLACE_SIZE, place_of
-from tracetui.formats.scalars import moment, version
+from tracetui.formats.record_cache import PACKED_SIZE, pack_range
+from tracetui.formats.scalars import folder_of, moment, version
+from tracetui.formats.schema import unknown_fields
 from tracetui.model import (
     INHERITED,
     PREVIEW,
@@ -64,7 +63,7 @@ TURN: Final = Operation.TURN
 OTHER: Final = Operation.OTHER
 MOST: Final = 1000
 """Records in one row; each of any further ones is a row of its own. As many rows wait for the next turn."""
-_LONGEST: Final = MOST * PLACE_SIZE
+_LONGEST: Final = MOST * PACKED_SIZE
 _FIRST: Final = 2000
 """Records in which the list stage looks for the first prompt."""
 _IDS: Final = 64
@@ -265,7 +264,7 @@ class Session(Rows):
             None if parent is None else parent.id,
             None if parent is None else parent.step,
             self.when,
-            At(place_of(line.offset, line.data), self._path),
+            SpanRef(pack_range(line.offset, line.data), self._path),
             preview[:PREVIEW],
             self.origin,
             status,
@@ -285,7 +284,7 @@ class Session(Rows):
         if len(at.lines) >= _LONGEST:
             self.add_record()
             return False
-        row.at = At(at.lines + place_of(line.offset, line.data), at.path)
+        row.at = SpanRef(at.lines + pack_range(line.offset, line.data), at.path)
         self._changed[row.id] = row
         return True
 
@@ -352,7 +351,7 @@ class Session(Rows):
         if agent is None:
             turn.step = self.turns
         if not own:
-            turn.at = At(b"", self._path)
+            turn.at = SpanRef(b"", self._path)
         if not implicit:
             turn.status, turn.source = RUNNING, DERIVED
         self.turn = turn
@@ -642,7 +641,7 @@ class Session(Rows):
             last_assistant=self.last_assistant,
             system_prompt=prompt,
             attributes=attributes,
-            extent=None if self.meta is None else self._first.place,
+            extent=None if self.meta is None else self._first.byte_range,
         )
 
 

@@ -21,12 +21,12 @@ from msgspec import Raw, Struct
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk
-from tracetui.formats.codex.records import SCHEMA, At, Base, Meta
+from tracetui.formats.codex.records import SCHEMA, Base, Meta, SpanRef
 from tracetui.formats.codex.session import Row, Session
-from tracetui.formats.fields import unknown_fields
 from tracetui.formats.jsonl import Line, LogReader
 from tracetui.formats.lines import BLOCK, MAX_LINE, lines
 from tracetui.formats.scalars import moment
+from tracetui.formats.schema import unknown_fields
 from tracetui.model import INHERITED, Operation, Problem, Span
 from tracetui.sources.base import MOVING_SECONDS, Entry, File
 
@@ -228,7 +228,7 @@ class Reader:
         def begin(other: File) -> Session:
             session = Session(other, path=path, prefix=f"{thread}:", origin=note)
             session.agent = Row(
-                f"{thread}:", "agent", Operation.INVOKE_AGENT, call, None, None, At(b"", path), note=note
+                f"{thread}:", "agent", Operation.INVOKE_AGENT, call, None, None, SpanRef(b"", path), note=note
             )
             session.emit(session.agent)
             return session
@@ -274,8 +274,8 @@ def inherit(session: Session, meta: Meta, seen: tuple[str, ...] = ()) -> None:
     look_back = partial(inherit, seen=(*seen, thread))
     history = Session(file, path=path, prefix=f"{thread}:", origin=INHERITED, look_back=look_back)
     with file.other(path) as other:
-        whole = _read_history(history, other, base)
-    if not whole:
+        integer = _read_history(history, other, base)
+    if not integer:
         session.problem(session.line, f"the history in thread {thread[:64]} ends before the fork")
     session.continue_from(history)
 

@@ -26,7 +26,7 @@ from tracetui.formats.agent_log import (
     OK,
     RUNNING,
 )
-from tracetui.formats.calls import argument, preview_of
+from tracetui.formats.bodies import argument, preview_of
 from tracetui.formats.decode import decode_value
 from tracetui.formats.scalars import mapping, without, word
 from tracetui.formats.schema import NULL, Finite, Loose, Schema, plain, tag_of
@@ -212,7 +212,7 @@ class Start(Data):
         if session.start is not None or session.conversation is not session.main:
             session.row()
             return
-        session.start, session.extent, session.head = self, session.line.place, session.line.data
+        session.start, session.extent, session.head = self, session.line.byte_range, session.line.data
 
 
 class Resume(Data):
@@ -466,7 +466,7 @@ class Response(Data):
         if conversation is session.main:
             session.has_outcome = True
             session.last_assistant = text or session.last_assistant
-        output = whole(self.output_tokens)
+        output = as_count(self.output_tokens)
         if output is not None and not conversation.has_record:
             before = None if row.usage is None else row.usage.output_tokens
             if before is None or output > before:
@@ -484,13 +484,13 @@ class Response(Data):
             content.parts += [Text(self.content)] if self.content else []
         if self.tool_requests is None:
             return
-        for place, (request, given) in enumerate(zip(self.tool_requests, fields.pop("toolRequests"), strict=True)):
+        for index, (request, given) in enumerate(zip(self.tool_requests, fields.pop("toolRequests"), strict=True)):
             if isinstance(given, dict):
                 call = ToolCall(request.tool_call_id or None, request.name or "", arguments_in(request.arguments))
                 content.parts.append(call)
                 given = without(given, "arguments")
             if given != {}:
-                fields[f"toolRequests[{place}]"] = given
+                fields[f"toolRequests[{index}]"] = given
 
 
 class Thought(Data):
@@ -522,12 +522,12 @@ class Tokens(Data):
     def counts(self) -> Usage:
         """Input includes what was read from and written to the cache, output includes reasoning."""
         return Usage(
-            whole(self.input_tokens),
-            whole(self.output_tokens),
+            as_count(self.input_tokens),
+            as_count(self.output_tokens),
             None,
-            whole(self.cache_read_tokens),
-            whole(self.cache_write_tokens),
-            whole(self.reasoning_tokens),
+            as_count(self.cache_read_tokens),
+            as_count(self.cache_write_tokens),
+            as_count(self.reasoning_tokens),
         )
 
 
@@ -557,7 +557,7 @@ class CallUsage(Tokens):
         account = self.accounting
         if not isinstance(account, Account) or account.source_session_id is None:
             return None
-        number = whole(account.sequence)
+        number = as_count(account.sequence)
         return None if number is None else (account.source_session_id, number)
 
 
@@ -781,7 +781,7 @@ class AgentData(Data):
         if agent is None:
             session.row()
             return
-        if agent.at.lines != session.place:
+        if agent.at.lines != session.packed:
             session.join(agent)
         self.update(session, agent)
         session.use_model(self.model)
@@ -814,7 +814,7 @@ class AgentEnd(AgentData):
     known: ClassVar[str | None] = "firstDispatchedModel modelSelectionSource totalToolCalls"
 
     def update(self, session: Session, agent: Row) -> None:
-        tokens = whole(self.total_tokens)
+        tokens = as_count(self.total_tokens)
         session.close(session.conversation)
         agent.status, agent.source, agent.error = CANCELLED if self.cancelled else OK, EXPLICIT, None
         if self.duration_ms is not None and self.duration_ms >= 0:
@@ -1021,7 +1021,7 @@ SCHEMA: Final = Schema[Any](
 # ---- helpers
 
 
-def whole(value: float | None) -> int | None:
+def as_count(value: float | None) -> int | None:
     """`value` if it is a whole number of at most 53 bits that counts something."""
     return int(value) if value is not None and 0 <= value < 1 << 53 and value == int(value) else None
 
@@ -1039,5 +1039,5 @@ def call_preview(given: Raw) -> str:
 
 def _change_of_tokens(before: float | None, after: float | None) -> str:
     """``150000 → 20000 tokens``, as far as it is known."""
-    counts = [str(count) for count in (whole(before), whole(after)) if count is not None]
+    counts = [str(count) for count in (as_count(before), as_count(after)) if count is not None]
     return f"{' → '.join(counts)} tokens" if counts else ""

@@ -107,7 +107,7 @@ def _read(file: File, data: bytes) -> Chunk:
     session.unknown = outline.unknown
     session.describe(outline.record(RECORD, "messages"), outline.values("messages"))
     for one in outline.records("messages", RECORD):
-        session.message(one.value, Source(-1, len(one.raw), one.place, one.raw), one.place)
+        session.message(one.value, Source(-1, len(one.raw), one.index, one.raw), one.index)
     session.metadata |= outline.rest
     session.note_time(session.begin.last_updated if session.begin else None)
     problems = [*outline.problems, *session.problems]

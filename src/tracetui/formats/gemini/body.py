@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracetui.formats.gemini.records import Source, Spot
-from tracetui.formats.places import changed, record_at
+from tracetui.formats.record_cache import changed, record_at
 from tracetui.formats.scalars import mapping, sequence, text, without
 from tracetui.formats.schema import plain, raw_of
 from tracetui.model import Blob, Body, Message, Operation, Part, Reasoning, Span, Text, ToolCall

@@ -20,9 +20,8 @@ from tracetui.formats.gemini.body import body_of
 from tracetui.formats.gemini.records import Record, Source, Tokens, parts_of
 from tracetui.formats.gemini.session import MOST, Entry, Session
 from tracetui.formats.jsonl import Line, LogReader, counted, listed, skim
-from tracetui.formats.labels import folder_of
 from tracetui.formats.lines import records_in
-from tracetui.formats.scalars import mapping, moment, sequence, text
+from tracetui.formats.scalars import folder_of, mapping, moment, sequence, text
 from tracetui.formats.schema import NULL, Loose, Natural, Schema, plain, raw_of
 from tracetui.model import MESSAGE_LIMIT, PREVIEW, Body, Error, FirstError, Header, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import File
@@ -102,9 +101,9 @@ class QwenSession(Session):
         self.records += 1
         item: Item = record
         if self.begin is None and item.session_id is not None:
-            self.begin, self.head, self.extent = Record(session_id=item.session_id), item, line.place
+            self.begin, self.head, self.extent = Record(session_id=item.session_id), item, line.byte_range
             self.first = moment(item.timestamp)
-        source, when = Source(*line.place), moment(item.timestamp)
+        source, when = Source(*line.byte_range), moment(item.timestamp)
         self.note_time(item.timestamp)
         self._follow(item, source, line)
         if item.type in ("user", "assistant", "tool_result") and item.message is not None:

@@ -30,8 +30,7 @@ from tracetui.formats.agent_log import (
     UNKNOWN_KIND,
     Conversation,
 )
-from tracetui.formats.calls import preview_of
-from tracetui.formats.fields import unknown_fields
+from tracetui.formats.bodies import preview_of
 from tracetui.formats.gemini.records import (
     RECORD,
     Change,
@@ -45,11 +44,11 @@ from tracetui.formats.gemini.records import (
     parts_of,
     text_of,
 )
-from tracetui.formats.jsonl import Line, Place
-from tracetui.formats.labels import folder_of
+from tracetui.formats.jsonl import Line
 from tracetui.formats.lines import record_on
-from tracetui.formats.scalars import between, moment
-from tracetui.formats.schema import plain, raw_of
+from tracetui.formats.record_cache import ByteRange
+from tracetui.formats.scalars import between, folder_of, moment
+from tracetui.formats.schema import plain, raw_of, unknown_fields
 from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, FirstError, Header, Problem, RunBody, Span
 from tracetui.sources.base import File
 
@@ -82,7 +81,7 @@ class Session(Conversation):
     def __init__(self, file: File) -> None:
         super().__init__(file)
         self.begin: Record | None = None
-        self.extent: Place | None = None
+        self.extent: ByteRange | None = None
         self.metadata: dict[str, Any] = {}
         self._notes: Span | None = None
         """The row of notes that the next one joins."""
@@ -110,7 +109,7 @@ class Session(Conversation):
 
     def take(self, record: Any, line: Line) -> None:
         self.records += 1
-        source = Source(*line.place)
+        source = Source(*line.byte_range)
         if record.change is not None:
             self._change(record.change, source, line)
         elif record.rewind_to is not None:
@@ -127,7 +126,7 @@ class Session(Conversation):
             self._meta("session", source, line)
             return
         self.describe(record, record_on(line.data) or {})
-        self.extent = line.place
+        self.extent = line.byte_range
 
     def describe(self, record: Record, metadata: dict[str, Any]) -> None:
         """Take the metadata at the begin of a session, or those of a document."""

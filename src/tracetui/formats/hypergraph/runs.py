@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from tracetui.formats.calls import as_json
+from tracetui.formats.bodies import as_json
 from tracetui.formats.hypergraph.rows import (
     ERROR_HEAD,
     INPUTS_HEAD,

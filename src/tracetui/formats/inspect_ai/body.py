@@ -91,12 +91,12 @@ def _open_sample(file: File, key: str | None) -> OpenSample:
 
 def _event(items: list[Any], path: tuple[int, ...]) -> Any:
     """The event at a place, undecoded where it can be."""
-    for depth, place in enumerate(path):
-        if place >= len(items):
-            raise FormatError("the file changed: another event is there now", f"events[{place}]")
+    for depth, index in enumerate(path):
+        if index >= len(items):
+            raise FormatError("the file changed: another event is there now", f"events[{index}]")
         if depth == len(path) - 1:
-            return items[place]
-        items = items_of((record_of(items[place]) or {}).get("events")) or []
+            return items[index]
+        items = items_of((record_of(items[index]) or {}).get("events")) or []
     raise FormatError("this span comes from another format")
 
 

@@ -17,8 +17,8 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode, strict
-from tracetui.formats.scalars import mapping, number, sequence, whole
-from tracetui.formats.schema import NULL, Field, Finite, Loose, Whole, loosen
+from tracetui.formats.scalars import integer, mapping, number, sequence
+from tracetui.formats.schema import NULL, Field, Finite, Integer, Loose, loosen
 from tracetui.model import PREVIEW, Problem
 from tracetui.sources.archive import MAGIC, Archive
 from tracetui.sources.base import CACHE, File, Stat
@@ -197,7 +197,7 @@ class SampleRecord(msgspec.Struct, gc=False):
     started_at: str | None = None
     completed_at: str | None = None
     total_time: Finite | None = None
-    retries: Whole | None = None
+    retries: Integer | None = None
     error_retries: msgspec.Raw = NULL
     events: msgspec.Raw = NULL
     events_data: msgspec.Raw = NULL
@@ -207,9 +207,9 @@ class SampleRecord(msgspec.Struct, gc=False):
     @property
     def key(self) -> str | None:
         """``ID_epoch_N``, as members of archives are called; None for what names no sample."""
-        if isinstance(self.id, bool) or not isinstance(self.id, str | int) or whole(self.epoch) is None:
+        if isinstance(self.id, bool) or not isinstance(self.id, str | int) or integer(self.epoch) is None:
             return None
-        return f"{self.id}_epoch_{self.epoch}" if isinstance(self.id, str) or whole(self.id) is not None else None
+        return f"{self.id}_epoch_{self.epoch}" if isinstance(self.id, str) or integer(self.id) is not None else None
 
     def or_else(self, other: SampleRecord) -> SampleRecord:
         """The same, with the fields of `other` where it has none."""
@@ -318,7 +318,9 @@ class Sample:
 
     def shared(self, part: str, refs: Any) -> Iterator[tuple[int, Any]]:
         """The ``messages`` or ``calls`` that `refs` mean: ranges of those that events share, each with its index."""
-        ranges = [(whole(one[0]), whole(one[1])) for one in sequence(refs) if isinstance(one, list) and len(one) == 2]
+        ranges = [
+            (integer(one[0]), integer(one[1])) for one in sequence(refs) if isinstance(one, list) and len(one) == 2
+        ]
         items = self._part(part)
         found = (i for a, b in ranges if a is not None and b is not None for i in range(max(0, a), min(b, len(items))))
         return ((i, items[i]) for i in islice(found, MAX_MESSAGES))

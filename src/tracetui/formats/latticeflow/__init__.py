@@ -14,10 +14,9 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, Chunk
 from tracetui.formats.document import summary
 from tracetui.formats.latticeflow import files, runs
-from tracetui.formats.latticeflow.body import body_of
 from tracetui.formats.latticeflow.files import Document, Origin
-from tracetui.formats.latticeflow.order import Records
-from tracetui.formats.latticeflow.spans import Spans
+from tracetui.formats.latticeflow.records import Records
+from tracetui.formats.latticeflow.spans import Spans, body_of
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import File
 

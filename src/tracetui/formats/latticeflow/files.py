@@ -154,8 +154,8 @@ def claims(file: File) -> bool:
             return trace_in(found) is not None or _has_later_row(head)
     if _has_later_row(head):
         return True
-    whole = len(head) < HEAD_SIZE and head[start : start + 1] == b"["
-    return _holds_trace(_value(head) if whole else _value(_closed(head)), partial=not whole)
+    integer = len(head) < HEAD_SIZE and head[start : start + 1] == b"["
+    return _holds_trace(_value(head) if integer else _value(_closed(head)), partial=not integer)
 
 
 def _holds_trace(top: Any, *, partial: bool) -> bool:

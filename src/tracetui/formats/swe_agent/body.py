@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tracetui.errors import FormatError
+from tracetui.formats.bodies import parts_in
 from tracetui.formats.document import Record
-from tracetui.formats.messages import parts_in
 from tracetui.formats.scalars import mapping, string, text, without
 from tracetui.formats.schema import plain
 from tracetui.formats.swe_agent.records import Call, calls_of, responded
-from tracetui.formats.swe_agent.run import At
+from tracetui.formats.swe_agent.run import SpanRef
 from tracetui.model import Body, Message, Reasoning, Text, ToolCall
 
 _OF_COMMAND = ("action", "execution_time", "observation", "state")
@@ -19,7 +19,7 @@ _OF_COMMAND = ("action", "execution_time", "observation", "state")
 
 def body_of(at: Any) -> Body:
     """Everything about the span that is at `at`. Raises `FormatError` if it is not one of this format."""
-    if not isinstance(at, At):
+    if not isinstance(at, SpanRef):
         raise FormatError("this span comes from another format")
     if at.call is not None:
         return _command(at, at.call)
@@ -34,7 +34,7 @@ def _raw(record: Record | None) -> bytes:
     return b"" if record is None else bytes(record.raw)
 
 
-def _step(at: At) -> Body:
+def _step(at: SpanRef) -> Body:
     """A response of SWE-agent's model; what only the history has is ``history``."""
     fields = _fields(at.step)
     response, thought = fields.get("response"), fields.get("thought")
@@ -62,7 +62,7 @@ def _conversation(query: Any) -> tuple[Message, ...]:
     return tuple(found)
 
 
-def _command(at: At, call: Call) -> Body:
+def _command(at: SpanRef, call: Call) -> Body:
     """A command with what it printed."""
     answer = _fields(at.answer)
     if at.step is not None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import PurePath
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
+from tracetui.errors import FormatError
+from tracetui.formats.bodies import text_in
+from tracetui.formats.decode import decode
 from tracetui.formats.document import Record
-from tracetui.formats.fields import unknown_fields
-from tracetui.formats.labels import task_key
-from tracetui.formats.messages import text_in
-from tracetui.formats.scalars import between, child, layout, mapping, natural, text, version, word
+from tracetui.formats.scalars import between, child, layout, mapping, natural, sequence, task_key, text, version, word
+from tracetui.formats.schema import unknown_fields
 from tracetui.formats.swe_agent.records import STEP, Call, Message, Step, Trace, calls_of
-from tracetui.formats.swe_agent.report import scores_of
 from tracetui.model import (
     MESSAGE_LIMIT,
     PREVIEW,
@@ -23,13 +24,14 @@ from tracetui.model import (
     Header,
     Operation,
     RunBody,
+    Score,
     Span,
     Status,
     StatusSource,
     Total,
     Usage,
 )
-from tracetui.sources.base import File
+from tracetui.sources.base import File, LinkLost
 
 AHEAD: Final = 16  # steps, of which an item of the history may repeat one: SWE-agent asks again three times
 Outcome = tuple[Status, StatusSource, Error | None]
@@ -37,7 +39,7 @@ _OK: Final = (Status.OK, StatusSource.DERIVED, None)
 _OPEN: Final = (Status.RUNNING, StatusSource.DERIVED, None)
 
 
-class At(Struct, frozen=True, gc=False):
+class SpanRef(Struct, frozen=True, gc=False):
     """What a span is recorded in."""
 
     step: Record | None = None
@@ -104,14 +106,14 @@ class Reading:
 
     def _step_of(self, message: Message) -> Record | None:
         """The step whose response a message of the history repeats; those before it have no message."""
-        for place in range(self._next, min(self._next + AHEAD, len(self._steps))):
-            step: Step = self._steps[place].value
+        for index in range(self._next, min(self._next + AHEAD, len(self._steps))):
+            step: Step = self._steps[index].value
             action = (step.action or "").strip()
             alike = bool(action) or text_in(step.response) in (message.text, message.thought)
             if alike and (message.action or "").strip() == action:
-                self._until(place)
-                self._next = place + 1
-                return self._steps[place]
+                self._until(index)
+                self._next = index + 1
+                return self._steps[index]
         return None
 
     def _until(self, end: int) -> None:
@@ -126,12 +128,12 @@ class Reading:
             self.responses += 1
             self.idle += not turn.calls
             self.spans.append(top := self._response(turn))
-            self.spans += [_call(turn, place, top, then) for place in range(len(turn.calls))]
+            self.spans += [_call(turn, index, top, then) for index in range(len(turn.calls))]
 
     def _response(self, turn: Turn) -> Span:
         message, record = turn.message, turn.step or turn.record
         step: Step | None = turn.step.value if turn.step else None
-        place = record.place + 1 if record else 0
+        place = record.index + 1 if record else 0
         model = word(mapping(message.extra.response).get("model")) or self._model
         answer = (message.text if step is None else text_in(step.response)).strip()
         self.texts["assistant"] = answer or self.texts.get("assistant", "")
@@ -148,7 +150,7 @@ class Reading:
             usage=_usage(message),
             model=model,
             preview=((step.thought if step else message.thought) or answer).strip()[:PREVIEW],
-            at=At(turn.step, turn.record),
+            at=SpanRef(turn.step, turn.record),
         )
 
 
@@ -163,7 +165,7 @@ def _message(record: Record) -> Span:
     if author == "exit":
         operation, kind = Operation.META, message.extra.exit_status or ""
     return Span(
-        id=f"m{record.place + 1}",
+        id=f"m{record.index + 1}",
         name=(author or message.type or message.object or "?")[:PREVIEW],
         operation=operation,
         status=Status.ERROR if failed else Status.OK,
@@ -172,7 +174,7 @@ def _message(record: Record) -> Span:
         error=Error(shown[:MESSAGE_LIMIT], kind) if failed else None,
         preview=shown[:PREVIEW],
         note="demonstration" if message.is_demo else kind[:PREVIEW],
-        at=At(message=record),
+        at=SpanRef(message=record),
     )
 
 
@@ -196,7 +198,7 @@ def _call(turn: Turn, place: int, top: Span, then: Message | None) -> Span:
         duration_ms=duration,
         error=error,
         preview=call.preview[:PREVIEW],
-        at=At(turn.step, turn.record, answer, call),
+        at=SpanRef(turn.step, turn.record, answer, call),
     )
 
 
@@ -288,3 +290,58 @@ def run_body(trace: Trace, reading: Reading) -> RunBody:
         last_assistant=reading.texts.get("assistant") or None,
         attributes=trace.outline.values(*trace.lists) | trace.outline.rest,
     )
+
+
+# ---- evaluation report
+
+_LARGEST: Final = 4 << 20
+_ID: Final = re.compile(r"\w[\w.+-]{0,199}")
+"""An instance id that can name a folder."""
+_UNRESOLVED: Final = ("unresolved_ids", "empty_patch_ids", "completed_ids")
+_COUNTED: Final = ("FAIL_TO_PASS", "PASS_TO_PASS")
+"""Tests that must succeed; the harness runs others as well."""
+_RULE: Final = "passed if resolved_ids lists the instance, failed if only the other lists of evaluated ones do"
+
+
+def scores_of(file: File, instance: str) -> tuple[Score, ...]:
+    """Whether a report beside the trajectory says that `instance` is resolved; the first that says so counts.
+
+    A report that is missing, too large or unreadable says nothing. Raises `LinkLost`.
+    """
+    if not _ID.fullmatch(instance):
+        return ()
+    for path in ("report.json", f"../logs/{instance}/report.json", "results.json", "../results.json"):
+        score = _score(path, _report(file, path), instance)
+        if score is not None:
+            return (score,)
+    return ()
+
+
+def _report(file: File, path: str) -> dict[str, Any]:
+    try:
+        with file.other(path) as other:
+            return mapping(decode(other.read_all())[0]) if other.stat.size <= _LARGEST else {}
+    except LinkLost:
+        raise
+    except (OSError, FormatError):
+        return {}
+
+
+def _score(path: str, report: dict[str, Any], instance: str) -> Score | None:
+    one = mapping(report.get(instance))
+    if isinstance(resolved := one.get("resolved"), bool):
+        return Score("resolved", resolved, resolved, f"{path} {instance}.resolved"[:PREVIEW], reason=_failures(one))
+    if instance in sequence(report.get("resolved_ids")):
+        resolved = True
+    elif "resolved_ids" in report and any(instance in sequence(report.get(name)) for name in _UNRESOLVED):
+        resolved = False
+    else:
+        return None
+    return Score("resolved", resolved, resolved, f"{path} resolved_ids", _RULE)
+
+
+def _failures(one: dict[str, Any]) -> str:
+    """The tests that should have succeeded, by the report of one instance."""
+    groups = (mapping(mapping(one.get("tests_status")).get(name)) for name in _COUNTED)
+    tests = [test for group in groups for test in sequence(group.get("failure")) if isinstance(test, str)]
+    return f"failed tests ({len(tests)}): {', '.join(tests)}"[:MESSAGE_LIMIT] if tests else ""
