@@ -14,7 +14,8 @@ from typing import Any, Final
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.codex.body import body_of
-from tracetui.formats.codex.records import KINDS, SCHEMA, SpanRef
+from tracetui.formats.codex.payloads import SpanRef
+from tracetui.formats.codex.records import KINDS, SCHEMA
 from tracetui.formats.codex.session import Session
 from tracetui.formats.codex.threads import Reader, main_file_of
 from tracetui.formats.jsonl import counted, listed, skim

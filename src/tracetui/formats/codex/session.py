@@ -31,17 +31,8 @@ from tracetui.formats.agent_log import (
     SpanRow,
 )
 from tracetui.formats.codex.body import about
-from tracetui.formats.codex.records import (
-    Counts,
-    Event,
-    Message,
-    Meta,
-    Outcome,
-    SpanRef,
-    ToolCall,
-    ToolOutput,
-    is_known,
-)
+from tracetui.formats.codex.payloads import Counts, Message, Meta, SpanRef
+from tracetui.formats.codex.records import Event, Outcome, ToolCall, ToolOutput, is_known
 from tracetui.formats.jsonl import Line
 from tracetui.formats.record_cache import PACKED_SIZE, pack_range
 from tracetui.formats.scalars import folder_of, moment, version

@@ -21,7 +21,8 @@ from msgspec import Raw, Struct
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk
-from tracetui.formats.codex.records import SCHEMA, Base, Meta, SpanRef
+from tracetui.formats.codex.payloads import Base, Meta, SpanRef
+from tracetui.formats.codex.records import SCHEMA
 from tracetui.formats.codex.session import Row, Session
 from tracetui.formats.jsonl import Line, LogReader
 from tracetui.formats.lines import BLOCK, MAX_LINE, lines

@@ -12,7 +12,8 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from tracetui.formats.base import CERTAIN, NO
-from tracetui.formats.copilot.records import ABORT, KINDS, SCHEMA
+from tracetui.formats.copilot.events import ABORT
+from tracetui.formats.copilot.records import KINDS, SCHEMA
 from tracetui.formats.copilot.session import Session, body_of
 from tracetui.formats.jsonl import LogReader, counted, listed, skim
 from tracetui.formats.lines import records_in

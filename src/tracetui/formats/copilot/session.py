@@ -31,11 +31,7 @@ from tracetui.formats.agent_log import (
     Rows,
     SpanRow,
 )
-from tracetui.formats.copilot.records import (
-    CONTINUES,
-    KINDS,
-    SCHEMA,
-    AgentData,
+from tracetui.formats.copilot.events import (
     CallUsage,
     Content,
     Context,
@@ -47,6 +43,7 @@ from tracetui.formats.copilot.records import (
     call_preview,
     kind_of,
 )
+from tracetui.formats.copilot.records import CONTINUES, KINDS, SCHEMA, AgentData
 from tracetui.formats.jsonl import Line
 from tracetui.formats.lines import record_on
 from tracetui.formats.record_cache import PACKED_SIZE, Named, PackedSpanRef, changed, pack_range, records_at

@@ -15,9 +15,8 @@ from msgspec.structs import replace
 from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
 from tracetui.formats.decode import top_names
 from tracetui.formats.document import DocumentReader, Outline, summary
-from tracetui.formats.gemini.body import body_of
-from tracetui.formats.gemini.records import RECORD, Source
-from tracetui.formats.gemini.session import Session
+from tracetui.formats.gemini.records import RECORD, RecordRef
+from tracetui.formats.gemini.session import Session, body_of
 from tracetui.formats.jsonl import LogReader, counted, listed, skim
 from tracetui.formats.lines import records_in
 from tracetui.formats.scalars import text
@@ -107,7 +106,7 @@ def _read(file: File, data: bytes) -> Chunk:
     session.unknown = outline.unknown
     session.describe(outline.record(RECORD, "messages"), outline.values("messages"))
     for one in outline.records("messages", RECORD):
-        session.message(one.value, Source(-1, len(one.raw), one.index, one.raw), one.index)
+        session.message(one.value, RecordRef(-1, len(one.raw), one.index, one.raw), one.index)
     session.metadata |= outline.rest
     session.note_time(session.begin.last_updated if session.begin else None)
     problems = [*outline.problems, *session.problems]

@@ -16,9 +16,8 @@ from msgspec.structs import replace
 
 from tracetui.formats.agent_log import ERROR, EXPLICIT, META
 from tracetui.formats.base import CERTAIN, NO
-from tracetui.formats.gemini.body import body_of
-from tracetui.formats.gemini.records import Record, Source, Tokens, parts_of
-from tracetui.formats.gemini.session import MOST, Entry, Session
+from tracetui.formats.gemini.records import Record, RecordRef, Tokens, parts_of
+from tracetui.formats.gemini.session import MOST, Entry, Session, body_of
 from tracetui.formats.jsonl import Line, LogReader, counted, listed, skim
 from tracetui.formats.lines import records_in
 from tracetui.formats.scalars import folder_of, mapping, moment, sequence, text
@@ -103,7 +102,7 @@ class QwenSession(Session):
         if self.begin is None and item.session_id is not None:
             self.begin, self.head, self.extent = Record(session_id=item.session_id), item, line.byte_range
             self.first = moment(item.timestamp)
-        source, when = Source(*line.byte_range), moment(item.timestamp)
+        source, when = RecordRef(*line.byte_range), moment(item.timestamp)
         self.note_time(item.timestamp)
         self._follow(item, source, line)
         if item.type in ("user", "assistant", "tool_result") and item.message is not None:
@@ -117,7 +116,7 @@ class QwenSession(Session):
             if latest is not None:
                 self._message_at[item.uuid] = latest
 
-    def _follow(self, item: Item, source: Source, line: Line) -> None:
+    def _follow(self, item: Item, source: RecordRef, line: Line) -> None:
         """Abandon what is between this record and the one that it follows."""
         before, after = self._message_at.get(item.parent_uuid or ""), next(reversed(self.entries), None)
         if before is None or before == after or before not in self.entries or item.uuid in self._known:
@@ -125,7 +124,7 @@ class QwenSession(Session):
         if item.subtype == "rewind" or (item.type == "user" and item.subtype != "notification"):
             self._rewind(None, before, source, line)
 
-    def _message(self, item: Item, source: Source, when: float | None, line: Line) -> None:
+    def _message(self, item: Item, source: RecordRef, when: float | None, line: Line) -> None:
         content = item.message.parts if item.message is not None else NULL
         key = item.uuid or f"record {line.number}"
         if item.type == "assistant":
@@ -161,7 +160,7 @@ class QwenSession(Session):
             self.prompt = shown.strip()[:PREVIEW]
         self.message(record, source, line.number)
 
-    def _event(self, item: Item, source: Source, when: float | None, line: Line) -> None:
+    def _event(self, item: Item, source: RecordRef, when: float | None, line: Line) -> None:
         event = mapping(item.system_payload.ui_event) if isinstance(item.system_payload, Payload) else {}
         failed = text(event.get("error_message"))
         if failed is None:

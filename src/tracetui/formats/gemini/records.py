@@ -171,7 +171,7 @@ def outcome_of_response(answer: Named, name: str, status: str | None) -> Outcome
     return outcome, DERIVED if source is EXPLICIT else source, error
 
 
-class Source(Struct, frozen=True, gc=False):
+class RecordRef(Struct, frozen=True, gc=False):
     """Where a record is: on a line, or an item of the list that the line sets. `raw` is a message of a document."""
 
     offset: int
@@ -180,12 +180,12 @@ class Source(Struct, frozen=True, gc=False):
     raw: Raw | None = None
 
 
-class Spot(Struct, frozen=True, gc=False):
+class SpanRef(Struct, frozen=True, gc=False):
     """Where the body of a span is: its records, the latest version last, and the call within them."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[RecordRef, ...]
     call: int = -1
-    answers: tuple[Source, ...] = ()
+    answers: tuple[RecordRef, ...] = ()
     """Messages that repeat the answer of the call."""
 
     @property
