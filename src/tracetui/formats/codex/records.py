@@ -2,7 +2,8 @@
 
 A line is ``{"timestamp", "type", "payload"}``. Until mid 2025 a line was the payload itself, and the first one
 ``{"id", "timestamp", "instructions"}``; `in_envelope` converts it. Almost everything is recorded twice, as an item of
-the conversation with the model (``response_item``) and as an event for the screen (``event_msg``): both are one span. Facts: files of codex 0.169.0, and public ones of 0.50 to 0.149.
+the conversation with the model (``response_item``) and as an event for the screen (``event_msg``): both are one span.
+Facts: files of codex 0.169.0, and public ones of 0.50 to 0.149.
 """
 
 from __future__ import annotations

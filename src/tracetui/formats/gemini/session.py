@@ -436,7 +436,7 @@ class Session(Conversation):
         begin = self.begin or Record()
         folder = next(iter(begin.directories or ()), None)
         is_part = begin.kind == "subagent"
-        parent, project = _place(self.file.path, is_part=is_part)
+        parent, project = _parent_and_project(self.file.path, is_part=is_part)
         return Header(
             id=begin.session_id or self.file.name.rpartition(".")[0] or self.file.name,
             name=folder_of(folder) or project or AGENT,
@@ -460,7 +460,7 @@ class Session(Conversation):
         return RunBody(
             last_user=self.last_prompt,
             last_assistant=self.last_answer,
-            attributes=self.metadata | ({"$set": dict(changed)} if (changed := self._changed_metadata) else {}),
+            attributes=self.metadata | ({"$set": dict(self._changed_metadata)} if self._changed_metadata else {}),
             extent=self.extent,
         )
 
@@ -470,7 +470,7 @@ def _asked(call: Named | None) -> ToolCall:
     return ToolCall() if call is None else ToolCall(call.id, call.name, call.args)
 
 
-def _place(path: str, *, is_part: bool) -> tuple[str | None, str | None]:
+def _parent_and_project(path: str, *, is_part: bool) -> tuple[str | None, str | None]:
     """The session that a sub-agent is of, and the project: from ``PROJECT/chats/PARENT/ID.jsonl``."""
     folders = path.replace("\\", "/").split("/")[:-1]
     parent = folders.pop() if is_part and len(folders) > 1 and folders[-2] == "chats" else None
@@ -517,7 +517,7 @@ def _message(record: Item, earlier: list[Item], raw: bytes, *, is_output: bool) 
         fields["toolCalls"] = others
     parts += [CallPart(text(one.get("id")), text(one.get("name")) or "tool", one.get("args")) for one in requests]
     message = (Message(text(record.get("type")) or "?", tuple(parts), text(record.get("id"))),)
-    attributes = _and(fields, earlier)
+    attributes = _with_others(fields, earlier)
     if is_output:
         return Body(output=shown, output_messages=message, attributes=attributes, raw=raw)
     return Body(input=shown, input_messages=message, attributes=attributes, raw=raw)
@@ -569,7 +569,7 @@ def _call(record: Item, number: int, others: list[Item], raw: bytes) -> Body:
     result = call.get("result")
     attributes = without(call, "args", "result")
     mine = [one for one in others if one.get("type") in ("user", "tool_result")]
-    return Body(input=call.get("args"), output=_output(result), attributes=_and(attributes, mine), raw=raw)
+    return Body(input=call.get("args"), output=_output(result), attributes=_with_others(attributes, mine), raw=raw)
 
 
 def _output(result: Any) -> Any:
@@ -605,7 +605,7 @@ def _difference(record: Item, last: Item) -> Item:
     return {key: value for key, value in record.items() if key not in last or last[key] != value}
 
 
-def _and(attributes: Item, others: list[Item]) -> Item:
+def _with_others(attributes: Item, others: list[Item]) -> Item:
     """The attributes, and other records that belong to them."""
     found = dict(attributes)
     for number, one in enumerate((one for one in others if one), 1):
