@@ -184,6 +184,11 @@ class Notes(msgspec.Struct, gc=False):
         )
 
 
+def unmatched(key: str | None) -> str:
+    """The problem of a tool result whose call, with the id `key`, isn't open."""
+    return "result has no call id" if key is None else f"no open call {key[:PREVIEW]!r} for this result"
+
+
 class Rows:
     """The rows of an agent's log, whatever they are. Those that changed are given out when they are collected."""
 
@@ -263,8 +268,7 @@ class Conversation(Rows):
         """The call that the tool result on `line` names; None, and a problem, if there is none."""
         call = None if key is None else self.calls.get(key)
         if call is None:
-            named = "without an id" if key is None else repr(key[:PREVIEW])
-            self.problem(line, f"an answer, but there is no call {named}")
+            self.problem(line, unmatched(key))
         return call
 
     def settle(self) -> None:

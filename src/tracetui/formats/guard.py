@@ -133,7 +133,7 @@ def problem_of(path: str, error: BaseException) -> Problem:
 def _describe(error: BaseException) -> str:
     """What went wrong, in one sentence, whatever the exception is made of."""
     if isinstance(error, MemoryError):
-        return "needs more memory than there is"
+        return "out of memory"
     try:
         return str(reason_of(error)) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
     except Exception:  # its text is made by the plug-in as well
@@ -184,7 +184,7 @@ def check_fields(item: msgspec.Struct) -> None:
     except RecursionError:  # a deep value, in a field that may hold anything
         return
     except (TypeError, ValueError, OverflowError) as error:
-        raise TypeError(f"{type(item).__name__} holds what is no JSON value: {error}") from error
+        raise TypeError(f"{type(item).__name__} contains a value that is not JSON: {error}") from error
     msgspec.convert(builtin, type(item))
 
 

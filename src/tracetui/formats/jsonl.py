@@ -187,11 +187,11 @@ class LogReader(Generic[S]):
 
     @property
     def unfinished(self) -> tuple[Problem, ...]:
-        """A last line that is not a record yet: a problem once the file is at rest."""
+        """A last a line that is not a record yet: a problem once the file is at rest."""
         one = self._partial
         if one is None or one.taken or one.reported or one.blank:
             return ()
-        return (Problem(self.path, LAST_LINE, f"cut off: {one.size} bytes that are no whole record", one.size, True),)
+        return (Problem(self.path, LAST_LINE, f"cut off: {one.size} bytes, not a complete record", one.size, True),)
 
     def is_current(self, stat: Stat | None) -> bool:
         """Whether all of that version of the file was read."""
@@ -291,13 +291,13 @@ class LogReader(Generic[S]):
         return in_time
 
     def _take_long(self, found: RawLine) -> None:
-        """Take one finished line that is longer than a block."""
+        """Take one finished a line that is longer than a block."""
         taken = self._partial is not None and self._partial.taken
         self._busy, self._partial = True, None
         line = Line(found.offset, found.number, found.data)
         if found.skipped:
             size = len(found.data) + found.skipped
-            _lose(self.session, line, f"a line of {size} bytes is too long to be read", size, torn=False)
+            _lose(self.session, line, f"line too long to read ({size} bytes)", size, torn=False)
         elif not taken and found.data.strip():
             record = decode_line(self.session, self._schema, line)
             if record is not None:
@@ -323,14 +323,14 @@ class LogReader(Generic[S]):
         if record is not None:
             session.take(record, line)
         elif session.ended and not found.data.isspace():
-            _lose(session, line, "cut off: the line does not end, and it comes after the end of the session", size)
+            _lose(session, line, "cut off: incomplete line after the end of the session", size)
             reported = True
         self._busy = False
         self._partial = _Partial(size, digest, record is not None, reported, blank)
 
 
 def decode_line(session: Session, schema: Schema[Any], line: Line) -> Any:
-    """The record on a finished line that is not empty; None if it has none, which is reported."""
+    """The record on a finished a line that is not empty; None if it has none, which is reported."""
     try:
         data, note = without_marks(line.data)
         record, value, lenient = schema.decode(data, session.unknown)
@@ -446,7 +446,7 @@ def counted(ref: RunRef, file: File, reader: Counting) -> RunSummary:
     builder, chunk = RunBuilder(ref, lambda span: Body()), reader.read(file, inf)
     builder.add(chunk.spans, header=chunk.header, problems=chunk.problems)
     if not reader.records and (chunk.problems or not file.moving):
-        first = next(iter(chunk.problems), None) or Problem(file.path, "line 1", "it does not end")
+        first = next(iter(chunk.problems), None) or Problem(file.path, "line 1", "incomplete line")
         raise FormatError(f"no record could be read: {first.reason}", first.where)
     return builder.summary(modified_at=file.stat.mtime, moving=file.moving)
 

@@ -15,7 +15,7 @@ from tracetui.sources.base import MAX_DOCUMENT, File, Stat
 
 BLOCK: Final = 1 << 20
 MAX_LINE: Final = MAX_LENIENT
-"""Bytes of the longest line that is read; a longer one becomes a problem."""
+"""Bytes of the longest a line that is read; a longer one becomes a problem."""
 BLANK: Final = b"\xef\xbb\xbf \t\r\0"
 """What may stand before a record."""
 _EDGE: Final = 4096

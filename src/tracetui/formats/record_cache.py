@@ -65,7 +65,7 @@ class PackedSpanRef(msgspec.Struct, frozen=True, gc=False):
 
 def changed(where: str = "") -> FormatError:
     """The error of a body whose record is not the one that was read; `where` as in ``byte 812``."""
-    return FormatError("the file changed: another record is there now", where)
+    return FormatError("the file changed: the record was replaced", where)
 
 
 def record_at(file: File, offset: int, size: int, *, many: bool = False) -> tuple[dict[str, Any], bytes]:

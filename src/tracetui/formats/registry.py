@@ -80,7 +80,7 @@ def load(name: str) -> Format:
     except (FormatError, OSError) as error:
         raise PluginError(f"format {name!r} from {plugin.value} cannot be loaded: {error}") from error
     if not is_format:
-        raise PluginError(f"format {name!r} from {plugin.value} lacks part of the protocol")
+        raise PluginError(f"format {name!r} from {plugin.value} doesn't implement the format protocol")
     if named != name:
         raise PluginError(f"format {name!r} from {plugin.value} calls itself {named!r}")
     return made  # type: ignore[no-any-return]
@@ -154,4 +154,4 @@ def score(candidate: Format, file: File) -> int:
 
 
 def _failure(candidate: Format, error: FormatError) -> str:
-    return f"format {candidate.name} cannot say whether the file is its own: {error}"
+    return f"format {candidate.name} failed to recognize the file: {error}"

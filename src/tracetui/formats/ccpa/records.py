@@ -25,6 +25,7 @@ from tracetui.formats.agent_log import (
     OK,
     UNKNOWN_KIND,
     Call,
+    unmatched,
 )
 from tracetui.formats.bodies import argument, preview_of
 from tracetui.formats.jsonl import Line
@@ -243,8 +244,7 @@ class Result(Record, tag="tool_result"):
         key = self.tool_use_id
         call = None if key is None else session.calls.get(key)
         if call is None or call.at.more:
-            shown = "without an id" if key is None else repr(key[:PREVIEW])
-            session.problem(line, f"a result, but no call {shown} waits for one")
+            session.problem(line, unmatched(key))
             super().take(session, line)
             return
         call.status, call.source, call.status_word, call.error = self.outcome()

@@ -99,13 +99,13 @@ class Session(Conversation):
     def add_call(self, key: str | None, call: Call, line: Line) -> None:
         """Add a call to the latest turn; `key` is its id."""
         if key is None:
-            self.problem(line, f"a call of {call.name[:PREVIEW]} has no id: its answer cannot be told")
+            self.problem(line, f"call of {call.name[:PREVIEW]} has no id: its result can't be matched")
             call.status, call.source = UNKNOWN, None
             self.call(None, call)
             return
         before = self.calls.get(key)
         if before is not None and not before.at.more:
-            self.problem(line, f"call id {key[:PREVIEW]!r} is used again before its answer came")
+            self.problem(line, f"call id {key[:PREVIEW]!r} is reused before its result")
             if before.status is RUNNING:
                 before.status, before.source = UNKNOWN, None
                 self.emit(before)

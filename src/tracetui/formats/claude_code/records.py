@@ -530,7 +530,7 @@ def _take_call(agent: Agent, response: Response, block: Block, number: int, when
     preview, task = preview_and_task(block.input)
     ident = f"{agent.prefix}l{line.number}.{number}"
     if key is None:
-        agent.problem(line, f"a call of {(block.name or 'a tool')[:PREVIEW]} has no id")
+        agent.problem(line, f"call of {(block.name or 'a tool')[:PREVIEW]} has no id: its result can't be matched")
     elif key not in agent.calls:
         ident = agent.prefix + key
     at = agent.at(line, number)

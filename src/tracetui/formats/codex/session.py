@@ -29,6 +29,7 @@ from tracetui.formats.agent_log import (
     UNKNOWN_KIND,
     Rows,
     SpanRow,
+    unmatched,
 )
 from tracetui.formats.codex.body import about
 from tracetui.formats.codex.payloads import Counts, Message, Meta, SpanRef
@@ -504,12 +505,12 @@ class Session(Rows):
                 call.name, call.preview = name[:PREVIEW], preview
         else:
             if call is not None and key in self.unanswered:
-                self.problem(self.line, f"call id {(key or '')[:PREVIEW]!r} is used again before its answer came")
+                self.problem(self.line, f"call id {(key or '')[:PREVIEW]!r} is reused before its result")
             call = self._add_call(name, preview, response, "c")
             call.outcome.finished, call.outcome.word = request.hosted, request.status or None
         call.requested = True
         if not key:
-            self.problem(self.line, f"a call of {name[:PREVIEW]} has no id: its output cannot be matched")
+            self.problem(self.line, f"call of {name[:PREVIEW]} has no id: its result can't be matched")
             call.status, call.source = UNKNOWN, None
             return
         self._keep(key, call, Outcome())
@@ -520,8 +521,7 @@ class Session(Rows):
         key = record.call_id
         call = self.calls.get(key) if key else None
         if call is None or key is None:
-            shown = "without an id" if not key else repr(key[:PREVIEW])
-            self.problem(self.line, f"an output, but no call {shown} waits for one")
+            self.problem(self.line, unmatched(key or None))
             self._add_call(self.record.kind(), text).update(outcome)
             return
         for thread in record.threads():

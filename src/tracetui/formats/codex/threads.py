@@ -270,14 +270,14 @@ def inherit(session: Session, meta: Meta, seen: tuple[str, ...] = ()) -> None:
         return
     path = find(file, thread)
     if path is None:
-        session.problem(session.line, f"the history in thread {thread[:64]} is missing: no file of it was found")
+        session.problem(session.line, f"history of thread {thread[:64]} is missing: no file found")
         return
     look_back = partial(inherit, seen=(*seen, thread))
     history = Session(file, path=path, prefix=f"{thread}:", origin=INHERITED, look_back=look_back)
     with file.other(path) as other:
         integer = _read_history(history, other, base)
     if not integer:
-        session.problem(session.line, f"the history in thread {thread[:64]} ends before the fork")
+        session.problem(session.line, f"history of thread {thread[:64]} ends before the fork")
     session.continue_from(history)
 
 

@@ -30,6 +30,7 @@ from tracetui.formats.agent_log import (
     UNKNOWN_KIND,
     Rows,
     SpanRow,
+    unmatched,
 )
 from tracetui.formats.copilot.events import (
     CallUsage,
@@ -404,7 +405,7 @@ class Session(Rows):
         row = self._call_row(name, call, call_preview(arguments))
         row.status, row.source = RUNNING, DERIVED
         if key is None:
-            self.problem(self.line, f"a call of {name[:PREVIEW]} has no id: its result cannot be told")
+            self.problem(self.line, f"call of {name[:PREVIEW]} has no id: its result can't be matched")
             row.status, row.source = UNKNOWN, None
             return
         self.calls[key] = self.conversation.waiting[key] = call
@@ -414,8 +415,7 @@ class Session(Rows):
         """The row of the call that this event has the result of; None, and a problem, where there is no such call."""
         call = None if key is None else self.calls.get(key)
         if call is None or key is None:
-            shown = "without an id" if key is None else repr(key[:PREVIEW])
-            self.problem(self.line, f"a result, but no call {shown} waits for one")
+            self.problem(self.line, unmatched(key))
             return None
         row = call.row
         if row is None:  # its start is not in the trace

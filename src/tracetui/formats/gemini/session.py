@@ -194,7 +194,7 @@ class Session(Conversation):
             entry.sources = (*entry.sources, source)
         else:
             entry.sources = (*entry.sources[:-1], source)
-            reason = f"more than {MOST} versions of message {key!r:.80}: the one before is not shown"
+            reason = f"more than {MOST} versions of message {key!r:.80}; the previous one is not shown"
             self.problems.append(Problem(self.file.path, f"line {number}", reason))
         self.entries[key or entry.ident] = entry
         if key is not None:

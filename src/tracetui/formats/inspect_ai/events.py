@@ -308,7 +308,7 @@ class SpanWriter:
             return
         if len(path) >= MAX_DEPTH:
             where = "events" + "".join(f"[{place}]" for place in path)
-            self.problems.append(Problem(self._path, where, "events within its events are shown no deeper"))
+            self.problems.append(Problem(self._path, where, "more deeply nested events are not shown"))
             return
         self.write([events], slot.id, path)
 

@@ -265,7 +265,7 @@ class Sample:
         """`check` and `size`: checksum and size of its bytes. Raises `FormatError` if it is no sample."""
         found = decode_sample(item)
         if found is None:
-            raise FormatError("a sample that is no JSON object")
+            raise FormatError("sample is not a JSON object")
         self.record, self.check, self.size = found, check, size
         self._item, self._archive, self._folder = item, archive, folder
         self._parts: dict[str, list[Any]] = {}
@@ -454,13 +454,13 @@ class ArchiveLog(Log):
         self.ended = HEADER in self._members
         self.header = self._record(HEADER) or self._record(START) or {}
         if not self.header and not self._keys:
-            raise FormatError("nothing of the eval can be read", self.problems[0].where if self.problems else "")
+            raise FormatError("the eval can't be read", self.problems[0].where if self.problems else "")
 
     @cached_property
     def samples(self) -> dict[str, Entry]:  # type: ignore[override]
         keys = dict.fromkeys([*self._summaries, *self._keys])  # the summary of a complete sample may be yet to come
         if len(keys) > MAX_SAMPLES:
-            self._add_problem("", f"more than {MAX_SAMPLES} samples: the others are not read")
+            self._add_problem("", f"more than {MAX_SAMPLES} samples; the others are not read")
         return {key: entry for key in islice(keys, MAX_SAMPLES) if (entry := self.entry(key)) is not None}
 
     def entry(self, key: str) -> Entry | None:
@@ -537,7 +537,7 @@ class ArchiveLog(Log):
                 record = decode_sample(item)
                 key = None if record is None else record.key
                 if record is None or key is None:
-                    self._add_problem(name, "a summary that names no sample")
+                    self._add_problem(name, "summary names no sample")
                 else:
                     found[key] = item, record
         return found
@@ -633,7 +633,7 @@ class DocumentLog(Log):
         record = decode_sample(item)
         key = None if record is None else record.key
         if record is None or key is None or key in self.samples or index >= MAX_SAMPLES:
-            reason = "a sample that is there twice" if key in self.samples else "it names no sample"
+            reason = "duplicate sample" if key in self.samples else "names no sample"
             self._add_problem(f"samples[{index}]", reason, size)
             return
         attempts = items_of(record.error_retries) if record.error_retries is not NULL else None

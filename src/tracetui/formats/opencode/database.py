@@ -227,7 +227,7 @@ def _stored(database: Database, at: SpanRef) -> tuple[SourceMessage, Record]:
     """
     rows = database.messages("rowid IN ({keys})", [at.message])
     if not rows:
-        raise changed("its row is gone")
+        raise changed("row deleted")
     where, key = ("message_id IN ({keys})", rows[0][1]) if at.part is None else ("rowid IN ({keys})", at.part)
     source, _ = _source(rows[0], [row for found in database.parts(where, [key]).values() for row in found])
     (row,) = database.records("message", "rowid = ?", at.message)
@@ -471,7 +471,7 @@ def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Pro
         yield from _unlisted(database, file.path, len(infos), deep=deep)
         runs, circular = runs_of(infos)
         for info in circular:
-            yield Problem(file.path, f"session {info.id}", "its parents form a cycle: it is listed as a run")
+            yield Problem(file.path, f"session {info.id}", "parents form a cycle; listed as a run")
         latest = max((info.time.updated or 0 for info in infos), default=0)
         originals = Originals(database, runs)
         kept: dict[str, CachedSummary] | None = file.memo.get(CACHE) if deep else None
@@ -524,7 +524,7 @@ def _unlisted(database: Database, path: str, found: int, *, deep: bool) -> Itera
     if rows > found:
         yield Problem(path, "session", f"{rows - found} rows have no id")
     if not database.has_parts:
-        yield Problem(path, "part", "the table has no columns message_id, data: no part of any message can be read")
+        yield Problem(path, "part", "no columns message_id, data: message parts can't be read")
     if not deep:
         return
     for table, key, above in (("part", "message_id", "message"), ("message", "session_id", "session")):

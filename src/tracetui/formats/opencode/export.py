@@ -101,7 +101,7 @@ def _message(raw: bytes, number: int) -> tuple[SourceMessage, str]:
         outline = Outline(raw, "")
     except FormatError:
         data, beside, _ = decode_record(MESSAGES, raw, unknown)
-        return SourceMessage("", data, store_key, b"", beside), "no JSON object"
+        return SourceMessage("", data, store_key, b"", beside), "not a JSON object"
     info = outline.fields.get("info")
     content = bytes(info if isinstance(info, Raw) else raw_of(info))
     data, beside, _ = decode_record(MESSAGES, content, unknown)

@@ -373,7 +373,7 @@ def decode_record(schema: Schema[Any], data: Any, unknown: Unknown) -> tuple[Any
     except FormatError as error:
         return schema.convert({}, {}), {"data": data.decode("utf-8", "replace")}, error.reason
     if record is None:
-        return schema.convert({}, {}), {} if value is None else {"data": value}, "it is no JSON object"
+        return schema.convert({}, {}), {} if value is None else {"data": value}, "not a JSON object"
     return record, {}, note and f"read leniently: {note}"
 
 
@@ -384,7 +384,7 @@ def as_integer(value: float | None) -> int | None:
 
 def changed(where: str) -> FormatError:
     """The error of a body whose record is not the one that was read."""
-    return FormatError("the session changed: another record is there now", where)
+    return FormatError("the session changed: the record was replaced", where)
 
 
 def rendered(value: Any) -> bytes:

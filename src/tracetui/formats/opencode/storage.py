@@ -206,7 +206,7 @@ def _tree(file: File, data: bytes, files: _Files) -> tuple[Record, Tree]:
     """The record in `file`, and the run that it is: that of a session, else of a message or part without one."""
     value, note = decode(data)
     if not isinstance(value, dict):
-        raise FormatError("it is no JSON object")
+        raise FormatError("not a JSON object")
     if note is not None:
         files.problems.append(Problem(file.path, "", f"read leniently: {note}"))
     kind, ident = kind_of(value), word(value.get("id")) or stem_of(file.name)

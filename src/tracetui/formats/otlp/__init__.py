@@ -52,7 +52,7 @@ class Otlp:
         count, problems = counted(file)
         listed = [key for key, trace in count.traces.items() if trace is None or trace.spans]
         if not listed and (problems or not file.moving):
-            first = problems[0] if problems else Problem(file.path, "line 1", "there is no span in it")
+            first = problems[0] if problems else Problem(file.path, "line 1", "no spans found")
             raise FormatError(f"no span could be read: {first.reason}", first.where)
         for key in listed:
             yield self._listed(file, count, key)

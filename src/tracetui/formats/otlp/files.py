@@ -316,7 +316,7 @@ class Count(Rows):
             self.others += unread > 0
             self.lost += 0 if has_spans else round(len(line.data) * unread)
         elif not has_spans:
-            self.problems.append(Problem(self.file.path, f"line {line.number}", "no spans are in it", len(line.data)))
+            self.problems.append(Problem(self.file.path, f"line {line.number}", "no spans found", len(line.data)))
 
     def _trace(self, key: str) -> Trace:
         trace = self.traces.get(key)

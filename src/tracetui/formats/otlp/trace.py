@@ -219,7 +219,7 @@ class Trace(Rows):
         before = self.seen.get(span.id)
         self.seen[span.id] = record.check
         if before is not None and before != record.check:  # exporters that try again write the same one twice
-            reason = f"span {span.id[:PREVIEW]} is there twice with different content: the last one is shown"
+            reason = f"span {span.id[:PREVIEW]} is recorded twice with different content; the last one is shown"
             self.conflicts.append(Problem(self.path, f"line {line.number}", reason))
         self._take_facts(data, span)
         if evaluated_trace(record) == self.key:
@@ -422,7 +422,7 @@ class Trace(Rows):
             self.around[key] = kind, fields
         elif known is None and len(self.around) == MOST:
             self.around[b""] = "", {}
-            reason = f"more than {MOST} different resources and scopes: the others are not shown"
+            reason = f"more than {MOST} different resources and scopes; the others are not shown"
             self.conflicts.append(Problem(self.path, "resources", reason))
         return fields
 

@@ -86,7 +86,7 @@ class Paprika:
         if at.raws:
             return body_of([*at.raws], exact=False)
         if file.stat != at.version:
-            raise FormatError("the file was changed meanwhile", f"byte {at.ranges[0].offset}")
+            raise FormatError("the file changed while it was read", f"byte {at.ranges[0].offset}")
         return body_of([msgspec.Raw(file.read(place.offset, place.size)) for place in at.ranges])
 
 
@@ -147,9 +147,9 @@ def _load(file: File, data: bytes, *, bodies: bool = True) -> Trace:
     _refuse_newer(trace.facts.schema_version)
     where, ident, reason = "run_id" if trace.is_old else "record_id", trace.facts.record_id, None
     if not ident:
-        reason = "no id: the file name is used"
+        reason = "no id; using the file name"
     elif not _ID.fullmatch(ident):  # ``InvalidRunIdError``
-        reason = f"the id {ident[:80]!r} breaks the pattern {_ID.pattern}"
+        reason = f"the id {ident[:80]!r} doesn't match the pattern {_ID.pattern}"
     elif ident != splitext(basename(file.path))[0]:
         reason = f"the id {ident[:80]!r} differs from the file name"
     if reason is not None:
@@ -163,7 +163,7 @@ def _refuse_newer(version: Any) -> None:
     found = _MAJOR.match(version) if isinstance(version, str) else None
     major = int(found.group(1)[:9]) if found else version if isinstance(version, int | float) else 1
     if major >= 2:
-        raise FormatError(f"schema_version {version} is newer than what is known (1.x)", "schema_version")
+        raise FormatError(f"schema_version {version} is newer than the supported 1.x", "schema_version")
 
 
 def _score(head: bytes) -> int:

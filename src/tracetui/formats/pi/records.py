@@ -229,7 +229,7 @@ class Assistant(Message, tag="assistant"):
     def _call(self, session: Session, span: Span, block: Block, number: int, when: float | None, line: Line) -> None:
         key, ident = block.id or None, f"l{line.number}.{number}"
         if key is None:
-            session.problem(line, "a tool call without an id: its answer cannot be found")
+            session.problem(line, "tool call has no id: its result can't be matched")
         elif key != span.id:
             ident = session.ident_of(key, ident)
         note, at = COPIED if COPIED in span.note else "", SpanRef(line.offset, len(line.data), number)

@@ -226,7 +226,7 @@ class Session(Conversation):
         self._moves_left -= len(left) + len(back)
         if self._moves_left < 0:
             self._is_worn = True
-            self.problem(line, "too many returns to earlier entries: what this line abandons is not shown as abandoned")
+            self.problem(line, "too many returns to earlier entries: this line's abandoned entries are shown as normal")
         self.settle()
         self.notes = None
         if left:
