@@ -1,4 +1,4 @@
-"""What the logs of agents have in common: messages and responses in a row, tool calls below their response.
+"""Base of agent logs: rows of messages and responses, with tool calls below their response.
 
 A format's session derives from `Conversation` and calls its methods from the one function that interprets a kind of
 record. Rows that may still change (a call that waits for its answer, a group of notes) are mutable, and become a span
@@ -37,12 +37,12 @@ EXIT: Final = StatusSource.EXIT
 # Constants, because looking up a member of an enum costs more than all other arguments of a span in Python 3.11.
 
 DONE: Final[dict[str, Any]] = {"status": OK, "status_source": DERIVED}
-"""The fields of a span of which nothing says that it failed."""
+"""Fields of a span without a sign of failure."""
 MOST_NOTES: Final = 64
 """Notes in one row."""
 
 Outcome = tuple[Status, StatusSource | None, Error | None]
-"""How a call or response ended, which field says so, and why it failed."""
+"""Status of a call or response, the source of the status, and the error."""
 
 
 def row(ident: str, name: str, when: float | None, line: Line, **facts: Any) -> Span:
@@ -69,8 +69,8 @@ def usage_without_cache(
     return Usage(plain, output, None, read, written, reasoning, cost)
 
 
-class Made(msgspec.Struct, frozen=True, gc=False):
-    """Where a span is that no record stands for (an abandoned branch, a sub-agent): what is known of it."""
+class SyntheticRef(msgspec.Struct, frozen=True, gc=False):
+    """Reference of a span without a record of its own, such as an abandoned branch or a sub-agent: its facts."""
 
     facts: tuple[tuple[str, str | None], ...]
     part: str = ""
@@ -78,7 +78,7 @@ class Made(msgspec.Struct, frozen=True, gc=False):
 
 
 class Row(Protocol):
-    """What other rows need to know of a row of the conversation."""
+    """The part of a conversation row that other rows use."""
 
     @property
     def id(self) -> str: ...
@@ -142,7 +142,7 @@ class SpanRow(msgspec.Struct, gc=False):
 
 
 class OpenRow(SpanRow, gc=False):
-    """A response or a tool call of a log whose responses are steps: it runs until later lines end it."""
+    """A response or a tool call that runs until later lines end it. Responses are steps."""
 
     STEPS: ClassVar[Operation] = CHAT
     status: Status = RUNNING
@@ -155,11 +155,11 @@ class OpenRow(SpanRow, gc=False):
 
 
 class Call(OpenRow, gc=False):
-    """A tool call and, once they are known, its results."""
+    """A tool call and its results so far."""
 
 
 class Notes(msgspec.Struct, gc=False):
-    """What the program notes about itself, in one row for notes that follow each other."""
+    """Consecutive notes of the program about itself, as one row."""
 
     id: str
     parent_id: str | None
@@ -195,7 +195,7 @@ class Rows:
     file: File
     ended = False
     skipped = False
-    """Records were left out (list stage): ids that depend on them are not known."""
+    """Records were skipped (list stage): ids that depend on them are unknown."""
 
     def __init__(self, file: File, *, part: str = "") -> None:
         """`part` as in `SpanRef`."""
@@ -229,9 +229,7 @@ class Rows:
 
 
 class Conversation(Rows):
-    """The rows of a log with one conversation. `top` is the latest row of the conversation itself: what is not part of
-    it hangs below that row.
-    """
+    """The rows of a log with one conversation. `top` is its latest row, the parent of rows outside the conversation."""
 
     def __init__(self, file: File, *, root: str | None = None, part: str = "") -> None:
         """`root` is the id of the span of the sub-agent that this is the conversation of; `part` as in `SpanRef`."""
@@ -248,7 +246,7 @@ class Conversation(Rows):
         """Calls of the latest response that have no answer yet."""
 
     def below_top(self) -> dict[str, Any]:
-        """The fields of a span that hangs below the latest row of the conversation."""
+        """Fields of a span whose parent is the latest row of the conversation."""
         top = self.top
         return {"parent_id": self.root} if top is None else {"parent_id": top.id, "step": top.step}
 
@@ -272,7 +270,7 @@ class Conversation(Rows):
         return call
 
     def settle(self) -> None:
-        """The conversation went on: calls that wait for an answer do not run any more, as far as the trace says."""
+        """Stop timing unanswered calls because the conversation continued."""
         for call in self.waiting:
             if call.status is RUNNING:
                 call.status, call.source = UNKNOWN, None
@@ -296,7 +294,7 @@ class Conversation(Rows):
 # ---- forks
 
 Order = tuple[Any, ...]
-"""Sorts the sessions with the same beginning: a copy comes after what it was copied from."""
+"""Sort key of sessions with the same beginning: a copy sorts after its original."""
 
 
 class Copies:

@@ -1,4 +1,4 @@
-"""Helpers for the bodies of spans: nothing of a record is lost, whatever has no place in a message."""
+"""Bodies, message parts and previews of tool calls. Fields that don't fit a message go to the attributes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _T = TypeVar("_T")
 def convert_each(
     name: str, items: Iterable[tuple[int, Any]], convert: Callable[[Any], tuple[_T, Any]], rests: dict[str, Any]
 ) -> list[_T]:
-    """Convert `items`, each after its index, to messages or parts. `convert` returns one and the rest, fields without a
-    place in it; each rest is added to `rests` as ``NAME[INDEX]``.
+    """Convert `items` (pairs of index and item) to messages or parts. `convert` returns the result and the fields that
+    don't fit it, which are added to `rests` as ``NAME[INDEX]``.
     """
     found = []
     for index, item in items:
@@ -97,7 +97,7 @@ def block_of(content: Any, at: SpanRef) -> dict[str, Any]:
 
 
 def part_of(block: Any, *, call: str, arguments: str) -> tuple[Part, dict[str, Any]]:
-    """A content block as a message part, and the fields without a place in it.
+    """A content block as a message part, and the fields that don't fit it.
 
     Types of tool calls end with `call`; `arguments` is the field with the arguments.
     """
@@ -170,12 +170,12 @@ _ARGUMENTS: Final = (
     "description",
     "prompt",
 )
-"""Arguments that tell one call of a tool from the next, the most telling first."""
+"""Arguments that distinguish calls of a tool, the most specific first."""
 
 
 def argument(given: Any, *, tasks: Sequence[str] = ("description", "prompt")) -> str:
-    """What tells a call from the next one: its most telling argument, the kind of agent before its task, which is the
-    first of `tasks` that is told.
+    """The preview of a call: its most specific argument. The kind of a sub-agent precedes its task, the first
+    present one of `tasks`.
     """
     if not isinstance(given, dict):
         return given[:PREVIEW] if isinstance(given, str) else "" if given is None else as_json(given)
@@ -189,8 +189,8 @@ def argument(given: Any, *, tasks: Sequence[str] = ("description", "prompt")) ->
     return as_json(given) if given else ""
 
 
-class _Telling(msgspec.Struct, gc=False):
-    """The arguments that tell one call from the next, in the order of `_ARGUMENTS`."""
+class _Arguments(msgspec.Struct, gc=False):
+    """The arguments in the order of `_ARGUMENTS`."""
 
     command: str | None = None
     pattern: str | None = None
@@ -205,31 +205,31 @@ class _Telling(msgspec.Struct, gc=False):
     prompt: str | None = None
 
 
-_telling: Final = msgspec.json.Decoder(_Telling).decode
+_decode_arguments: Final = msgspec.json.Decoder(_Arguments).decode
 
 
 def preview_of(raw: msgspec.Raw, *, tasks: Sequence[str] = ("description", "prompt")) -> str:
-    """What `argument` returns for arguments that are kept as they are written, most of which are not decoded."""
+    """`argument` for undecoded arguments; decodes as few as possible."""
     return preview_and_task(raw, tasks=tasks)[0]
 
 
 def preview_and_task(raw: msgspec.Raw, *, tasks: Sequence[str] = ("description", "prompt")) -> tuple[str, str | None]:
     """`preview_of`, and the text that is given to a sub-agent as its task (``prompt``), if there is one."""
     try:
-        told = _telling(raw)
+        found = _decode_arguments(raw)
     except (ValueError, RecursionError):
         given = plain(raw)
         task = given.get("prompt") if isinstance(given, dict) else None
         return argument(given, tasks=tasks), task if isinstance(task, str) else None
-    if told.command is not None:
-        return told.command[:PREVIEW], told.prompt
+    if found.command is not None:
+        return found.command[:PREVIEW], found.prompt
     for name in _ARGUMENTS:
-        value = getattr(told, name)
+        value = getattr(found, name)
         if value is not None and name != "subagent_type":
-            return value[:PREVIEW], told.prompt
+            return value[:PREVIEW], found.prompt
         if value is not None:
             break
-    return argument(plain(raw), tasks=tasks), told.prompt
+    return argument(plain(raw), tasks=tasks), found.prompt
 
 
 def as_json(value: Any) -> str:

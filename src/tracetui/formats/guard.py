@@ -53,7 +53,7 @@ def sniff(fmt: Format, file: File) -> int:
 
 
 def summarize(fmt: Format, file: File, *, deep: bool) -> Iterator[RunSummary | Problem]:
-    """`Format.summarize`; what it yielded before it failed is kept."""
+    """`Format.summarize`; items yielded before a failure count."""
     with BOUNDARY:
         for item in fmt.summarize(file, deep=deep):
             _check_fields(fmt, _expect((RunSummary, Problem), item, "summarize"))
@@ -131,7 +131,7 @@ def problem_of(path: str, error: BaseException) -> Problem:
 
 
 def _describe(error: BaseException) -> str:
-    """What went wrong, in one sentence, whatever the exception is made of."""
+    """Describe an exception in one sentence, even if its own text fails."""
     if isinstance(error, MemoryError):
         return "out of memory"
     try:

@@ -1,8 +1,8 @@
 """JSON lines: one reader for logs that are appended to. The list stage, counting, the full read and tailing use it.
 
-A format brings a `Schema` of its records and a `Session`, which takes one record after the other and knows what the
-run is so far. A session is plain mutable state: nothing copies it. Where the file was rewritten, and where an exception
-may have left a record half taken, a new session reads the file from its start.
+A format brings a `Schema` of its records and a `Session`, which takes one record after the other and has the
+state of the run so far. A session is plain mutable state: nothing copies it. If the file was rewritten, or an exception
+may have interrupted a record, a new session reads the file from its start.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LONG: Final = 4000
 _LAST: Final = 1024
 """Bytes at the end that the list stage takes first,"""
 _FURTHER: Final = 4
-"""and the factor by which it takes more, until they say how the run stands. So much is taken whole."""
+"""and the growth factor of that window until the status is clear. Smaller files are read completely."""
 
 
 class Line(msgspec.Struct, gc=False):
@@ -58,7 +58,7 @@ class Line(msgspec.Struct, gc=False):
 
 
 class Session(Protocol):
-    """What is known of one run so far. `file`, its file as it is now, is set before records are taken."""
+    """The state of one run. `file`, its current file, is set before records are taken."""
 
     file: File
     records: int
@@ -70,17 +70,17 @@ class Session(Protocol):
 
     @property
     def ended(self) -> bool:
-        """The last record says that the run ended: half a line after it is damage, not the beginning of more."""
+        """The last record ended the run: a partial line after it is damage, not a line in progress."""
         ...
 
     @property
     def settled(self) -> bool:
-        """No later record changes what the beginning of the file says in the list stage."""
+        """No later record changes the list-stage result of the beginning of the file."""
         ...
 
     @property
     def stands(self) -> bool:
-        """The records taken since `skip` say how the run stands."""
+        """The records taken since `skip` determine the status of the run."""
         ...
 
     def take(self, record: Any, line: Line) -> None:
@@ -96,11 +96,11 @@ class Session(Protocol):
         ...
 
     def header(self) -> Header:
-        """The header as far as it is known."""
+        """The header so far."""
         ...
 
     def run_body(self) -> RunBody:
-        """What the records say about the run as a whole."""
+        """The body of the run."""
         ...
 
 
@@ -134,7 +134,7 @@ class LogReader(Generic[S]):
         self.session: S
         self.path = ""
         self.done = True
-        """False while the file holds more than was read."""
+        """False while the file has unread content."""
 
     def _reset(self) -> None:
         self._offset, self._number, self._check, self._edges = 0, 1, 0, b""
@@ -159,7 +159,7 @@ class LogReader(Generic[S]):
         return self.session.records
 
     def read(self, file: File, seconds: float) -> Chunk:
-        """What is new, at most about so many seconds worth."""
+        """Read what is new, for about `seconds` at most."""
         if not self.advance(file, perf_counter() + seconds):
             return Chunk()
         session = self.session
@@ -198,7 +198,7 @@ class LogReader(Generic[S]):
         return self._current and stat == self.stat
 
     def advance(self, file: File, deadline: float) -> bool:
-        """Take what is new until `deadline` (`perf_counter`); False if nothing can be new."""
+        """Take new records until `deadline` (`perf_counter`); False if the file has no news."""
         stat = file.stat
         if self.stat is None or self._busy or not self._continues(file):
             self._restarted |= self.stat is not None
@@ -216,7 +216,7 @@ class LogReader(Generic[S]):
     # ---- which version of the file
 
     def _continues(self, file: File) -> bool:
-        """Whether what was read is still there. Of a file that changed without growing, every byte is compared."""
+        """Whether the content read so far is unchanged. If the file changed without growing, compares every byte."""
         stat, before = file.stat, self.stat
         if before is None or (self._current and stat == before):
             return True
@@ -370,9 +370,7 @@ def _lose(session: Session, line: Line, reason: str, size: int, *, torn: bool = 
 
 
 def skim(file: File, schema: Schema[Any], session: Session) -> None:
-    """The list stage: take the first lines until the session is settled, then the last ones until they say how it
-    stands.
-    """
+    """The list stage: take first lines until the session is settled, then last lines until the status is clear."""
     session.file = file
     line, end, size = Line(), 0, file.stat.size
     for line.number, (data, end) in enumerate(_first_lines(file), 1):  # noqa: B007
@@ -396,7 +394,7 @@ def skim(file: File, schema: Schema[Any], session: Session) -> None:
 
 
 def _take(session: Session, schema: Schema[Any], line: Line, data: bytes) -> None:
-    """Take the record on a line of the list stage, if it holds one."""
+    """Take the record on a line of the list stage, if any."""
     line.data = data
     if not data or data.isspace():
         return
@@ -437,7 +435,7 @@ class Counting(Protocol):
         ...
 
     def read(self, file: File, seconds: float) -> Chunk:
-        """What is new, at most about so many seconds worth."""
+        """Read what is new, for about `seconds` at most."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Records read again from their place in a file, for the body of a span: only if they are still what they were."""
+"""References to records, and rereading them for bodies: checked for changes, and cached."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ ByteRange = tuple[int, int]
 
 
 class SpanRef(msgspec.Struct, frozen=True, gc=False):
-    """Where the body of a span is: its line, the block within its record, and further lines that belong to it."""
+    """Location of a span's body: its line, the block within its record, and further lines."""
 
     offset: int
     length: int
     block: int = -1
     more: tuple[ByteRange, ...] = ()
     part: str = ""
-    """Path of the file that holds them, relative to the folder of the main one; empty for the main file."""
+    """Path of their file, relative to the folder of the main one; empty for the main file."""
 
     @property
     def ranges(self) -> tuple[ByteRange, ...]:
@@ -48,7 +48,7 @@ def pack_range(offset: int, data: bytes) -> bytes:
 
 
 class PackedSpanRef(msgspec.Struct, frozen=True, gc=False):
-    """Where a span is that has many lines: what `pack_range` makes of each, one after the other."""
+    """Location of a span with many lines: the concatenated `pack_range` of each."""
 
     lines: bytes = b""
 
@@ -64,14 +64,14 @@ class PackedSpanRef(msgspec.Struct, frozen=True, gc=False):
 
 
 def changed(where: str = "") -> FormatError:
-    """The error of a body whose record is not the one that was read; `where` as in ``byte 812``."""
+    """The error of a body whose record was replaced; `where` as in ``byte 812``."""
     return FormatError("the file changed: the record was replaced", where)
 
 
 def record_at(file: File, offset: int, size: int, *, many: bool = False) -> tuple[dict[str, Any], bytes]:
     """The record on the line at byte `offset`, and its bytes. Raises `FormatError` for a line of another size.
 
-    One that tells `many` spans is kept for the next of them.
+    A record with `many` spans is cached for the next of them.
     """
     if many:
         return cached(file, (offset, size), lambda: record_at(file, offset, size))
@@ -86,7 +86,7 @@ def record_at(file: File, offset: int, size: int, *, many: bool = False) -> tupl
 
 
 def records_at(file: File, ranges: Sequence[int]) -> list[tuple[dict[str, Any], bytes]]:
-    """The same for each of `ranges`: offset, size and CRC-32 of one line after the other."""
+    """`record_at` for each of `ranges`: flat offset, size and CRC-32 of each line."""
     found = []
     for i in range(0, len(ranges), 3):
         offset, size, check = ranges[i : i + 3]
@@ -106,7 +106,7 @@ class Named:
         self._times: dict[str, int] = {}
 
     def add(self, name: str, value: Any) -> None:
-        """What one record says, if it says something."""
+        """Add the fields of one record, unless empty."""
         if not value:
             return
         times = self._times.get(name, 0) + 1
@@ -126,7 +126,7 @@ class Named:
 T = TypeVar("T")
 
 CACHE_SIZE: Final = 3
-"""Records of a run: the calls of a response may be told by one, their answers by others."""
+"""Records per run: one may have the calls of a response, others their results."""
 _RECORDS: Final = "records"
 
 
@@ -136,9 +136,9 @@ class _Cached(NamedTuple):
 
 
 def cached(file: File, key: tuple[Hashable, ...], make: Callable[[], T]) -> T:
-    """What `make` makes of the record at `key`: the same for all spans of it, as long as the file stays what it is.
+    """Return `make()`, cached by `key` and version of the file: the spans of a record share its decoded value.
 
-    The latest few are kept while a run is looked at (`CACHE`), nothing otherwise. Nobody may change what is returned.
+    Caches the latest few values, and only while a run is open (`CACHE`). Callers must not modify the value.
     """
     shared = file.memo.get(CACHE)
     if shared is None:
@@ -153,7 +153,7 @@ def cached(file: File, key: tuple[Hashable, ...], make: Callable[[], T]) -> T:
 
 
 def open_part(file: File, path: str) -> File:
-    """Another file of the run, relative to the folder of `file`: of its records as much is kept."""
+    """Open another file of the run, relative to the folder of `file`, with the same cache."""
     found = file.other(path)
     if CACHE in file.memo:
         found.memo[CACHE] = file.memo[CACHE]

@@ -99,7 +99,7 @@ def formats() -> tuple[Format, ...]:
 
 
 def scores(file: File) -> tuple[dict[str, int], list[str]]:
-    """How surely each format claims `file`, and a sentence for each that failed to say. Raises `OSError`."""
+    """The score of each format for `file`, and a sentence for each format that failed. Raises `OSError`."""
     found: dict[str, int] = {}
     failures: list[str] = []
     for candidate in formats():
@@ -114,7 +114,7 @@ def detect(file: File, first: Format | None = None) -> Format | None:
     """The format that claims `file` most surely, None if none does. `first` is asked before the others.
 
     Formats are asked in the order that decides ties, and imported only when they are: one that is certain ends it.
-    Raises `OSError` if the file cannot be read, `FormatError` if none claims it and one failed to say whether it does.
+    Raises `OSError` if the file cannot be read, `FormatError` if none claims it and one failed.
     """
     if first is not None and score(first, file) >= CERTAIN:
         return first

@@ -1,4 +1,4 @@
-"""Records of a ccpa trace: what each kind holds, and what it means. One JSON object a line.
+"""Records of a ccpa trace: the fields of each kind, and its interpretation. One JSON object per line.
 
 Facts: paiml/claude-code-parity-apr. Its ``crates/ccpa-trace/src/lib.rs``, contract and fixtures have the fields that
 are on disk, its page "Trace JSON Schema reference" documents others. Both are read: the real name of a field before
@@ -85,7 +85,7 @@ def content_text(content: Any) -> str:
 
 
 class Base(Struct, gc=False):
-    """What every record has."""
+    """Fields of every record."""
 
     turn: Integer | None = None
 
@@ -96,7 +96,7 @@ class Base(Struct, gc=False):
         return Span(id=ident, name=kind[:PREVIEW], operation=operation, step=self.turn, at=at)
 
     def take(self, session: Session, line: Line) -> None:
-        """Add what the record means to the session."""
+        """Add the record to the session."""
         session.add(self.row(f"l{line.number}", SpanRef(*line.byte_range)))
 
 
@@ -113,7 +113,7 @@ class Record(Base, tag_field="kind"):
 
 
 class Start(Record, tag="session_start"):
-    """The first record; a second one is out of place."""
+    """The first record; a second one is a problem."""
 
     known: ClassVar = "cwd cwd_sha256 git_commit"
     v: Any = None
@@ -225,7 +225,7 @@ class Result(Record, tag="tool_result"):
         return OK, EXPLICIT if is_explicit else EXIT if code == 0 else DERIVED, None, None
 
     def row(self, ident: str, at: SpanRef, model: str | None = None) -> Span:
-        """An answer whose call is not in the trace."""
+        """A result without a call in the trace."""
         status, source, word, error = self.outcome()
         return Span(
             id=ident,
@@ -254,7 +254,7 @@ class Result(Record, tag="tool_result"):
 
 
 class Hook(Record, tag="hook_event"):
-    """A hook that fired, with what it decided."""
+    """A hook that fired, with its decision."""
 
     event: str | None = None
     trigger: str | None = None
@@ -330,7 +330,7 @@ class Skill(Record, tag="skill_invocation"):
 
 
 class End(Record, tag="session_end"):
-    """The last record; of several, all but the last are out of place."""
+    """The last record; earlier ones are a problem."""
 
     stop_reason: str | None = None
     reason: str | None = None

@@ -41,7 +41,7 @@ from tracetui.sources.base import File, LinkLost
 
 STUDENT_ACTOR: Final = "apr-code"
 _FEW: Final = 64
-"""Records among which the list stage looks for the prompt: what is further back, the deep pass finds."""
+"""Records searched for the prompt in the list stage; the deep pass searches all."""
 _LOOK_BACK: Final = 4 << 20
 """Bytes in which the list stage looks for an end: no session has more after its end."""
 _LARGEST_META: Final = 1 << 16
@@ -52,7 +52,7 @@ _TEACHER: Final = re.compile(r"(^|-)teacher(?![a-z])")
 
 
 class Session(Conversation):
-    """What is known of one session; see `tracetui.formats.jsonl.Session`. `calls` has the latest call of each id."""
+    """State of one session; see `tracetui.formats.jsonl.Session`. `calls` has the latest call of each id."""
 
     def __init__(self, file: File) -> None:
         super().__init__(file)
@@ -127,12 +127,12 @@ class Session(Conversation):
 
     @property
     def settled(self) -> bool:
-        """No later record changes what the list stage takes from the beginning."""
+        """No later record changes what the list stage reads at the beginning."""
         return self.start is not None and (self.prompt is not None or self.records >= _FEW)
 
     @property
     def stands(self) -> bool:
-        """The end is known, or the session has none."""
+        """The end was read, or the session has none."""
         if self.end is not None:
             return True
         file, size = self.file, self.file.stat.size
@@ -156,7 +156,7 @@ class Session(Conversation):
         return found and found[:PREVIEW]
 
     def header(self) -> Header:
-        """The header as far as it is known."""
+        """The header so far."""
         file, start, end = self.file, self.start or Start(), self.end or End()
         name = file.name
         stem = name[: _STEM.search(name).start()] or name  # type: ignore[union-attr]  # matches anything
@@ -219,7 +219,7 @@ def _moment(value: str | None) -> tuple[float | None, str | None]:
 
 
 def _cause(word: str | None, failed: bool | None) -> FirstError | None:
-    """The end reason as the cause of a failed run; `failed` is whether a span failed, None if that is not known.
+    """The end reason as the cause of a failed run; `failed` is whether a span failed, None if unknown.
 
     ``error`` names no cause: where a call failed, that call is it. A limit that was reached is the cause itself, since
     the run continued after its failed calls.
@@ -255,7 +255,7 @@ Record = dict[str, Any]
 
 
 def body_of(file: File, span: Span) -> Body:
-    """The body of a span; raises `FormatError` if the file holds another record there now."""
+    """The body of a span; raises `FormatError` if the record was replaced."""
     at = span.at
     if not isinstance(at, SpanRef):
         raise changed()
@@ -315,7 +315,7 @@ def _turn_body(record: Record, data: bytes) -> Body:
 
 
 def _part(block: Any) -> tuple[Part, Record]:
-    """A block as part of a message, and what the part has no place for."""
+    """A block as part of a message, and the fields that don't fit it."""
     if not isinstance(block, dict):
         return Blob("block", block), {}
     kind = block.get("type")

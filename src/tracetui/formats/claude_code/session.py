@@ -27,9 +27,9 @@ from tracetui.formats.agent_log import (
     Call,
     Conversation,
     Copies,
-    Made,
     OpenRow,
     Order,
+    SyntheticRef,
     sessions_beside,
 )
 from tracetui.formats.claude_code.records import (
@@ -64,7 +64,7 @@ from tracetui.sources.base import HEAD_SIZE, SHARED, Entry, File, cacheable
 
 AGENT: Final = "claude"
 ROOT: Final = "\0root"
-"""What prompts follow that name no record: the first one, and what took its place. No record is called so."""
+"""Parent of prompts that name no record: the first one and its replacements. Not the id of a record."""
 EARLIER: Final = 1.0
 """Seconds by which the conversation must be older than the file, if it was copied from another."""
 _HEAD: Final = 6
@@ -277,7 +277,9 @@ class Agent(Conversation):
                 parent_id=self.root,
                 preview=next((span.preview for span in spans if span.name == "user"), ""),
                 note=f"{responses} responses" if responses != 1 else "1 response",
-                at=Made((("went_back_to", None if parent == ROOT else parent), ("went_on_with", uuid)), self.part),
+                at=SyntheticRef(
+                    (("went_back_to", None if parent == ROOT else parent), ("went_on_with", uuid)), self.part
+                ),
             )
         )
         self.notes = None
@@ -347,7 +349,7 @@ class Session(Agent):
         self.is_fork = False
         """Its first record was copied, by a field or by its time."""
         self._copied_before: float | None = None
-        """What is older was copied from the session that this one continues."""
+        """Older records were copied from the session that this one continues."""
         self._within: dict[str, Agent] = {}
         """Conversations of sub-agents in this file, by id."""
         self._owners: dict[str, str] = {}
@@ -422,7 +424,7 @@ class Session(Agent):
         return found
 
     def collect(self) -> list[Span]:
-        """Spans that are new or changed since the last call, sub-agents below what started them."""
+        """Spans that are new or changed since the last call, sub-agents below the call that started them."""
         for key, agent in self._within.items():
             call = self.calls.get(self.starters.get(key) or self.tasks.get(agent.task) or "")
             linked = agent.span if call is None or agent.span is None else started_by(agent.span, call)
@@ -435,7 +437,7 @@ class Session(Agent):
 
     @property
     def is_known(self) -> bool:
-        """Whether its id is known."""
+        """Whether it has an id."""
         return self.uuid is not None and "sessionId" in self.metadata
 
     @property
@@ -507,12 +509,12 @@ def agent_span(agent: str, kind: str, preview: str, when: float | None, task: st
         status_source=DERIVED,
         started_at=when,
         preview=preview,
-        at=Made((("agentId", agent), ("task", task)), part),
+        at=SyntheticRef((("agentId", agent), ("task", task)), part),
     )
 
 
 def started_by(span: Span, call: Call) -> Span:
-    """The span of a sub-agent that this call started, as it stands by the answer of the call."""
+    """The span of a sub-agent started by this call, with the status in the result of the call."""
     kind, is_typed, task = call.preview.partition(": ")
     known = call.status in (OK, RUNNING) and call.note != BACKGROUND
     return replace(
@@ -618,7 +620,7 @@ def _last_time(file: File) -> float:
 
 
 def keys_of(record: Envelope) -> tuple[str | None, str | None]:
-    """What a record has in common with its copy, None without an id; and the same for its response."""
+    """Keys that a record, and its response, share with a copy; None without an id."""
     key = f"{record.kind} {record.uuid} {record.timestamp}" if record.uuid else None
     return key, record.response or key
 

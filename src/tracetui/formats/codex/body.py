@@ -27,7 +27,7 @@ class Record:
         self.name: str = read.kind()
         self.read = read.payload
         self.item = getattr(read.payload, "item", None) or read.payload
-        """What it is about: itself, or the item that an event completes."""
+        """Its subject: itself, or the item that an event completes."""
         self.fields = child(self.payload, "item") or self.payload
         """The fields of `item`."""
 

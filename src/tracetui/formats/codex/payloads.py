@@ -141,7 +141,7 @@ class Payload(Struct, gc=False):
     """The payload of a record. A kind without a meaning of its own is a row of its own."""
 
     counted_as: ClassVar[str] = ""
-    """The kind where no tag says it."""
+    """The kind of a record without a tag."""
 
     def kind(self) -> str:
         """The kind of the record."""
@@ -322,7 +322,7 @@ class Message(Item):
     """
 
     author: ClassVar[str] = ""
-    """The role where no field says it."""
+    """The role of a message without such a field."""
     reasoning: ClassVar[bool] = False
     event: ClassVar[bool] = False
     """It repeats an item."""

@@ -153,11 +153,11 @@ _CALLS: Final = (
 
 
 class Outcome(Struct, gc=False):
-    """What records say about how a call went; each field None where they do not."""
+    """The recorded outcome of a call; None for fields not recorded."""
 
     finished: bool = False
     failed: bool | None = None
-    """A status or error field says so."""
+    """From a status or error field."""
     code: int | None = None
     """Exit code of the command."""
     word: str | None = None
@@ -177,7 +177,7 @@ class ToolOutput(Item):
     new_thread_id: Any = None
 
     def take(self, session: Session) -> None:
-        """Its ``success``, or the exit code before the text, says how the call went."""
+        """The outcome from ``success``, or from the exit code before the text."""
         output = self.output
         success = output.success if isinstance(output, Content) else self.success
         text = text_in(output)
@@ -256,7 +256,7 @@ class Event(Arguments):
             session.add_record()
 
     def outcome(self, *, unfinished: bool) -> Outcome:
-        """What it says about how the call went."""
+        """The outcome of the call, as recorded."""
         status, result, error, success = self.status or None, self.result, self.error, self.success
         meant = None if status is None else OK if status == "completed" else status_of(status)
         returned = result.ok if isinstance(result, Result) and isinstance(result.ok, Content) else result

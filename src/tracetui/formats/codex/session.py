@@ -98,7 +98,7 @@ class Call(Row):
     outcome: Outcome = field(default_factory=Outcome)
 
     def update(self, later: Outcome) -> None:
-        """Add what one more record says. A status or error field counts more than the exit code; what an event says is
+        """Add the outcome of one more record. A status or error field overrides the exit code; the outcome of an event is
         exacter than an output: that stays.
         """
         now = self.outcome
@@ -221,7 +221,7 @@ class Session(Rows):
         payload.take(self)
 
     def begin(self, meta: Meta) -> None:
-        """The first record says what thread this is; a further one is a row."""
+        """Take the first record, which names the thread; a further one is a row."""
         if self.meta is not None:
             self.add_record()
             return
@@ -378,7 +378,7 @@ class Session(Rows):
             self.emit(self.agent)
 
     def _settle(self, status: Status, source: StatusSource | None) -> None:
-        """The conversation went on or ended: calls of this turn without an answer do not run any more."""
+        """Stop timing unanswered calls of this turn because the conversation continued or ended."""
         for call in self.unanswered.values():
             if call.status is RUNNING:
                 call.status, call.source = status, source
@@ -393,7 +393,7 @@ class Session(Rows):
     # ---- messages and responses
 
     def add_message(self, message: Message, text: str, name: str, *, from_user: bool) -> None:
-        """A message from outside: a prompt, or what Codex adds to the conversation in the name of its user."""
+        """A message from outside: a prompt, or text that Codex adds in the user's name."""
         last = self._unrepeated
         if from_user and last is not None and last[2] != message.event and (text in last[1] or last[1] in text):
             row, known, _ = last
@@ -578,7 +578,7 @@ class Session(Rows):
 
     @property
     def settled(self) -> bool:
-        """No later record changes what the beginning says."""
+        """No later record changes the list-stage result of the beginning."""
         named = self.prompt is not None and self.first_model is not None
         return (named and self.meta is not None) or self.records > _FIRST
 
@@ -589,13 +589,13 @@ class Session(Rows):
 
     @property
     def stands(self) -> bool:
-        """The records taken since `skip` say how the thread stands: where the model worked in them and no turn ends,
+        """The records taken since `skip` determine the status of the thread: where the model worked in them and no turn ends,
         one is open.
         """
         return self._stands or self._active
 
     def header(self) -> Header:
-        """The header as far as it is known."""
+        """The header so far."""
         meta = self.meta or Meta()
         stem = _STEM.sub("", self.file.name) or self.file.name
         began = moment(meta.timestamp)
@@ -640,5 +640,5 @@ _NO_COUNTS: Final = Counts()
 
 
 def _since(begin: float | None, end: float | None) -> float | None:
-    """Milliseconds between two times in seconds; None where one is not known or they are the wrong way round."""
+    """Milliseconds between two times in seconds; None if one is unknown or they are reversed."""
     return None if begin is None or end is None or end < begin else (end - begin) * 1000

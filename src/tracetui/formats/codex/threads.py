@@ -1,7 +1,7 @@
 """Threads that make one run: a fork begins with the history of another, an agent's thread is below its call.
 
 Each thread is in a file of its own, ``sessions/YYYY/MM/DD/rollout-<local time>-<thread>.jsonl``, which Codex may pack
-(``.jsonl.zst``) when it was not used for long. A thread's id says when it began (UUID version 7), and so in which
+(``.jsonl.zst``) when it was not used for long. A thread's id contains its start time (UUID version 7), and so in which
 folder its file is. Today's forks name the history that they continue; an old fork copied it: Codex wrote the records
 of the original again, at another time, before those of its own.
 """
@@ -72,7 +72,7 @@ def _folders(thread: str) -> Iterator[str]:
     for days in (0, -1, 1) if began is not None and began.year < 9999 else ():  # the folder is that of the local day
         assert began is not None
         day = (began + timedelta(days)).strftime("%Y/%m/%d")
-        yield f"../{day[8:]}"  # the way over the folders above is not known where they are the working folder
+        yield f"../{day[8:]}"  # the parent folders are unknown if they are the working folder
         yield f"../../{day[5:]}"
         yield f"../../../{day}"
         yield f"../sessions/{day}"
@@ -137,7 +137,7 @@ def _payload(data: bytes) -> Any:
 
 
 def _spawns(file: File, thread: str) -> bool:
-    """Whether a record of `file` says that it began that thread."""
+    """Whether a record of `file` starts that thread."""
     name = thread.encode("utf-8", "surrogatepass")
     position, rest = 0, b""
     try:
@@ -178,7 +178,7 @@ class Reader:
         return self.read(file, self._own.budget)
 
     def read(self, file: File, seconds: float) -> Chunk:
-        """What is new, at most about so many seconds worth."""
+        """Read what is new, for about `seconds` at most."""
         file.memo.pop(_LISTED, None)
         own, deadline = self._own, perf_counter() + seconds
         moved, reset = own.advance(file, deadline), own.take_restart()
@@ -260,7 +260,7 @@ class Reader:
 
 
 def inherit(session: Session, meta: Meta, seen: tuple[str, ...] = ()) -> None:
-    """Read what a fork has from others: the history that it continues, or the records that it may have copied."""
+    """Read inherited records of a fork: the history that it continues, or the records that it may have copied."""
     base, file = meta.history_base, session.file
     if not isinstance(base, Base) or base.thread_id is None:
         session.copies = _copies(file, meta) if base is None else None
@@ -282,7 +282,7 @@ def inherit(session: Session, meta: Meta, seen: tuple[str, ...] = ()) -> None:
 
 
 def _read_history(session: Session, other: File, base: Base) -> bool:
-    """Take what came before the fork; False if not all of it is there."""
+    """Take the records before the fork; False if some are missing."""
     end, last = base.end_byte_offset, base.end_ordinal_exclusive
     size, line = other.stat.size, Line()
     for found in lines(other, limit=MAX_LINE, end=size if end is None else max(0, min(end, size))):
@@ -343,7 +343,7 @@ class Copies:
 
 
 def _copies(file: File, meta: Meta) -> Copies | None:
-    """The records that an old fork may have copied. Where its original is gone no other thread says what they cost."""
+    """The records that an old fork may have copied. If its original is deleted, no other thread counts them."""
     original = meta.forked_from_id
     path = find(file, original) if original and original != meta.id else None
     if path is None:

@@ -50,7 +50,7 @@ _TEXTS: Final = ("message", "content", "summary", "intent", "title", "name", "re
 
 
 class Content(Struct):
-    """What a body shows apart from the attributes."""
+    """The content of a body other than its attributes."""
 
     parts: list[Part] = []
     input: Any = None
@@ -59,16 +59,16 @@ class Content(Struct):
     finish_reason: str | None = None
 
 
-# ---- what any event may hold
+# ---- fields of all events
 
 
 class Data(Struct, gc=False, rename="camel"):
-    """The field ``data`` of events: how it changes the session, and what the body of its row shows."""
+    """The field ``data`` of events: its effect on the session, and the content of its body."""
 
     kinds: ClassVar = ""
     """Kinds of events that have this data, between blanks."""
     known: ClassVar[str | None] = None
-    """Further fields, where all are known: others are counted."""
+    """Further known fields; with None, unknown fields are not counted."""
 
     parent_tool_call_id: str | None = None
     """The only link of an event to its sub-agent in old versions."""
@@ -87,7 +87,7 @@ class Data(Struct, gc=False, rename="camel"):
         session.row()
 
     def show(self, content: Content, fields: dict[str, Any]) -> None:
-        """Move from `fields`, which are those of the data, to `content` what it shows."""
+        """Move the shown fields of the data from `fields` to `content`."""
 
 
 class Event(Struct, gc=False, rename="camel"):
@@ -312,7 +312,7 @@ class Abort(Data):
 
 
 class UserMessage(Data):
-    """A prompt, or what the program adds to the conversation."""
+    """A prompt, or a message of the program in the user's name."""
 
     kinds: ClassVar = "user.message"
     known: ClassVar = "delivery messageId parentAgentTaskId supportedNativeDocumentMimeTypes transformedContent"
@@ -456,7 +456,7 @@ class Tokens(Data):
     reasoning_tokens: Finite | None = None
 
     def counts(self) -> Usage:
-        """Input includes what was read from and written to the cache, output includes reasoning."""
+        """The usage; input includes cache reads and writes, output includes reasoning."""
         return Usage(
             as_count(self.input_tokens),
             as_count(self.output_tokens),
@@ -475,7 +475,7 @@ class Account(Struct, gc=False, rename="camel"):
 
 
 class CallUsage(Tokens):
-    """What a call of the model used."""
+    """The usage of one model call."""
 
     model: str | None = None
     api_call_id: str | None = None
@@ -489,7 +489,7 @@ class CallUsage(Tokens):
 
     @property
     def key(self) -> tuple[str, int] | None:
-        """What identifies the record: a resumed session may repeat it."""
+        """Identifies the record, because a resumed session may repeat it."""
         account = self.accounting
         if not isinstance(account, Account) or account.source_session_id is None:
             return None
@@ -498,7 +498,7 @@ class CallUsage(Tokens):
 
 
 class UsageRecord(CallUsage):
-    """The usage of a call. Old versions, in ``assistant.usage``, have its fields in place of `usage`."""
+    """The usage of a call. Old versions, in ``assistant.usage``, have its fields instead of `usage`."""
 
     kinds: ClassVar = "session.usage_record"
     known: ClassVar[str | None] = ""
@@ -597,6 +597,6 @@ def call_preview(given: Raw) -> str:
 
 
 def token_change(before: float | None, after: float | None) -> str:
-    """``150000 → 20000 tokens``, as far as it is known."""
+    """``150000 → 20000 tokens``, or only the recorded one."""
     counts = [str(count) for count in (as_count(before), as_count(after)) if count is not None]
     return f"{' → '.join(counts)} tokens" if counts else ""

@@ -320,7 +320,7 @@ class AgentFailure(AgentEnd):
         agent.fail(Error((message or "failed")[:MESSAGE_LIMIT]))
 
 
-# ---- what begins in one event and ends in another
+# ---- pairs of begin and end events
 
 
 class Pair(Data):
@@ -330,7 +330,7 @@ class Pair(Data):
     error: Any = None
 
     def key(self, session: Session) -> str:
-        """What the begin and the end have in common."""
+        """The key shared by the begin and the end."""
         raise NotImplementedError
 
     def new(self, session: Session) -> Row:

@@ -72,7 +72,7 @@ from tracetui.sources.base import File, LinkLost
 AGENT: Final = "copilot"
 TURN: Final = Operation.TURN
 _LONGEST: Final = 1000 * PACKED_SIZE
-"""Bytes of the places of a row: events beyond that have rows of their own."""
+"""Bytes of the packed ranges of a row; further events get rows of their own."""
 _FEW: Final = 256
 """Events among which the list stage looks for the prompt and the model."""
 _TOKENS_ONLY: Final = "(only its tokens were recorded)"
@@ -319,7 +319,7 @@ class Session(Rows):
         conversation.waiting.clear()
 
     def close(self, conversation: Conversation) -> None:
-        """End what is open in a conversation, but for the sub-agent itself: its end is not in the trace."""
+        """End the open rows of a conversation, but not the sub-agent itself: its end is not in the trace."""
         if conversation.waiting:
             self.settle(conversation, UNKNOWN, None)
         if conversation.turn is not None:
@@ -441,7 +441,7 @@ class Session(Rows):
 
     @property
     def settled(self) -> bool:
-        """No later event changes what the list stage takes from the beginning."""
+        """No later event changes the list-stage result of the beginning."""
         known = self.prompt is not None and self.model is not None
         return self.start is not None and (known or self.records >= _FEW)
 
@@ -457,7 +457,7 @@ class Session(Rows):
     # ---- the session as a whole
 
     def header(self) -> Header:
-        """The header as far as it is known."""
+        """The header so far."""
         file, start = self.file, self.start or Start()
         context, space = start.context if isinstance(start.context, Context) else Context(), workspace(file)
         ident = start.session_id or space.get("id") or _stem(file)
@@ -577,7 +577,7 @@ _NAMES: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_cr
 
 
 class Period:
-    """What was used between a start of the program and its shutdown."""
+    """Usage between a start of the program and its shutdown."""
 
     def __init__(self) -> None:
         self.by_records = self.by_messages = NO_USAGE
@@ -588,7 +588,7 @@ class Period:
         """Premium requests; milliseconds."""
 
     def add(self, other: Period, *, messages: bool) -> None:
-        """Add another period, with what it has by `messages` or without."""
+        """Add another period, with or without its usage by `messages`."""
         self.by_records, self.calls = self.by_records + other.by_records, self.calls + other.calls
         self.by_messages = self.by_messages + other.by_messages if messages else self.by_messages
         self.cost, self.duration = self.cost + other.cost, self.duration + other.duration
@@ -600,7 +600,7 @@ class Period:
 
 
 class Ledger:
-    """What was used so far."""
+    """Usage so far."""
 
     def __init__(self) -> None:
         self.open, self.before, self.ended = Period(), Period(), Period()
@@ -608,7 +608,7 @@ class Ledger:
         self.declared_only = NO_USAGE
         """Declared by shutdowns of periods without records."""
         self._models: dict[str, Any] | None = None
-        """What the last shutdown declares of each model,"""
+        """Usage per model declared by the last shutdown,"""
         self._declared = NO_USAGE
         """the sum of that,"""
         self._duration: float | None = None
@@ -627,7 +627,7 @@ class Ledger:
         self.open.by_messages += usage
 
     def remove_message(self, usage: Usage) -> None:
-        """Take a message back whose call has a record after all."""
+        """Subtract a message whose call has a usage record after all."""
         counted, less = msgspec.structs.astuple(self.open.by_messages), msgspec.structs.astuple(usage)
         self.open.by_messages = Usage(
             *[a if a is None or b is None else (a - b) or None for a, b in zip(counted, less, strict=True)]
@@ -648,11 +648,11 @@ class Ledger:
 
     @property
     def usage(self) -> Usage | None:
-        """What the run used, where that is more than the sum over its spans; None where it is that sum."""
+        """The usage of the run if it exceeds the sum over its spans, else None."""
         return self.declared_only + self.before.usage + self.open.usage if self.declared_only else None
 
     def totals(self) -> tuple[Total, ...]:
-        """What the last shutdown declares, with what was counted.
+        """The totals declared by the last shutdown, next to the counted ones.
 
         It is about the whole session or about its last period, as the version has it: either is right.
         """
@@ -677,7 +677,7 @@ class Ledger:
 
 
 def _by_kind(details: Any) -> Usage:
-    """Tokens by their kinds, where input is only what was not cached."""
+    """Tokens by kind, where input is uncached input only."""
     plain, made, read, written = (
         as_count(number(child(mapping(details), name).get("tokenCount")))
         for name in ("input", "output", "cache_read", "cache_write")
@@ -687,7 +687,7 @@ def _by_kind(details: Any) -> Usage:
 
 
 def _total(name: str, declared: float | int | None, readings: list[Any]) -> Total:
-    """A declared number with what was counted: the reading that fits, else the first."""
+    """A declared number with the counted one: the matching reading, else the first."""
     counted = [round(one, 6) if isinstance(one, float) else one for one in readings]
     return Total(name, declared, next((one for one in counted if one == declared), counted[0]))
 

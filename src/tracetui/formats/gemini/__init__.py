@@ -1,4 +1,4 @@
-"""Gemini CLI sessions: what it keeps below ``~/.gemini/tmp/PROJECT/chats``, one file a session or sub-agent.
+"""Gemini CLI sessions below ``~/.gemini/tmp/PROJECT/chats``: one file per session or sub-agent.
 
 Today's files are JSON lines, ``session-TIME-ID.jsonl``, and ``PARENT/ID.jsonl`` for a sub-agent, which is a run of its
 own; earlier versions rewrote one JSON document, ``session-TIME-ID.json``, with the same messages.
@@ -25,7 +25,7 @@ from tracetui.sources.base import HEAD_SIZE, File
 
 LIKELY: Final = 60
 _FEW: Final = 16
-"""Lines of the head that are looked at to see what a file is."""
+"""Lines of the head checked to recognize a file."""
 _DOCUMENT: Final = frozenset({b"sessionId", b"projectHash", b"startTime"})
 """Names at the top of a document; some may be beyond the head."""
 
@@ -88,7 +88,7 @@ class AnyLayoutReader:
 
 
 def is_document(file: File) -> bool:
-    """Whether a file is one JSON document: its first line is no whole record, or holds the messages."""
+    """Whether a file is one JSON document: its first line is an incomplete record, or has the messages."""
     first = next(records_in(file.head, 1), None)
     return b"messages" in top_names(file.head) if first is None else "messages" in first
 

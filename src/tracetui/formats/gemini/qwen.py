@@ -1,8 +1,8 @@
-"""Qwen Code sessions: what it keeps below ``~/.qwen/projects/PROJECT/chats``, one file of JSON lines a session.
+"""Qwen Code sessions below ``~/.qwen/projects/PROJECT/chats``: one file of JSON lines per session.
 
 Qwen Code came from Gemini CLI: messages have the parts of the Gemini API, but records are appended and name the one
 that they follow. Records of one id are pieces of one message. A record that goes back to an earlier one abandons the
-messages between. Facts: public files of 0.21.13; no record says that a session ended.
+messages between. Facts: public files of 0.21.13; the end of a session is not recorded.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tracetui.sources.base import File
 
 AGENT: Final = "qwen-code"
 _FEW: Final = 16
-"""Lines of the head that are looked at to see what a file is."""
+"""Lines of the head checked to recognize a file."""
 _KINDS: Final = frozenset({"user", "assistant", "tool_result", "system"})
 
 
@@ -53,7 +53,7 @@ class Result(Struct, gc=False):
 
 
 class Payload(Struct, gc=False, rename="camel"):
-    """What the program adds to a record."""
+    """Fields that the program adds to a record."""
 
     display_text: str | None = None
     ui_event: dict[str, Any] | Loose = None
@@ -83,7 +83,7 @@ ITEM: Final = Schema[Item](Item)
 
 
 class QwenSession(Session):
-    """What is known of one session; see `tracetui.formats.jsonl.Session`."""
+    """State of one session; see `tracetui.formats.jsonl.Session`."""
 
     def __init__(self, file: File) -> None:
         super().__init__(file)
@@ -117,7 +117,7 @@ class QwenSession(Session):
                 self._message_at[item.uuid] = latest
 
     def _follow(self, item: Item, source: RecordRef, line: Line) -> None:
-        """Abandon what is between this record and the one that it follows."""
+        """Abandon the records between this record and its predecessor."""
         before, after = self._message_at.get(item.parent_uuid or ""), next(reversed(self.entries), None)
         if before is None or before == after or before not in self.entries or item.uuid in self._known:
             return

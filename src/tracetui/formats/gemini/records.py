@@ -65,7 +65,7 @@ class ToolCall(Struct, gc=False, rename="camel"):
     """Session of the sub-agent that the call began."""
 
     def outcome(self) -> Outcome:
-        """How the call ended, as far as its own fields say."""
+        """The outcome of the call by its own fields."""
         if self.status is not None:
             return outcome_of(self.status, self.result, self.name, is_agent=bool(self.agent_id))
         return (UNKNOWN, None, None) if self.result == NULL else (OK, DERIVED, None)

@@ -1,9 +1,9 @@
 """A Gemini CLI session while its records come in: a log of messages that are written again, replaced and cut.
 
 A message is written again under its id as its tool calls end: the last version counts. ``$set`` changes metadata; with
-``messages`` it replaces the list, as a resumed session does: messages in it that are known are copies without tokens
+``messages`` it replaces the list, as a resumed session does: messages seen before are copies without tokens
 and keep their first version, those that it leaves out were part of the conversation and stay. ``$rewindTo`` takes back
-a message and all after it, or all messages where there is none of that id. No record says that a session ended.
+a message and all after it, or all messages where there is none of that id. The end of a session is not recorded.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ from tracetui.sources.base import File
 AGENT: Final = "gemini-cli"
 ABANDONED: Final = "abandoned"
 _CONTEXT: Final = "<session_context>"
-"""How the message begins with which the program describes the place that it works in."""
+"""Beginning of the message in which the program describes its working directory."""
 MOST: Final = 256
 """Versions of a message that its detail shows."""
 _OWN_ID: Final = "line "
@@ -93,7 +93,7 @@ class Entry(Struct, gc=False):
 
 
 class Session(Conversation):
-    """What is known of one session; see `tracetui.formats.jsonl.Session`."""
+    """State of one session; see `tracetui.formats.jsonl.Session`."""
 
     def __init__(self, file: File) -> None:
         super().__init__(file)
@@ -307,7 +307,7 @@ class Session(Conversation):
         self.emit(span)
 
     def _answers(self, entry: Entry, answers: list[Named], word: str | None = None, when: float | None = None) -> bool:
-        """Take answers, which ended as `word` states; False if one of them answers no known call."""
+        """Take results with the status `word`; False if one of them has no call."""
         found = [self._answer(entry, one, word, when) for one in answers]
         return all(found)
 
@@ -419,7 +419,7 @@ class Session(Conversation):
 
     @property
     def settled(self) -> bool:
-        """No later record changes what the list stage takes from the beginning."""
+        """No later record changes what the list stage reads at the beginning."""
         return self.begin is not None and bool(self.prompt) and self.model is not None and self.first is not None
 
     @property
@@ -432,7 +432,7 @@ class Session(Conversation):
         self._has_time = self._has_outcome = False
 
     def header(self) -> Header:
-        """The header as far as it is known."""
+        """The header so far."""
         begin = self.begin or Record()
         folder = next(iter(begin.directories or ()), None)
         is_part = begin.kind == "subagent"
@@ -466,7 +466,7 @@ class Session(Conversation):
 
 
 def _asked(call: Named | None) -> ToolCall:
-    """A call among the parts of a response, of which no result is known."""
+    """A call among the parts of a response, without a result yet."""
     return ToolCall() if call is None else ToolCall(call.id, call.name, call.args)
 
 
@@ -484,7 +484,7 @@ Item = dict[str, Any]
 
 
 def body_of(file: File, span: Span) -> Body:
-    """The body of a span; raises `FormatError` if the file holds other records there now."""
+    """The body of a span; raises `FormatError` if the records were replaced."""
     at = span.at
     if not isinstance(at, SpanRef):
         raise changed()
@@ -541,7 +541,7 @@ def _merged(found: list[tuple[Item, bytes]]) -> list[tuple[Item, bytes]]:
 
 
 def _record(file: File, source: RecordRef) -> tuple[Item, bytes]:
-    """The record at a place, and its bytes: a rendering for an item of a list."""
+    """The record at `source`, and its bytes: a rendering for an item of a list."""
     if source.raw is not None:
         value, data = plain(source.raw), bytes(source.raw)
     else:
@@ -573,7 +573,7 @@ def _call(record: Item, number: int, others: list[Item], raw: bytes) -> Body:
 
 
 def _output(result: Any) -> Any:
-    """What the model was given: its text, where that is all of it."""
+    """The input of the model: its text if that is all, else the value."""
     if isinstance(result, list) and len(result) == 1:
         response = mapping(mapping(mapping(result[0]).get("functionResponse")).get("response"))
         if len(response) == 1 and isinstance(response.get("output"), str):

@@ -37,7 +37,7 @@ from tracetui.formats.hypergraph.rows import (
 )
 from tracetui.formats.hypergraph.runs import arrow, error_type, first_errors, header_of, last_routes
 from tracetui.formats.scalars import integer, moment, number, text
-from tracetui.formats.sqlite import Found, many, quoted
+from tracetui.formats.sqlite import ReadState, many, quoted
 from tracetui.model import INHERITED, Body, Error, Header, Operation, Problem, RunRef, Span, Status, StatusSource
 from tracetui.model.build import RunBuilder, Tally
 
@@ -56,7 +56,7 @@ _WORKFLOW: Final = Operation.INVOKE_WORKFLOW
 
 Pages = dict[int, tuple[Any, ...]]
 """By number of the page: sums over its rows."""
-Made = dict[str, tuple[int, Span]]
+SpanCache = dict[str, tuple[int, Span]]
 """By id: spans that no step is, and a hash of the row that each shows."""
 
 
@@ -131,7 +131,7 @@ class Rows(msgspec.Struct):
     """In their order."""
     waiting: list[int] = []
     """Steps that are not read yet."""
-    attempts: Made = {}
+    attempts: SpanCache = {}
     spans: list[Span] = []
     """Of the steps and of their attempts."""
     named: list[tuple[RunRow, str]] = []
@@ -144,14 +144,14 @@ class Memory(msgspec.Struct, frozen=True):
     """What is remembered of a run that was read."""
 
     runs: dict[str, Rows]
-    made: Made
+    made: SpanCache
     compared: bool
     """All rows were compared since the last one came."""
     about: object
     """What else the header and the body show."""
 
 
-def read(connection: Connection, path: str, before: Found | None, *, ref: RunRef) -> Found:
+def read(connection: Connection, path: str, before: ReadState | None, *, ref: RunRef) -> ReadState:
     """The run as it is now, as far as there is time: the first piece has a header, the last one also the body."""
     database = Database(connection)
     run = database.run_by_id(ref.key or "")
@@ -179,7 +179,7 @@ def read(connection: Connection, path: str, before: Found | None, *, ref: RunRef
             body = run_body(database, run, error, items, more)
     header = header or header_of(run, None, (), writer=database.version)
     memory = Memory(tree.runs, tree.made, not tree.dirty, about)
-    return Found(spans=spans, problems=tree.problems, header=header, body=body, done=tree.done, memory=memory)
+    return ReadState(spans=spans, problems=tree.problems, header=header, body=body, done=tree.done, memory=memory)
 
 
 def tally_of(database: Database, path: str, run: RunRow, header: Header) -> Tally:
@@ -215,7 +215,7 @@ class Tree:
         self.spans: list[Span] = []
         self.problems: list[Problem] = []
         self.runs: dict[str, Rows] = {}
-        self.made: Made = {}
+        self.made: SpanCache = {}
         self.dirty: dict[str, float] = {}
         """By run: the superstep from which on its steps are new."""
         self.done = True

@@ -59,7 +59,7 @@ class LatticeFlowReader:
             document = files.find(file, self._key)
         except FormatError:
             if before is not None and file.moving:
-                return Chunk()  # caught while it is being written: what was read before stays
+                return Chunk()  # caught in the middle of a write: keep the last version
             raise
         self._origin = now = document.origin
         if before is not None and (before.offset, before.size, before.check) == (now.offset, now.size, now.check):

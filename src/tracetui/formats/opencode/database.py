@@ -52,7 +52,7 @@ from tracetui.formats.opencode.runs import (
 )
 from tracetui.formats.scalars import word
 from tracetui.formats.schema import Unknown
-from tracetui.formats.sqlite import Found, many
+from tracetui.formats.sqlite import ReadState, many
 from tracetui.model import Body, Link, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import CACHE, File
@@ -381,7 +381,7 @@ class _RunReader:
             yield row[0], ReadMessage(stamps[row[0]], check, interpret(source), problems)
 
 
-def read(connection: Connection, path: str, before: Found | None, *, ref: RunRef) -> Found:
+def read(connection: Connection, path: str, before: ReadState | None, *, ref: RunRef) -> ReadState:
     """One session and its sub-agents as they are now; what is known already costs a look at its times."""
     database = Database(connection)
     info = database.session(ref.key or "")
@@ -399,7 +399,7 @@ def read(connection: Connection, path: str, before: Found | None, *, ref: RunRef
     if run.done or body is None:
         attributes = _session_attributes(database, info, whole=True)
         body = run_body(run.tree, attributes, rendered(attributes))
-    return Found(
+    return ReadState(
         spans=list(run.spans.spans), problems=run.tree.problems, header=header, body=body, done=run.done, memory=run
     )
 

@@ -127,7 +127,7 @@ class TraceReader(LogReader[Trace]):
             exports = [(line, one[self._key]) for line, one in documents_by_trace(file) if self._key in one]
         except FormatError:
             if self._begun and file.moving:
-                return Chunk()  # caught while it is being written: what was read before stays
+                return Chunk()  # caught in the middle of a write: keep the last version
             raise
         reset = self._begun
         self._begin_with(file)

@@ -429,7 +429,7 @@ class Trace(Rows):
     # ---- header and body of the run
 
     def header(self) -> Header:
-        """The header as far as it is known."""
+        """The header so far."""
         root: Span | None = self.root.value
         final: Span | None = self.final.value
         agent = self.agent.value or self.workflow.value or self.service.value

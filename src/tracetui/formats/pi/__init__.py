@@ -22,7 +22,7 @@ from tracetui.sources.base import File
 
 LIKELY: Final = 60
 _FEW: Final = 16
-"""Lines of the head that are looked at to see what a file is."""
+"""Lines of the head checked to recognize a file."""
 _ROLES: Final = frozenset({"user", "assistant", "toolResult", "bashExecution"})
 _ANOTHERS: Final = "session_start"
 """The first record of a session of Droid, with messages like those of pi."""

@@ -24,9 +24,9 @@ from tracetui.formats.agent_log import (
     Call,
     Conversation,
     Copies,
-    Made,
     Order,
     Row,
+    SyntheticRef,
     sessions_beside,
 )
 from tracetui.formats.bodies import (
@@ -262,7 +262,7 @@ class Session(Conversation):
             return
         if branch is None:
             asked = next((span.preview for span in spans if span.name == "user"), "")
-            at = Made((("went_back_to", fork), ("went_on_with", follower)))
+            at = SyntheticRef((("went_back_to", fork), ("went_on_with", follower)))
             branch = Branch(Span(id=BRANCH + left[0], name="abandoned branch", preview=asked, at=at))
             self._branches[branch.row.id] = branch
             if fork is None:
@@ -457,7 +457,7 @@ _part: Final = partial(part_of, call="toolCall", arguments="arguments")
 def body_of(file: File, span: Span) -> Body:
     """The body of a span. Raises `FormatError` if the file has other records there now."""
     at = span.at
-    if isinstance(at, Made):
+    if isinstance(at, SyntheticRef):
         return Body(attributes={key: value for key, value in at.facts if value})
     records, raw = records_of(file, at)
     if span.operation is META:
