@@ -122,10 +122,10 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     relation: str | None = None
     """replay, fork, retry or student."""
     repeats: str | None = None
-    """Key of name and first input, made by `formats.labels.task_key`: the derived task of a run whose trace names none.
+    """Key of name and first input, by `formats.scalars.task_key`: the derived task of a run whose trace names none.
     None if the trace doesn't record the input."""
     identity: str | None = None
-    """Key of the run, equal in all its copies: made by `formats.labels.task_key` of the program's name and a globally
+    """Key of the run, equal in all its copies: made by `formats.scalars.task_key` of the program's name and a globally
     unique id. None without such an id."""
     split: bool = False
     """Other files may contain parts of the run, under the same `id`, which no other run has."""
@@ -148,7 +148,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     label: str | None = None
     """Name among its siblings (``[item 12]``)."""
     tags: tuple[str, ...] = ()
-    """The trace's own tags, as `formats.labels` reads them."""
+    """The trace's own tags, as `formats.scalars` reads them."""
     source: str | None = None
     """Recorded origin: a framework, a data set, a place."""
     writer: str | None = None
@@ -158,7 +158,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     unfinished: tuple[Problem, ...] = ()
     """Last lines that aren't complete records: problems once the file stops changing."""
     fields: Kinds = ()
-    """Unknown fields of records of known kinds, as `formats.fields` counts them; empty before the deep pass."""
+    """Unknown fields of records of known kinds, as `formats.schema` counts them; empty before the deep pass."""
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -14,9 +14,20 @@ import msgspec
 from msgspec.structs import replace
 
 from tracetui.formats.bodies import rendered
-from tracetui.formats.labels import task_key
-from tracetui.formats.places import changed
-from tracetui.formats.scalars import between, child, mapping, moment, natural, number, sequence, text, version, word
+from tracetui.formats.record_cache import changed
+from tracetui.formats.scalars import (
+    between,
+    child,
+    mapping,
+    moment,
+    natural,
+    number,
+    sequence,
+    task_key,
+    text,
+    version,
+    word,
+)
 from tracetui.model import (
     MESSAGE_LIMIT,
     PREVIEW,
