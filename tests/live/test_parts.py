@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
+from random import Random
+from typing import TypeVar
 
 import pytest
 
 from tests.live.replay import Replay, by_id, until_equal
 from tests.live.test_lister import listing
-from tests.shared import PATIENCE, ROOT
+from tests.shared import PATIENCE, ROOT, seeds
+from tracetui.live.lister import Lister
 from tracetui.live.mailbox import Mailbox
 from tracetui.live.scan import scan
 from tracetui.live.tail.tail import Tail
+from tracetui.live.throttle import Throttle
+from tracetui.live.watch.watch import Watch
+from tracetui.model import RunSummary
+from tracetui.sources.base import File, Stat
 from tracetui.sources.local import LocalSource
 
 _FORMATS = ROOT / "tests" / "formats"
@@ -114,6 +122,152 @@ def collect_until_equal(mailbox: Mailbox, known: dict[str, set[str]], folder: Pa
     while not seen_watching or {path: runs for path, runs in known.items() if runs} != listed(folder):
         assert mailbox.wait(end - time.monotonic()), (known, listed(folder))
         seen_watching |= take(mailbox, known)
+
+
+class Steps:
+    """A list that is updated only when asked, and the files of a case that come and go in the folder."""
+
+    def __init__(self, case: str, folder: Path, source: LocalSource | None = None) -> None:
+        self.input = _FORMATS / case / "input"
+        self.files = sorted(path for path in self.input.rglob("*") if path.is_file())
+        self.folder = folder
+        self.known: dict[str, set[str]] = {}
+        self.runs: dict[str, tuple[RunSummary, ...]] = {}
+        self._mailbox, source = Mailbox(), source or LocalSource()
+        self._watch = Watch(source, [str(folder)], events=False)
+        self._lister = Lister(source, [str(folder)], None, self._mailbox, Throttle())
+
+    def target(self, path: Path) -> Path:
+        return self.folder / path.relative_to(self.input)
+
+    def add(self, *paths: Path) -> None:
+        for path in paths:
+            self.target(path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, self.target(path))
+
+    def remove(self, *paths: Path) -> None:
+        for path in paths:
+            self.target(path).unlink()
+
+    def update(self) -> None:
+        self._lister.recheck(self._watch.sweep())
+        for found in self._mailbox.collect().found:
+            self.known[found.path] = {run.ref.address for run in found.runs}
+            self.runs[found.path] = found.runs
+
+    def check(self) -> None:
+        """Update the list, and compare it with the disk."""
+        self.update()
+        assert {path: runs for path, runs in self.known.items() if runs} == listed(self.folder)
+
+
+_T = TypeVar("_T")
+
+
+def batches(random: Random, items: Iterable[_T]) -> Iterator[list[_T]]:
+    """The items in any order, a few at a time or one by one."""
+    left, most = list(items), random.choice((1, 4))
+    random.shuffle(left)
+    while left:
+        size = random.randint(1, most)
+        yield left[:size]
+        left = left[size:]
+
+
+@parametrized
+@pytest.mark.parametrize("seed", seeds(12))
+def test_the_list_equals_the_disk_in_whatever_order_files_come_and_go(tmp_path: Path, case: str, seed: int) -> None:
+    random, steps = Random(seed), Steps(case, tmp_path)
+    for files in batches(random, steps.files):
+        steps.add(*files)
+        steps.check()
+    gone: list[Path] = []
+    for files in batches(random, random.sample(steps.files, random.randint(1, len(steps.files)))):
+        steps.remove(*files)
+        gone += files
+        steps.check()
+    for files in batches(random, gone):
+        steps.add(*files)
+        steps.check()
+
+
+def of_kind(steps: Steps, kind: str) -> list[Path]:
+    """The sessions, messages or parts of opencode: a part names its message, and that its session."""
+    return [path for path in steps.files if kind in path.relative_to(steps.input).parts]
+
+
+@pytest.mark.parametrize("order", [("part", "session", "message"), ("session", "part", "message")])
+def test_a_part_that_waits_for_a_part_of_an_old_run_joins_that_run(tmp_path: Path, order: tuple[str, ...]) -> None:
+    steps = Steps("opencode/storage", tmp_path)
+    for kind in order:
+        steps.add(*of_kind(steps, kind))
+        steps.check()
+
+
+@pytest.mark.parametrize("order", [("part", "session", "message"), ("session", "part", "message")])
+def test_tail_lets_a_part_join_an_old_run_through_a_new_part(tmp_path: Path, order: tuple[str, ...]) -> None:
+    steps, replay = Steps("opencode/storage", tmp_path), Replay()
+    with closing(Tail(LocalSource(), [str(tmp_path)], events=False)) as tail:
+        for kind in order:
+            steps.add(*of_kind(steps, kind))
+            until_equal(tail, replay, str(tmp_path), by_id)
+        steps.remove(*of_kind(steps, "message"))
+        until_equal(tail, replay, str(tmp_path), by_id)
+
+
+def test_a_part_stands_alone_once_the_part_that_it_belongs_to_is_gone(tmp_path: Path) -> None:
+    steps = Steps("opencode/storage", tmp_path)
+    steps.add(*steps.files)
+    steps.check()
+    steps.remove(next(path for path in steps.files if path.name == "msg_a2.json"))
+    steps.check()
+    assert {Path(path).name for path, runs in steps.known.items() if runs} == {
+        "ses_a.json",
+        *(f"prt_000{number}.json" for number in range(4, 10)),
+    }
+
+
+@parametrized
+def test_a_run_is_counted_again_when_one_of_its_parts_is_gone(tmp_path: Path, case: str) -> None:
+    steps = Steps(case, tmp_path)
+    steps.add(*steps.files)
+    steps.check()
+    (main,) = (path for path in steps.files if path.match(CASES[case]))
+    before = steps.runs[str(steps.target(main))]
+    parts = [path for path in steps.files if path.suffix != ".meta" and not steps.known[str(steps.target(path))]]
+    steps.remove(*parts)
+    steps.check()
+    path = str(steps.target(main))
+    (after,) = (found.runs for found in scan(LocalSource(), [str(tmp_path)], deep=True) if found.path == path)
+    assert [run.spans for run in steps.runs[path]] == [run.spans for run in after] != [run.spans for run in before]
+
+
+class Interleaved(LocalSource):
+    """Local files, and something that happens when a file is opened for the next time."""
+
+    def __init__(self) -> None:
+        self.happens: dict[str, Callable[[], None]] = {}
+
+    def open(self, path: str, stat: Stat | None = None) -> File:
+        self.happens.pop(path, lambda: None)()
+        return super().open(path, stat)
+
+
+def test_a_file_that_was_no_main_file_for_a_moment_lists_its_parts_again(tmp_path: Path) -> None:
+    source = Interleaved()
+    steps = Steps("opencode/storage", tmp_path, source)
+    part, message, session = (
+        next(path for path in steps.files if path.name == name)
+        for name in ("prt_0015.json", "msg_a5.json", "ses_a.json")
+    )
+    steps.add(message)
+    steps.check()
+    source.happens[str(steps.target(message))] = lambda: steps.add(session)  # after the part named the message
+    steps.add(part)
+    steps.update()
+    steps.check()
+    steps.remove(session)
+    steps.check()
 
 
 def take(mailbox: Mailbox, known: dict[str, set[str]]) -> bool:

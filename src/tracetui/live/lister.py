@@ -32,7 +32,7 @@ LOOK_UP_SECONDS: Final = 0.25
 
 
 class Lister:
-    """Keeps the list of runs up to date. `run` is the thread's body; the other methods are thread-safe."""
+    """Keeps the list of runs up to date. `run` is the thread's body; `rescan` and `stop` are thread-safe."""
 
     def __init__(
         self,
@@ -207,8 +207,8 @@ class Lister:
         while not self._interrupted and self._watch is not None:
             changes = self._watch.changes(0.0 if self._shallow else self._retries.wait_seconds(LOOK_UP_SECONDS))
             began = time.perf_counter()
-            self._recheck(changes, 0.0)
-            self._recheck(self._due_changes(), MOVING_SECONDS)
+            self.recheck(changes)
+            self.recheck(self._current(self._retries.pop_due()), MOVING_SECONDS)
             self._deliver_large()
             if self._shallow:
                 self._count_batch()
@@ -234,8 +234,9 @@ class Lister:
         with self._mailbox.open() as mail:
             mail.watching = now
 
-    def _due_changes(self) -> Iterator[Change]:
-        for path in self._retries.pop_due():
+    def _current(self, paths: Iterable[str]) -> Iterator[Change]:
+        """Yield the files with their current entries; schedule unreachable ones for later."""
+        for path in paths:
             try:
                 yield Change(path, self._entry(path))
             except LinkLost:
@@ -250,8 +251,11 @@ class Lister:
         except OSError:
             return None
 
-    def _recheck(self, changes: Iterable[Change], still: float) -> None:
-        """Read files that have been unchanged for `still` seconds again, and deliver the results."""
+    def recheck(self, changes: Iterable[Change], still: float = 0.0) -> None:
+        """Read files that have been unchanged for `still` seconds again, and deliver the results.
+
+        Called by `run`'s thread, or without one.
+        """
         found: list[Found] = []
         affected: list[str] = []
         for change in changes:
@@ -271,18 +275,18 @@ class Lister:
 
     def _find_affected(self, found: Found, *, gone: bool) -> list[str]:
         """Update the relations of a file; return the other files to read again because of it."""
-        affected = self._relate(found)
-        for path in affected if not found.part_of else affected[1:]:
-            self._reader.forget(path)  # its reader serves a run of its own
         if gone:
-            affected += self._relations.forks_near(found.path, ())
-            affected += self._relations.remove(found.path)
+            affected = [*self._relations.forks_near(found.path), *self._relations.remove(found.path)]
+        else:
+            affected = self._relate(found)
+        for path in affected if not found.part_of else affected[1:]:
+            self._reader.forget(path)  # its reader serves a run of its own, or has read a file that is gone
         return affected
 
     def _deliver_changed(self, found: list[Found], affected: list[str], still: float) -> None:
         """Deliver changed files and the files affected by them."""
         if affected:
-            self._recheck((Change(path, self._entry(path)) for path in dict.fromkeys(affected)), still)
+            self.recheck(self._current(dict.fromkeys(affected)), still)
         if found:
             with self._mailbox.open() as mail:
                 mail.found.extend(found)
@@ -295,7 +299,7 @@ class Lister:
         is_new = found.path not in self._relations
         affected = self._relations.add(found, appeared=appeared)
         if appeared and is_new and found.path in self._relations:
-            affected += self._relations.forks_near(found.path, {run.id for run in found.runs})
+            affected += self._relations.forks_near(found.path)
         return affected
 
     def _read(self, change: Change, still: float) -> Found | None:

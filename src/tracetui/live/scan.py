@@ -21,7 +21,9 @@ from tracetui.sources.base import CACHE, SHARED, BudgetSpent, Entry, File, LinkL
 from tracetui.sources.budget import Budget, BudgetedFile, is_spent
 
 _MAIN_FILES: Final = "main files"
-"""Key in `SHARED`: whether each version of a file lists the run of its parts."""
+"""Key in `SHARED`: by path, the version of a file that was found to list the run of its parts. Only this is cached: a
+file that does not list it may do so as soon as another file is gone.
+"""
 FIRST_RUNS: Final = 24
 """Runs of one file after which a partial result is reported; then at each eightfold."""
 
@@ -182,14 +184,16 @@ def _main_lists_run(source: Source, main: str, part: File, chosen: Format, only:
     """
     if os.path.normpath(main) == os.path.normpath(part.path):
         return False
-    verdicts: dict[tuple[str, Stat], bool] = part.memo.get(SHARED, {}).setdefault(_MAIN_FILES, {})
+    known: dict[str, Stat] = part.memo.get(SHARED, {}).setdefault(_MAIN_FILES, {})
     try:
         with source.open(main) as file:
-            version = main, file.stat
-            if version not in verdicts:
-                claimed = only is not None or guard.sniff(chosen, file) > NO
-                verdicts[version] = claimed and guard.main_file(chosen, file) is None
-            return verdicts[version]
+            if known.get(main) == file.stat:
+                return True
+            claimed = only is not None or guard.sniff(chosen, file) > NO
+            if not claimed or guard.main_file(chosen, file) is not None:
+                return False
+            known[main] = file.stat
+            return True
     except LinkLost:
         raise
     except (OSError, FormatError):

@@ -53,9 +53,11 @@ class Opencode:
         return None if _is_database(file) or _is_export(file) else storage.whole_of(file)
 
     def parts_in(self, path: str) -> Sequence[str]:
-        """Where the messages of a session are, its sub-agents, and the parts of all messages."""
-        stem = re.split(r"[/\\]", path)[-1].removesuffix(".json")
-        return () if stem.endswith(".db") else ("", f"../../message/{stem}", "../../part")
+        """Where the messages of a session are, its sub-agents, and the parts of all messages; none for a part."""
+        names = re.split(r"[/\\]", path)
+        stem = names[-1].removesuffix(".json")
+        no_parts = stem.endswith(".db") or names[-3:-2] == ["part"]
+        return () if no_parts else ("", f"../../message/{stem}", "../../part")
 
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
         there = PurePath(environ.get("XDG_DATA_HOME") or home / ".local" / "share", "opencode")

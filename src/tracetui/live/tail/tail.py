@@ -206,11 +206,10 @@ class Tail:
         yield from self._report_broken(file, found)
         also = self._relations.add(found)
         main = self._files.get(found.part_of)
-        if main is None:
-            yield from self._rescan_all(also)
-        elif main is not file:
+        if main is not None and main is not file:
             main.changed = time.monotonic()
             yield from self._read(found.part_of)
+        yield from self._rescan_all(path for path in also if path != found.part_of)
 
     def _report_broken(self, file: TailedFile, found: Found) -> Iterator[Event]:
         """Report the problems of a file once it has been unchanged for a while."""
