@@ -18,6 +18,8 @@ COMMANDS: Final = (
     "grep",
     "triage",
     "stats",
+    "tasks",
+    "gate",
     "diff",
     "export",
     "tail",
