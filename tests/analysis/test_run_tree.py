@@ -206,6 +206,7 @@ def test_a_run_that_ends_is_a_branch_of_its_own() -> None:
     assert (fork.p, fork.adjusted_p, fork.is_decisive) == (1.0, 1.0, False)
     assert tree_of_calls(["ab", "ab"]).first_fork is None
     assert tree_of_calls([""]).nodes == 0
+    assert (tree_of([]).nodes, tree_of([]).first_fork) == (0, None)
 
 
 def test_excluded_trials_are_in_the_tree_but_in_no_test() -> None:
