@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.canaries import CANARY, SHAPED
 from tests.cli.run import LONG_AGO, Cli
 
 SAMPLE = Path("traces/penelope/refund/test_result.json")
@@ -152,3 +153,15 @@ def test_names_of_tasks_pass_the_text_gate(cli: Cli) -> None:
         path.write_text(path.read_text().replace('"evil"', '"ev\\u001b[31mil"'))
     for arguments in (["tasks", "runs"], ["tasks", "runs", "--json"], ["gate", "runs", "runs"]):
         assert b"\x1b" not in cli(*arguments).out
+
+
+def test_secrets_in_names_of_tasks_are_masked(cli: Cli) -> None:
+    write_set("runs", {"plain": [True, False]})
+    for path in Path("runs").rglob("*.json"):
+        path.write_text(path.read_text().replace('"plain"', f'"use {SHAPED["github"]}"'))
+    assert CANARY in cli("tasks", "runs", "--json").text
+    for arguments in (["tasks", "runs"], ["gate", "runs", "runs"]):
+        for way in ([], ["--json", "--redact"]):
+            result = cli(*arguments, *way)
+            assert result.text
+            assert CANARY not in result.text + result.err

@@ -12,14 +12,14 @@ from tracetui.analysis.tasks import Task
 from tracetui.export.table import Column, Table
 from tracetui.export.tasks import percent, task_name
 from tracetui.redact import Redactor
-from tracetui.text import Clean, cost, duration, one_line, tokens
+from tracetui.text import Clean, cost, duration, one_line, tokens, wrap
 
 GATE: Final = "tracetui/gate/1"
 _METRIC_COLUMNS: Final = (
     Column(""),
     Column("BASE", right=True),
     Column("CANDIDATE", right=True),
-    Column("CHANGE", right=True),
+    Column("CHANGE", right=True, least=12),
     Column("P", right=True),
 )
 _TASK_COLUMNS: Final = (
@@ -47,9 +47,11 @@ Diverged = Callable[[Pair], Divergence | None]
 
 def gate_lines(gate: Gate, diverged: Diverged, width: int | None, redactor: Redactor) -> Iterator[Clean]:
     """The verdict with its reason, the rates and metrics, then every task that changed."""
-    yield Clean(f"{_TITLES[gate.verdict]}: {gate.reason}")
+    verdict = [Clean(f"{_TITLES[gate.verdict]}: {gate.reason}")]
     if gate.trials_needed is not None:
-        yield Clean(f"About {gate.trials_needed} trials of each set would settle it")
+        verdict.append(Clean(f"About {gate.trials_needed} trials of each set would settle it"))
+    for sentence in verdict:
+        yield from [sentence] if width is None else wrap(sentence, width)
     yield Clean("")
     low, high = (100 * end for end in gate.interval)
     change = f"{100 * gate.difference:+.1f} points ({low:+.1f} to {high:+.1f})"
@@ -65,7 +67,7 @@ def gate_lines(gate: Gate, diverged: Diverged, width: int | None, redactor: Reda
     if rows:
         yield Clean("")
         yield from Table(_TASK_COLUMNS, rows).lines(width)
-    yield from _unpaired(gate, redactor)
+    yield from _unpaired(gate, width, redactor)
 
 
 def _metric(name: str, test: MetricTest) -> list[Clean]:
@@ -91,21 +93,21 @@ def _name(task: Task, redactor: Redactor) -> Clean:
     return one_line(redactor.header(task.name), 200)
 
 
-def _unpaired(gate: Gate, redactor: Redactor) -> Iterator[Clean]:
+def _unpaired(gate: Gate, width: int | None, redactor: Redactor) -> Iterator[Clean]:
     """The tasks that are not compared."""
     unscored = tuple(base for base, _ in gate.unscored)
     kinds = (("only in base", gate.only_base), ("only in candidate", gate.only_candidate), ("not scored", unscored))
     rows = [(Clean(why), _name(task, redactor)) for why, tasks in kinds for task in tasks]
     if rows:
         yield Clean("")
-        yield from Table((Column("NOT COMPARED"), Column("TASK")), rows).lines()
+        yield from Table((Column("NOT COMPARED"), Column("TASK", least=24)), rows).lines(width)
 
 
 # ---- JSON
 
 
 def gate_value(gate: Gate, diverged: Diverged, redactor: Redactor | None = None) -> dict[str, Any]:
-    """``tracetui/gate/1``. Unbounded ends of intervals are null."""
+    """``tracetui/gate/1``, masked if `redactor` is given. Unbounded ends of intervals are null."""
 
     def changed(pair: Pair) -> dict[str, Any]:
         found = diverged(pair)

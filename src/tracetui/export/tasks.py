@@ -12,6 +12,7 @@ from tracetui.analysis.tasks import Counts, Group, Matrix, Rates, Spread, Task, 
 from tracetui.export.json import problem_value
 from tracetui.export.table import Column, Table
 from tracetui.model import Problem
+from tracetui.model.masked import masked_problem
 from tracetui.redact import Redactor
 from tracetui.text import Clean, cost, count, duration, one_line, tokens
 
@@ -94,13 +95,13 @@ def _number(number: int, word: str) -> str:
 def tasks_value(
     matrix: Matrix, trees: Mapping[TaskKey, RunTree], problems: Iterable[Problem], redactor: Redactor | None = None
 ) -> dict[str, Any]:
-    """``tracetui/tasks/1``. `trees` has the trees of the tasks with several trials."""
+    """``tracetui/tasks/1``, masked if `redactor` is given. `trees` has the trees of the tasks with several trials."""
     return {
         "schema": TASKS,
         "tasks": [_task(task, trees.get(task.key), redactor) for task in matrix.tasks],
-        "groups": [_group(group) | _rates(rates) for group, rates in matrix.groups.items()],
+        "groups": [_group(group, redactor) | _rates(rates) for group, rates in matrix.groups.items()],
         "without_task": [run.ref.address for run in matrix.without_task],
-        "problems": [problem_value(problem) for problem in problems],
+        "problems": [problem_value(one if redactor is None else masked_problem(one, redactor)) for one in problems],
         **_rates(matrix.rates),
     }
 
@@ -122,7 +123,7 @@ def _task(task: Task, tree: RunTree | None, redactor: Redactor | None) -> dict[s
         "pass_hat": _by_k(task.counts.pass_hat),
         "instability": task.counts.instability,
         "metrics": {name: _spread(spread) for name, spread in task.spreads.items()},
-        "groups": [_group(group) | _counts(counts) for group, counts in task.groups.items()],
+        "groups": [_group(group, redactor) | _counts(counts) for group, counts in task.groups.items()],
         "unreadable": [] if tree is None else [trial.run.ref.address for trial in tree.unreadable],
         "first_fork": None if tree is None or fork is None else _fork(tree, fork),
     }
@@ -150,8 +151,9 @@ def _by_k(values: Mapping[int, float]) -> dict[str, float]:
     return {str(k): value for k, value in values.items()}
 
 
-def _group(group: Group) -> dict[str, Any]:
-    return {"agent": group.agent, "model": group.model}
+def _group(group: Group, redactor: Redactor | None) -> dict[str, Any]:
+    names = group._asdict()
+    return names if redactor is None else {key: name and redactor.header(name) for key, name in names.items()}
 
 
 def _spread(spread: Spread) -> dict[str, Any]:
