@@ -138,7 +138,7 @@ def test_parallel_calls_in_another_order_are_the_same_steps(runs: list[list[list
     assert shape(tree) == shape(tree_of(made[::-1]))
 
 
-def test_what_parallel_calls_run_moves_with_them() -> None:
+def test_steps_below_a_parallel_call_move_with_it() -> None:
     made = [parallel("r0", [("A", "xy"), "b"], "c"), parallel("r1", ["b", ("A", "yx")], "c")]
     tree = tree_of(made)
     assert names(tree, 0) == "Axybc"

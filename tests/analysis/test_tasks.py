@@ -137,6 +137,14 @@ def test_metrics_are_spread_over_the_trials_that_have_them() -> None:
     assert "steps" not in task.spreads
 
 
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), 1e300])
+def test_metrics_that_are_no_sensible_numbers_count_as_not_stated(value: float) -> None:
+    runs = [summary("a", 0, duration_ms=value, usage=Usage(total_tokens=10**400)), summary("a", 1, duration_ms=2.0)]
+    (task,) = matrix(runs).tasks
+    assert task.spreads["duration_ms"].total == 2.0
+    assert "tokens" not in task.spreads
+
+
 def test_agents_and_models_have_rates_of_their_own() -> None:
     runs = trials_of("a", 2, 2, agent="x", model="m") + trials_of("a", 0, 2, folder="o/", agent="x", model="n")
     runs += trials_of("b", 1, 3, agent="x", model="n")

@@ -82,7 +82,7 @@ def test_a_query_chooses_runs(cli: Cli) -> None:
     assert cli("tasks", "runs", "-q", "status:running", "--json").data["tasks"] == []
 
 
-def test_what_is_in_no_rate_is_counted(cli: Cli) -> None:
+def test_runs_outside_all_rates_are_counted(cli: Cli) -> None:
     result = cli("tasks", "traces")
     assert result.status == 0
     assert "10 runs without a task" in result.err

@@ -351,9 +351,10 @@ def _key(item: Any, raw: bytes | None, path: Path, place: int, noise: Noise) -> 
     return found
 
 
-def encode_without_noise(value: Any, place: int = 0, folder: str | None = None) -> bytes:
+def encode_without_noise(value: Any, place: int = 0, folder: str | None = None) -> bytes | None:
     """Encode the input of a step so that two inputs which differ only in noise have equal bytes.
 
+    Returns None for a value that is too deeply nested.
     `place` has the flags of the whole value (`tracetui.diff.calls`), `folder` is the working directory of the run.
     Unlike a `Noise`, it sees one run only: any id of a call equals any other, and masked values equal only themselves.
     """
@@ -365,9 +366,9 @@ def encode_without_noise(value: Any, place: int = 0, folder: str | None = None) 
 
     try:
         found = encoded(_canonical(value, None, place, leaf))
+        return repr(value).encode("utf-8", "replace") if found is None else found
     except RecursionError:
-        found = encoded(value)
-    return repr(value).encode("utf-8", "replace") if found is None else found
+        return encoded(value)
 
 
 def _canonical(
