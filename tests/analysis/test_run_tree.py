@@ -146,6 +146,12 @@ def test_steps_below_a_parallel_call_move_with_it() -> None:
     assert [fork.step for fork in tree.forks] == [2]
 
 
+def test_a_deep_chain_of_calls() -> None:
+    deep = run_of([Did(name="a", depth=depth) for depth in range(5_000)])
+    tree = tree_of([deep])
+    assert tree.steps(0) == [*range(5_000)]
+
+
 def test_calls_of_different_answers_are_not_parallel() -> None:
     tree = tree_of([parallel("r0", "ab", "cd"), parallel("r1", "ba", "dc"), parallel("r2", "ac", "bd")])
     assert [(fork.step, [one.branch.runs for one in fork.sides]) for fork in tree.forks] == [(2, [(0, 1), (2,)])]
