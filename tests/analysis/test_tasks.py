@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from itertools import combinations
 from math import isclose
 
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.build import summary, trials_of
+from tests.shared import needs_shared, sample
 from tracetui.analysis.chance import pass_hat
 from tracetui.analysis.tasks import Counts, Group, Result, TaskKey, matrix, natural, result_of
 from tracetui.model import Status, Usage
@@ -33,6 +36,20 @@ def test_overall_pass_hat_is_the_mean_over_tasks_with_enough_trials(scores: list
         values = [pass_hat(n, c, k) for c, n in scores if n >= k]
         assert rates.pass_hat_tasks.get(k, 0) == len(values)
         assert not values or isclose(rates.pass_hat[k], sum(values) / len(values))
+
+
+@needs_shared
+@pytest.mark.shared
+def test_pass_hat_of_tau_bench_equals_the_share_of_all_draws() -> None:
+    found = json.loads(sample("tau-bench", "gpt-4o-airline-even.json").read_bytes())
+    passed: dict[str, list[bool]] = {}
+    for one in found:
+        passed.setdefault(str(one["task_id"]), []).append(one["reward"] == 1)
+    rates = matrix(summary(task, i, passed=p) for task, trials in passed.items() for i, p in enumerate(trials)).rates
+    assert rates.pass_hat_tasks == dict.fromkeys(range(1, 5), 25)
+    for k in range(1, 5):
+        draws = [list(combinations(trials, k)) for trials in passed.values()]
+        assert isclose(rates.pass_hat[k], sum(sum(map(all, one)) / len(one) for one in draws) / 25)
 
 
 def test_the_matrix_does_not_depend_on_the_order_of_runs() -> None:
@@ -118,6 +135,14 @@ def test_metrics_are_spread_over_the_trials_that_have_them() -> None:
     assert task.spreads["cost_usd"].trials == 1
     assert task.spreads["duration_ms"].total == 15
     assert "steps" not in task.spreads
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), 1e300])
+def test_metrics_that_are_no_sensible_numbers_count_as_not_stated(value: float) -> None:
+    runs = [summary("a", 0, duration_ms=value, usage=Usage(total_tokens=10**400)), summary("a", 1, duration_ms=2.0)]
+    (task,) = matrix(runs).tasks
+    assert task.spreads["duration_ms"].total == 2.0
+    assert "tokens" not in task.spreads
 
 
 def test_agents_and_models_have_rates_of_their_own() -> None:

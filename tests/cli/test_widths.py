@@ -22,6 +22,8 @@ TABLES = (
     ("grep", "e", "traces"),
     ("grep", "-c", "e", "traces"),
     ("diff", "--replays", "traces"),
+    ("tasks", "traces"),
+    ("gate", "traces", "traces"),
 )
 
 

@@ -104,3 +104,20 @@ def test_keys_by_operation() -> None:
     assert [input_key(chat, body) == input_key(other, said[0]) for body in said] == [True, True, False]
     asked = [Body(input_messages=(Message("user", (Text(text),)),)) for text in ("a", "b")]
     assert input_key(tool, asked[0]) != input_key(tool, asked[1])
+
+
+def test_inputs_of_any_depth_and_text_have_keys() -> None:
+    deep: Any = "x"
+    for _ in range(100_000):
+        deep = [deep]
+    tool, other = Span("1", "search", Operation.EXECUTE_TOOL), Span("2", "search", Operation.EXECUTE_TOOL)
+    body = Body(input=deep)
+
+    def load(_: Span) -> Body:
+        return body
+
+    keys = InputKeys()
+    assert keys.of(tool, load) == keys.of(tool, load)
+    assert keys.of(tool, load) != keys.of(other, load)
+    assert input_key(tool, Body(input="\ud800")) == input_key(tool, Body(input="\ud800"))
+    assert input_key(tool, Body(input={"n": 10**40})) != input_key(tool, Body(input={"n": 10**41}))

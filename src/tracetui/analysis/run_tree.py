@@ -22,6 +22,7 @@ from tracetui.model import Operation, Run, RunRef, Span
 Key = tuple[Header, bytes] | None
 """Identity of a step after equal steps; None: the run has ended."""
 
+_Keys = tuple[tuple[Header, bytes], ...]
 _CHAT = Operation.CHAT
 _MESSAGE = Operation.MESSAGE
 _TOOL = Operation.EXECUTE_TOOL
@@ -220,8 +221,8 @@ class _Path:
         self._folder = working_folder(run)
         self.steps: list[int] = []
         """Positions of spans. Parallel calls get the order in which the tree has them once it reaches them."""
-        self.parallel: dict[int, list[list[int]]] = {}
-        """By the first step of two or more parallel calls: every call, with the steps below it."""
+        self.parallel: dict[int, list[int]] = {}
+        """Positions of two or more parallel calls, by that of the first."""
         self._inputs: dict[int, bytes] = {}
         self._read(texts)
 
@@ -244,34 +245,40 @@ class _Path:
         run, spans = self.run, self.run.spans
         single_top = sum(depth == 0 for depth in run.depths) == 1
         issuers: dict[str | None, str] = {}  # the last model call below each span
-        group: list[list[int]] = []
+        group: list[int] = []
         issuer: object = None
-        ends: list[tuple[int, list[list[int]], object]] = []  # groups around the steps below a call
+        outer: list[tuple[int, list[int], object]] = []  # where the spans below a call end, and the group of that call
         for i, span in enumerate(spans):
-            while ends and i >= ends[-1][0]:
+            while outer and i >= outer[-1][0]:
                 self._close(group)
-                _, group, issuer = ends.pop()
-            operation = span.operation
-            if operation is _CHAT:
+                _, group, issuer = outer.pop()
+            if span.operation is _CHAT:
                 issuers[span.parent_id] = span.id
             if not self._is_step(i, span, texts, single_top):
                 continue
             self.steps.append(i)
-            for _, outer, _ in ends:
-                outer[-1].append(i)
             own = self._issuer(i, span, issuers)
             if own is None or own != issuer:
                 self._close(group)
                 group = []
-            group.append([i])
+            group.append(i)
             issuer = own
             if run.sizes[i] > 1:
-                ends.append((i + run.sizes[i], group, issuer))
+                outer.append((i + run.sizes[i], group, issuer))
                 group, issuer = [], None
-        while ends:
-            self._close(group)
-            _, group, issuer = ends.pop()
-        self._close(group)
+        for one in (group, *(group for _, group, _ in outer)):
+            self._close(one)
+
+    def reorder(self, at: int, calls: Sequence[int]) -> None:
+        """Put parallel calls, which begin at that place of the path, into this order, each with the steps below it."""
+        blocks: dict[int, list[int]] = {}
+        end = at
+        for call in sorted(calls):
+            block = blocks[call] = []
+            while end < len(self.steps) and call <= self.steps[end] < call + self.run.sizes[call]:
+                block.append(self.steps[end])
+                end += 1
+        self.steps[at:end] = [position for call in calls for position in blocks[call]]
 
     def _is_step(self, i: int, span: Span, texts: bool, single_top: bool) -> bool:
         operation = span.operation
@@ -294,9 +301,9 @@ class _Path:
             return span.parent_id
         return issuers.get(span.parent_id)
 
-    def _close(self, group: list[list[int]]) -> None:
+    def _close(self, group: list[int]) -> None:
         if len(group) > 1:
-            self.parallel[group[0][0]] = group
+            self.parallel[group[0]] = group
 
 
 class _Merge:
@@ -341,19 +348,20 @@ class _Merge:
 
     def _order_parallel(self, paths: Sequence[_Path], at: int) -> None:
         """Give parallel calls that begin here one order in all runs that make the same ones."""
-        orders: dict[tuple[tuple[Header, bytes], ...], tuple[tuple[Header, bytes], ...]] = {}
-        found: list[tuple[_Path, list[list[int]], tuple[tuple[Header, bytes], ...]]] = []
+        orders: dict[_Keys, _Keys] = {}
+        found: list[tuple[_Path, list[int], _Keys]] = []
         for path in paths:
             group = path.parallel.pop(path.steps[at], None) if at < len(path.steps) else None
-            if group is None:
-                continue
-            keys = tuple(path.key(call[0]) for call in group)
-            same = tuple(sorted(keys))
-            orders[same] = min(keys, orders.get(same, keys))
-            found.append((path, group, keys))
+            if group is not None:
+                keys = tuple(map(path.key, group))
+                same = tuple(sorted(keys))
+                orders[same] = min(keys, orders.get(same, keys))
+                found.append((path, group, keys))
         for path, group, keys in found:
             wanted = orders[tuple(sorted(keys))]
             if keys != wanted:
-                left = list(zip(keys, group, strict=True))
-                calls = [left.pop(next(i for i, (key, _) in enumerate(left) if key == one))[1] for one in wanted]
-                path.steps[at : at + sum(map(len, calls))] = [position for call in calls for position in call]
+                ranks: dict[tuple[Header, bytes], list[int]] = {}
+                for rank, key in enumerate(wanted):
+                    ranks.setdefault(key, []).append(rank)
+                order = sorted((ranks[key].pop(0), call) for key, call in zip(keys, group, strict=True))
+                path.reorder(at, [call for _, call in order])

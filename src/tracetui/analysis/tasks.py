@@ -25,6 +25,8 @@ from tracetui.store.relations import COPY, Relations, copies_of, has_original, u
 PART: Final = "part"
 """Why a run is excluded: another part of the same trace counts for it."""
 _INHERITING: Final = frozenset({"fork", "retry", "replay"})
+_LARGEST: Final = 1e18
+"""Metrics from here on, and those that are no numbers, are errors of the trace and count as not stated."""
 _RECORDED: Final = "recorded in the trace"
 _DERIVED: Final = "inferred: same name and first input"
 _DIGITS: Final = re.compile(r"(\d{1,18})")
@@ -262,7 +264,7 @@ def _spreads(trials: Sequence[Trial]) -> dict[str, Spread]:
     ended = [trial.run for trial in trials if trial.excluded is None and trial.result is not Result.RUNNING]
     found: dict[str, Spread] = {}
     for name, measure in METRICS.items():
-        values = [value for run in ended if (value := measure(run)) is not None]
+        values = [value for run in ended if (value := measure(run)) is not None and abs(value) < _LARGEST]
         if values:
             found[name] = Spread(len(values), sum(values), min(values), max(values))
     return found

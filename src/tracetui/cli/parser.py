@@ -25,6 +25,8 @@ COMMANDS: Final = (
     "grep",
     "triage",
     "stats",
+    "tasks",
+    "gate",
     "diff",
     "export",
     "tail",

@@ -422,8 +422,10 @@ def _key(item: Any, raw: bytes | None, path: Path, flags: int, noise: Noise) -> 
     return found
 
 
-def encode_without_noise(value: Any, flags: int = 0, folder: str | None = None) -> bytes:
+def encode_without_noise(value: Any, flags: int = 0, folder: str | None = None) -> bytes | None:
     """Encode the input of a step so that two inputs which differ only in noise have equal bytes.
+
+    Returns None for a value that is too deeply nested.
 
     `flags` are those of the whole value, `folder` is the working directory of the run. Unlike a `Noise`, it sees one
     run only: any call id equals any other, and masked values equal only themselves.
@@ -436,9 +438,9 @@ def encode_without_noise(value: Any, flags: int = 0, folder: str | None = None) 
 
     try:
         found = encoded(_canonical(value, None, flags, leaf))
+        return repr(value).encode("utf-8", "replace") if found is None else found
     except RecursionError:
-        found = encoded(value)
-    return repr(value).encode("utf-8", "replace") if found is None else found
+        return encoded(value)
 
 
 def _canonical(

@@ -1,0 +1,82 @@
+"""``tracetui tasks``: pass rates and pass^k of tasks with several trials."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+
+from tracetui.analysis.run_tree import run_tree
+from tracetui.analysis.tasks import matrix
+from tracetui.cli.ls import asked
+from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
+from tracetui.cli.parser import add_paths, add_redact, named, roots
+from tracetui.cli.reading import listing_of, only, sources_at
+from tracetui.export.signatures import lines_of
+from tracetui.export.tasks import sentences, task_table, tasks_value
+from tracetui.live.load import Shared, read_run
+from tracetui.model import Run, RunRef
+from tracetui.redact import Redactor
+from tracetui.sources.base import Source
+
+HELP = "compare repeated runs of the same tasks: pass rates, pass^k, first fork"
+EXAMPLES = """\
+Runs of one task are its trials. The trace names the task; otherwise runs with the same name and first input are trials.
+Forks, retries and replays are listed, but count in no rate. pass^k is the chance that k trials all pass.
+
+examples:
+  tracetui tasks traces/
+  tracetui tasks traces/ -q model:gpt-4o
+  tracetui tasks traces/ --json | jq '.pass_hat'
+  tracetui ./tasks                    open a folder of that name
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``tasks``."""
+    add_paths(parser)
+    parser.add_argument("-q", "--query", metavar="QUERY", help="only the runs that match, see docs/query.md")
+    parser.add_argument("--json", action="store_true", help="as data: tracetui/tasks/1, see docs/json.md")
+    add_redact(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the tasks. Raises `NothingReadable` if there is no run, `UsageError` if the query is wrong."""
+    hint_folder("tasks", named(args))
+    places = roots(args)
+    wanted = asked(args.query) if args.query else None
+    with sources_at(places, args) as source:
+        everything = found = listing_of(source, places, only(args), deep=True)
+        if not everything.runs:
+            raise nothing(places, everything.problems)
+        if wanted is not None:
+            found = wanted(everything)
+        made = matrix(found.runs)
+        if args.json:
+            read = reader(source)
+            trees = {task.key: run_tree(task.trials, read) for task in made.tasks if len(task.trials) > 1}
+            write_bytes(lines_of(tasks_value(made, trees, found.problems, Redactor() if args.redact else None)))
+            return 0
+    write_lines(task_table(made, terminal_width(), Redactor()))
+    sys.stdout.flush()
+    for sentence in sentences(made, len({problem.path for problem in found.problems})):
+        complain(sentence)
+    return 0
+
+
+def reader(source: Source) -> Callable[[RunRef], Run | None]:
+    """Return a function that reads a run; it returns None for a run of which nothing can be read."""
+    shared = Shared()
+
+    def read(ref: RunRef) -> Run | None:
+        run = read_run(source, ref, shared.of(ref))
+        return run if run.spans or not run.problems else None
+
+    return read
+
+
+def hint_folder(command: str, paths: list[str]) -> None:
+    """Say how to open a folder with the name of a command, if no path is given."""
+    if not paths and os.path.isdir(command):
+        complain(f"{command} is a command; `tracetui {os.path.join(os.curdir, command)}` opens the folder")

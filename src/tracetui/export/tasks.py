@@ -1,0 +1,179 @@
+"""The matrix of tasks as a table and as JSON: ``tracetui/tasks/1`` (docs/json.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from tracetui.analysis.run_tree import Fork, RunTree
+from tracetui.analysis.tasks import Counts, Group, Matrix, Rates, Spread, Task, TaskKey
+from tracetui.export.json import problem_value
+from tracetui.export.table import Column, Table
+from tracetui.model import Problem
+from tracetui.model.masked import masked_problem
+from tracetui.redact import Redactor
+from tracetui.text import Clean, cost, count, duration, one_line, tokens
+
+TASKS: Final = "tracetui/tasks/1"
+_COLUMNS: Final = (
+    Column("TRIALS", right=True),
+    Column("PASSED", right=True),
+    Column("FAILED", right=True),
+    Column("RATE", right=True),
+    Column("TOKENS", right=True, leaves=2),
+    Column("COST", right=True, leaves=1),
+    Column("TIME", right=True, leaves=3),
+    Column("TASK", least=24),
+)
+_K: Final = 4
+"""The largest k with a column of its own."""
+
+
+def percent(rate: float | None) -> Clean:
+    """A share from 0 to 1 as ``42%``; ``—`` for None."""
+    return Clean("—" if rate is None else f"{100 * rate:.0f}%")
+
+
+# ---- for people
+
+
+def task_table(matrix: Matrix, width: int | None, redactor: Redactor) -> Iterator[Clean]:
+    """One task a row, the least stable first; tokens, cost and time are means per trial."""
+    largest = min(_K, max(matrix.rates.pass_hat, default=1))
+    powers = [Column(f"PASS^{k}", right=True, leaves=4) for k in range(2, largest + 1)]
+    rows = [_cells(task, largest, redactor) for task in matrix.tasks]
+    return Table((*_COLUMNS[:4], *powers, *_COLUMNS[4:]), rows).lines(width)
+
+
+def _cells(task: Task, largest: int, redactor: Redactor) -> Sequence[Clean]:
+    counts, hat = task.counts, task.counts.pass_hat
+    means = {name: spread.mean for name, spread in task.spreads.items()}
+    used = means.get("tokens")
+    return (
+        count(counts.runs),
+        count(counts.passed),
+        count(counts.failed),
+        percent(counts.pass_rate),
+        *(percent(hat.get(k)) for k in range(2, largest + 1)),
+        tokens(None if used is None else round(used)),
+        cost(means.get("cost_usd")),
+        duration(means.get("duration_ms")),
+        one_line(redactor.header(task.name), 200),
+    )
+
+
+def sentences(matrix: Matrix, unreadable: int = 0) -> Iterator[str]:
+    """The rates of all tasks, then one sentence about each kind of trial that does not count."""
+    counts, rates = matrix.rates.counts, matrix.rates
+    hats = [f"pass^{k} {percent(value)} ({_number(rates.pass_hat_tasks[k], 'task')})" for k, value in _shown(rates)]
+    yield " · ".join([f"{_number(len(matrix.tasks), 'task')}, {_number(counts.runs, 'trial')}", *hats])
+    single = sum(task.counts.scored == 1 for task in matrix.tasks)
+    notes = (
+        (single, f"{_number(single, 'task')} with one scored trial: stability unknown"),
+        (counts.unscored, f"{_number(counts.unscored, 'trial')} without an outcome, in no rate"),
+        (counts.running, f"{_number(counts.running, 'trial')} still running, in no rate"),
+        (counts.excluded, f"{_number(counts.excluded, 'trial')} inherited or copied, in no rate"),
+        (len(matrix.without_task), f"{_number(len(matrix.without_task), 'run')} without a task"),
+        (unreadable, f"{_number(unreadable, 'unreadable file')}; `tracetui doctor` lists them"),
+    )
+    yield from (words for number, words in notes if number)
+
+
+def _shown(rates: Rates) -> list[tuple[int, float]]:
+    return [(k, value) for k, value in rates.pass_hat.items() if k <= _K]
+
+
+def _number(number: int, word: str) -> str:
+    return f"{number} {word if number == 1 else word + 's'}"
+
+
+# ---- JSON
+
+
+def tasks_value(
+    matrix: Matrix, trees: Mapping[TaskKey, RunTree], problems: Iterable[Problem], redactor: Redactor | None = None
+) -> dict[str, Any]:
+    """``tracetui/tasks/1``, masked if `redactor` is given. `trees` has the trees of the tasks with several trials."""
+    return {
+        "schema": TASKS,
+        "tasks": [_task(task, trees.get(task.key), redactor) for task in matrix.tasks],
+        "groups": [_group(group, redactor) | _rates(rates) for group, rates in matrix.groups.items()],
+        "without_task": [run.ref.address for run in matrix.without_task],
+        "problems": [problem_value(one if redactor is None else masked_problem(one, redactor)) for one in problems],
+        **_rates(matrix.rates),
+    }
+
+
+def task_name(task: Task, redactor: Redactor | None) -> str:
+    """The name of a task, masked if `redactor` is given."""
+    return task.name if redactor is None else redactor.header(task.name)
+
+
+def _task(task: Task, tree: RunTree | None, redactor: Redactor | None) -> dict[str, Any]:
+    fork = None if tree is None else tree.first_fork
+    return {
+        "task": task_name(task, redactor),
+        "source": "derived" if task.key.derived else "explicit",
+        "runs": [trial.run.ref.address for trial in task.trials],
+        "results": [trial.result for trial in task.trials],
+        "excluded": {trial.run.ref.address: trial.excluded for trial in task.trials if trial.excluded is not None},
+        **_counts(task.counts),
+        "pass_hat": _by_k(task.counts.pass_hat),
+        "instability": task.counts.instability,
+        "metrics": {name: _spread(spread) for name, spread in task.spreads.items()},
+        "groups": [_group(group, redactor) | _counts(counts) for group, counts in task.groups.items()],
+        "unreadable": [] if tree is None else [trial.run.ref.address for trial in tree.unreadable],
+        "first_fork": None if tree is None or fork is None else _fork(tree, fork),
+    }
+
+
+def _counts(counts: Counts) -> dict[str, Any]:
+    return {
+        "trials": counts.runs,
+        "passed": counts.passed,
+        "failed": counts.failed,
+        "unscored": counts.unscored,
+        "running": counts.running,
+        "pass_rate": counts.pass_rate,
+    }
+
+
+def _rates(rates: Rates) -> dict[str, Any]:
+    return _counts(rates.counts) | {
+        "pass_hat": _by_k(rates.pass_hat),
+        "pass_hat_tasks": _by_k(rates.pass_hat_tasks),
+    }
+
+
+def _by_k(values: Mapping[int, float]) -> dict[str, float]:
+    return {str(k): value for k, value in values.items()}
+
+
+def _group(group: Group, redactor: Redactor | None) -> dict[str, Any]:
+    names = group._asdict()
+    return names if redactor is None else {key: name and redactor.header(name) for key, name in names.items()}
+
+
+def _spread(spread: Spread) -> dict[str, Any]:
+    return {**msgspec.structs.asdict(spread), "mean": spread.mean}
+
+
+def _fork(tree: RunTree, fork: Fork) -> dict[str, Any]:
+    return {
+        "step": fork.step,
+        "branches": [
+            {
+                "runs": [tree.trials[i].run.ref.address for i in side.branch.runs],
+                "passed": side.scored.passed,
+                "failed": side.scored.scored - side.scored.passed,
+                "ends": side.branch.is_end,
+            }
+            for side in fork.sides
+        ],
+        "p": fork.p,
+        "adjusted_p": fork.adjusted_p,
+        "decisive": fork.is_decisive,
+        "trials_to_decide": tree.trials_to_decide(fork),
+    }
