@@ -296,11 +296,11 @@ class Agent(Conversation):
         self.emit(row)
 
     def _left(self, uuid: str) -> list[Span | Response]:
-        """The rows of what followed record `uuid`, if the conversation goes on from there, and not at its end.
+        """The rows after record `uuid` that the conversation abandoned by continuing from that record.
 
-        Nothing unless a prompt was among it: only what the user asked can be taken back. Lines of parallel calls name
-        each other in a way that looks alike. What was left follows nothing any more: it is found once. A prompt took
-        the place of the first one only where something had followed that: some files leave out what follows what.
+        Nothing unless they include a prompt: only prompts can be taken back, and parallel calls name each other in a
+        similar way. Abandoned rows are detached, so they are found once. A prompt replaces the first one only if that
+        had followers, because some files omit parents.
         """
         start = self._nodes.get(uuid)
         if start is None or start is self._last:

@@ -98,8 +98,8 @@ class Call(Row):
     outcome: Outcome = field(default_factory=Outcome)
 
     def update(self, later: Outcome) -> None:
-        """Add the outcome of one more record. A status or error field overrides the exit code; the outcome of an event is
-        exacter than an output: that stays.
+        """Add the outcome of one more record. A status or error field overrides the exit code. An event is more
+        exact than an output: its outcome stays.
         """
         now = self.outcome
         now.finished = now.finished or later.finished
@@ -589,8 +589,8 @@ class Session(Rows):
 
     @property
     def stands(self) -> bool:
-        """The records taken since `skip` determine the status of the thread: where the model worked in them and no turn ends,
-        one is open.
+        """The records taken since `skip` determine the status of the thread: if the model worked in them and no turn
+        ends, one is open.
         """
         return self._stands or self._active
 

@@ -38,11 +38,11 @@ from tracetui.model import Problem, RunSummary
 from tracetui.sources.base import CACHE, MAX_DOCUMENT, File, Stat, settled
 
 _COUNT: Final = "otlp count"
-_LINE_INDEX: Final = "otlp places"
+_LINE_INDEX: Final = "otlp lines"
 LINES_AT_ONCE: Final = 4 << 20
 """Bytes of the lines of a trace that are read at once; a larger trace is read a little at a time."""
 _AT_ONCE: Final = 32 << 20
-"""Bytes of a file whose documents are kept decoded while several traces of it are read."""
+"""Bytes of a file whose decoded documents are cached while several traces of it are read."""
 _TRACE: Final = re.compile(rb'"trace(?:I|_i)d"\s*:\s*(?:"([^"\\]*)"|())')
 _BOM: Final = b"\xef\xbb\xbf"
 _INDENTED: Final = re.compile(rb"\s*\{[ \t\r]*\n[ \t]")
@@ -274,7 +274,7 @@ def _decode_documents(file: File) -> Iterator[tuple[RawLine, dict[str, Export]]]
 
 
 class LateRecord(Exception):
-    """A record of a trace of which only the summary was kept."""
+    """A record of a trace reduced to its summary."""
 
 
 class Count(Rows):
@@ -283,7 +283,7 @@ class Count(Rows):
     def __init__(self, file: File) -> None:
         super().__init__(file)
         self.traces: dict[str, Trace | None] = {}
-        """In the order in which they came; None for one that ended long ago: its summary is kept."""
+        """In order of arrival; None for a trace reduced to its summary, long after its end."""
         self.summaries: dict[str, RunSummary] = {}
         """Those of traces without new records."""
         self.touched: set[str] = set()
@@ -337,7 +337,7 @@ class Count(Rows):
 
 
 def counted(file: File) -> tuple[Count, list[Problem]]:
-    """Every trace of a file, and what cannot be read. Of a file that is counted repeatedly, only new lines are read."""
+    """Summarize every trace of a file, and its problems. Repeated counting reads only new lines."""
     shared = file.memo.get(CACHE)
     reader: LogReader[Any] = (shared.pop(_COUNT, None) if shared is not None else None) or LogReader(Exports(), Count)
     unfinished: tuple[Problem, ...] = ()

@@ -64,7 +64,7 @@ class Messages(msgspec.Struct, frozen=True):
     taken: tuple[str, ...] = ()
     """The attributes that hold them."""
     rest: Fields = {}
-    """Their fields without a place in a message."""
+    """Their fields that don't fit a message."""
     events: tuple[int, ...] = ()
     """The events that hold them."""
     since: int | None = None
@@ -118,7 +118,7 @@ class Messages(msgspec.Struct, frozen=True):
         return next(filter(None, found), None)
 
     def _prompt_index(self) -> int | None:
-        """The first new message of the user; where no index is known, the first of the last ones in a row."""
+        """The first new message of the user; without an index, the first of its last consecutive ones."""
         new = range(self.since or 0, len(self.messages))
         if self.since is not None:
             return next((i for i in new if _is_prompt(self.messages[i])), None)
@@ -177,7 +177,7 @@ def outputs_of(attrs: Attributes, events: Sequence[Event]) -> Messages:
 
 
 def has_output(attrs: Attributes) -> bool:
-    """Whether an attribute holds an output, found out without decoding it."""
+    """Whether an attribute has an output, without decoding it."""
     return not attrs.keys().isdisjoint(_ALL_OUTPUTS)
 
 
@@ -367,7 +367,7 @@ def _messages_in(event: Event, roles: dict[str, str]) -> Iterator[tuple[Message,
         others = {}
 
 
-# ---- messages and their parts, in the words of each convention; fields without a place in them are returned
+# ---- messages and their parts in each convention, with the fields that don't fit them
 
 
 def message_of(value: Any, role: str) -> tuple[Message, Fields]:

@@ -249,7 +249,7 @@ def name_of(attrs: Attributes, operation: Operation, name: str) -> str:
 
 
 def usage_of(attrs: Attributes, operation: Operation) -> Usage | None:
-    """The tokens of a span. Input includes what was read from and written to a cache."""
+    """The tokens of a span. Input includes cache reads and writes."""
     if operation not in _COUNTED or attrs.keys().isdisjoint(_USED):
         return None
     given, made, total, read, written, thought = (_count(attrs, names) for names in _COUNTS)

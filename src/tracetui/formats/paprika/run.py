@@ -63,7 +63,7 @@ _DERIVED: Final = StatusSource.DERIVED
 
 
 class SpanRef(msgspec.Struct, frozen=True, gc=False):
-    """Where the records of a step are: places in that version of the file, or as they are written."""
+    """Location of the records of a step: byte ranges in a version of the file, or the records themselves."""
 
     version: Stat
     ranges: tuple[ByteRange, ...] = ()
@@ -173,7 +173,7 @@ def integer(value: Any) -> int | None:
 
 
 def error_of(value: Any) -> Error:
-    """An error as the record holds it. A type only where the text has the plain form ``TimeoutError: …``."""
+    """The recorded error, with a type only if its text has the plain form ``TimeoutError: …``."""
     if isinstance(value, dict):
         stated, text = string(value.get("type")) or None, string(value.get("message"))
         if text is not None:
@@ -194,7 +194,7 @@ def as_text(value: Any) -> str:
 
 
 def preview(step: Step) -> str:
-    """What a model replied (else the last message of a user to it), the main argument of a tool, the words of a
+    """The reply of a model (else the last message of a user to it), the main argument of a tool, the words of a
     policy. In an agent's loop the user's message is the same before each call.
     """
     if isinstance(step, Violated):
@@ -212,7 +212,7 @@ def preview_of(args: Any) -> str:
 
 
 def main_text(value: Any) -> str:
-    """What distinguishes one call from the next: the argument that holds the question, else the first text."""
+    """The preview of a call: the argument with the question, else the first text."""
     if isinstance(value, dict) and ("args" in value or "kwargs" in value):
         value = mapping(value.get("kwargs")) or value.get("args")
     if isinstance(value, dict):
