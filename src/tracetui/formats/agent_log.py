@@ -148,10 +148,10 @@ class OpenRow(SpanRow, gc=False):
     status: Status = RUNNING
     source: StatusSource | None = DERIVED
 
-    def add_line(self, place: ByteRange) -> None:
+    def add_line(self, byte_range: ByteRange) -> None:
         """Add a line of the same row: of a response, or with the result of a call."""
         at = self.at
-        self.at = SpanRef(at.offset, at.length, at.block, (*at.more, place), at.part)
+        self.at = SpanRef(at.offset, at.length, at.block, (*at.more, byte_range), at.part)
 
 
 class Call(OpenRow, gc=False):

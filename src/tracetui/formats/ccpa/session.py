@@ -131,7 +131,7 @@ class Session(Conversation):
         return self.start is not None and (self.prompt is not None or self.records >= _FEW)
 
     @property
-    def stands(self) -> bool:
+    def has_status(self) -> bool:
         """The end was read, or the session has none."""
         if self.end is not None:
             return True

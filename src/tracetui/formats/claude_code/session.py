@@ -449,7 +449,7 @@ class Session(Agent):
         return self.is_known and is_begun and "cwd" in self.metadata
 
     @property
-    def stands(self) -> bool:
+    def has_status(self) -> bool:
         """The records since `skip` show the status of the session and its last time."""
         return self._timed and self.knows_status
 

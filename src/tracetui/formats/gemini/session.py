@@ -423,7 +423,7 @@ class Session(Conversation):
         return self.begin is not None and bool(self.prompt) and self.model is not None and self.first is not None
 
     @property
-    def stands(self) -> bool:
+    def has_status(self) -> bool:
         """The records taken since `skip` decide the status and the last time."""
         return self._has_time and self._has_outcome
 

@@ -151,15 +151,15 @@ def _spans(root: Log, unknown: Unknown) -> Iterator[Span]:
         below: list[tuple[Log, Path, str | None]] = []
         for number, record in enumerate(sequence(log.steps)):
             step: Step = loosen(mapping(record), Step, unknown)
-            place = (*path, "steps", number)
-            yield step.span(place, parent)
+            step_path = (*path, "steps", number)
+            yield step.span(step_path, parent)
             if isinstance(step.inner_log, dict):
-                below.append((loosen(step.inner_log, Log, unknown), (*place, "inner_log"), _id(place)))
+                below.append((loosen(step.inner_log, Log, unknown), (*step_path, "inner_log"), _id(step_path)))
         for number, record in enumerate(sequence(log.items)):
             item: Log = loosen(mapping(record), Log, unknown)
-            place = (*path, "items", number)
-            yield _item_span(item, number, place, parent)
-            below.append((item, place, _id(place)))
+            step_path = (*path, "items", number)
+            yield _item_span(item, number, step_path, parent)
+            below.append((item, step_path, _id(step_path)))
         waiting.extend(reversed(below))
 
 

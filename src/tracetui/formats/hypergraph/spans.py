@@ -411,8 +411,8 @@ class Tree:
             old = self._before.get(rows.position.run.id)
             again = set[int]() if fresh is None else fresh.get(rows.position.run.id, set())
             known = {} if fresh is None or old is None else old.sides.get(name, {})
-            kept = {rowid: side for rowid, side in known.items() if rowid >> PAGE_BITS not in again} if again else known
-            rows.sides = {**rows.sides, name: kept}
+            rest = {rowid: side for rowid, side in known.items() if rowid >> PAGE_BITS not in again} if again else known
+            rows.sides = {**rows.sides, name: rest}
         by_id = {rows.position.run.id: rows for rows in loading if fresh is None or rows.position.run.id in fresh}
         first = 0 if fresh is None else min((min(again) for again in fresh.values()), default=0) << PAGE_BITS
         sql = f"SELECT {table.run}, {table.rowid}, {table.superstep}, {table.columns} {table.of_runs(first)}"

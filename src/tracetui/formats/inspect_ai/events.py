@@ -307,7 +307,7 @@ class SpanWriter:
         if not items:
             return
         if len(path) >= MAX_DEPTH:
-            where = "events" + "".join(f"[{place}]" for place in path)
+            where = "events" + "".join(f"[{index}]" for index in path)
             self.problems.append(Problem(self._path, where, "more deeply nested events are not shown"))
             return
         self.write([events], slot.id, path)

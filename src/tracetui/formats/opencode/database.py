@@ -474,12 +474,12 @@ def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Pro
             yield Problem(file.path, f"session {info.id}", "parents form a cycle; listed as a run")
         latest = max((info.time.updated or 0 for info in infos), default=0)
         originals = Originals(database, runs)
-        kept: dict[str, CachedSummary] | None = file.memo.get(CACHE) if deep else None
-        revisions = {} if kept is None else _revisions(database, infos)
+        cache: dict[str, CachedSummary] | None = file.memo.get(CACHE) if deep else None
+        revisions = {} if cache is None else _revisions(database, infos)
         modified_at, moving = file.stat.mtime, file.moving
         for info in runs:
             stale, original = _is_stale(info, latest), originals.of(info)
-            known = kept.get(info.id) if kept is not None else None
+            known = cache.get(info.id) if cache is not None else None
             if known is not None and known.revision == (*map(revisions.get, known.sessions), original, stale):
                 yield replace(known.summary, modified_at=modified_at)
                 continue
@@ -492,9 +492,9 @@ def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Pro
             builder, header = RunBuilder(ref, lambda span: Body()), header_of_tree(run.tree, stale=stale)
             builder.add(run.spans.spans, header=header, problems=run.tree.problems)
             summary = builder.summary(modified_at=modified_at, moving=moving)
-            if kept is not None and header.status is not None and run.tree.sessions.keys() <= revisions.keys():
+            if cache is not None and header.status is not None and run.tree.sessions.keys() <= revisions.keys():
                 revision = (*map(revisions.get, run.tree.sessions), original, stale)
-                kept[info.id] = CachedSummary(tuple(run.tree.sessions), revision, summary)
+                cache[info.id] = CachedSummary(tuple(run.tree.sessions), revision, summary)
             yield summary
 
 

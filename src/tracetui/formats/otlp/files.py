@@ -104,11 +104,11 @@ class TraceReader(LogReader[Trace]):
     def more(self, file: File) -> Chunk:
         if is_document(file):
             return self._read_documents(file)
-        if not self._begun and (places := lines_of_trace(file, self._key)) is not None:
+        if not self._begun and (found_lines := lines_of_trace(file, self._key)) is not None:
             self._begin_with(file)
-            for place in places:
-                data = file.read(place.offset, place.size)
-                _take_line(self.session, self._exports, Line(place.offset, place.number, data))
+            for found_line in found_lines:
+                data = file.read(found_line.offset, found_line.size)
+                _take_line(self.session, self._exports, Line(found_line.offset, found_line.number, data))
             return self._chunk(reset=False)  # if the file grows, all of it is read again
         reset = self._begun and self.stat is None
         self._begun = True
@@ -184,14 +184,14 @@ class LineIndex(NamedTuple):
 
 def lines_of_trace(file: File, key: str) -> list[FinishedLine] | None:
     """The lines of one trace, while many traces are read; None if all lines must be read."""
-    kept = file.memo.get(CACHE)
-    if kept is None or key == NO_TRACE:
+    cache = file.memo.get(CACHE)
+    if cache is None or key == NO_TRACE:
         return None
-    known = kept.get(_LINE_INDEX)
-    if not isinstance(known, LineIndex) or known.stat != file.stat:
-        known = kept[_LINE_INDEX] = LineIndex(file.stat, _index_lines(file))
-    found = known.lines.get(key) if known.lines is not None else None
-    return None if found is None or sum(place.size for place in found) > LINES_AT_ONCE else found
+    index = cache.get(_LINE_INDEX)
+    if not isinstance(index, LineIndex) or index.stat != file.stat:
+        index = cache[_LINE_INDEX] = LineIndex(file.stat, _index_lines(file))
+    found = index.lines.get(key) if index.lines is not None else None
+    return None if found is None or sum(found_line.size for found_line in found) > LINES_AT_ONCE else found
 
 
 def _index_lines(file: File) -> dict[str, list[FinishedLine]] | None:
@@ -199,11 +199,11 @@ def _index_lines(file: File) -> dict[str, list[FinishedLine]] | None:
     for line in lines(file, limit=MAX_LINE, end=file.stat.size):
         if line.skipped or not line.whole or b"\0" in line.data:
             return None
-        place = FinishedLine(line.offset, line.number, len(line.data))
+        found_line = FinishedLine(line.offset, line.number, len(line.data))
         for key in dict.fromkeys(traces_on(line.data)):
             if key is None:
                 return None
-            found.setdefault(key, []).append(place)
+            found.setdefault(key, []).append(found_line)
     return found
 
 

@@ -410,25 +410,25 @@ def value_of(value: Any, depth: int = 0) -> Any:
     """The value of an ``AnyValue``; itself if it is of an unknown kind."""
     if not isinstance(value, dict) or len(value) != 1 or depth > _DEPTH:
         return value
-    ((kind, held),) = value.items()
+    ((kind, inner),) = value.items()
     if kind in _PLAIN:
-        return held
+        return inner
     if kind in ("intValue", "int_value"):
-        found = parse_int(held)
-        return held if found is None else found
-    if kind in ("arrayValue", "array_value") and _lists(held):
-        return [value_of(one, depth + 1) for one in sequence(held.get("values"))]
-    if kind in ("kvlistValue", "kvlist_value") and _lists(held):
+        found = parse_int(inner)
+        return inner if found is None else found
+    if kind in ("arrayValue", "array_value") and _lists(inner):
+        return [value_of(one, depth + 1) for one in sequence(inner.get("values"))]
+    if kind in ("kvlistValue", "kvlist_value") and _lists(inner):
         attrs: dict[str, Any] = {}
-        for one in sequence(held.get("values")):
+        for one in sequence(inner.get("values")):
             _attribute(one, attrs, depth + 1)
         return attrs
     return value
 
 
-def _lists(held: Any) -> bool:
+def _lists(inner: Any) -> bool:
     """Whether it is an object with a list of values and nothing else."""
-    return isinstance(held, dict) and set(held) <= {"values"} and isinstance(held.get("values"), list | None)
+    return isinstance(inner, dict) and set(inner) <= {"values"} and isinstance(inner.get("values"), list | None)
 
 
 # ---- resources and scopes

@@ -134,7 +134,7 @@ _NOTHING: Final = Earliest()
 class Trace(Rows):
     """One trace: its spans, in any order, and the facts that they add to the run."""
 
-    settled = stands = False
+    settled = has_status = False
 
     def __init__(self, path: str, key: str, *, summary_only: bool = False) -> None:
         """With `summary_only`, skips previews and data for bodies."""
@@ -594,9 +594,9 @@ class SpanData:
     def _error(self, status: Status) -> Error | None:
         """The error of a span: its last exception, the message of its status, or the type alone."""
         message, kind = word(named(self.record.span.status, "message")), word(self.attrs.get("error.type"))
-        place = last_exception(self.events)
-        if place is not None:
-            exception = self.events[place].attrs
+        index = last_exception(self.events)
+        if index is not None:
+            exception = self.events[index].attrs
             message = word(exception.get("exception.message")) or message
             kind = word(exception.get("exception.type")) or kind
         elif status is _ERROR and message is None:
@@ -699,7 +699,7 @@ def _spans_on(data: bytes) -> dict[RecordPath, Any]:
     try:
         resources = _decode_request(data).resources
     except (ValueError, RecursionError):
-        return {place: span for place, span, _, _ in objects_in(parse(data)[0])}
+        return {path: span for path, span, _, _ in objects_in(parse(data)[0])}
     return {
         (i, j, k): span
         for i, resource in enumerate(resources)

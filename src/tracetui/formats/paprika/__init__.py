@@ -87,7 +87,7 @@ class Paprika:
             return body_of([*at.raws], exact=False)
         if file.stat != at.version:
             raise FormatError("the file changed while it was read", f"byte {at.ranges[0].offset}")
-        return body_of([msgspec.Raw(file.read(place.offset, place.size)) for place in at.ranges])
+        return body_of([msgspec.Raw(file.read(byte_range.offset, byte_range.size)) for byte_range in at.ranges])
 
 
 class _Reader:

@@ -305,10 +305,10 @@ def _joined(root: Events, events: Sequence[Any]) -> Trace:
         elif isinstance(event, End):
             end = event
         elif isinstance(event, ModelEnd | ToolEnd) and (event.kind, event.step_index) in waiting:
-            place = waiting.pop((event.kind, event.step_index))
+            index = waiting.pop((event.kind, event.step_index))
             for name in _FROM_END:
-                setattr(steps[place], name, getattr(event, name))
-            groups[place] += (i,)
+                setattr(steps[index], name, getattr(event, name))
+            groups[index] += (i,)
         else:
             if isinstance(event, ModelStart | ToolStart):
                 waiting[event.kind, event.step_index] = len(steps)

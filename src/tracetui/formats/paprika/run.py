@@ -72,7 +72,7 @@ class SpanRef(msgspec.Struct, frozen=True, gc=False):
     @property
     def size(self) -> int:
         """Bytes of the records."""
-        return sum(place.size for place in self.ranges) + sum(memoryview(raw).nbytes for raw in self.raws)
+        return sum(byte_range.size for byte_range in self.ranges) + sum(memoryview(raw).nbytes for raw in self.raws)
 
 
 # ---- spans
@@ -93,7 +93,7 @@ def spans_of(
         yield _span(trace.steps[i], i, cause, at, previews)
 
 
-def _span(step: Step, place: int, cause: Error | None, at: SpanRef, previews: bool) -> Span:
+def _span(step: Step, position: int, cause: Error | None, at: SpanRef, previews: bool) -> Span:
     """One step. `cause`: the run's error, if this is the step that it broke off in."""
     operation, tokens, index = step.operation, step.token_usage, step.step_index
     error = cause if step.error is None else error_of(step.error)
@@ -110,7 +110,7 @@ def _span(step: Step, place: int, cause: Error | None, at: SpanRef, previews: bo
     else:
         status, source = _UNKNOWN, None
     return Span(
-        f"s{place}",
+        f"s{position}",
         step.name,
         operation,
         step=index if type(index) is int else integer(index),
@@ -146,12 +146,12 @@ def failing_step(facts: ExecutionRecord, steps: Sequence[Step]) -> int | None:
     word = facts.execution.status if facts.execution is not None else None
     if word is not None and status_of(word) is not Status.ERROR:
         return None
-    place = next((i for i in range(len(steps) - 1, -1, -1) if isinstance(steps[i], ModelCall | ToolCall)), None)
-    if place is None:
+    position = next((i for i in range(len(steps) - 1, -1, -1) if isinstance(steps[i], ModelCall | ToolCall)), None)
+    if position is None:
         return None
-    step = steps[place]
+    step = steps[position]
     has_no_result = step.output_data == NULL and step.duration_ms is None and step.status is None
-    return place if has_no_result or step.error is not None else None
+    return position if has_no_result or step.error is not None else None
 
 
 def _usage(tokens: Tokens) -> Usage | None:
@@ -343,13 +343,13 @@ def _cause(facts: ExecutionRecord, steps: Sequence[Step] | None) -> FirstError |
     else:
         reason = facts.execution.termination_reason if facts.execution is not None else None
         return FirstError(reason) if reason else None
-    place = failing_step(facts, steps or ())
-    if place is None:
+    position = failing_step(facts, steps or ())
+    if position is None:
         found = (i for i, step in enumerate(steps or ()) if isinstance(step, Violated))
-        place = max(found, default=None)
-    if steps is None or place is None:
+        position = max(found, default=None)
+    if steps is None or position is None:
         return FirstError(error.message, error.type)
-    return FirstError(error.message, error.type, f"s{place}", steps[place].name, steps[place].operation)
+    return FirstError(error.message, error.type, f"s{position}", steps[position].name, steps[position].operation)
 
 
 # ---- the run as a whole

@@ -230,9 +230,9 @@ def _reached(listed: Sequence[Exchange], target: Exchange | None) -> int | None:
     if target is None:
         return max((i for i, item in enumerate(listed) if item.tool_name == TARGET_TOOL), default=None)
     call_id = _call_id(target)
-    for place in reversed(range(len(listed))):
-        if same(listed[place], target) or (call_id and _call_id(listed[place]) == call_id):
-            return place
+    for index in reversed(range(len(listed))):
+        if same(listed[index], target) or (call_id and _call_id(listed[index]) == call_id):
+            return index
     return None
 
 
@@ -299,10 +299,10 @@ def _turn_span(turn: Turn, timings: Mapping[int | None, float | None], failed_be
     )
 
 
-def _call_span(turn: Turn, place: int, call: Call, failed: bool) -> Span:
+def _call_span(turn: Turn, index: int, call: Call, failed: bool) -> Span:
     success = turn.line.success if call.success is None and call.to_target else call.success
     return Span(
-        id=f"{turn.id}.{place + 1}",
+        id=f"{turn.id}.{index + 1}",
         name=call.name,
         operation=Operation.EXECUTE_TOOL,
         parent_id=turn.id,
@@ -312,7 +312,7 @@ def _call_span(turn: Turn, place: int, call: Call, failed: bool) -> Span:
         started_at=call.started_at,
         error=Error(_error_text(turn, call)) if failed else None,
         preview=_main_text(call.arguments),
-        at=SpanRef(turn, place),
+        at=SpanRef(turn, index),
     )
 
 
@@ -498,13 +498,13 @@ def _tool(message: Any, call: Call, attributes: dict[str, Any]) -> tuple[Message
     if message is None:
         return ()
     fields = mapping(message)
-    kept = {key: string(fields.get(key)) for key in ("role", "tool_call_id", "name")}
-    rest = without(fields, "content", *(key for key, value in kept.items() if value is not None))
+    texts = {key: string(fields.get(key)) for key in ("role", "tool_call_id", "name")}
+    rest = without(fields, "content", *(key for key, value in texts.items() if value is not None))
     if rest or not call.answered:
         attributes["tool_message"] = rest or message
     failed = None if call.success is None else not call.success
-    result = ToolResult(kept["tool_call_id"], call.answer, failed, kept["name"])
-    return (Message(kept["role"] or "tool", (result,)),)
+    result = ToolResult(texts["tool_call_id"], call.answer, failed, texts["name"])
+    return (Message(texts["role"] or "tool", (result,)),)
 
 
 def _slice(record: Record | None, path: tuple[str | int, ...], value: Any) -> bytes:
@@ -519,9 +519,9 @@ def _slice(record: Record | None, path: tuple[str | int, ...], value: Any) -> by
     return bytes(raw) or rendered(value)
 
 
-def _target_body(turn: Turn, place: int) -> Body:
+def _target_body(turn: Turn, index: int) -> Body:
     """A call of the target; its bytes are in the summary, unless it is only in the text of an answer."""
-    item = turn.target_tools[place]
+    item = turn.target_tools[index]
     call = flattened(item)
     shown = (key for names in (ARGUMENTS, _RESULTS) for key in [key for key in names if key in call][:1])
     attributes = without(call, "function", *shown) if isinstance(item, dict) else {"tool_call": item}
@@ -533,5 +533,5 @@ def _target_body(turn: Turn, place: int) -> Body:
         input=first_of(call, ARGUMENTS),
         output=first_of(call, _RESULTS),
         attributes=attributes,
-        raw=_slice(turn.summary, ("tool_calls", place), item) if turn.line.tool_calls else rendered(item),
+        raw=_slice(turn.summary, ("tool_calls", index), item) if turn.line.tool_calls else rendered(item),
     )

@@ -321,7 +321,7 @@ class Session(Conversation):
         return named and self.begin is not None and self.forked is not None
 
     @property
-    def stands(self) -> bool:
+    def has_status(self) -> bool:
         """The records since `skip` show the status of the session and its last time."""
         return self._timed and self._stood
 

@@ -151,13 +151,13 @@ class Reading:
     def _response(self, turn: Turn) -> Span:
         message, record = turn.message, turn.step or turn.record
         step: Step | None = turn.step.value if turn.step else None
-        place = record.index + 1 if record else 0
+        index = record.index + 1 if record else 0
         model = word(mapping(message.extra.response).get("model")) or self._model
         answer = (message.text if step is None else text_in(step.response)).strip()
         self.texts["assistant"] = answer or self.texts.get("assistant", "")
-        number = place if step else None if self._steps else self.responses
+        number = index if step else None if self._steps else self.responses
         return Span(
-            id=f"{place}" if step else f"m{place}",
+            id=f"{index}" if step else f"m{index}",
             name=(model or "model")[:PREVIEW],
             operation=Operation.CHAT,
             step=number,
@@ -196,16 +196,16 @@ def _message(record: Record) -> Span:
     )
 
 
-def _call(turn: Turn, place: int, top: Span, then: Message | None) -> Span:
+def _call(turn: Turn, index: int, top: Span, then: Message | None) -> Span:
     """A command. Its failure depends only on its exit code and exception, not on its output."""
-    call, answer, step = turn.calls[place], turn.answers.get(place), turn.step.value if turn.step else None
+    call, answer, step = turn.calls[index], turn.answers.get(index), turn.step.value if turn.step else None
     status, source, error = _outcome(answer.value if answer else None, step, then)
     end = answer.value.extra.timestamp if answer and len(turn.calls) == 1 else None
     duration = between(top.started_at, end)  # the answers to several calls are written after the last of them
     if step is not None and step.execution_time is not None and 0 <= step.execution_time < 1e9:
         duration = round(step.execution_time * 1000, 3)
     return Span(
-        id=f"{top.id}.{place + 1}",
+        id=f"{top.id}.{index + 1}",
         name=call.name[:PREVIEW],
         operation=Operation.EXECUTE_TOOL,
         parent_id=top.id,
