@@ -298,7 +298,10 @@ Order = tuple[Any, ...]
 
 
 class Copies:
-    """The records of a session that earlier sessions have, too: they count there."""
+    """The records of a session that it copied from earlier sessions.
+
+    A copied record counts in the session that had it first; if that is deleted, in the earliest fork that has it.
+    """
 
     def __init__(self, keys: Callable[[bytes], Iterable[Hashable]]) -> None:
         """`keys` identifies the record on a line: a copy has the same keys."""

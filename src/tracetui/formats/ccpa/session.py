@@ -1,4 +1,4 @@
-"""A ccpa session while its records come in: which answer belongs to which call, which hook to which call, how it ends.
+"""A ccpa session while its records come in: matches results and hooks to calls; also its header and bodies.
 
 Also its header, and the session of the teacher that it replays.
 """

@@ -1,4 +1,4 @@
-"""One file of a Claude Code session while its records come in: its conversation, and those of sub-agents within it.
+"""One file of a Claude Code session while its records come in: its conversation, sub-agents, and originals.
 
 Since 2.0 sub-agents have files of their own; before, their records (``isSidechain``) stood among the others. Records
 name the one before them, and a rewind is a prompt that names an earlier one. No record ends a session: it can
@@ -48,17 +48,7 @@ from tracetui.formats.jsonl import Line
 from tracetui.formats.lines import MAX_LINE, lines, record_on
 from tracetui.formats.scalars import between, folder_of, moment, version
 from tracetui.formats.schema import unknown_fields
-from tracetui.model import (
-    COPIED,
-    COUNTED_COPY,
-    MESSAGE_LIMIT,
-    PREVIEW,
-    Error,
-    FirstError,
-    Header,
-    RunBody,
-    Span,
-)
+from tracetui.model import COPIED, COUNTED_COPY, MESSAGE_LIMIT, PREVIEW, Error, FirstError, Header, RunBody, Span
 from tracetui.model.span import status_of
 from tracetui.sources.base import HEAD_SIZE, SHARED, Entry, File, cacheable
 
@@ -543,7 +533,12 @@ _MOST_FIRST_RECORDS: Final = 20_000
 
 
 class Originals(Copies):
-    """The sessions that a session was copied from."""
+    """The sessions that a session was copied from.
+
+    A fork copies the records of its original with their ids. Since 2.1 each copy has a ``forkedFrom``, or the first own
+    records of the fork are younger than its copies. Older copies are unmarked: then the original is a session with the
+    same first record, and records with the ids of its records are copies.
+    """
 
     def __init__(self) -> None:
         super().__init__(_keys_on)

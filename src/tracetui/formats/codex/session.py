@@ -38,17 +38,7 @@ from tracetui.formats.jsonl import Line
 from tracetui.formats.record_cache import PACKED_SIZE, pack_range
 from tracetui.formats.scalars import folder_of, moment, version
 from tracetui.formats.schema import unknown_fields
-from tracetui.model import (
-    INHERITED,
-    PREVIEW,
-    Error,
-    Header,
-    Operation,
-    RunBody,
-    Span,
-    Status,
-    StatusSource,
-)
+from tracetui.model import INHERITED, PREVIEW, Error, Header, Operation, RunBody, Span, Status, StatusSource
 from tracetui.sources.base import File
 
 TURN: Final = Operation.TURN

@@ -1,4 +1,4 @@
-"""A Copilot session while its events come in: which event adds to which row. Also its header.
+"""A Copilot session while its events come in: its rows, header, usage and bodies.
 
 Rows are mutable and become spans when they are collected: most of them have several events. There is a conversation of
 the session itself and one of each sub-agent: its events are among those of the session, its rows below the call that
@@ -600,7 +600,11 @@ class Period:
 
 
 class Ledger:
-    """Usage so far."""
+    """Usage so far, counted once however often it is recorded.
+
+    Current versions have a ``session.usage_record`` per model call. Older messages had their output, and
+    ``session.shutdown`` the sums since the session began or resumed: such a period counts by these sums only.
+    """
 
     def __init__(self) -> None:
         self.open, self.before, self.ended = Period(), Period(), Period()

@@ -1,4 +1,4 @@
-"""A Gemini CLI session while its records come in: a log of messages that are written again, replaced and cut.
+"""A Gemini CLI session while its records come in: messages are rewritten, replaced and cut. Also its bodies.
 
 A message is written again under its id as its tool calls end: the last version counts. ``$set`` changes metadata; with
 ``messages`` it replaces the list, as a resumed session does: messages seen before are copies without tokens

@@ -15,16 +15,7 @@ import msgspec
 import orjson
 
 from tracetui.errors import FormatError
-from tracetui.formats.hypergraph.rows import (
-    BASELINE,
-    Database,
-    Opaque,
-    Row,
-    RunRow,
-    decoded,
-    json_of,
-    value_of,
-)
+from tracetui.formats.hypergraph.rows import BASELINE, Database, Opaque, Row, RunRow, decoded, json_of, value_of
 from tracetui.formats.hypergraph.runs import failed, steps_of
 from tracetui.formats.scalars import integer, text
 from tracetui.formats.schema import plain

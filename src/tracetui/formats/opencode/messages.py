@@ -51,9 +51,7 @@ from tracetui.model import (
     ToolCall,
     Usage,
 )
-from tracetui.model import (
-    Message as ModelMessage,
-)
+from tracetui.model import Message as ModelMessage
 from tracetui.model import Part as ModelPart
 from tracetui.model import Reasoning as ModelReasoning
 from tracetui.model import Text as ModelText

@@ -295,7 +295,11 @@ def preview_of(value: Any) -> str:
     return "" if value is None or value in ({}, []) else as_json(value)
 
 
-# ---- scores
+# ---- scores: events of the GenAI conventions, and the feedback attributes of OpenInference
+#
+# Facts: ``gen_ai.evaluation.result`` of the GenAI conventions (earlier ones name the evaluation in the event's name),
+# and ``spec/annotations.md`` of OpenInference. Both leave the meaning of scores and labels to the evaluator: only the
+# labels that the GenAI conventions give as examples, and their past tense, pass or fail.
 
 _EVENT: Final = "gen_ai.evaluation."
 _NAME: Final = "gen_ai.evaluation.name"

@@ -1,8 +1,8 @@
 """Paprika: one agent run as one JSON object, ExecutionRecord v1 and the event file v0 that came before it.
 
 Facts: vaibhavhariram/paprika, and its document "Execution Records": files ``<id>.json``, written once at the end of
-the run. A missing ``schema_version`` means v0, a major version above 1 is refused, fields and step types that are not
-known are kept.
+the run. A missing ``schema_version`` means v0, a major version above 1 is refused; unknown fields and step types
+are preserved.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The turns of a Penelope result: its two accounts of them, ``history`` and ``conversation_summary``, laid together."""
+"""The turns of a Penelope result: its two accounts of them, ``history`` and ``conversation_summary``, merged."""
 
 from __future__ import annotations
 
@@ -11,16 +11,7 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.bodies import rendered
 from tracetui.formats.document import Outline, Record
-from tracetui.formats.penelope.records import (
-    TURNS,
-    Detail,
-    Exchange,
-    Line,
-    Tool,
-    as_text,
-    decoded,
-    same,
-)
+from tracetui.formats.penelope.records import TURNS, Detail, Exchange, Line, Tool, as_text, decoded, same
 from tracetui.formats.scalars import boolean, mapping, moment, sequence, string, without, zoned
 from tracetui.formats.schema import plain
 from tracetui.model import (

@@ -1,4 +1,4 @@
-"""A pi session while its records come in: its rows, its tree of entries, and its metadata.
+"""A pi session while its records come in: its rows, tree of entries, metadata, originals and bodies.
 
 An entry names the one that it follows; one that names an earlier one begins a new branch. The last entry is the leaf:
 the path to it is the live branch, all else is abandoned until an entry returns to it. The end of a session is not

@@ -1,4 +1,4 @@
-"""A trajectory as a run: its header, its spans, and its run body."""
+"""A trajectory as a run: its header, spans, scores and bodies."""
 
 from __future__ import annotations
 
@@ -324,7 +324,11 @@ _RULE: Final = "passed if resolved_ids lists the instance, failed if only the ot
 def scores_of(file: File, instance: str) -> tuple[Score, ...]:
     """Whether a report next to the trajectory lists `instance` as resolved; the first match counts.
 
-    Ignores a missing, too large or unreadable report. Raises `LinkLost`.
+    Ignores a missing, too large or unreadable report. Raises `LinkLost`. Facts: the SWE-bench harness writes
+    ``report.json`` per instance, ``{INSTANCE: {"resolved", "tests_status"}}``; its experiments repository has it in
+    ``logs/INSTANCE/`` next to ``trajs``. SWE-agent (``swe_bench_evaluate.py``) moves the report of all instances, lists
+    of their ids, to ``results.json`` in its output folder, the parent of the trajectory's; its inspector reads one next
+    to the trajectory.
     """
     if not _ID.fullmatch(instance):
         return ()
