@@ -450,8 +450,8 @@ def quick_facts(file: File, start: DocumentStart) -> ExecutionRecord | None:
     """The facts of a v1 record, from both ends of the file; None if they are elsewhere.
 
     Upstream writes the header, then ``steps``, then input, output, error and extensions; its document shows those
-    before the steps. Any other layout or name requires reading the whole file. The deep pass corrects one undetected case: a
-    key repeated between the steps and another array that ends far from the end of the file.
+    before the steps. Any other layout or name requires reading the whole file. The deep pass corrects one undetected
+    case: a key repeated between the steps and another array that ends far from the end of the file.
     """
     tail = _tail(file, start.cut)
     if tail is None:
