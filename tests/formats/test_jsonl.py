@@ -45,7 +45,7 @@ class Other(msgspec.Struct):
 
 class Session(Conversation):
     explodes = False
-    settled = stands = False
+    settled = has_status = False
 
     def take(self, record: Any, line: Line) -> None:
         self.records += 1
@@ -205,7 +205,7 @@ def test_bytes_before_a_record(log: Log) -> None:
 def test_the_list_stage_takes_the_head_and_the_tail(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     log.write(step("a") + b"".join(step(str(number)) for number in range(20_000)) + step("z"))
     monkeypatch.setattr(Session, "settled", property(lambda self: self.records >= 3))
-    monkeypatch.setattr(Session, "stands", True)
+    monkeypatch.setattr(Session, "has_status", True)
     with LocalSource().open(str(log.path)) as file:
         session = Session(file)
         skim(file, SCHEMA, session)

@@ -50,7 +50,7 @@ SCHEMA: Final[Schema[Record]] = Schema(Record)
 class Session(Rows):
     """What is known of a run so far: the only place that says what a line means."""
 
-    settled = stands = False  # only the last line says how a run stands: the list stage reads all
+    settled = has_status = False  # only the last line has the status: the list stage reads all lines
     end: str | None = None
     last = b""
 

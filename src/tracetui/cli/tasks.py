@@ -15,7 +15,7 @@ from tracetui.cli.parser import add_paths, add_redact, named, roots
 from tracetui.cli.reading import listing_of, only, sources_at
 from tracetui.export.signatures import lines_of
 from tracetui.export.tasks import sentences, task_table, tasks_value
-from tracetui.live.load import Shared, read_run
+from tracetui.live.load import FileCaches, read_run
 from tracetui.model import Run, RunRef
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
@@ -67,10 +67,10 @@ def run(args: argparse.Namespace) -> int:
 
 def reader(source: Source) -> Callable[[RunRef], Run | None]:
     """Return a function that reads a run; it returns None for a run of which nothing can be read."""
-    shared = Shared()
+    caches = FileCaches()
 
     def read(ref: RunRef) -> Run | None:
-        run = read_run(source, ref, shared.of(ref))
+        run = read_run(source, ref, caches.for_run(ref))
         return run if run.spans or not run.problems else None
 
     return read

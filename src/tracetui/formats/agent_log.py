@@ -148,10 +148,10 @@ class OpenRow(SpanRow, gc=False):
     status: Status = RUNNING
     source: StatusSource | None = DERIVED
 
-    def add_line(self, place: ByteRange) -> None:
+    def add_line(self, byte_range: ByteRange) -> None:
         """Add a line of the same row: of a response, or with the result of a call."""
         at = self.at
-        self.at = SpanRef(at.offset, at.length, at.block, (*at.more, place), at.part)
+        self.at = SpanRef(at.offset, at.length, at.block, (*at.more, byte_range), at.part)
 
 
 class Call(OpenRow, gc=False):
@@ -298,7 +298,10 @@ Order = tuple[Any, ...]
 
 
 class Copies:
-    """The records of a session that earlier sessions have, too: they count there."""
+    """The records of a session that it copied from earlier sessions.
+
+    A copied record counts in the session that had it first; if that is deleted, in the earliest fork that has it.
+    """
 
     def __init__(self, keys: Callable[[bytes], Iterable[Hashable]]) -> None:
         """`keys` identifies the record on a line: a copy has the same keys."""

@@ -79,7 +79,7 @@ class Session(Protocol):
         ...
 
     @property
-    def stands(self) -> bool:
+    def has_status(self) -> bool:
         """The records taken since `skip` determine the status of the run."""
         ...
 
@@ -297,7 +297,7 @@ class LogReader(Generic[S]):
         line = Line(found.offset, found.number, found.data)
         if found.skipped:
             size = len(found.data) + found.skipped
-            _lose(self.session, line, f"line too long to read ({size} bytes)", size, torn=False)
+            _report_lost(self.session, line, f"line too long to read ({size} bytes)", size, torn=False)
         elif not taken and found.data.strip():
             record = decode_line(self.session, self._schema, line)
             if record is not None:
@@ -323,7 +323,7 @@ class LogReader(Generic[S]):
         if record is not None:
             session.take(record, line)
         elif session.ended and not found.data.isspace():
-            _lose(session, line, "cut off: incomplete line after the end of the session", size)
+            _report_lost(session, line, "cut off: incomplete line after the end of the session", size)
             reported = True
         self._busy = False
         self._partial = _Partial(size, digest, record is not None, reported, blank)
@@ -336,7 +336,7 @@ def decode_line(session: Session, schema: Schema[Any], line: Line) -> Any:
         record, value, lenient = schema.decode(data, session.unknown)
     except FormatError as error:
         at = f" ({error.where} of the line)" if error.where else ""
-        _lose(session, line, f"{error.reason}{at}", len(line.data))
+        _report_lost(session, line, f"{error.reason}{at}", len(line.data))
         return None
     if note or lenient:
         report(session, line, f"read leniently: {note or lenient}")
@@ -361,7 +361,7 @@ def report(session: Session, line: Line, reason: str) -> None:
     session.problems.append(Problem(session.file.path, f"line {line.number}", reason))
 
 
-def _lose(session: Session, line: Line, reason: str, size: int, *, torn: bool = True) -> None:
+def _report_lost(session: Session, line: Line, reason: str, size: int, *, torn: bool = True) -> None:
     """Report a line of which nothing can be shown."""
     session.problems.append(Problem(session.file.path, f"line {line.number}", reason, size, torn))
 
@@ -388,7 +388,7 @@ def skim(file: File, schema: Schema[Any], session: Session) -> None:
         for data in found if whole else found[1:]:  # the first one is the end of a line
             line.number += line.number > 0
             _take(session, schema, line, data)
-        if whole or session.stands:
+        if whole or session.has_status:
             break
         window *= _FURTHER
 

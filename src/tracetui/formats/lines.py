@@ -48,7 +48,7 @@ def lines(
     block) is skipped and counted in `Line.skipped`. A hole that makes a line too long is not read.
     """
     rest: list[bytes] = []  # pieces of a line that is longer than a block
-    skipped = kept = 0
+    skipped = size = 0
     start = position = offset
     while block := file.read(position, BLOCK if end is None else max(0, min(BLOCK, end - position))):
         begin = 0
@@ -61,11 +61,11 @@ def lines(
             begin = newline + 1
             start = position + begin
             number += 1
-            skipped = kept = 0
+            skipped = size = 0
         if begin < len(block):
-            if kept < limit:
+            if size < limit:
                 rest.append(block[begin:])
-                kept += len(rest[-1])
+                size += len(rest[-1])
             else:
                 skipped += len(block) - begin
         position += len(block)

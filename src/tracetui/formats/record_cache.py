@@ -55,7 +55,7 @@ class PackedSpanRef(msgspec.Struct, frozen=True, gc=False):
     @property
     def ranges(self) -> list[int]:
         """Offset, size and checksum of the first line, then those of the next ones."""
-        return [number for key in _RANGE.iter_unpack(self.lines) for number in key]
+        return [number for packed in _RANGE.iter_unpack(self.lines) for number in packed]
 
     @property
     def size(self) -> int:

@@ -58,12 +58,12 @@ class Block(Struct, gc=False):
     name: str | None = None
     input: Raw = NULL
 
-    def call(self, parent: str, place: int, at: SpanRef, step: int | None) -> Call:
+    def call(self, parent: str, index: int, at: SpanRef, step: int | None) -> Call:
         """The tool call that the block is, of the turn `parent`; it waits for its answer."""
         name = intern(self.name) if self.name else "tool"
         shown = preview_of(self.input, tasks=_TASKS)
         return Call(
-            f"{parent}.{place}", name, EXECUTE_TOOL, parent, step, None, SpanRef(at.offset, at.length, place), shown
+            f"{parent}.{index}", name, EXECUTE_TOOL, parent, step, None, SpanRef(at.offset, at.length, index), shown
         )
 
 

@@ -1,4 +1,4 @@
-"""A ccpa session while its records come in: which answer belongs to which call, which hook to which call, how it ends.
+"""A ccpa session while its records come in: matches results and hooks to calls; also its header and bodies.
 
 Also its header, and the session of the teacher that it replays.
 """
@@ -131,7 +131,7 @@ class Session(Conversation):
         return self.start is not None and (self.prompt is not None or self.records >= _FEW)
 
     @property
-    def stands(self) -> bool:
+    def has_status(self) -> bool:
         """The end was read, or the session has none."""
         if self.end is not None:
             return True

@@ -51,7 +51,7 @@ def _message(records: list[Record], raw: bytes, *, is_response: bool) -> Body:
     Tool results in the record of a prompt are the output of their calls.
     """
     parts: list[Part] = []
-    attributes, place = _envelope(records[0]), 0
+    attributes, index = _envelope(records[0]), 0
     for number, record in enumerate(records, 1):
         for block in blocks_of(_content(record)):
             if is_response or not _is_result(block):
@@ -61,8 +61,8 @@ def _message(records: list[Record], raw: bytes, *, is_response: bool) -> Body:
                 else:
                     parts.append(part)
                     rest = {"type": block["type"], **rest} if rest or isinstance(part, ToolCall) else rest
-                _add(attributes, f"content[{place}]", rest)
-            place += 1
+                _add(attributes, f"content[{index}]", rest)
+            index += 1
         changes = {key: value for key, value in _envelope(record).items() if records[0].get(key) != value}
         _add(attributes, f"line {number}", changes if number > 1 else None)
     message = mapping(records[-1].get("message"))

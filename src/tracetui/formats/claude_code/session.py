@@ -1,4 +1,4 @@
-"""One file of a Claude Code session while its records come in: its conversation, and those of sub-agents within it.
+"""One file of a Claude Code session while its records come in: its conversation, sub-agents, and originals.
 
 Since 2.0 sub-agents have files of their own; before, their records (``isSidechain``) stood among the others. Records
 name the one before them, and a rewind is a prompt that names an earlier one. No record ends a session: it can
@@ -48,17 +48,7 @@ from tracetui.formats.jsonl import Line
 from tracetui.formats.lines import MAX_LINE, lines, record_on
 from tracetui.formats.scalars import between, folder_of, moment, version
 from tracetui.formats.schema import unknown_fields
-from tracetui.model import (
-    COPIED,
-    COUNTED_COPY,
-    MESSAGE_LIMIT,
-    PREVIEW,
-    Error,
-    FirstError,
-    Header,
-    RunBody,
-    Span,
-)
+from tracetui.model import COPIED, COUNTED_COPY, MESSAGE_LIMIT, PREVIEW, Error, FirstError, Header, RunBody, Span
 from tracetui.model.span import status_of
 from tracetui.sources.base import HEAD_SIZE, SHARED, Entry, File, cacheable
 
@@ -296,11 +286,11 @@ class Agent(Conversation):
         self.emit(row)
 
     def _left(self, uuid: str) -> list[Span | Response]:
-        """The rows of what followed record `uuid`, if the conversation goes on from there, and not at its end.
+        """The rows after record `uuid` that the conversation abandoned by continuing from that record.
 
-        Nothing unless a prompt was among it: only what the user asked can be taken back. Lines of parallel calls name
-        each other in a way that looks alike. What was left follows nothing any more: it is found once. A prompt took
-        the place of the first one only where something had followed that: some files leave out what follows what.
+        Nothing unless they include a prompt: only prompts can be taken back, and parallel calls name each other in a
+        similar way. Abandoned rows are detached, so they are found once. A prompt replaces the first one only if that
+        had followers, because some files omit parents.
         """
         start = self._nodes.get(uuid)
         if start is None or start is self._last:
@@ -449,7 +439,7 @@ class Session(Agent):
         return self.is_known and is_begun and "cwd" in self.metadata
 
     @property
-    def stands(self) -> bool:
+    def has_status(self) -> bool:
         """The records since `skip` show the status of the session and its last time."""
         return self._timed and self.knows_status
 
@@ -543,7 +533,12 @@ _MOST_FIRST_RECORDS: Final = 20_000
 
 
 class Originals(Copies):
-    """The sessions that a session was copied from."""
+    """The sessions that a session was copied from.
+
+    A fork copies the records of its original with their ids. Since 2.1 each copy has a ``forkedFrom``, or the first own
+    records of the fork are younger than its copies. Older copies are unmarked: then the original is a session with the
+    same first record, and records with the ids of its records are copies.
+    """
 
     def __init__(self) -> None:
         super().__init__(_keys_on)

@@ -38,17 +38,7 @@ from tracetui.formats.jsonl import Line
 from tracetui.formats.record_cache import PACKED_SIZE, pack_range
 from tracetui.formats.scalars import folder_of, moment, version
 from tracetui.formats.schema import unknown_fields
-from tracetui.model import (
-    INHERITED,
-    PREVIEW,
-    Error,
-    Header,
-    Operation,
-    RunBody,
-    Span,
-    Status,
-    StatusSource,
-)
+from tracetui.model import INHERITED, PREVIEW, Error, Header, Operation, RunBody, Span, Status, StatusSource
 from tracetui.sources.base import File
 
 TURN: Final = Operation.TURN
@@ -98,8 +88,8 @@ class Call(Row):
     outcome: Outcome = field(default_factory=Outcome)
 
     def update(self, later: Outcome) -> None:
-        """Add the outcome of a record. A status or error field overrides the exit code; the outcome of an event is
-        exacter than an output: that stays.
+        """Add the outcome of one more record. A status or error field overrides the exit code. An event is more
+        exact than an output: its outcome stays.
         """
         now = self.outcome
         now.finished = now.finished or later.finished
@@ -198,7 +188,7 @@ class Session(Rows):
         """Tokens of the thread, those of the last response, and whether that had a record of its own for them."""
         self.before = 0
         """Bytes of the history of a fork."""
-        self._active = self._stands = False
+        self._active = self._has_status = False
         """Since records were skipped, the model worked; a turn began or ended."""
 
     # ---- records
@@ -319,7 +309,7 @@ class Session(Rows):
 
     def start_turn(self) -> None:
         """A turn begins with a record of its own."""
-        self.end, self._stands, self._active = None, True, True
+        self.end, self._has_status, self._active = None, True, True
         turn = self.turn
         if turn is None or not turn.implicit or self.response is not None:
             self.open_turn(implicit=False)
@@ -363,7 +353,7 @@ class Session(Rows):
 
     def end_turn(self, status: Status, word: str, error: Error | None, duration_ms: float | None) -> None:
         """The turn ended."""
-        self._stands = self._active or status is CANCELLED or error is not None
+        self._has_status = self._active or status is CANCELLED or error is not None
         self.end, self.failure = (status, word), None
         self._close()
         self._settle(*((CANCELLED, EXPLICIT) if status is CANCELLED else (UNKNOWN, None)))
@@ -584,15 +574,15 @@ class Session(Rows):
 
     def skip(self, left_out: bytes) -> None:
         super().skip(left_out)
-        self._active = self._stands = False
+        self._active = self._has_status = False
         self.failure = None
 
     @property
-    def stands(self) -> bool:
-        """The records since `skip` determine the status of the thread: where the model worked in them and no turn ends,
-        one is open.
+    def has_status(self) -> bool:
+        """The records taken since `skip` determine the status of the thread: if the model worked in them and no turn
+        ends, one is open.
         """
-        return self._stands or self._active
+        return self._has_status or self._active
 
     def header(self) -> Header:
         """The header so far."""
@@ -601,7 +591,7 @@ class Session(Rows):
         began = moment(meta.timestamp)
         branch = getattr(meta.git, "branch", None) or None
         status, word = self.end or (None, None)
-        unsure = self.skipped and self._active and not self._stands
+        unsure = self.skipped and self._active and not self._has_status
         if unsure:  # it is the end of an earlier turn; work that is recorded late comes after the end of its own
             status = word = None
         return Header(

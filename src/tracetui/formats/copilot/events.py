@@ -10,29 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from msgspec import UNSET, Raw, Struct, field
 
-from tracetui.formats.agent_log import (
-    CANCELLED,
-    DERIVED,
-    EXPLICIT,
-    MESSAGE,
-    OK,
-)
+from tracetui.formats.agent_log import CANCELLED, DERIVED, EXPLICIT, MESSAGE, OK
 from tracetui.formats.bodies import argument, preview_of
 from tracetui.formats.decode import decode_value
 from tracetui.formats.scalars import mapping, without, word
 from tracetui.formats.schema import NULL, Finite, Loose, plain, tag_of
-from tracetui.model import (
-    MESSAGE_LIMIT,
-    PREVIEW,
-    Blob,
-    Error,
-    Operation,
-    Part,
-    Reasoning,
-    Text,
-    ToolCall,
-    Usage,
-)
+from tracetui.model import MESSAGE_LIMIT, PREVIEW, Blob, Error, Operation, Part, Reasoning, Text, ToolCall, Usage
 
 if TYPE_CHECKING:
     from tracetui.formats.copilot.session import Session

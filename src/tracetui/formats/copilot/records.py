@@ -12,17 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from msgspec import Raw, Struct, defstruct, field
 
-from tracetui.formats.agent_log import (
-    CANCELLED,
-    DERIVED,
-    ERROR,
-    EXECUTE_TOOL,
-    EXIT,
-    EXPLICIT,
-    HOOK,
-    OK,
-    RUNNING,
-)
+from tracetui.formats.agent_log import CANCELLED, DERIVED, ERROR, EXECUTE_TOOL, EXIT, EXPLICIT, HOOK, OK, RUNNING
 from tracetui.formats.copilot.events import (
     ABORT,
     OTHER,
@@ -59,15 +49,7 @@ from tracetui.formats.copilot.events import (
 )
 from tracetui.formats.scalars import without
 from tracetui.formats.schema import NULL, Finite, Loose, Schema, plain
-from tracetui.model import (
-    MESSAGE_LIMIT,
-    PREVIEW,
-    Error,
-    Operation,
-    Status,
-    StatusSource,
-    Usage,
-)
+from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Operation, Status, StatusSource, Usage
 
 if TYPE_CHECKING:
     from tracetui.formats.copilot.session import Row, Session

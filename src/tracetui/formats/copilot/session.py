@@ -1,4 +1,4 @@
-"""A Copilot session while its events come in: which event adds to which row. Also its header.
+"""A Copilot session while its events come in: its rows, header, usage and bodies.
 
 Rows are mutable and become spans when they are collected: most of them have several events. There is a conversation of
 the session itself and one of each sub-agent: its events are among those of the session, its rows below the call that
@@ -446,7 +446,7 @@ class Session(Rows):
         return self.start is not None and (known or self.records >= _FEW)
 
     @property
-    def stands(self) -> bool:
+    def has_status(self) -> bool:
         """The events taken since `skip` decide the status."""
         return self.has_outcome or (self._continued and self.end is None)
 
@@ -461,13 +461,13 @@ class Session(Rows):
         file, start = self.file, self.start or Start()
         context, space = start.context if isinstance(start.context, Context) else Context(), workspace(file)
         ident = start.session_id or space.get("id") or _stem(file)
-        place = context.cwd or space.get("cwd")
+        folder = context.cwd or space.get("cwd")
         branch = context.branch or space.get("branch")
         status, name, error = self._outcome()
         began = moment(start.start_time)
         return Header(
             id=ident,
-            name=folder_of(place) or ident,
+            name=folder_of(folder) or ident,
             agent=AGENT,
             model=self.model,
             status=status,
@@ -481,7 +481,7 @@ class Session(Rows):
             prompt=self.prompt or "",
             label=(space.get("name") or "")[:PREVIEW] or None if space.get("user_named") == "true" else None,
             tags=(branch[:PREVIEW],) if branch else (),
-            source=(place or "")[:PREVIEW] or None,
+            source=(folder or "")[:PREVIEW] or None,
             writer=version(start.copilot_version),
             size=file.stat.size,
             fields=unknown_fields(self.unknown),
@@ -600,7 +600,11 @@ class Period:
 
 
 class Ledger:
-    """Usage so far."""
+    """Usage so far, counted once however often it is recorded.
+
+    Current versions have a ``session.usage_record`` per model call. Older messages had their output, and
+    ``session.shutdown`` the sums since the session began or resumed: such a period counts by these sums only.
+    """
 
     def __init__(self) -> None:
         self.open, self.before, self.ended = Period(), Period(), Period()

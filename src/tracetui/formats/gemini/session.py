@@ -1,4 +1,4 @@
-"""A Gemini CLI session while its records come in: a log of messages that are written again, replaced and cut.
+"""A Gemini CLI session while its records come in: messages are rewritten, replaced and cut. Also its bodies.
 
 A message is written again under its id as its tool calls end: the last version counts. ``$set`` changes metadata; with
 ``messages`` it replaces the list, as a resumed session does: messages seen before are copies without tokens
@@ -423,7 +423,7 @@ class Session(Conversation):
         return self.begin is not None and bool(self.prompt) and self.model is not None and self.first is not None
 
     @property
-    def stands(self) -> bool:
+    def has_status(self) -> bool:
         """The records taken since `skip` decide the status and the last time."""
         return self._has_time and self._has_outcome
 

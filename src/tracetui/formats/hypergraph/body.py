@@ -1,6 +1,6 @@
-"""What a hypergraph database says about one span or one run in full: values, rebuilt inputs, accumulated state.
+"""Bodies of spans and runs in a hypergraph database: values, rebuilt inputs, accumulated state.
 
-The state is what ``get_state(run, superstep=N)`` of hypergraph's own checkpointer returns: the values of the run's own
+The state equals ``get_state(run, superstep=N)`` of hypergraph's own checkpointer: the values of the run's own
 rows up to N, hidden ones included, the later over the earlier; neither the run's inputs nor what a fork inherited.
 """
 
@@ -15,16 +15,7 @@ import msgspec
 import orjson
 
 from tracetui.errors import FormatError
-from tracetui.formats.hypergraph.rows import (
-    BASELINE,
-    Database,
-    Opaque,
-    Row,
-    RunRow,
-    decoded,
-    json_of,
-    value_of,
-)
+from tracetui.formats.hypergraph.rows import BASELINE, Database, Opaque, Row, RunRow, decoded, json_of, value_of
 from tracetui.formats.hypergraph.runs import failed, steps_of
 from tracetui.formats.scalars import integer, text
 from tracetui.formats.schema import plain
@@ -32,7 +23,7 @@ from tracetui.formats.sqlite import quoted
 from tracetui.model import INHERITED, Binding, Body, Error, FirstError, Link, RunBody, Span, Status, Total
 from tracetui.sources.sqlite import version_of
 
-KEPT_FOLDS: Final = 16
+MAX_FOLDS: Final = 16
 """Folds that are cached: of the run, of nested ones, and of spans that were shown."""
 _FOLDS: Final = "hypergraph folds"
 _TABLES: Final = {"attempt": "attempt_records", "pending": "pending_nodes"}
@@ -42,28 +33,28 @@ _RUN_TABLES: Final = {
     "host_commands": "run_id",
     "host_batches": "workflow_id",
 }
-"""Tables with rows about a run, and the column that says which."""
+"""Tables with rows about a run, and their column with the run id."""
 
 
 # ---- spans
 
 
-def body_of(database: Database, span: Span, kept: dict[str, Any]) -> Body:
-    """Everything about a span. Raises `FormatError` if its row is gone. `kept` is what outlasts the call."""
+def body_of(database: Database, span: Span, cache: dict[str, Any]) -> Body:
+    """Everything about a span. Raises `FormatError` if its row was deleted. `cache` outlasts the call."""
     kind, key = span.at
     if kind == "step":
-        return _step_body(database, key, span, kept)
+        return _step_body(database, key, span, cache)
     if kind == "run":
         return _child_body(database, key)
     row = database.row(_TABLES[kind], key)
     return Body(attributes=decoded(row) | _series(database, row.get("series_id")), raw=_raw(row))
 
 
-def _step_body(database: Database, rowid: int, span: Span, kept: dict[str, Any]) -> Body:
+def _step_body(database: Database, rowid: int, span: Span, cache: dict[str, Any]) -> Body:
     row = database.row("steps", rowid)
     run, superstep = database.of_step(row, "run"), span.step
     data = row.get(database.values) if database.values else None
-    before, after = states(database, run, superstep, kept)
+    before, after = states(database, run, superstep, cache)
     bindings = tuple(_bindings(row, before))
     slot = _node_row(database, "pause_slots", run, superstep, span.name)
     attributes = {name: value for name, value in decoded(row).items() if name != database.values}
@@ -135,7 +126,7 @@ def _child_body(database: Database, run_id: str) -> Body:
 def run_body(
     database: Database, run: RunRow, error: FirstError | None, items: Sequence[RunRow], more: dict[str, Any]
 ) -> RunBody:
-    """What the database says about the run as a whole, in other tables too (`more`); `items`: what it mapped over."""
+    """The body of a run, with rows of other tables (`more`); `items` are the mapped values."""
     row = database.row(database.runs, run.rowid)
     return RunBody(
         input=inputs_of(database, run),
@@ -149,7 +140,7 @@ def run_body(
 
 
 def more_of_run(database: Database, run_id: str) -> Iterator[tuple[str, Any]]:
-    """What other tables hold about a run, and the hidden rows of its steps."""
+    """Rows of other tables about a run, and the hidden rows of its steps."""
     for table, key in _RUN_TABLES.items():
         if database.has(table, key) and (rows := database.rows(table, f"{key} = ? ORDER BY rowid", run_id)):
             yield table, list(map(decoded, rows))
@@ -164,7 +155,7 @@ def more_of_run(database: Database, run_id: str) -> Iterator[tuple[str, Any]]:
 
 
 def _output(database: Database, run: RunRow) -> Any:
-    """What a run put out, the latest first: what ``values(run)`` of the checkpointer returns; None if nothing.
+    """The output of a run, the latest value first, as ``values(run)`` of the checkpointer; None without output.
 
     A run that failed or still runs has no output.
     """
@@ -180,7 +171,7 @@ def _output(database: Database, run: RunRow) -> Any:
 
 
 def _totals(database: Database, run: RunRow, items: Sequence[RunRow]) -> tuple[Total, ...]:
-    """Declared counts beside our own: of steps (inherited ones too), or of items where the run is a map."""
+    """Declared counts next to our own: of steps (inherited ones too), or of items where the run is a map."""
     if not isinstance(run.node_count, int | float) and not isinstance(run.error_count, int | float):
         return ()
     if items:
@@ -215,7 +206,7 @@ class Write(msgspec.Struct, frozen=True):
 
 
 class Fold:
-    """What the names of a run held before a superstep and after it; folding on costs what lies between.
+    """The values of a run's names before and after a superstep; advancing costs only the rows in between.
 
     Rows are given by superstep, and folded in the order of the checkpointer: of two rows that write one name the later
     one in that order wins, whichever is met first.
@@ -225,7 +216,7 @@ class Fold:
         self.run_id = run_id
         self.superstep: int | None = None
         """Up to which it was folded; None at the start."""
-        self.held: dict[str, Any] = {}
+        self.values: dict[str, Any] = {}
         self.writers: dict[str, Writer | None] = {}
         self.after: dict[str, Any] = {}
         run = database.run_by_id(run_id)
@@ -239,17 +230,17 @@ class Fold:
         self._ranks = {rowid: rank for rank, (rowid,) in enumerate(database.connection.execute(sql, (run_id,)))}
 
     def _inherit(self, database: Database, run: RunRow) -> None:
-        """What all began with: the inputs, and what a fork inherited."""
+        """The initial values: the inputs, and the values that a fork inherited."""
         given: dict[str, Any] = {}
         for ancestor, last in [*database.ancestors_of(run)[0], (run, -1)]:
             inputs = inputs_of(database, ancestor)
             for name, value in inputs.items() if isinstance(inputs, dict) else ():
                 if name not in given or given[name] != value:  # a fork restates the inputs that it did not change
-                    given[name] = self.held[name] = value
+                    given[name] = self.values[name] = value
                     self.writers[name] = None
             if ancestor.rowid != run.rowid:
                 for writer, values in _written(database, ancestor.id, last=last):
-                    self.held.update(values)
+                    self.values.update(values)
                     self.writers.update(dict.fromkeys(values, writer))
 
     def advance(self, database: Database, superstep: int | None) -> None:
@@ -263,7 +254,7 @@ class Fold:
         began = None if superstep is None else superstep - 1
         for writer, values in _written(database, self.run_id, None if first is None else first - 1, began):
             for name in self._later(self._before, writer, values):
-                self.held[name] = values[name]
+                self.values[name] = values[name]
                 self.writers[name] = writer
         self.superstep = superstep
 
@@ -277,22 +268,22 @@ class Fold:
 
 
 def states(
-    database: Database, run_id: str, superstep: int | None, kept: dict[str, Any] | None = None
+    database: Database, run_id: str, superstep: int | None, cache: dict[str, Any] | None = None
 ) -> tuple[dict[str, Write], dict[str, Any] | None]:
-    """(What every name held when `superstep` began, the accumulated state after it: None where no values are kept).
+    """(Value of every name before `superstep`, accumulated state after it: None if the database has no values).
 
-    The folds in `kept` let the next call for a later superstep fold on from there.
+    The folds in `cache` let the next call for a later superstep continue from there.
     """
     if database.values is None:
         return {}, None
-    kept = {} if kept is None else kept
+    cache = {} if cache is None else cache
     version = version_of(database.connection)
-    known, folds = kept.pop(_FOLDS, (None, []))  # another thread that comes meanwhile makes its own
+    known, folds = cache.pop(_FOLDS, (None, []))  # another thread that comes meanwhile makes its own
     folds = folds if version is not None and known == version else []
     fold = _fold_before(folds, run_id, superstep) or Fold(database, run_id)
     fold.advance(database, superstep)
-    kept[_FOLDS] = version, [fold, *(one for one in folds if one is not fold)][:KEPT_FOLDS]
-    before = {name: _write(database, value, fold.writers[name], run_id) for name, value in fold.held.items()}
+    cache[_FOLDS] = version, [fold, *(one for one in folds if one is not fold)][:MAX_FOLDS]
+    before = {name: _write(database, value, fold.writers[name], run_id) for name, value in fold.values.items()}
     for name, write in _answers(database, run_id, superstep):
         before.setdefault(name, write)  # unless a step put it out as well
     return before, dict(fold.after)
@@ -322,7 +313,7 @@ def _write(database: Database, value: Any, writer: Writer | None, run_id: str) -
 
 
 def _answers(database: Database, run_id: str, superstep: int | None) -> Iterator[tuple[str, Write]]:
-    """What was answered to the run's questions before `superstep`, under the names that the answers got."""
+    """The answers to the run's questions before `superstep`, by the names of the answers."""
     needed = ("run_id", "superstep", "node_name", "response_key", "answer", "settled_at")
     if superstep is None or not database.has("pause_slots", *needed):
         return

@@ -1,6 +1,6 @@
 """Rows of a hypergraph checkpoint database, whichever schema wrote them.
 
-Six schemas are known, and the names of the project's own plan document; a migrated database has its columns in another
+Supports six schemas, and the names of the project's own plan document; a migrated database has its columns in another
 order than a new one. So nothing is assumed: the columns that are there are asked for by name, the others are None.
 """
 
@@ -22,7 +22,7 @@ from tracetui.formats.sqlite import many, quoted
 from tracetui.model import Operation, Status, StatusSource, status_of
 
 BASELINE: Final = "__retained_state__"
-"""Node name of the hidden row that holds the state of steps that a retention policy deleted."""
+"""Node name of the hidden row with the state of steps deleted by a retention policy."""
 NO_STEPS: Final = "the database has no table `steps` that names its runs"
 INPUTS_HEAD: Final = 600
 """Bytes of a run's inputs that its row carries."""
@@ -63,7 +63,7 @@ Row = dict[str, Any]
 
 
 class RunRow(msgspec.Struct, frozen=True, gc=False):
-    """What every stage needs of one run. Every field but `rowid` and `id` may hold anything: SQLite has no types."""
+    """The fields of one run for every stage. All but `rowid` and `id` may have any type, because SQLite has none."""
 
     rowid: int
     id: str
@@ -83,7 +83,7 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def standing(self) -> Status:
-        """What the run's own word says."""
+        """The status by the run's own word."""
         return standing(self.status)[0]
 
     @property
@@ -143,7 +143,7 @@ class StepRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def operation(self) -> Operation:
-        """What kind of work the step is."""
+        """The operation of the step."""
         if self.decision is not None or self.node_type in _ROUTES:
             return _ROUTE
         return _WORKFLOW if self.node_type == "GraphNode" or text(self.child) is not None else _NODE
@@ -163,13 +163,13 @@ def name_of(node: Any) -> str:
 
 
 def standing(value: Any) -> tuple[Status, str | None, StatusSource | None]:
-    """(Status, the word itself, where the status comes from) of a column that says how something stands."""
+    """(Status, its word, status source) of a status column."""
     word = text(value)
     return (_UNKNOWN, None, None) if word is None else (status_of(word), word, _EXPLICIT)
 
 
 Ancestor = tuple[RunRow, int | None]
-"""A run whose steps are inherited, and the last superstep that is (None: all)."""
+"""A run whose steps are inherited, and the last inherited superstep (None: all)."""
 _RUN_FIELDS: Final = RunRow.__struct_fields__[1:-1]
 _STEP_FIELDS: Final = StepRow.__struct_fields__[1:]
 
@@ -247,7 +247,7 @@ class Database:
         return tuple(row[1] for row in self.connection.execute(f"PRAGMA table_info({quoted(table)})").fetchall())
 
     def _is_unique(self) -> bool:
-        """True if the database itself keeps (run, superstep, node name) unique, as every known schema promises."""
+        """True if a constraint makes (run, superstep, node name) unique, as in every supported schema."""
         wanted = {self._step_names.get(name) for name in ("run", "superstep", "node_name")}
         for index in self.connection.execute("PRAGMA index_list(steps)").fetchall():
             is_unique, is_partial = index[2], index[4]
@@ -333,14 +333,14 @@ def _present(fields: Iterable[str], there: tuple[str, ...]) -> dict[str, str]:
 
 
 def text_id(value: Any) -> str:
-    """An id as text, whatever the database holds."""
+    """An id of any type as text."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return value if isinstance(value, str) else str(value)
 
 
 class Opaque(dict[str, str]):
-    """What stands for a value that is not JSON: ``{"opaque": "812 bytes"}``."""
+    """A placeholder for a value that is not JSON: ``{"opaque": "812 bytes"}``."""
 
 
 def value_of(data: Any) -> Any:
@@ -354,7 +354,7 @@ def value_of(data: Any) -> Any:
 
 
 def json_of(data: Any) -> Any:
-    """JSON that a text column holds: its value, or the text itself where it is none."""
+    """The JSON value of a text column, or the text itself if it is not JSON."""
     if not isinstance(data, str):
         return data
     try:
@@ -368,7 +368,7 @@ def json_of(data: Any) -> Any:
 
 
 def decoded(row: Row) -> Row:
-    """A row with the JSON of those columns decoded that are known to hold it."""
+    """A row with the JSON of its JSON columns decoded."""
     return {
         name: value_of(value) if name in _JSON or isinstance(value, bytes) else value for name, value in row.items()
     }

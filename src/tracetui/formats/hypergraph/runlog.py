@@ -1,7 +1,7 @@
 """RunLog and MapLog: the timing of a hypergraph result, as a user's ``json.dump(result.log.to_dict())`` leaves it.
 
 A RunLog has ``steps``; a step of a nested graph carries an ``inner_log`` of its own. A MapLog has ``items``, one RunLog
-for each. Neither holds values, times of day or a status: that is derived from the steps.
+for each. Neither has values, times of day or a status, which is derived from the steps.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Path = tuple[str | int, ...]
 
 
 class Log(Struct, gc=False):
-    """A RunLog or a MapLog. What is below it is taken one level at a time: a log may be nested to any depth."""
+    """A RunLog or a MapLog. Nested logs are read one level at a time, because the depth is unlimited."""
 
     known: ClassVar = ""
     graph_name: str | None = None
@@ -75,7 +75,7 @@ class Step(Struct, gc=False):
 
     @property
     def operation(self) -> Operation:
-        """What kind of work it is."""
+        """The operation of the step."""
         if isinstance(self.inner_log, dict):
             return Operation.INVOKE_WORKFLOW
         return Operation.NODE if self.decision is None else Operation.ROUTE
@@ -151,15 +151,15 @@ def _spans(root: Log, unknown: Unknown) -> Iterator[Span]:
         below: list[tuple[Log, Path, str | None]] = []
         for number, record in enumerate(sequence(log.steps)):
             step: Step = loosen(mapping(record), Step, unknown)
-            place = (*path, "steps", number)
-            yield step.span(place, parent)
+            step_path = (*path, "steps", number)
+            yield step.span(step_path, parent)
             if isinstance(step.inner_log, dict):
-                below.append((loosen(step.inner_log, Log, unknown), (*place, "inner_log"), _id(place)))
+                below.append((loosen(step.inner_log, Log, unknown), (*step_path, "inner_log"), _id(step_path)))
         for number, record in enumerate(sequence(log.items)):
             item: Log = loosen(mapping(record), Log, unknown)
-            place = (*path, "items", number)
-            yield _item_span(item, number, place, parent)
-            below.append((item, place, _id(place)))
+            step_path = (*path, "items", number)
+            yield _item_span(item, number, step_path, parent)
+            below.append((item, step_path, _id(step_path)))
         waiting.extend(reversed(below))
 
 
@@ -206,7 +206,7 @@ def _header(log: Log, file: File, spans: list[Span], unknown: Unknown) -> Header
 
 
 def _totals(log: Log, spans: list[Span]) -> Iterator[Total]:
-    """What the log counts itself, counted again."""
+    """The counts in the log, recounted."""
     if log.restored_count is not None:
         restored = {span.parent_id for span in spans if span.status_word == "restored"}
         yield Total("restored_count", log.restored_count, len(restored))
@@ -230,12 +230,12 @@ def _rest(record: Any) -> dict[str, Any]:
 
 
 def _id(path: Path) -> str:
-    """``steps.1.steps.0``: the place in the document, without the words that are always the same."""
+    """``steps.1.steps.0``: the path in the document, without its constant parts."""
     return ".".join(str(part) for part in path if part != "inner_log")
 
 
 def _list_at(data: bytes, path: Sequence[str | int]) -> Any:
-    """The list at a place of the document: its elements undecoded, or values where it can only be read leniently."""
+    """The list at `path` in the document: undecoded elements, or values if it is read leniently."""
     try:
         found: Any = data
         for key in path:

@@ -1,4 +1,4 @@
-"""What a hypergraph database says about its runs as a whole: headers, causes of failures, counts."""
+"""Runs of a hypergraph database: headers, causes of failures, counts."""
 
 # ruff: noqa: S608 - every name in a statement is one of our own or went through `quoted`
 
@@ -82,7 +82,7 @@ def summarize(file: File, name: str, thorough: Thorough, *, deep: bool) -> Itera
 def header_of(
     run: RunRow, error: FirstError | None, items: Sequence[RunRow], decision: Any = None, writer: str | None = None
 ) -> Header:
-    """The header of a run in a database that `writer` says the schema of.
+    """The header of a run in a database with the schema version `writer`.
 
     `items` are the runs that it mapped over, `decision` is where its last route went (the list stage leaves that out).
     """
@@ -112,7 +112,7 @@ def header_of(
 
 
 def failed(run: RunRow) -> bool:
-    """True if the run's own word says that it failed."""
+    """True if the run's own status is failed."""
     return run.standing is Status.ERROR
 
 
@@ -248,7 +248,7 @@ def _first_failed_steps(database: Database, runs: Iterable[str]) -> dict[str, tu
 
 
 class Steps(msgspec.Struct):
-    """What the rows of a run come to."""
+    """Sums over the rows of a run."""
 
     steps: int = 0
     failed: int = 0
@@ -258,7 +258,7 @@ class Steps(msgspec.Struct):
 
 
 class _Own(Steps):
-    """What the rows of a run come to, and what hangs under them."""
+    """Sums over the rows of a run and the runs below."""
 
     tree: frozenset[str] = frozenset()
     """Names of the nodes of the run's tree."""
@@ -269,7 +269,7 @@ class _Own(Steps):
 
 
 def steps_of(database: Database, run_id: str | None = None, last: int | None = None) -> dict[str, Steps]:
-    """What the steps of all runs come to, or those of one up to superstep `last`, by run."""
+    """Sums over the steps of all runs, or of one up to superstep `last`, by run."""
     step = database.step
     where = "" if run_id is None else f" AND {step('run')} = ?"
     where += "" if last is None else f" AND {step('superstep')} <= {int(last)}"
@@ -295,8 +295,8 @@ def steps_of(database: Database, run_id: str | None = None, last: int | None = N
 class _Counter:
     """Counts all runs of a database at once, the same as reading each would give.
 
-    Most runs are counted by a grouped statement over the whole table and added up along the tree of nested runs. What
-    is out of the ordinary (retries inside, runs that share children, cycles, missing ancestors) is read.
+    Most runs are counted by a grouped statement over the whole table and added up along the tree of nested runs. Runs
+    with inner retries, shared children, cycles or missing ancestors are read.
     """
 
     def __init__(self, database: Database, path: str, headers: dict[str, Header], thorough: Thorough) -> None:
@@ -306,7 +306,7 @@ class _Counter:
         """By run: the runs below it, and whether each has a span of its own because no step names it."""
 
     def tallies(self, runs: list[RunRow]) -> dict[str, Tally]:
-        """What was counted, by run id."""
+        """The tallies by run id."""
         if not self._database.has_steps:
             return {run.id: Tally(problems=1) for run in runs}  # see `rows.NO_STEPS`
         known = {run.id: run for run in runs}
@@ -337,7 +337,7 @@ class _Counter:
                 self._below.setdefault(parent, []).append((row.id, True))
 
     def _add_up(self, known: dict[str, RunRow]) -> None:
-        """Add what is below each run to it, leaves first; what hangs on a cycle is never reached and is not plain."""
+        """Add the sums of children to each run, leaves first; runs on a cycle are never reached and not plain."""
         own = self._own
         owners = Counter(child for below in self._below.values() for child, _ in below)
         parents: dict[str, list[tuple[str, bool]]] = {}

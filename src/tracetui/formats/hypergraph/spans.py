@@ -1,8 +1,8 @@
 """The spans of one run of a hypergraph database: its steps, those it inherited, and the runs below them.
 
-Rows are read once and kept as spans. What came or changed since is found by sums over pages of rows, and by a hash of
-each row in a page whose sums differ. The body of a step holds the state after its superstep, and what other tables
-say about it: so a row that came or changed makes all steps of its run from its superstep on new. No values are read
+Rows are read once and cached as spans. Sums over pages of rows find new and changed rows; in a page with other sums, a
+hash of each row does. The body of a step includes the state after its superstep, and rows of other tables: so a new or
+changed row renews all steps of its run from its superstep on. No values are read
 here.
 """
 
@@ -43,7 +43,7 @@ from tracetui.model.build import RunBuilder, Tally
 
 PIECE_SECONDS: Final = 0.04
 PAGE_BITS: Final = 9
-"""Rows whose numbers are the same without so many bits are compared together."""
+"""Bits of a row number below its page: a page is compared as a unit."""
 BATCH: Final = 100
 """Runs that are read together."""
 ROWS: Final = 400
@@ -69,7 +69,7 @@ class Table(msgspec.Struct, frozen=True):
     rowid: str = "rowid"
     columns: str = "*"
     sums: str = ""
-    """What is summed up by page; where nothing is, all rows are compared."""
+    """Columns summed up by page; without any, all rows are compared."""
 
     def of_runs(self, first: int) -> str:
         """From where come the rows of the runs ``{keys}`` from row `first` on."""
@@ -79,17 +79,17 @@ class Table(msgspec.Struct, frozen=True):
 
 
 class RunPosition(msgspec.Struct, frozen=True):
-    """A run of the tree, and where its steps stand."""
+    """A run of the tree, and the position of its steps."""
 
     run: RunRow
     parent: str | None = None
-    """The span below which they hang."""
+    """Their parent span."""
     inherited: bool = False
     last: int | None = None
     """The last superstep that is inherited (None: all)."""
 
     def is_where(self, other: RunPosition) -> bool:
-        """Whether the steps stand at the same place as those of `other`."""
+        """Whether the steps have the same position as those of `other`."""
         return (self.parent, self.inherited, self.last) == (other.parent, other.inherited, other.last)
 
 
@@ -141,14 +141,14 @@ class Rows(msgspec.Struct):
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """What is remembered of a run that was read."""
+    """The state of a run between reads."""
 
     runs: dict[str, Rows]
     made: SpanCache
     compared: bool
     """All rows were compared since the last one came."""
     about: object
-    """What else the header and the body show."""
+    """Other inputs of the header and the body."""
 
 
 def read(connection: Connection, path: str, before: ReadState | None, *, ref: RunRef) -> ReadState:
@@ -166,7 +166,7 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
     if before is not None:
         if tree.size > SMALL and tree.active:
             ranks = {span.id: rank for rank, span in enumerate(before.spans)}
-            spans.sort(key=lambda span: ranks.get(span.id, len(ranks)))  # what is given stays where it is
+            spans.sort(key=lambda span: ranks.get(span.id, len(ranks)))  # existing spans keep their order
         given = len(spans) != len(before.spans) or not all(map(is_, spans, before.spans))
     header, body, about = (before.header, before.body, None) if before is not None else (None, None, None)
     if tree.done:
@@ -211,7 +211,7 @@ class Tree:
         compares: bool = False,
         integer: bool = False,
     ) -> None:
-        """`keeps`: it is followed. `compares`: what is known may have changed; else it is read on."""
+        """`keeps`: the run is live. `compares`: known rows may have changed; else reads on."""
         self.spans: list[Span] = []
         self.problems: list[Problem] = []
         self.runs: dict[str, Rows] = {}
@@ -228,9 +228,9 @@ class Tree:
         self._tables = _tables(database) if keeps else {}
         own = self._before.get(run.id)
         self.size = sum(len(rows.steps) for rows in self._before.values())
-        """How many steps were known."""
+        """Steps read before."""
         self.partly = compares and not integer and self.size > SMALL and own is not None and own.position.run == run
-        """Of the rows that are known only the latest are compared."""
+        """Compare only the latest of the known rows."""
         self.partly &= run.standing is _RUNNING
         self._began = time.monotonic() if keeps and not compares else -inf
         self._deadline = inf
@@ -278,7 +278,7 @@ class Tree:
                 self.made[span.id] = known[0], self.spans[position]
 
     def _read_loose(self, rows: Rows, queue: deque[RunPosition], seen: set[str]) -> None:
-        """What belongs to a run without a step that names it: nodes that are running now, items of a map."""
+        """Read the parts of a run that no step names: running nodes, items of a map."""
         run, parent = rows.position.run, rows.position.parent
         pending: dict[str, str] = {}
         if run.standing is _RUNNING:
@@ -345,7 +345,7 @@ class Tree:
     # ---- rows
 
     def _load(self, positions: list[RunPosition]) -> None:
-        """Read the rows of some runs, as far as they are not known and there is time."""
+        """Read the unknown rows of some runs while there is time."""
         known: list[RunPosition] = []
         new: list[RunPosition] = []
         for position in positions:
@@ -359,7 +359,7 @@ class Tree:
                 self.runs[position.run.id] = old
         if (known or new) and self._began > -inf and self._deadline == inf:
             now = time.monotonic()
-            self._deadline = now + max(PIECE_SECONDS, now - self._began)  # most of it for what is new
+            self._deadline = now + max(PIECE_SECONDS, now - self._began)  # most of it for new rows
         for some, partly in ((known, self.partly), (new, False)):
             if not some:
                 continue
@@ -406,13 +406,13 @@ class Tree:
         return fresh
 
     def _read_sides(self, name: str, table: Table, loading: list[Rows], fresh: dict[str, set[int]] | None) -> None:
-        """Read what another table holds about the steps of some runs (`fresh`: the pages, else all of it)."""
+        """Read the rows of another table about the steps of some runs (`fresh`: only these pages)."""
         for rows in loading:
             old = self._before.get(rows.position.run.id)
             again = set[int]() if fresh is None else fresh.get(rows.position.run.id, set())
             known = {} if fresh is None or old is None else old.sides.get(name, {})
-            kept = {rowid: side for rowid, side in known.items() if rowid >> PAGE_BITS not in again} if again else known
-            rows.sides = {**rows.sides, name: kept}
+            rest = {rowid: side for rowid, side in known.items() if rowid >> PAGE_BITS not in again} if again else known
+            rows.sides = {**rows.sides, name: rest}
         by_id = {rows.position.run.id: rows for rows in loading if fresh is None or rows.position.run.id in fresh}
         first = 0 if fresh is None else min((min(again) for again in fresh.values()), default=0) << PAGE_BITS
         sql = f"SELECT {table.run}, {table.rowid}, {table.superstep}, {table.columns} {table.of_runs(first)}"
@@ -427,13 +427,13 @@ class Tree:
                 continue
             again = set[int]() if fresh is None else fresh.get(rows.position.run.id, set())
             if again & old.pages.get(name, {}).keys() - {rowid >> PAGE_BITS for rowid in before}:
-                self._since(rows, None)  # what was there is not known
+                self._since(rows, None)  # the earlier rows are unknown
                 continue
             for rowid in before.keys() | now.keys():
                 if before.get(rowid) != now.get(rowid):
                     both = before.get(rowid), now.get(rowid)
                     at = [side.superstep for side in both if side is not None and side.superstep is not None]
-                    if at or both[0] is not None:  # a series that was begun says nothing of any superstep
+                    if at or both[0] is not None:  # the start of a series concerns no superstep
                         self._since(rows, min(at, default=None))
 
     def _since(self, rows: Rows, superstep: int | None) -> None:
@@ -466,7 +466,7 @@ class Tree:
     def _read_steps(
         self, loading: list[Rows], fresh: dict[str, set[int]], *, partly: bool
     ) -> list[tuple[Rows, Collection[Step]]]:
-        """Read the steps of some runs that are not known, or in pages that are not as they were: all to be shown."""
+        """Read all shown steps of some runs that are unknown or in changed pages."""
         database, listed = self._database, self._list_steps(loading, fresh, partly=partly)
         length = "NULL" if database.values is None else f"length({quoted(database.values)})"
         sql = f"SELECT {length}, {database.step_columns} FROM steps WHERE rowid IN ({{keys}})"
@@ -570,7 +570,7 @@ _ABOUT_STEPS: Final = ("run_id", "superstep", "node_name")
 
 
 def _tables(database: Database) -> dict[str, Table]:
-    """The tables that say something about steps: they themselves, questions, attempts, nodes that are pending."""
+    """The tables about steps: steps, questions, attempts, pending nodes."""
     step, found = database.step, dict[str, Table]()
     if database.has_steps:
         values = "NULL" if database.values is None else quoted(database.values)
@@ -649,7 +649,7 @@ def step_span(
 
 
 def run_span(run: RunRow, ident: str, parent: str | None, owner: str | None) -> Span:
-    """The span of a run that hangs below another (`owner`) without a step of it: an item of a map."""
+    """The span of a run below another (`owner`) without a step: an item of a map."""
     status, word, source = standing(run.status)
     return Span(
         id=ident,

@@ -1,7 +1,7 @@
 """Inspect: logs of evals, archives (``.eval``) and documents (``.json``), one run a sample and epoch.
 
 Facts: the logs of Inspect 0.3.285 and earlier ones, and its source of August 2026. Inspect rewrites or extends a log
-whenever samples are complete; a log that goes on holds only these.
+whenever samples are complete; a running log has only these.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Inspect:
         return LogReader(ref.key or "")
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
-        """From the events of the span, and what these refer to."""
+        """From the events of the span, and their references."""
         return body_of(file, ref.key, span)
 
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
@@ -82,7 +82,7 @@ class Inspect:
 
 
 class LogReader:
-    """Reads one run in one chunk, once the log has it, and again when the log says something else of it."""
+    """Reads one run in one chunk when the log has it, and again when it changes."""
 
     def __init__(self, key: str) -> None:
         self._key = key

@@ -1,4 +1,4 @@
-"""The events of a span in full, and what they refer to, read again from its sample."""
+"""Bodies: the events of a span with their references, reread from its sample."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class OpenSample(NamedTuple):
 
 
 def body_of(file: File, key: str | None, span: Span) -> Body:
-    """The body of a span. Raises `FormatError` if the log says something else there now."""
+    """The body of a span. Raises `FormatError` if the log changed there."""
     at = span.at
     if not isinstance(at, EventRef):
         raise FormatError("this span comes from another format")
@@ -90,7 +90,7 @@ def _open_sample(file: File, key: str | None) -> OpenSample:
 
 
 def _event(items: list[Any], path: tuple[int, ...]) -> Any:
-    """The event at a place, undecoded where it can be."""
+    """The event at `path`, undecoded if possible."""
     for depth, index in enumerate(path):
         if index >= len(items):
             raise FormatError("the file changed: the event was replaced", f"events[{index}]")
@@ -101,7 +101,7 @@ def _event(items: list[Any], path: tuple[int, ...]) -> Any:
 
 
 def _fields(item: Any) -> Any:
-    """What an event says, but for the events within it: these are spans of their own."""
+    """The fields of an event, except nested events, which are spans of their own."""
     record = record_of(item)
     if record is None:
         return value_of(item)
@@ -121,7 +121,7 @@ _SIDES: Final[dict[str, tuple[str, str]]] = {
     "input": ("", "input"),
     "score": ("target", "score"),
 }
-"""By kind of event: what goes in, and what comes out."""
+"""The fields of input and output by kind of event."""
 
 
 def _plain(event: dict[str, Any], sample: Sample) -> Body:
@@ -211,7 +211,7 @@ def _answers(output: Any) -> tuple[tuple[Message, ...], Any]:
 
 
 def _call(call: dict[str, Any], sample: Sample) -> dict[str, Any]:
-    """A request as it was sent: what requests share is put where it was taken from."""
+    """A request as it was sent, with shared parts back in place."""
     refs, key, request = call.get("call_refs"), call.get("call_key"), call.get("request")
     if not isinstance(refs, list) or not isinstance(key, str) or not isinstance(request, dict) or key in request:
         return call
@@ -224,11 +224,11 @@ def _call(call: dict[str, Any], sample: Sample) -> dict[str, Any]:
 # ---- messages
 
 _PLAIN: Final = frozenset({"source", "model"})
-"""What says nothing more where it is all that is left of a message."""
+"""Message fields that are redundant if no others are left."""
 
 
 def message_of(fields: Any, finish: str | None = None) -> Converted:
-    """A message, and what of it has no place in one; None where nothing is left."""
+    """A message, and the fields that don't fit it; None if all do."""
     if not isinstance(fields, dict):
         return Message("message", (Blob("message", fields),)), None
     role = word(fields.get("role")) or "message"
@@ -270,7 +270,7 @@ def _part(item: Any) -> Part:
 
 
 def _calls(rest: dict[str, Any]) -> list[Part]:
-    """The calls that a message asks for; what else is told of one stays in the rest."""
+    """The calls that a message requests; their other fields stay in the rest."""
     calls = rest.get("tool_calls")
     if not isinstance(calls, list):
         return []
@@ -296,7 +296,7 @@ def _calls(rest: dict[str, Any]) -> list[Part]:
 
 
 def _answer(fields: dict[str, Any], rest: dict[str, Any]) -> list[Part]:
-    """What a tool answered."""
+    """The result of a tool."""
     ident, name, error = word(fields.get("tool_call_id")), word(fields.get("function")), fields.get("error")
     for key, value in (("tool_call_id", ident), ("function", name)):
         if value is not None:
@@ -304,7 +304,7 @@ def _answer(fields: dict[str, Any], rest: dict[str, Any]) -> list[Part]:
     content = fields.get("content")
     plain = text_in(content) if isinstance(content, list) and all(_is_text(part) for part in content) else content
     if plain in ("", None, []):
-        plain = mapping(error).get("message", plain)  # in its place a call that failed has why
+        plain = mapping(error).get("message", plain)  # a failed call has the reason instead
     return [ToolResult(ident, plain, error not in (None, {}, ""), name)]
 
 

@@ -86,7 +86,7 @@ class Choice(msgspec.Struct, gc=False):
 
 
 class Output(msgspec.Struct, gc=False):
-    """What a call of the model returned."""
+    """The response of a model call."""
 
     model: str | None = None
     choices: list[Choice] | None = None
@@ -101,7 +101,7 @@ class Change(msgspec.Struct, gc=False):
 
 
 class Event(msgspec.Struct, tag_field="event", gc=False):
-    """An event of any known kind, with the fields that are used. The kinds share their fields."""
+    """An event of any known kind, with the used fields. The kinds share their fields."""
 
     known: ClassVar[str | None] = _FIELDS
     id: str | None = None
@@ -148,7 +148,7 @@ class Event(msgspec.Struct, tag_field="event", gc=False):
 
 
 class Other(msgspec.Struct, gc=False):
-    """An event of a kind that is not known here, or no event at all."""
+    """An event of an unknown kind, or no event at all."""
 
     event: str | Loose = None
     span_id: str | None = None
@@ -173,7 +173,7 @@ _KINDS: Final[Any] = tagged(
     *(_kind(tag, None) for tag in ("branch", "anchor", "checkpoint")),
     other=Other,
 )
-"""All known kinds; of the last three, unknown fields are not counted."""
+"""All known kinds; the last three don't count unknown fields."""
 
 
 _EVENT: Final[Schema[Any]] = Schema(_KINDS, Other)
@@ -205,7 +205,7 @@ def _decode_event(item: Any, unknown: Unknown) -> Any:
         for name in keys_of(item) if event.known else ():
             if name not in _KNOWN:
                 count(unknown, f"{tag_of(event)}.{name}")
-    except (ValueError, RecursionError):  # mistyped fields, or a kind that is not known
+    except (ValueError, RecursionError):  # mistyped fields, or an unknown kind
         event = _EVENT.decode(bytes(item), unknown)[0] or Other()
         if isinstance(event, Other):
             event.size = len(memoryview(item))
@@ -215,12 +215,12 @@ def _decode_event(item: Any, unknown: Unknown) -> Any:
 # ---- spans
 
 EXCLUSIVE: Final = (0, 3, 184)
-"""The version of Inspect since which input never includes what came from a cache."""
+"""The version of Inspect since which input never includes cached input."""
 MAX_DEPTH: Final = 16
 """Events within events are shown to this depth."""
 Version = tuple[int, ...] | None
 Resolve = Callable[[str], str]
-"""Returns the text that a reference to an attachment stands for."""
+"""Resolves a reference to an attachment."""
 Outcome = tuple[Status, StatusSource, Error | None]
 _OK: Final = Status.OK
 _ERROR: Final = Status.ERROR
@@ -240,7 +240,7 @@ _WORK: Final = {
 _FINE: Final[Outcome] = (_OK, _DERIVED, None)
 _CALLS: Final = ("tool", "subtask")
 _CUT: Final = ("max_tokens", "model_length", "content_filter", "unknown")
-"""Reasons for which an answer ended that belong beside its name."""
+"""Stop reasons worth a note."""
 
 
 class EventRef(msgspec.Struct, frozen=True, gc=False):
@@ -294,7 +294,7 @@ class SpanWriter:
             self.spans.append((_other if tag else _unknown)(event, slot, self.resolve))
 
     def add_failure(self, error: Error | None) -> None:
-        """Add a span for what ended an attempt, where no event says it."""
+        """Add a span for the end of an attempt without an event."""
         at = EventRef(self.check, None)
         self.spans.append(Span(id="error", name="error", status=_ERROR, status_source=_EXPLICIT, error=error, at=at))
 
@@ -307,7 +307,7 @@ class SpanWriter:
         if not items:
             return
         if len(path) >= MAX_DEPTH:
-            where = "events" + "".join(f"[{place}]" for place in path)
+            where = "events" + "".join(f"[{index}]" for index in path)
             self.problems.append(Problem(self._path, where, "more deeply nested events are not shown"))
             return
         self.write([events], slot.id, path)
@@ -547,7 +547,7 @@ def _duration(event: Event, slot: Slot) -> float | None:
 
 
 def _failure(error: Any, resolve: Resolve) -> Outcome:
-    """The outcome that an error says: a text, or a type and a message."""
+    """The outcome of an error: a text, or a type and a message."""
     if error in ("", [], False) or error == _NO_FAILURE:
         return _FINE
     message = error if isinstance(error, str) else error.message if isinstance(error, Failure) else None

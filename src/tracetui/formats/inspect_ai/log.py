@@ -1,7 +1,7 @@
-"""Logs: what one says of its eval, and its samples. A log is an archive (``.eval``) or one JSON document.
+"""Logs of an eval and its samples. A log is an archive (``.eval``) or one JSON document.
 
-Inspect rewrites or extends an archive on each flush. One that is still being written has no ``header.json``; what is
-known by then is in ``_journal``, which has a summary of each sample that is complete.
+Inspect rewrites or extends an archive on each flush. A running log has no ``header.json``; its
+state is in ``_journal``, which has a summary of each complete sample.
 """
 
 from __future__ import annotations
@@ -46,21 +46,21 @@ _SHARED: Final[dict[str, tuple[str, ...]]] = {
     "events_data": ("messages", "calls"),
     "transcript": ("events", "content"),
 }
-"""Fields that hold what others refer to, and under which names; of attachments every name is such a one."""
+"""Fields with referenced values, and the names of references to them; any name refers to attachments."""
 _EXCEPTION: Final = re.compile(r"([A-Za-z_][\w.]{0,99})(?:\(|:|$)")
 _OPEN_LOG: Final = "inspect log"
 _SCORE_LENGTH: Final = 24
 """Characters of a score in a phrase."""
 
 Record = dict[str, Any]
-"""An object whose values are decoded where they are used: `msgspec.Raw`, or the value itself."""
+"""An object whose values are decoded on use: `msgspec.Raw`, or the value itself."""
 
 
 # ---- values
 
 
 def value_of(item: Any) -> Any:
-    """The value that `item` is, or holds undecoded. Raises `FormatError`."""
+    """`item`, decoded if it is `msgspec.Raw`. Raises `FormatError`."""
     if not isinstance(item, msgspec.Raw):
         return item
     data = bytes(item)
@@ -182,7 +182,7 @@ def resolved(value: Any, resolve: Callable[[str], str]) -> Any:
 
 
 class SampleRecord(msgspec.Struct, gc=False):
-    """A sample, or its summary, whose texts are shorter and whose failed attempts are only counted."""
+    """A sample, or its summary, which has shorter texts and only counts failed attempts."""
 
     id: Loose = None
     epoch: Loose = None
@@ -206,7 +206,7 @@ class SampleRecord(msgspec.Struct, gc=False):
 
     @property
     def key(self) -> str | None:
-        """``ID_epoch_N``, as members of archives are called; None for what names no sample."""
+        """``ID_epoch_N``, as members of archives are called; None without a sample id."""
         if isinstance(self.id, bool) or not isinstance(self.id, str | int) or integer(self.epoch) is None:
             return None
         return f"{self.id}_epoch_{self.epoch}" if isinstance(self.id, str) or integer(self.id) is not None else None
@@ -237,7 +237,7 @@ class Entry(msgspec.Struct, frozen=True):
 
     key: str
     record: SampleRecord
-    """What the log says of the sample: its summary in an archive, the sample itself in a document."""
+    """The sample in the log: its summary in an archive, the sample itself in a document."""
     item: Any = None
     """The same undecoded; None where there is no summary."""
     attempts: int = 0
@@ -277,7 +277,7 @@ class Sample:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """All fields but the events and what these refer to, decoded."""
+        """All fields except the events and their references, decoded."""
         record = dict(record_of(self._item) or {})
         if self._archive is not None and f"{self._folder}/metadata.json" in self._archive.members:
             record["metadata"] = read_value(self._archive, f"{self._folder}/metadata.json")
@@ -379,9 +379,9 @@ class Log:
     """One log, as it is now."""
 
     header: Record
-    """What it says of the eval: ``eval``, ``plan``, ``results``, ``status`` …"""
+    """Fields of the eval: ``eval``, ``plan``, ``results``, ``status`` …"""
     ended: bool
-    """It says how the eval ended."""
+    """Whether the end of the eval is recorded."""
     samples: dict[str, Entry]
     """All of its samples in order, by key."""
 
@@ -417,7 +417,7 @@ class Log:
 
     @cached_property
     def fields(self) -> dict[str, Any]:
-        """All that it says of the eval, under its own names, decoded."""
+        """All fields of the eval, decoded."""
         return {**{name: field(self.header, name) for name in self.header}, **self._extra()}
 
     def entry(self, key: str) -> Entry | None:
@@ -428,14 +428,14 @@ class Log:
         """Go on reading through `file`, the same one opened again."""
 
     def check(self, key: str) -> int:
-        """Checksum of all that it says about a run; of the eval, of all but the content of its samples."""
+        """Checksum of all data of a run; for the eval, of all but the content of its samples."""
         raise NotImplementedError
 
     def _read_sample(self, key: str) -> Sample:
         raise NotImplementedError
 
     def _extra(self) -> dict[str, Any]:
-        """What it says of the eval elsewhere than in its header."""
+        """Fields of the eval outside its header."""
         return {}
 
     def _add_problem(self, where: str, reason: str, lost: int | None = None) -> None:
@@ -544,7 +544,7 @@ class ArchiveLog(Log):
 
     @cached_property
     def _common(self) -> list[int]:
-        """Checksums of the members that say the same of all samples."""
+        """Checksums of the members shared by all samples."""
         others = ("samples/", SUMMARIES, _JOURNAL)
         return [member.check for name, member in self._members.items() if not name.startswith(others)]
 
@@ -641,7 +641,7 @@ class DocumentLog(Log):
 
 
 def open_log(file: File, *, cache: bool = False) -> Log:
-    """The log that a file holds. `cache` it for all runs of the file where the caller keeps such things (`CACHE`).
+    """The log in a file. `cache` shares it between all runs of the file, if the caller has a cache (`CACHE`).
 
     Raises `FormatError` if nothing of it can be read.
     """
@@ -657,12 +657,12 @@ def open_log(file: File, *, cache: bool = False) -> Log:
 
 
 def attempt_suffix(index: int) -> str:
-    """What the key of a failed attempt has after that of its sample."""
+    """The suffix of a failed attempt's key."""
     return f"_attempt_{index}"
 
 
 def read_value(archive: Archive, name: str) -> Any:
-    """The value of a member, or a text that says why it cannot be read."""
+    """The value of a member, or the reason that it can't be read."""
     try:
         return decode(archive.read(name))[0]
     except FormatError as fault:

@@ -1,4 +1,4 @@
-"""A sample as a run, a failed attempt at one as a run of its own, and the eval where no sample says how it stands."""
+"""Samples and failed attempts as runs, and the eval as a run if its samples don't show its status."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ from tracetui.model import (
 
 RETRY: Final = "retry"
 EVAL: Final = "eval"
-"""Key of the run of an eval itself, and its name beside those of its samples."""
+"""Key and name of the run of an eval itself."""
 _GIVEN: Final = 1_000
 """Characters of the input that distinguish one task from another: summaries have 5,120 of them."""
 _FAILED: Final = frozenset({Status.ERROR, Status.CANCELLED})
@@ -77,7 +77,7 @@ _NAME_LENGTH: Final = 24
 
 
 class Task:
-    """What all runs of a log have in common."""
+    """Data shared by all runs of a log."""
 
     def __init__(self, log: Log) -> None:
         spec = mapping(field(log.header, "eval"))
@@ -142,7 +142,7 @@ def header_of(task: Task, entry: Entry, record: SampleRecord) -> Header:
 
 
 def _completed(header: Header, task: Task, record: SampleRecord) -> Header:
-    """A log holds samples that are complete: they went well unless a field says something else."""
+    """A log has complete samples only: they succeeded unless a field says otherwise."""
     if record == SampleRecord(record.id, record.epoch):  # it cannot be read, and has no summary
         return replace(header, status=Status.UNKNOWN, status_source=StatusSource.DERIVED)
     error, limit = plain(record.error), plain(record.limit)
@@ -231,7 +231,7 @@ class SampleRun:
         self.problems.append(Problem(self._log.path, where or self._entry.key, reason, lost=lost, torn=torn))
 
     def _body(self) -> RunBody:
-        """What the log says about the run as a whole, and about the eval that it is of."""
+        """The body of the run, with the fields of its eval."""
         sample, entry, about = self._sample, self._entry, {"eval": self._log.fields}
         if sample is None:
             record = record_of(entry.item) or {"id": entry.record.id, "epoch": entry.record.epoch}
@@ -289,7 +289,7 @@ def _limits(config: dict[str, Any], cut: Any) -> list[Limit]:
 
 
 def _totals(declared: Usage | None, spans: list[Span]) -> tuple[Total, ...]:
-    """What a sample says that it used, beside the sum of its calls."""
+    """The declared usage of a sample, next to the sum of its calls."""
     counted = Usage()
     for span in spans:
         if span.usage is not None and span.operation is Operation.CHAT:
@@ -305,7 +305,7 @@ def _totals(declared: Usage | None, spans: list[Span]) -> tuple[Total, ...]:
 
 
 def is_shown(log: Log) -> bool:
-    """Whether the eval is a run of its own: where it has no samples, goes on, or failed though none of them did."""
+    """Whether the eval is a run of its own: it has no samples, is running, or failed although none of them did."""
     if not log.samples or not log.ended:
         return True
     status = status_of(word(field(log.header, "status")) or "")
@@ -313,7 +313,7 @@ def is_shown(log: Log) -> bool:
 
 
 def eval_header(log: Log, task: Task) -> Header:
-    """The header of the eval itself. What its samples used is theirs, where the log has them."""
+    """The header of the eval itself. Usage belongs to its samples, if the log has them."""
     stats, results = mapping(field(log.header, "stats")), mapping(field(log.header, "results"))
     stated, error = word(field(log.header, "status")), field(log.header, "error")
     started = moment(stats.get("started_at")) or task.created
@@ -342,7 +342,7 @@ def eval_header(log: Log, task: Task) -> Header:
 
 
 def eval_body(log: Log) -> RunBody:
-    """Everything that a log says of the eval."""
+    """The body of the eval."""
     listed = [entry.key for entry in log.runs()]
     return RunBody(
         error=error_of(log.fields.get("error")),

@@ -1,6 +1,6 @@
 """LatticeFlow traces: conversations in the Open Responses format, bare or as rows of a data set.
 
-Sources: the *Trace* document of LatticeFlow, and what `latticeflow-core` 3.8 to 3.17 writes and reads. Nothing upstream
+Sources: the *Trace* document of LatticeFlow, and the files of `latticeflow-core` 3.8 to 3.17. Nothing upstream
 writes a trace while it runs: a file of lines grows by finished rows, a single document is written whole.
 """
 

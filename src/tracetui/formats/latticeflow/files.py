@@ -23,7 +23,7 @@ from tracetui.model import Problem
 from tracetui.sources.base import HEAD_SIZE, MAX_DOCUMENT, File, Stat, settled
 
 GLANCE: Final = 4096
-"""Bytes that mostly suffice to see what a file is."""
+"""Bytes that usually suffice to recognize a file."""
 _FEW: Final = 8
 """Rows that are looked at to see whether there are traces in a file."""
 _BOM: Final = b"\xef\xbb\xbf"
@@ -38,7 +38,7 @@ _CLOSERS: Final = {b"{": b"}", b"[": b"]"}
 
 
 class Origin(msgspec.Struct, frozen=True, gc=False):
-    """The record that holds a trace: its bytes in a version of the file."""
+    """The record of a trace: its bytes in a version of the file."""
 
     stat: Stat
     offset: int
@@ -64,7 +64,7 @@ class Document(msgspec.Struct, frozen=True):
     origin: Origin
     path: str
     where: str = ""
-    """The record's place in words: ``line 7``, ``row 7``; nothing where it is the whole file."""
+    """The location of the record: ``line 7``, ``row 7``; empty for the whole file."""
     key: str | None = None
 
     @property
@@ -90,10 +90,10 @@ class Document(msgspec.Struct, frozen=True):
 
 
 def is_trace(top: dict[str, Piece], *, partial: bool = False) -> bool:
-    """True for an object that holds what a trace holds: `FORMAT`, or `items`, or `events`.
+    """True for an object with the fields of a trace: `FORMAT`, or `items`, or `events`.
 
     `events` of Paprika name an `event_type`, those of Inspect an `event`, `items` of a hypergraph MapLog come with a
-    `graph_name`. `partial`: only the beginning of the object is known.
+    `graph_name`. `partial`: only the beginning of the object was read.
     """
     if "graph_name" in top or "goal_achieved" in top:
         return False
@@ -123,7 +123,7 @@ def _is_item(piece: Piece, partial: bool) -> bool:
 
 
 def trace_in(top: Any, *, partial: bool = False) -> tuple[dict[str, Piece], dict[str, Piece]] | None:
-    """The fields of the trace that an object is or holds, and the columns beside it; None for anything else."""
+    """The fields of the trace in an object, and the columns next to it; None without a trace."""
     if not isinstance(top, dict):
         return None
     if is_trace(top, partial=partial):
@@ -138,7 +138,7 @@ def trace_in(top: Any, *, partial: bool = False) -> tuple[dict[str, Piece], dict
 
 
 def claims(file: File) -> bool:
-    """True if `file` begins as one that holds traces."""
+    """True if `file` begins like a file of traces."""
     head = file.head
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return len(head) < HEAD_SIZE and _holds_trace(_value(head), partial=False)

@@ -1,4 +1,4 @@
-"""The records of a LatticeFlow trace (Open Responses): items and events.
+"""The records of a LatticeFlow trace (Open Responses): items and events, their order and links.
 
 Fields are those of `latticeflow-core` 3.17. Upstream's default dump leaves out every defaulted field, which are the
 words that tell records apart (`type`, `role`, `FORMAT`): then the kind follows from the keys that are there.
@@ -22,7 +22,7 @@ from tracetui.model import Link, Usage
 
 ROLE_UNKNOWN: Final = "unknown"
 CUSTOM_TASK: Final = "custom_task_message"
-"""An item of a custom task that does not say whether it is its input or its output."""
+"""An item of a custom task, either input or output."""
 ITEM_KINDS: Final = frozenset(
     ["message", "function_call", "function_call_output", "custom_task_input_message", "custom_task_output_message"]
 )
@@ -111,7 +111,7 @@ class TokenUsage(Struct, gc=False):
 
 
 class Event(Struct, gc=False):
-    """One event. What only its body needs stays undecoded: the input context above all, which repeats in every call."""
+    """One event. Fields that only its body needs stay undecoded, such as the input context, repeated in every call."""
 
     known: ClassVar[str] = "metadata tools traceback"
     type: str | None = None
@@ -171,7 +171,7 @@ class Event(Struct, gc=False):
 
     @property
     def outputs(self) -> list[Item]:
-        """What a model call produced."""
+        """The output of a model call."""
         return [one if isinstance(one, Item) else Item() for one in self.output_items or ()]
 
 
@@ -261,19 +261,19 @@ def _inferred_role(message: Item) -> str:
 
 
 def milliseconds(seconds: Any) -> float | None:
-    """A duration in seconds, as milliseconds; None for what is no duration."""
+    """A duration in seconds, as milliseconds; None for other values."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1e15:
         return None
     return round(float(seconds) * 1000, 3)
 
 
 def as_text(value: Any) -> str:
-    """A value as text: itself, or JSON where that can say it."""
+    """A value as text: itself, or JSON if possible."""
     if isinstance(value, str):
         return value
     try:
         return orjson.dumps(value).decode()
-    except TypeError:  # what JSON cannot say, or too deep
+    except TypeError:  # not JSON, or too deep
         return type(value).__name__
 
 
@@ -331,7 +331,7 @@ class Records:
             if span in self.begins:
                 self.begins[span].more = (("span_end", end.piece),)
         self.scope = self._find_scope()
-        """The span whose content is the root conversation; None for what belongs to no span."""
+        """The span of the root conversation; None for events without a span."""
         self._root = [event for event in self.events if event.span == self.scope]
         self._has_messages = any(event.kind == "message_event" for event in self.events)
         self._set_event_roles()
@@ -372,7 +372,7 @@ class Records:
                 event.role = role
 
     def _derived_items(self) -> list[ItemEntry]:
-        """Items as `Trace.from_events` derives them: from what entered and was called, else from the model calls."""
+        """Items as `Trace.from_events` derives them: from messages and calls, else from the model calls."""
         if not self._has_messages:
             return self._items_of_model_calls()
         items = []
@@ -387,7 +387,7 @@ class Records:
         return items
 
     def _items_of_model_calls(self) -> list[ItemEntry]:
-        """The last context and what followed it; what a compaction removed from it comes before."""
+        """The last context and the items after it; items that a compaction removed from it come first."""
         items: list[ItemEntry] = []
         last: EventEntry | None = None
         trimmed: list[ItemEntry] = []
@@ -407,7 +407,7 @@ class Records:
         return items if last is None else [*items, *_context(last), *_outputs(last)]
 
     def _arrange(self, *, given: bool) -> None:
-        """Find the event that shows each item; the others get a place among the events."""
+        """Find the event that shows each item; insert the others between the events."""
         shown = _Shown(self._root)
         anchors: list[int | None] = []
         for k, item in enumerate(self.items):
@@ -425,7 +425,7 @@ class Records:
             elif item.order is not None:
                 item.order = (following, -1, item.index)
 
-    # -- what belongs together
+    # -- links
 
     def claim_id(self, own: Id, otherwise: str) -> str:
         """`own` if it is an id that no other span of the run has, else `otherwise`."""
@@ -456,7 +456,7 @@ class Records:
         return found
 
     def link(self, handed: dict[str, EventEntry]) -> None:
-        """Links in both directions: between a model call and what it produced, a call and its sub-agent."""
+        """Links in both directions: between a model call and its output, a call and its sub-agent."""
         by_id: dict[str, EventEntry] = {}
         by_output: dict[str, EventEntry] = {}
         for event in self.events:
@@ -508,7 +508,7 @@ def _outputs(event: EventEntry) -> list[ItemEntry]:
 
 
 def _removed(before: list[ItemEntry], after: list[ItemEntry]) -> list[ItemEntry]:
-    """What a trim took from the front: all before the first item that survived."""
+    """The items that a trim removed from the front: all before the first that survived."""
     if not after:
         return []
     survivor = after[0].record
@@ -518,7 +518,7 @@ def _removed(before: list[ItemEntry], after: list[ItemEntry]) -> list[ItemEntry]
 
 
 class _Shown:
-    """What the events of the root conversation show, by what an item has in common with them."""
+    """Events of the root conversation, by keys that they share with items."""
 
     def __init__(self, events: list[EventEntry]) -> None:
         self._calls: dict[str, EventEntry] = {}
@@ -544,7 +544,7 @@ class _Shown:
             self._messages[key].append((self._number, event))
 
     def match(self, item: ItemEntry) -> tuple[EventEntry | None, int | None]:
-        """The event that shows `item`, and the number of the event beside it."""
+        """The event that shows `item`, and the number of its neighbor event."""
         if item.kind in ("function_call", "function_call_output"):
             call_id = str(item.record.call_id)
             call, asked = self._calls.get(call_id), self._asked.get(call_id)
@@ -559,7 +559,7 @@ class _Shown:
 
 
 def _keys(item: Item, role: str) -> Iterator[tuple[bool | None, str]]:
-    """By what a message is recognized: its id where it has one, else the assistant's or another's text."""
+    """The key of a message: its id, else its author (assistant or not) and text."""
     if (name := ident(item.id)) is not None:
         yield None, name
     yield role == "assistant", item.text or str(item.content)[:1000]

@@ -1,4 +1,4 @@
-"""A trace as a whole: its header, and what its *Run* tab shows."""
+"""A trace as a run: its header, and its body for the *Run* tab."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _is_prompt(item: Item, role: str) -> bool:
 
 
 def _prompt(item: Item, piece: Piece) -> str:
-    """The beginning of what was asked: a user's text, or the payload of a custom task."""
+    """The beginning of the request: a user's text, or the payload of a custom task."""
     return (item.text or as_text(content_of(piece)))[:PREVIEW]
 
 
@@ -193,7 +193,7 @@ def _name_in(columns: dict[str, Any], name: str) -> str | None:
 def _scores(recorded: Any) -> Iterator[Score]:
     """The scores in a row; none of a scorer that checks the sample instead of the answer (purpose ``qa``).
 
-    Facts: `ScoresData` and the scorers of `latticeflow-core` 3.17, which has no other rule for what passes.
+    Facts: `ScoresData` and the scorers of `latticeflow-core` 3.17, which has no other rule for passing.
     """
     for index, one in enumerate(map(mapping, sequence(recorded))):
         scorer = word(one.get("scorer_name")) or word(one.get("scorer_key")) or "score"
@@ -243,7 +243,7 @@ def _is_over(records: Records, spans: Spans) -> bool:
 
 
 def run_body(document: Document, records: Records, spans: Spans) -> RunBody:
-    """The *Run* tab: everything but the records themselves, and what upstream's helpers extract from the items."""
+    """The *Run* tab: everything except the records, and the values that upstream's helpers extract from items."""
     items, error = records.items, error_of(document)
     first_user = next((i for i, item in enumerate(items) if item.role == "user"), len(items))
     system = (item for item in items[:first_user] if item.role == "system")

@@ -1,4 +1,4 @@
-"""The spans of a trace: turns, messages, model calls, tool calls and nested agents, in the order of what happened."""
+"""The spans of a trace: turns, messages, model calls, tool calls and nested agents, in the order of events."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _SPAN_TYPES: Final = {"agent": Operation.INVOKE_AGENT, "function_call": Operatio
 
 
 class SpanRef(msgspec.Struct, frozen=True, gc=False):
-    """What the body of a span is made of: its own record, those that belong to it, and its links."""
+    """Sources of a span's body: its own record, related ones, and its links."""
 
     origin: Origin
     piece: Piece
@@ -90,7 +90,7 @@ class SpanRef(msgspec.Struct, frozen=True, gc=False):
 
 
 class Spans:
-    """The spans of a trace, and what they show about the run."""
+    """The spans of a trace, and facts about the run."""
 
     def __init__(self, document: Document, records: Records, *, moving: bool, ended: bool) -> None:
         """`ended`: the trace records its end; `moving`: its file changed just now."""
@@ -340,7 +340,7 @@ class Spans:
     # -- the status of turns and nested spans
 
     def _close_containers(self) -> None:
-        """Turns and nested spans have no status of their own: it follows from their end and what came last in them."""
+        """Set the status of turns and nested spans by their end and their last events."""
         failed: dict[str | None, bool] = {}
         until: dict[str | None, float] = {}
         spans, containers = self.spans, self._containers
@@ -380,7 +380,7 @@ def _role_note(message: Item, role: str) -> str:
 
 
 def _output_preview(item: Item) -> str:
-    """What a model call made, in short: a text, or a call that it asked for."""
+    """The preview of a model call: its text, or a requested call."""
     return item.text[:PREVIEW] if item.call_id is None else f"→ {item.name} {preview_of(item.arguments)}"
 
 
@@ -405,7 +405,7 @@ def _elapsed(start: float | None, end: float | None) -> float | None:
 
 
 def body_of(file: File, at: SpanRef) -> Body:
-    """Everything about a span. Raises `FormatError` if its bytes are not what they were."""
+    """Everything about a span. Raises `FormatError` if its bytes changed."""
     if file.stat != at.origin.stat and not at.origin.has_bytes(file):
         raise changed(f"byte {at.origin.offset}")
     value = plain(at.piece)
@@ -419,7 +419,7 @@ def body_of(file: File, at: SpanRef) -> Body:
 
 
 def _beyond(given: Any, event: dict[str, Any]) -> Any:
-    """What a given item says beyond the event that shows it, None if that is nothing."""
+    """The additional fields of a given item over its event, None without any."""
     if not isinstance(given, dict):
         return given
     if given == event.get("item") or given in sequence(event.get("output_items")):
@@ -473,7 +473,7 @@ def _item(value: Any, role: str, more: dict[str, Any]) -> dict[str, Any]:
 
 
 def _messages(rest: dict[str, Any], name: str) -> tuple[Message, ...]:
-    """The items of a field as messages; what they do not show stays in the field."""
+    """The items of a field as messages; other values stay in the field."""
     found = elements(rest.get(name))
     if found is None:
         return ()
@@ -487,7 +487,7 @@ def _messages(rest: dict[str, Any], name: str) -> tuple[Message, ...]:
 
 
 def as_message(value: dict[str, Any], role: str) -> tuple[Message, dict[str, Any]]:
-    """An item as a `Message`, and the rest of it: what the message does not show."""
+    """An item as a `Message`, and the rest of its fields."""
     item = record(ITEMS, value)
     kind, name = item.kind, string(item.id) or None
     if kind == "function_call":
@@ -509,7 +509,7 @@ def as_message(value: dict[str, Any], role: str) -> tuple[Message, dict[str, Any
 
 
 def _part(part: Any) -> tuple[Part, Any]:
-    """A part of a message, and what is left of it once its text is shown."""
+    """A part of a message, and its fields other than the text."""
     if isinstance(part, str):
         return Text(part), {}
     fields = mapping(part)

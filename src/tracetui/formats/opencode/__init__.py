@@ -1,4 +1,4 @@
-"""opencode: the sessions in its database, one that was exported, and the files in which it kept them before 1.2.
+"""opencode: sessions in its database, in an export, and in the files used before 1.2.
 
 Facts: files of opencode 1.18.33, its public source, and public files of older versions. Whatever the store, a session
 has messages and a message has parts; a sub-agent is a session of its own.

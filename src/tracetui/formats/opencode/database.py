@@ -5,7 +5,7 @@ The tables of accounts and credentials are never read.
 
 opencode writes a part again whenever something about it changes, and its time with it. So the times of the parts of
 each message, summed up by the database, show which messages must be read again. Times are in milliseconds: the last
-messages of a session are read again in any case. While the list is kept, a session is counted again only if it got new
+messages of a session are read again in any case. With a cached list, a session is counted again only if it got new
 rows, which a cheap look at all rows shows.
 """
 
@@ -184,7 +184,7 @@ def _info(row: tuple[Any, ...], branches: dict[Any, Any]) -> Info:
 
 
 def _value(name: str, value: Any) -> Any:
-    """The value of a column: decoded where it holds JSON, text where it holds bytes."""
+    """The value of a column: decoded JSON, and text for bytes."""
     if name in _JSON and isinstance(value, str):
         try:
             return decode(value.encode("utf-8", "surrogatepass"))[0]
@@ -198,7 +198,7 @@ def _shown(row: Record) -> Record:
 
 
 def _source(row: Row, parts: Iterable[Row]) -> tuple[SourceMessage, list[tuple[str, str]]]:
-    """A message with its parts, and (where, why) of what of it cannot be read."""
+    """A message with its parts, and (where, why) of unreadable parts."""
     wrong: list[tuple[str, str]] = []
     unknown: Unknown = {}
     rowid, key, created, value = row
@@ -221,7 +221,7 @@ def _time(value: Any) -> float | None:
 
 
 def _stored(database: Database, at: SpanRef) -> tuple[SourceMessage, Record]:
-    """The message at that place, with its part there or all of them, and the rows as they are.
+    """The message at `at`, with the part there or all parts, and the raw rows.
 
     Columns that this version does not know are among its fields. Raises `FormatError` if it is gone.
     """
@@ -238,7 +238,7 @@ def _stored(database: Database, at: SpanRef) -> tuple[SourceMessage, Record]:
 
 
 def _beside(row: Record) -> Record:
-    """The columns beside the record."""
+    """The columns other than the record."""
     return {name: value for name, value in _shown(row).items() if name not in ("id", "data") and value is not None}
 
 
@@ -298,7 +298,7 @@ class _RunReader:
         self._before = before
         self._known: dict[str, Any] = {} if before is None else before.tree.sessions
         self._reads_on = before is not None and not before.done
-        in_pieces = keeps and (before is None or self._reads_on)  # what comes later is little
+        in_pieces = keeps and (before is None or self._reads_on)  # later changes are small
         self._deadline = time.monotonic() + PIECE_SECONDS if in_pieces else inf
 
     def read(self, root: Info, original: str | None) -> ReadRun:
@@ -382,7 +382,7 @@ class _RunReader:
 
 
 def read(connection: Connection, path: str, before: ReadState | None, *, ref: RunRef) -> ReadState:
-    """One session and its sub-agents as they are now; what is known already costs a look at its times."""
+    """One session and its sub-agents now; for known ones, compares only times."""
     database = Database(connection)
     info = database.session(ref.key or "")
     if info is None:
@@ -405,7 +405,7 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
 
 
 def _is_stale(info: Info, latest: float | None) -> bool:
-    """Whether other sessions went on for long after the last change of this one."""
+    """Whether other sessions continued for long after the last change of this one."""
     return info.time.updated is not None and latest is not None and info.time.updated < latest - STALE_MS
 
 
@@ -451,7 +451,7 @@ def body(file: File, span: Span) -> Body:
 # ---- the list
 
 Revision = tuple[Any, ...]
-"""Differs when rows of a session came, or a session below it."""
+"""Changes when a session gets rows, or a session below it."""
 
 
 class CachedSummary(msgspec.Struct, frozen=True):
@@ -474,12 +474,12 @@ def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Pro
             yield Problem(file.path, f"session {info.id}", "parents form a cycle; listed as a run")
         latest = max((info.time.updated or 0 for info in infos), default=0)
         originals = Originals(database, runs)
-        kept: dict[str, CachedSummary] | None = file.memo.get(CACHE) if deep else None
-        revisions = {} if kept is None else _revisions(database, infos)
+        cache: dict[str, CachedSummary] | None = file.memo.get(CACHE) if deep else None
+        revisions = {} if cache is None else _revisions(database, infos)
         modified_at, moving = file.stat.mtime, file.moving
         for info in runs:
             stale, original = _is_stale(info, latest), originals.of(info)
-            known = kept.get(info.id) if kept is not None else None
+            known = cache.get(info.id) if cache is not None else None
             if known is not None and known.revision == (*map(revisions.get, known.sessions), original, stale):
                 yield replace(known.summary, modified_at=modified_at)
                 continue
@@ -492,14 +492,14 @@ def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Pro
             builder, header = RunBuilder(ref, lambda span: Body()), header_of_tree(run.tree, stale=stale)
             builder.add(run.spans.spans, header=header, problems=run.tree.problems)
             summary = builder.summary(modified_at=modified_at, moving=moving)
-            if kept is not None and header.status is not None and run.tree.sessions.keys() <= revisions.keys():
+            if cache is not None and header.status is not None and run.tree.sessions.keys() <= revisions.keys():
                 revision = (*map(revisions.get, run.tree.sessions), original, stale)
-                kept[info.id] = CachedSummary(tuple(run.tree.sessions), revision, summary)
+                cache[info.id] = CachedSummary(tuple(run.tree.sessions), revision, summary)
             yield summary
 
 
 def _revisions(database: Database, infos: Sequence[Info]) -> dict[str, Revision]:
-    """The marks of all sessions but those that changed lately: parts of them may change where no row comes."""
+    """The revisions of all sessions except recently changed ones, whose parts may change without new rows."""
     if not (database.has("message", "time_updated") and database.has("part", "session_id")):
         return {}
     sql = "SELECT session_id, count(*), total(time_updated), max(time_updated) FROM message GROUP BY session_id"
@@ -519,7 +519,7 @@ def _revisions(database: Database, infos: Sequence[Info]) -> dict[str, Revision]
 
 
 def _unlisted(database: Database, path: str, found: int, *, deep: bool) -> Iterator[Problem]:
-    """What no run shows."""
+    """Rows that no run shows."""
     ((rows,),) = database.rows("SELECT count(*) FROM session")
     if rows > found:
         yield Problem(path, "session", f"{rows - found} rows have no id")
@@ -588,7 +588,7 @@ class Originals:
         return next((message.text for message in self._leading(ident) if message.is_prompt), "")
 
     def leading(self, info: Info) -> list[Message]:
-        """The first messages of a session, up to `LEADING`, as far as they say more than the session itself."""
+        """The first messages of a session, up to `LEADING`, if they add to the session itself."""
         found: list[Message] = []
         for message in self._leading(info.id):
             found.append(message)

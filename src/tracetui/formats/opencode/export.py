@@ -1,4 +1,4 @@
-"""What ``opencode export`` writes: one session as one JSON object, ``{info, messages: [{info, parts}]}``."""
+"""Files of ``opencode export``: one session as one JSON object, ``{info, messages: [{info, parts}]}``."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tracetui.model import Body, Problem, Span
 from tracetui.sources.base import HEAD_SIZE, File
 
 LIKELY: Final = 60
-_MARKS: Final = (b'"projectID"', b'"sessionID"')
+_ID_FIELDS: Final = (b'"projectID"', b'"sessionID"')
 
 
 def sniff(head: bytes) -> int:
     """Certain of an object with info and messages that are those of sessions."""
-    if b'"info"' not in head or not any(mark in head for mark in _MARKS):
+    if b'"info"' not in head or not any(name in head for name in _ID_FIELDS):
         return NO
     names = set(top_names(head))
     if {b"info", b"messages"} <= names:
@@ -94,7 +94,7 @@ def _with_own_ids(source: SourceMessage, number: int, seen: set[str]) -> SourceM
 
 
 def _message(raw: bytes, number: int) -> tuple[SourceMessage, str]:
-    """A message with its parts, and what is wrong with it. An id is "" where there is none."""
+    """A message with its parts, and its problem. A missing id is ""."""
     unknown: Unknown = {}
     store_key, wrong = (number, crc32(raw)), ""
     try:

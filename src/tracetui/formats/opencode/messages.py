@@ -1,4 +1,4 @@
-"""Messages of opencode as spans, and what is shown of each in detail.
+"""Messages of opencode as spans, and the bodies of these.
 
 A response is one span for each of its steps, with the tool calls of that step below it; a prompt is one span. A part
 that is neither text, reasoning, attachment nor tool call has a span of its own.
@@ -51,9 +51,7 @@ from tracetui.model import (
     ToolCall,
     Usage,
 )
-from tracetui.model import (
-    Message as ModelMessage,
-)
+from tracetui.model import Message as ModelMessage
 from tracetui.model import Part as ModelPart
 from tracetui.model import Reasoning as ModelReasoning
 from tracetui.model import Text as ModelText
@@ -94,7 +92,7 @@ RUNNING: Final = Outcome(Status.RUNNING, StatusSource.DERIVED)
 
 
 class Message(msgspec.Struct, frozen=True, eq=False):
-    """A message: its spans, which do not know their turn yet, and what it says about the session.
+    """A message: its spans, still without their turn, and its facts about the session.
 
     Two are the same only if they are one object: the body of one that was read again may differ.
     """
@@ -105,7 +103,7 @@ class Message(msgspec.Struct, frozen=True, eq=False):
     size: int
     """Bytes of it and of its parts."""
     unknown: Unknown
-    """Fields that are not known."""
+    """Unknown fields."""
     runs: bool
     """Something in it has not ended."""
     created: float | None = None
@@ -114,7 +112,7 @@ class Message(msgspec.Struct, frozen=True, eq=False):
     is_prompt: bool = False
     """The user asked for something: a turn begins."""
     text: str = ""
-    """The prompt or response without what the program added."""
+    """The prompt or response without additions of the program."""
     model: str | None = None
     agent: str | None = None
     end: Outcome | None = None
@@ -127,7 +125,7 @@ class Message(msgspec.Struct, frozen=True, eq=False):
 
 
 def interpret(source: SourceMessage, session: Any = None) -> Message:
-    """The spans of a message of the session at that place."""
+    """Make the spans of a message of the session with the key `session`."""
     at, data, facts = SpanRef(session, source.store_key), source.data, dict[str, Any]()
     if isinstance(data, Assistant):
         spans, facts = _response(source, data, at)
@@ -167,7 +165,7 @@ def part_alone(part: Part, unknown: Unknown) -> Message:
 
 
 def _prompt(source: SourceMessage, data: User, at: SpanRef) -> tuple[list[Span], Record]:
-    """A prompt, what the program adds to one, or the place where it compacts the session."""
+    """A prompt, an addition of the program to it, or the point where it compacts the session."""
     asked = [part for part in source.parts if part.data.in_prompt and not is_synthetic(part)]
     compacts = not asked and any(isinstance(part.data, Compaction) for part in source.parts)
     text = "\n".join(_texts(asked)) or _first(asked, "prompt", "description", "name", "filename", "url")
@@ -203,7 +201,7 @@ def _texts(parts: Sequence[Part]) -> list[str]:
 
 
 def _first(parts: Sequence[Part], *names: str) -> str:
-    """The first of these fields that holds text."""
+    """The first of these fields with text."""
     return next((text for part in parts for name in names if (text := getattr(part.data, name, None))), "")
 
 
@@ -216,7 +214,7 @@ def _response(source: SourceMessage, data: Assistant, at: SpanRef) -> tuple[list
     if not any(used):
         stated = data.tokens.usage(data.cost)
         if stated is not None and (end is not None or any(msgspec.structs.astuple(stated))):
-            used[0] = stated  # before it has ended all counts are zero, which says nothing
+            used[0] = stated  # all counts are zero before the end
     spans: list[Span] = []
     tasks: list[tuple[str, str]] = []
     for number, parts in enumerate(steps):
@@ -396,7 +394,7 @@ def _call(part: Part, data: Tool, at: SpanRef, parent: str) -> Span:
 
 
 def _call_outcome(state: ToolState) -> Outcome:
-    """How a call ended. opencode calls a command that failed ``completed``: its exit code says that it did."""
+    """The outcome of a call. opencode calls failed commands ``completed``, so the exit code decides."""
     name, metadata = word(state.status), state.metadata
     if name == "error":
         if metadata.interrupted is True:
@@ -507,13 +505,13 @@ def _content_of(part: Part) -> ModelPart | None:
 
 
 def _fields(source: SourceMessage) -> Record:
-    """All that a message says, but for its role, which is shown."""
+    """All fields of a message except its role."""
     fields = source.fields()
     return without(fields, "role") if isinstance(fields.get("role"), str) else fields
 
 
 def _rest(parts: Sequence[Part]) -> Record:
-    """All that these parts say besides their text."""
+    """All fields of these parts except their text."""
     rest = [part.fields() for part in parts]
     for part, fields in zip(parts, rest, strict=True):
         if isinstance(part.data, (Text, Reasoning)) and part.data.text is not None:

@@ -1,6 +1,6 @@
 """Records of opencode: sessions, messages and their parts, the same in each of its stores.
 
-Facts: files of opencode 1.3 to 1.18.33, and what it declares. A message is a record of who spoke; its parts are what
+Facts: files of opencode 1.3 to 1.18.33, and its declarations. A message is a record of the speaker; its parts are what
 was written and done: texts, reasoning, tool calls, steps, patches. Times are milliseconds since the epoch. opencode
 counts in JavaScript: a whole number may be written as ``5.0``, and none is exact from 2⁵³ on.
 """
@@ -91,7 +91,7 @@ class Revert(Struct, frozen=True, gc=False):
 
 
 class Info(Struct, gc=False):
-    """What a store says about a session itself."""
+    """The record of a session."""
 
     id: str = ""
     parent: str | None = msgspec.field(default=None, name="parentID")
@@ -128,7 +128,7 @@ def info_of(record: Record, ident: str, store_key: Any = None, branch: str | Non
 
 
 class User(Struct, tag_field="role", tag="user", gc=False):
-    """A prompt, or what the program says in the user's name."""
+    """A prompt, or a text of the program in the user's name."""
 
     known: ClassVar = "sessionID metadata type editorContext format summary system tools variant"
     id: str | None = None
@@ -191,7 +191,7 @@ class Reasoning(_Part, tag="reasoning"):
 
 
 class ToolMetadata(Struct, frozen=True, gc=False):
-    """What a tool adds to its result."""
+    """Metadata of a tool's result."""
 
     sessionId: str | None = None
     """The sub-agent that it started."""
@@ -271,7 +271,7 @@ class Compaction(_Part, tag="compaction"):
 
 
 class OtherPart(Struct, gc=False):
-    """A part of an unknown kind: what may be shown of it in one line."""
+    """A part of an unknown kind: its possible previews."""
 
     in_response: ClassVar = False
     in_prompt: ClassVar = False
@@ -314,7 +314,7 @@ class Stored(Struct, frozen=True):
     store_key: Any = None
     raw: bytes = b""
     own: Record = {}
-    """What the store has beside the record, and a record that is no object."""
+    """Data of the store other than the record, and a record that is not an object."""
     created: float | None = None
     """When its row was written."""
 
@@ -330,7 +330,7 @@ class Stored(Struct, frozen=True):
         return record_on(self.raw) or {}
 
     def fields(self) -> Record:
-        """The same and what is around it, which is called ``record.NAME`` where the name is taken."""
+        """The fields and those of the envelope, named ``record.NAME`` on a conflict."""
         fields = self.record()
         return (
             {"id": self.id}
@@ -363,11 +363,11 @@ class SourceMessage(Stored, frozen=True):
 
 
 def decode_record(schema: Schema[Any], data: Any, unknown: Unknown) -> tuple[Any, Record, str | None]:
-    """The record in a column or file, what is there if that is no object, and what is wrong with it."""
+    """The record in a column or file, the value if it is not an object, and its problem."""
     if isinstance(data, str):
         data = data.encode("utf-8", "surrogatepass")
     if not isinstance(data, bytes):
-        return schema.convert({}, {}), {} if data is None else {"data": data}, "it holds no JSON"
+        return schema.convert({}, {}), {} if data is None else {"data": data}, "not JSON"
     try:
         record, value, note = schema.decode(data, unknown)
     except FormatError as error:
@@ -378,17 +378,17 @@ def decode_record(schema: Schema[Any], data: Any, unknown: Unknown) -> tuple[Any
 
 
 def as_integer(value: float | None) -> int | None:
-    """`value` if it is a whole number that JavaScript holds exactly."""
+    """`value` if it is an integer that is exact in JavaScript."""
     return int(value) if value is not None and value == int(value) and abs(value) < 1 << 53 else None
 
 
 def changed(where: str) -> FormatError:
-    """The error of a body whose record is not the one that was read."""
+    """The error of a body whose record was replaced."""
     return FormatError("the session changed: the record was replaced", where)
 
 
 def rendered(value: Any) -> bytes:
-    """`value` as JSON, for what is no text in its store."""
+    """`value` as JSON, unless the store has it as text."""
     try:
         return orjson.dumps(value, default=repr)
     except (TypeError, ValueError, RecursionError):

@@ -55,12 +55,12 @@ class Tree(msgspec.Struct, frozen=True):
 
     @property
     def problems(self) -> list[Problem]:
-        """What could not be read in any of them."""
+        """Problems of all of them."""
         return [problem for session in self.sessions.values() for problem in session.problems]
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """Where the spans of a message are."""
+    """Parent, step and flags of a message's spans."""
 
     parent: str | None
     step: int | None = None
@@ -86,7 +86,7 @@ class Turn(msgspec.Struct):
 
 
 class RunSpans:
-    """The spans of a run, in order. What has not changed since `before` is the same object."""
+    """The spans of a run, in order. Unchanged spans are the same objects as in `before`."""
 
     def __init__(self, tree: Tree, before: RunSpans | None = None) -> None:
         self.spans: list[Span] = []
@@ -109,7 +109,7 @@ class RunSpans:
         self._before = None
 
     def put(self, message: Message, placement: Placement, position: int | None = None) -> None:
-        """Place the spans of a message: at the end, or again where they are."""
+        """Add the spans of a message at the end, or replace those at `position`."""
         key = message.spans[0].id
         known = None if self._before is None else self._before.place_spans.get(key)
         spans = known[2] if known is not None and known[:2] == (message, placement) else place_spans(message, placement)
@@ -118,7 +118,7 @@ class RunSpans:
         self.spans[position : position + len(spans)] = spans
 
     def make(self, span: Span, info: Info | None = None, position: int | None = None) -> None:
-        """Place a span of no message; its body shows the session `info`."""
+        """Add a span without a message; its body shows the session `info`."""
         known = self.made.get(span.id) or (None if self._before is None else self._before.made.get(span.id))
         if known is not None and known == (info, span):
             span = known[1]
@@ -235,7 +235,7 @@ class _SessionSpans:
         self.prompts.append(prompt)
         self._unsettled.append(self._turn)
         self._changed[self._turn.position] = self._turn
-        self._run.spans.append(Span(id="", name=""))  # until it is known how it ended
+        self._run.spans.append(Span(id="", name=""))  # until its end is known
 
     def _revert(self) -> None:
         """From here on everything was reverted: it is below a row of its own."""
@@ -293,7 +293,7 @@ def note_of(own: str = "", *, copied: bool, reverted: bool) -> str:
 
 
 def place_spans(message: Message, placement: Placement) -> tuple[Span, ...]:
-    """The spans of a message in their place."""
+    """The spans of a message with their placement applied."""
     spans = []
     for span in message.spans:
         reverted = placement.reverted or (bool(placement.reverted_from) and span.at.part_id >= placement.reverted_from)
@@ -312,10 +312,10 @@ def place_spans(message: Message, placement: Placement) -> tuple[Span, ...]:
 # ---- headers
 
 LEADING: Final = 8
-"""Messages at the beginning of a session that say what it is about."""
+"""Messages at the beginning of a session that describe it."""
 AGENT: Final = "opencode"
 STALE_MS: Final = 15 * 60_000.0
-"""A session without an end does not run any more if other sessions went on for so long after its last change."""
+"""A session without an end is stale if other sessions continued for so long (milliseconds) after its last change."""
 _COUNTS: Final = ("tokens.input", "tokens.output", "tokens.reasoning", "tokens.cache.read", "tokens.cache.write")
 
 
@@ -364,7 +364,7 @@ def header_of_tree(tree: Tree, *, stale: bool) -> Header:
 
 
 def run_body(tree: Tree, attributes: Record, raw: bytes = b"") -> RunBody:
-    """What is recorded about the run as a whole."""
+    """The body of the run."""
     own = tree.root.messages
     return RunBody(
         last_user=next((one.text for one in reversed(own) if one.is_prompt and one.text), None),
@@ -376,9 +376,9 @@ def run_body(tree: Tree, attributes: Record, raw: bytes = b"") -> RunBody:
 
 
 def totals(info: Info, used: Usage) -> Iterator[Total]:
-    """What a session declares, recounted over its own steps: copied ones of a fork count, those of sub-agents do not.
+    """Declared totals of a session, recounted over its own steps: includes copied steps of a fork, not sub-agents.
 
-    Sessions from before opencode counted have zeros everywhere, which says nothing.
+    Sessions from before opencode counted have zeros everywhere, which are ignored.
     """
     declared, cost = info.tokens.counts(), info.cost
     if not any(declared) and not cost:

@@ -1,7 +1,7 @@
-"""The files in which opencode kept sessions before 1.2: one for each session, message and part.
+"""The session files of opencode before 1.2: one for each session, message and part.
 
 ``storage/session/PROJECT/SESSION.json``, ``storage/message/SESSION/MESSAGE.json``, ``storage/part/MESSAGE/PART.json``.
-A run is listed under the file of its session; those of its sub-agents lie beside that. A message names its session and
+A run is listed under the file of its session; those of its sub-agents are next to it. A message names its session and
 a part its message, and they lie in folders that are called so.
 """
 
@@ -112,7 +112,7 @@ class _Files:
             return None
 
     def _record(self, path: str, schema: Schema[Any], unknown: Unknown) -> tuple[str, str, Any, bytes, Record]:
-        """(Id of the record in a file, an id that none before it has, the record, its bytes, what is beside it)."""
+        """(Id of the record in a file, a unique id, the record, its bytes, other data)."""
         content = self.content(path)
         data, beside, problem = decode_record(schema, content, unknown)
         if problem is not None and content is not None:
@@ -286,7 +286,7 @@ CHAIN: Final = 64
 
 
 def kind_of(record: Record) -> str:
-    """What a file is: ``session``, ``message`` or ``part``."""
+    """The kind of a file: ``session``, ``message`` or ``part``."""
     if "role" in record:
         return "message"
     return "part" if "type" in record or "messageID" in record else "session"
@@ -349,7 +349,7 @@ def _top(file: File, path: str) -> str:
 
 
 def _names(ident: str) -> list[str]:
-    """What the file of a session may be called."""
+    """Possible file names of a session."""
     return [f"{ident}.json", f"ses_{ident}.json"] if is_file_name(ident) else []
 
 
@@ -384,7 +384,7 @@ def _message_file(file: File, part: Record) -> tuple[str, str] | None:
         for one in sessions:
             if (path := _there(file, [f"../../message/{one}/{ident}.json"])) is not None:
                 return one, path
-    for one in sessions[:MOST]:  # a file need not be called like what is in it
+    for one in sessions[:MOST]:  # file names may differ from ids
         for path in sorted(listed_in(file, f"../../message/{one}"))[:MOST]:
             with file.other(path) as other:
                 if mapping(record_on(other.read_all())).get("id") == ident:

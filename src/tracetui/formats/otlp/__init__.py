@@ -82,6 +82,6 @@ class Otlp:
 
 
 def _begins_with(head: bytes, names: tuple[str, ...]) -> bool:
-    """Whether one of these names is at the top level of what a file begins with."""
+    """Whether one of these names is at the top level of the beginning of a file."""
     wanted = {name.encode() for name in names}
     return any(name in wanted for name in top_names(head))

@@ -38,11 +38,11 @@ from tracetui.model import Problem, RunSummary
 from tracetui.sources.base import CACHE, MAX_DOCUMENT, File, Stat, settled
 
 _COUNT: Final = "otlp count"
-_LINE_INDEX: Final = "otlp places"
+_LINE_INDEX: Final = "otlp lines"
 LINES_AT_ONCE: Final = 4 << 20
 """Bytes of the lines of a trace that are read at once; a larger trace is read a little at a time."""
 _AT_ONCE: Final = 32 << 20
-"""Bytes of a file whose documents are kept decoded while several traces of it are read."""
+"""Bytes of a file whose decoded documents are cached while several traces of it are read."""
 _TRACE: Final = re.compile(rb'"trace(?:I|_i)d"\s*:\s*(?:"([^"\\]*)"|())')
 _BOM: Final = b"\xef\xbb\xbf"
 _INDENTED: Final = re.compile(rb"\s*\{[ \t\r]*\n[ \t]")
@@ -104,11 +104,11 @@ class TraceReader(LogReader[Trace]):
     def more(self, file: File) -> Chunk:
         if is_document(file):
             return self._read_documents(file)
-        if not self._begun and (places := lines_of_trace(file, self._key)) is not None:
+        if not self._begun and (found_lines := lines_of_trace(file, self._key)) is not None:
             self._begin_with(file)
-            for place in places:
-                data = file.read(place.offset, place.size)
-                _take_line(self.session, self._exports, Line(place.offset, place.number, data))
+            for found_line in found_lines:
+                data = file.read(found_line.offset, found_line.size)
+                _take_line(self.session, self._exports, Line(found_line.offset, found_line.number, data))
             return self._chunk(reset=False)  # if the file grows, all of it is read again
         reset = self._begun and self.stat is None
         self._begun = True
@@ -184,14 +184,14 @@ class LineIndex(NamedTuple):
 
 def lines_of_trace(file: File, key: str) -> list[FinishedLine] | None:
     """The lines of one trace, while many traces are read; None if all lines must be read."""
-    kept = file.memo.get(CACHE)
-    if kept is None or key == NO_TRACE:
+    cache = file.memo.get(CACHE)
+    if cache is None or key == NO_TRACE:
         return None
-    known = kept.get(_LINE_INDEX)
-    if not isinstance(known, LineIndex) or known.stat != file.stat:
-        known = kept[_LINE_INDEX] = LineIndex(file.stat, _index_lines(file))
-    found = known.lines.get(key) if known.lines is not None else None
-    return None if found is None or sum(place.size for place in found) > LINES_AT_ONCE else found
+    index = cache.get(_LINE_INDEX)
+    if not isinstance(index, LineIndex) or index.stat != file.stat:
+        index = cache[_LINE_INDEX] = LineIndex(file.stat, _index_lines(file))
+    found = index.lines.get(key) if index.lines is not None else None
+    return None if found is None or sum(found_line.size for found_line in found) > LINES_AT_ONCE else found
 
 
 def _index_lines(file: File) -> dict[str, list[FinishedLine]] | None:
@@ -199,11 +199,11 @@ def _index_lines(file: File) -> dict[str, list[FinishedLine]] | None:
     for line in lines(file, limit=MAX_LINE, end=file.stat.size):
         if line.skipped or not line.whole or b"\0" in line.data:
             return None
-        place = FinishedLine(line.offset, line.number, len(line.data))
+        found_line = FinishedLine(line.offset, line.number, len(line.data))
         for key in dict.fromkeys(traces_on(line.data)):
             if key is None:
                 return None
-            found.setdefault(key, []).append(place)
+            found.setdefault(key, []).append(found_line)
     return found
 
 
@@ -274,7 +274,7 @@ def _decode_documents(file: File) -> Iterator[tuple[RawLine, dict[str, Export]]]
 
 
 class LateRecord(Exception):
-    """A record of a trace of which only the summary was kept."""
+    """A record of a trace reduced to its summary."""
 
 
 class Count(Rows):
@@ -283,7 +283,7 @@ class Count(Rows):
     def __init__(self, file: File) -> None:
         super().__init__(file)
         self.traces: dict[str, Trace | None] = {}
-        """In the order in which they came; None for one that ended long ago: its summary is kept."""
+        """In order of arrival; None for a trace reduced to its summary, long after its end."""
         self.summaries: dict[str, RunSummary] = {}
         """Those of traces without new records."""
         self.touched: set[str] = set()
@@ -337,7 +337,7 @@ class Count(Rows):
 
 
 def counted(file: File) -> tuple[Count, list[Problem]]:
-    """Every trace of a file, and what cannot be read. Of a file that is counted repeatedly, only new lines are read."""
+    """Summarize every trace of a file, and its problems. Repeated counting reads only new lines."""
     shared = file.memo.get(CACHE)
     reader: LogReader[Any] = (shared.pop(_COUNT, None) if shared is not None else None) or LogReader(Exports(), Count)
     unfinished: tuple[Problem, ...] = ()

@@ -64,7 +64,7 @@ class Messages(msgspec.Struct, frozen=True):
     taken: tuple[str, ...] = ()
     """The attributes that hold them."""
     rest: Fields = {}
-    """Their fields without a place in a message."""
+    """Their fields that don't fit a message."""
     events: tuple[int, ...] = ()
     """The events that hold them."""
     since: int | None = None
@@ -100,16 +100,16 @@ class Messages(msgspec.Struct, frozen=True):
     @property
     def prompt(self) -> str | None:
         """The user's prompt: in a conversation with several turns, the latest one."""
-        place = self._prompt_index()
-        return None if place is None else text_of(self.messages[place]).strip()
+        index = self._prompt_index()
+        return None if index is None else text_of(self.messages[index]).strip()
 
     @property
     def question(self) -> list[tuple[str, str]] | None:
         """Roles and texts up to the prompt, which tell two turns of a conversation apart; without system messages."""
-        place = self._prompt_index()
-        if place is None:
+        index = self._prompt_index()
+        if index is None:
             return None
-        return [(one.role, text_of(one)) for one in self.messages[: place + 1] if one.role not in _SYSTEMS]
+        return [(one.role, text_of(one)) for one in self.messages[: index + 1] if one.role not in _SYSTEMS]
 
     @property
     def system(self) -> str | None:
@@ -118,15 +118,15 @@ class Messages(msgspec.Struct, frozen=True):
         return next(filter(None, found), None)
 
     def _prompt_index(self) -> int | None:
-        """The first new message of the user; where no index is known, the first of the last ones in a row."""
+        """The first new message of the user; without an index, the first of its last consecutive ones."""
         new = range(self.since or 0, len(self.messages))
         if self.since is not None:
             return next((i for i in new if _is_prompt(self.messages[i])), None)
         found = None
-        for place in reversed(new):
-            if _is_prompt(self.messages[place]):
-                found = place
-            elif found is not None and self.messages[place].role not in _SYSTEMS:
+        for index in reversed(new):
+            if _is_prompt(self.messages[index]):
+                found = index
+            elif found is not None and self.messages[index].role not in _SYSTEMS:
                 break
         return found
 
@@ -177,7 +177,7 @@ def outputs_of(attrs: Attributes, events: Sequence[Event]) -> Messages:
 
 
 def has_output(attrs: Attributes) -> bool:
-    """Whether an attribute holds an output, found out without decoding it."""
+    """Whether an attribute has an output, without decoding it."""
     return not attrs.keys().isdisjoint(_ALL_OUTPUTS)
 
 
@@ -288,11 +288,11 @@ def _from_flat(attrs: Attributes, prefixes: Iterable[str], role: str) -> Message
     for prefix in prefixes:
         taken, trees = [], dict[int, _Tree]()
         for name in attrs:
-            place, _, path = name[len(prefix) :].partition(".")
-            if name.startswith(prefix) and place.isdecimal() and len(place) < 8:
+            index, _, path = name[len(prefix) :].partition(".")
+            if name.startswith(prefix) and index.isdecimal() and len(index) < 8:
                 taken.append(name)
-                _put(trees.setdefault(int(place), _Tree()), path or "content", attrs[name])
-        items = [(place, _nested(trees[place])) for place in sorted(trees)]
+                _put(trees.setdefault(int(index), _Tree()), path or "content", attrs[name])
+        items = [(index, _nested(trees[index])) for index in sorted(trees)]
         rest: Fields = {}
         if found := Messages(_messages(prefix.removesuffix("."), items, role, rest), tuple(taken), rest):
             return found
@@ -367,7 +367,7 @@ def _messages_in(event: Event, roles: dict[str, str]) -> Iterator[tuple[Message,
         others = {}
 
 
-# ---- messages and their parts, in the words of each convention; fields without a place in them are returned
+# ---- messages and their parts in each convention, with the fields that don't fit them
 
 
 def message_of(value: Any, role: str) -> tuple[Message, Fields]:

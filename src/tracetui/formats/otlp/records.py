@@ -1,6 +1,6 @@
 """Records of OTLP JSON: requests of resources of scopes of spans, and values of any kind. No field can be trusted.
 
-JSON of OTLP has lowerCamelCase names, ids in hex and 64-bit numbers as text. What a protobuf library writes by itself
+JSON of OTLP has lowerCamelCase names, ids in hex and 64-bit numbers as text. The default JSON of a protobuf library
 has snake_case names or ids in base64: both are read.
 """
 
@@ -43,7 +43,7 @@ _DIGITS: Final = re.compile(r"-?\d{1,19}")
 _PLAIN: Final = frozenset(
     f"{kind}{end}" for kind in ("string", "bool", "double", "bytes") for end in ("Value", "_value")
 )
-"""Kinds of values that are what they hold."""
+"""Kinds of values that need no conversion."""
 _LIMIT: Final = 1 << 63
 _DEPTH: Final = 48
 """Depth to which values within values are decoded."""
@@ -75,7 +75,7 @@ RecordPath = tuple[int, int, int]
 
 
 class RecordRef(msgspec.Struct, frozen=True, gc=False):
-    """A span or log record: offset and size of its line or document, its checksum and its place in that."""
+    """A span or log record: offset and size of its line or document, its checksum and its path in that."""
 
     offset: int
     size: int
@@ -169,7 +169,7 @@ def spans_on(
 ) -> list[SpanRecord]:
     """The spans of a request of spans and nothing else that is as the protocol has it, in camel case.
 
-    Only those that are `wanted`. Raises `ValueError` or `RecursionError` for any other request. Does not see what
+    Only those that are `wanted`. Raises `ValueError` or `RecursionError` for any other request. Skips the checks of
     `tracetui.formats.decode.skippable` checks.
     """
     found = []
@@ -192,7 +192,7 @@ def spans_in(request: Any) -> Iterator[SpanRecord]:
 def objects_in(
     request: Any, lists: tuple[tuple[str, ...], ...] = _SPANS
 ) -> Iterator[tuple[RecordPath, dict[str, Any], dict[str, Any], dict[str, Any]]]:
-    """All spans, or log records, of any request as objects: place, record, scope, resource."""
+    """All spans, or log records, of any request as objects: path, record, scope, resource."""
     for i, resource in enumerate(sequence(named(request, *lists[0]))):
         for j, scope in enumerate(sequence(named(resource, *lists[1]))):
             for k, record in enumerate(sequence(named(scope, *lists[2]))):
@@ -224,7 +224,7 @@ def _strict_record(path: RecordPath, raw: msgspec.Raw, scope: dict[str, Any], re
 def loose_record(
     path: RecordPath, value: dict[str, Any], scope: dict[str, Any], resource: dict[str, Any], check: int
 ) -> SpanRecord:
-    """The record of a span whose fields may have any names and types."""
+    """The record of a span with any names and types of fields."""
     span = SpanFields(**{key: named(value, *names) for key, names in FIELD_NAMES.items() if key != "attributes"})
     return SpanRecord(path, trace_id(value), span, attributes_of(value), scope, resource, check, tuple(value))
 
@@ -292,7 +292,7 @@ def by_trace(export: Export) -> dict[str, Export]:
 
 
 def damage_in(request: Any) -> Iterator[str]:
-    """Problems of a request: what is no list of spans, no object with one or no span."""
+    """Problems of a request: values that are not a list of spans, an object with one, or a span."""
     for name, below in ((REQUEST, SCOPES), (SCOPES, ("spans",))):
         requests = [request] if name is REQUEST else sequence(named(request, *REQUEST))
         for one in requests:
@@ -334,7 +334,7 @@ def parse_int(value: Any) -> int | None:
 
 
 def nanoseconds(value: Any) -> int | None:
-    """A time in nanoseconds since the epoch; 0 means that it is not known."""
+    """A time in nanoseconds since the epoch; 0 means unknown."""
     found = parse_int(value)
     return found if found is not None and found > 0 else None
 
@@ -356,7 +356,7 @@ def parent_id(span: SpanFields) -> str | None:
 
 
 def normal_id(text: str) -> str:
-    """An id in lower hex, whether it is written in hex or in base64; what is neither stays as it is."""
+    """An id in lower hex, whether it is written in hex or in base64; any other value stays."""
     if match := _HEX.fullmatch(text):
         return match[1].lower()
     if len(text) in (12, 24) and text.endswith("="):
@@ -369,7 +369,7 @@ def normal_id(text: str) -> str:
 
 
 def identifier(value: Any) -> str | None:
-    """An id in lower hex; None for what is no text."""
+    """An id in lower hex; None for a value that is not text."""
     return normal_id(value) if isinstance(value, str) and value else None
 
 
@@ -410,25 +410,25 @@ def value_of(value: Any, depth: int = 0) -> Any:
     """The value of an ``AnyValue``; itself if it is of an unknown kind."""
     if not isinstance(value, dict) or len(value) != 1 or depth > _DEPTH:
         return value
-    ((kind, held),) = value.items()
+    ((kind, inner),) = value.items()
     if kind in _PLAIN:
-        return held
+        return inner
     if kind in ("intValue", "int_value"):
-        found = parse_int(held)
-        return held if found is None else found
-    if kind in ("arrayValue", "array_value") and _lists(held):
-        return [value_of(one, depth + 1) for one in sequence(held.get("values"))]
-    if kind in ("kvlistValue", "kvlist_value") and _lists(held):
+        found = parse_int(inner)
+        return inner if found is None else found
+    if kind in ("arrayValue", "array_value") and _lists(inner):
+        return [value_of(one, depth + 1) for one in sequence(inner.get("values"))]
+    if kind in ("kvlistValue", "kvlist_value") and _lists(inner):
         attrs: dict[str, Any] = {}
-        for one in sequence(held.get("values")):
+        for one in sequence(inner.get("values")):
             _attribute(one, attrs, depth + 1)
         return attrs
     return value
 
 
-def _lists(held: Any) -> bool:
+def _lists(inner: Any) -> bool:
     """Whether it is an object with a list of values and nothing else."""
-    return isinstance(held, dict) and set(held) <= {"values"} and isinstance(held.get("values"), list | None)
+    return isinstance(inner, dict) and set(inner) <= {"values"} and isinstance(inner.get("values"), list | None)
 
 
 # ---- resources and scopes

@@ -1,4 +1,4 @@
-"""One trace while its spans come in, in any order: its spans, and what is known of it as a whole."""
+"""One trace whose spans arrive in any order: its spans, header, body, and the bodies of spans."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ from tracetui.model.tally import CONTAINERS
 from tracetui.sources.base import File
 
 _ID_LENGTH: Final = 32
-"""Hex digits of a trace id (16 bytes, as OTLP's ``trace.proto`` says), which is unique: rotation, or a file for each
+"""Hex digits of a trace id (16 bytes, by OTLP's ``trace.proto``), which is unique: rotation, or a file for each
 process, spreads such a trace over several files."""
 EXCEPTION: Final = "exception"
 _OK: Final = (1, "1", "STATUS_CODE_OK", "OK", "Ok")
@@ -119,7 +119,7 @@ class Earliest(msgspec.Struct, frozen=True):
     at: float = inf
 
     def or_this(self, start: int | None, value: Any) -> Earliest:
-        """Whichever is earlier; what came first, where both are."""
+        """The earlier value; the first one on a tie."""
         at = inf if start is None else start
         return Earliest(value, at) if value is not None and (self.value is None or at < self.at) else self
 
@@ -132,12 +132,12 @@ _NOTHING: Final = Earliest()
 
 
 class Trace(Rows):
-    """One trace: its spans, in any order, and what they say of it as a whole."""
+    """One trace: its spans, in any order, and the facts that they add to the run."""
 
-    settled = stands = False
+    settled = has_status = False
 
     def __init__(self, path: str, key: str, *, summary_only: bool = False) -> None:
-        """With `summary_only`, previews and what only a body shows are left out."""
+        """With `summary_only`, skips previews and data for bodies."""
         self.part, self.records = "", 0
         self.unknown: Unknown = {}
         self.problems: list[Problem] = []
@@ -410,7 +410,7 @@ class Trace(Rows):
             self._shared_fields("request", without(request, *REQUEST, *OTHERS), ())
 
     def _shared_fields(self, kind: str, record: dict[str, Any], lists: Sequence[str]) -> dict[str, Any]:
-        """Fields that many spans have in common, kept once."""
+        """Fields shared by many spans, stored once."""
         latest = self.latest.get(kind)
         if latest is not None and latest[0] is record:
             return latest[1]
@@ -491,7 +491,7 @@ class Trace(Rows):
         findings: tuple[str, ...] = ()
         if final is not None and failed is not None and final.status_word is not None:
             ended = f"{failed.operation} span {failed.name} ended in an error"
-            findings = (f"Top span says {final.status_word}, but {ended}",)
+            findings = (f"Top span reports {final.status_word}, but {ended}",)
         around: dict[str, Any] = {}
         for kind, fields in self.around.values():
             if fields:
@@ -594,9 +594,9 @@ class SpanData:
     def _error(self, status: Status) -> Error | None:
         """The error of a span: its last exception, the message of its status, or the type alone."""
         message, kind = word(named(self.record.span.status, "message")), word(self.attrs.get("error.type"))
-        place = last_exception(self.events)
-        if place is not None:
-            exception = self.events[place].attrs
+        index = last_exception(self.events)
+        if index is not None:
+            exception = self.events[index].attrs
             message = word(exception.get("exception.message")) or message
             kind = word(exception.get("exception.type")) or kind
         elif status is _ERROR and message is None:
@@ -699,7 +699,7 @@ def _spans_on(data: bytes) -> dict[RecordPath, Any]:
     try:
         resources = _decode_request(data).resources
     except (ValueError, RecursionError):
-        return {place: span for place, span, _, _ in objects_in(parse(data)[0])}
+        return {path: span for path, span, _, _ in objects_in(parse(data)[0])}
     return {
         (i, j, k): span
         for i, resource in enumerate(resources)

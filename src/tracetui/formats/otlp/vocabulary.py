@@ -249,7 +249,7 @@ def name_of(attrs: Attributes, operation: Operation, name: str) -> str:
 
 
 def usage_of(attrs: Attributes, operation: Operation) -> Usage | None:
-    """The tokens of a span. Input includes what was read from and written to a cache."""
+    """The tokens of a span. Input includes cache reads and writes."""
     if operation not in _COUNTED or attrs.keys().isdisjoint(_USED):
         return None
     given, made, total, read, written, thought = (_count(attrs, names) for names in _COUNTS)
@@ -295,7 +295,11 @@ def preview_of(value: Any) -> str:
     return "" if value is None or value in ({}, []) else as_json(value)
 
 
-# ---- scores
+# ---- scores: events of the GenAI conventions, and the feedback attributes of OpenInference
+#
+# Facts: ``gen_ai.evaluation.result`` of the GenAI conventions (earlier ones name the evaluation in the event's name),
+# and ``spec/annotations.md`` of OpenInference. Both leave the meaning of scores and labels to the evaluator: only the
+# labels that the GenAI conventions give as examples, and their past tense, pass or fail.
 
 _EVENT: Final = "gen_ai.evaluation."
 _NAME: Final = "gen_ai.evaluation.name"

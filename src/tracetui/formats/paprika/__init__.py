@@ -1,8 +1,8 @@
 """Paprika: one agent run as one JSON object, ExecutionRecord v1 and the event file v0 that came before it.
 
 Facts: vaibhavhariram/paprika, and its document "Execution Records": files ``<id>.json``, written once at the end of
-the run. A missing ``schema_version`` means v0, a major version above 1 is refused, fields and step types that are not
-known are kept.
+the run. A missing ``schema_version`` means v0, a major version above 1 is refused; unknown fields and step types
+are preserved.
 """
 
 from __future__ import annotations
@@ -81,13 +81,13 @@ class Paprika:
         return _Reader()
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
-        """From the step's bytes; `raw` holds them exactly, a rendering where the file is not strict JSON."""
+        """From the step's bytes; `raw` has them exactly, or a rendering if the file is not strict JSON."""
         at: SpanRef = span.at
         if at.raws:
             return body_of([*at.raws], exact=False)
         if file.stat != at.version:
             raise FormatError("the file changed while it was read", f"byte {at.ranges[0].offset}")
-        return body_of([msgspec.Raw(file.read(place.offset, place.size)) for place in at.ranges])
+        return body_of([msgspec.Raw(file.read(byte_range.offset, byte_range.size)) for byte_range in at.ranges])
 
 
 class _Reader:
@@ -96,7 +96,7 @@ class _Reader:
     def __init__(self) -> None:
         self._version: Fingerprint | None = None
         self._slices: Iterator[Chunk] = iter(())
-        """What is still to be given of that version."""
+        """Chunks of that version not returned yet."""
         self._begun: tuple[Stat, list[ByteRange]] | None = None
         """The first steps, where no more was read yet."""
 
@@ -142,7 +142,7 @@ def _slices(trace: Trace, ranges: list[ByteRange], file: File) -> Iterator[Chunk
 
 
 def _load(file: File, data: bytes, *, bodies: bool = True) -> Trace:
-    """The trace in the file; what only `bodies` need may be left out."""
+    """The trace in the file; may omit data that only `bodies` need."""
     trace = (None if bodies else skim(data)) or trace_of(Outline(data, file.path))
     _refuse_newer(trace.facts.schema_version)
     where, ident, reason = "run_id" if trace.is_old else "record_id", trace.facts.record_id, None

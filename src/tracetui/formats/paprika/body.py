@@ -3,10 +3,10 @@
 `input_hash` is the fingerprint by which Paprika notices a replay that diverges and calls that repeat. The document
 says: SHA-256 over the sorted, compact JSON of the input, 16 hex digits. The runtime (``adapters/llm.py``,
 ``adapters/tools.py``) hashes the input *wrapped* together with the provider and model, or the tool's name. Both are
-tried. Written with `json.dumps`, which escapes what is not ASCII: another JSON writer gives other digits.
+tried. Written with `json.dumps`, which escapes non-ASCII characters: another JSON writer gives other digits.
 
 Messages are those of whatever library the agent's provider has: read are the shapes of OpenAI (chat and responses),
-Anthropic and plain text. What has none of them is no message, and stays in the input or output of the span, where
+Anthropic and plain text. Other values are not messages, and stay in the input or output of the span, where
 everything is anyway.
 """
 
@@ -34,7 +34,7 @@ RUNTIME: Final = "runtime"
 def body_of(records: list[Raw], *, exact: bool = True) -> Body:
     """The body of a step from its record, or from its start and end event.
 
-    `exact`: they are as they are written. Raises `FormatError` for what cannot be decoded.
+    `exact`: they are the original bytes. Raises `FormatError` for records that can't be decoded.
     """
     values = [plain(record) for record in records]
     if not all(isinstance(value, dict) for value in values):
@@ -60,7 +60,7 @@ def _rendered(value: Any) -> bytes:
 
 
 def _rest(values: list[dict[str, Any]], sent: str | None) -> dict[str, Any]:
-    """All that is neither the input nor the output; what differs in the end event is shown beside the start's."""
+    """All fields except input and output; differing fields of the end event are next to those of the start."""
     rest: dict[str, Any] = {}
     for number, value in enumerate(values):
         for name, item in value.items():
@@ -77,7 +77,7 @@ def _rest(values: list[dict[str, Any]], sent: str | None) -> dict[str, Any]:
 
 
 def input_hash(value: Any) -> str:
-    """The first 16 hex digits of the hash of `value`; empty for what is nested too deeply to be written."""
+    """The first 16 hex digits of the hash of `value`; empty if it is nested too deeply."""
     try:
         text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
     except RecursionError:
@@ -86,7 +86,7 @@ def input_hash(value: Any) -> str:
 
 
 def check(record: dict[str, Any]) -> Check | None:
-    """The stored hash of a call compared with both recipes; None where the call holds none."""
+    """Compare the stored hash of a call with both recipes; None without a stored hash."""
     stored = record.get("input_hash")
     if not isinstance(stored, str):
         return None
@@ -120,7 +120,7 @@ def messages_in(data: Any) -> tuple[Message, ...]:
 
 
 def messages_out(data: Any) -> tuple[Message, ...]:
-    """What came back: ``choices[].message``, ``output`` items, a message with ``content``, or plain text."""
+    """The response: ``choices[].message``, ``output`` items, a message with ``content``, or plain text."""
     if isinstance(data, str):
         return (_message("assistant", data),) if data else ()
     if not isinstance(data, dict):

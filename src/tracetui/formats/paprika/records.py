@@ -34,7 +34,7 @@ class Tokens(msgspec.Struct, gc=False):
 
 
 class Step(msgspec.Struct, gc=False):
-    """What any step may have; inputs and outputs stay undecoded."""
+    """Fields of all steps; inputs and outputs stay undecoded."""
 
     kind: ClassVar[str] = "?"
     operation: ClassVar[Operation] = Operation.UNKNOWN
@@ -66,7 +66,7 @@ class Step(msgspec.Struct, gc=False):
 
 
 class OtherStep(Step, gc=False):
-    """A step of a type that is not known (1.x promises new ones)."""
+    """A step of an unknown type (1.x promises new ones)."""
 
     step_type: str | None = None
 
@@ -235,7 +235,7 @@ _FROM_END: Final = ("output_data", "token_usage", "duration_ms", "error")
 
 
 class Trace(msgspec.Struct):
-    """A file of either version as a v1 record. What is below `unknown` only bodies need."""
+    """A file of either version as a v1 record. Only bodies need the fields after `unknown`."""
 
     facts: ExecutionRecord
     steps: Sequence[Step]
@@ -243,19 +243,19 @@ class Trace(msgspec.Struct):
     """Whether the file is of v0."""
     problems: Sequence[Problem] = ()
     unknown: Unknown = {}
-    """Fields that are not known."""
+    """Unknown fields."""
     records: list[msgspec.Raw] = []
     """Steps or events in the order of the file, as they are written."""
     groups: list[tuple[int, ...]] = []
     """Which records each step is: one, or a start and an end event."""
     fields: dict[str, Any] = {}
-    """What the *Run* tab shows, by the names of v1."""
+    """Fields for the *Run* tab, by their names in v1."""
     attributes: dict[str, Any] = {}
     """All other fields of the file, in its own names; items of the steps that are no steps."""
 
 
 def skim(data: bytes) -> Trace | None:
-    """The trace in a file in which all is known and typed as declared, by one decode; None for any other."""
+    """Decode a file of only known and correctly typed fields in one go; None for any other."""
     try:
         whole = _WHOLE_RECORD.strict(data)
         return Trace(whole, whole.steps)
@@ -275,7 +275,7 @@ def trace_of(outline: Outline) -> Trace:
     facts, records = outline.record(_RECORD, "steps"), list(outline.records("steps", STEP))
     fields = outline.values("steps")
     attributes = {name: value for name, value in fields.items() if name not in ("input", "output", "error")}
-    if isinstance(facts.error, dict | list):  # says more than the error of the run has a place for
+    if isinstance(facts.error, dict | list):  # has more than fits the error of the run
         attributes["error"] = facts.error
     return Trace(
         facts,
@@ -305,10 +305,10 @@ def _joined(root: Events, events: Sequence[Any]) -> Trace:
         elif isinstance(event, End):
             end = event
         elif isinstance(event, ModelEnd | ToolEnd) and (event.kind, event.step_index) in waiting:
-            place = waiting.pop((event.kind, event.step_index))
+            index = waiting.pop((event.kind, event.step_index))
             for name in _FROM_END:
-                setattr(steps[place], name, getattr(event, name))
-            groups[place] += (i,)
+                setattr(steps[index], name, getattr(event, name))
+            groups[index] += (i,)
         else:
             if isinstance(event, ModelStart | ToolStart):
                 waiting[event.kind, event.step_index] = len(steps)
@@ -426,14 +426,14 @@ _TAIL: Final = msgspec.json.Decoder(_Tail)
 
 
 class DocumentStart(NamedTuple):
-    """What comes before the steps, and the byte at which they begin."""
+    """The part before the steps, and the byte at which they begin."""
 
     facts: ExecutionRecord
     cut: int
 
 
 def start_of(file: File) -> DocumentStart | None:
-    """The part of a v1 record before its steps; None where that is not all but input and error."""
+    """The part of a v1 record before its steps; None if other fields than input and error are missing."""
     data = file.read(0, _START)
     cut = data.find(_STEPS)
     if cut < 0:
@@ -447,7 +447,12 @@ def start_of(file: File) -> DocumentStart | None:
 
 
 def quick_facts(file: File, start: DocumentStart) -> ExecutionRecord | None:
-    """The facts of a v1 record, from both ends of the file; None where these do not hold them."""
+    """The facts of a v1 record, from both ends of the file; None if they are elsewhere.
+
+    Upstream writes the header, then ``steps``, then input, output, error and extensions; its document shows those
+    before the steps. Any other layout or name requires reading the whole file. The deep pass corrects one undetected
+    case: a key repeated between the steps and another array that ends far from the end of the file.
+    """
     tail = _tail(file, start.cut)
     if tail is None:
         return None
@@ -466,7 +471,7 @@ def quick_facts(file: File, start: DocumentStart) -> ExecutionRecord | None:
 
 
 def first_steps(file: File) -> tuple[Trace, list[ByteRange]] | None:
-    """A huge record with only its first steps, and their places; None where its two ends do not suffice.
+    """A huge record with only its first steps, and their byte ranges; None if its two ends do not suffice.
 
     Only for records written with an indent of two, as upstream does: there the end of a step shows.
     """
@@ -486,7 +491,7 @@ def first_steps(file: File) -> tuple[Trace, list[ByteRange]] | None:
 
 
 def _tail(file: File, cut: int) -> _Tail | None:
-    """What comes after the steps (which begin at byte `cut`): from as little of the end as they end in."""
+    """The part after the steps (which begin at byte `cut`), from the smallest end of the file that has it."""
     size = file.stat.size
     for length in (_NEAR, _FAR):
         start = max(cut, size - length)
@@ -497,7 +502,7 @@ def _tail(file: File, cut: int) -> _Tail | None:
 
 
 def _last(data: bytes) -> _Tail | None:
-    """What follows the first end of an array from which on everything is one object: that of the record itself.
+    """The rest of the record after the first end of an array from which it decodes as one object.
 
     A bracket inside a step leaves closing brackets over, and one inside a string leaves a quotation mark over.
     """

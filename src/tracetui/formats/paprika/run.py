@@ -63,7 +63,7 @@ _DERIVED: Final = StatusSource.DERIVED
 
 
 class SpanRef(msgspec.Struct, frozen=True, gc=False):
-    """Where the records of a step are: places in that version of the file, or as they are written."""
+    """Location of the records of a step: byte ranges in a version of the file, or the records themselves."""
 
     version: Stat
     ranges: tuple[ByteRange, ...] = ()
@@ -72,7 +72,7 @@ class SpanRef(msgspec.Struct, frozen=True, gc=False):
     @property
     def size(self) -> int:
         """Bytes of the records."""
-        return sum(place.size for place in self.ranges) + sum(memoryview(raw).nbytes for raw in self.raws)
+        return sum(byte_range.size for byte_range in self.ranges) + sum(memoryview(raw).nbytes for raw in self.raws)
 
 
 # ---- spans
@@ -93,7 +93,7 @@ def spans_of(
         yield _span(trace.steps[i], i, cause, at, previews)
 
 
-def _span(step: Step, place: int, cause: Error | None, at: SpanRef, previews: bool) -> Span:
+def _span(step: Step, position: int, cause: Error | None, at: SpanRef, previews: bool) -> Span:
     """One step. `cause`: the run's error, if this is the step that it broke off in."""
     operation, tokens, index = step.operation, step.token_usage, step.step_index
     error = cause if step.error is None else error_of(step.error)
@@ -110,7 +110,7 @@ def _span(step: Step, place: int, cause: Error | None, at: SpanRef, previews: bo
     else:
         status, source = _UNKNOWN, None
     return Span(
-        f"s{place}",
+        f"s{position}",
         step.name,
         operation,
         step=index if type(index) is int else integer(index),
@@ -146,12 +146,12 @@ def failing_step(facts: ExecutionRecord, steps: Sequence[Step]) -> int | None:
     word = facts.execution.status if facts.execution is not None else None
     if word is not None and status_of(word) is not Status.ERROR:
         return None
-    place = next((i for i in range(len(steps) - 1, -1, -1) if isinstance(steps[i], ModelCall | ToolCall)), None)
-    if place is None:
+    position = next((i for i in range(len(steps) - 1, -1, -1) if isinstance(steps[i], ModelCall | ToolCall)), None)
+    if position is None:
         return None
-    step = steps[place]
+    step = steps[position]
     has_no_result = step.output_data == NULL and step.duration_ms is None and step.status is None
-    return place if has_no_result or step.error is not None else None
+    return position if has_no_result or step.error is not None else None
 
 
 def _usage(tokens: Tokens) -> Usage | None:
@@ -173,7 +173,7 @@ def integer(value: Any) -> int | None:
 
 
 def error_of(value: Any) -> Error:
-    """An error as the record holds it. A type only where the text has the plain form ``TimeoutError: …``."""
+    """The recorded error, with a type only if its text has the plain form ``TimeoutError: …``."""
     if isinstance(value, dict):
         stated, text = string(value.get("type")) or None, string(value.get("message"))
         if text is not None:
@@ -194,7 +194,7 @@ def as_text(value: Any) -> str:
 
 
 def preview(step: Step) -> str:
-    """What a model replied (else the last message of a user to it), the main argument of a tool, the words of a
+    """The reply of a model (else the last message of a user to it), the main argument of a tool, the words of a
     policy. In an agent's loop the user's message is the same before each call.
     """
     if isinstance(step, Violated):
@@ -212,7 +212,7 @@ def preview_of(args: Any) -> str:
 
 
 def main_text(value: Any) -> str:
-    """What distinguishes one call from the next: the argument that holds the question, else the first text."""
+    """The preview of a call: the argument with the question, else the first text."""
     if isinstance(value, dict) and ("args" in value or "kwargs" in value):
         value = mapping(value.get("kwargs")) or value.get("args")
     if isinstance(value, dict):
@@ -343,13 +343,13 @@ def _cause(facts: ExecutionRecord, steps: Sequence[Step] | None) -> FirstError |
     else:
         reason = facts.execution.termination_reason if facts.execution is not None else None
         return FirstError(reason) if reason else None
-    place = failing_step(facts, steps or ())
-    if place is None:
+    position = failing_step(facts, steps or ())
+    if position is None:
         found = (i for i, step in enumerate(steps or ()) if isinstance(step, Violated))
-        place = max(found, default=None)
-    if steps is None or place is None:
+        position = max(found, default=None)
+    if steps is None or position is None:
         return FirstError(error.message, error.type)
-    return FirstError(error.message, error.type, f"s{place}", steps[place].name, steps[place].operation)
+    return FirstError(error.message, error.type, f"s{position}", steps[position].name, steps[position].operation)
 
 
 # ---- the run as a whole

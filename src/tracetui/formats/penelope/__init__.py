@@ -25,7 +25,7 @@ _REQUIRED: Final = (b"goal_achieved", b"turns_used")
 _TYPICAL: Final = frozenset(
     {b"goal_evaluation", b"conversation_summary", b"test_configuration", b"execution_stats", b"target_info", *_REQUIRED}
 )
-"""Top-level names of a result; two of them claim a file whose head holds no more."""
+"""Top-level names of a result; two of them claim a file whose head is incomplete."""
 
 
 class Penelope:
@@ -57,7 +57,7 @@ class Penelope:
         return DocumentReader(_read)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
-        """From what the reader saw; `raw` holds the exact bytes, a rendering where the file is not strict JSON."""
+        """From data of the reader; `raw` has the exact bytes, or a rendering if the file is not strict JSON."""
         return body_of(span.at)
 
 

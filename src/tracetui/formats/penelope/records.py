@@ -207,7 +207,7 @@ def milliseconds(seconds: float | None) -> float | None:
 
 
 def decoded(value: Any) -> Any:
-    """The object or array that a text holds as JSON (``NaN`` allowed), else `value` itself: ``"12"`` stays a text."""
+    """The object or array in a JSON text (``NaN`` allowed), else `value` itself: ``"12"`` stays a text."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
         return value
     found = decode_value(value)

@@ -84,7 +84,7 @@ class Test:
             "goal_evaluation.all_criteria_met": self.evaluation.all_criteria_met,
         }
         self.verdict = next(((name, verdict) for name, verdict in verdicts.items() if verdict is not None), None)
-        """Whether the goal was achieved, and the field that says so."""
+        """Whether the goal was achieved, and the source field."""
         self.metrics = [_metric(name, value) for name, value in mapping(result.metrics).items()]
 
     @property
@@ -125,7 +125,7 @@ class Test:
         start, zone = zoned(self.result.start_time)
         end, _ = zoned(self.result.end_time)
         if start is not None and end is not None and end >= start:
-            return start, zone, round((end - start) * 1000, 3)  # microseconds are what is written
+            return start, zone, round((end - start) * 1000, 3)  # times have microseconds
         if start is None:
             found = [one for one in (turn.started_at for turn in self.turns or ()) if one[0] is not None]
             start, zone = min(found, key=lambda one: one[0] or 0.0, default=(None, None))
@@ -241,7 +241,7 @@ def _unmet(test: Test) -> FirstError | None:
 
 
 def _end(test: Test) -> FirstError:
-    """The end reason: that of the evaluation, else what was found, else how far it came."""
+    """The end reason: of the evaluation, else of the findings, else the number of turns."""
     if test.evaluation.reason and test.is_judged:
         return FirstError(test.evaluation.reason, "goal not met")
     findings = [item for item in test.result.findings or () if isinstance(item, str) and item]
@@ -261,14 +261,14 @@ def _end(test: Test) -> FirstError:
 
 
 def run_body(test: Test, error: FirstError | None) -> RunBody:
-    """Everything about the run, and what could not be read as turns."""
+    """The body of the run, with values that are not readable as turns."""
     fields = test.outline.values(*TURNS) | test.outline.rest
     turns, findings, metrics = test.turns or (), fields.get("findings"), fields.get("metrics")
     texts = isinstance(findings, list) and all(isinstance(item, str) for item in findings)
     attributes = without(fields, *(["findings"] if texts else []), *(["metrics"] if isinstance(metrics, dict) else []))
     criteria = tuple(map(_criterion, test.criteria))
     evaluation = attributes.pop("goal_evaluation", {})
-    if isinstance(evaluation, dict):  # what has no place below
+    if isinstance(evaluation, dict):  # fields not shown below
         shown = ["reason"] if isinstance(evaluation.get("reason"), str) else []
         listed = evaluation.get("criteria_evaluations")
         if isinstance(listed, list) and len(listed) == len(criteria) and all(map(_shows_all, criteria, listed)):
@@ -300,7 +300,7 @@ def _criterion(item: Judged) -> Criterion:
 
 
 def _shows_all(one: Criterion, item: Any) -> bool:
-    """Whether the criterion holds everything in `item`."""
+    """Whether the criterion has all fields of `item`."""
     shown = {"criterion": one.text, "met": one.met, "evidence": one.evidence, "relevant_turns": [*one.steps]}
     return isinstance(item, dict) and all(name in shown and same(shown[name], item[name]) for name in item)
 
@@ -322,7 +322,7 @@ def _number(value: Any) -> Any:
 
 
 def _totals(test: Test, turns: Sequence[Turn], metrics: dict[str, Any]) -> Iterator[Total]:
-    """What the result declares, recounted: turns, criteria, interactions and the calls of each tool."""
+    """Declared totals, recounted: turns, criteria, interactions and the calls of each tool."""
     yield from _total("turns_used", test.result.turns_used, len(turns))
     yield from _total("total_turns", test.stats.total_turns, len(turns))
     yield from _total("successful_interactions", test.stats.successful_interactions, sum(map(_succeeded, turns)))

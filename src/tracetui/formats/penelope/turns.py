@@ -1,4 +1,4 @@
-"""The turns of a Penelope result: its two accounts of them, ``history`` and ``conversation_summary``, laid together."""
+"""The turns of a Penelope result: its two accounts of them, ``history`` and ``conversation_summary``, merged."""
 
 from __future__ import annotations
 
@@ -11,16 +11,7 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.bodies import rendered
 from tracetui.formats.document import Outline, Record
-from tracetui.formats.penelope.records import (
-    TURNS,
-    Detail,
-    Exchange,
-    Line,
-    Tool,
-    as_text,
-    decoded,
-    same,
-)
+from tracetui.formats.penelope.records import TURNS, Detail, Exchange, Line, Tool, as_text, decoded, same
 from tracetui.formats.scalars import boolean, mapping, moment, sequence, string, without, zoned
 from tracetui.formats.schema import plain
 from tracetui.model import (
@@ -43,7 +34,7 @@ from tracetui.model import (
 TARGET_TOOL: Final = "send_message_to_target"
 ARGUMENTS: Final = ("arguments", "args", "input")
 _UNPARSED: Final = ("Unable to parse message", "Unable to parse response")
-"""What Penelope puts into the summary where it could not read the history itself."""
+"""Penelope's placeholder in the summary for a history that it could not read."""
 _NAMED: Final = 8
 """At most so many turns are named in one problem."""
 _NO_SUMMARY: Final = Line()
@@ -63,7 +54,7 @@ class Call(msgspec.Struct, frozen=True):
     arguments: Any
     """Decoded."""
     answer: Any
-    """What the tool answered, decoded: ``{"success", "output", "error", "metadata"}``, or plain text."""
+    """The decoded result of the tool: ``{"success", "output", "error", "metadata"}``, or plain text."""
     answered: bool
     success: bool | None
     """Whether the tool reports success."""
@@ -105,12 +96,12 @@ class Turn(msgspec.Struct, frozen=True):
 
     @property
     def message(self) -> str | None:
-        """What Penelope sent, by the summary or else the history."""
+        """Penelope's message, from the summary or else the history."""
         return self.line.penelope_message or (self.target_call.message if self.target_call else None)
 
     @property
     def response(self) -> str | None:
-        """What the target answered, by the summary or else the history."""
+        """The target's answer, from the summary or else the history."""
         return self.line.target_response or (self.target_call.response if self.target_call else None)
 
     @property
@@ -144,10 +135,10 @@ class SpanRef(msgspec.Struct, frozen=True):
 
 
 def turns_of(outline: Outline) -> list[Turn]:
-    """Lay both accounts together by turn number (by place where there is none), in the order of the numbers.
+    """Merge both accounts by turn number (by position without one), in the order of the numbers.
 
-    Where they disagree, the summary is what is shown of the turn and the history what is below it; problems say in
-    which turns that is so, and what could not be read.
+    If they disagree, the turn shows the summary and its calls the history. Problems list these turns, and values that
+    can't be read.
     """
     history, summary = (list(outline.records(name, schema)) for name, schema in TURNS.items())
     lines: dict[int, list[Record]] = {}
@@ -202,7 +193,7 @@ def _differences(turn: Turn) -> Iterator[str]:
 
 
 def _differ(line: str | None, detail: str | None) -> bool:
-    """Whether two accounts differ in more than white space at their ends; what one leaves open is no difference."""
+    """Whether two accounts differ other than in surrounding white space or missing values."""
     return bool(line and detail and line not in _UNPARSED and line.strip() != detail.strip())
 
 
@@ -230,9 +221,9 @@ def _reached(listed: Sequence[Exchange], target: Exchange | None) -> int | None:
     if target is None:
         return max((i for i, item in enumerate(listed) if item.tool_name == TARGET_TOOL), default=None)
     call_id = _call_id(target)
-    for place in reversed(range(len(listed))):
-        if same(listed[place], target) or (call_id and _call_id(listed[place]) == call_id):
-            return place
+    for index in reversed(range(len(listed))):
+        if same(listed[index], target) or (call_id and _call_id(listed[index]) == call_id):
+            return index
     return None
 
 
@@ -263,10 +254,10 @@ def _call(record: Exchange, path: tuple[str | int, ...], to_target: bool) -> Cal
 
 
 def spans_of(turn: Turn, timings: Mapping[int | None, float | None]) -> Iterator[Span]:
-    """The turn, its calls below it, and below the one that reached the target what the target called itself.
+    """The turn, its calls below it, and the target's own calls below the call that reached the target.
 
-    Penelope stamps a turn and an execution once; that time is where their spans start. What failed is the call: its
-    turn, which went on, is only noted, so that no failure is counted twice.
+    Penelope stamps a turn and an execution once; that time is the start of their spans. A failure belongs to the
+    call: its turn, which continued, only gets a note, so no failure is counted twice.
     """
     failures = turn.failures
     yield _turn_span(turn, timings, bool(turn.calls) and any(failures))
@@ -299,10 +290,10 @@ def _turn_span(turn: Turn, timings: Mapping[int | None, float | None], failed_be
     )
 
 
-def _call_span(turn: Turn, place: int, call: Call, failed: bool) -> Span:
+def _call_span(turn: Turn, index: int, call: Call, failed: bool) -> Span:
     success = turn.line.success if call.success is None and call.to_target else call.success
     return Span(
-        id=f"{turn.id}.{place + 1}",
+        id=f"{turn.id}.{index + 1}",
         name=call.name,
         operation=Operation.EXECUTE_TOOL,
         parent_id=turn.id,
@@ -312,12 +303,12 @@ def _call_span(turn: Turn, place: int, call: Call, failed: bool) -> Span:
         started_at=call.started_at,
         error=Error(_error_text(turn, call)) if failed else None,
         preview=_main_text(call.arguments),
-        at=SpanRef(turn, place),
+        at=SpanRef(turn, index),
     )
 
 
 def _error_text(turn: Turn, call: Call) -> str:
-    """The tool's own error, else what the summary gives as the answer, else what the tool answered."""
+    """The tool's own error, else the answer in the summary, else the tool's result."""
     own = mapping(call.answer).get("error")
     if own is not None:
         return as_text(own)
@@ -326,7 +317,7 @@ def _error_text(turn: Turn, call: Call) -> str:
 
 
 def _main_text(arguments: Any) -> str:
-    """What distinguishes this call from the next: its message, else its first text."""
+    """The preview of a call: its message, else its first text."""
     values = mapping(arguments)
     message = string(values.get("message"))
     if message is None:
@@ -355,7 +346,7 @@ def _target_spans(turn: Turn, parent: str) -> Iterator[Span]:
 
 
 def flattened(call: Any) -> dict[str, Any]:
-    """A target's tool call: flat, or with what OpenAI nests under ``function`` beside the rest."""
+    """A target's tool call: flat, or with OpenAI's nested ``function``."""
     fields = mapping(call)
     return {**mapping(fields.get("function")), **fields}
 
@@ -458,7 +449,7 @@ def _call_body(turn: Turn, call: Call) -> Body:
 
 
 def _assistant(message: Any, parts: list[Part], thought: str | None, attributes: dict[str, Any]) -> tuple[Message, ...]:
-    """Penelope's own message: its reasoning, text and calls; what fits no part goes to `attributes`."""
+    """Penelope's own message: its reasoning, text and calls; other fields go to `attributes`."""
     fields = mapping(message)
     content = fields.get("content")
     if isinstance(content, str):
@@ -480,7 +471,7 @@ def _assistant(message: Any, parts: list[Part], thought: str | None, attributes:
 
 
 def _call_part(item: Any, parts: list[Part]) -> dict[str, Any]:
-    """Add one call to `parts`; returns what the part has no place for."""
+    """Add one call to `parts`; returns the fields that don't fit it."""
     call = mapping(item)
     function, name = mapping(call.get("function")), string(mapping(call.get("function")).get("name"))
     if name is None:
@@ -494,17 +485,17 @@ def _call_part(item: Any, parts: list[Part]) -> dict[str, Any]:
 
 
 def _tool(message: Any, call: Call, attributes: dict[str, Any]) -> tuple[Message, ...]:
-    """The tool's answer as a message; what fits no part goes to `attributes`."""
+    """The tool's result as a message; other fields go to `attributes`."""
     if message is None:
         return ()
     fields = mapping(message)
-    kept = {key: string(fields.get(key)) for key in ("role", "tool_call_id", "name")}
-    rest = without(fields, "content", *(key for key, value in kept.items() if value is not None))
+    texts = {key: string(fields.get(key)) for key in ("role", "tool_call_id", "name")}
+    rest = without(fields, "content", *(key for key, value in texts.items() if value is not None))
     if rest or not call.answered:
         attributes["tool_message"] = rest or message
     failed = None if call.success is None else not call.success
-    result = ToolResult(kept["tool_call_id"], call.answer, failed, kept["name"])
-    return (Message(kept["role"] or "tool", (result,)),)
+    result = ToolResult(texts["tool_call_id"], call.answer, failed, texts["name"])
+    return (Message(texts["role"] or "tool", (result,)),)
 
 
 def _slice(record: Record | None, path: tuple[str | int, ...], value: Any) -> bytes:
@@ -519,9 +510,9 @@ def _slice(record: Record | None, path: tuple[str | int, ...], value: Any) -> by
     return bytes(raw) or rendered(value)
 
 
-def _target_body(turn: Turn, place: int) -> Body:
-    """A call that the target made; its bytes are in the summary, unless only the text of an answer holds it."""
-    item = turn.target_tools[place]
+def _target_body(turn: Turn, index: int) -> Body:
+    """A call of the target; its bytes are in the summary, unless it is only in the text of an answer."""
+    item = turn.target_tools[index]
     call = flattened(item)
     shown = (key for names in (ARGUMENTS, _RESULTS) for key in [key for key in names if key in call][:1])
     attributes = without(call, "function", *shown) if isinstance(item, dict) else {"tool_call": item}
@@ -533,5 +524,5 @@ def _target_body(turn: Turn, place: int) -> Body:
         input=first_of(call, ARGUMENTS),
         output=first_of(call, _RESULTS),
         attributes=attributes,
-        raw=_slice(turn.summary, ("tool_calls", place), item) if turn.line.tool_calls else rendered(item),
+        raw=_slice(turn.summary, ("tool_calls", index), item) if turn.line.tool_calls else rendered(item),
     )

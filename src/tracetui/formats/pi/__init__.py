@@ -1,4 +1,4 @@
-"""pi sessions: what the coding agent pi keeps below ``~/.pi/agent/sessions``, one file a session; OpenClaw's are alike.
+"""Sessions of the coding agent pi below ``~/.pi/agent/sessions``: one file per session, as in OpenClaw.
 
 A session is appended to a line at a time. Its entries form a tree: who goes back and asks something else begins a new
 branch in the same file. It never ends: it can always be gone on with.

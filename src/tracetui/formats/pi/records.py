@@ -1,6 +1,6 @@
 """Records of pi sessions: one JSON object a line. The first record is about the session as a whole.
 
-Facts: files of pi 0.74.2 and of the first versions (v1, without ids), and what pi documents of its session files.
+Facts: files of pi 0.74.2 and of the first versions (v1, without ids), and pi's documentation of its session files.
 OpenClaw writes the same. A message of the assistant is a model call, each ``toolCall`` block a tool call below it.
 """
 
@@ -90,7 +90,7 @@ class Block(Struct, gc=False):
 
 
 class Details(Struct, gc=False, rename="camel"):
-    """What some tools add to their answer; ``durationMs`` is in milliseconds."""
+    """Details of a tool result; ``durationMs`` is in milliseconds."""
 
     exit_code: Natural | None = None
     duration_ms: Finite | None = None
@@ -128,7 +128,7 @@ def usage_of(tokens: Tokens | Loose) -> Usage | None:
 
 class Message(Struct, gc=False, rename="camel", tag_field="role"):
     timestamp: Finite | Loose = None
-    """When what the message is about began, in milliseconds; the entry says when it was written."""
+    """Start of the message's activity in milliseconds; the entry has the time of writing."""
 
     def began(self, written: float | None) -> float | None:
         own = self.timestamp
@@ -325,7 +325,7 @@ _OUTSIDE: Final = [
 
 
 class Entry(Struct, gc=False, rename="camel", tag_field="type"):
-    """What every record has. `parent_id` is the entry that it follows, None where it begins again."""
+    """Fields of every record. `parent_id` is the preceding entry, None for a new beginning."""
 
     known: ClassVar[str | None] = "role"
     id: str | None = None
@@ -384,7 +384,7 @@ _NOTES: Final[dict[str, tuple[str, str | None]]] = {
     "context_transform": ("transformerName", None),
     "ephemeral": ("", None),
 }
-"""The field in the label of the note, and further known fields (None: too little is known)."""
+"""The field in the label of the note, and further known fields (None: the type is poorly understood)."""
 
 
 def _note(kind: str, name: str, known: str | None) -> Any:
@@ -421,7 +421,7 @@ class CustomMessage(Entry, tag="custom_message"):
 
 
 class BranchSummary(Entry, tag="branch_summary"):
-    """What the model is given of a branch that was left."""
+    """The summary of an abandoned branch for the model."""
 
     known: ClassVar = "details fromHook fromId role"
     summary: str | None = None
@@ -450,7 +450,7 @@ class Spent(Entry, tag="usage"):
 
 
 class Other(Struct, gc=False, rename="camel"):
-    """A record of an unknown kind: kept whole."""
+    """A record of an unknown kind, with all its fields."""
 
     type: str | Loose = None
     id: str | None = None
@@ -480,7 +480,7 @@ SCHEMA: Final = Schema[Any](
 def _outside(
     title: str, ident: str, when: float | None, shown: str, kind: str | None, line: Line, usage: Usage | None = None
 ) -> Span:
-    """A prompt, or what the program or an extension puts into the conversation."""
+    """A prompt, or a message of the program or an extension."""
     facts = {"operation": MESSAGE, "usage": usage, "note": (kind or "")[:PREVIEW], **DONE}
     return row(ident, title, when, line, preview=shown[:PREVIEW], **facts)
 

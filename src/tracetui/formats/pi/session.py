@@ -1,8 +1,8 @@
-"""A pi session while its records come in: its rows, its tree of entries, and its metadata.
+"""A pi session while its records come in: its rows, tree of entries, metadata, originals and bodies.
 
 An entry names the one that it follows; one that names an earlier one begins a new branch. The last entry is the leaf:
-the path to it is the live branch, all else is abandoned until an entry goes back to it. No record says how a session
-ended: it can always be continued, and stands as its last response does.
+the path to it is the live branch, all else is abandoned until an entry returns to it. The end of a session is not
+recorded, because it can always be continued: its status is that of its last response.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class Session(Conversation):
     # ---- rows
 
     def ident_of(self, ident: str | None, other: str) -> str:
-        """The id of a span: `ident`, or `other` if another span has that, or may come to have it."""
+        """The id of a span: `ident`, or `other` if another span has or may get that id."""
         if not ident or ident in self.nodes or ident in self.calls or ident.startswith(_OURS):
             return other
         return ident
@@ -274,7 +274,7 @@ class Session(Conversation):
             self._move(span, branch.row.id)
 
     def _rows_at(self, entry: str) -> list[Span]:
-        """The rows that an entry stands for: its own, and the branches that left after it."""
+        """The rows of an entry: its own, and the branches that start after it."""
         node = self.nodes[entry]
         own = None if node.own is None else self._rows.get(node.own)
         return [*([] if own is None else [own]), *(branch.row for branch in node.branches)]
@@ -321,7 +321,7 @@ class Session(Conversation):
         return named and self.begin is not None and self.forked is not None
 
     @property
-    def stands(self) -> bool:
+    def has_status(self) -> bool:
         """The records since `skip` show the status of the session and its last time."""
         return self._timed and self._stood
 
@@ -381,7 +381,7 @@ FOLDER: Final = re.compile(r"--.{0,250}--")
 
 
 def copies_of(file: File, original: str | None) -> Copies:
-    """What counts elsewhere of a session whose first record was read; `original` is the path in that."""
+    """The copied records of a session whose first record was read; `original` is the path in that record."""
     copies = Copies(_keys_on)
     copies.has_all = original is None or original_of(file, original)[1] is not None
     first = None if copies.has_all else _first_entry(file)
@@ -396,7 +396,7 @@ def copies_of(file: File, original: str | None) -> Copies:
 
 
 def _earlier(file: File, original: str) -> dict[str, Entry]:
-    """Sessions of this project and of those beside it that may have been forked from the same original before.
+    """Sessions of this and sibling projects that may be earlier forks of the same original.
 
     A name begins with the time at which its session began; other names still put all forks in the same order.
     """
@@ -424,8 +424,7 @@ def _keys_on(data: bytes) -> Iterator[str]:
 def original_of(file: File, original: str | None) -> tuple[str | None, str | None]:
     """Id and path of the session with the path `original` on the machine that wrote this one.
 
-    Only the last two parts of that count: a file of that name beside this one, or in the folder of another project
-    beside this one's.
+    Only the last two parts of that count: a file of that name in this folder, or in the folder of a sibling project.
     """
     if original is None:
         return None, None
@@ -488,7 +487,7 @@ def _message(record: Record, raw: bytes, *, is_output: bool) -> Body:
 
 
 def _call(records: list[Record], at: SpanRef, raw: bytes) -> Body:
-    """A tool call; the fields of each answer beside its output are under ``result``."""
+    """A tool call; the fields of each result other than its output are under ``result``."""
     block = block_of(message_of(records[0]).get("content"), at)
     attributes, output = without(block, "arguments"), None
     for answer in records[1:]:

@@ -23,7 +23,7 @@ LIKELY: Final = 60
 _LASTS: Final = ("last_mini_run.traj.json", "last_single_run.traj.json", "last_swebench_single_run.traj.json")
 _MINI: Final = re.compile(rb'[^\\]"(?:mini-swe-agent-1|mini_version"|minisweagent\.)')
 _PROMPTS: Final = re.compile(rb"```mswea_bash_command|(?:COMPLETE_TASK_AND_SUBMIT|MINI_SWE_AGENT)_FINAL_OUTPUT")
-"""What mini-swe-agent's own prompts say."""
+"""Text of mini-swe-agent's own prompts."""
 _OWN: Final = frozenset(
     b"attempts environment history info instance_id messages replay_config trajectory trajectory_format".split()
 )
@@ -61,7 +61,7 @@ class SweAgent:
         return DocumentReader(_read)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
-        """From what the reader saw; `raw` holds the exact bytes, a rendering where the file is not strict JSON."""
+        """From data of the reader; `raw` has the exact bytes, or a rendering if the file is not strict JSON."""
         return body_of(span.at)
 
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:

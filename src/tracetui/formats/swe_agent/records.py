@@ -1,4 +1,4 @@
-"""Records of a trajectory of SWE-agent or mini-swe-agent, and the document that holds them.
+"""Records of a trajectory of SWE-agent or mini-swe-agent, and their document.
 
 Facts: SWE-agent (``sweagent/types.py``, ``agent/agents.py``, its documentation of output files) from 0.5 to 1.1;
 mini-swe-agent (``agents/default.py``, ``models/``, ``run/utils/save.py``) 1 and 2, format ``mini-swe-agent-1.1``.
@@ -22,7 +22,7 @@ _BLOCK: Final = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.
 
 
 class Extra(Struct, frozen=True, gc=False):
-    """What mini-swe-agent knows of a message; version 1 writes none, or the ``response`` alone."""
+    """Extra fields of mini-swe-agent for a message; version 1 writes none, or the ``response`` alone."""
 
     known: ClassVar[str] = "exception exception_str exception_type model_response n_actions submission traceback"
     actions: list[Any] | None = None
@@ -70,7 +70,7 @@ class Message(Struct, gc=False):
 
     @property
     def author(self) -> str | None:
-        """Its role; None for a message of a kind that is not known."""
+        """Its role; None for a message of an unknown kind."""
         if self.role is not None:
             return self.role
         return "assistant" if self.object == "response" else "tool" if self.type == "function_call_output" else None
@@ -86,7 +86,7 @@ class Message(Struct, gc=False):
 
 
 class Step(Struct, gc=False):
-    """A step of SWE-agent: a response, the command in it, and what that printed."""
+    """A step of SWE-agent: a response, the command in it, and its output."""
 
     known: ClassVar[str] = "extra_info messages output query state"
     action: str | None = None
@@ -125,7 +125,7 @@ class Document(Struct, gc=False):
     known: ClassVar[str] = "attempts environment history messages trajectory"
     info: Info = Info()
     replay_config: Any = None
-    """What SWE-agent was started with, as an object or as JSON text."""
+    """The configuration of SWE-agent, as an object or as JSON text."""
     instance_id: str | None = None
     trajectory_format: str | None = None
 
@@ -139,7 +139,7 @@ class Trace:
     """A trajectory, decoded as it is asked for: steps and history of SWE-agent, or the messages of mini-swe-agent."""
 
     def __init__(self, data: bytes, path: str) -> None:
-        """Raises `FormatError` for what is neither an object nor a list of messages."""
+        """Raises `FormatError` unless it is an object or a list of messages."""
         if data.lstrip()[:1] == b"[":  # version 1 of mini-swe-agent could write the messages alone
             decode(data)
             data = b'{"messages":%b}' % data
@@ -149,7 +149,7 @@ class Trace:
         self.about = self.outline.record(DOCUMENT, *self.lists)
         given = self.about.replay_config
         self.config = mapping(decode_value(given) if isinstance(given, str) else given or self.about.info.config)
-        """What either program was started with."""
+        """The configuration of either program."""
         model = child(self.config, "model") or child(child(self.config, "agent"), "model")
         self.model = word(model.get("model_name")) or word(model.get("name"))
         self.messages = list(self.outline.records(self.lists[-1], MESSAGE))

@@ -1,4 +1,4 @@
-"""A trajectory as a run: its header, its spans, and its run body."""
+"""A trajectory as a run: its header, spans, scores and bodies."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _OPEN: Final = (Status.RUNNING, StatusSource.DERIVED, None)
 
 
 class SpanRef(Struct, frozen=True, gc=False):
-    """What a span is recorded in."""
+    """The records of a span."""
 
     step: Record | None = None
     message: Record | None = None
@@ -123,7 +123,7 @@ class Reading:
                 self.texts[message.author or ""] = message.text
 
     def _step_of(self, message: Message) -> Record | None:
-        """The step whose response a message of the history repeats; those before it have no message."""
+        """The step with the response that a message of the history repeats; skipped steps have no message."""
         for index in range(self._next, min(self._next + AHEAD, len(self._steps))):
             step: Step = self._steps[index].value
             action = (step.action or "").strip()
@@ -151,13 +151,13 @@ class Reading:
     def _response(self, turn: Turn) -> Span:
         message, record = turn.message, turn.step or turn.record
         step: Step | None = turn.step.value if turn.step else None
-        place = record.index + 1 if record else 0
+        index = record.index + 1 if record else 0
         model = word(mapping(message.extra.response).get("model")) or self._model
         answer = (message.text if step is None else text_in(step.response)).strip()
         self.texts["assistant"] = answer or self.texts.get("assistant", "")
-        number = place if step else None if self._steps else self.responses
+        number = index if step else None if self._steps else self.responses
         return Span(
-            id=f"{place}" if step else f"m{place}",
+            id=f"{index}" if step else f"m{index}",
             name=(model or "model")[:PREVIEW],
             operation=Operation.CHAT,
             step=number,
@@ -173,7 +173,7 @@ class Reading:
 
 
 def _message(record: Record) -> Span:
-    """A message that is no answer; the last one of mini-swe-agent holds the exit status."""
+    """A message that is no answer; the last one of mini-swe-agent has the exit status."""
     message: Message = record.value
     author, kind, shown = message.author, message.extra.interrupt_type or "", message.text.strip()
     failed = kind.endswith("Error")
@@ -196,16 +196,16 @@ def _message(record: Record) -> Span:
     )
 
 
-def _call(turn: Turn, place: int, top: Span, then: Message | None) -> Span:
-    """A command. Only its exit code and its exception say that it failed, never what it printed."""
-    call, answer, step = turn.calls[place], turn.answers.get(place), turn.step.value if turn.step else None
+def _call(turn: Turn, index: int, top: Span, then: Message | None) -> Span:
+    """A command. Its failure depends only on its exit code and exception, not on its output."""
+    call, answer, step = turn.calls[index], turn.answers.get(index), turn.step.value if turn.step else None
     status, source, error = _outcome(answer.value if answer else None, step, then)
     end = answer.value.extra.timestamp if answer and len(turn.calls) == 1 else None
     duration = between(top.started_at, end)  # the answers to several calls are written after the last of them
     if step is not None and step.execution_time is not None and 0 <= step.execution_time < 1e9:
         duration = round(step.execution_time * 1000, 3)
     return Span(
-        id=f"{top.id}.{place + 1}",
+        id=f"{top.id}.{index + 1}",
         name=call.name[:PREVIEW],
         operation=Operation.EXECUTE_TOOL,
         parent_id=top.id,
@@ -235,7 +235,7 @@ def _outcome(answer: Message | None, step: Step | None, then: Message | None) ->
 
 
 def _usage(message: Message) -> Usage | None:
-    """What one response used, as the chat API or the Responses API has it: cached input is within the input."""
+    """The usage of one response, in the chat API or the Responses API: input includes cached input."""
     used = mapping(message.usage) or child(message.extra.response, "usage")
     given, made = ("prompt", "completion") if "prompt_tokens" in used else ("input", "output")
     found = Usage(
@@ -252,7 +252,7 @@ def _usage(message: Message) -> Usage | None:
 def header_of(trace: Trace, file: File, size: int) -> Header:
     """The header. Both programs write the exit status last, and nothing else marks the end of a run.
 
-    ``submitted (exit_cost)`` is a run that was cut off, and what it had changed until then was taken.
+    ``submitted (exit_cost)`` is a run that was cut off, with the changes until then.
     """
     info, stats, problem = trace.about.info, trace.about.info.model_stats, child(trace.config, "problem_statement")
     exit_word = "" if info.exit_status is None else str(info.exit_status)
@@ -322,9 +322,13 @@ _RULE: Final = "passed if resolved_ids lists the instance, failed if only the ot
 
 
 def scores_of(file: File, instance: str) -> tuple[Score, ...]:
-    """Whether a report beside the trajectory says that `instance` is resolved; the first that says so counts.
+    """Whether a report next to the trajectory lists `instance` as resolved; the first match counts.
 
-    A report that is missing, too large or unreadable says nothing. Raises `LinkLost`.
+    Ignores a missing, too large or unreadable report. Raises `LinkLost`. Facts: the SWE-bench harness writes
+    ``report.json`` per instance, ``{INSTANCE: {"resolved", "tests_status"}}``; its experiments repository has it in
+    ``logs/INSTANCE/`` next to ``trajs``. SWE-agent (``swe_bench_evaluate.py``) moves the report of all instances, lists
+    of their ids, to ``results.json`` in its output folder, the parent of the trajectory's; its inspector reads one next
+    to the trajectory.
     """
     if not _ID.fullmatch(instance):
         return ()
@@ -389,7 +393,7 @@ def _raw(record: Record | None) -> bytes:
 
 
 def _step_body(at: SpanRef) -> Body:
-    """A response of SWE-agent's model; what only the history has is ``history``."""
+    """A response of SWE-agent's model; fields only in the history are in ``history``."""
     fields = _fields(at.step)
     response, thought = fields.get("response"), fields.get("thought")
     calls = calls_of(at.message.value if at.message else None, at.step.value if at.step else None)
@@ -406,7 +410,7 @@ def _step_body(at: SpanRef) -> Body:
 
 
 def _conversation(query: Any) -> tuple[ModelMessage, ...]:
-    """The messages that a model was sent; none where they say more than roles and texts."""
+    """The messages sent to a model; none if they have more than roles and texts."""
     found = []
     for item in query if isinstance(query, list) else ():
         content, role = mapping(item).get("content"), mapping(item).get("role")
@@ -417,7 +421,7 @@ def _conversation(query: Any) -> tuple[ModelMessage, ...]:
 
 
 def _command(at: SpanRef, call: Call) -> Body:
-    """A command with what it printed."""
+    """A command with its output."""
     answer = _fields(at.answer)
     if at.step is not None:
         step = _fields(at.step)
@@ -437,7 +441,7 @@ def _command(at: SpanRef, call: Call) -> Body:
 
 
 def _message_body(record: Record) -> Body:
-    """A message; everything but its text and what it asked for stays under its own name."""
+    """A message; all fields except its text and calls keep their names."""
     fields, message = _fields(record), record.value
     content, thought = fields.get("content"), text(fields.get("reasoning_content"))
     parts, rest = parts_in(content)
