@@ -110,7 +110,7 @@ def test_every_failure_is_judged_by_keys_and_still_is_the_next_day(
         check=True,
         env={**os.environ, "XDG_STATE_HOME": str(state)},
     )
-    signatures = json.loads(told.stdout)["signatures"]
+    signatures = json.loads(told.stdout)["causes"]
     assert len(signatures) == count
     assert {one["verdict"] for one in signatures} == set(VERDICTS.values())
     assert {path.name for path in tmp_path.iterdir() if path.is_file()} == exports  # nothing half written beside them

@@ -168,7 +168,7 @@ async def test_a_run_of_the_triage_is_compared_with_its_original(opened: Opener,
             for group in queue.queue.groups
             if any(app.store.runs[ref].replay_of is not None for ref in group.runs)
         )
-        queue.queue.move_to_key(replay.signature.key)
+        queue.queue.move_to_key(replay.digest)
         await settle(pilot)
         await press(pilot, "D")
         assert isinstance(app.screen, DiffScreen | ReplaysScreen)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from tests.store.build import make_summary
+from tracetui.analysis.triage import Group, groups
 from tracetui.model import FirstError, RunRef, Status
 from tracetui.store.judgement import Judgement, Verdict
-from tracetui.store.triage import Group, groups
 from tracetui.ui import triage_state
 from tracetui.ui.commands import FAILURE, QUEUE
 from tracetui.ui.state import focus, toggle_zoom
@@ -62,13 +62,13 @@ def test_after_a_verdict_comes_the_next_without_one() -> None:
     decided: set[object] = set()
 
     def told(what: Group | RunRef) -> Judgement:
-        return DECIDED if (what.signature.key if isinstance(what, Group) else what) in decided else OPEN
+        return DECIDED if (what.digest if isinstance(what, Group) else what) in decided else OPEN
 
-    assert triage_state.undecided(found, None, told) == first.signature.key
-    assert triage_state.undecided(found, first, told) == second.signature.key
-    assert triage_state.undecided(found, second, told) == first.signature.key
+    assert triage_state.undecided(found, None, told) == first.digest
+    assert triage_state.undecided(found, first, told) == second.digest
+    assert triage_state.undecided(found, second, told) == first.digest
     assert triage_state.undecided(found, Member(first, first.runs[0]), told) == first.runs[1]
-    decided |= {first.runs[1], second.signature.key}
-    assert triage_state.undecided(found, Member(first, first.runs[0]), told) == first.signature.key
-    decided.add(first.signature.key)
+    decided |= {first.runs[1], second.digest}
+    assert triage_state.undecided(found, Member(first, first.runs[0]), told) == first.digest
+    decided.add(first.digest)
     assert triage_state.undecided(found, first, told) is None

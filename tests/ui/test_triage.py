@@ -37,17 +37,17 @@ def lines(folder: Path) -> list[dict[str, object]]:
 
 async def go_to_type(screen: TriageScreen, pilot: Pilot[int], kind: str) -> None:
     """Put the cursor on the signature of an error type."""
-    group = next(one for one in screen.queue.groups if one.signature.type == kind)
-    screen.queue.move_to_key(group.signature.key)
+    group = next(one for one in screen.queue.groups if one.cause.type == kind)
+    screen.queue.move_to_key(group.digest)
     await settle(pilot)
 
 
 async def test_failures_are_grouped_by_what_made_them_fail(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await triage(app, pilot)
-        night = next(group for group in screen.queue.groups if group.signature.type == NIGHT)
+        night = next(group for group in screen.queue.groups if group.cause.type == NIGHT)
         assert len(night.runs) == 3
-        assert night.signature.name == "search"
+        assert night.cause.name == "search"
         waste = [group.wasted_ms or 0.0 for group in screen.queue.groups]
         assert waste == sorted(waste, reverse=True)
         failed = sum(len(group.runs) for group in screen.queue.groups)
@@ -88,8 +88,8 @@ async def test_a_verdict_holds_for_the_signature_and_the_next_one_comes(
         assert screen.told(second).verdict is Verdict.KNOWN
         said = lines(own_state)
         assert [(one["do"], one["verdict"], one["signature"]) for one in said] == [
-            ("verdict", "known", first.signature.digest),
-            ("verdict", "known", second.signature.digest),
+            ("verdict", "known", first.digest),
+            ("verdict", "known", second.digest),
         ]
         await press(pilot, "u")
         assert screen.told(second).verdict is None
@@ -123,7 +123,7 @@ async def test_runs_of_a_judged_signature_come_judged_and_their_own_verdict_wins
         assert night is not None
         await press(pilot, "v", "f")
         told = [screen.told(ref) for ref in night.runs]
-        assert {(one.verdict, one.source) for one in told} == {(Verdict.FLAKY, "signature")}
+        assert {(one.verdict, one.source) for one in told} == {(Verdict.FLAKY, "cause")}
         await go_to_type(screen, pilot, NIGHT)
         await press(pilot, "l", "j")
         item = screen.queue.item
@@ -289,7 +289,7 @@ async def test_what_was_broken_off_is_compared_again(opened: Opener, samples: Pa
         assert isinstance(screen, TriageScreen)
         await until(pilot, lambda: any(len(group.runs) > 1 for group in screen.queue.groups), what="a signature")
         several = next(group for group in screen.queue.groups if len(group.runs) > 1)
-        screen.queue.move_to_key(several.signature.key)
+        screen.queue.move_to_key(several.digest)
         await until(pilot, lambda: surveys.is_compared(several.runs), what="all that they share")
         assert surveys.progress(several.runs) == ""
 

@@ -150,8 +150,8 @@ def newest_first(runs: Iterable[RunSummary]) -> list[RunSummary]:
     return sorted(runs, key=lambda run: (run.started_at is None, -(run.started_at or 0.0), run.ref.address))
 
 
-def triage(runs: Iterable[RunSummary], unreadable: int, signatures: int = 0) -> str:
-    """The sentence that turns a list into an action: ``7 of 40 failed · 2 signatures``.
+def triage(runs: Iterable[RunSummary], unreadable: int, causes: int = 0) -> str:
+    """The sentence that turns a list into an action: ``7 of 40 failed · 2 causes``.
 
     Counts runs that no other run started; a trace in several files is one run.
     """
@@ -162,4 +162,4 @@ def triage(runs: Iterable[RunSummary], unreadable: int, signatures: int = 0) -> 
     words = f"{failed} of {len(top)} failed"
     if unreadable:
         words += f", {unreadable} unreadable"
-    return words if not signatures else f"{words} · {signatures} signature{'' if signatures == 1 else 's'}"
+    return words if not causes else f"{words} · {causes} cause{'' if causes == 1 else 's'}"

@@ -25,12 +25,12 @@ from tracetui.sources.base import Source
 from tracetui.views import masking
 
 if TYPE_CHECKING:
+    from tracetui.analysis.triage import Group
     from tracetui.live.assessor import Assessor
     from tracetui.live.comparing.differ import Differ
     from tracetui.live.surveying.survey import Surveyor
     from tracetui.live.surveying.surveyed import Job
     from tracetui.store.contrast import Contrast
-    from tracetui.store.triage import Group
 
 REST_SECONDS: Final = 1.0
 """After which a screen on which all is listed has come to rest."""

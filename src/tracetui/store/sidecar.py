@@ -20,7 +20,7 @@ from tracetui.store.judgement import (
     MAX_NOTE,
     MAX_TAG,
     SCHEMA,
-    Cause,
+    CauseRef,
     Event,
     Judgement,
     Judgements,
@@ -38,7 +38,7 @@ MAX_PROBLEMS: Final = 100
 """Lines that are told one by one; of more, only how many they are."""
 _TITLE: Final = 120
 
-Subject = RunSummary | Cause
+Subject = RunSummary | CauseRef
 
 
 def state_folder() -> Path:
@@ -56,10 +56,15 @@ class Sidecar:
     """
 
     def __init__(
-        self, folder: Path | None = None, roots: Sequence[str] = (), *, clock: Callable[[], float] = time.time
+        self,
+        folder: Path | None = None,
+        roots: Sequence[str] = (),
+        *,
+        file: Path | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self.folder = state_folder() if folder is None else folder
-        self.path = str(self.folder / NAME)
+        self.folder = file.parent if file is not None else folder or state_folder()
+        self.path = str(file or self.folder / NAME)
         self.revision = 0
         """Grows with every change of what holds."""
         self._roots = roots
@@ -83,13 +88,31 @@ class Sidecar:
         """Ids of runs of which something was ever said, as they are kept; of any other only its signature can tell."""
         return self._state.runs
 
-    def of(self, run: RunSummary, signature: str | None = None) -> Judgement:
-        """What holds for a run, of that signature if it failed; a later run of a judged signature comes pre-judged."""
-        return self._state.of(run, signature)
+    def of(self, run: RunSummary, *causes: str | None) -> Judgement:
+        """The decisions on a run with these causes (`Judgements.of`)."""
+        return self._state.of(run, *causes)
 
-    def of_signature(self, signature: str) -> Judgement:
-        """What holds for a signature."""
-        return self._state.of_signature(signature)
+    def of_causes(self, *causes: str | None) -> Judgement:
+        """The decisions on several digests of one cause (`Judgements.of_causes`)."""
+        return self._state.of_causes(*causes)
+
+    def merged_into(self, cause: str) -> str:
+        """The cause that this one was merged into, itself if it was not."""
+        return self._state.merged_into(cause)
+
+    def split_by(self, cause: str) -> str:
+        """What a cause is split by; empty if it is not split."""
+        return self._state.split_by(cause)
+
+    @property
+    def regrouped(self) -> bool:
+        """Whether causes were merged or split."""
+        return self._state.regrouped
+
+    @property
+    def has_old_digests(self) -> bool:
+        """Whether something was decided on a signature of version 0.1."""
+        return self._state.has_old_digests
 
     def marked(self, letter: str) -> Mark | None:
         """Where a letter leads, None if nowhere; `Mark.among` finds the run."""
@@ -128,6 +151,14 @@ class Sidecar:
     def untag(self, subject: Subject, tag: str) -> None:
         """Take a tag away. One that the signature has stays with its runs."""
         self._keep(do="untag", tag=_word(tag), **_about(subject))
+
+    def merge(self, cause: CauseRef, into: CauseRef | None) -> None:
+        """Treat a cause as the same as another; None takes the merge back."""
+        self._keep(do="merge", into=into.digest if into is not None else "", **_about(cause))
+
+    def split(self, cause: CauseRef, by: str) -> None:
+        """Split a cause by what varies (`analysis.cause.Failure.part`); an empty `by` takes the split back."""
+        self._keep(do="split", by=by, **_about(cause))
 
     def mark(self, letter: str, run: RunSummary, span: str | None = None) -> None:
         """Let a letter or digit lead to a run, and to a span of it, wherever it led before."""
@@ -223,7 +254,7 @@ def _about(subject: Subject) -> dict[str, Any]:
     """What an event is about, with a title for the reader of the file; no prompt or error text, which may be secret."""
     if isinstance(subject, RunSummary):
         return {"run": identity(subject), "title": subject.name[:_TITLE]}
-    return {"signature": subject.signature, "title": f"{subject.id} {subject.title}".strip()[:_TITLE]}
+    return {"signature": subject.digest, "title": f"{subject.id} {subject.title}".strip()[:_TITLE]}
 
 
 def _word(tag: str) -> str:
@@ -241,5 +272,7 @@ def _said(event: Event) -> str:
         "note": "note" if event.note else "taking away a note",
         "tag": f"tag {event.tag}",
         "untag": f"taking away tag {event.tag}",
+        "merge": "merge" if event.into else "taking back a merge",
+        "split": "split" if event.by else "taking back a split",
     }[event.do]
     return f"{what}, of {event.title}" if event.title else what

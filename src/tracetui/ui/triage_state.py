@@ -6,9 +6,9 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from msgspec.structs import replace
 
+from tracetui.analysis.triage import Group
 from tracetui.model import RunRef
 from tracetui.store.judgement import Judgement
-from tracetui.store.triage import Group
 from tracetui.ui.commands import QUEUE
 from tracetui.ui.state import PanesState
 from tracetui.views.triage import Member
@@ -62,8 +62,8 @@ def undecided(
         if following is not None:
             return following
     group = item.group if isinstance(item, Member) else item
-    keys = [one.signature.key for one in groups]
-    here = keys.index(group.signature.key) if group is not None else -1
+    keys = [one.digest for one in groups]
+    here = keys.index(group.digest) if group is not None else -1
     order = [*groups[here + 1 :], *groups[: here + 1]]
     following_group = next((one for one in order if judgement_of(one).verdict is None), None)
-    return following_group.signature.key if following_group is not None else None
+    return following_group.digest if following_group is not None else None

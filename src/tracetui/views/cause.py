@@ -7,10 +7,10 @@ from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui import text
+from tracetui.analysis.cause import failure_of
+from tracetui.analysis.triage import Group
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.judgement import Judgement
-from tracetui.store.signature import normalise
-from tracetui.store.triage import Group
 from tracetui.text import Clean, wrap
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs
@@ -74,12 +74,12 @@ def contrast_rows(shared: Contrast | None, *, width: int, glyphs: Glyphs = UNICO
 
 
 def _headline(group: Group, width: int) -> list[Line]:
-    signature = group.signature
-    where = " ".join(filter(None, (signature.operation, signature.name)))
-    head = [Piece(one_line(signature.type or signature.name or "failed", 80), "status.error bold")]
+    cause = group.cause
+    where = " ".join(filter(None, (cause.operation, cause.name)))
+    head = [Piece(one_line(cause.type or cause.name or "failed", 80), "status.error bold")]
     if where:
         head.append(Piece(Clean(f"  in {one_line(where, 80)}"), "sec"))
-    body = wrap(one_line(signature.text, 600), max(20, width)) if signature.text else []
+    body = wrap(one_line(cause.text, 600), max(20, width)) if cause.text else []
     return [tuple(head), *(tuple(placeholders(part, "text bold")) for part in body)]
 
 
@@ -113,11 +113,9 @@ def _judged(told: Judgement, width: int) -> list[Line]:
 
 def _normalised(example: RunSummary | None, width: int) -> list[Line]:
     """What was taken out of the text of the example, so that it is like the others."""
-    error = example.first_error if example is not None else None
-    if example is None or error is None:
-        return []
-    replaced = normalise(error.message).replaced
-    if not replaced:
+    failure = failure_of(example) if example is not None else None
+    replaced = failure.values if failure is not None else ()
+    if example is None or not replaced:
         return []
     pieces = [Piece(Clean(f"in {short_id(example.id)}  "), "dim")]
     for kind, original in replaced[:MOST_NORMALISED]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from tracetui import text
+from tracetui.analysis.cause import Cause
+from tracetui.analysis.triage import Group
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.judgement import Judgement
-from tracetui.store.signature import Signature
-from tracetui.store.triage import Group
 from tracetui.text import Clean
 from tracetui.views.arrange import moment
 from tracetui.views.glyphs import UNICODE, Glyphs
@@ -53,12 +52,9 @@ class QueueRows:
         self._items: list[Group | Member] = []
         for group in groups:
             self._items.append(group)
-            if group.signature.key in unfolded:
+            if group.digest in unfolded:
                 self._items.extend(Member(group, ref) for ref in group.runs if ref in runs)
         self._index = {_key(item): i for i, item in enumerate(self._items)}
-        titles = Counter(group.signature.title for group in groups)
-        self._alike = {title for title, count in titles.items() if count > 1}
-        """Titles of several signatures: what tells these apart is whose they are."""
 
     def __len__(self) -> int:
         return len(self._items)
@@ -90,7 +86,7 @@ class QueueRows:
         item = self._items[index]
         if isinstance(item, Group):
             told = self._judged(item)
-            return f"{item.id} {item.signature.title} {told.verdict or ''} {told.note or ''} {' '.join(told.tags)}"
+            return f"{item.id} {item.title} {told.verdict or ''} {told.note or ''} {' '.join(told.tags)}"
         run = self._runs[item.run]
         return f"{run.id} {run.name} {run.first_error.words if run.first_error else ''}"
 
@@ -101,11 +97,10 @@ class QueueRows:
     def _group(self, group: Group, width: int) -> Line:
         told = self._judged(group)
         decided = told.verdict is not None
-        mark = self._glyphs.unfolded if group.signature.key in self._unfolded else self._glyphs.folded
+        mark = self._glyphs.unfolded if group.digest in self._unfolded else self._glyphs.folded
         room = max(8, width - _TAIL - 3)
         words = [*_verdict_mark(told, self._glyphs), Piece(Clean(f" {mark} "), "dim")]
-        whose = group.signature.agent if group.signature.title in self._alike else None
-        words += fill(_title_pieces(group.signature, whose, quiet=decided), room)
+        words += fill(_title_pieces(group.cause, quiet=decided), room)
         return tuple(fit([*words, *self._numbers(group)], width))
 
     def _numbers(self, group: Group) -> list[Piece]:
@@ -162,15 +157,13 @@ def placeholders(words: str, style: str) -> list[Piece]:
     return [piece for piece in (*pieces, Piece(Clean(whole[at:]), style)) if piece.text]
 
 
-def _title_pieces(signature: Signature, whose: str | None, *, quiet: bool) -> list[Piece]:
-    kind = signature.type or signature.name or "failed"
+def _title_pieces(cause: Cause, *, quiet: bool) -> list[Piece]:
+    kind = cause.type or cause.name or "failed"
     pieces = [Piece(one_line(kind, 60), "sec" if quiet else "status.error bold")]
-    if signature.type and signature.name and signature.name != signature.type:
-        pieces.append(Piece(Clean(f" {one_line(signature.name, 60)}"), "sec" if quiet else "text"))
-    if whose is not None:
-        pieces.append(Piece(Clean(f"  {one_line(whose, 30)}"), "sec"))
-    if signature.text and signature.text != kind:
-        pieces += [Piece(Clean("  ")), *placeholders(signature.text, "dim")]
+    if cause.type and cause.name and cause.name != cause.type:
+        pieces.append(Piece(Clean(f" {one_line(cause.name, 60)}"), "sec" if quiet else "text"))
+    if cause.text and cause.text != kind:
+        pieces += [Piece(Clean("  ")), *placeholders(cause.text, "dim")]
     return pieces
 
 
@@ -181,4 +174,4 @@ def _verdict_mark(told: Judgement, glyphs: Glyphs) -> list[Piece]:
 
 
 def _key(item: Group | Member) -> Hashable:
-    return item.signature.key if isinstance(item, Group) else item.run
+    return item.digest if isinstance(item, Group) else item.run

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from tracetui.analysis.triage import Group
 from tracetui.live.surveying.jobs import Contrasts
 from tracetui.model import RunSummary
 from tracetui.sources.base import Source
 from tracetui.store.contrast import Contrast, comparable
 from tracetui.store.relations import Relations
-from tracetui.store.triage import Group
 
 MOST_READ: Final = 100
 """Runs of a signature, and of those it is compared with, that are read to tell what they share."""

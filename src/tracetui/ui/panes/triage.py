@@ -6,10 +6,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from textual.message import Message
 
+from tracetui.analysis.triage import Group
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.contrast import Contrast
 from tracetui.store.judgement import Judgement
-from tracetui.store.triage import Group
 from tracetui.text import Clean
 from tracetui.ui.panes.steps import Steps
 from tracetui.ui.widgets.line_view import LineView
@@ -68,9 +68,9 @@ class Queue(LineView):
         """Fold the signature under the cursor, or go to that of the run under it."""
         item = self.item
         if isinstance(item, triage.Member):
-            self.move_to_key(item.group.signature.key)
+            self.move_to_key(item.group.digest)
         elif item is not None:
-            await self.report(self.Folded([item.signature.key], open_=False))
+            await self.report(self.Folded([item.digest], open_=False))
         else:
             await super().action_fold()
 
@@ -78,11 +78,11 @@ class Queue(LineView):
         """Show the runs of the signature under the cursor."""
         item = self.item
         if isinstance(item, Group):
-            await self.report(self.Folded([item.signature.key], open_=True))
+            await self.report(self.Folded([item.digest], open_=True))
 
     async def action_fold_all(self, open_: bool) -> None:
         """Show the runs of all signatures, or of none."""
-        keys = [group.signature.key for group in self.groups] if open_ else self.unfolded
+        keys = [group.digest for group in self.groups] if open_ else self.unfolded
         await self.report(self.Folded(keys, open_=open_))
 
     @property
@@ -125,7 +125,7 @@ class Cause(LineView):
         now: float,
     ) -> None:
         """Show what is known of a signature; `going_on` says how far its runs are compared, if that goes on."""
-        same, self._subject = group.signature.key == self._subject, group.signature.key
+        same, self._subject = group.digest == self._subject, group.digest
         width = max(20, self.outer_size.width - 2)
         zone, glyphs = self.look.zone, self.look.glyphs
         rows = cause_rows(group, example, told, shared, going_on, width=width, now=now, zone=zone, glyphs=glyphs)

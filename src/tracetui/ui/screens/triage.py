@@ -10,10 +10,10 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.timer import Timer
 
+from tracetui.analysis.triage import Group, groups
 from tracetui.live.mail import Mail
 from tracetui.model import RunRef
 from tracetui.store.judgement import Judgement
-from tracetui.store.triage import Group, groups
 from tracetui.text import Clean, grouped
 from tracetui.ui import layout, triage_state
 from tracetui.ui.commands import CAUSE, FAILURE, QUEUE, Command
@@ -104,7 +104,7 @@ class TriageScreen(RunsScreen):
         self._grouped = app.store.revision
         runs, words = app.found(), app.words()
         self._total, self._started = len(runs), sum(run.parent is not None for run in runs)
-        found = groups(runs)
+        found = groups(runs, app.verdicts.sidecar)
         self.queue.unfolded = self.state.unfolded
         if found:
             self.queue.show_groups(found, app.store.runs, self.told, now=app.clock(), words=words)
@@ -291,7 +291,7 @@ class TriageScreen(RunsScreen):
             if self.place is not None:
                 self.go_to(*self.place)
         elif isinstance(item, Group):
-            key = item.signature.key
+            key = item.digest
             self._fold([key], open_=key not in self.state.unfolded)
         elif isinstance(item, Member):
             run = self.app.store.runs.get(item.run)
@@ -322,7 +322,7 @@ class TriageScreen(RunsScreen):
             self.say("no more failed runs" if step > 0 else "no earlier failed runs", "status.warn")
             return
         group, ref = order[here + step]
-        self._fold([group.signature.key], open_=True)
+        self._fold([group.digest], open_=True)
         self.queue.move_to_key(ref)
         self.say(f"failed run {here + step + 1} of {len(order)}", "status.error")
 

@@ -11,9 +11,9 @@ from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece
 
 if TYPE_CHECKING:  # loaded when the first thing is judged: the first screen does without
-    from tracetui.store.judgement import Cause, Judgement, Verdict
+    from tracetui.analysis.triage import CauseVerdicts, Group
+    from tracetui.store.judgement import CauseRef, Judgement, Verdict
     from tracetui.store.sidecar import Sidecar
-    from tracetui.store.triage import Group
 
 Subject: TypeAlias = "Group | RunSummary"
 """What is judged: a signature with all its runs, or one run."""
@@ -52,14 +52,16 @@ class Verdicts:
         """Whether nothing was ever judged."""
         return not self.sidecar.revision
 
-    def of(self, subject: Subject) -> Judgement:
-        """What was judged of a signature, or of a run: by itself, else by its signature."""
-        from tracetui.store.signature import signature_of
+    @cached_property
+    def causes(self) -> CauseVerdicts:
+        """The decisions on causes."""
+        from tracetui.analysis.triage import CauseVerdicts
 
-        if not isinstance(subject, RunSummary):
-            return self.sidecar.of_signature(subject.signature.digest)
-        signature = signature_of(subject)
-        return self.sidecar.of(subject, signature.digest if signature is not None else None)
+        return CauseVerdicts(self.sidecar)
+
+    def of(self, subject: Subject) -> Judgement:
+        """The decisions on a cause or a run."""
+        return self.causes.of_run(subject) if isinstance(subject, RunSummary) else self.causes.of_group(subject)
 
     def judge(self, subject: Subject, verdict: Verdict) -> None:
         """Give a verdict, and remember it for ``.``."""
@@ -100,11 +102,11 @@ class Verdicts:
         return (run.ref, mark.span) if mark is not None and run is not None else None
 
 
-def _kept(subject: Subject) -> Cause | RunSummary:
+def _kept(subject: Subject) -> CauseRef | RunSummary:
     """What is judged, as the file names it."""
     if isinstance(subject, RunSummary):
         return subject
     from tracetui.redact import Redactor
-    from tracetui.store.judgement import Cause
+    from tracetui.store.judgement import CauseRef
 
-    return Cause(subject.signature.digest, subject.id, Redactor().header(subject.signature.title))
+    return CauseRef(subject.digest, subject.id, Redactor().header(subject.title))
