@@ -172,3 +172,46 @@ def test_the_next_command_holds_the_name_of_a_file_as_one_word(cli: Cli) -> None
     Path("traces/paprika/stuck-9.json").rename(name)
     for words in (["triage", "odd", "--json"], ["export", "odd", "--as", "json"]):
         assert shlex.split(cli(*words).data["next"]) == ["tracetui", "show", name]
+
+
+def test_a_build_fails_on_causes_without_a_verdict(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "ci" / "verdicts.jsonl"
+    missing = cli("triage", "traces", "--fail-on", "new")
+    unnamed = cli("triage", "traces", "--verdicts", str(file))
+    assert (missing.status, unnamed.status) == (2, 2)
+    assert "--fail-on new needs a verdict file" in missing.err
+    assert "no verdict file" in unnamed.err
+
+    sidecar = Sidecar(file=file)
+    causes = cli("triage", "traces", "--json").data["causes"]
+    for one in causes[1:]:
+        sidecar.judge(CauseRef(one["digest"], one["id"], one["title"]), Verdict.KNOWN)
+    before = file.read_bytes()
+    found = cli("triage", "traces", "--json", "--verdicts", str(file), "--fail-on", "new")
+    assert (found.status, found.data["new_causes"]) == (3, [causes[0]["id"]])
+    assert [one["verdict"] for one in found.data["causes"]] == [None, "known", "known"]
+    assert [one["new"] for one in found.data["causes"]] == [True, False, False]
+
+    sidecar.judge(CauseRef(causes[0]["digest"]), Verdict.IGNORE)
+    every = cli("triage", "traces", "--verdicts", str(file), "--fail-on", "new")
+    assert (every.status, "  ignore  " in every.text) == (1, True)  # 1: a file is unreadable
+    assert cli("triage", "traces/penelope", "--verdicts", str(file), "--fail-on", "new").status == 0
+    assert cli("triage", "traces", "--verdicts", str(file), "--fail-on", "new", "--fail-on", "error").status == 3
+    assert file.read_bytes().startswith(before)
+    assert file.read_bytes().count(b"\n") == 3
+
+
+def test_merged_and_split_causes_of_a_verdict_file_apply(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "verdicts.jsonl"
+    sidecar = Sidecar(file=file)
+    one, other, third = (
+        CauseRef(each["digest"], each["id"]) for each in cli("triage", "traces", "--json").data["causes"]
+    )
+    sidecar.merge(one, other)
+    sidecar.split(third, "text")
+    found = cli("triage", "traces", "--json", "--verdicts", str(file)).data
+
+    assert found["counts"]["causes"] == 2
+    merged = next(each for each in found["causes"] if each["digest"] == other.digest)
+    assert (merged["count"], merged["merged"]) == (2, [one.digest])
+    assert len(merged["variants"]) == 2
