@@ -396,6 +396,8 @@ TWO: Final[list[tuple[Failure, Failure]]] = [
         "403 Client Error: Forbidden for url: https://a.example/x",
     ),
     ("503 Service Unavailable", "504 Gateway Timeout"),
+    ("Forbidden (403)", "Forbidden (404)"),
+    ("(401) Unauthorized", "(403) Unauthorized"),
     (
         _NOT_FOUND.format("https://a.example"),
         _NOT_FOUND.replace("404 Not Found", "410 Gone").format("https://a.example"),

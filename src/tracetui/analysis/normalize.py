@@ -34,8 +34,10 @@ _BEFORE_STATUS: Final = frozenset(
 """Words after which a number may be a status code, or a count: ``returned 404 rows``."""
 _STATUS: Final = re.compile(r"[45]\d\d|-32\d\d\d|\d{4}", re.ASCII)
 _AFTER_STATUS: Final = re.compile(r"\W*$|\s*[:\-({\"',.;\])]|\ (?:[A-Z]|from\b|for\b|on\b|by\b|response|error)")
-_PHRASES: Final = "|".join(sorted({re.escape(status.phrase) for status in HTTPStatus if status >= 400}))
-_PHRASE: Final = re.compile(rf":?\s(?:(?:Client|Server) Error|(?:{_PHRASES})\b)")
+_PHRASES: Final = tuple(sorted({status.phrase.lower() for status in HTTPStatus if status >= 400}))
+_PHRASE: Final = re.compile(
+    rf":?\s(?:(?:client|server) error|(?:{'|'.join(map(re.escape, _PHRASES))})\b)", re.IGNORECASE
+)
 _LONGEST_CONTEXT: Final = 40
 _UNITS: Final = "[kKMGT]i?[bB]|[kKMGTx%]|bytes?|px|st|nd|rd|th|tok(?:ens?)?"
 _TIMES: Final = "ns|us|µs|ms|sec(?:onds?|s)?|min(?:ute)?s?|hrs?|hours?|days?|weeks?"
@@ -168,8 +170,9 @@ def _is_code(match: re.Match[str]) -> bool:
             return "://" not in closest
     if not _STATUS.fullmatch(text, start, end):
         return False
-    if before.endswith("("):
-        return text[end : end + 1] == ")" or text[end : end + 3] in (', "', ", '")
+    if before.endswith("("):  # Forbidden (403), (401) Unauthorized, (1062, "Duplicate entry")
+        named = before[:-1].rstrip().endswith(_PHRASES) or _PHRASE.match(text, end + 1) is not None
+        return named if text[end : end + 1] == ")" else text[end : end + 3] in (', "', ", '")
     if _PHRASE.match(text, end):
         return True
     return word in _BEFORE_STATUS and _AFTER_STATUS.match(text, end) is not None

@@ -56,43 +56,13 @@ _FIELD: Final = re.compile(
     )""",
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
-_MESSAGES: Final = frozenset(
-    [
-        "message",
-        "msg",
-        "detail",
-        "details",
-        "error",
-        "error_message",
-        "errorMessage",
-        "error_description",
-        "description",
-        "title",
-        "reason",
-    ]
+_MESSAGE: Final = re.compile(
+    r"(?:error_?)?message|msg|details?|error|(?:error_)?description|title|reason", re.IGNORECASE
 )
-_CODES: Final = frozenset(
-    [
-        "code",
-        "status",
-        "status_code",
-        "statusCode",
-        "type",
-        "error_type",
-        "errorType",
-        "error_code",
-        "errorCode",
-        "kind",
-        "param",
-        "field",
-        "loc",
-        "path",
-    ]
-)
+_CODE: Final = re.compile(r"(?:error_?)?(?:code|type)|status(?:_?code)?|kind|param|field|loc|path", re.IGNORECASE)
+"""Names of the fields of JSON errors that matter."""
 _STATUS: Final = re.compile(r"(?:API )?(?:Error|HTTP)(?: code| status)?:?\s*(?P<status>\d{3})\W*", re.IGNORECASE)
-
-
-_MARKS: Final = ("(", "{", "[", ":", "\n", "'", '"', "rror", "xception")
+_MARKS: Final = ("(", "{", "[", ":", "\n", "'", '"', "rror", "xception", "imeout")
 """One of them is in every text that is wrapped."""
 
 
@@ -198,13 +168,14 @@ def _without_json(text: str) -> str:
         key = match["key"]
         words = match["double"] if match["double"] is not None else match["single"]
         value = match["number"] or (_unescape(words) if words is not None else None)
-        if key in _CODES and match["list"]:
+        is_code = _CODE.fullmatch(key) is not None
+        if is_code and match["list"]:
             codes.update(dict.fromkeys(re.findall(r"[A-Za-z_]\w*", match["list"])))
         elif value is None or "://" in value[:12] or value.lower() in _GENERIC:
             continue
-        elif key in _CODES and len(value) <= 80:
+        elif is_code and len(value) <= 80:
             codes[value] = None
-        elif key in _MESSAGES:
+        elif _MESSAGE.fullmatch(key):
             messages[value] = None
     if not messages and not codes:
         return text
