@@ -244,7 +244,7 @@ def test_causes_are_merged_by_the_user_and_taken_apart_again(sidecar: Sidecar) -
     (merged,) = groups(runs, sidecar)
     verdicts = CauseVerdicts(sidecar)
 
-    assert (merged.digest, merged.title, merged.members) == (table.digest, table.title, (column.digest,))
+    assert (merged.digest, merged.title, merged.merged) == (table.digest, table.title, (column.digest,))
     assert keys(merged) == ["1", "2", "3"]
     assert {verdicts.of_run(one).verdict for one in runs} == {"real"}
     assert groups(runs, Sidecar(file=Path(sidecar.path))) == [merged]
@@ -285,6 +285,7 @@ def test_a_cause_is_split_by_the_user_by_what_varies(sidecar: Sidecar) -> None:
 
     assert (even.title, keys(even)) == ("ValueError in search: no row 0 in shard <n> = 0", ["0", "2"])
     sidecar.judge(odd.ref, Verdict.REAL)
+    assert {even.split_of, odd.split_of} == {group.digest}
     verdicts = CauseVerdicts(sidecar)
     assert [verdicts.of_group(each).verdict for each in (even, odd)] == ["known", "real"]
     assert [verdicts.of_run(one).verdict for one in runs] == ["known", "real", "known", "real"]

@@ -76,8 +76,10 @@ class Group(msgspec.Struct, frozen=True):
     wasted_tokens: int | None
     example: RunRef
     """The newest."""
-    members: tuple[str, ...] = ()
-    """Digests of the causes that the user merged into it or that it is a part of."""
+    merged: tuple[str, ...] = ()
+    """Digests of the causes that the user merged into it."""
+    split_of: str = ""
+    """Digest of the cause that it is a part of, where the user split one."""
     old: tuple[str, ...] = ()
     """Signatures of its runs in version 0.1, where a verdict was given to one."""
     tasks: tuple[Task, ...] = ()
@@ -181,7 +183,6 @@ def _group(
     starts = [run.started_at for run in runs if run.started_at is not None]
     wasted = [waste[run.ref] for run in runs]
     times, tokens = [ms for ms, _ in wasted if ms is not None], [count for _, count in wasted if count is not None]
-    before = {failure.cause.digest for _, members in causes for _, failure in members[:1] if not cause.wrong}
     return Group(
         cause=shared_cause(cause, [failure for _, failure in own]),
         digest=digest,
@@ -193,7 +194,8 @@ def _group(
         wasted_ms=fsum(times) if times else None,
         wasted_tokens=sum(tokens) if tokens else None,
         example=runs[0].ref,
-        members=tuple(sorted(({one.digest for one, _ in causes} | before) - {digest})),
+        merged=tuple(sorted({one.digest for one, _ in causes} - {digest})),
+        split_of="" if cause.wrong or own[0][1].digest == cause.digest else own[0][1].digest,
         old=tuple(sorted({old for run in runs if (old := old_digest_of(run)) is not None})) if has_old else (),
         tasks=tuple(tasks.get(cause.type or "", ())) if cause.wrong else (),
     )
@@ -277,16 +279,19 @@ class CauseVerdicts:
         if group.tasks:
             verdicts = {self.of_task(task).verdict for task in group.tasks}
             return Judgement(verdicts.pop(), "cause") if len(verdicts) == 1 and None not in verdicts else NOTHING
-        found = self.decisions.of_causes(group.digest, *group.members)
+        digests = group.digest, *group.merged, group.split_of
+        found = self.decisions.of_causes(*digests)
         if found.verdict is None and len({self.decisions.of_causes(old).verdict for old in group.old}) == 1:
-            return self.decisions.of_causes(group.digest, *group.members, *group.old)
+            return self.decisions.of_causes(*digests, *group.old)
         return found
 
     def is_new(self, group: Group) -> bool:
         """Whether a cause has no verdict; a heading is new while one of its tasks has none."""
-        if group.tasks:
-            return any(self.of_task(task).verdict is None for task in group.tasks)
-        return self.of_group(group).verdict is None
+        return self.of_group(group).verdict is None if not group.tasks else bool(self.unjudged(group))
+
+    def unjudged(self, group: Group) -> list[Task]:
+        """The tasks of a heading without a verdict."""
+        return [task for task in group.tasks if self.of_task(task).verdict is None]
 
 
 def new_causes(found: Sequence[Group], verdicts: CauseVerdicts) -> list[Group]:
