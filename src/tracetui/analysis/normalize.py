@@ -100,9 +100,9 @@ class Normalized(NamedTuple):
 
     text: str
     replaced: tuple[tuple[str, str], ...] = ()
-    """(Kind, original) of every placeholder, in their order."""
+    """(Kind, original) of every placeholder, in their order; empty where that is unknown."""
     codes: tuple[str, ...] = ()
-    """Status, error and exit codes that stay, with the words before them."""
+    """Status, error and exit codes that stay."""
 
 
 def normalize(text: str) -> Normalized:
@@ -120,12 +120,12 @@ def _normalized(text: str) -> Normalized:
     for _ in range(_MAX_PASSES):
         if len(text) <= MAX_TEXT and not _SIGNS.search(text):
             break
-        after, more, codes = _pass(text)
+        after, _, codes = _pass(text)
         if after == text:
             break
-        text, replaced = after, [*replaced, *more]
+        text, replaced = after, []
     else:
-        return Normalized(UNSTABLE, (("text", text),))
+        return Normalized(UNSTABLE)
     return Normalized(text, tuple(replaced), codes)
 
 
