@@ -1,15 +1,16 @@
 """Write the generated parts of docs/ from the code; with ``--check``, fail if one of them is stale.
 
-A generated part stands between ``<!-- generated: NAME -->`` and ``<!-- end -->``; everything else is written by hand.
+A generated part is between ``<!-- generated: NAME -->`` and ``<!-- end -->``; the rest is written by hand.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +23,7 @@ PART: Final = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.D
 
 
 def main(arguments: list[str]) -> int:
-    """Bring every page up to date, or only say which are not."""
+    """Update every page; with ``--check``, only list the stale ones."""
     stale = []
     for page in sorted(DOCS.glob("*.md")):
         text = page.read_text("utf-8")
@@ -34,7 +35,7 @@ def main(arguments: list[str]) -> int:
     if not stale:
         print("docs: up to date")
     elif "--check" in arguments:
-        print(f"docs: stale: {', '.join(stale)}; `python3 dev.py docs` writes them", file=sys.stderr)
+        print(f"docs: stale: {', '.join(stale)}; run `python3 dev.py docs`", file=sys.stderr)
         return 1
     else:
         print(f"docs: wrote {', '.join(stale)}")
@@ -42,67 +43,102 @@ def main(arguments: list[str]) -> int:
 
 
 def cli() -> str:
-    """The help of every command, as the program prints it."""
+    """The help of every command, without examples; arguments that several commands share are explained once."""
     from tracetui.cli.parser import COMMANDS, parser_of
 
     os.environ.update(COLUMNS="100", NO_COLOR="1")
-    helps = [parser_of(name).format_help() for name in (None, *COMMANDS)]
-    titles = ["", *(f"## tracetui {name}\n\n" for name in COMMANDS)]
-    return "\n".join(f"{title}```\n{text}```\n" for title, text in zip(titles, helps, strict=True))
+    app, parsers = parser_of(None), {name: parser_of(name) for name in COMMANDS}
+    explained = {_option(action) for action in app._actions if action.option_strings}
+    users: dict[tuple[str, str], list[str]] = {}
+    for name, parser in parsers.items():
+        for action in parser._actions:
+            if _option(action) not in explained:
+                users.setdefault(_option(action), []).append(name)
+    shared = [option for option, names in users.items() if len(names) > 1]
+    explained.update(shared)
+    table = _table(
+        "argument commands meaning", [(flags, ", ".join(users[flags, about]), about) for flags, about in shared]
+    )
+    intro = "Options of `tracetui` mean the same in every command that takes them."
+    sections = [
+        f"## tracetui\n\n```\n{_help(app, (), _notes(app))}```\n",
+        f"## Shared arguments\n\n{intro}\n\n{table}",
+        *(
+            f"## tracetui {name}\n\n```\n{_help(parser, explained, _notes(parser))}```\n"
+            for name, parser in parsers.items()
+        ),
+    ]
+    return "\n".join(sections)
+
+
+def _option(action: argparse.Action) -> tuple[str, str]:
+    """How an argument is written, and its help."""
+    choices = f"{{{','.join(map(str, action.choices))}}}" if action.choices else ""
+    value = "" if action.nargs == 0 else str(action.metavar or choices)
+    return ", ".join(f"`{f'{flag} {value}'.strip()}`" for flag in action.option_strings or [""]), action.help or ""
+
+
+def _help(parser: argparse.ArgumentParser, explained: Container[tuple[str, str]], notes: str) -> str:
+    """The help of a command without the arguments that are explained elsewhere, ending with `notes`."""
+    formatter = parser._get_formatter()
+    formatter.add_usage(parser.usage, parser._actions, parser._mutually_exclusive_groups)
+    formatter.add_text(parser.description)
+    for group in parser._action_groups:
+        formatter.start_section(group.title)
+        formatter.add_arguments([action for action in group._group_actions if _option(action) not in explained])
+        formatter.end_section()
+    formatter.add_text(notes)
+    return formatter.format_help()
+
+
+def _notes(parser: argparse.ArgumentParser) -> str:
+    """The end of a command's help, without examples, the list of commands, and the environment (docs/settings.md)."""
+    parser.format_help()  # sets the epilog
+    blocks = (parser.epilog or "").rstrip().split("\n\n")
+    return "\n\n".join(block for block in blocks if not block.startswith(("examples:", "commands ", "environment:")))
 
 
 def formats() -> str:
-    """The built-in formats, and what each one's module says it reads."""
+    """The built-in formats."""
     from tracetui.formats import registry
 
-    rows = ["| `--format` | name | reads |", "|---|---|---|"]
-    for name in registry.BUILT_IN:
-        found = registry.load(name)
-        about = " ".join((sys.modules[type(found).__module__].__doc__ or "").split("\n\n")[0].split())
-        rows.append(f"| `{name}` | {found.title} | {_cell(about.partition(': ')[2] or about)} |")
-    return "\n".join(rows) + "\n"
+    return _table("`--format` name", [(f"`{name}`", registry.load(name).title) for name in registry.BUILT_IN])
 
 
 def words() -> str:
-    """Every status word of every format, and what it means."""
+    """The words that formats use for each status."""
     from tracetui.model import Status
-    from tracetui.model.status import WORDS
+    from tracetui.model.span import STATUS_BY_WORD
 
-    rows = ["| status | words |", "|---|---|"]
-    for status in Status:
-        known = sorted(word for word, meaning in WORDS.items() if meaning is status)
-        rows.append(f"| **{status}** | {', '.join(f'`{word}`' for word in known)} |")
-    return "\n".join(rows) + "\n"
+    names = {status: sorted(word for word, meaning in STATUS_BY_WORD.items() if meaning is status) for status in Status}
+    return _table(
+        "status words", [(f"**{status}**", ", ".join(f"`{word}`" for word in names[status])) for status in Status]
+    )
 
 
 def keys() -> str:
-    """Every command of the app, group by group, as the help screen has them."""
+    """Every command of the app by group, as on the help screen."""
     from tracetui.ui.commands import COMMANDS, GROUPS, shown
 
     sections = []
     for group, title in GROUPS.items():
-        rows = [f"## {title}\n", "| keys | what it does | in | command |", "|---|---|---|---|"]
+        rows = []
         for command in (one for one in COMMANDS if one.group == group):
-            pressed = " ".join(f"`{_cell(shown(key))}`" for key in command.keys)
-            rows.append(f"| {pressed} | {_cell(command.help)} | {_where(command.panes)} | {command.id} |")
-        sections.append("\n".join(rows) + "\n")
+            pressed = " ".join(f"`{shown(key)}`" for key in command.keys)
+            panes = _panes(command.panes)
+            rows.append((pressed, f"{command.help} ({panes})" if panes else command.help, command.id))
+        sections.append(f"## {title}\n\n{_table('keys action command', rows)}")
     return "\n".join(sections)
 
 
-def _where(panes: frozenset[str]) -> str:
-    """The panes in words: whole screens by their names."""
+def _panes(panes: frozenset[str]) -> str:
+    """The panes that have a command, whole screens by one word; empty for all panes."""
     from tracetui.ui.commands import DIFF, EVERYWHERE, LISTS, MAIN, RUN, TRIAGE
 
     if panes == EVERYWHERE:
-        return "every pane"
+        return ""
     names = []
-    for name, screen in (
-        ("the main screen", MAIN),
-        ("an open run", RUN),
-        ("the triage", TRIAGE),
-        ("a comparison", DIFF),
-        ("lists", LISTS),
-    ):
+    for name, screen in {"main": MAIN, "run": RUN, "triage": TRIAGE, "diff": DIFF, "lists": LISTS}.items():
         if screen <= panes:
             names.append(name)
             panes -= screen
@@ -110,72 +146,77 @@ def _where(panes: frozenset[str]) -> str:
 
 
 def query_kinds() -> str:
-    """What may stand after a key of each kind."""
+    """The values that a key of each kind takes."""
     from tracetui.store.query.keys import ABOUT_KINDS
 
-    rows = ["| kind | what follows the key |", "|---|---|"]
-    return "\n".join([*rows, *(f"| {kind} | {_cell(about)} |" for kind, about in ABOUT_KINDS.items())]) + "\n"
+    return _table("kind value", ABOUT_KINDS.items())
 
 
 def query_runs() -> str:
-    """Every key that asks for runs."""
+    """Every query key for runs."""
     from tracetui.store.query import RUN_KEYS
 
     return _query_keys(RUN_KEYS)
 
 
 def query_spans() -> str:
-    """Every key that asks for spans."""
+    """Every query key for spans."""
     from tracetui.store.query import SPAN_KEYS
 
     return _query_keys(SPAN_KEYS)
 
 
 def _query_keys(table: Table[Any]) -> str:
-    rows = ["| key | kind | asks for |", "|---|---|---|"]
-    told = {key.about for key in table.keys}
-    for key in table.keys:
-        names = " ".join(f"`{name}`" for name in (key.name, *key.aliases))
-        special = {name: fact.about for name, fact in key.facts.items() if fact.about not in told}
-        facts = "".join(f"<br>`{key.name}:{name}`: {about}" for name, about in special.items())
-        rows.append(f"| {names} | {key.kind} | {_cell(key.about)}{_cell(facts)} |")
-    return "\n".join(rows) + "\n"
+    """The keys of a table by kind."""
+    from tracetui.store.query.keys import Kind
+
+    explained = {key.about for key in table.keys}
+    rows = []
+    for kind in Kind:
+        keys = [key for key in table.keys if key.kind == kind]
+        rows += [(f"**{kind}**", "")] if keys else []
+        for key in keys:
+            names = " ".join(f"`{name}`" for name in (key.name, *key.aliases))
+            special = {name: fact.about for name, fact in key.facts.items() if fact.about not in explained}
+            facts = "".join(f"<br>`{key.name}:{name}`: {about}" for name, about in special.items())
+            rows.append((names, key.about + facts))
+    return _table("key matches", rows)
 
 
 def example() -> str:
-    """The example format, as its file has it."""
+    """The module of the example format."""
     return f"```python\n{(STEPLOG / 'tracetui_steplog.py').read_text('utf-8')}```\n"
 
 
 def package() -> str:
-    """What makes it a package."""
+    """The package metadata of the example format."""
     return f"```toml\n{(STEPLOG / 'pyproject.toml').read_text('utf-8')}```\n"
 
 
 def performance() -> str:
-    """What one run of the benchmarks measured, from the file that ``dev.py bench --save`` wrote."""
+    """The results of one benchmark run, as saved by ``dev.py bench --save``."""
     saved = json.loads((DOCS / "performance.json").read_text("utf-8"))
     first, last = saved["load"]
-    head = f"Measured on {saved['date']} at {saved['commit']} ({saved['options']}): {saved['machine']},"
-    rows = [
-        f"{head} load {first} at the beginning, {last} at the end.\n",
-        "| what | measured | limit | remark |",
-        "|---|---|---|---|",
-    ]
+    rows = []
     for row in saved["rows"]:
         value, limit = (f"{_number(row[name])} {row['unit']}".strip() for name in ("value", "limit"))
-        rows.append(
-            f"| {_cell(row['what'].strip())} | {value if row['met'] else f'**{value}**'} | {limit} | {row['detail']} |"
-        )
-    return "\n".join(rows) + "\n"
+        rows.append((row["what"].strip(), value if row["met"] else f"**{value}**", limit))
+    head = (
+        f"{saved['date']}, commit {saved['commit']}, {saved['options']}, {saved['machine']}, load {first} to {last}: "
+    )
+    head += f"{sum(row['met'] for row in saved['rows'])} of {len(rows)} limits met."
+    return f"{head}\n\n{_table('measurement value limit', rows)}"
 
 
 def _number(value: float) -> str:
     return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+def _table(titles: str, rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; `titles` are one word a column."""
+    head = titles.split()
+    lines = [" | ".join(head), "|".join("---" for _ in head)]
+    return "\n".join([*lines, *(" | ".join(cell.replace("|", "\\|") for cell in row).rstrip() for row in rows)]) + "\n"
 
 
 PARTS: Final[dict[str, Callable[[], str]]] = {

@@ -26,7 +26,7 @@ from rich.terminal_theme import TerminalTheme
 from textual.pilot import Pilot
 from textual.strip import Strip
 
-from tracetui import demo
+from tracetui import demo, masking
 from tracetui.demo import agent
 from tracetui.live.engine import Engine
 from tracetui.sources.local import LocalSource
@@ -35,7 +35,6 @@ from tracetui.ui.screens.base import SingleScreen
 from tracetui.ui.screens.diff import DiffScreen
 from tracetui.ui.screens.lists import FacetsScreen, StatisticsScreen
 from tracetui.ui.screens.triage import TriageScreen
-from tracetui.views import masking
 
 TARGET: Final = Path(__file__).resolve().parent.parent / "screenshots"
 NOW: Final = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
@@ -243,7 +242,7 @@ async def settle(app: TraceApp, pilot: Pilot[int], tab: str = "") -> None:
     """Wait until everything is known and shown, in a comparison also its tab."""
 
     def settled() -> bool:
-        if app.stage or not app.main.settled or not app.liveness.watching.how:
+        if app.stage or not app.main.settled or not app.liveness.watching.mode:
             return False
         screen = app.screen
         if isinstance(screen, DiffScreen):

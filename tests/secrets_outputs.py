@@ -50,7 +50,7 @@ _SECRET_TEXTS: Final = {
     "mongo": "MongoServerError: bad auth, uri mongodb+srv://app:«mixed»@cluster0.example.net/shop?retryWrites=true",
     "redis monitor": "REDIS_URL=redis://:«mixed»@cache:6379/0",
     "sqlalchemy echo": "create_engine('postgresql+psycopg://app:«mixed»@db:5432/shop')",
-    # ---- traffic and failures
+    # ---- throttle and failures
     "curl trace": "> GET /v1/me HTTP/2\n> Host: api.example.org\n> authorization: Bearer «mixed»\n> accept: */*\n",
     "curl response": "< HTTP/2 200\n< set-cookie: session=«mixed»; Path=/; HttpOnly\n",
     "httpx debug": "DEBUG httpx headers={'x-api-key': '«anthropic»', 'accept': 'application/json'}",
@@ -98,7 +98,7 @@ _LOOKALIKE_TEXTS: Final = {
     "sql index": "CREATE UNIQUE INDEX ix_sessions_token ON sessions USING btree (token) WHERE revoked_at IS NULL;",
     "sql explain": "Index Scan using ix_api_key on keys  (cost=0.29..8.31 rows=1 width=84)\n  Index Cond: (key_hash = $1)",
     "mongo schema": "{ email: { type: String, required: true }, password: { type: String, select: false }, token: String }",
-    # ---- traffic and failures
+    # ---- throttle and failures
     "http request": "> GET /oauth/token?grant_type=client_credentials HTTP/1.1\n> Accept: */*\n< HTTP/1.1 401 Unauthorized\n< WWW-Authenticate: Bearer realm=\"api\", error=\"invalid_token\"",
     "cors": "access-control-allow-headers: Authorization, X-Api-Key, Content-Type\nvary: Cookie, Authorization\n",
     "python traceback": "  File \"/app/auth.py\", line 31, in login\n    raise InvalidToken(\"token has no key id\")\nauth.InvalidToken: token has no key id",

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests.canaries import CANARY, CLEAN, IN_TEXT, NAMED, PRIVATE, SHAPED
 from tracetui import redact, redact_rules
 from tracetui.model import Body, Message, Text, ToolCall
-from tracetui.redact import ASCII_MASK, MASK, Redactor, is_mask, masks
-from tracetui.redact_rules import SHAPES, Looked, Named, finders, look, named, signs_in, split_colors
+from tracetui.redact import ASCII_MASK, MASK, Redactor, is_mask, masks, split_colors
+from tracetui.redact_rules import SHAPES, NameClass, ScannedText, classify_name, find_signs, finders, scan
 
 SECRETS = [*SHAPED.values(), *IN_TEXT]
 words = st.sampled_from(
@@ -66,14 +66,26 @@ def test_what_is_no_secret_is_returned_itself(text: str) -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("token", Named.TEXT), ("refreshToken", Named.TEXT), ("AWS_SECRET_ACCESS_KEY", Named.ALL), ("pwd", Named.ALL),
-        ("APIKey", Named.TEXT), ("basic_auth", Named.TEXT), ("connectionString", Named.TEXT), ("key", Named.OPEN),
-        ("input_tokens", Named.OPEN), ("max_tokens", Named.OPEN), ("token_count", Named.OPEN), ("tokens", Named.OPEN),
-        ("secret_name", Named.OPEN), ("author", Named.OPEN), ("token_type", Named.OPEN), ("monkey", Named.OPEN),
+        *((name, NameClass.TEXT) for name in ["token", "refreshToken", "APIKey", "basic_auth", "connectionString"]),
+        *((name, NameClass.ALL) for name in ["AWS_SECRET_ACCESS_KEY", "pwd"]),
+        *(
+            (name, NameClass.OPEN)
+            for name in [
+                "key",
+                "input_tokens",
+                "max_tokens",
+                "token_count",
+                "tokens",
+                "secret_name",
+                "author",
+                "token_type",
+                "monkey",
+            ]
+        ),
     ],
-)  # fmt: skip
-def test_names_are_read_word_by_word(name: str, says: Named) -> None:
-    assert named(name) is says
+)
+def test_names_are_read_word_by_word(name: str, says: NameClass) -> None:
+    assert classify_name(name) is says
 
 
 PASSWORDS = [
@@ -391,12 +403,12 @@ def test_the_first_look_passes_nothing_over(text: str) -> None:
     plain, colors = split_colors(text)
     low = plain.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
     every = [*{shape.sign for shape in SHAPES}, "token", "name", "option"]
-    signs = {sign for sign in every if any(any(find(Looked(plain, low, every))) for find in finders([sign]))}
+    signs = {sign for sign in every if any(any(find(ScannedText(plain, low, every))) for find in finders([sign]))}
     if signs and colors:
         signs.add("color")
-    here = look(text)
+    here = scan(text)
     assert signs <= set(here.signs if here is not None else ())
-    assert signs <= set(signs_in(msgspec.json.encode([{"a": text}]), encoded=True))
+    assert signs <= set(find_signs(msgspec.json.encode([{"a": text}]), encoded=True))
 
 
 @given(st.sampled_from(SECRETS), st.integers(0, 3_000), st.integers(0, 3_000))
@@ -425,10 +437,10 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Counting:
 
     def counted(data: bytes, *, encoded: bool = False) -> list[str]:
         counting.search(data)
-        return signs_in(data, encoded=encoded)
+        return find_signs(data, encoded=encoded)
 
-    monkeypatch.setattr(redact, "signs_in", counted)
-    monkeypatch.setattr(redact_rules, "signs_in", counted)
+    monkeypatch.setattr(redact, "find_signs", counted)
+    monkeypatch.setattr(redact_rules, "find_signs", counted)
     return counting
 
 
@@ -461,11 +473,11 @@ def test_names_are_looked_for_around_separators_alone_where_they_are_few(monkeyp
 def test_one_secret_among_many_texts_is_looked_at_closely_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[str] = []
 
-    def counted(text: str) -> Looked | None:
+    def counted(text: str) -> ScannedText | None:
         looked.append(text)
-        return look(text)
+        return scan(text)
 
-    monkeypatch.setattr(redact, "look", counted)
+    monkeypatch.setattr(redact, "scan", counted)
     value = [f"text {number}" for number in range(10_000)]
     value[5_000] += f" {SHAPED['aws']}"
     made = Redactor().value(value)

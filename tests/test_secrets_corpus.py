@@ -16,16 +16,17 @@ from tests.export.test_document import cli  # noqa: F401 - fixture
 from tests.secrets_corpus import LOOKALIKES, SECRETS, Sample
 from tests.ui.conftest import Opener, opened, press, text_of  # noqa: F401 - fixtures
 from tests.views.test_masking import lines_of
+from tracetui import masking
 from tracetui.cli.tail import _write_json, _write_text
-from tracetui.export import take
+from tracetui.export import snippets
 from tracetui.export.events import Lines
 from tracetui.live.load import Reader
 from tracetui.model import Operation, Run, RunRef
 from tracetui.redact import MASK, Redactor
 from tracetui.sources.local import LocalSource
-from tracetui.views import detail, masking
-from tracetui.views.runs import RunRows
-from tracetui.views.spans import SpanRows
+from tracetui.views.detail.tabs import tab_names, tab_rows
+from tracetui.views.list.runs import RunRows
+from tracetui.views.timeline.spans import SpanRows
 
 EVERY = (*SECRETS, *secrets_outputs.SECRETS)
 COLOR = re.compile(r"\x1b(?:\[[0-?]*[@-~]|\][^\x1b]*\x1b\\)")
@@ -105,8 +106,8 @@ def drawn(ref: RunRef) -> str:
     lines = [*lines_of(SpanRows(run, tree=True)), *lines_of(RunRows([run.summary], now=0))]
     for span in run.spans:
         body = run.load(span)
-        for tab in detail.tabs(run, span, body):
-            lines += lines_of(detail.rows(run, span, body, tab, width=400))
+        for tab in tab_names(run, span, body):
+            lines += lines_of(tab_rows(run, span, body, tab, width=400))
     return "\n".join(lines)
 
 
@@ -160,9 +161,11 @@ def test_what_is_taken_of_a_step_has_no_secret_of_the_corpus(tmp_path: Path) -> 
     chats = [position for position, span in enumerate(run.spans) if span.operation is Operation.CHAT]
     calls = [position for position, span in enumerate(run.spans) if span.operation is Operation.EXECUTE_TOOL]
     last = run.spans[chats[-1]]
-    taken = [take.curl(last, run.load(last), Redactor()) or ""]
-    taken += [copy(run, position, Redactor()) for position in calls[::40] for copy in (take.fixture, take.pytest_stub)]
-    taken += [take.fixture(run, chats[-1], Redactor())]
+    taken = [snippets.curl(last, run.load(last), Redactor()) or ""]
+    taken += [
+        copy(run, position, Redactor()) for position in calls[::40] for copy in (snippets.fixture, snippets.pytest_stub)
+    ]
+    taken += [snippets.fixture(run, chats[-1], Redactor())]
     text = "\n".join(taken)
     assert len(text) > 10_000
     check((one for one in EVERY if one.leaks(text)), EVERY, MASKED)

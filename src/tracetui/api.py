@@ -1,4 +1,4 @@
-"""The Python interface: ``tracetui.load(path)`` gives the typed model of `tracetui.model`."""
+"""The Python API: ``tracetui.load(path)`` returns the typed model of `tracetui.model`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def load(path: str | os.PathLike[str], run: str | None = None) -> Run:
-    """The run in the file `path`, read whole.
+    """Read the run in the file `path`.
 
-    `run` is its id where the file holds several. Raises `NothingReadable` if the file holds none, `UsageError` if it
-    holds several and `run` does not name one of them. ``run.load(span)`` gives the body of a span.
+    `run` selects one by id if the file contains several. Raises `NothingReadable` if the file contains none,
+    `UsageError` if it contains several and `run` matches none. ``run.load(span)`` returns the body of a span.
     """
     from tracetui.live.load import read_run
     from tracetui.sources.local import LocalSource
@@ -26,17 +26,17 @@ def load(path: str | os.PathLike[str], run: str | None = None) -> Run:
     runs = list(_runs_at(source, path))
     if not runs:
         raise NothingReadable(f"no run could be read in {os.fspath(path)}")
-    named = [one for one in runs if run in (one.id, one.ref.key)]
+    selected = [one for one in runs if run in (one.id, one.ref.key)]
     if run is None and len(runs) == 1:
-        named = runs
-    if len(named) != 1:
-        known = ", ".join(one.id for one in runs[:5])
-        raise UsageError(f"{os.fspath(path)} holds {len(runs)} runs ({known} …): name one of them")
-    return read_run(source, named[0].ref)
+        selected = runs
+    if len(selected) != 1:
+        ids = ", ".join(one.id for one in runs[:5])
+        raise UsageError(f"{os.fspath(path)} contains {len(runs)} runs ({ids} …); pass the id of one as `run`")
+    return read_run(source, selected[0].ref)
 
 
 def load_all(path: str | os.PathLike[str]) -> list[Run]:
-    """Every run at `path` (a file or a directory), each read whole; what cannot be read is left out."""
+    """Read every run at `path` (a file or a directory); unreadable files are skipped."""
     from tracetui.live.load import read_run
     from tracetui.sources.local import LocalSource
 

@@ -1,12 +1,12 @@
-"""The exceptions that tracetui raises on purpose.
+"""Exceptions of tracetui.
 
 ::
 
-    TracetuiError            shown as one sentence on stderr
-    ├── UsageError           the caller asked for something that makes no sense (exit 2)
-    ├── NothingReadable      there was nothing to read at the given place (exit 1)
-    ├── NotWritten           a file of ours could not be written: disk full, no permission (exit 1)
-    ├── FormatError          bytes that a format cannot read: becomes a `Problem`, never a crash
+    TracetuiError            printed on stderr
+    ├── UsageError           wrong usage (exit 2)
+    ├── NothingReadable      no readable run at the given path (exit 1)
+    ├── NotWritten           an output or state file could not be written (exit 1)
+    ├── FormatError          bytes that a format can't read; becomes a `Problem`
     └── PluginError          a third-party format could not be imported
 
 Bad *data* is a value (`tracetui.model.Problem`), not an exception, once it leaves `formats`.
@@ -18,7 +18,7 @@ from collections.abc import Collection
 
 
 class TracetuiError(Exception):
-    """Base of every error whose text is meant for the user."""
+    """Base of every error with a message for the user."""
 
 
 class UsageError(TracetuiError):
@@ -26,11 +26,11 @@ class UsageError(TracetuiError):
 
 
 class NothingReadable(TracetuiError):
-    """No run could be read at the given place."""
+    """No run could be read at the given path."""
 
 
 class NotWritten(TracetuiError):
-    """A file of ours could not be written; nothing of what was meant for it counts as kept."""
+    """An output or state file could not be written; nothing was saved."""
 
 
 class PluginError(TracetuiError):
@@ -38,9 +38,9 @@ class PluginError(TracetuiError):
 
 
 class FormatError(TracetuiError):
-    """A source does not hold what its format promises.
+    """A source is not valid for its format.
 
-    `where` is the place in the file (``byte 812``, ``line 3``, ``steps[2]``), empty when the whole file is meant.
+    `where` is the location in the file (``byte 812``, ``line 3``, ``steps[2]``); empty: the whole file.
     """
 
     def __init__(self, reason: str, where: str = "") -> None:
@@ -50,8 +50,8 @@ class FormatError(TracetuiError):
 
 
 def nearest(word: str, words: Collection[str]) -> str | None:
-    """The word that is most like `word`, to suggest it in an error; None if none is."""
+    """The most similar of `words`, as a suggestion in an error; None if none is close."""
     from difflib import get_close_matches
 
-    found = next((known for known in sorted(words) if len(word) > 2 and known.startswith(word)), None)
+    found = next((one for one in sorted(words) if len(word) > 2 and one.startswith(word)), None)
     return found or next(iter(get_close_matches(word, words, 1, 0.6)), None)

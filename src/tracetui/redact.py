@@ -1,7 +1,7 @@
-"""Masks secrets: keys, passwords and tokens, by the name of the field that holds them and by how they look.
+"""Mask secrets (keys, passwords, tokens), recognized by field name and by form.
 
-The structure stays: a value becomes another text, JSON stays JSON. What holds no secret is returned itself, the same
-object, after one cheap look. `tracetui.redact_rules` says what counts as a secret; docs/redaction.md tells the user.
+The structure is preserved: a value becomes another text, JSON stays JSON. Values without secrets are returned as the
+same object after one cheap scan. `tracetui.redact_rules` defines the rules; docs/redaction.md is for users.
 """
 
 from __future__ import annotations
@@ -18,21 +18,20 @@ import msgspec
 import orjson
 
 from tracetui.redact_rules import (
+    COLOR,
     CUT_AT,
-    NAME,
-    Found,
-    Looked,
-    Named,
+    FIELD_RULE,
+    NameClass,
+    ScannedText,
+    SecretMatch,
+    classify_name,
+    compiled,
+    find_signs,
     finders,
     is_label,
     is_placeholder,
-    join_colors,
-    look,
-    move_colors,
-    named,
-    signs_in,
-    split_colors,
-    tail,
+    scan,
+    truncated_secret,
 )
 
 MASK: Final = "••••••••"
@@ -40,65 +39,65 @@ ASCII_MASK: Final = "********"
 
 _MASKED: Final = re.compile(r"(?:•{8}|\*{8})(?:[0-9a-f]{4})?")
 _PASSES: Final = 3
-"""A secret that another one touched may be told only when that is masked."""
+"""A secret adjacent to another may be recognizable only after that is masked."""
 _BETWEEN: Final = "\t"
 _BLANK: Final = "\ue000"
-"""Between arguments of a command, and for blanks within one."""
+"""Stands for a space inside a command argument; `_BETWEEN` separates arguments."""
 _MOST_ARGUMENTS: Final = 500
 _SCHEMA: Final = frozenset({"string", "object", "number", "integer", "boolean", "array", "null"})
 _KEYS: Final = ("name", "key", "header")
 _NUMBERS: Final = frozenset({int, float, bool, type(None)})
 _LARGE: Final = 30_000
-"""Bytes of JSON from which on it is asked whether they are few texts."""
+"""Minimum bytes of JSON for the check whether it consists of few texts."""
 _FEW: Final = 2_000
 _PARTS: Final = 16
-"""Into so many parts texts are divided where something was seen in one of them."""
+"""Number of parts into which texts are split when one of them contains a sign."""
 
 
 class Redactor:
-    """Masks secrets and counts what it masked. May be used by several threads.
+    """Masks secrets and counts the masked values. Thread-safe.
 
-    With a `key`, a mask ends in four hex digits that are the same for the same secret, and say nothing of it to
-    whoever lacks the key: two secrets that differ can be told apart. Without, every mask is the same.
+    With a `key`, a mask ends in four hex digits of a keyed hash of the secret, which make different secrets
+    distinguishable. Without, all masks are equal.
     """
 
     def __init__(self, key: bytes | None = None, *, mask: str = MASK) -> None:
         self._key, self._mask = key, mask
         self.counts: Counter[str] = Counter()
-        """How many were masked, by rule."""
+        """Number of masked values by rule."""
 
-    # ---- what is masked
+    # ---- interface
 
     def text(self, text: str, *, cut: bool = False) -> str:
-        """`text` with every secret in it masked. With `cut` also the beginning of one at its end."""
-        here = look(text)
-        made = text if here is None else self._seen(here)
+        """Mask every secret in `text`; with `cut` also a truncated secret at its end."""
+        scanned = scan(text)
+        made = text if scanned is None else self._mask_text(scanned)
         return self._cut(made) if cut else made
 
     def header(self, text: str) -> str:
-        """A short text that its reader may have cut at its end."""
+        """Mask a header text, whose end may be truncated."""
         return self.text(text, cut=len(text) >= CUT_AT or text.endswith("…"))
 
     def value(self, value: Any) -> Any:
-        """`value` with every secret in it masked: mappings, sequences and structs of any depth."""
+        """Mask every secret in a value: mappings, sequences and structs of any depth."""
         if isinstance(value, str):
             return self.text(value)
         found = _contents(value)
         if found is None:
             return value
         names, doubtful = found
-        return self._walk(value, doubtful) if doubtful or any(map(named, names)) else value
+        return self._walk(value, doubtful) if doubtful or any(map(classify_name, names)) else value
 
     def raw(self, data: bytes) -> bytes:
-        """A source record. JSON is written anew where something in it was masked."""
-        if not signs_in(data):
+        """Mask a source record. JSON is re-encoded if something was masked."""
+        if not find_signs(data):
             return data
         text = data.decode("utf-8", "surrogateescape")
         made = self.text(text)
         return data if made is text else made.encode("utf-8", "surrogateescape")
 
     def mask(self, secret: str) -> str:
-        """What stands for a secret."""
+        """The mask of a secret."""
         if self._key is None:
             return self._mask
         digest = blake2b(secret.encode("utf-8", "surrogatepass"), key=self._key, digest_size=2)
@@ -106,32 +105,32 @@ class Redactor:
 
     # ---- texts
 
-    def _seen(self, here: Looked) -> str:
-        """A text in which there are signs of secrets."""
-        made = self._document(here.text)
-        return self._plain(here) if made is None else made
+    def _mask_text(self, scanned: ScannedText) -> str:
+        """Mask a text with signs of secrets."""
+        made = self._document(scanned.text)
+        return self._plain(scanned) if made is None else made
 
-    def _plain(self, here: Looked) -> str:
-        rules = finders(here.signs)
-        text = here.text
+    def _plain(self, scanned: ScannedText) -> str:
+        rules = finders(scanned.signs)
+        text = scanned.text
         if not rules:
             return text
-        plain, colors = split_colors(text) if "color" in here.signs else (text, [])
-        here = first = here.after(plain)
+        plain, colors = split_colors(text) if "color" in scanned.signs else (text, [])
+        scanned = first = scanned.after(plain)
         for _ in range(_PASSES):
-            before = here
+            before = scanned
             for find in rules:
-                here = here.after(self._replace(here.text, find(here), colors))
-            if here is before:
+                scanned = scanned.after(self._replace(scanned.text, find(scanned), colors))
+            if scanned is before:
                 break
-        return text if here is first else join_colors(here.text, colors)
+        return text if scanned is first else join_colors(scanned.text, colors)
 
     def _cut(self, text: str) -> str:
-        found = tail(text)
+        found = truncated_secret(text)
         return text if found is None else self._replace(text, [found])
 
-    def _replace(self, text: str, found: Iterable[Found], colors: list[tuple[int, str]] | None = None) -> str:
-        """`text` with masks for what was found; `colors` move with it."""
+    def _replace(self, text: str, found: Iterable[SecretMatch], colors: list[tuple[int, str]] | None = None) -> str:
+        """Replace the found secrets by masks; `colors` move along."""
         pieces: list[str] = []
         edits: list[tuple[int, int, int]] = []
         done = 0
@@ -147,7 +146,7 @@ class Redactor:
         return "".join((*pieces, text[done:])) if pieces else text
 
     def _document(self, text: str) -> str | None:
-        """A text that is a JSON document, masked as such; None where it is none, or has fields that were not read."""
+        """Mask a text as a JSON document; None if it is none, or has duplicate keys."""
         ends = text.strip()[:1] + text.strip()[-1:]
         if ends not in ("{}", "[]"):
             return None
@@ -157,28 +156,28 @@ class Redactor:
             return None
         made = self.value(value)
         if made is not value:
-            return _written(made, text)
+            return _encode_like(made, text)
         return text if _has_every_field(value, text) else None
 
     def _count(self, secret: str, rule: str) -> str:
         self.counts[rule] += 1
         return self.mask(secret)
 
-    def arguments(self, done: list[Any], here: Looked) -> list[Any]:
-        """The arguments of a command, of which some are `done`, masked where others say that they are secret."""
-        made = self._plain(here).split(_BETWEEN)
+    def arguments(self, done: list[Any], scanned: ScannedText) -> list[Any]:
+        """Mask command arguments that other arguments mark as secret; `done` are the arguments so far."""
+        made = self._plain(scanned).split(_BETWEEN)
         if len(made) != len(done):
             return done
-        exact = here.text.split(_BETWEEN)
+        exact = scanned.text.split(_BETWEEN)
         return [
             new.replace(_BLANK, " ") if new != old else one for one, old, new in zip(done, exact, made, strict=True)
         ]
 
     # ---- values
 
-    def _walk(self, root: Any, doubtful: Mapping[str, Looked]) -> Any:
-        """`root` masked, where of all texts in it only the `doubtful` ones may hold secrets."""
-        frames = [_Frame([root], Named.OPEN)]
+    def _walk(self, root: Any, doubtful: Mapping[str, ScannedText]) -> Any:
+        """Mask `root`, of whose texts only the `doubtful` ones can contain secrets."""
+        frames = [_Frame([root], NameClass.OPEN)]
         while True:
             frame = frames[-1]
             if not frame.todo:
@@ -194,23 +193,65 @@ class Redactor:
             else:
                 frame.done.append(self._leaf(child, name, doubtful))
 
-    def _leaf(self, value: Any, name: Named, doubtful: Mapping[str, Looked]) -> Any:
+    def _leaf(self, value: Any, name: NameClass, doubtful: Mapping[str, ScannedText]) -> Any:
         if isinstance(value, str):
-            if name and _is_secret(value) and not (name is Named.TEXT and is_label(value)):
-                return self._count(value, NAME)
-            here = doubtful.get(value)
-            return value if here is None else self._seen(here)
-        if name is Named.ALL and isinstance(value, int | float) and not isinstance(value, bool):
-            return self._count(str(value), NAME)
+            if name and _is_secret(value) and not (name is NameClass.TEXT and is_label(value)):
+                return self._count(value, FIELD_RULE)
+            scanned = doubtful.get(value)
+            return value if scanned is None else self._mask_text(scanned)
+        if name is NameClass.ALL and isinstance(value, int | float) and not isinstance(value, bool):
+            return self._count(str(value), FIELD_RULE)
         return self.raw(value) if isinstance(value, bytes) else value
 
 
+# ---- escape sequences
+
+
+def split_colors(text: str) -> tuple[str, list[tuple[int, str]]]:
+    """Split a text into plain text and escape sequences, each with its position in the plain text."""
+    pieces: list[str] = []
+    colors: list[tuple[int, str]] = []
+    done = length = 0
+    for match in compiled(COLOR).finditer(text):
+        pieces.append(text[done : match.start()])
+        length += match.start() - done
+        colors.append((length, match.group()))
+        done = match.end()
+    return ("".join((*pieces, text[done:])), colors) if colors else (text, colors)
+
+
+def move_colors(colors: list[tuple[int, str]], edits: list[tuple[int, int, int]]) -> None:
+    """Move escape sequences according to edits of the text: (start, end, new length)."""
+    shift = number = 0
+    for index, (place, sequence) in enumerate(colors):
+        while number < len(edits) and edits[number][1] <= place:
+            start, end, length = edits[number]
+            shift += length - (end - start)
+            number += 1
+        if number < len(edits) and edits[number][0] < place:
+            place = edits[number][0] + edits[number][2]
+        colors[index] = (place + shift, sequence)
+
+
+def join_colors(text: str, sequences: list[tuple[int, str]]) -> str:
+    """The inverse of `split_colors`."""
+    pieces: list[str] = []
+    done = 0
+    for place, sequence in sequences:
+        pieces += (text[done:place], sequence)
+        done = place
+    return "".join((*pieces, text[done:]))
+
+
+# ---- values
+
+
 class _Frame:
-    """A container on the way: what of it is still to be masked (the last first), and what of it is done."""
+    """A container being masked: the remaining children (last first) and the finished ones."""
 
     __slots__ = ("children", "container", "done", "names", "todo")
 
-    def __init__(self, container: Any, name: Named) -> None:
+    def __init__(self, container: Any, name: NameClass) -> None:
         self.container = container
         self.done: list[Any] = []
         self.names: list[Any] | None = None
@@ -220,10 +261,10 @@ class _Frame:
             return
         fields = _fields(container)
         self.names, self.children = list(fields), list(fields.values())
-        self.todo = list(reversed([*_judged(fields, name)]))
+        self.todo = list(reversed([*_classify(fields, name)]))
 
-    def made(self, redactor: Redactor, doubtful: Mapping[str, Looked]) -> Any:
-        """The container, or another with what was masked in it."""
+    def made(self, redactor: Redactor, doubtful: Mapping[str, ScannedText]) -> Any:
+        """The masked container; the same object if nothing changed."""
         same = all(map(_is, self.done, self.children))
         if self.names is None:
             line = command_line(self.container)
@@ -240,7 +281,7 @@ class _Frame:
 
 
 def command_line(container: Any) -> str:
-    """A list of arguments as one line; empty where a list is none."""
+    """A list of command arguments as one line; empty if the list isn't one."""
     if not 1 < len(container) < _MOST_ARGUMENTS or not all(isinstance(one, str) for one in container):
         return ""
     if not any(one[:1] == "-" for one in container):
@@ -253,7 +294,7 @@ def _is(a: object, b: object) -> bool:
 
 
 def _unique(names: list[Any]) -> Iterator[Any]:
-    """Names that were told apart before they were masked."""
+    """Number names that became equal by masking."""
     seen: Counter[Any] = Counter()
     for name in names:
         seen[name] += 1
@@ -266,25 +307,25 @@ def _fields(container: Any) -> Mapping[Any, Any]:
     return container  # type: ignore[no-any-return]
 
 
-def _spoken(fields: Mapping[Any, Any]) -> Iterator[str]:
-    """The names that a mapping gives its ``value``."""
+def _value_names(fields: Mapping[Any, Any]) -> Iterator[str]:
+    """The texts that name the ``value`` of a mapping."""
     return (fields[key] for key in _KEYS if isinstance(fields.get(key), str))
 
 
-def _judged(fields: Mapping[Any, Any], around: Named) -> Iterator[tuple[Any, Named]]:
-    """Every value of a mapping, with what its name says of it (`around`: what was said of the mapping itself)."""
-    spoken = next(_spoken(fields), "") if "value" in fields else ""
+def _classify(fields: Mapping[Any, Any], around: NameClass) -> Iterator[tuple[Any, NameClass]]:
+    """Every value of a mapping with the class of its name (`around`: the class of the mapping itself)."""
+    value_name = next(_value_names(fields), "") if "value" in fields else ""
     for key, value in fields.items():
-        name = max(around, named(key)) if isinstance(key, str) else around
-        if key == "value" and spoken:
-            name = max(name, named(spoken))
+        name = max(around, classify_name(key)) if isinstance(key, str) else around
+        if key == "value" and value_name:
+            name = max(name, classify_name(value_name))
         if key == "token" and "logprob" in fields:
             name = around
-        yield value, Named.OPEN if name and _is_schema(value) else name
+        yield value, NameClass.OPEN if name and _is_schema(value) else name
 
 
 def _is_schema(value: Any) -> bool:
-    """Whether a value describes a field instead of being one (the parameters of a tool)."""
+    """Whether a value is the schema of a field (as in tool parameters)."""
     if not isinstance(value, Mapping):
         return False
     kinds = value.get("type")
@@ -301,44 +342,44 @@ def _is_secret(value: str) -> bool:
 
 
 def is_mask(text: str) -> bool:
-    """Whether a text is a mask, and nothing else."""
+    """Whether a text is exactly a mask."""
     return _MASKED.fullmatch(text) is not None
 
 
 def masks(text: str) -> Iterator[tuple[int, int]]:
-    """Where masks are in a text."""
+    """Spans of the masks in a text."""
     return (match.span() for match in _MASKED.finditer(text)) if "••••" in text or "****" in text else iter(())
 
 
-def _contents(value: Any) -> tuple[set[str], dict[str, Looked]] | None:
-    """The names of all fields in a value, and its doubtful texts; None where one look tells that it has no secrets.
+def _contents(value: Any) -> tuple[set[str], dict[str, ScannedText]] | None:
+    """The names of all fields in a value, and its doubtful texts; None if one scan finds no sign of secrets.
 
-    Looking at it as JSON is the quickest, but where it is few long texts. Of these each is looked at once: a message
-    is in a body as it came, and as it is shown.
+    Scanning the JSON is fastest, except for few long texts: those are scanned once each, since a body contains messages
+    twice (recorded and normalized).
     """
     try:
         data = msgspec.json.encode(value, enc_hook=repr)
     except (ValueError, TypeError, RecursionError, OverflowError):
         data = None
-    found = _gathered(value, _FEW) if data is None or len(data) > _LARGE else None
+    found = _collect(value, _FEW) if data is None or len(data) > _LARGE else None
     if found is None:
-        if data is not None and not signs_in(data, encoded=True):
+        if data is not None and not find_signs(data, encoded=True):
             return None
-        found = _gathered(value, sys.maxsize)
+        found = _collect(value, sys.maxsize)
     names, texts = found or (set(), [])
     return names, _doubtful([*names, *texts])
 
 
-def _gathered(root: Any, most: int) -> tuple[set[str], list[str]] | None:
-    """The names of all fields in a value, also of those that are listed by name and value, and all texts.
+def _collect(root: Any, most: int) -> tuple[set[str], list[str]] | None:
+    """The names of all fields in a value (also of name/value lists), and all texts, each once.
 
-    What is in several places counts once. None where there are more than `most` values.
+    None if there are more than `most` values.
     """
     names: set[Any] = set()
     texts: list[str] = []
     seen: set[int] = set()
     todo = [root]
-    for value in todo:  # it grows
+    for value in todo:  # grows
         kind = type(value)
         if kind in _NUMBERS or id(value) in seen:
             continue
@@ -357,36 +398,36 @@ def _gathered(root: Any, most: int) -> tuple[set[str], list[str]] | None:
             names.update(fields)
             todo += fields.values()
             if "value" in fields:
-                names.update(_spoken(fields))
+                names.update(_value_names(fields))
         if len(todo) > most:
             return None
     return {name for name in names if isinstance(name, str)}, texts
 
 
-def _doubtful(texts: list[str]) -> dict[str, Looked]:
-    """Those of many texts that may hold secrets, and what was seen of them. Where none does, one look tells."""
-    found: dict[str, Looked] = {}
+def _doubtful(texts: list[str]) -> dict[str, ScannedText]:
+    """The texts with signs of secrets, and these signs. If there are none, one scan suffices."""
+    found: dict[str, ScannedText] = {}
     groups = [texts]
-    for group in groups:  # it grows
+    for group in groups:  # grows
         if len(group) > 1:
-            if signs_in("\0".join(group).encode("utf-8", "surrogatepass")):
+            if find_signs("\0".join(group).encode("utf-8", "surrogatepass")):
                 size = -(-len(group) // _PARTS)
                 groups += (group[start : start + size] for start in range(0, len(group), size))
-        elif group and (here := look(group[0])) is not None:
-            found[group[0]] = here
+        elif group and (scanned := scan(group[0])) is not None:
+            found[group[0]] = scanned
     return found
 
 
 def _has_every_field(value: Any, text: str) -> bool:
-    """Whether all fields of a document are in what was read: of two fields with one name only the last is."""
+    """Whether a decoded document has all fields of its text; of duplicate keys only the last is decoded."""
     return len(_FIELD.findall(text)) == len(_FIELD.findall(orjson.dumps(value).decode()))
 
 
 _FIELD: Final = re.compile(r'"\s*+:')
 
 
-def _written(value: Any, like: str) -> str:
-    """JSON text of `value`, indented and ended as another text was."""
+def _encode_like(value: Any, like: str) -> str:
+    """JSON text of `value`, indented and terminated like another text."""
     option = orjson.OPT_INDENT_2 if "\n" in like.strip() else 0
     try:
         made = orjson.dumps(value, option=option).decode()

@@ -1,7 +1,6 @@
-"""What counts as a secret: names of fields, prefixes of tokens, other shapes of text, and options of commands.
+"""The rules for secrets: field names, token prefixes, other shapes of text, and command options.
 
-`tracetui.redact` does the masking. Everything here costs time that grows with the length of the text, whatever the
-text is: no pattern looks at the same stretch again from each of many starts.
+`tracetui.redact` does the masking. Every pattern runs in time linear in the length of the text, for any input.
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ from string import ascii_letters, digits
 from typing import Final, NamedTuple
 
 CUT_AT: Final = 119
-"""A header's text of so many characters may have been cut: at its end also the beginning of a secret counts."""
+"""Length from which a header may be truncated: then a partial secret at its end counts."""
 
 
-class Named(IntEnum):
-    """What the name of a field says of its value."""
+class NameClass(IntEnum):
+    """Whether the name of a field marks its value as secret."""
 
     OPEN = 0
     TEXT = 1
-    """Text in it is secret; a number counts or names something (``token: 1183``)."""
+    """A text is secret; a number is a count or an id (``token: 1183``)."""
     ALL = 2
     """Text and numbers are secret (``password: 1234``)."""
 
@@ -56,25 +55,25 @@ _ABOUT: Final = frozenset({
     "scheme", "provider", "header", "param", "strength", "rotation", "reset", "attempts", "ref", "pattern", "regex",
     "label", "env", "var", "variable", "placeholder", "helper", "authentication", "manager", "store", "rules",
 })  # fmt: skip
-"""What a last word of a name says: not the secret, but something about it (``token_count``, ``secret_name``)."""
+"""Last words of names for properties of a secret (``token_count``, ``secret_name``)."""
 
 
 _IN_VOCABULARY: Final = ("Ġ", "▁", "##")
-"""How entries of a tokenizer's vocabulary begin, which are no names."""
+"""Prefixes of entries in a tokenizer's vocabulary, which aren't names."""
 
 
 @lru_cache(4096)
-def named(key: str) -> Named:
-    """What the name of a field says of its value. Case and separators don't matter: ``apiKey`` is ``API-KEY``."""
+def classify_name(key: str) -> NameClass:
+    """Classify the name of a field. Case and separators don't matter: ``apiKey`` is ``API-KEY``."""
     words = [word.lower() for word in _WORD.findall(key[-80:])]
     if not words or key.startswith(_IN_VOCABULARY) or (words[-1] in _ABOUT and tuple(words[-2:]) not in _PAIRS):
-        return Named.OPEN
+        return NameClass.OPEN
     pairs = _PAIRS.intersection(pairwise(words))
     if not _ALWAYS.isdisjoint(words) or words[-1].endswith(_GLUED_ALWAYS) or (pairs and words[-1] == "pass"):
-        return Named.ALL
+        return NameClass.ALL
     if pairs or words[-1] in ("token", "auth") or not _TEXTS.isdisjoint(words):
-        return Named.TEXT
-    return Named.TEXT if words[-1].endswith(_GLUED) else Named.OPEN
+        return NameClass.TEXT
+    return NameClass.TEXT if words[-1].endswith(_GLUED) else NameClass.OPEN
 
 
 # ---- placeholders and references
@@ -86,11 +85,11 @@ _STAND_INS: Final = frozenset({
     "default", "changeme", "change-me", "change_me", "example", "placeholder", "dummy", "todo", "the", "yes", "no",
     "off", "redacted",
 })  # fmt: skip
-"""Values that only stand for a secret, or say something about it."""
+"""Placeholders for a secret, and words about one."""
 _VARIABLE: Final = (
     r"_{0,2}(?:(?:[A-Za-z]+[0-9]{0,2}|[A-Za-z][0-9]{1,2}[A-Za-z])_{1,2})*(?:[A-Za-z]+[0-9]{0,2}(?:_[0-9]{1,2})?)"
 )
-"""A name of a variable: words of letters, which digits may end. ``ecur3P`` and ``2b`` are none."""
+"""A variable name: words of letters that may end in digits. ``ecur3P`` and ``2b`` don't match."""
 _ACCESS: Final = rf"{_VARIABLE}(?:(?:\.|:|->){_VARIABLE}|\[[^\[\]]*+\])*"
 """A variable, or something in it: ``env:TOKEN``, ``this->token``, ``secrets['token']``."""
 _REFERENCE: Final = (
@@ -108,15 +107,14 @@ _STANDS_FOR: Final = re.compile(
     rf"|env:{_VARIABLE}|(?:os|process|env|secrets?|vars?|settings|config|self|this)\.{_VARIABLE}(?:[.(\[].*)?)",
     re.DOTALL,
 )
-"""What only stands for a secret in all of its length: a password may begin with any character. An expression may have
-been cut at a quote."""
+"""A placeholder as a whole (a password may begin with any character). Expressions may be cut at a quote."""
 _ENDS_OF_STAND_INS: Final = ("-here", "_here", "xxxxxxxx", "00000000", "........")
 _SCHEMES: Final = ("bearer", "basic", "token", "digest", "apikey")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_-]{1,40}")
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a value only stands for a secret: a variable, a type, ``<your-key>``, ``xxxx``, the name of a field."""
+    """Whether a value is a placeholder: a variable, a type, ``<your-key>``, ``xxxx``, a field name."""
     value = value.strip()
     low = value[:200].lower()
     if low.startswith(_SCHEMES) and len(words := value.split(None, 1)) == 2 and words[0].lower() in _SCHEMES:
@@ -128,14 +126,14 @@ def is_placeholder(value: str) -> bool:
         return True
     if len(low) > 3 and len({*low}.difference("-_.")) < 3:
         return True
-    return _IDENTIFIER.fullmatch(value) is not None and named(value) is not Named.OPEN
+    return _IDENTIFIER.fullmatch(value) is not None and classify_name(value) is not NameClass.OPEN
 
 
 _LABEL: Final = re.compile(r"[A-Za-z]+(?: [A-Za-z]+)+[.!?:]?")
 
 
 def is_label(value: str) -> bool:
-    """Whether a value is words: a message about a key or token, which itself has no blanks and no words."""
+    """Whether a value consists of words, as a message about a key does, but no key or token."""
     return len(value) < 200 and not value.lower().startswith(_SCHEMES) and _LABEL.fullmatch(value) is not None
 
 
@@ -167,9 +165,9 @@ TOKENS: Final = {
     "token of a service": "lin_api_ ntn_ glsa_ glc_ pmak- pul- pnu_ rdme_ sntryu_ sntrys_ dp.pt. dp.st. tskey-auth- "
     "tskey-api- pscale_tkn_ pscale_pw_ pscale_oauth_ shippo_live_ duffel_live_ sgp_ hrku- fio-u- fo1_ dt0c01. sbp_",
 }
-"""Tokens that are known by a prefix, by rule. At least 16 random characters follow."""
+"""Token prefixes by rule. At least 16 random characters follow."""
 _ANYWHERE: Final = ("gh", "gl", "xox", "xapp-", "dop_", "rubygems_", "shp")
-"""Prefixes that count within a word too: nothing else is spelled so."""
+"""Prefixes that also match within a word, since they are unambiguous."""
 _PREFIXES: Final = {prefix: rule for rule, prefixes in TOKENS.items() for prefix in prefixes.split()}
 _ENDINGS: Final = {
     ending: [prefix for prefix in _PREFIXES if prefix[-3:] == ending]
@@ -183,10 +181,10 @@ def _begins(literal: str) -> str:
 
 
 class Shape(NamedTuple):
-    """A kind of secret that is known by how it looks.
+    """A kind of secret with a recognizable form.
 
-    The pattern is searched in text whose ASCII letters were lowered, where `sign` was seen; its named group
-    (else all of it) is what is masked. What it finds counts if `likely` is found in it as it was written.
+    If `sign` is present, the pattern is searched in the text with ASCII letters lowered. Its named group (else the
+    whole match) is the secret, if `likely` matches it in the original text.
     """
 
     name: str
@@ -237,12 +235,12 @@ _TAIL: Final = re.compile(
     % "|".join(("" if prefix.startswith(_ANYWHERE) else "(?<![a-z0-9])") + re.escape(prefix) for prefix in _PREFIXES)
 )
 
-NAME: Final = "name of the field"
-"""The rule by which a value counts that follows its name."""
+FIELD_RULE: Final = "name of the field"
+"""The rule for values that follow a secret's name."""
 
 
-class Found(NamedTuple):
-    """A secret in a text: where it is, by which rule it was found; `quoted` if a mask needs quotes to stay JSON."""
+class SecretMatch(NamedTuple):
+    """A secret in a text: its span and rule; `quoted` if the mask needs quotes to keep the text valid JSON."""
 
     start: int
     end: int
@@ -250,24 +248,22 @@ class Found(NamedTuple):
     quoted: bool = False
 
 
-class Looked(NamedTuple):
-    """A text that may hold secrets: with its ASCII letters lowered (every character stays where it is), and the signs
-    of them that were seen.
-    """
+class ScannedText(NamedTuple):
+    """A text that may contain secrets, a copy with ASCII letters lowered (same positions), and the signs found."""
 
     text: str
     low: str
     signs: list[str]
 
-    def after(self, text: str) -> Looked:
-        """The same when some of its secrets are masked."""
-        return self if text is self.text else Looked(text, _lowered(text), self.signs)
+    def after(self, text: str) -> ScannedText:
+        """The scanned text after masking some secrets."""
+        return self if text is self.text else ScannedText(text, _lowered(text), self.signs)
 
 
-def look(text: str) -> Looked | None:
-    """One cheap look at a text: None where there is certainly no secret in it."""
-    signs = signs_in(text.encode("utf-8", "surrogatepass"))
-    return Looked(text, _lowered(text), signs) if signs else None
+def scan(text: str) -> ScannedText | None:
+    """Scan a text cheaply; None if it certainly contains no secret."""
+    signs = find_signs(text.encode("utf-8", "surrogatepass"))
+    return ScannedText(text, _lowered(text), signs) if signs else None
 
 
 def _lowered(text: str) -> str:
@@ -279,41 +275,45 @@ def _text(data: bytes) -> str:
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
+def compiled(pattern: str) -> re.Pattern[str]:
+    """A compiled pattern, cached: compiling at import would slow down the start."""
     return re.compile(pattern)
 
 
-def finders(signs: list[str]) -> list[Callable[[Looked], Iterator[Found]]]:
-    """What finds the secrets of which there are signs."""
-    found: list[Callable[[Looked], Iterator[Found]]] = [partial(shaped, one) for one in SHAPES if one.sign in signs]
-    others = {"token": _tokens, "option": _options, "name": assigned}
-    return found + [find for sign, find in others.items() if sign in signs]
+Finder = Callable[[ScannedText], Iterator[SecretMatch]]
 
 
-def shaped(shape: Shape, here: Looked) -> Iterator[Found]:
+def finders(signs: list[str]) -> list[Finder]:
+    """The functions that find the secrets for these signs."""
+    shapes: list[Finder] = [partial(find_shape, one) for one in SHAPES if one.sign in signs]
+    others = {"token": _tokens, "option": _options, "name": find_assigned}
+    return shapes + [find for sign, find in others.items() if sign in signs]
+
+
+def find_shape(shape: Shape, scanned: ScannedText) -> Iterator[SecretMatch]:
     """The secrets of one shape."""
-    text, likely = here.text, _compiled(shape.likely)
-    for match in _compiled(shape.pattern).finditer(here.low):
+    text, likely = scanned.text, compiled(shape.likely)
+    for match in compiled(shape.pattern).finditer(scanned.low):
         start, end = match.span(match.lastgroup or 0)
         secret = text[start:end]
         if start < end and likely.search(secret) and not (match.lastgroup == "secret" and is_placeholder(secret)):
-            yield Found(start, end, shape.name)
+            yield SecretMatch(start, end, shape.name)
 
 
-def _tokens(here: Looked) -> Iterator[Found]:
+def _tokens(scanned: ScannedText) -> Iterator[SecretMatch]:
     """Tokens that begin with a known prefix."""
     place = 0
-    while match := _token_pattern().search(here.low, place):
+    while match := _token_pattern().search(scanned.low, place):
         place = match.end()
-        prefix = _prefix(here.low, place)
-        head = _TOKEN_HEAD.match(here.text, place) if prefix else None
+        prefix = _prefix(scanned.low, place)
+        head = _TOKEN_HEAD.match(scanned.text, place) if prefix else None
         if head is None:
             continue
-        body = _TOKEN_BODY.match(here.text, place) if _is_random(head[0]) else None
+        body = _TOKEN_BODY.match(scanned.text, place) if _is_random(head[0]) else None
         if body is None:
-            place = head.end() - _LEAST  # no token begins before: its first characters would not be random
+            place = head.end() - _LEAST  # no token starts earlier: its first characters would not be random
         else:
-            yield Found(place - len(prefix), body.end(), _PREFIXES[prefix])
+            yield SecretMatch(place - len(prefix), body.end(), _PREFIXES[prefix])
             place = body.end()
 
 
@@ -323,7 +323,7 @@ _TOKEN_BODY: Final = re.compile(r"[A-Za-z0-9_-]{16,1000}+(?:[.%][A-Za-z0-9_-]{2,
 
 
 def _prefix(low: str, end: int) -> str:
-    """The known prefix of a token that ends at a place; empty where there is none."""
+    """The token prefix that ends at `end`; empty if there is none."""
     for prefix in _ENDINGS.get(low[max(0, end - 3) : end], ()):
         if low.endswith(prefix, 0, end):
             before = low[max(0, end - len(prefix) - 2) : end - len(prefix)]
@@ -345,7 +345,7 @@ def _token_pattern() -> re.Pattern[str]:
 
 
 def _tree(words: Iterable[str]) -> str:
-    """A pattern for any of some words of equal length, in which few alternatives are tried at one place."""
+    """A pattern for any of the words (of equal length), as a prefix tree with few alternatives per position."""
     rest: dict[str, list[str]] = {}
     for word in sorted({*words}):
         rest.setdefault(word[:1], []).append(word[1:])
@@ -353,8 +353,8 @@ def _tree(words: Iterable[str]) -> str:
     return f"(?:{inner})"
 
 
-def tail(text: str) -> Found | None:
-    """The beginning of a secret at the end of a text that was cut there."""
+def truncated_secret(text: str) -> SecretMatch | None:
+    """A partial secret at the end of a truncated text."""
     low = _lowered(text)
     begin = max(0, len(low) - 200)
     words = low[begin:].rsplit(None, 2)
@@ -362,53 +362,17 @@ def tail(text: str) -> Found | None:
     if match is None:
         return None
     start = match.start() if match.lastgroup == "token" else match.start(match.lastgroup or 0)
-    return Found(start, len(text), "cut off at the end") if start < len(text) else None
+    return SecretMatch(start, len(text), "cut off at the end") if start < len(text) else None
 
 
 # ---- colors
 
 _BEGIN_COLOR: Final = r"(?:\x1b|\\{1,8}(?:u001[bB]|x1[bB]|033|e(?=\[)))"
 _REST_OF_COLOR: Final = rf"(?:\[[0-?]*+[ -/]*+[@-\[\]-~]|\][^\x07\x1b\\\n]{{0,2000}}+(?:\x07|\x1b\\|\\{{1,8}}(?:u0007|a)|{_BEGIN_COLOR}\\{{1,9}}))"  # noqa: E501
-_COLOR: Final = _BEGIN_COLOR + _REST_OF_COLOR
-"""An escape sequence of a terminal, as it is or as source code and JSON write it. None in use ends in a backslash: that
-begins the next one.
+COLOR: Final = _BEGIN_COLOR + _REST_OF_COLOR
+"""A terminal escape sequence, literal or escaped as in source code and JSON. Sequences in use never end in a backslash,
+which starts the next one.
 """
-
-
-def split_colors(text: str) -> tuple[str, list[tuple[int, str]]]:
-    """A text without the escape sequences of colored text, and each of them with its place in what is left."""
-    pieces: list[str] = []
-    colors: list[tuple[int, str]] = []
-    done = length = 0
-    for match in _compiled(_COLOR).finditer(text):
-        pieces.append(text[done : match.start()])
-        length += match.start() - done
-        colors.append((length, match.group()))
-        done = match.end()
-    return ("".join((*pieces, text[done:])), colors) if colors else (text, colors)
-
-
-def move_colors(colors: list[tuple[int, str]], edits: list[tuple[int, int, int]]) -> None:
-    """Move the places of escape sequences when stretches (start, end) of the text become others (of a length)."""
-    shift = number = 0
-    for index, (place, sequence) in enumerate(colors):
-        while number < len(edits) and edits[number][1] <= place:
-            start, end, length = edits[number]
-            shift += length - (end - start)
-            number += 1
-        if number < len(edits) and edits[number][0] < place:
-            place = edits[number][0] + edits[number][2]
-        colors[index] = (place + shift, sequence)
-
-
-def join_colors(text: str, sequences: list[tuple[int, str]]) -> str:
-    """The inverse of `split_colors`."""
-    pieces: list[str] = []
-    done = 0
-    for place, sequence in sequences:
-        pieces += (text[done:place], sequence)
-        done = place
-    return "".join((*pieces, text[done:]))
 
 
 # ---- names in texts
@@ -431,7 +395,7 @@ _IN_NAMES: Final = (
     r"c(?:redential|onnection|ret(?<=secret))",
     f"p{_IN_PASSWORDS}",
 )
-"""What is in names that count, lowered. Each begins with its rarest letter, see below. The last finds passwords."""
+"""Parts of secret names, lowered. Each starts with its rarest letter (see below). The last matches passwords."""
 _IN_OPTIONS: Final = "token|key|auth|secret|passw|passphrase|pwd|credential|cookie|connection|_pass"
 
 
@@ -440,23 +404,20 @@ _WITH_OPTIONS: Final = ("--", "with password", "encrypted password")
 
 @cache
 def _words(options: bool) -> tuple[re.Pattern[str], ...]:
-    """Where each word is in a name that something follows. Compiled when it is needed, as all that few texts need:
-    compiling is most of what loading this module takes, and the program's start waits for that.
-    """
+    """Patterns for names followed by a value. Compiled on demand: compiling dominates the import time."""
     separator = _SEPARATOR % (f"|(?P<option>{_OPTION_SEPARATOR})" if options else "")
     return tuple(re.compile(pattern + separator) for pattern in _IN_NAMES)
 
 
-# ---- the first look. Python's `re` takes nearly the same time for every pass through a text that begins with one
-# letter, and `bytes.find` next to none where that letter is rare. So there are few passes: each begins with the rarest
-# letter of all that it looks for, and looks back at what must stand before that.
+# ---- scanning for signs. Each pass of `re` over a text costs about the same, and `bytes.find` is almost free for rare
+# letters. So there are few passes: each pattern starts with the rarest letter of its matches and looks behind it.
 
 _RARE: Final = 2_000
-"""A letter is rare that occurs once in so many bytes."""
+"""A letter is rare if it occurs at most once in this many bytes."""
 
 
 def _matches(pattern: re.Pattern[bytes], letter: bytes, data: bytes) -> Iterable[re.Match[bytes]]:
-    """The matches of a pattern that begins with a letter."""
+    """The matches of a pattern that starts with `letter`."""
     place = data.find(letter)
     found: list[re.Match[bytes]] = []
     for _ in range(len(data) // _RARE):
@@ -469,7 +430,7 @@ def _matches(pattern: re.Pattern[bytes], letter: bytes, data: bytes) -> Iterable
 
 
 def _has(pattern: re.Pattern[bytes], letter: bytes, data: bytes) -> bool:
-    """Whether there is such a match."""
+    """Whether a pattern that starts with `letter` matches anywhere."""
     place = data.find(letter)
     for _ in range(len(data) // _RARE):
         if place < 0 or pattern.match(data, place):
@@ -483,13 +444,13 @@ _EXACT_PREFIXES: Final = tuple(prefix.encode() for prefix in _PREFIXES)
 
 @cache
 def _token_search(mark: str) -> re.Pattern[bytes]:
-    """What may be a token in lowered text, by the mark that its prefix ends with."""
+    """A pattern for possible tokens in lowered text whose prefix ends with `mark`."""
     dotted = r"|(?=[a-z0-9_-]{6}\.[a-z0-9_-]{27})(?<=[a-z0-9_-]{23}\.)(?P<dots>)" if mark == "." else ""
     return re.compile(rf"\{mark}(?=[a-z0-9_-]{{6}})(?:{_after_prefix(mark)}{dotted})".encode())
 
 
 def _after_prefix(mark: str) -> str:
-    """What stands around the mark at the end of a prefix, but for the mark."""
+    """A pattern for the context of the mark at the end of a prefix."""
     endings = [prefix[-4:] for prefix in (*_PREFIXES, "sg.") if prefix[-1] == mark]
     longer, words = ([one for one in endings if (len(one) == 4) is long] for long in (True, False))
     return (
@@ -526,7 +487,7 @@ _EXACT_SIGNS: Final = (
         re.compile(rb"=(?<=[gGeE]=)(?i:(?<=[?&;6]sig=)|(?<=-signature=))(?=[A-Za-z0-9%+/_-]{16})"),
     ),
 )
-"""Signs of shapes in a text as it was written, and with which letter each begins."""
+"""Signs of shapes in the original text, each with its first letter."""
 _PASSWORDS: Final = re.compile(
     rb"p(?:i(?<=dapi)(?=[0-9a-f]{32})(?P<hex>)|(?<=th p|ed p)assword(?P<quoted>)|%b(?P<word>))" % _IN_PASSWORDS.encode()
 )
@@ -543,15 +504,15 @@ _NEAR: Final = 500
 _IN_WORD: Final = rb"[\w\x80-\xff-]"
 
 
-def signs_in(data: bytes, *, encoded: bool = False) -> list[str]:
-    """What in a text (as UTF-8, or `encoded` as JSON) may be a secret; nothing where there is certainly none."""
+def find_signs(data: bytes, *, encoded: bool = False) -> list[str]:
+    """Signs of possible secrets in a text (UTF-8, or `encoded` as JSON); empty if it certainly has none."""
     escapes = _has(_ESCAPES, b"\\", data)
     colors = _colors_in(data, escapes=escapes)
     if colors is not None:
         data = _without(colors, data)
     escaped = escapes and (_ESCAPED_TWICE if encoded else _ESCAPED).search(data)
     if encoded and escapes:
-        data = _ESCAPED_CONTROL.sub(b" ", data)  # else its digits would seem to be the beginning of a word
+        data = _ESCAPED_CONTROL.sub(b" ", data)  # else its digits would look like the start of a word
     low = data.lower()
     found = {sign for sign, letter, pattern in _EXACT_SIGNS if _has(pattern, letter, data)}
     passwords = {match.lastgroup for match in _PASSWORDS.finditer(low)}
@@ -583,23 +544,21 @@ def signs_in(data: bytes, *, encoded: bool = False) -> list[str]:
 
 
 def _colors_in(data: bytes, *, escapes: bool) -> re.Pattern[bytes] | None:
-    """What finds the escape sequences of a text, None where it has none. Most texts hold them as they are: to look for
-    these alone is quick.
-    """
+    """The pattern for the escape sequences of a text, None if it has none. Literal ones are common and fast to find."""
     if escapes and _has(_ESCAPED_COLOR, b"\\", data):
-        return _colors(_COLOR)
+        return _colors(COLOR)
     return _colors("\x1b" + _REST_OF_COLOR) if b"\x1b" in data else None
 
 
 _FILL: Final = b"\xff"
-"""Is in no text."""
+"""A byte that occurs in no text."""
 _MOST_COLORS: Final = 16
 
 
 def _without(colors: re.Pattern[bytes], data: bytes) -> bytes:
-    """A text without its escape sequences. Most texts have few different ones: each is replaced at once.
+    """A text without its escape sequences. Most texts have few distinct ones, so each is replaced everywhere at once.
 
-    What was between two of them must not become a part of one, so that they are filled first, and removed at the end.
+    They are overwritten first and removed at the end, so that removing one can't create another.
     """
     filled, place = data, 0
     many = data.count(b"[") > len(data) // 40 and _FILL not in data
@@ -609,7 +568,7 @@ def _without(colors: re.Pattern[bytes], data: bytes) -> bytes:
             return filled.translate(None, _FILL)
         color, place = match[0], match.end()
         if b"]" in color or (color[:1] == b"\\" and b"\\" + color in data):
-            break  # a link, which may hold others, or a sequence that is the end of another one
+            break  # a link may contain others, or a sequence may be the end of another one
         filled = filled.replace(color, _FILL * len(color))
     return colors.sub(b"", data)
 
@@ -627,7 +586,7 @@ def _any(patterns: tuple[re.Pattern[bytes], ...], data: bytes) -> bool:
 
 
 def _has_name(low: bytes, passwords: set[str | None]) -> bool:
-    """Whether there is a name that something follows. Where separators are few, only what is around them is read."""
+    """Whether a secret's name is followed by a value. If separators are few, only their surroundings are scanned."""
     most = len(low) // (2 * _NEAR)
     elements = _has(_END_OF_ELEMENT, b"<", low)
     separators = (*_SEPARATORS, b">") if elements else _SEPARATORS
@@ -644,7 +603,7 @@ def _has_name(low: bytes, passwords: set[str | None]) -> bool:
 
 
 def _places(data: bytes, separators: tuple[bytes, ...], most: int) -> list[int] | None:
-    """Where separators are; None where there are more than `most`."""
+    """Positions of separators; None if there are more than `most`."""
     places: list[int] = []
     for separator in separators:
         place = data.find(separator) if separator[-1:] in data else -1
@@ -694,12 +653,12 @@ _FLAG: Final = (
     rb"(?:(?<=[\s\"'\\]-)(?:[abuw](?=[\s=\"'\\])|p)"
     rb"|(?<=[\s\"'\\]--)(?:user|proxy-user|cookie|auth))(?P<flag>)"
 )
-"""An option that may be given a secret."""
+"""An option that may take a secret."""
 _OPTION: Final = (
     rb"(?<!--)(?=-++(?=%b{1,400}+(?:[ \t]|\\{1,8}t|\\{0,8}[\"'](?:,|\s|\\n)))%b{0,64}?(?:%b))(?P<name>)"
     % (_IN_WORD, _IN_WORD, _IN_OPTIONS.encode())
 )
-"""An option that is named like a secret."""
+"""An option with a secret's name."""
 
 
 @cache
@@ -710,12 +669,12 @@ def _dashed() -> re.Pattern[bytes]:
 
 
 _LISTED: Final = re.compile(rb"value\\{0,8}\"")
-"""Fields may be listed by name and value."""
+"""A sign of a name/value list."""
 
 
 @cache
 def _names() -> tuple[re.Pattern[bytes], ...]:
-    """Names that a separator follows, but for those of passwords."""
+    """Names followed by a separator, without those of passwords."""
     return tuple(map(_name, _IN_NAMES[:-1]))
 
 
@@ -732,7 +691,7 @@ def _element_names() -> tuple[re.Pattern[bytes], ...]:
 
 @cache
 def _listed_names() -> tuple[re.Pattern[bytes], ...]:
-    """Names of fields that are listed by name and value."""
+    """Field names in name/value lists."""
     return tuple(_name(pattern, _REST_OF_KEY) for pattern in _IN_NAMES)
 
 
@@ -749,23 +708,23 @@ _VALUE: Final = re.compile(
 _OPTION_BEGINS: Final = re.compile(r"--|with|encrypted")
 _WITH: Final = re.compile(r"\b(?:with|encrypted)\s{1,4}\Z")
 _CONTENT: Final = re.compile(r"(?P<content>[^<>]{1,4000}+)(?=<\\{0,8}/)")
-"""What is in an element of XML."""
+"""Content of an XML element."""
 _CODE: Final = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::)\w+)+|[A-Za-z_]\w*(?=[(\[])|![A-Z][A-Za-z]+\s|%env\(")
 _WORDS: Final = re.compile(r"[A-Za-z]+(?:[-_][A-Za-z]+)*")
 _SENTENCE: Final = re.compile(r"[ \t][A-Za-z0-9]+[ \t][A-Za-z]")
-"""What follows a word in prose."""
+"""Text after a word in prose."""
 _HUMPS: Final = re.compile(r"(?:[A-Z]*[a-z]+[A-Z]+){3}")
-"""Letters alone that are no words."""
+"""Letters that don't form words."""
 _HEADERS: Final = ("cookie", "authorization")
-"""Names of header lines: all that follows is the value."""
+"""Names of header lines, whose value is the rest of the line."""
 _IN_LOGPROBS: Final = re.compile(r"\\{0,8}[\"']\s*,\s*\\{0,8}[\"'](?:logprob|bytes|prob)")
 
 
-def assignments(here: Looked) -> Iterator[tuple[str, re.Match[str]]]:
-    """Places where something follows a name that says that it is secret, with that name."""
-    text, low = here.text, here.low
+def assignments(scanned: ScannedText) -> Iterator[tuple[str, re.Match[str]]]:
+    """Matches of a secret's name followed by a value, with the name."""
+    text, low = scanned.text, scanned.low
     options = any(word in low for word in _WITH_OPTIONS)
-    for pattern in _words(options) if "name" in here.signs else ():
+    for pattern in _words(options) if "name" in scanned.signs else ():
         for match in pattern.finditer(low):
             option = match.lastgroup == "option"
             if option and not _OPTION_BEGINS.search(low, max(0, match.start() - 64), match.start()):
@@ -777,17 +736,17 @@ def assignments(here: Looked) -> Iterator[tuple[str, re.Match[str]]]:
             else:
                 meant = before[-1:] in ("<", ":") if match.lastgroup == "element" else before != "${"
             name = text[start - _before_key(low, start) : match.end("name")]
-            if meant and named(name) is not Named.OPEN:
+            if meant and classify_name(name) is not NameClass.OPEN:
                 yield name, match
 
 
 def _before_key(low: str, start: int) -> int:
-    """How many characters of a name in words are before its last one."""
+    """Length of the words of a name before its last one."""
     return next((len(word) for word in ("api ", "access ") if low.endswith(word, 0, start)), 0)
 
 
 def _beginning(text: str, place: int) -> int:
-    """Where the name begins that reaches to `place`; of a very long one only the end is looked at."""
+    """Start of the name that ends at `place`; only the end of a very long name is scanned."""
     first = max(0, place - 64)
     while place > first:
         place = first + len(text[first:place].rstrip(_IN_NAME))
@@ -800,17 +759,17 @@ def _beginning(text: str, place: int) -> int:
 _IN_NAME: Final = ascii_letters + digits + "_-"
 
 
-def assigned(here: Looked) -> Iterator[Found]:
+def find_assigned(scanned: ScannedText) -> Iterator[SecretMatch]:
     """Values that follow a name: ``KEY=…``, ``"key": "…"`` (escaped or not), ``--key …``, elements, header lines."""
     end = 0
-    for name, match in sorted(assignments(here), key=lambda found: found[1].start()):
-        found = _value(here.text, match, name) if match.end() >= end else None
+    for name, match in sorted(assignments(scanned), key=lambda found: found[1].start()):
+        found = _value(scanned.text, match, name) if match.end() >= end else None
         if found is not None:
             end = found.end
             yield found
 
 
-def _value(text: str, match: re.Match[str], name: str) -> Found | None:
+def _value(text: str, match: re.Match[str], name: str) -> SecretMatch | None:
     sep, quote = match["sep"] or "", match["quote"] or ""
     header = not quote and sep.startswith(":") and name.lower().endswith(_HEADERS)
     element = match.lastgroup == "element"
@@ -827,16 +786,16 @@ def _value(text: str, match: re.Match[str], name: str) -> Found | None:
     found = text[start:end]
     if start == end or is_placeholder(found) or _IN_LOGPROBS.match(text, end):
         return None
-    if group != "bare" and is_label(found) and named(name) is Named.TEXT:
+    if group != "bare" and is_label(found) and classify_name(name) is NameClass.TEXT:
         return None
-    return Found(start, end, NAME, quoted=group == "bare" and '"' in quote and "\\" not in quote)
+    return SecretMatch(start, end, FIELD_RULE, quoted=group == "bare" and '"' in quote and "\\" not in quote)
 
 
 def _bare(value: str, after: str, name: str) -> bool:
-    """Whether a value without quotes is meant as one: prose and program text are full of ``token: str``."""
+    """Whether an unquoted value is a real value: prose and source code are full of ``token: str``."""
     if len(value) < 4 or _CODE.match(value + after):
         return False
-    if named(name) is Named.ALL or len(value) >= 16 or not _WORDS.fullmatch(value):
+    if classify_name(name) is NameClass.ALL or len(value) >= 16 or not _WORDS.fullmatch(value):
         return True
     return _HUMPS.search(value) is not None or (len(value) >= 8 and name[:2].lower() == "x-")
 
@@ -845,13 +804,13 @@ def _bare(value: str, after: str, name: str) -> bool:
 
 
 class Option(NamedTuple):
-    """An option that gives a secret to a command, though its name doesn't say so."""
+    """A command option that takes a secret without a secret's name."""
 
     name: str
     program: str
     flags: str
     value: str
-    """What of the option's value is secret; white space before it is part of the pattern."""
+    """Pattern for the secret in the option's value, including the white space before it."""
 
 
 _GAP: Final = r"(?:=|\s{1,4}|\\{0,8}[\"'],?(?:\s|\\n){0,9}(?=\\{0,8}[\"']))\\{0,8}[\"']?"
@@ -888,7 +847,7 @@ _IN_PROGRAMS: Final = (
     b"openssl",
 )
 _OTHER_PROGRAMS: Final = re.compile(rb"(?:http(?=s?[\s\"'\\])|xh(?=[\s\"'\\])|wget)").search
-"""What is in text that has a program."""
+"""Text that occurs with each program."""
 _COMMAND: Final = (
     "|".join(rf"(?P<{name}>(?<![\w-])(?:{program})(?=[\s\"'\\]))" for name, program in PROGRAMS.items())
     + r"|(?P<end>(?<!\\)\n|[;|&])|(?P<flag>-(?<=[\s\"'\\-]-)(?=[abpuw]))"
@@ -896,10 +855,10 @@ _COMMAND: Final = (
 _LONGEST_COMMAND: Final = 400
 
 
-def _options(here: Looked) -> Iterator[Found]:
-    """Secrets that are given to commands by options whose names don't say so."""
+def _options(scanned: ScannedText) -> Iterator[SecretMatch]:
+    """Secrets in command options without a secret's name."""
     program, begin, end = "", 0, 0
-    for match in _compiled(_COMMAND).finditer(here.low):
+    for match in compiled(_COMMAND).finditer(scanned.low):
         kind, place = str(match.lastgroup), match.end()
         if kind != "flag":
             program, begin = ("" if kind == "end" else kind), place
@@ -907,12 +866,12 @@ def _options(here: Looked) -> Iterator[Found]:
         if not program or place < end or place - begin > _LONGEST_COMMAND:
             continue
         for option in _options_of(program):
-            value = _compiled(f"(?:{option.flags}){option.value}").match(here.text, place)
+            value = compiled(f"(?:{option.flags}){option.value}").match(scanned.text, place)
             if value is None:
                 continue
             start, end = value.span("secret")
-            if not is_placeholder(here.text[start:end]):
-                yield Found(start, end, option.name)
+            if not is_placeholder(scanned.text[start:end]):
+                yield SecretMatch(start, end, option.name)
             program = program if program == "web" else ""
             break
 

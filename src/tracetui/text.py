@@ -1,9 +1,8 @@
-"""The one gate for foreign text, and how numbers are written.
+"""The gate for untrusted text, and number formatting.
 
-Everything that comes from a trace (contents, names, ids, paths, error texts) passes `clean` before it reaches a
-terminal. `Clean` is a `NewType`: the type checker proves that the gate was used. Characters are *replaced by visible
-ones*, never filtered, so that nothing hides: filtering of escape sequences has failed in other programs
-(CVE-2022-46663 of less), replacing every control character holds.
+Everything from a trace (contents, names, ids, paths, errors) passes `clean` before it reaches a terminal. `Clean` is a
+`NewType`, so the type checker enforces the gate. Unsafe characters are *replaced by visible ones*, never filtered:
+filtering escape sequences has failed in other programs (CVE-2022-46663 of less).
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ UNSAFE: Final = re.compile(
     + "".join(f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0x10000, 0x110000, 0x10000))
     + "]"
 )
-"""Every character that a terminal may act upon or that does not show, as one class: clean text costs one scan.
+"""Every character that a terminal may act on or that is invisible, as one class: clean text costs one scan.
 
 Control (C0, DEL, C1), Cf format characters (soft hyphen, bidi controls, tags …), fillers, zero-width characters, line
-and paragraph separators, variation selectors, skin tones, surrogates, non-characters. Private use is kept (fonts).
+and paragraph separators, variation selectors, skin tones, surrogates, non-characters. Private use passes (fonts).
 """
-_JAMO: Final = "\u1160-\u11ff\ud7b0-\ud7fb"  # Korean vowels and finals, which take the cells of the consonant before
-# Runs in which marks may pile up: \w matches letters, but no marks.
+_JAMO: Final = "\u1160-\u11ff\ud7b0-\ud7fb"  # Korean vowels and finals, in the cells of the preceding consonant
+# Runs that may contain stacked marks: \w matches letters but not marks.
 _MARKS: Final = re.compile(f"[^\\w\\s\x00-\u02ff{_JAMO}]{{5,}}|[{_JAMO}]{{5,}}")
 _STACKED: Final = re.compile(f"[{_JAMO}]")
 
@@ -57,20 +56,20 @@ def _takes_no_cell(character: str) -> bool:
 
 
 def _cap_marks(match: re.Match[str]) -> str:
-    """A run that may hold too many combining marks, each pile of them cut to `MAX_COMBINING`."""
-    kept: list[str] = []
+    """Cut each stack of combining marks in a run to `MAX_COMBINING`."""
+    pieces: list[str] = []
     for is_mark, pile in groupby(match.group(), key=_takes_no_cell):
         marks = "".join(pile)
         more = len(marks) - MAX_COMBINING
-        kept.append(f"{marks[:MAX_COMBINING]}<+{more} marks>" if is_mark and more > 0 else marks)
-    return "".join(kept)
+        pieces.append(f"{marks[:MAX_COMBINING]}<+{more} marks>" if is_mark and more > 0 else marks)
+    return "".join(pieces)
 
 
 def clean(text: str, limit: int | None = None) -> Clean:
-    """Make foreign text safe for one line of a terminal.
+    """Make untrusted text safe for one line of a terminal.
 
-    Control characters become their Unicode pictures (``\\n`` → ``␊``), other invisible ones ``<202E>``, a tab four
-    spaces; at most four combining marks stay on a letter. At most `limit` characters are looked at. Idempotent.
+    Control characters become Unicode pictures (``\\n`` → ``␊``), other invisible ones ``<202E>``, tabs four spaces; a
+    letter keeps at most four combining marks. Text beyond `limit` characters is cut. Idempotent.
     """
     if limit is not None and len(text) > limit:
         text = text[:limit] + _ELLIPSIS
@@ -82,12 +81,12 @@ def clean(text: str, limit: int | None = None) -> Clean:
 
 
 def clean_lines(text: str) -> list[Clean]:
-    """Split foreign text at ``\\n`` (and ``\\r\\n``) and clean each line; other line separators stay visible."""
+    """Split untrusted text at ``\\n`` (and ``\\r\\n``) and clean each line; other line separators become visible."""
     return [clean(line[:-1] if line.endswith("\r") else line) for line in text.split("\n")]
 
 
 def one_line(text: str, limit: int = 500) -> Clean:
-    """Foreign text on one line: runs of white space become one blank, the rest as `clean`."""
+    """Untrusted text on one line: runs of white space become one space, the rest as `clean`."""
     return clean(" ".join(text[: limit * 4].split()), limit)
 
 
@@ -97,7 +96,7 @@ def cells(text: Clean) -> int:
 
 
 def wrap(text: Clean, width: int) -> list[Clean]:
-    """Break cleaned text into lines of at most `width` cells, at blanks where there are any."""
+    """Wrap cleaned text to lines of at most `width` cells, at spaces if possible."""
     if width < 1:
         width = 1
     if cells(text) <= width:
@@ -124,19 +123,19 @@ def wrap(text: Clean, width: int) -> list[Clean]:
 
 
 def truncate(text: Clean, width: int) -> Clean:
-    """Cut cleaned text at its end to at most `width` cells, with ``…`` where something was cut."""
+    """Truncate cleaned text to at most `width` cells, with ``…`` at the cut."""
     if width <= 0:
         return Clean("")
     if cells(text) <= width:
         return text
     if text.isascii():
         return Clean(text[: width - 1] + _ELLIPSIS)
-    first = chop_cells(text[: width * 2], width - 1)[:1] if width > 1 else []  # none of what takes no cells
+    first = chop_cells(text[: width * 2], width - 1)[:1] if width > 1 else []  # excludes zero-width characters
     return Clean("".join(first) + _ELLIPSIS)
 
 
 def truncate_middle(text: Clean, width: int) -> Clean:
-    """Cut cleaned text in its middle (paths, URLs, ids, model names) to at most `width` cells."""
+    """Truncate cleaned text in the middle (paths, URLs, ids, model names) to at most `width` cells."""
     if cells(text) <= width:
         return text
     if width < 5:
@@ -148,7 +147,7 @@ def truncate_middle(text: Clean, width: int) -> Clean:
 
 
 def pad(text: Clean, width: int, *, right: bool = False) -> Clean:
-    """Fill cleaned text with blanks to exactly `width` cells (cutting it if need be); `right` aligns right."""
+    """Pad or truncate cleaned text to exactly `width` cells; `right` aligns right."""
     text = truncate(text, width)
     fill = " " * (width - cells(text))
     return Clean(fill + text if right else text + fill)
@@ -157,7 +156,7 @@ def pad(text: Clean, width: int, *, right: bool = False) -> Clean:
 def duration(ms: float | None) -> Clean:
     """Milliseconds in at most five cells: ``230µs 820ms 9.1s 42.9s 1m02s 12m30 3h07m 4d02h``.
 
-    ``—`` for None, and for what is no time (not a number, over 30,000 years).
+    ``—`` for None and invalid durations (NaN, over 30,000 years).
     """
     if ms is None or ms != ms or abs(ms) > 1e15:
         return Clean("—")
@@ -203,7 +202,7 @@ def tokens(count: int | None) -> Clean:
 
 
 def age(seconds: float | None) -> Clean:
-    """Seconds since something, in four cells at most: ``now 41s 3m 5h 2d 3w 10mo 2y``; ``—`` for None."""
+    """An age in seconds, in at most four cells: ``now 41s 3m 5h 2d 3w 10mo 2y``; ``—`` for None."""
     if seconds is None:
         return Clean("—")
     if seconds < 10:
@@ -218,14 +217,14 @@ def age(seconds: float | None) -> Clean:
 
 
 def count(number: int | None) -> Clean:
-    """A count of at most four cells, ``12k`` beyond 9999; ``—`` for None."""
+    """A count of at most four cells, ``12k`` above 9999; ``—`` for None."""
     if number is None:
         return Clean("—")
     return Clean(str(number)) if number <= 9999 else tokens(number)
 
 
 def size(number: int) -> Clean:
-    """Bytes as people read them: ``81 920 B`` below 100 kB, then ``1.1 GB``."""
+    """A size in bytes: ``81 920 B`` below 100 kB, then ``1.1 GB``."""
     if number < 100_000:
         return Clean(f"{grouped(number)} B")
     for unit, scale in (("kB", 1e3), ("MB", 1e6), ("GB", 1e9)):
@@ -235,14 +234,32 @@ def size(number: int) -> Clean:
 
 
 def grouped(number: int) -> Clean:
-    """A whole number in groups of three, as ``81 920`` (with a plain blank, which every terminal shows)."""
+    """An integer in groups of three, ``81 920`` (with a plain space, for every terminal)."""
     return Clean(f"{number:,}".replace(",", " "))
+
+
+def number(value: float) -> Clean:
+    """A number for display: whole ones in groups of three, others with four significant digits."""
+    if isinstance(value, bool):
+        return Clean("true" if value else "false")
+    if isinstance(value, int) or (abs(value) < 1e15 and value == int(value)):
+        return grouped(int(value))
+    return Clean(f"{value:.4g}")
+
+
+def measured(current: float | None, limit: float | None) -> Clean:
+    """A number against its limit: ``11 > 10``, ``7 of 10``; empty where the trace says neither."""
+    if current is None:
+        return Clean("" if limit is None else f"limit {number(limit)}")
+    if limit is None:
+        return number(current)
+    return Clean(f"{number(current)} {'>' if current > limit else 'of'} {number(limit)}")
 
 
 def cost(usd: float | None, *, estimated: bool = False) -> Clean:
     """US dollars as ``$0.06``, four decimals below a cent; ``—`` for None.
 
-    Estimated ones as ``~$0.06``, with three decimals, and ``<$0.001`` where that shows nothing.
+    Estimates as ``~$0.06``, below a cent with three decimals, and ``<$0.001`` below that.
     """
     if usd is None:
         return Clean("—")

@@ -33,7 +33,7 @@ _CHANCE: Final = random.Random(3)
 def rows(scale: int, rounds: int) -> Iterator[Row]:
     """The promises about a directory that is live."""
     yield from latency(scale, rounds)
-    yield from traffic()
+    yield from throttle()
     yield from load(scale)
 
 
@@ -150,7 +150,7 @@ def _probe(terminal: Terminal, session: Session, number: int, shows: str) -> flo
 # ---- bytes
 
 
-def traffic() -> Iterator[Row]:
+def throttle() -> Iterator[Row]:
     """What a key and a second cost on the line."""
     with folder_of(100) as folder:
         with opened(folder) as terminal:

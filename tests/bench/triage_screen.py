@@ -14,10 +14,10 @@ from tests.bench.table import Reference, Row, median, timed
 from tests.bench.triage import comprehension, measured, summaries
 from tests.night import CAUSES, Night
 from tracetui.analysis.cause import digests_of
+from tracetui.analysis.query_context import QueryContext
 from tracetui.model import RunSummary
 from tracetui.store import query
 from tracetui.store.judgement import CauseRef, Verdict
-from tracetui.store.known import Known
 from tracetui.store.sidecar import Sidecar
 
 FAILED: Final = 10
@@ -70,7 +70,7 @@ def _asked(count: int, rounds: int) -> Iterator[Row]:
                 sidecar.judge(CauseRef(digest, f"F-{digest[:4]}", "one of the night"), Verdict.KNOWN)
         for run in runs[3:203:10]:
             sidecar.judge(run, Verdict.REAL)
-        known = Known(sidecar, lambda: runs)
+        known = QueryContext(sidecar, lambda: runs)
         columns: query.Columns[RunSummary] = query.Columns()
         for text in ("verdict:none", "verdict:known", "status:error verdict:none timed"):
             found = query.for_runs(text, known, now=_NOW)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.run import Cli, write_traces
+from tracetui.analysis import prices
 from tracetui.formats import homes
-from tracetui.store import prices
 
 
 @pytest.fixture

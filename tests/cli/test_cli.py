@@ -14,10 +14,10 @@ import pytest
 import tracetui
 from tests.cli.run import LONG_AGO, Cli
 from tests.shared import ROOT
+from tracetui.analysis import prices
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.formats import registry
 from tracetui.model import Status
-from tracetui.store import prices
 from tracetui.store.judgement import Verdict
 from tracetui.store.sidecar import Sidecar
 
@@ -47,11 +47,11 @@ def test_the_default_directory(cli: Cli, tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("arguments", "status", "sentence"),
     [
-        (["ls", "nowhere"], 1, "nothing could be read in nowhere: No such file or directory"),
-        (["ls", "empty"], 1, "no trace in empty (looked for: Paprika"),
+        (["ls", "nowhere"], 1, "no readable run in nowhere: No such file or directory"),
+        (["ls", "empty"], 1, "no traces in empty (formats tried: Paprika"),
         (["ls", "empty"], 1, "`tracetui demo`"),
-        (["empty"], 1, "no trace in empty"),
-        (["ls"], 2, "no PATH was named, and there is no ~/.paprika/traces; `tracetui --help`"),
+        (["empty"], 1, "no traces in empty"),
+        (["ls"], 2, "no path given, and ~/.paprika/traces doesn't exist; `tracetui --help`"),
         (["ls", "traces/paprika/cut.json"], 1, "cut off"),
         (["show", "traces/paprika/cut.json"], 1, "cut off"),
         (["show", "traces/notes.txt"], 1, "no format claims it"),
@@ -59,10 +59,10 @@ def test_the_default_directory(cli: Cli, tmp_path: Path, monkeypatch: pytest.Mon
         (["show", "traces/nowhere.json"], 1, "there is no file traces/nowhere.json"),
         (["show", "plan", "--trace-dir", "traces"], 2, "traces/paprika/plan-7.json"),
         (["show", "bump-2", "--trace-dir", "traces"], 2, "ambiguous"),
-        (["show", "traces/daily.db"], 2, "holds 3 runs"),
-        (["show", "traces"], 2, "name one of them"),
-        (["show", "traces/paprika/plan-7.json/9/output"], 2, "there is no '9' in the run"),
-        (["show", "traces/paprika/plan-7.json/2/nope"], 2, "there is no 'nope'"),
+        (["show", "traces/daily.db"], 2, "contains 3 runs"),
+        (["show", "traces"], 2, "choose one"),
+        (["show", "traces/paprika/plan-7.json/9/output"], 2, "no '9' in the run"),
+        (["show", "traces/paprika/plan-7.json/2/nope"], 2, "no 'nope' in"),
         (["show", "traces/paprika/plan-7.json", "--state", "1"], 2, "no accumulated state after step 1"),
         (["show", "traces/paprika/plan-7.json/2/output", "--raw"], 2, "leave out the field"),
         (["show", "traces/paprika/plan-7.json", "--raw", "--json"], 2, "`tracetui show --help`"),
@@ -169,7 +169,7 @@ def documents(text: str) -> list[Any]:
 def test_the_python_interface_reads_the_run_that_is_named(cli: Cli) -> None:
     assert tracetui.load("traces/daily.db", "nightly-1").summary.id == "nightly-1"
     assert tracetui.load("traces/paprika/plan-7.json").summary.status == "ok"
-    with pytest.raises(UsageError, match=r"holds 3 runs \(nightly-1, .*name one of them"):
+    with pytest.raises(UsageError, match=r"contains 3 runs \(nightly-1, .*pass the id of one"):
         tracetui.load("traces/daily.db")
     with pytest.raises(NothingReadable):
         tracetui.load("traces/notes.txt")
@@ -216,7 +216,7 @@ def test_the_ledger_of_a_directory_is_the_sum_of_its_files(cli: Cli) -> None:
     assert found["ledger"]["understood_bytes"] == sum(one["understood_bytes"] for one in told)
     assert found["ledger"]["unknown_kinds"] == {"gale": 2}
     assert found["ledger"]["torn_lines"] == sum(one["torn_lines"] for one in told)
-    assert cli("doctor", "traces").text.splitlines()[-1].startswith("understood ")
+    assert cli("doctor", "traces").text.splitlines()[-1].startswith("parsed ")
     shown = cli("show", "traces/drift.jsonl", "--json").data["run"]
     assert (shown["ledger"], shown["writer"]) == (files["traces/drift.jsonl"], "schema 1")
 
@@ -376,7 +376,7 @@ def test_where_no_place_is_named_it_says_what_traces_there_are(
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "elsewhere"))
     monkeypatch.setenv("PAPRIKA_TRACE_DIR", "gone")
     told = cli("ls").err
-    assert "there is no $PAPRIKA_TRACE_DIR (gone)" in told
+    assert "$PAPRIKA_TRACE_DIR (gone) doesn't exist" in told
     assert f"{sessions}  (Codex rollout, 1 file)" in told
 
 

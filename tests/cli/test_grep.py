@@ -73,7 +73,7 @@ def test_status_is_that_of_grep(cli: Cli) -> None:
     assert cli("grep", "no such words", "traces").status == 1
     assert cli("grep", "limit", "traces").status == 0
     for words, said in (
-        (["-e", "(", "traces"], "not a regular expression"),
+        (["-e", "(", "traces"], "invalid regular expression"),
         (["", "traces"], "empty"),
         (["limit", "nowhere"], "No such file"),
     ):
@@ -94,7 +94,7 @@ def test_trouble_is_told_and_the_rest_is_searched(cli: Cli) -> None:
     assert result.status == 2
     assert result.text.count("\n") == 1
     assert "torn.json" in result.err
-    assert "1 file that may hold it is no trace" in result.err
+    assert "skipped 1 file that isn't a trace" in result.err
     assert [one["path"] for one in data if one["event"] == "problem"] == ["traces/torn.json"]
 
 

@@ -18,14 +18,14 @@ import tracetui
 from tests.cli.run import Cli
 from tests.docs.conftest import ROOT
 from tracetui.errors import FormatError
-from tracetui.export.take import fork
+from tracetui.export.snippets import fork
 from tracetui.formats import homes, registry
 from tracetui.formats.base import CERTAIN, Chunk
 from tracetui.formats.guard import problem_of
-from tracetui.live.opener import _parts
+from tracetui.live.jobs.needle import Needle
+from tracetui.live.jobs.search import Outcome, grep_runs
+from tracetui.live.opener import _part_folders
 from tracetui.live.scan import Found, scan
-from tracetui.live.surveying.grep import Outcome, grep_runs
-from tracetui.live.surveying.needle import Needle
 from tracetui.model import Body, Header, Problem, Run, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
 from tracetui.sources.base import File
@@ -203,7 +203,7 @@ def _check_all_uses(folder: Path, method: str, how: Callable[[], Any]) -> None:
                     fork(run, 0)
             else:
                 assert fork(run, 0) is None or right or fork(run, 0) == "code"
-        _parts(run.summary.ref, run.summary.ref.path)
+        _part_folders(run.summary.ref, run.summary.ref.path)
     refs = [run.summary.ref for run in runs]
     assert any(isinstance(one, Outcome) for one in grep_runs(LocalSource(), refs, Needle("needle")))
 

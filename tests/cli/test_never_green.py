@@ -103,7 +103,7 @@ def test_an_export_beside_its_trace_is_refused(cli: Cli, trace: Path, to: str, m
     result = cli("export", str(trace), "--to", to, *more)
 
     assert result.status == 2
-    assert "holds traces" in result.err
+    assert "contains traces" in result.err
     assert not list(Path("traces").rglob("o.*"))
 
 

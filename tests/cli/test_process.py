@@ -122,4 +122,4 @@ def test_the_app_does_not_open_what_is_not_there() -> None:
     status, output = on_terminal("nowhere", no_input=True)
 
     assert status == 1
-    assert b"there is no file or folder nowhere" in output
+    assert b"no such file or directory: nowhere" in output

@@ -15,9 +15,9 @@ from tests.export.test_document import FORMS, cli, secret_samples, secrets  # no
 from tracetui.analysis.triage import Group, groups
 from tracetui.cli.tail import _write_json, _write_text
 from tracetui.export.events import Lines
-from tracetui.live.following.tail import Tail
 from tracetui.live.load import read_run
 from tracetui.live.scan import scan
+from tracetui.live.tail.tail import Tail
 from tracetui.model import RunSummary
 from tracetui.model.event import Event, SpanChanged
 from tracetui.redact import MASK, Redactor

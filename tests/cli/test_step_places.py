@@ -21,7 +21,7 @@ from tracetui.live.scan import scan
 from tracetui.model import Operation, Run, Span, Status, quote_key
 from tracetui.sources.local import LocalSource
 from tracetui.store.address import target
-from tracetui.store.places import label_of, reference_of, step_of, words_of
+from tracetui.store.span_names import span_label, span_reference, span_title, step_number
 
 CASES = Path(__file__).parents[1] / "formats"
 SAMPLES = Path(__file__).parents[2].parent / "shared/samples"
@@ -54,7 +54,7 @@ def test_every_reference_opens_its_span_in_the_samples(root: str) -> None:
 def check(root: Path) -> None:
     for run in runs_of(root):
         for position, span in enumerate(run.spans[:MOST]):
-            place, number = reference_of(run, span), step_of(run, span)
+            place, number = span_reference(run, span), step_number(run, span)
             if not place:
                 assert span.step is None
                 continue
@@ -94,16 +94,16 @@ def test_a_nested_step_is_named_by_its_path() -> None:
     same = span_of("s", "a/b", 4, parent_id="g", is_step=False, owner="child")
     run = make_run([graph, nested, same])
 
-    assert [words_of(run, span) for span in run.spans] == ["step 4 rag", "step 4/ask me", "step 4/a%2Fb"]
-    assert [label_of(run, span) for span in run.spans] == ["step 4", "step 4/ask me", "step 4/a%2Fb"]
-    assert [step_of(run, span) for span in run.spans] == [4, 4, 4]
+    assert [span_title(run, span) for span in run.spans] == ["step 4 rag", "step 4/ask me", "step 4/a%2Fb"]
+    assert [span_label(run, span) for span in run.spans] == ["step 4", "step 4/ask me", "step 4/a%2Fb"]
+    assert [step_number(run, span) for span in run.spans] == [4, 4, 4]
 
 
 def test_steps_side_by_side_are_told_apart_by_name() -> None:
     run = make_run([span_of("a", "node a", 1), span_of("b", "node b", 1), span_of("c", "node c", 2)])
 
-    assert [words_of(run, span) for span in run.spans] == ["step 1/node a", "step 1/node b", "step 2 node c"]
-    assert all(opened(run, reference_of(run, span)) is span for span in run.spans)
+    assert [span_title(run, span) for span in run.spans] == ["step 1/node a", "step 1/node b", "step 2 node c"]
+    assert all(opened(run, span_reference(run, span)) is span for span in run.spans)
 
 
 def test_a_call_within_a_step_has_the_number_of_the_step() -> None:
@@ -112,7 +112,7 @@ def test_a_call_within_a_step_has_the_number_of_the_step() -> None:
     below = span_of("u", "fetch", 7, Operation.EXECUTE_TOOL, is_step=False)
     run = make_run([chat, call, below])
 
-    assert [words_of(run, span) for span in run.spans] == ["step 3 gpt", "step 3 search", "fetch"]
+    assert [span_title(run, span) for span in run.spans] == ["step 3 gpt", "step 3 search", "fetch"]
 
 
 def test_a_difference_in_a_nested_graph_is_printed_as_an_address_that_opens(cli: Cli, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_difference_in_a_nested_graph_is_printed_as_an_address_that_opens(cli:
     run = next(run for run in runs_of(tmp_path / "b.db") if run.summary.id == "outer-1")
 
     text, data = cli("diff", a, b).text, cli("diff", a, b, "--json").data
-    place = re.search(r"It first went differently at step (.+?): ", text)
+    place = re.search(r"First difference: step (.+?): ", text)
     row = data["rows"][data["first_divergence"]["row"]]
 
     assert place is not None, text

@@ -136,10 +136,10 @@ def test_nobody_reads(tmp_path: Path) -> None:
 
 def test_wrong_usage(cli: Cli) -> None:
     for arguments, status, words in (
-        (["-"], 2, "standard input cannot be followed"),
+        (["-"], 2, "standard input can't be followed"),
         (["nowhere/x.json"], 1, "nowhere/x.json"),
-        (["traces/paprika/plan-7.json/2"], 2, "leave that out"),
-        (["traces/daily.db#nightly-1", "--newest"], 2, "name a place"),
+        (["traces/paprika/plan-7.json/2"], 2, "drop '"),
+        (["traces/daily.db#nightly-1", "--newest"], 2, "not a run"),
         (["traces", "--format", "none"], 2, "no format"),
     ):
         result = cli("tail", *arguments)

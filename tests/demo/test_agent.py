@@ -35,7 +35,7 @@ def test_it_writes_runs_that_can_be_followed(tmp_path: Path) -> None:
 
 
 def test_it_works_in_a_process_of_its_own_that_ends_with_the_demo(tmp_path: Path) -> None:
-    with agent.at_work(tmp_path):
+    with agent.running(tmp_path):
         while not list(tmp_path.glob("ccpa/*.jsonl")):
             pass
     (path,) = tmp_path.glob("ccpa/*.jsonl")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tracetui import demo
-from tracetui.demo.paprika_runtime import input_hash
+from tracetui.demo.paprika import input_hash
 from tracetui.live.load import read_run
 from tracetui.live.scan import Found, scan
 from tracetui.model import Problem, Run, RunSummary
@@ -200,7 +200,7 @@ def test_penelope_times_are_local(tmp_path: Path) -> None:
 
 
 def test_a_time_without_zone_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="time zone"):
+    with pytest.raises(ValueError, match="timezone"):
         demo.write(tmp_path, NOW.replace(tzinfo=None))
 
 

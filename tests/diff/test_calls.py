@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.diff.build import Did, kinds, run_of
-from tracetui.diff.calls import names_call
 from tracetui.diff.comparison import Comparison, compare
 from tracetui.diff.result import Diff
+from tracetui.diff.values import names_call
 from tracetui.model import Body, Message, Operation, Run, ToolCall, ToolResult
 
 Ids = dict[str, Any]

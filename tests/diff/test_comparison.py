@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.diff.build import Did, kinds, node, run_of
-from tracetui.diff.compare import Kind
 from tracetui.diff.comparison import Comparison, compare
 from tracetui.diff.result import Diff
+from tracetui.diff.step import Kind
 from tracetui.model import Body, Check, Operation, Status
 
 CHAT = Operation.CHAT

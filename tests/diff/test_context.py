@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.diff.build import Did, run_of
-from tracetui.diff.context import Fate, context_diff, message_pairs, previous_call
+from tracetui.diff.context import MessageChange, context_diff, message_pairs, previous_call
 from tracetui.model import Message, Operation, Span, Text, ToolCall, ToolResult, Usage
 
 
@@ -26,8 +26,8 @@ def test_messages_are_kept_new_dropped_edited_and_moved() -> None:
     found = context_diff(a, b)
 
     assert counts(a, b) == {"kept": 3, "new": 1, "dropped": 1, "edited": 1, "moved": 1}
-    assert (Fate.MOVED, 5, 1) in found.pairs
-    assert (Fate.EDITED, 1, 2) in found.pairs
+    assert (MessageChange.MOVED, 5, 1) in found.pairs
+    assert (MessageChange.EDITED, 1, 2) in found.pairs
     assert found.break_at == 1
 
 
@@ -63,9 +63,9 @@ def test_every_message_has_one_fate(left: list[str], right: list[str]) -> None:
     assert sorted(pair.a for pair in pairs if pair.a is not None) == list(range(len(a)))
     assert [pair.b for pair in pairs if pair.b is not None] == list(range(len(b)))
     for pair in pairs:
-        assert (pair.a is None) == (pair.fate is Fate.NEW)
-        assert (pair.b is None) == (pair.fate is Fate.DROPPED)
-    assert {pair.fate for pair in message_pairs(a, a)} <= {Fate.KEPT}
+        assert (pair.a is None) == (pair.change is MessageChange.NEW)
+        assert (pair.b is None) == (pair.change is MessageChange.DROPPED)
+    assert {pair.change for pair in message_pairs(a, a)} <= {MessageChange.KEPT}
 
 
 def test_the_previous_call_is_that_of_the_same_agent() -> None:

@@ -12,10 +12,10 @@ from tests.diff.build import Did, node, run_of
 from tests.formats.hypergraph_build import TO_V3, V2, at, database, insert
 from tests.shared import needs_shared, sample
 from tracetui import load_all
+from tracetui.analysis.step_diff import step_sections
 from tracetui.diff.comparison import Comparison, compare
 from tracetui.diff.result import Diff
 from tracetui.model import Operation, Run
-from tracetui.views.diff_look import step_sections
 
 Step = tuple[int, str, Any]
 """Superstep, node, and what it put out: an exception if it failed, a text for the run that it started."""

@@ -12,7 +12,7 @@ from tracetui.diff.noise import Noise
 from tracetui.diff.values import changes_of
 from tracetui.model import Body, Message, Operation, Run, Text
 from tracetui.text import Clean
-from tracetui.views.diff import PairRows, sentence, summary
+from tracetui.views.diff.steps import PairRows, sentence, summary
 from tracetui.views.glyphs import UNICODE
 
 
@@ -57,7 +57,7 @@ def test_where_nothing_else_differs_the_first_of_what_is_ignored_is_named() -> N
     assert found.first is not None
     assert (found.first.row, found.first.path, found.first.noise) == (1, "timestamp", "times")
     told = words(sentence(found, UNICODE, 120))
-    assert told.startswith("= the same but for what is usually ignored  ·  the first is times: step 2 search")
+    assert told.startswith("= No differences except ignored values  ·  first: times: step 2 search")
     assert "1 usually ignored" in words(summary(found))
     assert " time" in words(PairRows(found).line(1, 120))
     assert PairRows(found).mark(1) is None

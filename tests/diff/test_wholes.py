@@ -11,8 +11,8 @@ from tests.diff.build import Did, node, run_of
 from tests.shared import needs_shared, sample
 from tracetui import load, load_all
 from tracetui.diff.comparison import compare
-from tracetui.diff.facts import deltas, judged
-from tracetui.diff.state import over_by_then, state_after, state_diff, supersteps
+from tracetui.diff.result import deltas, judged
+from tracetui.diff.step import ended_before, state_after, state_diff, supersteps
 from tracetui.model import Body, Criterion, Metric, Operation, Run, RunBody, RunRef, RunSummary, Usage
 
 
@@ -63,7 +63,7 @@ def test_accumulated_state_is_compared_after_the_same_superstep() -> None:
     a, b = graph("yes"), graph("no")
 
     assert supersteps(a, b) == [1, 2]
-    assert [over_by_then(a, number) for number in (1, 2, 3)] == [False, False, True]
+    assert [ended_before(a, number) for number in (1, 2, 3)] == [False, False, True]
     assert state_diff(a, b, 1).changes == ()
     (change,) = state_diff(a, b, 2).changes
     assert (change.path, change.a, change.b) == ("answer", "yes", "no")

@@ -93,7 +93,7 @@ def test_the_commands_know_it(site: Path, logs: Path) -> None:
     }
     assert "translate" in tracetui(site, "show", logs / "one.jsonl")
     assert json.loads(tracetui(site, "show", logs / "one.jsonl/2", "--json"))["error"]["message"] == "no such language"
-    assert "differently at step 2 translate" in tracetui(site, "diff", logs / "one.jsonl", logs / "two.jsonl")
+    assert "First difference: step 2 translate" in tracetui(site, "diff", logs / "one.jsonl", logs / "two.jsonl")
     assert str(logs / "two.jsonl") in tracetui(site, "grep", "in words", logs)
     assert all(one["scores"]["steplog"] == 100 for one in json.loads(tracetui(site, "doctor", logs, "--json"))["files"])
 
@@ -124,7 +124,7 @@ def test_the_app_opens_follows_and_compares_them(site: Path, logs: Path) -> None
         append(logs / "two.jsonl", b'{"step": 4, "tool": "whistle", "output": "a tune"}\n')
         terminal.wait_for("whistle")
         terminal.send("space", "j", "space", "d")
-        terminal.wait_for("first difference: step 2 translate")
+        terminal.wait_for("First difference: step 2 translate")
 
 
 def append(path: Path, data: bytes) -> None:

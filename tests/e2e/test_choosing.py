@@ -13,7 +13,7 @@ from tests.shared import ROOT
 from tests.terminal import BARE_ESCAPE, TRACETUI, Terminal
 
 pytestmark = pytest.mark.e2e
-ASKED = "what is to be opened?"
+ASKED = "Choose a trace directory"
 
 
 @pytest.fixture
@@ -75,4 +75,4 @@ def test_a_signal_ends_it(home: Path) -> None:
 def test_where_there_is_nothing_it_says_so(tmp_path: Path) -> None:
     with Terminal(*TRACETUI, env={"HOME": str(tmp_path)}) as terminal:
         assert terminal.wait_exit() == 2
-        assert "no PATH was named, and there is no ~/.paprika/traces" in " ".join(terminal.text().split())
+        assert "no path given, and ~/.paprika/traces doesn't exist" in " ".join(terminal.text().split())

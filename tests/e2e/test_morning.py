@@ -50,9 +50,9 @@ def judge_all(terminal: Terminal) -> int:
     assert (done, count) == (0, 16)
     for letter, verdict in VERDICTS.items():
         terminal.type("v", letter)
-        terminal.expect(f"{verdict}: F-")
+        terminal.expect(f"marked {verdict}")
     terminal.type(".")
-    terminal.expect("ignore: F-")
+    terminal.expect("marked ignore")
     terminal.type("u")
     terminal.expect("Undone")
     terminal.type("1")
@@ -66,7 +66,7 @@ def judge_all(terminal: Terminal) -> int:
         terminal.expect(f"{number} of {count} decided")
         terminal.type(".", "1")
     terminal.expect(f"{count} of {count} decided")
-    terminal.expect("all decided")
+    terminal.expect("all reviewed")
     return count
 
 

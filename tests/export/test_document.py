@@ -122,7 +122,7 @@ def test_what_was_masked_is_counted_and_can_be_left_in(cli: Cli, tmp_path: Path,
         assert exact.data["masked"] is None
     else:
         assert re.search(r"[0-9]+ values masked", masked.text)
-        assert "Nothing was masked: this document may contain secrets" in exact.text.replace("&#58;", ":")
+        assert "Not redacted: this document may contain secrets" in exact.text.replace("&#58;", ":")
 
 
 def test_the_same_export_twice_is_the_same(cli: Cli, tmp_path: Path) -> None:
@@ -270,9 +270,9 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_to_is_said(tmp_path: Path) -> None:
     with pytest.raises(NotWritten, match="can't be written"):
         write(str(tmp_path / "none" / "a.md"), [b"x"])
-    with pytest.raises(UsageError, match="is a folder"):
+    with pytest.raises(UsageError, match="is a directory"):
         write(str(tmp_path), [b"x"])
     (tmp_path / "link.md").symlink_to(tmp_path / "elsewhere.md")
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="already exists"):
         write(str(tmp_path / "link.md"), [b"x"])
     assert not (tmp_path / "elsewhere.md").exists()

@@ -174,8 +174,8 @@ def test_totals_that_differ_are_told_in_full() -> None:
 
     lines = list(run_lines(builder.build()))
 
-    assert any("tokens: the trace says 1 234 567, counted 1 234 568" in line for line in lines)
-    assert any("seconds: the trace says 1.5, counted 2.25" in line for line in lines)
+    assert any("tokens: declared 1 234 567, counted 1 234 568" in line for line in lines)
+    assert any("seconds: declared 1.5, counted 2.25" in line for line in lines)
     assert any(line.endswith("000, counted 2") for line in lines)
 
 

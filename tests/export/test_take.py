@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.canaries import CANARY, SHAPED
 from tests.views.test_masking import SECRETS, SOURCE, secret_trace
 from tracetui import demo, load_all
-from tracetui.export.take import curl, fixture, fork, pytest_stub
+from tracetui.export.snippets import curl, fixture, fork, pytest_stub
 from tracetui.live.load import read_run
 from tracetui.model import Body, Message, Operation, Reasoning, Run, Span, Text, ToolCall, ToolResult
 from tracetui.redact import Redactor

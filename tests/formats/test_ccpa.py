@@ -58,6 +58,29 @@ def teacher() -> Run:
     return case("pair", "0042-rename/teacher.ccpa-trace.jsonl")
 
 
+@pytest.mark.parametrize(
+    ("meta", "task"),
+    [
+        (b'[fixture]\nid = "0042-rename"\n', "0042-rename"),
+        (b"[fixture]\nid = 42\n", None),
+        (b'fixture = "0042"\n', None),
+        (b"[fixture\n", None),
+        (b'[fixture]\nid = "\xff"\n', None),
+        (b"# " + b"x" * (1 << 16) + b'\n[fixture]\nid = "0042"\n', None),
+        (None, None),
+    ],
+)
+def test_the_task_is_the_fixture_that_the_folder_records(tmp_path: Path, meta: bytes | None, task: str | None) -> None:
+    path = tmp_path / "student.ccpa-trace.jsonl"
+    path.write_bytes((FIXTURES / "pair/input/0042-rename/student.ccpa-trace.jsonl").read_bytes())
+    if meta is not None:
+        (tmp_path / "meta.toml").write_bytes(meta)
+    with SOURCE.open(str(path)) as file:
+        (found,) = Ccpa().summarize(file, deep=False)
+    assert isinstance(found, RunSummary)
+    assert (found.task, read(path).summary.task) == (task, task)
+
+
 def student() -> Run:
     return case("pair", "0042-rename/student.ccpa-trace.jsonl")
 

@@ -16,17 +16,16 @@ import pytest
 from tests.shared import SHARED, needs_shared, sample
 from tracetui.diff.comparison import compare
 from tracetui.formats.claude_code import ClaudeCode
+from tracetui.live.jobs.needle import Needle
+from tracetui.live.jobs.search import Hit, grep, grep_runs
 from tracetui.live.scan import scan
-from tracetui.live.surveying.grep import Hit, grep, grep_runs
-from tracetui.live.surveying.needle import Needle
 from tracetui.model import Operation, Reasoning, Run, RunRef, RunSummary, Span, Status, StatusSource, Usage
 from tracetui.sources.local import LocalSource
-from tracetui.store.pairs import pairs_of
+from tracetui.store.relations import pairs_of
 from tracetui.testing import Growing
 from tracetui.testing import read_run as run_of
 from tracetui.testing.growth import Follower
-from tracetui.testing.normal import plain_run
-from tracetui.testing.reading import MTIME
+from tracetui.testing.reading import MTIME, plain_run
 
 CASES = Path(__file__).parent / "claude_code"
 FORMAT = ClaudeCode()
@@ -321,13 +320,16 @@ def test_the_list_stage_tells_what_reading_tells(name: str) -> None:
         assert [getattr(one, key) for key in told] == [getattr(other, key) for key in told]
 
 
-@pytest.mark.parametrize("between", [0, 2, 8])
-def test_the_list_stage_knows_a_record_that_was_written_twice(between: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("before", [0, 12])
+@pytest.mark.parametrize("between", [0, 2, 8, 50])
+def test_the_list_stage_knows_a_record_that_was_written_twice(between: int, before: int, tmp_path: Path) -> None:
     lines = {line.get("uuid", "")[-2:]: line for line in records(session(CASES / "plain" / "input", "9e"))}
     failure, user, answer = lines["26"], lines["21"], lines["22"]
     path = tmp_path / "twice.jsonl"
-    more = [{**answer, "uuid": f"u{i}", "message": {**answer["message"], "id": f"m{i}"}} for i in range(between)]
-    write(path, [failure, user, *more, answer, failure])
+    more = [
+        {**answer, "uuid": f"u{i}", "message": {**answer["message"], "id": f"m{i}"}} for i in range(before + between)
+    ]
+    write(path, [user, *more[:before], failure, *more[before:], answer, failure])
     os.utime(path, (1e9, 1e9))  # nobody writes to it
     with SOURCE.open(str(path)) as file:
         (quick,) = FORMAT.summarize(file, deep=False)

@@ -369,7 +369,7 @@ def test_old_sessions_of_a_folder_are_read_once_each_to_compare_them(
         folder.begin(1, "2.0.3")
     for path in folder.at.iterdir():  # older than what a cache must not trust
         os.utime(path, (1e9, 1e9))
-    monkeypatch.setattr("tracetui.sources.versions.TICK_NS", 0)
+    monkeypatch.setattr("tracetui.sources.base.TICK_NS", 0)
     opened: list[str] = []
     other = LocalFile.other
 

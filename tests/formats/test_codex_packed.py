@@ -15,12 +15,12 @@ from tests.formats.test_codex_threads import read
 from tests.live.test_lister import Gated, collect, listing
 from tests.shared import ROOT, needs_shared, sample, settled
 from tracetui.cli import main
+from tracetui.live.jobs.needle import Needle
+from tracetui.live.jobs.search import Hit, grep
 from tracetui.live.load import Reader
 from tracetui.live.scan import scan
-from tracetui.live.surveying.grep import Hit, grep
-from tracetui.live.surveying.needle import Needle
 from tracetui.model import RunSummary
-from tracetui.sources import packed
+from tracetui.sources import zstd
 from tracetui.sources.base import File
 from tracetui.sources.local import LocalSource
 
@@ -113,9 +113,9 @@ def test_words_in_a_packed_rollout_are_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"(\xb5/\xfdnot a frame at all", "broken: cannot be unpacked"),
-        (b'{"type": "session_meta"}', "broken: it is not packed as its name says"),
-        (zstandard.compress(encoded([meta()]) + b" " * (64 << 20)), "not read: it becomes more than"),
+        (b"(\xb5/\xfdnot a frame at all", "broken: cannot be decompressed"),
+        (b'{"type": "session_meta"}', "broken: not a Zstandard file despite its name"),
+        (zstandard.compress(encoded([meta()]) + b" " * (64 << 20)), "not read: decompresses to more than"),
     ],
     ids=["broken", "plain", "bomb"],
 )
@@ -140,7 +140,7 @@ def test_of_a_packed_file_that_is_no_trace_only_the_beginning_is_unpacked(
         json.dumps({"move": number, "score": f"{number * 7919 % 1000}"}) + "\n" for number in range(200_000)
     )
     (tmp_path / "games.jsonl.zst").write_bytes(zstandard.compress(lines.encode()))
-    monkeypatch.setattr(packed, "_unpack", lambda file: pytest.fail("all of it is unpacked"))
+    monkeypatch.setattr(zstd, "_unpack", lambda file: pytest.fail("all of it is unpacked"))
     (found,) = scan(SOURCE, [str(tmp_path)], deep=True)
     assert found.kind == "ignored"
 
@@ -155,13 +155,13 @@ def test_a_packed_rollout_is_unpacked_once_for_the_bodies_of_its_run(
     (found,) = scan(SOURCE, [str(path)], deep=True)
     *_, run = Reader(SOURCE, found.runs[0].ref).steps()
     unpacked: list[str] = []
-    unpack = packed._unpack
+    unpack = zstd._unpack
 
     def noted(file: File) -> bytes:
         unpacked.append(file.path)
         return unpack(file)
 
-    monkeypatch.setattr(packed, "_unpack", noted)
+    monkeypatch.setattr(zstd, "_unpack", noted)
     assert all(run.load(span).raw for span in run.spans)
     assert len(unpacked) == 1
 

@@ -36,9 +36,9 @@ from tests.shared import SHARED, needs_shared, sample
 from tracetui.diff.comparison import compare
 from tracetui.errors import FormatError
 from tracetui.formats.copilot import Copilot
+from tracetui.live.jobs.needle import Needle
+from tracetui.live.jobs.search import Hit, grep, grep_runs
 from tracetui.live.scan import scan
-from tracetui.live.surveying.grep import Hit, grep, grep_runs
-from tracetui.live.surveying.needle import Needle
 from tracetui.model import (
     Blob,
     Error,
@@ -60,8 +60,7 @@ from tracetui.sources.base import HEAD_SIZE
 from tracetui.sources.local import LocalSource
 from tracetui.testing import Growing
 from tracetui.testing import read_run as run_of
-from tracetui.testing.normal import plain
-from tracetui.testing.reading import MTIME
+from tracetui.testing.reading import MTIME, plain
 
 CASES = Path(__file__).parent / "copilot"
 FORMAT = Copilot()

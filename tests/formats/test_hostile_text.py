@@ -12,7 +12,7 @@ from tracetui import testing
 from tracetui.formats import registry
 from tracetui.model import RunSummary
 from tracetui.sources.local import LocalSource
-from tracetui.testing.normal import leaves, plain
+from tracetui.testing.reading import leaves, plain
 
 ATTACKS = {"surrogates": hostile.ATTACKS[-1], "others": "".join(hostile.ATTACKS[:-1])}
 

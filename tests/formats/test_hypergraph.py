@@ -29,7 +29,7 @@ from tracetui.model import Error, FirstError, Operation, Problem, Run, RunRef, R
 from tracetui.model.build import RunBuilder
 from tracetui.sources.local import LocalFile
 from tracetui.testing.growth import Follower
-from tracetui.views.runs import outcome
+from tracetui.views.list.runs import outcome
 
 FORMAT = Hypergraph()
 V6 = V2 + TO_V3 + TO_V4 + TO_V6

@@ -17,7 +17,7 @@ from tracetui.diff.comparison import compare
 from tracetui.formats.hypergraph import body as bodies_of
 from tracetui.formats.hypergraph.rows import Database
 from tracetui.model import Run
-from tracetui.sources import versions
+from tracetui.sources import base
 
 V6 = V2 + TO_V3 + TO_V4 + TO_V6
 Written = tuple[int, int, dict[str, int]]
@@ -84,7 +84,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return real(data)
 
     monkeypatch.setattr(bodies_of, "_decoded", counting)
-    monkeypatch.setattr(versions, "TICK_NS", 0)
+    monkeypatch.setattr(base, "TICK_NS", 0)
     return found
 
 

@@ -40,8 +40,8 @@ from tests.shared import sample as shared
 from tracetui.diff.comparison import compare
 from tracetui.errors import FormatError
 from tracetui.formats.inspect_ai import Inspect
-from tracetui.live.surveying.grep import Hit, grep
-from tracetui.live.surveying.needle import Needle
+from tracetui.live.jobs.needle import Needle
+from tracetui.live.jobs.search import Hit, grep
 from tracetui.model import (
     Error,
     Message,
@@ -514,6 +514,90 @@ def test_scores_are_metrics(
     assert problems(path) == []  # Inspect writes NaN, which JSON does not allow
 
 
+ACCURACY: list[Any] = [{"name": "inspect_ai/accuracy", "options": {}}]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "value", "recorded", "passed"),
+    [
+        (None, "C", "C", True),
+        (None, "I", "I", False),
+        (None, "N", "N", False),
+        (None, "P", "P", None),
+        (None, "Yes", "Yes", True),
+        (None, "no", "no", False),
+        (None, "tide", "tide", None),
+        (None, True, True, True),
+        (None, False, False, False),
+        (ACCURACY, 1, 1, True),
+        (ACCURACY, 0.0, 0.0, False),
+        (ACCURACY, 0.5, 0.5, None),
+        ([{"name": "mean"}], 1.0, 1.0, None),
+        ({"*": ACCURACY}, 1.0, 1.0, None),
+        (None, 1, 1, None),
+        (None, float("nan"), None, None),
+        (None, ["C", 0.5], "C 0.5", None),
+        (None, None, None, None),
+    ],
+)
+def test_a_score_passes_by_the_rule_of_its_value(
+    tmp_path: Path, metrics: Any, value: Any, recorded: Any, passed: bool | None
+) -> None:
+    one = sample("dover", scores={"grade": {"value": value, "explanation": "so it is"}})
+    spec = head("evalOfTest") | {"scorers": [{"name": "grade", "metrics": metrics}]}
+    path = written(tmp_path, members(spec, [one]))
+    for deep in (False, True):
+        summary = listed(path, deep=deep)["dover_epoch_1"]
+        (score,) = summary.scores
+        assert (score.name, score.value, score.passed) == ("grade", recorded, passed)
+        assert (score.source, score.reason) == ("scores.grade.value", "so it is")
+        assert bool(score.rule) == (value in ("P", 0.5) or (passed is not None and not isinstance(value, bool)))
+        assert summary.outcome == (None if passed is None else "passed" if passed else "failed")
+    assert read(path).body.metrics[0].passed is passed
+
+
+def test_values_of_one_scorer_pass_by_the_metrics_of_their_names(tmp_path: Path) -> None:
+    one = sample("dover", scores={"rubric": {"value": {"depth": 1, "style": 0}, "explanation": "short"}})
+    spec = head("evalOfTest") | {"scorers": [{"name": "rubric", "metrics": [{"depth": ACCURACY}, {"style": []}]}]}
+    found = listed(written(tmp_path, members(spec, [one])))["dover_epoch_1"].scores
+    assert [(one.name, one.passed, one.source, one.reason) for one in found] == [
+        ("rubric depth", True, "scores.rubric.value.depth", "short"),
+        ("rubric style", None, "scores.rubric.value.style", "short"),
+    ]
+
+
+def test_a_log_without_scorers_says_by_its_results_whose_accuracy_is_measured(tmp_path: Path) -> None:
+    found = listed(log_of(tmp_path, sample("dover", scores={"match": {"value": 1}})))["dover_epoch_1"]
+    assert (found.scores[0].passed, found.outcome) == (True, "passed")
+
+
+def test_the_explanation_is_as_long_in_a_summary_as_in_its_sample(tmp_path: Path) -> None:
+    long = sample("dover", scores={"match": {"value": "I", "explanation": "wrong\n" * 400}})
+    log = members(head("evalOfTest"), [long])
+    log["summaries.json"][0]["scores"] = {"match": {"value": "I", "explanation": ("wrong " * 170).strip() + "..."}}
+    path = written(tmp_path, log)
+    reasons = {listed(path, deep=deep)["dover_epoch_1"].scores[0].reason for deep in (False, True)}
+    assert len(reasons) == 1
+    assert len(reasons.pop()) == 500
+    assert len(read(path).body.metrics[0].reason) == 2400
+
+
+def test_task_and_trial_are_the_sample_and_its_epoch(tmp_path: Path) -> None:
+    path = written(tmp_path, document(), "log.json")
+    assert {(one.task, one.trial) for one in listed(path).values()} == {
+        (f"tides/{name}", epoch) for name in ("dover", "brest") for epoch in ("1", "2")
+    }
+
+
+def test_a_sample_that_calls_itself_by_another_id_is_the_one_of_its_summary(tmp_path: Path) -> None:
+    log = members(head("evalOfTest"), [sample("dover")])
+    log["samples/dover_epoch_1.json"] = log["samples/dover_epoch_1.json"] | {"id": "brest", "epoch": 3}
+    path = written(tmp_path, log)
+    found = [listed(path, deep=deep)["dover_epoch_1"] for deep in (False, True)] + [read(path).summary]
+    assert {(one.task, one.trial, one.label) for one in found} == {("tides/dover", "1", "dover")}
+    assert len({one.repeats for one in found}) == 1
+
+
 def test_a_score_of_several_values_is_several_metrics(tmp_path: Path) -> None:
     run = read(log_of(tmp_path, sample("dover", scores={"rubric": {"value": {"depth": 0.5, "style": "I"}}})))
     assert [(one.name, one.score, one.passed) for one in run.body.metrics] == [
@@ -622,7 +706,7 @@ def test_of_a_sample_that_cannot_be_read_and_has_no_summary_nothing_is_known(tmp
 def test_a_log_without_its_list_of_members_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     path = written(tmp_path, archive(members(head("e"), [sample("dover"), sample("brest")]), listed=False)[:-3000])
     assert "dover_epoch_1" in listed(path)
-    assert problems(path) == ["cut off: the archive has no list of its members: read from the members themselves"]
+    assert problems(path) == ["truncated: the archive has no central directory: recovered from the members"]
 
 
 @pytest.mark.parametrize("data", [b"{}", b'{"eval": {"task": "x"}}', b"PK\3\4", b"PK\3\4" + b"x" * 99, b"[]", b""])

@@ -14,7 +14,7 @@ from tracetui.formats import registry
 from tracetui.formats.kept import MOST, once
 from tracetui.live.load import read_run
 from tracetui.live.scan import scan
-from tracetui.sources.base import KEPT, Stat
+from tracetui.sources.base import CACHE, Stat
 from tracetui.sources.local import LocalFile, LocalSource
 
 CALLS = 300
@@ -190,7 +190,7 @@ def test_only_the_latest_are_kept_and_only_of_what_the_file_is_now(tmp_path: Pat
 
     def ask(place: int) -> int:
         with LocalSource().open(str(path)) as file:
-            file.memo[KEPT] = kept
+            file.memo[CACHE] = kept
             return once(file, (place,), lambda: made.append(place) or place)  # type: ignore[func-returns-value]
 
     assert [ask(0), ask(0), *map(ask, range(1, MOST)), ask(0)] == [0, 0, *range(1, MOST), 0]

@@ -658,6 +658,58 @@ def test_a_cut_file_is_a_problem_or_runs(tmp_path: Path, cut: float, name: str) 
         assert scanned.kind in ("listed", "problem")
 
 
+# -- scores and tasks ------------------------------------------------------------------------------------------------
+
+
+def row(**columns: Any) -> dict[str, Any]:
+    return {"trace": {"FORMAT": "open_responses", "items": [message("user", "Roma?")]}, **columns}
+
+
+SCORES = [
+    {"scorer_key": "equal", "values": {"is_correct": False}, "scorer_purpose": "score"},
+    {"scorer_key": "calls", "scorer_name": "Calls", "values": {"required_calls_coverage": 0.5, "is_refusal": True}},
+    {"scorer_key": "sane", "values": {"is_correct": True}, "scorer_purpose": "qa"},
+    {"values": {"grade": "A", "parts": [1]}},
+    "nothing",
+]
+
+
+def test_scores_of_a_row_are_those_of_the_run(tmp_path: Path) -> None:
+    path = written(tmp_path, row(scores=SCORES))
+    for found in (summaries(path, deep=False)[0], summaries(path)[0], opened(path).summary):
+        assert [(one.name, one.value, one.passed) for one in found.scores] == [
+            ("equal is_correct", False, False),
+            ("Calls required_calls_coverage", 0.5, None),
+            ("Calls is_refusal", True, None),
+            ("score grade", "A", None),
+            ("score parts", None, None),
+        ]
+        assert found.scores[0].source == "scores[0].values.is_correct"
+        assert found.outcome == "failed"
+
+
+@pytest.mark.parametrize("scores", [None, {}, "C", [None], [{"values": [1]}]])
+def test_columns_that_are_no_scores_are_none(tmp_path: Path, scores: Any) -> None:
+    (found,) = summaries(written(tmp_path, row(scores=scores)))
+    assert (found.scores, found.outcome) == ((), None)
+
+
+@pytest.mark.parametrize(
+    ("columns", "task", "trial"),
+    [
+        ({"sample_id": 7, "task_id": "geo/1", "trial": 0}, "7", "0"),
+        ({"task_id": "geo/1", "trial": "b"}, "geo/1", "b"),
+        ({"sample_id": True, "trial": 1.5}, None, None),
+        ({"id": "9"}, None, None),
+    ],
+)
+def test_the_task_is_the_sample_of_the_data_set(
+    tmp_path: Path, columns: dict[str, Any], task: str | None, trial: str | None
+) -> None:
+    (found,) = summaries(written(tmp_path, row(**columns)), deep=False)
+    assert (found.task, found.trial) == (task, trial)
+
+
 # -- real files ------------------------------------------------------------------------------------------------------
 
 

@@ -37,10 +37,10 @@ from tracetui.formats.opencode import Opencode
 from tracetui.live.load import Reader
 from tracetui.live.scan import Found, look, scan
 from tracetui.model import Operation, Problem, Run, RunRef, RunSummary, Span, Status, StatusSource, Usage
-from tracetui.sources.base import KEPT
+from tracetui.sources.base import CACHE
 from tracetui.sources.local import LocalFile, LocalSource
 from tracetui.store.relations import Relations
-from tracetui.testing import hostile, normal
+from tracetui.testing import hostile, reading
 from tracetui.testing import read_run as run_of
 from tracetui.testing.growth import Follower
 from tracetui.text import clean
@@ -415,7 +415,7 @@ def document() -> dict[str, Any]:
 
 def without_rows(span: Span) -> Any:
     """A span without the time of its row, which an export leaves out."""
-    return normal.plain(replace(span, started_at=None) if span.operation is Operation.META else span)
+    return reading.plain(replace(span, started_at=None) if span.operation is Operation.META else span)
 
 
 def test_an_export_says_what_the_database_says(tmp_path: Path, document: dict[str, Any]) -> None:
@@ -620,10 +620,10 @@ def test_only_sessions_to_which_something_came_are_counted_again(written: tuple[
 
     def again() -> dict[str, Any]:
         with LocalFile(str(path)) as file:
-            file.memo[KEPT] = kept
+            file.memo[CACHE] = kept
             found = [one for one in FORMAT.summarize(file, deep=True) if isinstance(one, RunSummary)]
-        right = {ident: normal.plain(one) for ident, one in listed(path).items()}
-        assert {one.id: normal.plain(one) for one in found} == right
+        right = {ident: reading.plain(one) for ident, one in listed(path).items()}
+        assert {one.id: reading.plain(one) for one in found} == right
         return {ident: one.summary for ident, one in kept.items()}
 
     before = again()
@@ -640,11 +640,11 @@ def test_who_follows_a_directory_keeps_what_was_counted(tmp_path: Path) -> None:
         Writer(db).session("ses_new", 90_000, "A day later")
     entry = next(iter(LocalSource().walk(str(path))))
     kept: dict[str, Any] = {}
-    first, _ = look(LocalSource(), entry, deep=True, kept=kept)
+    first, _ = look(LocalSource(), entry, deep=True, cache=kept)
     assert len(kept) == len(first.runs) - 1
     for ident, one in kept.items():
         kept[ident] = replace(one, summary=replace(one.summary, result="kept"))
-    again, _ = look(LocalSource(), entry, deep=True, kept=kept)
+    again, _ = look(LocalSource(), entry, deep=True, cache=kept)
     assert [run.result for run in again.runs] == ["kept"] * len(kept) + [""]
 
 
@@ -660,13 +660,13 @@ def test_what_is_read_in_pieces_is_the_same_as_what_is_read_at_once(
     write.part("msg_2", "ses_1", 203, type="tool", tool="bash", callID="call-r", state=state)
     write.user("msg_3", "ses_1", 204, "Rake again")
     write.answer("msg_4", "ses_1", 205, "msg_3", end=206)
-    right = {ident: normal.plain_run(read(path, ident)) for ident in listed(path)}
+    right = {ident: reading.plain_run(read(path, ident)) for ident in listed(path)}
     monkeypatch.setattr("tracetui.formats.opencode.database.PIECE_SECONDS", 0.0)
     monkeypatch.setattr("tracetui.formats.opencode.database.BATCH", 1)
     for ident, run in right.items():
         with LocalFile(str(path)) as file:
             assert not FORMAT.open(file, RunRef(FORMAT.name, str(path), ident)).more(file).done or len(run["spans"]) < 3
-        assert normal.plain_run(read(path, ident)) == run
+        assert reading.plain_run(read(path, ident)) == run
 
 
 def test_a_revert_and_its_end_are_followed(written: tuple[Path, Writer]) -> None:
@@ -728,7 +728,7 @@ def test_odd_json_in_any_row_becomes_problems(tmp_path: Path, seed: int) -> None
         assert list(quick) == list(deep)
         for ident, summary in deep.items():
             run = read(path, ident)
-            assert normal.plain(run.summary) == normal.plain(summary)
+            assert reading.plain(run.summary) == reading.plain(summary)
             for span in run.spans:
                 run.load(span)
 
@@ -755,7 +755,7 @@ def test_columns_come_and_go(tmp_path: Path, table: str) -> None:
         found = listed(path)
         assert "ses_a" in found
         for ident, summary in found.items():
-            assert normal.plain(read(path, ident).summary) == normal.plain(summary)
+            assert reading.plain(read(path, ident).summary) == reading.plain(summary)
 
 
 def test_rows_that_belong_to_nothing_are_reported(written: tuple[Path, Writer]) -> None:

@@ -38,8 +38,7 @@ from tracetui.model import (
 )
 from tracetui.sources.local import LocalSource
 from tracetui.testing import Growing, read_run
-from tracetui.testing.normal import plain_run
-from tracetui.testing.reading import MTIME
+from tracetui.testing.reading import MTIME, plain_run
 
 CASES = Path(__file__).parent / "otlp"
 FORMAT = Otlp()

@@ -14,7 +14,7 @@ from tests.formats.test_otlp_growing import of, spans
 from tracetui.cli import main
 from tracetui.formats.decode import decode
 from tracetui.formats.otlp import files as documents
-from tracetui.live.load import Reader, Shared, read_run
+from tracetui.live.load import FileCaches, Reader, read_run
 from tracetui.model import Problem, RunSummary
 from tracetui.sources.local import LocalSource
 from tracetui.testing.growth import Follower
@@ -108,9 +108,9 @@ def test_each_document_is_decoded_once_for_all_its_traces(tmp_path: Path, monkey
 
     monkeypatch.setattr("tracetui.formats.otlp.files.decode", noted)
     monkeypatch.setattr("tracetui.formats.otlp.files.settled", lambda stat: True)  # the file was written just now
-    shared = Shared()
+    shared = FileCaches()
     for run in runs:
-        reader = Reader(SOURCE, run.ref, kept=shared.of(run.ref))
+        reader = Reader(SOURCE, run.ref, cache=shared.for_run(run.ref))
         *_, whole = reader.steps()
         assert whole.summary.spans == run.spans == 3
     assert len(decoded) == 1

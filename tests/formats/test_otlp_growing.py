@@ -18,7 +18,7 @@ from tracetui.formats.otlp import files as counting
 from tracetui.formats.otlp.files import Places, places_of
 from tracetui.live.load import Reader, read_run
 from tracetui.model import RunRef
-from tracetui.sources.base import KEPT
+from tracetui.sources.base import CACHE
 from tracetui.sources.local import LocalSource
 
 Record = dict[str, Any]
@@ -42,7 +42,7 @@ def spans() -> list[Record]:
 def found(path: Path, kept: dict[str, Any] | None) -> Any:
     with LocalSource().open(str(path)) as file:
         if kept is not None:
-            file.memo[KEPT] = kept
+            file.memo[CACHE] = kept
         try:
             return list(FORMAT.summarize(file, deep=True))
         except FormatError as error:
@@ -126,7 +126,7 @@ def test_many_traces_of_one_file_are_read_by_their_own_lines(tmp_path: Path, end
     kept: dict[str, Any] = {}
     for trace in (1, 2, 3):
         ref = RunRef("otlp", str(path), f"{trace:032x}")
-        reader = Reader(LocalSource(), ref, kept=kept)
+        reader = Reader(LocalSource(), ref, cache=kept)
         reader.catch_up()
         alone = read_run(LocalSource(), ref)
         run = reader.build()
@@ -140,7 +140,7 @@ def test_a_large_trace_is_read_a_little_at_a_time(tmp_path: Path, monkeypatch: p
     path = tmp_path / "x.jsonl"
     path.write_bytes(b"".join(json.dumps(request(one)).encode() + b"\n" for one in spans()))
     with LocalSource().open(str(path)) as file:
-        file.memo[KEPT] = {}
+        file.memo[CACHE] = {}
         assert places_of(file, f"{1:032x}") is not None
         monkeypatch.setattr("tracetui.formats.otlp.files.LINES_AT_ONCE", 10)
         assert places_of(file, f"{1:032x}") is None
@@ -154,7 +154,7 @@ def test_a_file_that_changes_while_many_are_read_is_read_as_it_is(tmp_path: Path
     ref = RunRef("otlp", str(path), f"{2:032x}")
     for count in (4, 9):
         path.write_bytes(b"".join(records[:count]))
-        reader = Reader(LocalSource(), ref, kept=kept)
+        reader = Reader(LocalSource(), ref, cache=kept)
         reader.catch_up()
         assert reader.build().spans == read_run(LocalSource(), ref).spans
     grow(path, records[3].replace(b"span 2", b"span X").replace(f"{2:016x}".encode(), f"{8:016x}".encode()))

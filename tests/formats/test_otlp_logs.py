@@ -15,7 +15,7 @@ from tracetui.formats.base import NO
 from tracetui.model import Message, Reasoning, RunRef, Text, ToolCall
 from tracetui.sources.local import LocalSource
 from tracetui.testing import Growing, read_run
-from tracetui.testing.normal import plain_run
+from tracetui.testing.reading import plain_run
 
 Record = dict[str, Any]
 EVENTS = (

@@ -30,7 +30,7 @@ from tracetui.model import (
     text_of,
 )
 from tracetui.sources.local import LocalSource
-from tracetui.views.runs import outcome
+from tracetui.views.list.runs import outcome
 
 FIXTURES = Path(__file__).parent / "penelope"
 SOURCE = LocalSource()
@@ -371,10 +371,39 @@ def test_a_test_that_broke_down_before_its_first_turn_says_its_error(
     document = {**loaded("error"), "findings": findings, "goal_evaluation": evaluation, "goal_achieved": False}
     path = written(tmp_path, document)
     for found in (summary(path, deep=False), summary(path, deep=True), read(path).summary):
-        assert found.result == ""
+        assert (found.result, found.scores, found.outcome) == ("", (), None)
         assert "".join(piece.text for piece in outcome(found)) == (message or findings[0])
         assert found.first_error is not None
         assert found.first_error.type is None
+
+
+def test_the_goal_and_every_metric_are_scores(tmp_path: Path) -> None:
+    document = loaded("failure")
+    document["metrics"] |= {"Tone": 0.5, "Length": "short"}
+    path = written(tmp_path, document)
+    for found in (summary(path, deep=False), summary(path, deep=True), read(path).summary):
+        assert [(one.name, one.value, one.passed) for one in found.scores] == [
+            ("goal", 0.5, False),
+            ("Goal Achievement", 0.5, False),
+            ("Turn Relevancy", 0.8, True),
+            ("Tone", 0.5, None),
+            ("Length", None, None),
+        ]
+        assert found.scores[0].reason == "The target never agreed to a refund."
+        assert (found.outcome, found.outcome_source) == ("failed", "goal_achieved (recorded in the trace)")
+        assert found.task is None
+
+
+def test_the_goal_is_met_by_its_evaluation_where_the_result_does_not_say(tmp_path: Path) -> None:
+    document = loaded("documented")
+    del document["goal_achieved"]
+    found = summary(written(tmp_path, document), deep=False)
+    assert (found.outcome, found.scores[0].source) == ("passed", "goal_evaluation.all_criteria_met")
+    assert found.task == document["test_id"]
+
+
+def test_a_test_that_goes_on_has_no_scores(tmp_path: Path) -> None:
+    assert summary(written(tmp_path, loaded("failure") | {"status": "in_progress"}), deep=True).scores == ()
 
 
 def test_a_good_run_has_no_cause_of_its_own(tmp_path: Path) -> None:
@@ -614,3 +643,25 @@ def test_real_results_add_up(name: str, steps: int, calls: int, errors: int, pro
     assert sum(span.operation is Operation.TURN for span in run.spans) == steps
     data = path.read_bytes()
     assert all(run.load(span).raw in data for span in run.spans)
+
+
+def test_the_list_stage_reports_a_problem_once(tmp_path: Path) -> None:
+    """Without a start time the list stage reads the turns, which it would not otherwise."""
+    path = tmp_path / "test_result.json"
+    path.write_text(
+        json.dumps(
+            {
+                "status": "error",
+                "goal_achieved": False,
+                "turns_used": 0,
+                "findings": [],
+                "history": [],
+                "conversation_summary": "../../x",
+                "test_configuration": {"goal": "Book a table"},
+                "execution_stats": {},
+            }
+        )
+    )
+    with LocalSource().open(str(path)) as file:
+        found = [run for deep in (False, True) for run in Penelope().summarize(file, deep=deep)]
+    assert [run.problems for run in found if isinstance(run, RunSummary)] == [1, 1]

@@ -77,6 +77,78 @@ def test_the_exit_status_says_how_a_run_ended(
             assert (found.first_error.type, found.first_error.message) == (word, cause)
 
 
+ISSUE = "acme__tides-7"
+
+
+def evaluated(folder: Path, name: str, report: Any) -> list[RunSummary]:
+    """A submitted run of `ISSUE`, in both stages, with that report at `name` relative to it."""
+    (folder / "trajs").mkdir()
+    document = json.loads(fixture("mini").read_bytes()) | {"instance_id": ISSUE}
+    path = put(folder / "trajs", document)
+    target = folder / "trajs" / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(report if isinstance(report, str) else json.dumps(report), encoding="utf-8")
+    return [listed(path, deep=False), listed(path, deep=True), read(path).summary]
+
+
+TESTS = {
+    "FAIL_TO_PASS": {"success": ["test_spring"], "failure": ["test_ebb"]},
+    "PASS_TO_PASS": {"failure": ["test_flow"]},
+    "FAIL_TO_FAIL": {"failure": ["test_neap"]},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "report", "passed", "source"),
+    [
+        ("report.json", {ISSUE: {"resolved": True}}, True, f"report.json {ISSUE}.resolved"),
+        (f"../logs/{ISSUE}/report.json", {ISSUE: {"resolved": False, "tests_status": TESTS}}, False, None),
+        ("results.json", {"resolved_ids": [ISSUE], "completed_ids": [ISSUE]}, True, "results.json resolved_ids"),
+        (
+            "../results.json",
+            {"resolved_ids": ["other"], "unresolved_ids": [ISSUE]},
+            False,
+            "../results.json resolved_ids",
+        ),
+        ("../results.json", {"resolved_ids": [], "error_ids": [ISSUE], "submitted_ids": [ISSUE]}, None, None),
+        ("report.json", {"acme__tides-8": {"resolved": True}}, None, None),
+        ("report.json", {ISSUE: {"resolved": "yes"}}, None, None),
+        ("report.json", [ISSUE], None, None),
+        ("report.json", "{", None, None),
+    ],
+)
+def test_a_report_beside_a_trajectory_says_whether_it_is_resolved(
+    tmp_path: Path, name: str, report: Any, passed: bool | None, source: str | None
+) -> None:
+    for found in evaluated(tmp_path, name, report):
+        assert [(one.name, one.value, one.passed) for one in found.scores] == (
+            [] if passed is None else [("resolved", passed, passed)]
+        )
+        assert found.outcome == (None if passed is None else "passed" if passed else "failed")
+        assert found.status is Status.OK
+        assert source is None or found.scores[0].source == source
+
+
+def test_a_report_names_the_tests_that_failed(tmp_path: Path) -> None:
+    (score,) = evaluated(tmp_path, "report.json", {ISSUE: {"resolved": False, "tests_status": TESTS}})[0].scores
+    assert score.reason == "failed tests (2): test_ebb, test_flow"
+
+
+@pytest.mark.parametrize("instance", ["../..", "a/b", "", "."])
+def test_an_instance_id_that_is_no_name_leads_to_no_report(tmp_path: Path, instance: str) -> None:
+    path = put(tmp_path, json.loads(fixture("mini").read_bytes()) | {"instance_id": instance})
+    (tmp_path / "report.json").write_text(json.dumps({instance: {"resolved": True}}), encoding="utf-8")
+    assert listed(path, deep=False).scores == ()
+
+
+def test_the_task_is_the_instance_that_is_recorded(tmp_path: Path) -> None:
+    document = json.loads(fixture("mini").read_bytes())
+    document.pop("instance_id", None)
+    assert listed(put(tmp_path, document), deep=False).task is None
+    assert listed(put(tmp_path, document | {"instance_id": ISSUE}), deep=False).task == ISSUE
+    assert listed(fixture("calls"), deep=False).outcome is None  # submitted is not resolved
+
+
 def test_a_run_that_submitted_no_patch_says_so() -> None:
     path = HERE / "old" / "input" / "whole" / "ropes.traj.json"
     assert listed(path, deep=False).result == "Submitted, nothing"

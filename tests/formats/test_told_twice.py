@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 
 from tests.formats import inspect_build, opencode_build
+from tracetui.analysis.statistics import By
+from tracetui.live.jobs.aggregate import statistics_job
 from tracetui.live.scan import scan
-from tracetui.live.surveying.jobs import statistics_job
 from tracetui.model import RunSummary
 from tracetui.sources.local import LocalSource
-from tracetui.store.pairs import pairs_of
-from tracetui.store.relations import Relations, copies_of
-from tracetui.store.statistics import By
+from tracetui.store.relations import Relations, copies_of, pairs_of
 
 DATABASE = opencode_build.CASES / "database" / "input" / "opencode.db"
 

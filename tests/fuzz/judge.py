@@ -38,7 +38,7 @@ from tracetui.model.ledger import kinds_of
 from tracetui.model.tally import NAME_LENGTH
 from tracetui.sources.local import LocalSource
 from tracetui.testing import hostile
-from tracetui.testing.normal import plain
+from tracetui.testing.reading import plain
 
 MOST_SECONDS: Final = 5.0
 """Of this thread's own time, for one step: the machine may be busy."""

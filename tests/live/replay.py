@@ -1,4 +1,4 @@
-"""Events put together again, and what reading from scratch gives: the two must be the same."""
+"""Replays events and compares the result with a fresh read: both must be equal."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 from tests.shared import PATIENCE
 from tracetui.export.events import event_line
 from tracetui.export.json import encode, run_value, span_document
-from tracetui.live.following.tail import Tail
 from tracetui.live.load import read_run
 from tracetui.live.scan import scan
+from tracetui.live.tail.tail import Tail
 from tracetui.model import Run
 from tracetui.model.event import Event
 from tracetui.sources.local import LocalSource
@@ -23,7 +23,7 @@ from tracetui.store.relations import Relations
 
 
 class Replay:
-    """What somebody knows who reads the lines of ``tail --json``."""
+    """The state of a consumer of ``tail --json``."""
 
     def __init__(self) -> None:
         self.runs: dict[str, Any] = {}
@@ -61,7 +61,7 @@ class Replay:
         return [event["event"] for event in self.seen]
 
     def known(self) -> dict[str, Any]:
-        """Every run with its spans in the order of a tree: a span, then what is below it."""
+        """Every run with its spans in tree order: each span before its children."""
         return {address: [self.runs[address], _in_order(self.spans[address])] for address in self.runs}
 
 
@@ -92,7 +92,7 @@ def _shown(run: Run, replay: str | None) -> Any:
 
 
 def until(tail: Tail, replay: Replay, reached: Callable[[], bool]) -> None:
-    """Take in what happens until that is reached."""
+    """Apply events until that is reached."""
     deadline = time.monotonic() + PATIENCE
     while not reached():
         assert time.monotonic() < deadline, replay.seen[-20:]
@@ -100,14 +100,14 @@ def until(tail: Tail, replay: Replay, reached: Callable[[], bool]) -> None:
 
 
 def by_id(known: dict[str, Any]) -> dict[str, Any]:
-    """What is known of runs without the order of their spans: who follows them is told of a span when it comes."""
+    """The state of runs without span order, as spans are reported when they arrive."""
     return {address: [run, sorted(spans, key=lambda span: str(span["id"]))] for address, (run, spans) in known.items()}
 
 
 def until_equal(
     tail: Tail, replay: Replay, root: str, seen: Callable[[dict[str, Any]], dict[str, Any]] = lambda known: known
 ) -> None:
-    """Take in what happens until it comes to what is on the disk, as far as that is `seen`."""
+    """Apply events until the state equals the disk, as far as that is `seen`."""
     deadline = time.monotonic() + PATIENCE
     while seen(replay.known()) != (expected := seen(from_scratch(root))):
         if time.monotonic() > deadline:
@@ -123,10 +123,7 @@ def grown(
     may: Callable[[Path, dict[Path, bytes]], bool] = lambda path, left: True,
     seen: Callable[[dict[str, Any]], dict[str, Any]] = lambda known: known,
 ) -> None:
-    """Append what is `left` of files of `source` to files of the same names in `folder`, torn and in bursts.
-
-    `may` says whether one of them may be written to already. What is told meanwhile comes to what is `seen` on disk.
-    """
+    """Append what is `left` of files of `source` to files of the same names in `folder`, torn and in bursts."""
     random, replay = Random(seed), Replay()
     with closing(Tail(LocalSource(), [str(folder)], from_start=True)) as tail:
         while left:

@@ -1,4 +1,4 @@
-"""ccpa sessions that are written while somebody looks: what tests of a live directory share."""
+"""Writes ccpa sessions during a test: helpers for tests of a live directory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Session:
         self.write_bytes(b"".join(line_of(record) for record in records))
 
     def write_bytes(self, data: bytes) -> None:
-        """Append bytes, whatever they are."""
+        """Append arbitrary bytes."""
         with self.path.open("ab") as file:
             file.write(data)
 

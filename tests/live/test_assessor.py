@@ -1,4 +1,4 @@
-"""How a run went is found out after it was read, of the run that is looked at, by its exact values."""
+"""The open run is assessed after it was read, by its exact values."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from tests.diff.build import Did, run_of
 from tests.shared import PATIENCE
+from tracetui.analysis.assessment import Assessment
+from tracetui.analysis.loops import candidates
 from tracetui.live.engine import Engine
 from tracetui.model import Body, Run, RunRef, Span
 from tracetui.model.masked import masked_bodies
 from tracetui.redact import Redactor
 from tracetui.sources.local import LocalSource
-from tracetui.store.loops import candidates
-from tracetui.views.assessment import Assessment
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def engine() -> Iterator[Engine]:
 
 
 def told(engine: Engine, run: Run) -> dict[RunRef, Assessment]:
-    """All that is told until that state of a run was assessed."""
+    """All mail until that state of a run is assessed."""
     found: dict[RunRef, Assessment] = {}
     end = time.monotonic() + PATIENCE
     while (known := found.get(run.summary.ref)) is None or known.run is not run:
@@ -41,7 +41,7 @@ def polling(ident: str, times: int, *, result: str = "queued") -> Run:
     return run_of([Did(given="build 5512", made=result)] * times, ident=ident)
 
 
-def test_each_run_is_told_with_the_state_that_it_is_about(engine: Engine) -> None:
+def test_each_run_event_carries_its_own_state(engine: Engine) -> None:
     run = polling("a", 3)
     engine.assessor.assess(run)
     assert [loop.times for loop in told(engine, run)[run.summary.ref].loops] == [3]
@@ -52,7 +52,7 @@ def test_each_run_is_told_with_the_state_that_it_is_about(engine: Engine) -> Non
     assert [loop.times for loop in told(engine, grown)[run.summary.ref].loops] == [5]
 
 
-def test_what_is_looked_at_no_more_is_given_up(engine: Engine) -> None:
+def test_an_unselected_run_is_abandoned(engine: Engine) -> None:
     begun, seen = threading.Event(), threading.Event()
     loaded: list[str] = []
 

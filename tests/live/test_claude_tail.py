@@ -1,4 +1,4 @@
-"""A folder of Claude Code sessions that are written at once, with sub-agents: what is told comes to a fresh reading."""
+"""A folder of concurrent Claude Code sessions with sub-agents: events equal a fresh read."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tests.shared import needs_shared, sample
 
 CASES = Path(__file__).parents[1] / "formats" / "claude_code"
 LONE = "newt9"
-"""A sub-agent that no call is known of: it stands first in a run that is read afresh, else where it came."""
+"""A sub-agent without a known call: it comes first in a fresh read, else where it arrived."""
 
 FORKS = {"f1000000": "f0000000", "f2000000": "f0000000", "1b25fa54": "723b78ff"}
 """Sessions that were forked, with their originals."""
 
 
 def followed(source: Path, folder: Path, seed: int) -> None:
-    """Follow the sessions of `source` while they are written, beside what is no session."""
+    """Tail the sessions of `source` while they are written, among other files."""
     shutil.copytree(source, folder, ignore=shutil.ignore_patterns("*.jsonl", f"*{LONE}*"))
     files = [path for path in source.rglob("*.jsonl") if LONE not in path.name]
     grown(source, folder, seed, {path: path.read_bytes() for path in files}, _may_be_written)

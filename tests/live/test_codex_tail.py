@@ -1,4 +1,4 @@
-"""A folder of Codex threads that are written at once: tailing it ends with what a full read gives."""
+"""A folder of concurrent Codex threads: tailing it ends with the result of a full read."""
 
 from __future__ import annotations
 

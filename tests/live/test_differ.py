@@ -1,4 +1,4 @@
-"""What a comparison tells first, what comes with it, and what is read before somebody asks."""
+"""The order of a comparison's answers, and the runs read ahead."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ import pytest
 
 from tests.bench import data
 from tests.shared import PATIENCE
+from tracetui.analysis.step_diff import Look
 from tracetui.diff.result import Diff
-from tracetui.live.comparing import differ as module
-from tracetui.live.comparing.compared import Compare, LookAt
-from tracetui.live.comparing.differ import Differ
-from tracetui.live.mail import Mail, Mailbox
-from tracetui.live.traffic import Traffic
+from tracetui.live import differ as module
+from tracetui.live.differ import Differ
+from tracetui.live.mailbox import Compare, LookAt, Mail, Mailbox
+from tracetui.live.throttle import Throttle
 from tracetui.model import RunRef
 from tracetui.sources.local import LocalSource
-from tracetui.views.diff_look import Look
 
 STEPS = 40
 FIRST = 20
-"""Where the replay differs: what came out, which headers do not tell."""
+"""A replay with another output, which headers do not show."""
 
 
 @pytest.fixture
@@ -45,17 +44,17 @@ def _written(path: Path, record: dict[str, Any]) -> RunRef:
 
 
 class Working:
-    """A differ at work, and what it left in the box, mail by mail."""
+    """A running differ and its mails."""
 
     def __init__(self) -> None:
-        self.mailbox, self.traffic = Mailbox(), Traffic()
-        self.differ = Differ(LocalSource(), self.mailbox, self.traffic)
+        self.mailbox, self.throttle = Mailbox(), Throttle()
+        self.differ = Differ(LocalSource(), self.mailbox, self.throttle)
         self.mails: list[Mail] = []
         self.thread = threading.Thread(target=self.differ.run, daemon=True)
         self.thread.start()
 
     def until(self, holds: Callable[[Mail], bool]) -> Mail:
-        """The first mail of which that holds."""
+        """The first mail with that property."""
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             if self.mailbox.wait(0.05):
@@ -69,7 +68,7 @@ class Working:
 def working() -> Iterator[Working]:
     one = Working()
     yield one
-    one.traffic.stop()
+    one.throttle.stop()
     one.differ.stop()
     one.thread.join(PATIENCE)
     assert not one.thread.is_alive()
@@ -90,7 +89,7 @@ def test_the_first_answer_has_the_first_difference_and_its_words(working: Workin
     assert any(section.differs for section in look.sections)
 
 
-def test_what_may_be_compared_next_is_read_ahead(working: Working, pair: tuple[RunRef, RunRef]) -> None:
+def test_a_likely_next_run_is_read_ahead(working: Working, pair: tuple[RunRef, RunRef]) -> None:
     working.differ.read_ahead(pair[0])
 
     run = working.until(lambda mail: pair[0] in mail.runs).runs[pair[0]]
@@ -99,10 +98,10 @@ def test_what_may_be_compared_next_is_read_ahead(working: Working, pair: tuple[R
     assert len(run.spans) == STEPS
 
 
-def test_what_is_very_large_or_gone_is_not_read_ahead(
+def test_very_large_or_missing_files_are_not_read_ahead(
     working: Working, pair: tuple[RunRef, RunRef], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "AHEAD_BYTES", 100)
+    monkeypatch.setattr(module, "MAX_PREFETCH_BYTES", 100)
     working.differ.read_ahead(pair[0])
     ask = Compare(*pair)
     working.differ.compare(ask)
@@ -115,12 +114,12 @@ def test_what_is_very_large_or_gone_is_not_read_ahead(
     assert not any(mail.runs for mail in working.mails)
 
 
-def test_a_key_holds_the_work_back_but_not_what_is_looked_at(working: Working, pair: tuple[RunRef, RunRef]) -> None:
+def test_a_key_delays_jobs_but_not_what_is_on_screen(working: Working, pair: tuple[RunRef, RunRef]) -> None:
     ask, stop = Compare(*pair), threading.Event()
 
     def type_on() -> None:
         while not stop.wait(0.001):
-            working.traffic.make_way()
+            working.throttle.yield_to_key()
 
     keys = threading.Thread(target=type_on)
     keys.start()

@@ -1,4 +1,4 @@
-"""Everything that writers do to files, by a driver that knows the truth: what ``tail`` prints survives all of it."""
+"""Everything that writers do to files, by a driver that knows the truth: the output of ``tail`` is right after it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARK = re.compile(r"m:\w+:\d+")
 
 
 def report(replay: Replay) -> dict[str, Any]:
-    """What the judge wants to know: the markers of every run in order, once a span, and the problems."""
+    """Input of the judge: the markers of every run in order, once a span, and the problems."""
     runs: dict[str, list[str]] = {}
     for address, run in replay.runs.items():
         found = (MARK.findall(json.dumps(span)) for span in replay.spans[address].values())
@@ -55,7 +55,7 @@ def test_every_fault_is_survived(tmp_path: Path, mode: str) -> None:
 
 
 def _verdict(driver: list[str], truth: Path, told: Path, reported: Path) -> str:
-    """What the judge says, once it is content or the time is up."""
+    """The judge's verdict, once it is content or time is up."""
     deadline = time.monotonic() + PATIENCE
     words = ""
     while not words.startswith("19 of 19") and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""Whoever follows a file is woken as soon as it changes, whatever happens to it and to its folder."""
+"""A file watch wakes at once on any change of a file and its folder."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import pytest
 
 from tests.live.trees import descriptors, until_open
 from tests.shared import PATIENCE
-from tracetui.live.watching import file_watch
-from tracetui.live.watching.file_watch import FileWatch
+from tracetui.live.watch import file_watch
+from tracetui.live.watch.file_watch import FileWatch
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="inotify and /proc are Linux's")
 
 
 @pytest.fixture(params=["events", "polling"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """With inotify, and as where there is none."""
+    """With inotify, and without."""
     if request.param == "polling":
         monkeypatch.setattr(file_watch, "AVAILABLE", False)
     return str(request.param)
@@ -140,9 +140,7 @@ def test_a_file_elsewhere_may_always_have_changed() -> None:
 
 
 @LINUX
-def test_it_wakes_by_what_the_system_tells_and_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_wakes_on_events_and_releases_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_watch, "POLL_SECONDS", 3600.0)
     monkeypatch.setattr(file_watch, "CHECK_SECONDS", 3600.0)
     before = descriptors()

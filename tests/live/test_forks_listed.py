@@ -1,4 +1,4 @@
-"""The list of runs while the originals of forks come and go: what a fork copied counts where it is first."""
+"""The list of runs while the originals of forks come and go: copied records count where they occur first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.live.test_lister import Gated, collect, listing
 from tests.shared import ROOT
-from tracetui.live.mail import Mail
+from tracetui.live.mailbox import Mail
 from tracetui.model import RunSummary
 
 FORKS = ROOT / "tests" / "formats" / "claude_code" / "fork" / "input" / "projects" / "-home-ada-ash"

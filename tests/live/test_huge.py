@@ -32,21 +32,21 @@ def session(path: Path, turns: int) -> None:
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
 
 
-def test_the_first_runs_of_a_file_are_told_while_it_is_read(tmp_path: Path) -> None:
+def test_the_first_runs_of_a_file_are_reported_while_it_is_read(tmp_path: Path) -> None:
     rows(tmp_path / "rows.jsonl", 60)
     told: list[Found] = []
     (entry,) = entries(SOURCE, [str(tmp_path)])
-    found, _ = look(SOURCE, entry, deep=False, tell=told.append)
+    found, _ = look(SOURCE, entry, deep=False, on_partial=told.append)
     assert [(len(one.runs), one.whole) for one in told] == [(FIRST_RUNS, False)]
     assert (len(found.runs), found.whole) == (60, True)
     assert found.runs[:FIRST_RUNS] == told[0].runs
 
 
-def test_what_was_told_early_replaces_nothing(tmp_path: Path) -> None:
+def test_an_early_answer_replaces_nothing(tmp_path: Path) -> None:
     rows(tmp_path / "rows.jsonl", 60)
     told: list[Found] = []
     (entry,) = entries(SOURCE, [str(tmp_path)])
-    whole, _ = look(SOURCE, entry, deep=False, tell=told.append)
+    whole, _ = look(SOURCE, entry, deep=False, on_partial=told.append)
     store = Store()
     store.apply([whole], 0.0)
     store.apply(told, 0.0)

@@ -1,4 +1,4 @@
-"""A log of Inspect that is written sample by sample: what is told of it comes to what reading it afresh gives."""
+"""An Inspect log written sample by sample: events equal a fresh read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.formats.inspect_build import DEFLATED, ZSTANDARD, archive, head, members, retried, sample
 from tests.live.replay import Replay, until_equal
-from tracetui.live.following.tail import Tail
+from tracetui.live.tail.tail import Tail
 from tracetui.sources.local import LocalSource
 
 

@@ -16,10 +16,10 @@ from tests.formats.inspect_build import archive
 from tests.live.test_lister import collect, listing
 from tests.shared import PATIENCE, ROOT
 from tracetui.live.scan import Found, entries, look
-from tracetui.sources.base import HEAD_SIZE, File, Stat, View
+from tracetui.sources.base import HEAD_SIZE, File, FileView, Stat
 from tracetui.sources.budget import LIST_BUDGET, Budget
 from tracetui.sources.local import LocalSource
-from tracetui.sources.packed import unpacked
+from tracetui.sources.zstd import unpacked
 
 CASES = ROOT / "tests" / "formats"
 TERABYTE = 1 << 40
@@ -27,7 +27,7 @@ DEEP_MOST = 300 << 20
 """Bytes of a file with a hole of a terabyte that reading all of it may take."""
 
 
-class Counted(View):
+class Counted(FileView):
     """A file that counts the bytes that are read of it."""
 
     def __init__(self, file: File, source: Counting) -> None:
@@ -72,7 +72,7 @@ def looked(source: LocalSource, path: Path, *, budget: Budget | None = None) -> 
 
 
 def sparse(tmp_path: Path, case: str, name: str) -> Path:
-    """A copy of a case, in which one file goes on for a terabyte that nobody wrote."""
+    """A copy of a case with one file extended to a sparse terabyte."""
     shutil.copytree(CASES / case / "input", tmp_path, dirs_exist_ok=True)
     path = next(path for path in sorted(tmp_path.rglob(name)) if path.is_file())
     os.truncate(path, TERABYTE)
@@ -194,7 +194,7 @@ def test_a_large_database_that_would_have_to_be_copied_is_not_listed(tmp_path: P
 
 
 def test_statements_of_the_list_stage_come_from_one_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracetui.sources.budgeted.PROGRESS_OPS", 1)
+    monkeypatch.setattr("tracetui.sources.budget.PROGRESS_OPS", 1)
     shutil.copytree(CASES / case_with("opencode/{}", "*.db") / "input", tmp_path, dirs_exist_ok=True)
     path = next(tmp_path.rglob("*.db"))
     budget = Budget(LIST_BUDGET)
@@ -207,7 +207,7 @@ def test_statements_of_the_list_stage_come_from_one_budget(tmp_path: Path, monke
     assert all(run.deep for run in looked(LocalSource(), path).runs)
 
 
-def test_what_a_packed_file_becomes_counts(tmp_path: Path) -> None:
+def test_decompressed_files_count_against_the_budget(tmp_path: Path) -> None:
     source = LocalSource()
     plain = next(path for path in sorted((CASES / "codex").glob("*/input/**/*.jsonl")) if path.stat().st_size > 500)
     first, *rest = plain.read_bytes().splitlines(keepends=True)
@@ -222,7 +222,7 @@ def test_what_a_packed_file_becomes_counts(tmp_path: Path) -> None:
     assert looked(source, path).runs[0].deep
 
 
-def test_what_a_member_of_an_archive_becomes_counts(tmp_path: Path) -> None:
+def test_decompressed_archive_members_count_against_the_budget(tmp_path: Path) -> None:
     path = tmp_path / "log.eval"
     head = {"version": 2, "status": "success", "eval": {"task": "t", "created": "2026-03-01T09:00:00Z"}}
     text = b"[" + b'{"id": 1, "epoch": 1},' * (LIST_BUDGET // 8) + b'{"id": 2, "epoch": 1}]'
@@ -256,7 +256,7 @@ class Waiting(Counted):
 @pytest.fixture
 def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     """A large session, the newest file, and a small one."""
-    monkeypatch.setattr("tracetui.live.large.LARGE", 100_000)
+    monkeypatch.setattr("tracetui.live.deep_reader.LARGE", 100_000)
     monkeypatch.setattr("tracetui.live.lister.LIST_BUDGET", HEAD_SIZE)
     record = b'{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"%032d","spanId":"%016d","name":"s"}]}]}]}\n'
     small, large = tmp_path / "small.jsonl", tmp_path / "large.jsonl"

@@ -1,4 +1,4 @@
-"""The list of runs is true whatever the app and the disk do meanwhile, and what it costs the rest of the app ends."""
+"""The list of runs is right whatever the app and the disk do, and its cost to the app is bounded."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.shared import PATIENCE, ROOT
-from tracetui.live.agenda import STILL_SECONDS
 from tracetui.live.lister import Lister
-from tracetui.live.mail import Mail, Mailbox
-from tracetui.live.traffic import Traffic
+from tracetui.live.mailbox import Mail, Mailbox
+from tracetui.live.retry_queue import STILL_SECONDS
+from tracetui.live.throttle import Throttle
 from tracetui.sources.base import Entry, File, Folder, LinkLost, Stat
 from tracetui.sources.local import LocalSource
 
 
 class Gated(LocalSource):
-    """Local files; walking waits at a gate, the first listing after a walk is told, and opening may be cut off."""
+    """Local files; walks wait at a gate, the first listing after a walk is signaled, and opening may fail."""
 
     def __init__(self) -> None:
         self.cut_off = False
@@ -48,15 +48,15 @@ class Gated(LocalSource):
 
 @contextmanager
 def listing(folder: Path, source: LocalSource) -> Iterator[tuple[Lister, Mailbox]]:
-    mailbox, traffic = Mailbox(), Traffic()
-    lister = Lister(source, [str(folder)], None, mailbox, traffic)
+    mailbox, throttle = Mailbox(), Throttle()
+    lister = Lister(source, [str(folder)], None, mailbox, throttle)
     thread = threading.Thread(target=lister.run)
-    traffic.bound()
+    throttle.screen_ready()
     thread.start()
     try:
         yield lister, mailbox
     finally:
-        traffic.stop()
+        throttle.stop()
         lister.stop()
         thread.join(PATIENCE)
         assert not thread.is_alive()
@@ -84,7 +84,7 @@ def test_the_end_of_the_walk_before_does_not_end_a_new_one(tmp_path: Path) -> No
     (tmp_path / "broken.json").write_text("{")
     source = Gated()
     with listing(tmp_path, source) as (lister, mailbox):
-        assert source.watched.wait(PATIENCE)  # so the walk has ended, and told so
+        assert source.watched.wait(PATIENCE)  # so the walk has ended and was delivered
         source.gate.clear()
         lister.rescan()
         assert not mailbox.collect().listed

@@ -1,4 +1,4 @@
-"""A reader reads on for ever: what grows, what is rewritten, what is half there, what is gone and comes back."""
+"""A reader keeps reading: files that grow, are rewritten, half written, deleted and restored."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def why(reader: Reader) -> str:
 
 
 def same(reader: Reader) -> None:
-    """The reader knows what one that begins now finds."""
+    """The reader's state equals that of a new one."""
     run, expected = reader.build(), read_run(SOURCE, reader.ref)
     assert repr(reader.summary()) == repr(run.summary)
     assert (repr(run.summary), run.body, run.problems) == (repr(expected.summary), expected.body, expected.problems)
@@ -53,7 +53,7 @@ def same(reader: Reader) -> None:
     )
 
 
-def test_what_is_appended_is_fresh(tmp_path: Path) -> None:
+def test_appended_spans_are_fresh(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_bytes(line(START) + line(record(0)))
     reader = Reader(SOURCE, RunRef("ccpa", str(path)))
@@ -112,7 +112,7 @@ def test_a_file_that_cannot_be_read_is_still_seen_to_be_written_to(tmp_path: Pat
     assert not reader.read()
 
 
-def test_while_a_file_is_broken_what_was_read_stays(tmp_path: Path) -> None:
+def test_a_broken_file_keeps_the_data_read_before(tmp_path: Path) -> None:
     path = tmp_path / "plan-7.json"
     path.write_bytes(WHOLE)
     reader = Reader(SOURCE, RunRef("paprika", str(path)))
@@ -172,7 +172,7 @@ pieces = st.lists(st.sampled_from(["append", "torn", "rewrite", "cut", "remove",
 
 
 @given(pieces)
-def test_whatever_happens_to_a_file_the_reader_ends_at_what_is_there(
+def test_after_any_change_the_reader_equals_a_full_read(
     tmp_path_factory: pytest.TempPathFactory, pieces: list[str]
 ) -> None:
     path = tmp_path_factory.mktemp("live") / "s.jsonl"

@@ -1,4 +1,4 @@
-"""Files that would become too large in memory are problems, and the runs beside them stay listed."""
+"""Files too large for memory are problems, and the runs beside them stay listed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def sparse(path: Path, head: bytes) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Good runs, of which some test says more."""
+    """Valid runs for other tests."""
     good = next((CASES / "paprika").glob("*/input"))
     shutil.copytree(good, tmp_path / "good")
     return tmp_path
@@ -98,7 +98,7 @@ def test_bombs_are_problems(folder: Path) -> None:
         assert any("not read: " in one for one in found[name][1]), (name, found[name])
 
 
-def test_what_does_not_fit_into_memory_is_the_problem_of_its_file(folder: Path) -> None:
+def test_a_file_larger_than_memory_is_a_problem(folder: Path) -> None:
     before = good_runs(listed(folder))
     case = next(path for path in sorted((CASES / "hypergraph").glob("*/input/*.json")) if "steps" in path.read_text())
     empty = b"{}," * (100 << 20 >> 2)  # decoded, it takes 27 times as much

@@ -1,4 +1,4 @@
-"""A file of many runs is opened once for all of them, and unpacked once, by whatever reads them one after the other."""
+"""A file of many runs is opened and decompressed once when its runs are read in a row."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.formats import inspect_build as build
-from tracetui.live.load import Shared, read_run
+from tracetui.live.jobs.aggregate import statistics_job
+from tracetui.live.jobs.needle import Needle
+from tracetui.live.jobs.search import Hit, Options, Outcome, grep, grep_job
+from tracetui.live.load import FileCaches, read_run
 from tracetui.live.scan import scan
-from tracetui.live.surveying.grep import Hit, Options, Outcome, grep
-from tracetui.live.surveying.jobs import grep_job, statistics_job
-from tracetui.live.surveying.needle import Needle
 from tracetui.model import Problem, RunRef
 from tracetui.sources.base import Stat
 from tracetui.sources.local import LocalFile, LocalSource
@@ -22,7 +22,7 @@ SAMPLES = 40
 
 
 class CountedFile(LocalFile):
-    """A file that tells when somebody reads to its end: the list of an archive's members, or all of a document."""
+    """A file that counts reads to its end: an archive's directory, or a whole document."""
 
     def __init__(self, path: str, stat: Stat | None, told: Callable[[], None]) -> None:
         super().__init__(path, stat)
@@ -90,9 +90,9 @@ def test_so_they_do_where_runs_of_two_logs_take_turns(log: Path) -> None:
 
 
 def test_bodies_of_all_runs_read_a_log_once(log: Path) -> None:
-    source, shared = CountedSource(), Shared()
+    source, shared = CountedSource(), FileCaches()
     for ref in refs(log):
-        run = read_run(source, ref, shared.of(ref))
+        run = read_run(source, ref, shared.for_run(ref))
         assert all(run.load(span).raw or run.load(span).attributes for span in run.spans)
     assert source.opened == 1
 
@@ -105,23 +105,23 @@ def test_a_search_reads_a_log_once(log: Path) -> None:
     assert source.opened <= 4  # to scan it (its bytes, then its members), to list it, to read it
 
 
-def test_what_no_member_holds_is_passed_by(log: Path) -> None:
+def test_an_archive_without_a_match_is_passed(log: Path) -> None:
     source = CountedSource()
     assert [one for one in grep(source, [str(log)], Needle("Fastnet")) if one is not None] == [Outcome.PASSED]
     assert source.opened <= 2  # its bytes, then its members
 
 
 def test_a_log_that_changed_is_opened_again(log: Path, tmp_path: Path) -> None:
-    source, shared = LocalSource(), Shared()
+    source, shared = LocalSource(), FileCaches()
     (ref, *_) = refs(log)
-    before = read_run(source, ref, shared.of(ref))
+    before = read_run(source, ref, shared.for_run(ref))
     other = tmp_path / "next"
     other.write_bytes(log.read_bytes().replace(b"Where?", b"Which?"))
     if log.suffix == ".eval":  # its checksums with it
         samples = [build.sample("s0", input="Which?", events=build.agent())]
         other.write_bytes(build.archive(build.members(build.head("e"), samples), build.STORED))
     other.replace(log)
-    after = read_run(source, ref, shared.of(ref))
+    after = read_run(source, ref, shared.for_run(ref))
     assert (before.summary.prompt[:6], after.summary.prompt[:6]) == ("Where?", "Which?")
 
 
@@ -135,7 +135,7 @@ def test_an_archive_with_a_member_that_cannot_be_read_is_searched(tmp_path: Path
     assert any(isinstance(item, Problem) and "broken" in item.reason for item in items)
 
 
-def test_messages_that_calls_share_are_told_once(tmp_path: Path) -> None:
+def test_messages_shared_by_calls_are_reported_once(tmp_path: Path) -> None:
     log = build.Told("k")
     for count in (1, 2, 3):
         log.add("model", model=build.MODEL, input=[], input_refs=[[0, count]], output=build.answer("yes"))

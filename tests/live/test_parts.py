@@ -12,9 +12,9 @@ import pytest
 from tests.live.replay import Replay, by_id, until_equal
 from tests.live.test_lister import listing
 from tests.shared import PATIENCE, ROOT
-from tracetui.live.following.tail import Tail
-from tracetui.live.mail import Mailbox
+from tracetui.live.mailbox import Mailbox
 from tracetui.live.scan import scan
+from tracetui.live.tail.tail import Tail
 from tracetui.sources.local import LocalSource
 
 _FORMATS = ROOT / "tests" / "formats"
@@ -25,7 +25,7 @@ CASES = {
     "atif/agents": "trajectory.json",
     "opencode/storage": "ses_a.json",
 }
-"""Cases of formats whose runs are in several files, with the name of the main file."""
+"""Cases of formats with runs in several files, with the name of the main file."""
 
 parametrized = pytest.mark.parametrize("case", CASES)
 
@@ -68,7 +68,7 @@ def test_tail_replaces_a_part_when_its_main_file_comes_to_name_it(tmp_path: Path
     with closing(Tail(LocalSource(), [str(tmp_path)])) as tail:
         main, target = copy_parts("codex/threads", tmp_path)
         for fork in tmp_path.rglob("*000004.jsonl"):
-            fork.unlink()  # what it inherits is not yet written here, which never happens
+            fork.unlink()  # inherited records are not written here yet, which never happens
         lines = main.read_bytes().splitlines(keepends=True)
         spawns = next(number for number, line in enumerate(lines) if b"spawn_agent" in line)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -102,13 +102,13 @@ def test_the_list_replaces_a_part_that_appeared_before_its_main_file(tmp_path: P
 
 
 def collect_until_changed(mailbox: Mailbox, known: dict[str, set[str]]) -> None:
-    """Take in what comes next."""
+    """Collect the next mail."""
     assert mailbox.wait(PATIENCE)
     take(mailbox, known)
 
 
 def collect_until_equal(mailbox: Mailbox, known: dict[str, set[str]], folder: Path, *, watching: bool = False) -> None:
-    """Take in what is listed until it is what is there."""
+    """Collect mail until the list equals the disk."""
     end = time.monotonic() + PATIENCE
     seen_watching = not watching
     while not seen_watching or {path: runs for path, runs in known.items() if runs} != listed(folder):

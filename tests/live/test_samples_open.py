@@ -18,7 +18,7 @@ from tracetui.live.scan import scan
 from tracetui.model import Run, RunRef
 from tracetui.sources.local import LocalSource
 from tracetui.store.store import Store
-from tracetui.testing.normal import plain
+from tracetui.testing.reading import plain
 
 pytestmark = [needs_shared, pytest.mark.shared]
 GROWING: Final = {
@@ -33,7 +33,7 @@ GROWING: Final = {
 
 
 class Reader:
-    """Takes in what the workers make, as the app does, and opens the first run of a file."""
+    """Collects mail as the app does, and opens the first run of a file."""
 
     def __init__(self, engine: Engine, path: Path) -> None:
         self._engine, self._path = engine, str(path)
@@ -41,7 +41,7 @@ class Reader:
         self.open: RunRef | None = None
 
     def look(self, seconds: float) -> None:
-        """Take in what there is within so many seconds."""
+        """Collect mail within so many seconds."""
         if not self._engine.wait(seconds):
             return
         mail = self._engine.collect()
@@ -66,12 +66,12 @@ class Reader:
 
 
 def spans_of(run: Run) -> Any:
-    """Every header in its order, how deep it is, and what is said of the whole."""
+    """Every header in order with its depth, and the run's own values."""
     return plain(run.summary), [plain(span) for span in run.spans], list(run.depths), sorted(map(str, run.problems))
 
 
 @pytest.mark.parametrize("name", [name for name in GROWING if name in registry.BUILT_IN])
-def test_the_list_and_the_open_run_end_as_what_is_on_the_disk(tmp_path: Path, name: str) -> None:
+def test_the_list_and_the_open_run_end_equal_to_the_disk(tmp_path: Path, name: str) -> None:
     place, pattern = GROWING[name]
     root, random = tmp_path / "traces", Random(name)
     shutil.copytree(sample(*place.split("/")), root, copy_function=shutil.copyfile)

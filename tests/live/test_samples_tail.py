@@ -1,8 +1,4 @@
-"""Real files of formats that append, written anew over time: what is told of them comes to what reading them gives.
-
-The files of a folder grow at once, torn and in bursts; the rest is there from the start. Sessions that are in several
-files have tests of their own, which know what their writers write first.
-"""
+"""Real files of append-only formats, replayed over time: events equal a full read."""
 
 from __future__ import annotations
 
@@ -29,7 +25,7 @@ GROWING: Final = {
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", [name for name in GROWING if name in registry.BUILT_IN])
-def test_what_is_told_over_time_is_what_is_read_at_once(tmp_path: Path, name: str, seed: int) -> None:
+def test_events_over_time_equal_one_full_read(tmp_path: Path, name: str, seed: int) -> None:
     place, pattern = GROWING[name]
     source, folder = sample(*place.split("/")), tmp_path / "traces"
     left = {path: path.read_bytes() for path in source.rglob(pattern)}

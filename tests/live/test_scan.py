@@ -1,4 +1,4 @@
-"""Every file ends in exactly one class, with a reason; broken files are told from those that are no traces."""
+"""Every file has exactly one class and a reason; broken traces are told apart from other files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracetui.errors import FormatError
-from tracetui.live import stray
+from tracetui.live import unclaimed
 from tracetui.live.scan import Found, scan
 from tracetui.sources.local import LocalFile, LocalSource
 
@@ -37,8 +37,8 @@ def found_in(*roots: Path) -> dict[str, Found]:
         ("a.json", b"true", "true or false"),
         ("a.json", b"1.5", "a number"),
         ("a.json", b'"x"', "a string"),
-        ("a.json", b"[]", "an empty list"),
-        ("a.json", b"{}", "an empty object"),
+        ("a.json", b"[]", "empty list"),
+        ("a.json", b"{}", "empty object"),
         ("a.json", b'{"a": 1', "cut off"),
         ("a.json", b"{'a': 1}", "not valid JSON"),
         ("a.json", b'{"__proto__": {}}', "__proto__"),
@@ -47,7 +47,7 @@ def found_in(*roots: Path) -> dict[str, Found]:
         ("a.jsonl", b"", "empty file"),
         ("a.jsonl", b"\n\n", "white space"),
         ("a.jsonl", b"x\ny\n", "not valid JSON"),
-        ("a.ndjson", b"x" * 70_000, "too long to tell"),
+        ("a.ndjson", b"x" * 70_000, "too long to check"),
         ("a.db", b"", "empty file"),
         ("a.db", b"not a database", "not a SQLite database"),
         ("a.sqlite", b"SQLite format 3\0" + bytes(100), "database"),
@@ -82,7 +82,7 @@ def test_another_database_is_ignored(tmp_path: Path) -> None:
     assert found_in(tmp_path)["other.db"].kind == "ignored"
 
 
-def test_links_are_not_followed_and_those_to_files_are_told(tmp_path: Path) -> None:
+def test_links_are_not_followed_and_links_to_files_are_reported(tmp_path: Path) -> None:
     outside, inside = tmp_path / "outside", tmp_path / "inside"
     outside.mkdir()
     inside.mkdir()
@@ -118,7 +118,7 @@ def test_any_bytes_are_a_problem_or_another_kind_of_file(
     path.write_bytes(data)
     with LocalFile(str(path)) as file:
         try:
-            reason = stray.why(file)
+            reason = unclaimed.explain(file).reason
         except FormatError as error:
             reason = error.reason
         except OSError as error:  # of a database that is cut: `look` makes a problem of it too
@@ -127,8 +127,8 @@ def test_any_bytes_are_a_problem_or_another_kind_of_file(
     assert reason
 
 
-def test_a_part_whose_main_file_is_nothing_of_its_format_is_listed_itself(tmp_path: Path) -> None:
-    """Else nothing would tell of it."""
+def test_a_part_with_a_main_file_of_another_format_is_listed_itself(tmp_path: Path) -> None:
+    """Otherwise it would go unnoticed."""
     source = Path(__file__).parent.parent / "formats" / "atif" / "continued" / "input"
     root = Path(shutil.copytree(source, tmp_path / "traces"))
     main = root / "ferry" / "trajectory.json"

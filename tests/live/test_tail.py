@@ -1,4 +1,4 @@
-"""What is told of runs while they change comes to what reading them from scratch gives."""
+"""Events of changing runs equal a fresh read."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from tests.live.replay import Replay, until, until_equal
 from tests.live.sessions import Session, paprika
 from tracetui import demo
-from tracetui.live.following import followed
-from tracetui.live.following.tail import Tail
+from tracetui.live.tail import run_events
+from tracetui.live.tail.tail import Tail
 from tracetui.model import RunRef
 from tracetui.sources.local import LocalSource
 
@@ -67,7 +67,7 @@ def _beginnings(data: bytes) -> list[bytes]:
 
 
 def _shorter(data: bytes) -> list[bytes]:
-    """A document, and the same with half of what its longest list holds."""
+    """A document, and the same with half of its longest list."""
     document = json.loads(data)
     lists = [name for name, value in document.items() if isinstance(value, list)]
     if not lists:
@@ -102,7 +102,7 @@ def test_a_file_is_followed_whatever_is_done_to_it(samples: Path, pattern: str, 
 
 
 def _write(path: Path, content: bytes, way: str) -> Iterator[None]:
-    """Bring a file to hold `content`, in steps between which it may be looked at."""
+    """Write `content` to a file in steps, with reads in between."""
     before = path.read_bytes() if path.exists() else b""
     if way == "appended" and content.startswith(before):
         for cut in range(len(before), len(content), 1 + len(content) // 5):
@@ -170,7 +170,7 @@ def _change(writer: sqlite3.Connection, data: st.DataObject) -> None:
         writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-# ---- what is told, and when
+# ---- what is reported, and when
 
 
 def test_a_run_comes_before_its_spans_and_its_end_once(tmp_path: Path, begin: Begin) -> None:
@@ -193,13 +193,13 @@ def test_a_file_of_many_runs_is_not_read_for_each_at_the_start(
     tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
-    quietly = followed.Followed.read_quietly
+    quietly = run_events.RunEvents.read_silently
 
-    def noted(self: followed.Followed, ref: RunRef) -> None:
+    def noted(self: run_events.RunEvents, ref: RunRef) -> None:
         read.append(ref.key or "")
         quietly(self, ref)
 
-    monkeypatch.setattr(followed.Followed, "read_quietly", noted)
+    monkeypatch.setattr(run_events.RunEvents, "read_silently", noted)
     path = tmp_path / "many.jsonl"
     path.write_text("".join(_trace(number, ended=number != 3) for number in range(9)))
     begin()
@@ -207,7 +207,7 @@ def test_a_file_of_many_runs_is_not_read_for_each_at_the_start(
     assert read[0] == f"{3:032x}", "one that has not ended goes on, most likely"
 
     read.clear()
-    monkeypatch.setattr("tracetui.live.following.tail.READ_AHEAD_SECONDS", -1.0)
+    monkeypatch.setattr("tracetui.live.tail.tail.READ_AHEAD_SECONDS", -1.0)
     tail, replay = begin(), Replay()
     assert read == []
     with path.open("a") as file:
@@ -229,7 +229,7 @@ def _trace(number: int, *, ended: bool) -> str:
     return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}) + "\n"
 
 
-def test_a_run_that_ends_again_is_told_again(tmp_path: Path, begin: Begin) -> None:
+def test_a_run_that_ends_again_is_reported_again(tmp_path: Path, begin: Begin) -> None:
     tail, replay = begin(from_start=True), Replay()
     for status in ("success", "error"):
         paprika(tmp_path / "r-1.json", "r-1", status=status)
@@ -238,7 +238,7 @@ def test_a_run_that_ends_again_is_told_again(tmp_path: Path, begin: Begin) -> No
     assert [event["status"] for event in replay.seen if event["event"] == "end"] == ["ok", "error"]
 
 
-def test_what_is_there_at_the_start_is_not_told(tmp_path: Path, begin: Begin) -> None:
+def test_existing_runs_are_not_reported(tmp_path: Path, begin: Begin) -> None:
     old = Session(tmp_path / "old.ccpa-trace.jsonl", "old")
     quiet = Session(tmp_path / "quiet.ccpa-trace.jsonl", "quiet")
     for session in (old, quiet):
@@ -253,20 +253,20 @@ def test_what_is_there_at_the_start_is_not_told(tmp_path: Path, begin: Begin) ->
 
     assert {event["run"] for event in replay.seen} == {str(old.path)}
     assert replay.kinds()[:2] == ["run", "span"]
-    told = json.dumps([event["span"] for event in replay.seen if event["event"] == "span"])
-    assert "new" in told
-    assert "make 1" not in told
+    reported = json.dumps([event["span"] for event in replay.seen if event["event"] == "span"])
+    assert "new" in reported
+    assert "make 1" not in reported
 
 
 def test_a_run_is_followed_from_where_it_was_also_if_it_was_not_read_at_the_start(
     tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tracetui.live.following.tail.READ_AHEAD", -1)
-    test_what_is_there_at_the_start_is_not_told(tmp_path, begin)
+    monkeypatch.setattr("tracetui.live.tail.tail.READ_AHEAD", -1)
+    test_existing_runs_are_not_reported(tmp_path, begin)
 
 
 def test_more_runs_than_there_are_readers(tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(followed, "READERS", 2)
+    monkeypatch.setattr(run_events, "READERS", 2)
     sessions = [Session(tmp_path / f"{number}.ccpa-trace.jsonl", f"s-{number}") for number in range(5)]
     tail, replay = begin(from_start=True), Replay()
     for _ in range(2):
@@ -287,7 +287,7 @@ def test_a_file_that_goes_takes_its_runs_along(tmp_path: Path, begin: Begin) -> 
     assert replay.seen[-1] == {"event": "reset", "run": str(session.path)}
 
 
-def test_only_wanted_runs_are_told(tmp_path: Path, begin: Begin) -> None:
+def test_only_wanted_runs_are_reported(tmp_path: Path, begin: Begin) -> None:
     wanted = Session(tmp_path / "b.ccpa-trace.jsonl", "b")
     Session(tmp_path / "a.ccpa-trace.jsonl", "a").step()
     tail, replay = begin(from_start=True, wanted=lambda ref: ref == RunRef("ccpa", str(wanted.path))), Replay()
@@ -297,7 +297,7 @@ def test_only_wanted_runs_are_told(tmp_path: Path, begin: Begin) -> None:
     assert list(replay.runs) == [str(wanted.path)]
 
 
-def test_which_run_is_replayed_is_told_when_it_is_known(tmp_path: Path, begin: Begin, samples: Path) -> None:
+def test_the_replayed_run_is_reported_once_known(tmp_path: Path, begin: Begin, samples: Path) -> None:
     tail, replay = begin(from_start=True), Replay()
     for name in ("student.ccpa-trace.jsonl", "teacher.ccpa-trace.jsonl"):
         shutil.copy(samples / "ccpa" / "0025-rename" / name, tmp_path)
@@ -310,7 +310,7 @@ def test_which_run_is_replayed_is_told_when_it_is_known(tmp_path: Path, begin: B
 # ---- problems
 
 
-def test_a_half_written_file_is_told_when_it_has_been_still(tmp_path: Path, begin: Begin) -> None:
+def test_a_half_written_file_is_reported_once_unchanged(tmp_path: Path, begin: Begin) -> None:
     path = tmp_path / "r-1.json"
     whole = paprika(path, "r-1", steps=3)
     path.write_bytes(whole[: len(whole) // 2])
@@ -330,7 +330,7 @@ def test_a_half_written_file_is_told_when_it_has_been_still(tmp_path: Path, begi
     assert replay.kinds()[:3] == ["problem", "reset", "run"]
 
 
-def test_a_run_whose_file_breaks_is_kept_and_the_problem_told(tmp_path: Path, begin: Begin) -> None:
+def test_a_run_in_a_broken_file_stays_and_the_problem_is_reported(tmp_path: Path, begin: Begin) -> None:
     path = tmp_path / "r-1.json"
     whole = paprika(path, "r-1", steps=3)
     tail, replay = begin(from_start=True), Replay()
@@ -345,9 +345,9 @@ def test_a_run_whose_file_breaks_is_kept_and_the_problem_told(tmp_path: Path, be
     until_equal(tail, replay, str(tmp_path))
 
 
-def test_an_old_broken_file_is_told_at_once(tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracetui.live.following.tail._changed_at", lambda entry: -1e9)
-    monkeypatch.setattr("tracetui.live.agenda.STILL_SECONDS", 3600.0)
+def test_an_old_broken_file_is_reported_at_once(tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracetui.live.tail.tail._changed_at", lambda entry: -1e9)
+    monkeypatch.setattr("tracetui.live.retry_queue.STILL_SECONDS", 3600.0)
     path = tmp_path / "r-1.json"
     path.write_text('{"record_id": ')
     tail, replay = begin(from_start=True), Replay()
@@ -357,7 +357,7 @@ def test_an_old_broken_file_is_told_at_once(tmp_path: Path, begin: Begin, monkey
     until(tail, replay, lambda: not replay.problems)
 
 
-def test_bad_lines_are_told_as_they_are_met_each_once(tmp_path: Path, begin: Begin) -> None:
+def test_bad_lines_are_reported_once_each(tmp_path: Path, begin: Begin) -> None:
     session = Session(tmp_path / "s.ccpa-trace.jsonl")
     tail, replay = begin(from_start=True), Replay()
     session.write_bytes(b"{bad\n")

@@ -16,9 +16,9 @@ import pytest
 
 from tests.live.trees import collect, rewrite_in_secret, settled, walked
 from tests.shared import PATIENCE
-from tracetui.live.watching import watch as module
-from tracetui.live.watching.notify import WatchfilesNotify, open_notify
-from tracetui.live.watching.watch import Watch
+from tracetui.live.watch import watch as module
+from tracetui.live.watch.notify import WatchfilesNotify, open_notify
+from tracetui.live.watch.watch import Watch
 from tracetui.sources.base import Stat
 from tracetui.sources.local import LocalSource
 
@@ -35,7 +35,7 @@ def begin(request: pytest.FixtureRequest) -> Iterator[Begin]:
         names = [str(root) for root in roots]
         notify = WatchfilesNotify if request.param == "watchfiles" else open_notify
         watch = Watch(LocalSource(), names, known=known or {}, events=request.param != "polling", notify=notify)
-        assert watch.how == ("polling" if request.param == "polling" else "events"), watch.why
+        assert watch.mode == ("polling" if request.param == "polling" else "events"), watch.reason
         watches.append(watch)
         return watch
 
@@ -202,7 +202,7 @@ def test_a_root_may_be_a_link_or_end_in_a_slash(tmp_path: Path, begin: Begin) ->
     assert collect(watch, bool).keys() == {str(link / "a.json")}
 
 
-def test_what_is_known_is_not_reported(tmp_path: Path, begin: Begin) -> None:
+def test_known_files_are_not_reported(tmp_path: Path, begin: Begin) -> None:
     same, changed, gone, new = (tmp_path / f"{name}.json" for name in ("same", "changed", "gone", "new"))
     for path in (same, changed, gone):
         path.write_bytes(b"{}")
@@ -217,7 +217,7 @@ def test_what_is_known_is_not_reported(tmp_path: Path, begin: Begin) -> None:
 
 
 def test_stop_ends_waiting_at_once(tmp_path: Path, begin: Begin) -> None:
-    watch = settled(begin(tmp_path))  # what follows would take ten minutes
+    watch = settled(begin(tmp_path))  # the rest would take ten minutes
     ended: list[float] = []
 
     def wait() -> None:

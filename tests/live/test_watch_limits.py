@@ -1,4 +1,4 @@
-"""What watching costs, and what it does where hints are missing, used up, or of no use."""
+"""The cost of watching, and its behavior without hints, with too few, or with useless ones."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.live.trees import collect, descriptors, rewrite_in_secret, settled, until_open, walked
-from tracetui.live.watching import notify
-from tracetui.live.watching.inotify import Inotify
-from tracetui.live.watching.notify import remote
-from tracetui.live.watching.watch import Watch
+from tracetui.live.watch import notify
+from tracetui.live.watch.notify import Inotify, remote
+from tracetui.live.watch.watch import Watch
 from tracetui.sources.base import Entry, Folder, LinkLost
 from tracetui.sources.local import LocalSource
 
@@ -92,7 +91,7 @@ class Deaf:
 def test_names_and_late_files_are_found_soon_when_hints_are_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tracetui.live.watching.watch.SWEEP_SECONDS", 3600.0)  # found by a glance, or not at all
+    monkeypatch.setattr("tracetui.live.watch.watch.SWEEP_SECONDS", 3600.0)  # found by a glance, or not at all
     for i in range(300):
         (tmp_path / f"{i}.json").write_bytes(b"{}")
     new = tmp_path / "sub" / "new.json"
@@ -133,7 +132,7 @@ def test_network_file_systems_are_polled(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(notify, "_MOUNTS", str(mounts))
     watch = Watch(LocalSource(), [str(tmp_path / "traces")])
 
-    assert (watch.how, watch.why) == ("polling", "network file system (nfs4)")
+    assert (watch.mode, watch.reason) == ("polling", "network file system (nfs4)")
 
 
 class Exhausted(Inotify):
@@ -155,7 +154,7 @@ def test_without_watches_left_it_polls(tmp_path: Path) -> None:
     watch = Watch(LocalSource(), [str(tmp_path)], known=known, notify=Exhausted)
 
     assert watch.sweep() == []
-    assert (watch.how, watch.why) == ("polling", "no watches left (ENOSPC)")
+    assert (watch.mode, watch.reason) == ("polling", "no watches left (ENOSPC)")
     until_open(before)
     (tmp_path / "1" / "a.json").write_bytes(b"[]")
     assert collect(watch, bool).keys() == {str(tmp_path / "1" / "a.json")}
@@ -171,12 +170,12 @@ def test_without_descriptors_left_it_polls(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
-    assert watch.how == "polling"
-    assert "EMFILE" in watch.why
+    assert watch.mode == "polling"
+    assert "EMFILE" in watch.reason
 
 
 class Elsewhere(LocalSource):
-    """Another machine, behind a link that may be down; a folder may be forbidden."""
+    """Another machine whose connection may be down; a folder may be forbidden."""
 
     down = False
     forbidden = ""
@@ -198,7 +197,7 @@ def test_a_lost_link_loses_nothing(tmp_path: Path) -> None:
     file.parent.mkdir()
     file.write_bytes(b"{}")
     watch = settled(Watch(source, [str(tmp_path)]))
-    assert (watch.how, watch.why, watch.lost) == ("polling", "another machine", "")
+    assert (watch.mode, watch.reason, watch.lost) == ("polling", "remote machine", "")
 
     source.down = True
     file.write_bytes(b"[1]")
@@ -225,7 +224,7 @@ def test_a_folder_that_cannot_be_read_is_an_entry_that_says_so(tmp_path: Path) -
     assert {change.path: change.entry for change in watch.sweep()} == {said.path: None} | walked(tmp_path)
 
 
-def test_file_systems_of_other_machines_are_known() -> None:
+def test_network_file_systems_are_recognized() -> None:
     mounts = "dev / ext4 rw 0 0\nhost:/x /mnt/far\\040away nfs4 rw 0 0\nb /mnt/far\\040away/near ext4 rw 0 0\n"
     mounts += "me@there:/ /home/me/there fuse.sshfs rw 0 0\n"
 

@@ -1,4 +1,4 @@
-"""Whatever happens in a directory, after each look what is known equals what walking and reading from scratch give."""
+"""Whatever happens in a directory, each update equals a fresh walk and read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from tests.live.trees import rewrite_in_secret, walked
 from tracetui.live.load import Reader, read_run
-from tracetui.live.watching.watch import Watch
+from tracetui.live.watch.watch import Watch
 from tracetui.model import Run, RunRef
 from tracetui.sources.base import Entry
 from tracetui.sources.local import LocalSource
@@ -115,7 +115,7 @@ class Directory(RuleBasedStateMachine):
     @precondition(lambda self: bool(self.there()))
     @rule(data=st.data(), name=st.sampled_from(FILES))
     def rename(self, data: st.DataObject, name: str) -> None:
-        """Rotates, if another begins under the name; replaces, if there is one."""
+        """Rotate, with or without a new file under the name."""
         target = self.file(name)
         data.draw(st.sampled_from(self.there())).replace(target)
 
@@ -178,7 +178,7 @@ class Directory(RuleBasedStateMachine):
 
 
 def told(run: Run) -> dict[str, Any]:
-    """Everything that is said of a run."""
+    """All values of a run."""
     spans = {span.id: (span, run.load(span)) for span in run.spans}
     return {"spans": spans, "problems": run.problems}
 

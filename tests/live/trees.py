@@ -1,4 +1,4 @@
-"""What the tests of watching share."""
+"""Helpers for tests of watching."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.shared import PATIENCE
-from tracetui.live.watching.watch import Watch
+from tracetui.live.watch.watch import Watch
 from tracetui.sources.base import Entry
 from tracetui.sources.local import LocalSource
 
@@ -17,7 +17,7 @@ Seen = dict[str, Entry | None]
 
 
 def collect(watch: Watch, until: Callable[[Seen], bool]) -> Seen:
-    """What `changes` reports until that holds; fails when that takes too long."""
+    """The changes until that is true; fails after a timeout."""
     seen: Seen = {}
     deadline = time.monotonic() + PATIENCE
     while not until(seen):
@@ -28,26 +28,26 @@ def collect(watch: Watch, until: Callable[[Seen], bool]) -> Seen:
 
 
 def settled(watch: Watch) -> Watch:
-    """The watch, once it knows what is there."""
+    """A watch that has seen the whole tree."""
     watch.sweep()
     return watch
 
 
 def descriptors() -> int:
-    """How many files this process has open, when those are closed that nobody holds any more."""
+    """Number of open files of this process after garbage collection."""
     gc.collect()
     return len(os.listdir("/proc/self/fd"))
 
 
 def until_open(count: int) -> None:
-    """Wait until no more than so many files are open: what tests before this one left to threads closes late."""
+    """Wait until at most so many files are open: threads of earlier tests close theirs late."""
     deadline = time.monotonic() + PATIENCE
     while (now := descriptors()) > count:
         assert time.monotonic() < deadline, f"{now} files are open"
 
 
 def walked(*roots: Path) -> dict[str, Entry]:
-    """What walking gives now."""
+    """The result of a fresh walk."""
     return {entry.path: entry for root in roots for entry in LocalSource().walk(str(root))}
 
 

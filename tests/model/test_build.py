@@ -14,12 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tracetui.model
+from tracetui.analysis.navigation import above
 from tracetui.export.text import span_lines
 from tracetui.model import Body, Error, Header, Operation, Problem, Run, RunBody, RunRef, Span, Status, Usage
-from tracetui.model.build import RunBuilder
+from tracetui.model.build import RunBuilder, Tree
 from tracetui.model.tally import MOST_NAMES, NAME_LENGTH, GrowingTally, Tally
-from tracetui.model.tree import Tree
-from tracetui.views.walk import above
 
 REF = RunRef("any", "run.json")
 CHAT, TOOL, TURN = Operation.CHAT, Operation.EXECUTE_TOOL, Operation.TURN

@@ -1,4 +1,4 @@
-"""No format remembers anything in the process: what must live across calls belongs to the caller (`KEPT`, `SHARED`)."""
+"""No format has state in the process: what must live across calls belongs to the caller (`CACHE`, `SHARED`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of other machines share."""
+"""Helpers for tests of other machines."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Sshd:
         until(self._serves, f"sshd does not listen: {self.log()}")
 
     def _serves(self) -> bool:
-        """Whether it listens, in the foreground of a process of ours; False where somebody else does."""
+        """Whether it listens, in the foreground of our process; False if the port is taken."""
         config = self.folder / "sshd_config"
         config.write_text(
             f"ListenAddress 127.0.0.1\nPort {self.port}\nHostKey {self.folder}/host_key\n"
@@ -70,7 +70,7 @@ class Sshd:
             f"PasswordAuthentication no\nPidFile none\nSubsystem sftp internal-sftp -d {self.home}\nMaxStartups 100\n"
         )
         if os.geteuid() == 0:
-            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # what sshd wants to find when root runs it
+            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # required by sshd when run by root
         sshd = _program("sshd")
         assert sshd is not None
         (self.folder / "log").unlink(missing_ok=True)
@@ -89,7 +89,7 @@ class Sshd:
             self._process = None
 
     def cut(self) -> None:
-        """Kill what serves the connections; the server itself goes on."""
+        """Kill the connections; the server itself keeps running."""
         assert self._process is not None
         for pid in _below(self._process.pid):
             with suppress(ProcessLookupError):
@@ -105,7 +105,7 @@ class Sshd:
         (self.folder / "known_hosts").write_text("".join(lines))
 
     def connect_to(self, port: int) -> None:
-        """Where the user's config says that ``there`` is."""
+        """The target of ``there`` in the user's config."""
         user = pwd.getpwuid(os.getuid()).pw_name
         (self.folder / "ssh_config").write_text(
             f"Host there\n  HostName 127.0.0.1\n  HostKeyAlias there\n  Port {port}\n  User {user}\n"
@@ -119,7 +119,7 @@ class Sshd:
         return (self.folder / "other_key.pub").read_text()
 
     def log(self) -> str:
-        """What the server had to say."""
+        """The server's output."""
         path = self.folder / "log"
         return path.read_text() if path.exists() else ""
 

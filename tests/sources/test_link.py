@@ -19,15 +19,15 @@ from tests.shared import PATIENCE
 from tests.sources.sshd import Proxy, SlowLine, Sshd, missing, until
 from tests.sources.test_sftp import answers
 from tracetui.cli.reading import replay_address, runs_in
-from tracetui.live.following.tail import Tail
 from tracetui.live.scan import scan
-from tracetui.live.watching.watch import Watch
+from tracetui.live.tail.tail import Tail
+from tracetui.live.watch.watch import Watch
 from tracetui.model.event import SpanChanged
 from tracetui.sources.base import File, LinkLost, Source, Stat
-from tracetui.sources.channel import STDERR_KEPT
 from tracetui.sources.local import LocalSource
-from tracetui.sources.places import source_for
-from tracetui.sources.recall import Recall
+from tracetui.sources.locations import source_for
+from tracetui.sources.remote_cache import RemoteCache
+from tracetui.sources.sftp import STDERR_BYTES
 from tracetui.sources.ssh import CONNECT_SECONDS
 
 TRACES = HERE / "traces"
@@ -89,16 +89,16 @@ def test_many_folders_cost_the_round_trips_of_few(there: Sshd, folders: Path) ->
         line.close()
 
 
-def test_folders_that_are_expected_are_told_as_they_are(there: Sshd, folders: Path) -> None:
+def test_prefetched_folders_are_listed_correctly(there: Sshd, folders: Path) -> None:
     (folders / "run 3" / "below").mkdir()
     place = f"there:{folders}"
     paths = [f"{place}/run {i}" for i in range(20)] + [f"{place}/none"]
     with source_for([place]) as source:
         alone = [source.list(path) for path in paths[:-1]]
-        source.expect(paths[:5])
-        source.expect(paths[3:])
+        source.prefetch(paths[:5])
+        source.prefetch(paths[3:])
         assert [source.list(path) for path in paths[:-1]] == alone
-        source.expect(paths[-1:])
+        source.prefetch(paths[-1:])
         with pytest.raises(FileNotFoundError):
             source.list(paths[-1])
         assert source.list(place).folders
@@ -115,7 +115,7 @@ def test_one_machine_that_is_down_hides_nothing_of_the_others(there: Sshd, tmp_p
         until(lambda: watch.changes(0.05) == [] and watch.lost, "it is not noticed that it is down")
         for i in range(3):
             Session(near / "run" / f"{i}.ccpa-trace.jsonl").step()
-            until(lambda: [one.entry for one in watch.changes(0.05)], "what is new beside it is not noticed")
+            until(lambda: [one.entry for one in watch.changes(0.05)], "the new file next to it is not noticed")
             assert watch.lost
         Session(far / "run" / "student.ccpa-trace.jsonl").step()
         there.start()
@@ -124,22 +124,22 @@ def test_one_machine_that_is_down_hides_nothing_of_the_others(there: Sshd, tmp_p
         watch.stop()
 
 
-def test_what_was_asked_for_earlier_does_not_replace_what_is_known() -> None:
-    recall = Recall()
-    recall.saw("log", 10, 1_700_000_000)
+def test_an_earlier_answer_does_not_replace_a_later_one() -> None:
+    cache = RemoteCache()
+    cache.observe("log", 10, 1_700_000_000)
     early = time.monotonic()
-    grown = recall.saw("log", 20, 1_700_000_001)
+    grown = cache.observe("log", 20, 1_700_000_001)
 
-    assert recall.saw("log", 10, 1_700_000_000, asked=early) == grown
+    assert cache.observe("log", 10, 1_700_000_000, asked=early) == grown
 
 
-def test_errors_without_end_keep_nobody_from_giving_up() -> None:
+def test_endless_errors_do_not_block_closing() -> None:
     with answers(b"") as channel, subprocess.Popen(["cat", "/dev/zero"], stdout=subprocess.PIPE) as flood:
         assert flood.stdout is not None
         os.set_blocking(flood.stdout.fileno(), False)
         channel._pipes = channel._pipes._replace(errors=flood.stdout.fileno())
         until(lambda: channel.last_words, "nothing came")
-        assert len(channel.last_words) == STDERR_KEPT
+        assert len(channel.last_words) == STDERR_BYTES
         flood.kill()
 
 
@@ -157,7 +157,7 @@ class Elsewhere(LocalSource):
         return super().open(path, stat)
 
 
-def test_what_could_not_be_read_while_the_link_was_down_is_told_later(tmp_path: Path) -> None:
+def test_changes_while_the_connection_was_down_are_reported_later(tmp_path: Path) -> None:
     source = Elsewhere()
     session = Session(tmp_path / "teacher.ccpa-trace.jsonl")
     tail = Tail(source, [str(tmp_path)])
@@ -167,7 +167,7 @@ def test_what_could_not_be_read_while_the_link_was_down_is_told_later(tmp_path: 
     session.call("Meanwhile")
     Session(tmp_path / "new" / "teacher.ccpa-trace.jsonl", ident="s-new").call("New")
     end = time.monotonic() + 3
-    while time.monotonic() < end:  # longer than a change is looked at again for
+    while time.monotonic() < end:  # longer than a change is checked again
         assert list(tail.events(0.1)) == []
     source.down = False
 
@@ -177,7 +177,7 @@ def test_what_could_not_be_read_while_the_link_was_down_is_told_later(tmp_path: 
 
 
 def names_told(tail: Tail, count: int, but: str = "") -> set[str]:
-    """The tools that are told of, once there are so many."""
+    """The reported tools, once there are so many."""
     names: set[str] = set()
 
     def enough() -> bool:
@@ -203,7 +203,7 @@ def test_the_original_of_a_run_in_the_home_folder_there(
             assert replay_address(source, run, None) == f"{place}plan-7.json"
 
 
-def test_a_database_is_looked_at_once_while_it_is_open(there: Sshd, tmp_path: Path) -> None:
+def test_a_database_is_checked_once_while_it_is_open(there: Sshd, tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with closing(sqlite3.connect(path)) as writer:
         writer.execute("CREATE TABLE t (a)")
@@ -215,7 +215,7 @@ def test_a_database_is_looked_at_once_while_it_is_open(there: Sshd, tmp_path: Pa
         assert source.received == received
 
 
-def test_of_a_log_only_what_is_new_is_copied(there: Sshd, tmp_path: Path) -> None:
+def test_only_new_frames_of_a_log_are_copied(there: Sshd, tmp_path: Path) -> None:
     path = tmp_path / "live.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as writer, source_for([f"there:{tmp_path}"]) as source:
         writer.execute("PRAGMA journal_mode = WAL")
@@ -229,7 +229,7 @@ def test_of_a_log_only_what_is_new_is_copied(there: Sshd, tmp_path: Path) -> Non
                 return int(count)
 
         wanted = 0
-        for _ in range(2):  # the second time the log starts over, in a file that stays as long as it is
+        for _ in range(2):  # the log restarts a second time, in a file of unchanged size
             for _ in range(150):
                 writer.execute("INSERT INTO t VALUES (?, ?)", (wanted, "x" * 3000))
                 wanted += 1

@@ -1,4 +1,4 @@
-"""The SFTP client: beside OpenSSH's own server, and beside bytes that are no SFTP."""
+"""The SFTP client, against OpenSSH's own server and against bytes that are not SFTP."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from tracetui.sources.base import LinkLost
-from tracetui.sources.channel import MAX_PACKET, Channel, Pipes
-from tracetui.sources.sftp import READ_SIZE, WINDOW, Attributes, Client
+from tracetui.sources.sftp import MAX_PACKET, READ_SIZE, WINDOW, Attributes, Channel, Client, Pipes
 
 SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server", "/usr/libexec/sftp-server")
 SERVER = next((path for path in SERVERS if os.access(path, os.X_OK)), "")
@@ -95,12 +94,12 @@ def test_many_names_are_listed(client: Client, tmp_path: Path) -> None:
 
 
 @needs_server
-def test_what_is_refused_says_why(client: Client, tmp_path: Path) -> None:
+def test_a_refusal_has_a_reason(client: Client, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         client.open(str(tmp_path / "none"))()
     with pytest.raises(FileNotFoundError):
         client.look(str(tmp_path / "none"))()
-    with pytest.raises(OSError, match=r"the other side refuses|no such file"):
+    with pytest.raises(OSError, match=r"the server refuses|no such file"):
         names_in(client, str(tmp_path / "none"))
     (tmp_path / "link").symlink_to(tmp_path)
     assert client.look(str(tmp_path / "link"))().is_link
@@ -111,7 +110,7 @@ def test_what_is_refused_says_why(client: Client, tmp_path: Path) -> None:
     "greeting",
     [b"", b"Welcome to this machine!\r\n", VERSION[:4], struct.pack(">IBI", 5, 2, 2), struct.pack(">IB", 1, 2) * 9],
 )
-def test_what_is_no_sftp_is_no_link(greeting: bytes) -> None:
+def test_a_server_without_sftp_is_refused(greeting: bytes) -> None:
     with answers(greeting) as channel, pytest.raises(LinkLost):
         Client(channel)
 

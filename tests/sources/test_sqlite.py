@@ -1,4 +1,4 @@
-"""SQLite files are read completely, consistently, and without a trace beside them."""
+"""SQLite files are read completely, consistently, and without leaving files next to them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.shared import needs_shared, sample
-from tracetui.sources import sqlite, sqlite_connection, sqlite_copy
+from tracetui.sources import sqlite, sqlite_connection
 from tracetui.sources.local import LocalFile
 
 Snapshot = dict[str, tuple[int, int, bytes]]
@@ -42,7 +42,7 @@ def count(path: Path) -> int:
 
 @pytest.fixture
 def live(tmp_path: Path) -> Iterator[tuple[Path, sqlite3.Connection]]:
-    """A database whose writer is still there: two of its three rows are only in the log."""
+    """A database with a live writer: two of its three rows are only in the log."""
     path = tmp_path / "live.db"
     writer = sqlite3.connect(path, isolation_level=None)
     writer.execute("PRAGMA journal_mode = WAL")
@@ -88,7 +88,7 @@ def test_a_log_without_its_lock_page_is_read_and_none_is_made(
     assert snapshot(crashed) == before
 
 
-def test_a_connection_keeps_its_state_while_the_writer_goes_on(live: tuple[Path, sqlite3.Connection]) -> None:
+def test_a_connection_keeps_its_state_while_the_writer_continues(live: tuple[Path, sqlite3.Connection]) -> None:
     path, writer = live
     before = snapshot(path.parent)
     with sqlite.connect(str(path)) as connection:
@@ -106,7 +106,7 @@ def test_the_copy_is_private_and_goes_away(
     room = tmp_path / "room"
     room.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(room))
-    copies = sqlite_copy.CopyCache()
+    copies = sqlite.CopyCache()
     for rows in (3, 4):
         with sqlite.connect(str(path), copies) as connection:
             assert connection.execute("SELECT count(*) FROM t").fetchone() == (rows,)
@@ -118,7 +118,7 @@ def test_the_copy_is_private_and_goes_away(
     assert list(room.iterdir()) == []
 
 
-def test_a_copy_that_was_tidied_away_is_taken_anew(live: tuple[Path, sqlite3.Connection]) -> None:
+def test_a_deleted_copy_is_made_again(live: tuple[Path, sqlite3.Connection]) -> None:
     path, _ = live
     count(path)
     with sqlite.connect(str(path)) as connection:
@@ -136,15 +136,15 @@ def test_copies_of_killed_processes_are_removed_and_nothing_else(
     for name in (f"{gone.pid}-a", f"{os.getpid()}-b", "x-c"):
         (tmp_path / f"tracetui-copy-{name}").mkdir()
     (tmp_path / f"other-{gone.pid}-a").mkdir()
-    sqlite_copy._sweep.cache_clear()
-    sqlite_copy._sweep()
+    sqlite._sweep.cache_clear()
+    sqlite._sweep()
     left = sorted(path.name for path in tmp_path.iterdir())
     assert left == sorted([f"tracetui-copy-{os.getpid()}-b", "tracetui-copy-x-c", f"other-{gone.pid}-a"])
 
 
 def write_while_copying(monkeypatch: pytest.MonkeyPatch, write: Callable[[int], None]) -> None:
     """Call `write` with a number from 1 after each time that a database was copied, before its log is."""
-    copy_differing, number = sqlite_copy._copy_differing, 0
+    copy_differing, number = sqlite._copy_differing, 0
 
     def copied(source: str, target: str) -> None:
         nonlocal number
@@ -153,7 +153,7 @@ def write_while_copying(monkeypatch: pytest.MonkeyPatch, write: Callable[[int], 
             number += 1
             write(number)
 
-    monkeypatch.setattr(sqlite_copy, "_copy_differing", copied)
+    monkeypatch.setattr(sqlite, "_copy_differing", copied)
 
 
 def test_a_copy_is_retried_when_the_log_restarts_meanwhile(
@@ -210,7 +210,7 @@ def test_a_file_that_changes_while_it_is_read_in_place_is_an_error(tmp_path: Pat
 
 
 def hot_journal(tmp_path: Path) -> Path:
-    """A database whose writer died in the middle of a transaction that had reached the file."""
+    """A database whose writer died in a transaction that had reached the file."""
     path = tmp_path / "hot.db"
     make(path, 2000)
     writer = sqlite3.connect(path, isolation_level=None)
@@ -240,7 +240,7 @@ def test_a_journal_that_names_a_super_journal_is_refused(tmp_path: Path) -> None
     victim.write_bytes(b"")
     name = os.fsencode(victim)
     journal = Path(f"{path}-journal")
-    tail = b"\0\0\0\1" + name + len(name).to_bytes(4, "big") + sum(name).to_bytes(4, "big") + sqlite_copy._JOURNAL_MAGIC
+    tail = b"\0\0\0\1" + name + len(name).to_bytes(4, "big") + sum(name).to_bytes(4, "big") + sqlite._JOURNAL_MAGIC
     journal.write_bytes(journal.read_bytes() + tail)
     with pytest.raises(OSError, match="several databases"):
         count(path)
@@ -314,11 +314,11 @@ def test_a_file_that_ends_within_a_page_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "cut.db"
     make(path, 2000)
     os.truncate(path, path.stat().st_size - 100)
-    with pytest.raises(OSError, match="cut off"):
+    with pytest.raises(OSError, match="truncated"):
         count(path)
 
 
-def test_what_is_no_database_has_no_tables(tmp_path: Path) -> None:
+def test_other_files_have_no_tables(tmp_path: Path) -> None:
     path = tmp_path / "no.db"
     path.write_bytes((b"SQLite format 3\0" + b"garbage" * 600)[:4096])
     assert sqlite.tables(str(path)) == frozenset()

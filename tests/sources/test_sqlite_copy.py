@@ -1,4 +1,4 @@
-"""Private copies of live databases follow their writers exactly, and read only what changed."""
+"""Private copies of live databases follow their writers exactly, and read only the changes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tracetui.sources import sqlite, sqlite_copy, sqlite_wal
-from tracetui.sources.sqlite_copy import CopyCache
+from tracetui.sources import sqlite, sqlite_wal
+from tracetui.sources.sqlite import CopyCache
 
 Rows = list[tuple[int, bytes]]
 
@@ -39,18 +39,18 @@ def writer(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 class Reader:
-    """Reads all rows again and again, and says of what a whole copy was made meanwhile."""
+    """Reads all rows again and again, and records which files were copied."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._path, self._copies = str(path), CopyCache()
         self.copied: list[str] = []
-        copy_differing = sqlite_copy._copy_differing
+        copy_differing = sqlite._copy_differing
 
         def copied(source: str, target: str) -> None:
             self.copied.append(source.removeprefix(self._path) or "database")
             copy_differing(source, target)
 
-        monkeypatch.setattr(sqlite_copy, "_copy_differing", copied)
+        monkeypatch.setattr(sqlite, "_copy_differing", copied)
 
     def rows(self) -> Rows:
         with sqlite.connect(self._path, self._copies) as connection:
@@ -201,7 +201,7 @@ def test_a_reader_of_an_older_state_does_not_stop_another(
             seen.append((readers.enter_context(sqlite.connect(str(path), copies)), rows_of(writer)))
         for connection, rows in seen:
             assert rows_of(connection) == rows
-    assert len(copies._databases[str(path)]._copies) == sqlite_copy.SPARE_COPIES
+    assert len(copies._databases[str(path)]._copies) == sqlite.SPARE_COPIES
     reader.copied.clear()
     for number in range(4, 8):
         insert(writer, number)
@@ -219,7 +219,7 @@ def test_readers_of_one_state_share_a_copy(path: Path, writer: sqlite3.Connectio
 
 
 @pytest.mark.parametrize("page_size", [512, 4096, 65_536])
-def test_a_copy_is_what_the_writer_sees_whatever_it_does(path: Path, page_size: int) -> None:
+def test_a_copy_equals_what_the_writer_sees(path: Path, page_size: int) -> None:
     chance = random.Random(page_size)
     copies = CopyCache()
 
@@ -263,7 +263,7 @@ def test_a_copy_that_finds_no_room_says_so(
     insert(writer, *range(50))
     with monkeypatch.context() as full:
         full.setattr(shutil, "disk_usage", lambda folder: shutil._ntuple_diskusage(1, 1, 0))
-        with pytest.raises(OSError, match=r"no room in .* TMPDIR"), sqlite.connect(str(path)):
+        with pytest.raises(OSError, match=r"not enough space in .* TMPDIR"), sqlite.connect(str(path)):
             pass
 
     def full_disk(descriptor: int, data: bytes, offset: int) -> int:
@@ -271,25 +271,23 @@ def test_a_copy_that_finds_no_room_says_so(
 
     with monkeypatch.context() as full:
         full.setattr(os, "pwrite", full_disk)
-        with pytest.raises(OSError, match=r"no room in .* TMPDIR"), sqlite.connect(str(path)):
+        with pytest.raises(OSError, match=r"not enough space in .* TMPDIR"), sqlite.connect(str(path)):
             pass
     with sqlite.connect(str(path)) as connection:
         assert rows_of(connection) == rows_of(writer)
 
 
-def test_a_database_that_vanishes_before_it_is_opened_is_not_made_anew(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_that_vanishes_before_opening_is_not_created(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE t (n)")
-    state_of = sqlite_copy.DatabaseState.of
+    state_of = sqlite.DatabaseState.of
 
-    def vanish(name: str) -> sqlite_copy.DatabaseState:
+    def vanish(name: str) -> sqlite.DatabaseState:
         state = state_of(name)
         path.unlink()
         return state
 
-    monkeypatch.setattr(sqlite_copy.DatabaseState, "of", vanish)
+    monkeypatch.setattr(sqlite.DatabaseState, "of", vanish)
     with pytest.raises(sqlite3.OperationalError, match="unable to open"), sqlite.connect(str(path)):
         pass
     assert list(path.parent.iterdir()) == []

@@ -23,7 +23,7 @@ from tracetui.live.scan import scan
 from tracetui.model import RunRef
 from tracetui.sources.base import LinkLost
 from tracetui.sources.local import LocalSource
-from tracetui.sources.places import Places, source_for
+from tracetui.sources.locations import MultiHostSource, source_for
 from tracetui.sources.ssh import BACKOFF, CONNECT_SECONDS
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
@@ -130,8 +130,8 @@ def test_a_lost_link_comes_back(there: Sshd, traces: Path) -> None:
     assert ours() == []
 
 
-def cut_and_list(there: Sshd, source: Places, place: str) -> None:
-    for _ in range(50):  # one that finds that it ended while nobody looked connects at once
+def cut_and_list(there: Sshd, source: MultiHostSource, place: str) -> None:
+    for _ in range(50):  # a connection that ended while idle is reopened at once
         there.cut()
         source.list(place)
 
@@ -168,7 +168,7 @@ def test_a_changed_host_key_is_refused(there: Sshd, cli: Cli, traces: Path) -> N
     done = cli("ls", f"there:{traces}")
 
     assert (done.status, done.text) == (1, "")
-    assert "another host key" in done.err
+    assert "host key of" in done.err
     assert "`ssh there`" in done.err
 
 
@@ -187,7 +187,7 @@ def test_a_place_that_is_not_there(there: Sshd, cli: Cli, traces: Path) -> None:
     assert "no such file" in cli("ls", f"there:{traces}/none").err
 
 
-def test_odd_entries_are_told_as_they_are_here(there: Sshd, tmp_path: Path) -> None:
+def test_odd_entries_are_reported_like_local_ones(there: Sshd, tmp_path: Path) -> None:
     folder = tmp_path / "odd"
     folder.mkdir()
     os.mkfifo(folder / "fifo.json")
@@ -332,7 +332,7 @@ def test_a_database_is_copied_while_it_is_written(there: Sshd, tmp_path: Path) -
         writer.execute("PRAGMA journal_mode = WAL")
         writer.execute("CREATE TABLE t (a, b)")
 
-        def rows(source: Places) -> int:
+        def rows(source: MultiHostSource) -> int:
             with source.open(f"there:{path}") as file, file.database() as connection:
                 (count,) = connection.execute("SELECT count(*) FROM t").fetchone()
                 assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -378,7 +378,7 @@ def test_copies_of_databases_are_private_and_go_at_the_end(there: Sshd, traces: 
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     code = (
-        "import os, sys, tempfile; from tracetui.sources.places import source_for\n"
+        "import os, sys, tempfile; from tracetui.sources.locations import source_for\n"
         "with source_for([sys.argv[1]]) as source:\n"
         "    print(sorted(source.open(sys.argv[1]).tables))\n"
         "    for name in os.listdir(tempfile.gettempdir()):\n"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.model import Body, Run, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
-from tracetui.store.address import Address, Target, find, follow, parse, pick, target
+from tracetui.store.address import Address, Target, find, lookup, parse, pick, target
 
 
 def listed(path: str, ident: str, key: str | None = None) -> RunSummary:
@@ -66,7 +66,7 @@ def test_a_file_with_several_runs_wants_a_name() -> None:
     assert pick(rows, "one", "f.jsonl") is rows[0]
     assert pick(rows, "tw", "f.jsonl") is rows[1]
     assert pick(rows[:1], None, "f.jsonl") is rows[0]
-    with pytest.raises(UsageError, match="holds 2 runs"):
+    with pytest.raises(UsageError, match="contains 2 runs"):
         pick(rows, None, "f.jsonl")
     with pytest.raises(NothingReadable):
         pick(rows, "3", "f.jsonl")
@@ -112,19 +112,19 @@ def test_parts_lead_to_steps_spans_and_fields(
 
 @pytest.mark.parametrize("parts", [["2"], ["2", "output"], ["1", "search"]])
 def test_parts_that_mean_several_spans_name_them(opened: Run, parts: list[str]) -> None:
-    with pytest.raises(UsageError, match="name one of them"):
+    with pytest.raises(UsageError, match="choose one"):
         target(opened, parts)
 
 
 def test_keys_lead_into_values() -> None:
     value = {"a": [{"b": 1}, Span(id="s", name="n")]}
 
-    assert follow(value, ["a", "0", "b"], "it") == 1
-    assert follow(value, ["a", "1", "name"], "it") == "n"
-    assert follow(value, [], "it") is value
+    assert lookup(value, ["a", "0", "b"], "it") == 1
+    assert lookup(value, ["a", "1", "name"], "it") == "n"
+    assert lookup(value, [], "it") is value
     for keys in (["x"], ["a", "2"], ["a", "-1"], ["a", "0", "b", "c"]):
-        with pytest.raises(UsageError, match="there is no"):
-            follow(value, keys, "it")
+        with pytest.raises(UsageError, match=r"^no "):
+            lookup(value, keys, "it")
 
 
 def test_steps_that_have_no_number_are_counted_from_1() -> None:

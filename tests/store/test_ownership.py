@@ -13,16 +13,16 @@ import pytest
 
 from tests.formats import hypergraph_build
 from tests.views.build import make_run, make_span
+from tracetui.analysis.contrast import Kind
+from tracetui.analysis.statistics import By, Row, Statistics
+from tracetui.live.jobs.aggregate import Contrasts, statistics_job
+from tracetui.live.jobs.needle import Needle
+from tracetui.live.jobs.search import Hit, grep
 from tracetui.live.load import read_run
 from tracetui.live.scan import scan
-from tracetui.live.surveying.grep import Hit, grep
-from tracetui.live.surveying.jobs import Contrasts, statistics_job
-from tracetui.live.surveying.needle import Needle
 from tracetui.model import Operation, Run, RunRef, RunSummary, Span
-from tracetui.model.ownership import Ownership, own_spans, ownership
+from tracetui.model.part import Ownership, own_spans, ownership
 from tracetui.sources.local import LocalSource
-from tracetui.store.contrast import Kind
-from tracetui.store.statistics import By, Row, Statistics
 
 CASES = Path(__file__).parents[1] / "formats"
 SAMPLES = Path(__file__).parents[2].parent / "shared/samples/hypergraph"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracetui.model import RunRef, RunSummary
-from tracetui.store.pairs import pairs_of
+from tracetui.store.relations import pairs_of
 
 
 def run(path: str, ident: str, **fields: Any) -> RunSummary:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.store.test_query_syntax import tree
 from tracetui.model import Operation, Status
-from tracetui.model.status import STATUS_WORDS
+from tracetui.model.span import STATUS_WORDS
 from tracetui.store import query
 from tracetui.store.query import QueryError
 from tracetui.store.query.syntax import parse, unparse

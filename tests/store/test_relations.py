@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tracetui.model import RunRef, RunSummary
-from tracetui.store.relations import MOST_REPEATS, Relations
+from tracetui.store.relations import MAX_REPEATS, Relations
 
 
 def run(path: str, ident: str, key: str | None = None, **fields: Any) -> RunSummary:
@@ -71,7 +71,7 @@ def test_repetitions_are_those_of_the_earliest_run_of_a_task_in_whatever_order_t
 
     for runs in permutations((first, second, timeless, other, nothing)):
         found = Relations(runs)
-        assert found.repeats(first.ref) == found.again(first.ref) == [second.ref, timeless.ref]
+        assert found.repeats(first.ref) == found.variants(first.ref) == [second.ref, timeless.ref]
         assert [found.original(one.ref) for one in (first, second, timeless, other, nothing)] == [
             None,
             first.ref,
@@ -93,7 +93,7 @@ def test_a_run_that_names_its_original_is_no_repetition() -> None:
     assert found.repeats(first.ref) == [second.ref]
     assert (found.original(fork.ref), found.relation(fork.ref)) == (second.ref, "fork")
     assert (found.original(orphan.ref), found.relation(orphan.ref)) == (None, "replay")
-    assert found.again(second.ref) == [fork.ref]
+    assert found.variants(second.ref) == [fork.ref]
 
 
 def test_what_is_done_again_and_again_is_routine_and_costs_little() -> None:
@@ -102,8 +102,8 @@ def test_what_is_done_again_and_again_is_routine_and_costs_little() -> None:
     found = Relations(reversed(runs))
     assert time.process_time() - began < 5
 
-    assert found.repeats(runs[0].ref) == [one.ref for one in runs[1 : MOST_REPEATS + 1]]
-    assert found.original(runs[MOST_REPEATS].ref) == runs[0].ref
+    assert found.repeats(runs[0].ref) == [one.ref for one in runs[1 : MAX_REPEATS + 1]]
+    assert found.original(runs[MAX_REPEATS].ref) == runs[0].ref
     assert found.original(runs[-1].ref) is None
 
 
@@ -150,7 +150,7 @@ def test_what_is_told_several_times_is_one_run_in_whatever_order() -> None:
             "copy",
             "repeat",
         ]
-        assert {*relations.again(database.ref)} == {export.ref, older.ref, other.ref}
+        assert {*relations.variants(database.ref)} == {export.ref, older.ref, other.ref}
 
 
 def test_a_copy_that_names_an_original_is_a_replay_of_that() -> None:

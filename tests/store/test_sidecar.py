@@ -90,15 +90,15 @@ def test_undo_goes_back_step_by_step_and_not_into_what_others_did(folder: Path) 
     sidecar.note(CAUSE, "known since May")
     other.judge(OTHER, Verdict.IGNORE)
 
-    assert sidecar.undo() == "Undone: note, of F-ffff TimeoutError search"
+    assert sidecar.undo() == "Undone: note on F-ffff TimeoutError search"
     assert sidecar.of_causes(CAUSE.digest).note == ""
-    assert sidecar.undo() == "Undone: verdict flaky, of researcher"
+    assert sidecar.undo() == "Undone: verdict flaky on researcher"
     assert sidecar.of(RUN).verdict is Verdict.REAL
     assert sidecar.undo() is None
     assert sidecar.of(OTHER).verdict is Verdict.IGNORE
     sidecar.judge(OTHER, None)
     assert sidecar.of(OTHER).verdict is None
-    assert sidecar.undo() == "Undone: taking back a verdict, of researcher"
+    assert sidecar.undo() == "Undone: remove verdict on researcher"
     assert other.refresh()
     assert other.of(OTHER).verdict is Verdict.IGNORE
 
@@ -188,7 +188,7 @@ def test_a_thousand_corrupt_lines_are_counted(folder: Path) -> None:
 
     problems = Sidecar(folder).problems
     assert len(problems) == 101
-    assert problems[-1].reason == "900 more lines can't be read"
+    assert problems[-1].reason == "900 more unreadable lines"
 
 
 def test_a_torn_line_is_ended_before_the_next(folder: Path) -> None:
@@ -267,10 +267,10 @@ def as_link(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (as_link, "a link, which is not followed"),
+        (as_link, "is a symbolic link"),
         (os.mkfifo, "not a regular file"),
         (Path.mkdir, "irectory"),
-        (lambda path: path.symlink_to("nowhere"), "a link, which is not followed"),
+        (lambda path: path.symlink_to("nowhere"), "is a symbolic link"),
     ],
     ids=["link", "pipe", "folder", "dangling link"],
 )
@@ -433,7 +433,7 @@ def test_a_full_disk_is_an_error_and_nothing_is_claimed(folder: Path) -> None:
     many, error, kept = process.communicate(timeout=60)[0].split("\n")[:3]
 
     assert many == "many"
-    assert "nothing was kept" in error
+    assert "nothing was saved" in error
     assert int(kept) == len(lines(folder)) > 20
     assert (folder / NAME).read_bytes().endswith(b"\n")
     assert Sidecar(folder).problems == ()
@@ -453,11 +453,11 @@ def test_a_device_that_is_full_is_an_error(folder: Path, monkeypatch: pytest.Mon
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", full)
-        with pytest.raises(NotWritten, match="No space left on device; nothing was kept"):
+        with pytest.raises(NotWritten, match="No space left on device; nothing was saved"):
             sidecar.judge(RUN, Verdict.FLAKY)
     assert len(lines(folder)) == 1
     assert sidecar.of(RUN).verdict is Verdict.REAL
-    assert sidecar.undo() == "Undone: verdict real, of researcher"
+    assert sidecar.undo() == "Undone: verdict real on researcher"
 
 
 # ---- real traces

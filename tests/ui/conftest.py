@@ -16,13 +16,12 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from tests.shared import PATIENCE
-from tracetui import demo
+from tracetui import demo, masking
+from tracetui.analysis import prices
 from tracetui.live.engine import Engine
 from tracetui.redact import Redactor
 from tracetui.sources.local import LocalSource
-from tracetui.store import prices
 from tracetui.ui.app import TraceApp
-from tracetui.views import masking
 from tracetui.views.glyphs import ASCII, UNICODE
 
 _wait.SLEEP_GRANULARITY, _wait.SLEEP_IDLE = 0.005, 0.00025
@@ -122,7 +121,7 @@ async def settle(pilot: Pilot[int]) -> None:
 
 def watched(app: TraceApp) -> bool:
     """Whether the directory is watched, and the header says so."""
-    return bool(app.liveness.watching.how)
+    return bool(app.liveness.watching.mode)
 
 
 async def press(pilot: Pilot[int], *keys: str) -> None:

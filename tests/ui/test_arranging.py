@@ -11,11 +11,11 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.ui.conftest import NOW, Opener, press, settle, until
+from tracetui.analysis.arrangement import arrange
 from tracetui.model import RunSummary, Status
 from tracetui.ui.app import TraceApp
 from tracetui.ui.panes.run_list import MANY
-from tracetui.views.arrange import arrange
-from tracetui.views.runs import RunRows
+from tracetui.views.list.runs import RunRows
 
 
 def record(number: int) -> dict[str, object]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.shared import ROOT
 from tests.ui.conftest import Opener, press, text_of, until
+from tracetui.analysis import navigation
 from tracetui.ui.app import TraceApp
-from tracetui.views import walk
 
 REWIND = ROOT / "tests" / "formats" / "claude_code" / "rewind" / "input"
 
@@ -24,7 +24,7 @@ async def test_a_branch_folds_in_the_timeline_and_unfolds_for_who_asks(opened: O
         steps = app.main.steps
         run = steps.run
         assert run is not None
-        branch, *_ = sorted(walk.first_folds(run), key=run.index.__getitem__)
+        branch, *_ = sorted(navigation.initial_folds(run), key=run.index.__getitem__)
         position = run.index[branch]
         inside = run.spans[position + 1].id
         assert not steps.as_tree

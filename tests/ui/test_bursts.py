@@ -128,7 +128,7 @@ def start_of(app: TraceApp, pane: str) -> RunRef:
     relations = app.store.relations
     if pane == PAIRS:
         return next(ref for ref in app.store.runs if relations.original(ref) is not None)
-    many = (ref for ref in app.store.runs if len(relations.again(ref)) > 1)
+    many = (ref for ref in app.store.runs if len(relations.variants(ref)) > 1)
     return next(many) if pane == REPLAYS else app.main.runs.refs()[0]
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tracetui.analysis.arrangement import Arrangement
 from tracetui.errors import UsageError
 from tracetui.ui import config
 from tracetui.ui.commands import COMMANDS, of_pane
 from tracetui.ui.widgets.line_view import LineView
-from tracetui.views.arrange import Arrangement
 
 
 @pytest.fixture(autouse=True)

@@ -9,13 +9,13 @@ from textual.pilot import Pilot
 from tests.ui.conftest import Opener, press, settle, text_of, until
 from tests.ui.test_filtering import line
 from tests.ui.test_triage import NIGHT, go_to_type, the_triage, triage
+from tracetui.analysis import navigation
 from tracetui.model import Status
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import DETAIL
 from tracetui.ui.screens.diff import DiffScreen
 from tracetui.ui.screens.lists import ContrastScreen, ReplaysScreen
-from tracetui.views import walk
-from tracetui.views.cause import example_of
+from tracetui.views.triage import example_of
 
 
 async def contrast(app: TraceApp, pilot: Pilot[int]) -> ContrastScreen:
@@ -139,7 +139,7 @@ async def test_the_walk_counts_and_keeps_pane_and_tab(opened: Opener, samples: P
                 break
             run = app.main.steps.run
             assert run is not None
-            errors = walk.errors(run)
+            errors = navigation.errors(run)
             if errors:
                 assert app.main.steps.span is not None
                 here = errors.index(app.main.steps.span.id) + 1
@@ -156,7 +156,7 @@ async def test_the_walk_counts_and_keeps_pane_and_tab(opened: Opener, samples: P
         run = app.main.steps.run
         assert run is not None
         if app.main.state.ref != last:  # from behind, a run is entered at its last error
-            errors = walk.errors(run)
+            errors = navigation.errors(run)
             assert f"e {len(errors)}/{len(errors)}" in line(app, 1)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.shared import ROOT
 from tests.ui.conftest import Opener, press, settle, text_of
-from tracetui.store import prices
+from tracetui.analysis import prices
 
 
 async def test_the_open_run_is_estimated(opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

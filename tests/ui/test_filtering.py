@@ -181,7 +181,7 @@ async def test_the_timeline_is_sorted_by_duration_and_put_in_order_again(opened:
         times = [span.duration_ms or 0.0 for span in shown if span is not None]
         assert times == sorted(times, reverse=True)
         assert len(times) > 3
-        assert "longest first" in text_of(app)
+        assert "sorted by duration" in text_of(app)
         await press(pilot, "comma")
         assert [steps.rows.key(i) for i in range(len(steps.rows))] == in_order
         assert "in order" in text_of(app)

@@ -14,7 +14,7 @@ from tests.ui.test_filtering import keys, line
 from tracetui.model import Status
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.lists import HitsScreen
-from tracetui.views.hits import Hit, HitRows
+from tracetui.views.list.tables import Hit, HitRows
 
 
 def the_hits(app: TraceApp) -> HitsScreen:
@@ -210,7 +210,7 @@ async def test_a_wrong_regular_expression_is_said(opened: Opener, samples: Path)
 async def test_nothing_found_is_said(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await search(app, pilot, "no such words anywhere")
-        await until(pilot, lambda: "Nothing holds no such words anywhere" in text_of(app), what="the words")
+        await until(pilot, lambda: "No matches for no such words anywhere" in text_of(app), what="the words")
         assert line(app, 1).strip().startswith("0 hits")
         await press(pilot, "enter", "j", "escape")
         assert app.screen is app.main

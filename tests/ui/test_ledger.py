@@ -38,7 +38,7 @@ async def test_a_key_says_how_much_of_the_runs_was_understood(opened: Opener, tm
         await until(pilot, lambda: all(run.deep for run in app.store.runs.values()), what="counted runs")
         await press(pilot, "i")
         percent = int(1000 * (size - lost) / size) / 10
-        assert f"understood {percent} % of bytes · unknown kinds 1 (gale ×2) · torn lines 1" in line(app, 1)
+        assert f"parsed {percent} % of bytes · unknown kinds 1 (gale ×2) · torn lines 1" in line(app, 1)
 
 
 async def test_rows_of_unknown_kinds_are_there_and_can_be_asked_for(opened: Opener, tmp_path: Path) -> None:

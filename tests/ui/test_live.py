@@ -194,7 +194,7 @@ async def test_a_run_whose_file_goes_stays_readable(opened: Opener, tmp_path: Pa
         await press(pilot, "enter")
         assert app.main.state.ref is not None
         Path(app.main.state.ref.path).unlink()
-        await shows(app, pilot, "its file is gone")
+        await shows(app, pilot, "file deleted")
         assert "q3" in text_of(app)
 
 

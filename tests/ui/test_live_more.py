@@ -18,7 +18,8 @@ from tests.live.sessions import Session, paprika
 from tests.ui.conftest import NOW, Opener, press, settle, text_of, until
 from tests.ui.test_live import lacks, real_time, shows
 from tests.views.build import make_run, make_span
-from tracetui.live.mail import Watching
+from tracetui.analysis.liveness import State
+from tracetui.live.mailbox import WatchState
 from tracetui.model import Operation, Run, Status
 from tracetui.store import address
 from tracetui.store.store import Store
@@ -29,7 +30,6 @@ from tracetui.ui.state import Goal
 from tracetui.ui.widgets.frame import Vitals, header
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.glyphs import UNICODE
-from tracetui.views.liveness import State
 
 __all__ = ["real_time"]
 
@@ -191,9 +191,9 @@ async def test_a_file_that_comes_back_is_not_said_to_be_gone(opened: Opener, tmp
         await shows(app, pilot, "FOLLOW")
         data = session.path.read_bytes()
         session.path.unlink()
-        await shows(app, pilot, "its file is gone")
+        await shows(app, pilot, "file deleted")
         session.path.write_bytes(data)
-        await lacks(app, pilot, "its file is gone")
+        await lacks(app, pilot, "file deleted")
         session.step()
         await shows(app, pilot, "make 4")
 
@@ -231,14 +231,14 @@ async def test_reading_the_detail_stops_following(opened: Opener, tmp_path: Path
 
 
 def test_the_header_says_how_it_watches_and_what() -> None:
-    def right(watching: Watching, width: int) -> str:
+    def right(watching: WatchState, width: int) -> str:
         vitals = Vitals(watching, Counter(), State.ENDED)
         return "".join(piece.text for piece in header(["/d"], Store(), UNICODE, vitals, None, width)[1])
 
-    assert right(Watching("events", "", 3, 40), 120).endswith("● live 3 folders")
-    assert right(Watching("polling", "no watches left (ENOSPC)", 3, 40), 120).endswith("● live 3 folders polling")
-    assert right(Watching("polling", "a network", 1, 40), 200).endswith("● live 1 folder polling (a network)")
-    assert right(Watching("polling", "a network", 1, 40), 80).endswith("● live")
+    assert right(WatchState("events", "", 3, 40), 120).endswith("● live 3 folders")
+    assert right(WatchState("polling", "no watches left (ENOSPC)", 3, 40), 120).endswith("● live 3 folders polling")
+    assert right(WatchState("polling", "a network", 1, 40), 200).endswith("● live 1 folder polling (a network)")
+    assert right(WatchState("polling", "a network", 1, 40), 80).endswith("● live")
 
 
 # ---- the list
@@ -332,7 +332,7 @@ async def test_what_a_key_said_does_not_hide_that_the_file_is_gone(opened: Opene
         await press(pilot, "enter", "e")
         await shows(app, pilot, "no more errors")
         session.path.unlink()
-        await shows(app, pilot, "its file is gone")
+        await shows(app, pilot, "file deleted")
         await press(pilot, "escape")
         await shows(app, pilot, "No traces in")
         assert "FOLLOW" not in text_of(app)
@@ -406,7 +406,7 @@ async def test_no_silence_is_told_of_a_run_that_cannot_be_reached(opened: Opener
     async with opened(tmp_path) as (app, pilot):
         await press(pilot, "enter")
         await shows(app, pilot, "silent")
-        app.liveness.watching = Watching(how="polling", lost="box does not answer")
+        app.liveness.watching = WatchState(mode="polling", lost="box does not answer")
         app.main.tick()
         await lacks(app, pilot, "silent")
         await shows(app, pilot, "connection lost  box does not answer")

@@ -13,7 +13,7 @@ from tests.live.sessions import Session
 from tests.ui.conftest import Opener, press, settle, text_of, until
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.triage import TriageScreen
-from tracetui.views.spans import END
+from tracetui.views.timeline.spans import END
 
 SUBSIDIES, POLLER = "paprika/0690e0f0*.json", "paprika/2c77f4*.json"
 FOLDED = "search ×4 (identical)"
@@ -140,10 +140,10 @@ async def test_limits_loops_and_the_doomed_step_lead_to_their_steps(opened: Open
         assert "4 / 3  violated" in shown
         assert "loops    ↻ deploy_status ×4 (identical)  930ms lost" in shown
         assert "doomed   → at step 3 deploy_status" in shown
-        assert "a guess from what happened; no trace says it" in shown
+        assert "likely point of no return (heuristic)" in shown
 
         detail = app.main.detail
-        for words, number in (("beyond it at", 5), ("doomed", 3), ("loops", 2)):
+        for words, number in (("exceeded at", 5), ("doomed", 3), ("loops", 2)):
             await press(pilot, "3")
             rows = detail.rows
             detail.move_to(next(i for i in range(len(rows)) if words in rows.plain(i)))

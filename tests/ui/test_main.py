@@ -10,7 +10,7 @@ import pytest
 from tests.ui.conftest import Opener, press, settle, text_of, until
 from tracetui.model import RunRef, Status
 from tracetui.ui.app import TraceApp
-from tracetui.views import detail
+from tracetui.views import stack
 
 
 def shown(app: TraceApp) -> str:
@@ -130,7 +130,7 @@ async def test_the_filter_hides_and_escape_brings_everything_back(opened: Opener
 async def test_a_filter_that_matches_nothing_says_so(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "f", *"zzzz", "enter")
-        assert "No run matches" in text_of(app)
+        assert "No runs match" in text_of(app)
         await press(pilot, "escape")
         assert app.main.runs.refs()
 
@@ -188,7 +188,7 @@ async def test_a_directory_without_traces_says_what_was_looked_for(opened: Opene
 async def test_help_lists_the_keys_of_the_pane_and_closes(opened: Opener, samples: Path) -> None:
     async with opened(samples, size=(120, 60)) as (app, pilot):
         await pilot.press("?")
-        await until(pilot, lambda: "Show failed runs only" in text_of(app), what="the page of keys")
+        await until(pilot, lambda: "Toggle failed runs only" in text_of(app), what="the page of keys")
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is app.main)
 
@@ -229,7 +229,7 @@ async def test_jumping_from_a_criterion_to_its_turn(opened: Opener, samples: Pat
         assert app.main.detail.choose("goal")
         await pilot.pause()
         rows = app.main.detail.rows
-        leading = next(i for i in range(len(rows)) if detail.target(rows, i))
+        leading = next(i for i in range(len(rows)) if stack.target(rows, i))
         app.main.detail.move_to(leading)
         await press(pilot, "'")
         assert app.main.pane == "steps"
@@ -281,7 +281,7 @@ async def test_jumping_from_a_replay_to_its_original(opened: Opener, samples: Pa
         app.main.runs.move_to_key(replay.ref)
         await press(pilot, "enter", "4")
         rows = app.main.detail.rows
-        naming = next(i for i in range(len(rows)) if detail.target_run(rows, i) == replay.replay_of)
+        naming = next(i for i in range(len(rows)) if stack.target_run(rows, i) == replay.replay_of)
         app.main.detail.move_to(naming)
         await press(pilot, "enter")
         assert app.main.state.ref is not None
@@ -307,7 +307,7 @@ async def test_a_folder_of_broken_files_only_is_shown_over_the_whole_width(opene
     (tmp_path / "cut.json").write_text('{"record_id": "' + line)
     async with opened(tmp_path) as (app, pilot):
         await until(pilot, lambda: "reading stopped here" in text_of(app), what="the excerpt")
-        assert "nothing could be read" in text_of(app)
+        assert "no readable traces" in text_of(app)
         assert line[:40] in text_of(app)
         await pilot.resize_terminal(150, 40)
         await until(pilot, lambda: line[:60] in text_of(app), what="the same text on a wider screen")
@@ -344,4 +344,4 @@ async def test_the_footer_names_only_keys_that_lead_somewhere(opened: Opener, sa
         assert text_of(app).splitlines()[-1].split()[2:7] == [">", "next", "tab", "yy", "copy"]
     async with opened(samples, size=(200, 60)) as (app, _):
         assert {"triage", "error", "verdict"} <= set(text_of(app).splitlines()[-1].split())
-        assert "nothing could be read" not in text_of(app)
+        assert "no readable traces" not in text_of(app)

@@ -16,7 +16,7 @@ from tracetui.model import RunRef
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.diff import DiffScreen
 from tracetui.ui.screens.lists import ReplaysScreen
-from tracetui.views.diff import PREFIX
+from tracetui.views.diff.steps import PREFIX
 
 START = int(NOW.timestamp() - 7200) * 1_000_000_000
 
@@ -89,7 +89,7 @@ async def test_a_thousand_health_checks_are_one_sign_each(opened: Opener, tmp_pa
         await pilot.press("D")
         screen = await shown(app, pilot, DiffScreen)
         assert screen.ask_of.relation == "repeat"
-        assert "it went the same way" in text_of(app)
+        assert "No differences" in text_of(app)
         await type_keys(pilot, screen, "escape")
         assert told(app, last) == ("↺", "=")
 
@@ -129,7 +129,7 @@ async def test_the_comparison_opens_where_they_part_and_the_common_beginning_is_
         screen.focus_pane("pairs")
         await settle(pilot)
         drawn = text_of(app)
-        assert "29 steps went the same way" in drawn
+        assert "29 equal steps" in drawn
         assert "host 3 " not in drawn
         assert "host 29" in drawn
 

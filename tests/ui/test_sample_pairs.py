@@ -10,7 +10,7 @@ from tests.shared import needs_shared, sample, settled
 from tests.ui.conftest import Opener, press, settle, text_of
 from tests.ui.test_diff import run_like, shown, type_keys
 from tracetui.ui.screens.diff import DiffScreen
-from tracetui.views.diff import PREFIX, PairRows
+from tracetui.views.diff.steps import PREFIX, PairRows
 
 pytestmark = needs_shared
 PAIRS = {
@@ -23,7 +23,7 @@ PAIRS = {
 }
 """By folder: the ids of original and replay, what that is, and the step at which it diverged (None: nowhere)."""
 AFTER = 6
-"""Steps that went the same way, from which they are folded."""
+"""Steps that no differences, from which they are folded."""
 BY_HAND = {"atif": ("t-1", "t-2", "bash")}
 
 
@@ -40,7 +40,7 @@ async def test_d_opens_where_they_part(opened: Opener, tmp_path: Path, folder: s
         assert app.store.runs[screen.ask_of.a].id.startswith(original)
         assert screen.ask_of.relation == relation
         if step is None:
-            assert "it went the same way" in text_of(app)
+            assert "No differences" in text_of(app)
             return
         assert diff.first is not None
         assert pairs.row == diff.rows[diff.first.row]
@@ -52,7 +52,7 @@ async def test_d_opens_where_they_part(opened: Opener, tmp_path: Path, folder: s
         if diff.first.row < AFTER:
             return
         assert pairs.position <= 3
-        assert "steps went the same way" in text_of(app)
+        assert "equal steps" in text_of(app)
         await type_keys(pilot, screen, "g", "g", "enter")
         assert len(pairs.rows) == len(diff.rows) + 1
 
@@ -85,4 +85,4 @@ async def test_runs_of_two_formats_are_paired_by_hand(opened: Opener, tmp_path: 
         screen = await shown(app, pilot, DiffScreen)
         assert screen.diff is not None
         assert screen.diff.first is not None
-        assert "claude-code and codex: what both formats say" in text_of(app)
+        assert "claude-code and codex: fields of both formats" in text_of(app)

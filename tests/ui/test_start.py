@@ -23,13 +23,13 @@ LATER: Final = (
         "tracetui.demo",
     ),
     # of other commands, and of screens that nobody has opened yet
-    *("tracetui.diff", "tracetui.views.diff", "tracetui.live.comparing.differ", "tracetui.live.following.tail"),
+    *("tracetui.diff", "tracetui.views.diff.steps", "tracetui.live.differ", "tracetui.live.tail"),
     *("tracetui.export.diff", "tracetui.export.events", "tracetui.export.text", "tracetui.export.json"),
-    *("tracetui.store.query", "tracetui.store.sidecar", "tracetui.analysis.cause", "tracetui.live.surveying.jobs"),
+    *("tracetui.store.query", "tracetui.store.sidecar", "tracetui.analysis.cause", "tracetui.live.jobs"),
     *("tracetui.ui.widgets.query_prompt", "tracetui.ui.screens.triage", "tracetui.ui.screens.lists"),
     *("tracetui.ui.screens.diff", "tracetui.ui.screens.help", "tracetui.ui.providers"),
     # of prices, and of what is asked where no place is named
-    *("genai_prices", "pydantic", "tracetui.store.statistics", "tracetui.formats.homes", "tracetui.ui.choosing"),
+    *("genai_prices", "pydantic", "tracetui.analysis.statistics", "tracetui.formats.homes", "tracetui.ui.choosing"),
 )
 """Modules, with what is in them. Threads may load them before the first paint if they are quick, its own thread not."""
 
@@ -86,5 +86,5 @@ def test_nothing_is_loaded_that_the_first_rows_do_not_need(program: str, tmp_pat
     )
 
     loaded = done.stdout.split("\n")[-2].split()
-    assert "tracetui.views.runs" in loaded
+    assert "tracetui.views.list.runs" in loaded
     assert [name for name in loaded if any(name == late or name.startswith(f"{late}.") for late in LATER)] == []

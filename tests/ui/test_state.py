@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from tests.store.build import make_summary
 from tests.views.build import REF, make_run, make_span
+from tracetui.analysis.arrangement import GROUPS, SORTS, Arrangement
 from tracetui.model import Operation, RunRef, RunSummary, Status
 from tracetui.store.address import Address
 from tracetui.ui import state as states
 from tracetui.ui.commands import DETAIL, FACTS, RUNS, STEPS
 from tracetui.ui.layout import Width
 from tracetui.ui.state import Arrival, Goal, MainState
-from tracetui.views.arrange import GROUPS, SORTS, Arrangement
 
 OTHER, THIRD = RunRef("any", "/traces/b.json"), RunRef("any", "/traces/c.json")
 LIST = MainState(ref=REF)

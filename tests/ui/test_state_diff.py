@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from tracetui.live.comparing.compared import Calls, Compare
+from tracetui.analysis.step_diff import CHANGES, CONTEXT, PREVIOUS
+from tracetui.live.mailbox import Calls, Compare
 from tracetui.model import RunRef
 from tracetui.ui import diff_state
 from tracetui.ui.commands import CHANGE, SIDES
 from tracetui.ui.diff_state import DiffState
 from tracetui.ui.state import describe, focus, toggle_zoom
-from tracetui.views.diff_look import CHANGES, CONTEXT, PREVIOUS
 
 A, B = RunRef("paprika", "/SECRET/a.json"), RunRef("paprika", "/SECRET/b.json")
 STATE = DiffState(ask=Compare(A, B))

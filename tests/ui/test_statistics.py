@@ -9,11 +9,11 @@ from textual.pilot import Pilot
 from tests.ui.conftest import Opener, press, text_of, until
 from tests.ui.test_filtering import agents, keys, line
 from tests.ui.test_triage import NIGHT, go_to_type, triage
-from tracetui.store.statistics import By
+from tracetui.analysis.statistics import By
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import RUNS
 from tracetui.ui.screens.lists import StatisticsScreen
-from tracetui.views.statistics import StatisticRows
+from tracetui.views.list.tables import StatisticRows
 
 
 async def statistics(app: TraceApp, pilot: Pilot[int]) -> StatisticsScreen:

@@ -44,7 +44,7 @@ async def test_a_run_is_written_without_its_secrets(opened: Opener, samples: Pat
     written = tmp_path / f"run.{form}"
     async with opened(path, size=(200, 40)) as (app, pilot):
         await export_to(pilot, str(written))
-        await told(app, pilot, "for you alone; secrets are masked")
+        await told(app, pilot, "readable by you only; secrets masked")
 
     text = written.read_text()
     assert secret_of(path) in path.read_text()
@@ -77,10 +77,10 @@ async def test_what_cannot_be_written_is_said_and_nothing_is_left(
     before = sorted(samples.rglob("*"))
     async with opened(samples, size=(200, 40)) as (app, pilot):
         for path, words in (
-            (there, f"{there} is there already; choose another name"),
-            (samples / "new.md", "holds traces, and nothing is written there"),
+            (there, f"{there} already exists; choose another name"),
+            (samples / "new.md", "contains traces and is never written to"),
             (tmp_path / "no" / "new.md", "can't be written: No such file or directory"),
-            (tmp_path, f"{tmp_path} is a folder; name a file in it"),
+            (tmp_path, f"{tmp_path} is a directory; name a file in it"),
         ):
             await export_to(pilot, str(path))
             await told(app, pilot, words)
@@ -135,7 +135,7 @@ async def test_only_a_model_call_can_be_sent_again(opened: Opener, samples: Path
     (path,) = samples.glob(RESEARCHER)
     async with opened(path) as (app, pilot):
         await press(pilot, "enter", "y", "c")
-        await told(app, pilot, "only a model call can be sent again")
+        await told(app, pilot, "curl works on model calls only")
 
 
 async def test_one_key_shows_one_masked_value_until_the_step_is_left(opened: Opener, samples: Path) -> None:
@@ -147,10 +147,10 @@ async def test_one_key_shows_one_masked_value_until_the_step_is_left(opened: Ope
         row = next(i for i in range(len(app.main.detail.rows)) if MASK in app.main.detail.rows.plain(i))
         assert app.main.detail.move_to_key(app.main.detail.rows.key(row))
         await press(pilot, "R")  # several values in a row
-        await told(app, pilot, "R shows one value: go to its own row")
+        await told(app, pilot, "R reveals one value: go to its own row")
         assert secret not in text_of(app)
         await press(pilot, ">", "g", "R")
-        await told(app, pilot, "nothing is masked in this row")
+        await told(app, pilot, "no masked value in this row")
         await press(pilot, "G", "R")
         await until(pilot, lambda: secret in text_of(app), what="the value")
         await press(pilot, "R")

@@ -9,12 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.views.build import HOSTILE, check_rows, texts
-from tracetui.views import values
-from tracetui.views.block import Block
-from tracetui.views.document import DocumentRows, document
+from tracetui.views.document import DocumentRows, document, json_compact, json_rows
 from tracetui.views.glyphs import ASCII
 from tracetui.views.rows import Fold
-from tracetui.views.stack import TextRows
+from tracetui.views.stack import Block, TextRows
 
 VALUE: dict[str, Any] = {
     "query": "KfW 442 budget",
@@ -149,18 +147,18 @@ def test_wide_characters_fit_in_long_texts() -> None:
 
 
 def test_compact_is_all_or_nothing() -> None:
-    pieces = values.compact({"a": [1, "x"], "b": None}, 40)
+    pieces = json_compact({"a": [1, "x"], "b": None}, 40)
     assert pieces is not None
     assert "".join(piece.text for piece in pieces) == '{ a: [1, "x"], b: null }'
-    assert values.compact({"a": "x" * 50}, 40) is None
+    assert json_compact({"a": "x" * 50}, 40) is None
     deep: Any = 1
     for _ in range(2000):
         deep = [deep]
-    assert values.compact(deep, 10_000) is None
+    assert json_compact(deep, 10_000) is None
 
 
 def test_arguments_in_a_few_rows() -> None:
-    rows = values.several({"query": "KfW 442 budget", "region": "DE", "timeout_s": 30, "ids": list(range(99))}, 40, 4)
+    rows = json_rows({"query": "KfW 442 budget", "region": "DE", "timeout_s": 30, "ids": list(range(99))}, 40, 4)
     assert ["".join(piece.text for piece in row) for row in rows] == [
         '{ query: "KfW 442 budget", region: "DE",',
         "  timeout_s: 30, ids: [… 99 items] }",

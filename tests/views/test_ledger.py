@@ -6,24 +6,24 @@ import pytest
 
 from tests.views.build import make_run
 from tracetui.model import Ledger
+from tracetui.views.detail.run import run_rows
 from tracetui.views.glyphs import ASCII
-from tracetui.views.ledger import ledger_words, share
-from tracetui.views.runinfo import run_rows
+from tracetui.views.labels import ledger_words, share
 
 
 @pytest.mark.parametrize(
     ("ledger", "words"),
     [
-        (Ledger(1000), "understood 100 % of bytes"),
-        (Ledger(), "understood — of bytes"),
+        (Ledger(1000), "parsed 100 % of bytes"),
+        (Ledger(), "parsed — of bytes"),
         (
             Ledger(1000, 8, (("gale", 2), ("mist", 1), ("rain", 4)), 1, ("2.1.197",)),
-            "understood 99.2 % of bytes · unknown kinds 3 (rain ×4, gale ×2, mist ×1) · torn lines 1"
+            "parsed 99.2 % of bytes · unknown kinds 3 (rain ×4, gale ×2, mist ×1) · torn lines 1"
             " · writer version 2.1.197",
         ),
         (
             Ledger(10_000_000, 1, (("a", 1), ("b", 1), ("c", 1), ("d", 9)), 0, ("1", "2", "3", "4", "5")),
-            "understood 99.9 % of bytes · unknown kinds 4 (d ×9, a ×1, b ×1 …) · writer versions 3, 4, 5 and 2 more",
+            "parsed 99.9 % of bytes · unknown kinds 4 (d ×9, a ×1, b ×1 …) · writer versions 3, 4, 5 and 2 more",
         ),
     ],
 )
@@ -34,8 +34,8 @@ def test_the_ledger_in_words(ledger: Ledger, words: str) -> None:
 def test_for_few_cells_less_is_named_and_nothing_cut() -> None:
     ledger = Ledger(1000, 8, (("gale", 2), ("mist", 1), ("rain", 4)), 1, ("1", "2", "3"))
     some = "unknown kinds 3 (rain ×4 …) · torn lines 1 · writer versions 3 and 2 more"
-    assert ledger_words(ledger, width=110) == f"understood 99.2 % of bytes · {some}"
-    least = "understood 99.2 % of bytes · unknown kinds 3 · torn lines 1 · 3 writer versions"
+    assert ledger_words(ledger, width=106) == f"parsed 99.2 % of bytes · {some}"
+    least = "parsed 99.2 % of bytes · unknown kinds 3 · torn lines 1 · 3 writer versions"
     assert ledger_words(ledger, width=80) == least
     assert ledger_words(ledger, width=1) == least.replace(" of bytes", "")
 
@@ -57,15 +57,15 @@ def test_the_run_tab_tells_it() -> None:
     rows = run_rows(run, width=60)
     lines = ["".join(piece.text for piece in rows.line(i, 60)) for i in range(len(rows))]
     at = next(i for i, line in enumerate(lines) if line.startswith("read "))
-    assert "understood 100 % of bytes · writer version" in lines[at]
+    assert "parsed 100 % of bytes · writer version" in lines[at]
     assert "2.1.197" in " ".join(lines[at : at + 2])
 
 
 def test_unknown_fields_are_named_after_unknown_kinds() -> None:
     ledger = Ledger(1_000, 8, (("rain", 4),), fields=(("user.old", 2), ("user.newThing", 41)))
-    told = "understood 99.2 % of bytes · unknown kinds 1 (rain ×4) · unknown fields 2 (user.newThing ×41, user.old ×2)"
+    told = "parsed 99.2 % of bytes · unknown kinds 1 (rain ×4) · unknown fields 2 (user.newThing ×41, user.old ×2)"
     assert ledger_words(ledger) == told
-    assert ledger_words(ledger, width=80) == "understood 99.2 % of bytes · unknown kinds 1 · unknown fields 2"
+    assert ledger_words(ledger, width=80) == "parsed 99.2 % of bytes · unknown kinds 1 · unknown fields 2"
     assert ledger_words(ledger, width=90) == (
-        "understood 99.2 % · unknown kinds 1 (rain ×4) · unknown fields 2 (user.newThing ×41 …)"
+        "parsed 99.2 % · unknown kinds 1 (rain ×4) · unknown fields 2 (user.newThing ×41 …)"
     )

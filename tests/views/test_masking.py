@@ -13,20 +13,22 @@ import msgspec
 import pytest
 
 from tests.canaries import CANARY, NAMED, SHAPED
+from tracetui import analysis, masking, views
 from tracetui.live.engine import Engine
 from tracetui.live.load import Reader, read_run
-from tracetui.live.mail import Mail
+from tracetui.live.mailbox import Mail
 from tracetui.model import Body, FirstError, Message, Run, RunRef, RunSummary, Span, Text, ToolCall, ToolResult
 from tracetui.model.masked import masked_body, masked_span, masked_summary, unmasked
 from tracetui.redact import MASK, Redactor
 from tracetui.sources.local import LocalSource
 from tracetui.text import Clean
-from tracetui.views import detail, masking
-from tracetui.views.document import Place
-from tracetui.views.reveal import revealed
+from tracetui.views import rows
+from tracetui.views.detail.reveal import reveal_value
+from tracetui.views.detail.tabs import tab_names, tab_rows
+from tracetui.views.document import ValueKey
+from tracetui.views.list.runs import RunRows
 from tracetui.views.rows import Piece, Rows, width_of
-from tracetui.views.runs import RunRows
-from tracetui.views.spans import SpanRows
+from tracetui.views.timeline.spans import SpanRows
 
 SOURCE = LocalSource()
 SECRETS = {**SHAPED, **NAMED}
@@ -84,8 +86,8 @@ def test_no_pane_draws_a_secret(run: Run) -> None:
     drawn += lines_of(RunRows([run.summary], now=0))
     for span in run.spans:
         body = run.load(span)
-        for tab in detail.tabs(run, span, body):
-            drawn += lines_of(detail.rows(run, span, body, tab, width=200))
+        for tab in tab_names(run, span, body):
+            drawn += lines_of(tab_rows(run, span, body, tab, width=200))
     assert not [line for line in drawn if CANARY in line]
     assert sum(MASK in line for line in drawn) > 10
 
@@ -136,23 +138,23 @@ EXACT = Body(
 
 
 def _keys(body: Body, tab: str, run: Run) -> list[Hashable]:
-    rows = detail.rows(run, run.spans[0], body, tab, width=100)
+    rows = tab_rows(run, run.spans[0], body, tab, width=100)
     return [rows.key(i) for i in range(len(rows))]
 
 
 def test_one_row_reveals_one_value(run: Run) -> None:
     masked = masked_body(EXACT, Redactor())
     for path, shown in ((("deep", 0, "api_key"), "k1"), (("deep", 1, "token"), "k2"), ((MASK, "secret"), "k3")):
-        found = revealed(masked, EXACT, Place("input", path))
+        found = reveal_value(masked, EXACT, ValueKey("input", path))
         assert found is not None
         assert {key for key in ("k1", "k2", "k3", CANARY) if key in str(found)} == {shown}
     (output,) = _keys(masked, "output", run)
-    assert revealed(masked, EXACT, output) == msgspec.structs.replace(masked, output=EXACT.output)
+    assert reveal_value(masked, EXACT, output) == msgspec.structs.replace(masked, output=EXACT.output)
 
 
 def test_one_row_reveals_one_part_of_a_message(run: Run) -> None:
     masked = masked_body(EXACT, Redactor())
-    found = {str(one) for key in _keys(masked, "messages", run) if (one := revealed(masked, EXACT, key))}
+    found = {str(one) for key in _keys(masked, "messages", run) if (one := reveal_value(masked, EXACT, key))}
     assert any(CANARY in one and "'a'" not in one for one in found)
     assert any("'cookie': 'c'" in one and CANARY not in one for one in found)
 
@@ -188,18 +190,18 @@ def test_every_name_in_a_summary_and_a_header_is_masked() -> None:
 
 def test_a_row_without_a_secret_reveals_nothing(run: Run) -> None:
     masked = masked_body(EXACT, Redactor())
-    assert revealed(masked, EXACT, ("overview", 3)) is None
-    assert revealed(EXACT, EXACT, _keys(EXACT, "input", run)[0]) is None
+    assert reveal_value(masked, EXACT, ("overview", 3)) is None
+    assert reveal_value(EXACT, EXACT, _keys(EXACT, "input", run)[0]) is None
 
 
 def test_masks_are_drawn_in_their_own_style() -> None:
     line = (Piece(Clean(f"a {MASK}1f2e b"), "dim"), Piece(Clean("c"), "text"))
-    made = masking.styled(line)
+    made = rows.style_masks(line)
     assert made == (
         Piece(Clean("a "), "dim"), Piece(Clean(f"{MASK}1f2e"), "mask"), Piece(Clean(" b"), "dim"), line[1],
     )  # fmt: skip
     assert width_of(made) == width_of(line)
-    assert masking.styled(line[1:]) == line[1:]
+    assert rows.style_masks(line[1:]) == line[1:]
 
 
 def test_a_thread_may_mask_otherwise() -> None:
@@ -224,11 +226,15 @@ def test_the_model_is_not_changed(tmp_path: Path) -> None:
     assert isinstance(exact.spans[0], Span)
 
 
-BODIES = {"block", "diff_lines", "diff_text", "limits", "masking", "sheet", "transcript", "values"}
+BODIES = {"assessment", "document", "sheet", "stack", "text", "transcript", "values"}
 """Views of bodies, which are masked already."""
 
 
-@pytest.mark.parametrize("path", sorted(Path(masking.__file__).parent.glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    sorted(one for package in (views, analysis) for one in Path(package.__path__[0]).rglob("*.py")),
+    ids=lambda path: path.stem,
+)
 def test_strings_of_headers_pass_the_gate_that_masks(path: Path) -> None:
     imported = {
         alias.name

@@ -1,11 +1,11 @@
-"""What runs are called in few cells."""
+"""What runs are run_label in few cells."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.views.build import make_run
-from tracetui.views.naming import called, short_id
+from tracetui.views.labels import run_label, short_id
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,6 @@ def test_ids_are_cut_so_that_they_tell_runs_apart(ident: str, short: str) -> Non
 
 
 def test_a_run_is_called_by_its_name_and_label() -> None:
-    assert called(make_run([], name="errors_task", label="bad #2").summary) == "errors_task bad #2"
-    assert called(make_run([], name="work").summary) == "work"
-    assert called(make_run([], name="").summary) == make_run([]).summary.id
+    assert run_label(make_run([], name="errors_task", label="bad #2").summary) == "errors_task bad #2"
+    assert run_label(make_run([], name="work").summary) == "work"
+    assert run_label(make_run([], name="").summary) == make_run([]).summary.id

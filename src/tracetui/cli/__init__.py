@@ -1,8 +1,8 @@
-"""The command line: the app by default, and the same model as text and JSON for those who have no terminal.
+"""The command line: the app by default; the commands print the same model as text or JSON.
 
-Every command is a module with ``HELP``, ``arguments(parser)`` and ``run(args) -> exit status``, imported when it is
-called. Exit statuses: 0; 1 nothing readable there; 2 wrong usage; 3 a run failed, and ``--fail-on error`` was given
-(with which 1 is also a file or format that could not be read).
+Every command is a module with ``HELP``, ``arguments(parser)`` and ``run(args) -> exit status``, imported on use.
+Exit statuses: 0 success; 1 nothing readable; 2 wrong usage; 3 a run failed and ``--fail-on error`` was given (then 1
+also covers a file or format that could not be read).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from tracetui.errors import TracetuiError, UsageError
 
 BROKEN_PIPE = 141
-"""What a shell reports for a program that SIGPIPE ended."""
+"""Exit status that shells report for SIGPIPE."""
 INTERRUPTED = 130
 
 
@@ -34,13 +34,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(error)
         return 1
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that the flush at exit is quiet
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # silence the flush at exit
         if isinstance(error, BrokenPipeError):
             return BROKEN_PIPE
         complain(error)
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED
-    except SystemExit as end:  # argparse, after --help, --version or an error that it has told
+    except SystemExit as end:  # argparse, after --help, --version or an error that it has printed
         return end.code if isinstance(end.code, int) else 2
     return status

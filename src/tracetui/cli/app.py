@@ -1,4 +1,4 @@
-"""``tracetui`` without a command: the app; without a terminal, the list."""
+"""``tracetui`` without a command: opens the app, or prints the list if standard output is no terminal."""
 
 from __future__ import annotations
 
@@ -10,52 +10,61 @@ import sys
 from collections.abc import Sequence
 
 import tracetui
-from tracetui.cli.default import default_place, homes, is_there, missing, nowhere
 from tracetui.cli.output import complain
-from tracetui.cli.parser import THEMES, add_paths, named, roots
+from tracetui.cli.parser import (
+    THEMES,
+    add_paths,
+    default_directory,
+    default_label,
+    exists,
+    named,
+    no_path_error,
+    other_directories,
+    roots,
+)
 from tracetui.cli.reading import in_folder, run_at, source_of
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.model import quote_key
 from tracetui.sources.base import Source
-from tracetui.sources.spool import STDIN
+from tracetui.sources.local import STDIN
 from tracetui.store import address
 
-HELP = "Open a folder of AI-agent traces in the terminal: see which runs failed and why, read any of them."
+HELP = "Open a directory of AI-agent traces in the terminal: see which runs failed and why, and read every step."
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the app."""
+    """Add the options of the app."""
     parser.add_argument("--version", action="version", version=f"tracetui {tracetui.__version__}")
     add_paths(parser)
-    add_looks(parser)
+    add_display(parser)
     add_watching(parser)
 
 
 def add_watching(parser: argparse.ArgumentParser) -> None:
-    """How what changes is noticed and told."""
-    parser.add_argument("--notify", action="store_true", help="ring, and notify the desktop, when a run fails")
-    parser.add_argument("--slow", action="store_true", help="draw what changes seldom: for a slow line")
-    parser.add_argument("--polling", action="store_true", help="look at the files now and then, without events")
+    """Add the options for noticing and showing changes."""
+    parser.add_argument("--notify", action="store_true", help="ring and send a desktop notification when a run fails")
+    parser.add_argument("--slow", action="store_true", help="redraw less often (slow connections)")
+    parser.add_argument("--polling", action="store_true", help="poll instead of using file events")
 
 
-def add_looks(parser: argparse.ArgumentParser) -> None:
-    """How the app looks."""
-    parser.add_argument("--theme", choices=THEMES, help="colours; NO_COLOR is respected")
+def add_display(parser: argparse.ArgumentParser) -> None:
+    """Add the display options."""
+    parser.add_argument("--theme", choices=THEMES, help="color theme; NO_COLOR is respected")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the app until the user quits. Without a terminal on standard output, print what ``ls`` prints."""
+    """Run the app until the user quits; without a terminal on standard output, print what ``ls`` prints."""
     if not sys.stdout.isatty():
         return _list(args)
-    if not named(args) and not is_there(default_place()):
-        status, args.paths = _asked(args)
+    if not named(args) and not exists(default_directory()):
+        status, args.paths = _choose(args)
         if status or not args.paths:
             return status
     with source_of([place for place in roots(args) if place != STDIN]) as source:
-        places, target = _opened(source, args)
+        places, target = _targets(source, args)
         need_terminal(places)
-        gc.disable()  # what is loaded now stays; the engine collects again once everything is listed
+        gc.disable()  # objects loaded now are permanent; the engine enables it again after listing
         from tracetui.ui.app import run_app
 
         return run_app(
@@ -71,23 +80,23 @@ def run(args: argparse.Namespace) -> int:
         )
 
 
-def _asked(args: argparse.Namespace) -> tuple[int, list[str]]:
-    """What somebody chooses to open of what there is on this machine. Raises `UsageError` where there is nothing."""
+def _choose(args: argparse.Namespace) -> tuple[int, list[str]]:
+    """Ask which trace directory to open: (exit status, paths). Raises `UsageError` if there is none."""
     need_terminal([])
-    there = homes()
-    if not there:
-        raise nowhere(there)
+    others = other_directories()
+    if not others:
+        raise no_path_error(others)
     from tracetui.ui.choosing import choose
 
-    return choose(there, missing(), theme=args.theme, ascii_glyphs=args.ascii)
+    return choose(others, default_label(), theme=args.theme, ascii_glyphs=args.ascii)
 
 
 def need_terminal(places: Sequence[str]) -> None:
-    """Raise `UsageError` where the app cannot run."""
+    """Raise `UsageError` if the app cannot run."""
     if STDIN in places:
-        raise UsageError("the app reads keys from standard input; `tracetui show -` reads a trace from there")
+        raise UsageError("the app needs standard input for keys; `tracetui show -` reads a trace from it")
     if os.environ.get("TERM") == "dumb" or not sys.stdin.isatty():
-        raise UsageError("the app needs a terminal that it can draw on and read keys from; `tracetui ls` does not")
+        raise UsageError("the app needs an interactive terminal; `tracetui ls` doesn't")
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -105,8 +114,8 @@ def _list(args: argparse.Namespace) -> int:
     return 0
 
 
-def _opened(source: Source, args: argparse.Namespace) -> tuple[list[str], str | None]:
-    """The places to open, and the address to go to: ``tracetui runs.db#wf-1/3`` opens the file, ``DIR#ID`` all."""
+def _targets(source: Source, args: argparse.Namespace) -> tuple[list[str], str | None]:
+    """The paths to open, and the address to show first: ``runs.db#wf-1/3`` opens the file, ``DIR#ID`` the directory."""
     places = roots(args)
     if len(places) != 1 or os.path.exists(places[0]) or source.is_file(places[0]) or source.is_folder(places[0]):
         return places, None
@@ -117,5 +126,5 @@ def _opened(source: Source, args: argparse.Namespace) -> tuple[list[str], str | 
         found, parts = run_at(source, places[0], args)
         return [in_folder(source, places[0])[0]], "/".join((found.ref.address, *map(quote_key, parts)))
     if args.paths:
-        raise NothingReadable(f"there is no file or folder {places[0]}; `tracetui --help` shows examples")
+        raise NothingReadable(f"no such file or directory: {places[0]}; `tracetui --help` shows examples")
     return places, None

@@ -8,19 +8,19 @@ from contextlib import nullcontext
 
 from tracetui.cli import app
 
-HELP = "open built-in sample runs of every format, one of them at work"
+HELP = "open built-in sample runs, one of them live"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``demo``."""
-    app.add_looks(parser)
+    """Add the options of ``demo``."""
+    app.add_display(parser)
     app.add_watching(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Open the samples, in a private folder that goes when the app ends."""
+    """Open the samples in a private directory that is deleted when the app ends."""
     from tracetui.demo import agent, temporary
 
-    with temporary() as folder, agent.at_work(folder) if sys.stdout.isatty() else nullcontext():
+    with temporary() as folder, agent.running(folder) if sys.stdout.isatty() else nullcontext():
         args.paths, args.trace_dir, args.format = [str(folder)], [], None
         return app.run(args)

@@ -1,4 +1,4 @@
-"""``tracetui diff``: where two runs first went differently, and which words changed."""
+"""``tracetui diff``: the first difference of two runs, and the words that changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, 
 from tracetui.cli.parser import add_place, add_redact
 from tracetui.cli.reading import listing_of, only, original_of, run_at, source_of, sources_at
 from tracetui.diff.comparison import Comparison
-from tracetui.diff.result import Diff
 from tracetui.errors import NothingReadable, TracetuiError, UsageError
 from tracetui.export import diff as export
 from tracetui.live.load import read_run
@@ -19,30 +18,29 @@ from tracetui.model import Run, RunSummary
 from tracetui.model.masked import masked
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
-from tracetui.store.pairs import Pair, pairs_of
-from tracetui.store.relations import has_original
+from tracetui.store.relations import Pair, has_original, pairs_of
 
 HELP = "compare two runs, or a replay with its original"
 EXAMPLES = """\
-A and B are addresses as `tracetui ls` prints them, or run ids. B alone is compared with the run that it
-replays, forks, retries or imitates; else with the earliest run beside it of the same task (same name and input).
+A and B are addresses from `tracetui ls`, or run ids. B alone is compared with the run that it replays, forks,
+retries or imitates; else with the earliest run of the same task (same name and input) in its directory.
 
 examples:
   tracetui diff traces/a91f.json                    a replay with its original
-  tracetui diff runs.db#wf-1 runs.db#wf-2 --json    two runs, as data
-  tracetui diff --replays traces/ --exit-code       every replay below a folder, one line each; for CI
+  tracetui diff runs.db#wf-1 runs.db#wf-2 --json    two runs as JSON
+  tracetui diff --replays traces/ --exit-code       every replay in a directory, one line each; for CI
 """
-SAME, DIFFERENT, TROUBLE = 0, 1, 2
+SAME, DIFFERENT, FAILURE = 0, 1, 2
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``diff``."""
+    """Add the options of ``diff``."""
     parser.add_argument("addresses", nargs="*", metavar="ADDRESS", help="A and B, or B alone; see below")
-    parser.add_argument("--replays", metavar="DIR", help="every pair of a folder or file, one line each")
-    parser.add_argument("--repeats", action="store_true", help="with --replays: also runs of one task, with the first")
-    parser.add_argument("--json", action="store_true", help="as data: tracetui/diff/1, see docs/json.md")
-    parser.add_argument("--strict", action="store_true", help="ids, times and white space count as differences too")
-    parser.add_argument("--exit-code", action="store_true", help="0 the same, 1 different, 2 trouble, as diff does")
+    parser.add_argument("--replays", metavar="DIR", help="compare every pair in a directory or file, one line each")
+    parser.add_argument("--repeats", action="store_true", help="with --replays: also compare runs of one task")
+    parser.add_argument("--json", action="store_true", help="JSON output: tracetui/diff/1, see docs/json.md")
+    parser.add_argument("--strict", action="store_true", help="report differences of ids, times and white space too")
+    parser.add_argument("--exit-code", action="store_true", help="exit status as diff: 0 same, 1 different, 2 error")
     add_redact(parser)
     add_place(parser)
 
@@ -55,13 +53,13 @@ def run(args: argparse.Namespace) -> int:
         if not args.exit_code:
             raise
         complain(error)
-        return TROUBLE
+        return FAILURE
     return found if args.exit_code else 0
 
 
 def _pair(args: argparse.Namespace) -> int:
     if args.repeats:
-        raise UsageError("--repeats goes with --replays DIR; two runs of one task are compared as tracetui diff A B")
+        raise UsageError("--repeats needs --replays DIR; compare two runs of one task with `tracetui diff A B`")
     if len(args.addresses) not in (1, 2):
         raise UsageError("diff takes one or two runs, or --replays DIR; `tracetui diff --help` shows examples")
     with sources_at(args.addresses, args) as source:
@@ -69,7 +67,7 @@ def _pair(args: argparse.Namespace) -> int:
         if len(runs) == 1:
             runs.insert(0, _original(source, runs[0], args))
         comparison = Comparison(*_read(source, runs, args), strict=args.strict)
-        found = _done(comparison)
+        found = comparison.result()
         if args.json:
             write_bytes(export.diff_document(found, comparison.changes))
         else:
@@ -78,7 +76,7 @@ def _pair(args: argparse.Namespace) -> int:
 
 
 def _read(source: Source, summaries: list[RunSummary], args: argparse.Namespace) -> list[Run]:
-    """The runs; masked unless exact values were asked for, by masks that differ where the secrets do."""
+    """Read the runs, masked unless exact output was requested; different secrets get different masks."""
     runs = [read_run(source, one.ref) for one in summaries]
     if args.json and not args.redact:
         return runs
@@ -89,7 +87,7 @@ def _read(source: Source, summaries: list[RunSummary], args: argparse.Namespace)
 def _run_at(source: Source, text: str, args: argparse.Namespace) -> RunSummary:
     found, parts = run_at(source, text, args)
     if parts:
-        raise UsageError(f"{text} is a part of a run; diff compares whole runs: {found.ref.address}")
+        raise UsageError(f"{text} is part of a run; diff compares whole runs: {found.ref.address}")
     return found
 
 
@@ -97,24 +95,19 @@ def _original(source: Source, replay: RunSummary, args: argparse.Namespace) -> R
     address = replay.ref.address
     found = original_of(source, replay, only(args), args.trace_dir)
     if found is None and not has_original(replay):
-        raise UsageError(f"{address} names no original; name both runs: tracetui diff A B")
+        raise UsageError(f"{address} has no original; pass both runs: tracetui diff A B")
     if found is None:
         wanted = replay.replay_of or replay.replay_of_path
-        raise NothingReadable(f"the original of {address}, {wanted}, is not there; name both runs, or --trace-dir")
+        raise NothingReadable(f"original not found: {wanted} (of {address}); pass both runs, or --trace-dir")
     return found
 
 
-def _done(comparison: Comparison) -> Diff:
-    *_, last = comparison.steps()
-    return last
-
-
-# ---- every pair of a folder
+# ---- every pair in a directory
 
 
 def _replays(args: argparse.Namespace) -> int:
     if args.addresses:
-        raise UsageError("--replays compares every pair of a folder; leave out the addresses")
+        raise UsageError("--replays compares every pair in a directory; drop the addresses")
     places = [args.replays, *args.trace_dir]
     worst = SAME
     with source_of(places) as source:
@@ -122,25 +115,25 @@ def _replays(args: argparse.Namespace) -> int:
         if not listing.runs:
             raise nothing(places, listing.problems)
         if args.exit_code and complain_of(listing.problems, args.format):
-            worst = TROUBLE
-        outcomes = (_outcome(source, pair, args) for pair in pairs_of(listing.runs, repeats=args.repeats))
+            worst = FAILURE
+        results = (_compare(source, pair, args) for pair in pairs_of(listing.runs, repeats=args.repeats))
         if args.json:
-            told = list(outcomes)
-            write_bytes(export.replays_document(value for _, value, _ in told))
-            worst = max([worst, *(status for status, _, _ in told)])
+            pairs = list(results)
+            write_bytes(export.replays_document(value for _, value, _ in pairs))
+            worst = max([worst, *(status for status, _, _ in pairs)])
         else:
-            for status, _, line in outcomes:
+            for status, _, line in results:
                 write_lines([line])
                 worst = max(worst, status)
     return worst
 
 
-def _outcome(source: Source, pair: Pair, args: argparse.Namespace) -> tuple[int, dict[str, Any], Any]:
-    """Exit status, value and line of one pair."""
+def _compare(source: Source, pair: Pair, args: argparse.Namespace) -> tuple[int, dict[str, Any], Any]:
+    """Exit status, JSON value and line of one pair."""
     replay = pair.replay
     if pair.original is None:
-        told = (replay.ref.address, pair.relation, pair.missing or "")
-        return TROUBLE, export.missing_value(*told), export.missing_line(*told, terminal_width())
+        missing = (replay.ref.address, pair.relation, pair.missing or "")
+        return FAILURE, export.missing_value(*missing), export.missing_line(*missing, terminal_width())
     a, b = _read(source, [pair.original, replay], args)
-    found = _done(Comparison(a, b, relation=pair.relation, strict=args.strict))
+    found = Comparison(a, b, relation=pair.relation, strict=args.strict).result()
     return (SAME if found.same else DIFFERENT), export.pair_value(found), export.pair_line(found, terminal_width())

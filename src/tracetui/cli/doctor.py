@@ -1,4 +1,4 @@
-"""``tracetui doctor``: every file, which format claimed it and why, or why it was skipped."""
+"""``tracetui doctor``: how each file was classified: the format that claimed it, or why it was skipped."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tracetui.live.scan import Found
 from tracetui.model import Ledger, Problem
 from tracetui.sources.base import Source
 from tracetui.text import Clean, clean, one_line
-from tracetui.views.ledger import ledger_words
+from tracetui.views.labels import ledger_words
 
-HELP = "tell what every file is taken for, and why"
+HELP = "show how each file was classified"
 EXAMPLES = """\
 examples:
   tracetui doctor traces/
@@ -30,26 +30,28 @@ CLASSES = ("listed", "problem", "ignored")
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """One file: what it turned out to be, and how surely each format claims it."""
+    """One file: its class, and the score of each format that claims it."""
 
     found: Found
     scores: dict[str, int] = {}
     problems: Sequence[Problem] = ()
-    """Those of the file, and of formats that failed to say whether it is theirs."""
+    """Problems of the file, and of formats that failed to score it."""
 
 
 class Total(msgspec.Struct):
-    """What all files come to."""
+    """Totals of all files."""
 
     counts: Counter[str] = msgspec.field(default_factory=Counter)
     """Files by class."""
+    near_misses: int = 0
+    """Ignored files that look like traces."""
     ledger: Ledger = Ledger()
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``doctor``."""
+    """Add the options of ``doctor``."""
     add_paths(parser)
-    parser.add_argument("--json", action="store_true", help="as data: tracetui/doctor/1, see docs/json.md")
+    parser.add_argument("--json", action="store_true", help="JSON output: tracetui/doctor/1, see docs/json.md")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     places = roots(args)
     total = Total()
     with source_of(places) as source:
-        found = _counted(_diagnoses(source, found_in(source, places, only(args), deep=True)), total)
+        found = _count(_diagnoses(source, found_in(source, places, only(args), deep=True)), total)
         if args.json:
             write_bytes(_document(found, total))
         else:
@@ -80,9 +82,10 @@ def _diagnosis(source: Source, found: Found) -> Diagnosis:
     return Diagnosis(found, scores, tuple(problems))
 
 
-def _counted(found: Iterable[Diagnosis], total: Total) -> Iterator[Diagnosis]:
+def _count(found: Iterable[Diagnosis], total: Total) -> Iterator[Diagnosis]:
     for one in found:
         total.counts[one.found.kind] += 1
+        total.near_misses += bool(one.found.near_miss)
         total.ledger += one.found.ledger
         yield one
 
@@ -93,7 +96,8 @@ def _document(found: Iterable[Diagnosis], total: Total) -> Iterator[bytes]:
     for one in found:
         yield before + encode(_value(one))
         before = b",\n"
-    counts = {**{name: total.counts[name] for name in CLASSES}, "seen": total.counts.total()}
+    counts: dict[str, int] = {name: total.counts[name] for name in CLASSES}
+    counts |= {"seen": total.counts.total(), "near_misses": total.near_misses}
     yield b"]," + encode({**counts, "ledger": ledger_value(total.ledger)})[1:] + b"\n"
 
 
@@ -105,6 +109,7 @@ def _value(one: Diagnosis) -> dict[str, Any]:
         "scores": one.scores,
         "runs": len(one.found.runs),
         "reason": one.found.reason or None,
+        "near_miss": one.found.near_miss or None,
         "problems": [problem_value(problem) for problem in one.problems],
         "ledger": None if one.found.kind == "ignored" else ledger_value(one.found.ledger),
     }
@@ -115,11 +120,14 @@ def _lines(found: Iterable[Diagnosis], total: Total) -> Iterator[Clean]:
         claims = sorted(((score, name) for name, score in one.scores.items() if score), reverse=True)
         scores = ", ".join(f"{name} {score}" for score, name in claims) or "no claim"
         runs = len(one.found.runs)
-        what = {"listed": f"{runs} run{'' if runs == 1 else 's'} ({scores})", "problem": f"({scores})"}
-        yield clean(f"{one.found.kind:<8} {one.found.path}  {what.get(one.found.kind, one.found.reason)}")
+        result = {"listed": f"{runs} run{'' if runs == 1 else 's'} ({scores})", "problem": f"({scores})"}
+        yield clean(f"{one.found.kind:<8} {one.found.path}  {result.get(one.found.kind, one.found.reason)}")
         for problem in one.problems:
             yield Clean(" " * 9 + one_line(f"{problem.where}: {problem.reason}" if problem.where else problem.reason))
     words = " + ".join(f"{total.counts[name]} {name}" for name in CLASSES)
     yield Clean(f"{words} = {total.counts.total()} files seen")
+    if total.near_misses:
+        look = "looks like a trace" if total.near_misses == 1 else "look like traces"
+        yield Clean(f"{total.near_misses} of the ignored files {look}")
     if total.ledger.size is not None:
         yield ledger_words(total.ledger)

@@ -1,4 +1,4 @@
-"""``tracetui export``: a run, a comparison or a triage as a document to send on, without its secrets."""
+"""``tracetui export``: write a run, a comparison or a triage as a document, secrets masked."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import argparse
 import os
 from collections.abc import Iterator, Sequence
 
-from tracetui.cli.default import default_place
 from tracetui.cli.output import nothing, write_bytes
-from tracetui.cli.parser import add_place
+from tracetui.cli.parser import add_place, default_directory
 from tracetui.cli.reading import listing_of, only, run_at, source_of, sources_at
 from tracetui.errors import UsageError
 from tracetui.export import document
@@ -17,61 +16,61 @@ from tracetui.live.load import read_run
 from tracetui.model import Run
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
-from tracetui.sources.spool import STDIN
+from tracetui.sources.local import STDIN
 from tracetui.text import size
 
-HELP = "write a run, a comparison or a triage as a document, without its secrets"
+HELP = "export a run, diff or triage as Markdown, HTML or JSON, secrets redacted"
 EXAMPLES = """\
-TARGET is an address as `tracetui ls` prints them, or a run id; a folder means its triage.
+TARGET is an address from `tracetui ls`, or a run id; for a directory, its triage.
 
 examples:
   tracetui export runs.db#wf-1                          one run as Markdown
-  tracetui export traces/0690.json --to run.html        one run as a page for the browser
-  tracetui export traces/ --to triage.md                every failure of a folder, with verdicts and notes
-  tracetui export --diff traces/a.json traces/b.json    two runs compared
+  tracetui export traces/0690.json --to run.html        one run as an HTML page
+  tracetui export traces/ --to triage.md                every failure in a directory, with verdicts and notes
+  tracetui export --diff traces/a.json traces/b.json    a diff of two runs
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``export``."""
-    parser.add_argument("target", nargs="?", metavar="TARGET", help="a run, or a folder for its triage")
-    parser.add_argument("--diff", nargs=2, metavar=("A", "B"), help="two runs compared, in place of TARGET")
+    """Add the options of ``export``."""
+    parser.add_argument("target", nargs="?", metavar="TARGET", help="a run, or a directory (its triage)")
+    parser.add_argument("--diff", nargs=2, metavar=("A", "B"), help="a diff of two runs, instead of TARGET")
     parser.add_argument(
         "--to",
         metavar="FILE",
-        help="write a file that only you can read, outside of trace folders; - or none: standard output",
+        help="output file, readable by you only, outside trace directories (default: standard output)",
     )
-    parser.add_argument("--as", dest="form", choices=document.FORMS, help="md unless the name of FILE says another")
-    parser.add_argument("--full", action="store_true", help="every step of a run, in full")
-    parser.add_argument("--force", action="store_true", help="write over FILE if it is there")
-    parser.add_argument("--no-redact", action="store_true", help="leave secrets in")
+    parser.add_argument("--as", dest="form", choices=document.FORMS, help="default: by extension of FILE, else md")
+    parser.add_argument("--full", action="store_true", help="include every step of a run in full")
+    parser.add_argument("--force", action="store_true", help="overwrite FILE")
+    parser.add_argument("--no-redact", action="store_true", help="don't mask secrets")
     add_place(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the document."""
     if (args.target is None) == (args.diff is None):
-        raise UsageError("export takes a run, a folder or --diff A B; `tracetui export --help` shows examples")
+        raise UsageError("export needs a run, a directory or --diff A B; `tracetui export --help` shows examples")
     form: Form = args.form or document.form_of(args.to or "")
     redactor = None if args.no_redact else document.redactor_for(compared=args.diff is not None)
     if args.diff is not None:
         with sources_at(args.diff, args) as source:
             a, b = (_run(source, text, args) for text in args.diff)
-            _out(document.export_diff(a, b, form, redactor, relation=_relation(a, b)), args, [a, b])
+            _output(document.export_diff(a, b, form, redactor, relation=_relation(a, b)), args, [a, b])
         return 0
     with source_of([args.target, *args.trace_dir]) as source:
         if source.is_folder(args.target):
-            _out(_triage(source, args, form, redactor), args, [])
+            _output(_triage(source, args, form, redactor), args, [])
         else:
             found = _run(source, args.target, args)
-            _out(document.export_run(found, form, redactor, full=args.full), args, [found])
+            _output(document.export_run(found, form, redactor, full=args.full), args, [found])
     return 0
 
 
 def _run(source: Source, text: str, args: argparse.Namespace) -> Run:
     found, parts = run_at(source, text, args)
     if parts:
-        raise UsageError(f"{text} is a part of a run; a whole one is exported: {found.ref.address}")
+        raise UsageError(f"{text} is part of a run; export the whole run: {found.ref.address}")
     return read_run(source, found.ref)
 
 
@@ -82,7 +81,7 @@ def _relation(a: Run, b: Run) -> str | None:
 def _triage(source: Source, args: argparse.Namespace, form: Form, redactor: Redactor | None) -> Iterator[bytes]:
     from tracetui.analysis.triage import CauseVerdicts
     from tracetui.export.triage import next_command, triage_of
-    from tracetui.live.surveying.causes import shared_by
+    from tracetui.live.jobs.causes import shared_by
     from tracetui.store.sidecar import Sidecar
 
     places = [args.target, *args.trace_dir]
@@ -95,7 +94,7 @@ def _triage(source: Source, args: argparse.Namespace, form: Form, redactor: Reda
     return document.export_triage(triage, shared, args.target, form, redactor, next_command=following)
 
 
-def _out(pieces: Iterator[bytes], args: argparse.Namespace, runs: Sequence[Run]) -> None:
+def _output(pieces: Iterator[bytes], args: argparse.Namespace, runs: Sequence[Run]) -> None:
     if args.to in (None, STDIN):
         write_bytes(pieces)
         return
@@ -105,6 +104,6 @@ def _out(pieces: Iterator[bytes], args: argparse.Namespace, runs: Sequence[Run])
     named = [text.split("#")[0] for text in (args.diff or [args.target])]
     read = [run.summary.ref.path for run in runs]
     if not args.force and os.path.isfile(args.to):
-        raise UsageError(f"{args.to} is there already; choose another name, or say --force")
-    written = write(args.to, pieces, roots=[*named, *read, *args.trace_dir, default_place()], replace=args.force)
+        raise UsageError(f"{args.to} already exists; choose another name or pass --force")
+    written = write(args.to, pieces, roots=[*named, *read, *args.trace_dir, default_directory()], replace=args.force)
     complain(f"wrote {args.to}, {size(written)}")

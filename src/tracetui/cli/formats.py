@@ -1,4 +1,4 @@
-"""``tracetui formats``: which trace formats there are."""
+"""``tracetui formats``: list the trace formats."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tracetui.export.json import encode
 from tracetui.formats import homes, registry
 from tracetui.text import Clean, clean
 
-HELP = "list the formats that can be read, plug-ins included"
+HELP = "list the supported formats, plug-ins included"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``formats``."""
-    parser.add_argument("--json", action="store_true", help="as data: tracetui/formats/1, see docs/json.md")
+    """Add the options of ``formats``."""
+    parser.add_argument("--json", action="store_true", help="JSON output: tracetui/formats/1, see docs/json.md")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the formats; one that cannot be loaded is listed with the reason."""
-    found = [_described(name) for name in registry.names()]
+    """Print the formats; one that fails to load is listed with the reason."""
+    found = [_describe(name) for name in registry.names()]
     if args.json:
         write_bytes([encode({"schema": "tracetui/formats/1", "formats": found}), b"\n"])
     else:
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _described(name: str) -> dict[str, Any]:
+def _describe(name: str) -> dict[str, Any]:
     try:
         fmt = registry.load(name)
         title, broken = fmt.title, homes.fault(fmt, os.environ, PurePath(os.path.expanduser("~")))
@@ -44,5 +44,5 @@ def _described(name: str) -> dict[str, Any]:
 def _lines(found: list[dict[str, Any]]) -> Iterator[Clean]:
     width = max(len(one["name"]) for one in found)
     for one in found:
-        words = f"broken: {one['broken']}" if one["broken"] else one["title"]
-        yield clean(f"{one['name']:<{width}}  {words}  ({one['origin']})")
+        text = f"broken: {one['broken']}" if one["broken"] else one["title"]
+        yield clean(f"{one['name']:<{width}}  {text}  ({one['origin']})")

@@ -1,4 +1,4 @@
-"""``tracetui grep``: full-text search in every run, as lines or as data."""
+"""``tracetui grep``: full-text search in every run, as text or JSON."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tracetui.cli.parser import add_paths_and_runs, add_redact, roots
 from tracetui.cli.reading import Aim, aim_of, listing_at, only, sources_at
 from tracetui.errors import TracetuiError
 from tracetui.export.json import encode, problem_value
-from tracetui.live.surveying.grep import BEFORE, Hit, Item, Options, Outcome, grep, grep_runs
-from tracetui.live.surveying.needle import Needle
+from tracetui.live.jobs.needle import Needle
+from tracetui.live.jobs.search import BEFORE, Hit, Item, Options, Outcome, grep, grep_runs
 from tracetui.model import Problem, RunRef, quote_key
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
@@ -24,39 +24,39 @@ from tracetui.text import Clean, cells, clean, one_line, truncate, truncate_midd
 
 HELP = "search the inputs, outputs, messages and errors of every run"
 EXAMPLES = """\
-A hit is a line of a value: ADDRESS  path: the line. At a terminal the hits of a run stand below its address, cut to
-fit. Exit status: 0 found, 1 nothing found, 2 trouble, as grep.
+Prints one matching line per hit: ADDRESS  path: line. On a terminal, hits are grouped by run and cut to fit.
+Exit status as grep: 0 match, 1 no match, 2 error.
 
 examples:
-  tracetui grep "timed out" traces/                 plain text, however JSON wrote it
-  tracetui grep -e 'HTTP 5\\d\\d' -i traces/           a regular expression of Python's
-  tracetui grep -l password traces/ runs.db         addresses of the runs that have it
+  tracetui grep "timed out" traces/                 plain text, whatever its JSON escaping
+  tracetui grep -e 'HTTP 5\\d\\d' -i traces/           a Python regular expression
+  tracetui grep -l password traces/ runs.db         addresses of matching runs
   tracetui grep --json refund traces/ | jq -r .address | xargs -n1 tracetui show
 """
 SCHEMA: Final = "tracetui/grep/1"
-FOUND, NONE, TROUBLE = 0, 1, 2
+MATCH, NO_MATCH, FAILURE = 0, 1, 2
 _BOLD: Final = ("\x1b[1m", "\x1b[22m")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``grep``."""
-    parser.add_argument("pattern", metavar="PATTERN", help="what to search for, as it reads")
+    """Add the options of ``grep``."""
+    parser.add_argument("pattern", metavar="PATTERN", help="text to search for")
     add_paths_and_runs(parser)
     parser.add_argument("-e", "--regex", action="store_true", help="PATTERN is a regular expression")
-    parser.add_argument("-i", "--ignore-case", action="store_true", help="small and capital letters are the same")
-    parser.add_argument("-m", "--max-count", metavar="N", type=int, help="at most N hits of each run")
-    parser.add_argument("--names", action="store_true", help="search the names of fields too")
-    parser.add_argument("--repeats", action="store_true", help="tell also what an earlier step of the run showed")
-    parser.add_argument("-q", "--query", metavar="QUERY", help="only the runs that it asks for, see docs/query.md")
+    parser.add_argument("-i", "--ignore-case", action="store_true", help="ignore case")
+    parser.add_argument("-m", "--max-count", metavar="N", type=int, help="at most N hits per run")
+    parser.add_argument("--names", action="store_true", help="search field names too")
+    parser.add_argument("--repeats", action="store_true", help="include hits in text repeated from earlier steps")
+    parser.add_argument("-q", "--query", metavar="QUERY", help="search only runs that match QUERY, see docs/query.md")
     add_redact(parser)
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("-l", "--runs", action="store_true", help="only the addresses of runs that have it")
-    how.add_argument("-c", "--count", action="store_true", help="only how many hits each run has")
-    how.add_argument("--json", action="store_true", help="as data, one hit a line: tracetui/grep/1, see docs/grep.md")
+    how.add_argument("-l", "--runs", action="store_true", help="print only the addresses of matching runs")
+    how.add_argument("-c", "--count", action="store_true", help="print only the number of hits per run")
+    how.add_argument("--json", action="store_true", help="JSON lines, one per hit: tracetui/grep/1, see docs/grep.md")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what is found while it is searched. Returns 0 if there is a hit, 1 if there is none, 2 after trouble."""
+    """Print hits as they are found. Returns 0 for a match, 1 for none, 2 after an error."""
     try:
         needle = Needle(args.pattern, regex=args.regex, ignore_case=args.ignore_case)
         with sources_at(roots(args), args) as source:
@@ -64,24 +64,24 @@ def run(args: argparse.Namespace) -> int:
             search.run(source, needle)
     except TracetuiError as error:
         complain(error)
-        return TROUBLE
-    return TROUBLE if search.trouble else FOUND if search.hits else NONE
+        return FAILURE
+    return FAILURE if search.failed else MATCH if search.hits else NO_MATCH
 
 
 class _Search:
-    """One search: prints hits as they come, counts the rest."""
+    """One search: prints hits as they arrive and counts outcomes."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
         self.hits: Counter[RunRef] = Counter()
         self._outcomes: Counter[Outcome] = Counter()
-        self._bold = _BOLD if _colours() else ("", "")
+        self._bold = _BOLD if _has_colors() else ("", "")
         self._redactor = Redactor()
         self._width = terminal_width()
         self._last: RunRef | None = None
 
     def run(self, source: Source, needle: Needle) -> None:
-        """Search everything. Raises `NothingReadable` where there is no file at all."""
+        """Search everything. Raises `NothingReadable` if there is no file at all."""
         args, aim = self._args, aim_of(source, self._args)
         redactor = self._redactor if args.redact or not args.json else None
         options = Options(args.names, args.repeats, lambda run: aim.wants(run.ref), redactor)
@@ -105,8 +105,8 @@ class _Search:
         return grep_runs(source, [run.ref for run in found.runs], needle, options)
 
     @property
-    def trouble(self) -> bool:
-        """Whether something could not be searched."""
+    def failed(self) -> bool:
+        """Whether a file could not be searched."""
         return self._outcomes[Outcome.FAILED] > 0
 
     def _hit(self, hit: Hit) -> None:
@@ -123,23 +123,23 @@ class _Search:
             write_lines(self._lines(hit))
 
     def _value(self, hit: Hit) -> dict[str, Any]:
-        """A hit as data. Where the name of a field is masked, the address leads to its step."""
+        """A hit as JSON. If a field name is masked, the address points to its step."""
         value, path = hit_value(hit), self._redactor.header(hit.path)
         return value | {"path": path, "address": _step(hit)} if self._args.redact and path is not hit.path else value
 
     def _lines(self, hit: Hit) -> Iterator[Clean]:
-        """One line a hit; at a terminal it fits, below the address of its run."""
+        """One line per hit; on a terminal cut to fit, below the address of its run."""
         if self._width is None:
             text = clean(_before(hit)), clean(hit.match), clean(hit.after)
             path = clean(self._redactor.header(hit.path))
-            yield Clean(f"{clean(_step(hit))}  {path}: {self._marked(*text)}")
+            yield Clean(f"{clean(_step(hit))}  {path}: {self._highlight(*text)}")
             return
         if hit.ref != self._last:
             yield from () if self._last is None else (Clean(""),)
             yield truncate_middle(clean(hit.ref.address), self._width)
             self._last = hit.ref
         place = self._place(hit, self._width // 2)
-        yield Clean(f"{place}{self._marked(*_around(hit, self._width - cells(place)))}")
+        yield Clean(f"{place}{self._highlight(*_around(hit, self._width - cells(place)))}")
 
     def _place(self, hit: Hit, room: int) -> Clean:
         """``    3 search  output.text: `` in at most `room` cells."""
@@ -149,7 +149,7 @@ class _Search:
         path = truncate_middle(one_line(self._redactor.header(hit.path), 200), room - cells(head) - 2)
         return truncate(Clean(f"{head}{path}: "), room)
 
-    def _marked(self, before: Clean, match: Clean, after: Clean) -> str:
+    def _highlight(self, before: Clean, match: Clean, after: Clean) -> str:
         on, off = self._bold
         return f"{before}{on}{match}{off}{after}"
 
@@ -169,8 +169,9 @@ class _Search:
             write_lines(self._counts())
         sys.stdout.flush()
         if foreign := self._outcomes[Outcome.FOREIGN]:
-            files = "1 file that may hold it is no trace and was" if foreign == 1 else ""
-            complain(f"{files or f'{foreign} files that may hold it are no traces and were'} not searched")
+            complain(
+                "skipped 1 file that isn't a trace" if foreign == 1 else f"skipped {foreign} files that aren't traces"
+            )
 
     def _totals(self) -> dict[str, Any]:
         files = {outcome.value: self._outcomes[outcome] for outcome in Outcome}
@@ -191,7 +192,7 @@ def _before(hit: Hit) -> str:
 
 
 def _around(hit: Hit, room: int) -> tuple[Clean, Clean, Clean]:
-    """What stands before the match, the match, and what follows it, in `room` cells: the match is in view."""
+    """Text before the match, the match, and text after it, cut to `room` cells with the match in view."""
     match = truncate(clean(hit.match), room)
     before = clean(_before(hit))
     left = max((room - cells(match)) // 2, room - cells(match) - cells(clean(hit.after)))
@@ -221,5 +222,5 @@ def hit_value(hit: Hit) -> dict[str, Any]:
     }
 
 
-def _colours() -> bool:
+def _has_colors() -> bool:
     return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"

@@ -6,18 +6,18 @@ import argparse
 from collections.abc import Callable
 from functools import cache
 
+from tracetui.analysis import prices
 from tracetui.cli.failing import add_fail_on, status_of
 from tracetui.cli.output import complain, nothing, write_bytes, write_lines
 from tracetui.cli.parser import add_paths_and_runs, add_redact, roots
 from tracetui.cli.reading import Listing, aim_of, listing_at, only, screen_for, sources_at
 from tracetui.errors import UsageError
 from tracetui.export.listing import listing, part_notes
-from tracetui.live.load import Shared, read_run
+from tracetui.live.load import FileCaches, read_run
 from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.model.masked import masked_problem, masked_summary
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
-from tracetui.store import prices
 from tracetui.store.relations import Relations
 
 HELP = "list every run, and what could not be read"
@@ -65,10 +65,14 @@ def print_listing(args: argparse.Namespace) -> Listing:
                 redactor = Redactor()
                 inside = [masked_problem(problem, redactor) for problem in inside]
             replays = Relations(everything.runs).replay_addresses()
-            write_bytes(runs_document(shown.runs, [*shown.problems, *inside], replays, estimates))
+            write_bytes(
+                runs_document(shown.runs, [*shown.problems, *inside], replays, estimates, everything.files.fields)
+            )
         elif found.runs or found.problems:
             screen = screen_for(aim.places, everything.runs)
             write_lines(listing(shown.runs, shown.problems, screen, part_notes(everything.runs)))
+    if sentence := everything.files.near_miss_sentence:
+        complain(sentence)
     if not everything.runs:
         raise nothing(places, found.problems)
     if not found.runs:
@@ -84,13 +88,13 @@ def _masked(found: Listing) -> Listing:
 
 def asked(text: str) -> Callable[[Listing], Listing]:
     """Leaves the runs of a listing that a query asks for; problems stay. Raises `UsageError` if the query is wrong."""
+    from tracetui.analysis.query_context import QueryContext
     from tracetui.formats import registry
     from tracetui.store import query
-    from tracetui.store.known import Known
     from tracetui.store.sidecar import Sidecar
 
     runs: list[RunSummary] = []
-    context = Known(Sidecar(), lambda: runs, cache(lambda: Relations(runs)), formats=registry.names)
+    context = QueryContext(Sidecar(), lambda: runs, cache(lambda: Relations(runs)), formats=registry.names)
     try:
         found = query.for_runs(text, context)
     except query.QueryError as error:
@@ -107,15 +111,15 @@ def _inside(source: Source, found: Listing) -> tuple[list[Problem], dict[RunRef,
     """What only runs that are read tell: the problems inside of them, which their summaries count, and what several
     models cost. Of others nothing is read."""
     told, problems, estimates = set(found.problems), list[Problem](), dict[RunRef, float | None]()
-    shared = Shared()
+    shared = FileCaches()
     for summary in found.runs:
         priced = prices.takes_reading(summary)
         if not summary.problems and not priced:
             continue
-        run = read_run(source, summary.ref, shared.of(summary.ref))
+        run = read_run(source, summary.ref, shared.for_run(summary.ref))
         problems += [problem for problem in run.problems if problem not in told]
         if priced:
-            from tracetui.store.statistics import estimate_of
+            from tracetui.analysis.statistics import estimate_of
 
             if (estimate := estimate_of(run)) is not None:
                 estimates[summary.ref] = estimate.usd

@@ -1,4 +1,4 @@
-"""What the commands write with: cleaned text or exact bytes to standard output, sentences to standard error."""
+"""Write command output: cleaned text or exact bytes to standard output, messages to standard error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tracetui.text import Clean, clean, clean_lines
 
 
 def write_lines(lines: Iterable[Clean]) -> None:
-    """Lines of cleaned text; what the terminal's encoding lacks is written as ``\\x..``."""
+    """Write lines of cleaned text; characters missing from the terminal's encoding become ``\\x..``."""
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     for line in lines:
@@ -22,12 +22,12 @@ def write_lines(lines: Iterable[Clean]) -> None:
 
 
 def terminal_width() -> int | None:
-    """Cells of a line of the terminal that standard output is; None where it is none: nothing is cut there."""
+    """Width in cells if standard output is a terminal; None otherwise, where nothing is cut."""
     return get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def write_bytes(pieces: Iterable[bytes]) -> None:
-    """Bytes as they are."""
+    """Write bytes unchanged."""
     sys.stdout.flush()
     write = sys.stdout.buffer.write
     for piece in pieces:
@@ -36,19 +36,19 @@ def write_bytes(pieces: Iterable[bytes]) -> None:
 
 
 def complain(error: Exception | str) -> None:
-    """One sentence on standard error (an error may quote a trace: it passes the gate)."""
+    """Print a message to standard error, cleaned: an error may quote a trace."""
     with suppress(BrokenPipeError, AttributeError):
         for i, line in enumerate(clean_lines(str(error))):
             sys.stderr.write(clean(f"tracetui: {line}" if i == 0 else line) + "\n")
 
 
 def nothing(places: Iterable[str], problems: Sequence[Problem]) -> NothingReadable:
-    """There is no run to show: where and for what was looked, and what to do next."""
+    """The error for a search that found no run: where it looked, for which formats, and the next step."""
     from tracetui.formats import registry
 
     where = ", ".join(places)
     if problems:
         first = problems[0].reason if len(problems) == 1 else f"{len(problems)} files are unreadable"
-        return NothingReadable(f"nothing could be read in {where}: {first}; `tracetui doctor` tells more")
+        return NothingReadable(f"no readable run in {where}: {first}; `tracetui doctor` explains")
     titles = ", ".join(one.title for one in registry.formats())
-    return NothingReadable(f"no trace in {where} (looked for: {titles}); `tracetui demo` opens samples")
+    return NothingReadable(f"no traces in {where} (formats tried: {titles}); `tracetui demo` opens samples")

@@ -1,4 +1,4 @@
-"""The commands and their options. Completions and the documentation are made from these parsers."""
+"""Parsers of the command line. Completions and docs/cli.md are generated from them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import argparse
 import os
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import PurePath
 from types import ModuleType
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from tracetui.cli.output import complain
 from tracetui.errors import UsageError, nearest
+from tracetui.sources.local import LocalSource
+from tracetui.sources.locations import host_of
+
+if TYPE_CHECKING:
+    from tracetui.formats.homes import Home
 
 COMMANDS: Final = (
     "ls",
@@ -26,26 +32,26 @@ COMMANDS: Final = (
     "demo",
     "completions",
 )
-"""Names of the modules in this package that are commands."""
+"""The commands: modules of this package."""
 _QUERY: Final = ("-q", "--query")
 THEMES: Final = ("dark", "light", "high-contrast", "ansi")
 
 EXAMPLES: Final = """\
 examples:
   tracetui                              open $PAPRIKA_TRACE_DIR, else ~/.paprika/traces
-  tracetui traces/ runs.db              open a folder and a file
-  tracetui ls traces/ --json            every run as data
+  tracetui traces/ runs.db              open a directory and a file
+  tracetui ls traces/ --json            every run as JSON
   tracetui show traces/0690.json/3      step 3 of one run
-  tracetui show 0690 --json             a run by the beginning of its id
+  tracetui show 0690 --json             a run by a prefix of its id
   cat run.jsonl | tracetui show -       a trace from standard input
-  tracetui triage traces/               the failed runs by what made them fail
+  tracetui triage traces/               failed runs grouped by cause
   tracetui tail traces/ --newest        follow the newest run
   tracetui demo                         built-in sample runs
 """
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one sentence with the next step. What `epilog` returns ends its help."""
+    """A parser with one-line errors that name the next step. The result of `epilog` ends its help."""
 
     def __init__(self, prog: str, description: str, epilog: Callable[[], str | None]) -> None:
         super().__init__(
@@ -61,22 +67,22 @@ class Parser(argparse.ArgumentParser):
         return super().format_help()
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
-        """As argparse does it; what was probably meant ends the sentence."""
+        """As argparse, with a suggestion at the end of the message."""
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            like = nearest(str(value), [str(choice) for choice in action.choices or ()])
-            if like is not None:
-                error.message += f" (did you mean {like!r}?)"
+            suggestion = nearest(str(value), [str(choice) for choice in action.choices or ()])
+            if suggestion is not None:
+                error.message += f" (did you mean {suggestion!r}?)"
             raise
 
     def error(self, message: str) -> NoReturn:
-        complain(UsageError(f"{message}; `{self.prog} --help` shows the usage"))
+        complain(UsageError(f"{message}; `{self.prog} --help` shows usage"))
         raise SystemExit(2)
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """The arguments of the command that `argv` begins with, else of the app; ``run`` is what to call with them."""
+    """Parse the arguments of a command, or of the app if `argv` names none; ``args.run(args)`` executes it."""
     name, argv = _command(argv)
     module = _module(name or "app")
     parser, words = parser_of(name), _queries_joined(_addresses_last(argv))
@@ -86,22 +92,22 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _command(argv: Sequence[str]) -> tuple[str | None, Sequence[str]]:
-    """The command that `argv` names, None for the app, and the other words. Options may precede the command.
+    """The command in `argv` (None: the app) and the remaining words. Options may precede the command.
 
-    Raises `UsageError` for a word that is neither a command nor a path but much like a command.
+    Raises `UsageError` for a word that looks like a misspelled command and isn't a path.
     """
     at = _first_word(argv)
     word = argv[at] if at < len(argv) else ""
     if word in COMMANDS and not {"-h", "--help", "--version"} & set(argv[:at]):
         return word, [*argv[:at], *argv[at + 1 :]]
-    like = nearest(word, COMMANDS) if word.isidentifier() and not os.path.lexists(word) else None
-    if like is not None:
-        raise UsageError(f"there is no command and no path {word!r}; did you mean `tracetui {like}`?")
+    suggestion = nearest(word, COMMANDS) if word.isidentifier() and not os.path.lexists(word) else None
+    if suggestion is not None:
+        raise UsageError(f"no such command or path: {word!r}; did you mean `tracetui {suggestion}`?")
     return None, argv
 
 
 def _first_word(argv: Sequence[str]) -> int:
-    """Where the first word stands that is no option of the app and no value of one."""
+    """Index of the first word that is neither an option of the app nor the value of one."""
     if not argv or not argv[0].startswith("-"):
         return 0
     takes_value = {flag: action.nargs != 0 for action in parser_of(None)._actions for flag in action.option_strings}
@@ -112,13 +118,13 @@ def _first_word(argv: Sequence[str]) -> int:
 
 
 def _addresses_last(argv: Sequence[str]) -> list[str]:
-    """Parts of standard input (``-/3``, ``-#RUN``) moved to the end, where they are not taken for options."""
+    """Move addresses in standard input (``-/3``, ``-#RUN``) to the end, so argparse doesn't parse them as options."""
     addresses = [word for word in argv if word.startswith(("-/", "-#"))]
     return [word for word in argv if word not in addresses] + (["--", *addresses] if addresses else [])
 
 
 def _queries_joined(argv: Sequence[str]) -> list[str]:
-    """``-q`` and the word after it as one: a query that begins with ``-`` (``-tag:known``) is no option then."""
+    """Join ``-q`` and its value: a query that begins with ``-`` (``-tag:known``) isn't an option then."""
     words: list[str] = []
     for word in argv:
         if words and words[-1] in _QUERY and "--" not in words and not word.startswith("--"):
@@ -141,50 +147,91 @@ def parser_of(name: str | None) -> Parser:
 
 
 def add_paths(parser: argparse.ArgumentParser) -> None:
-    """Where to look: PATH…, --trace-dir and --format."""
-    parser.add_argument("paths", nargs="*", metavar="PATH", help="folders and files with traces; - for standard input")
+    """Add PATH…, --trace-dir and --format."""
+    parser.add_argument(
+        "paths", nargs="*", metavar="PATH", help="directories and files of traces; - for standard input"
+    )
     add_place(parser)
 
 
 def add_paths_and_runs(parser: argparse.ArgumentParser) -> None:
-    """As `add_paths`; addresses and ids of runs are taken too."""
+    """As `add_paths`; PATH may also be an address or id of a run."""
     parser.add_argument(
-        "paths", nargs="*", metavar="PATH", help="folders, files, and addresses or ids of runs; - for standard input"
+        "paths",
+        nargs="*",
+        metavar="PATH",
+        help="directories, files, addresses or ids of runs; - for standard input",
     )
     add_place(parser)
 
 
 def add_place(parser: argparse.ArgumentParser) -> None:
-    """--trace-dir and --format."""
+    """Add --trace-dir and --format."""
     parser.add_argument("--trace-dir", metavar="DIR", action="append", default=[], help="the same as PATH")
     parser.add_argument("--format", metavar="NAME", help="read every file as this format (see: tracetui formats)")
 
 
 def add_redact(parser: argparse.ArgumentParser) -> None:
-    """--redact."""
-    parser.add_argument(
-        "--redact", action="store_true", help="mask secrets also in what is exact without it (--json, --raw)"
-    )
+    """Add --redact."""
+    parser.add_argument("--redact", action="store_true", help="mask secrets in exact output too (--json, --raw)")
 
 
 def roots(args: argparse.Namespace) -> list[str]:
-    """The places to look in: those named, else ``$PAPRIKA_TRACE_DIR``, else ``~/.paprika/traces``.
+    """The paths to read: those given, else ``$PAPRIKA_TRACE_DIR``, else ``~/.paprika/traces``.
 
-    Raises `UsageError`, with what else is found on this machine, if none was named and that is not there.
+    Raises `UsageError`, with the trace directories found on this machine, if none is given and the default is missing.
     """
     places = named(args)
     if places:
         return places
-    from tracetui.cli.default import default_place, homes, is_there, nowhere
-
-    if not is_there(default_place()):
-        raise nowhere(homes())
-    return [default_place()]
+    default = default_directory()
+    if not exists(default):
+        raise no_path_error(other_directories())
+    return [default]
 
 
 def named(args: argparse.Namespace) -> list[str]:
-    """The places that were named: PATH… and --trace-dir."""
+    """The paths given: PATH… and --trace-dir."""
     return [*getattr(args, "paths", ()), *args.trace_dir]
+
+
+# ---- the default directory
+
+VARIABLE: Final = "PAPRIKA_TRACE_DIR"
+
+
+def default_directory() -> str:
+    """``$PAPRIKA_TRACE_DIR``, else ``~/.paprika/traces``, whether or not it exists."""
+    return os.environ.get(VARIABLE) or os.path.join(os.path.expanduser("~"), ".paprika", "traces")
+
+
+def default_label() -> str:
+    """The default directory as messages name it."""
+    return f"${VARIABLE} ({os.environ[VARIABLE]})" if os.environ.get(VARIABLE) else "~/.paprika/traces"
+
+
+def exists(path: str) -> bool:
+    """Whether a path exists; a path on another machine is assumed to."""
+    return host_of(path) is not None or os.path.exists(path)
+
+
+def other_directories() -> list[Home]:
+    """The trace directories of other programs found on this machine."""
+    from tracetui.formats.homes import found  # loads every format, plug-ins included
+
+    return found(LocalSource(), os.environ, PurePath(os.path.expanduser("~")))
+
+
+def no_path_error(others: Sequence[Home]) -> UsageError:
+    """The error for a missing PATH argument and default directory; it lists the `others` that exist."""
+    problem = f"no path given, and {default_label()} doesn't exist; "
+    if not others:
+        return UsageError(f"{problem}`tracetui --help` shows examples, `tracetui demo` opens samples")
+    listed = "".join(f"\n  {one.path}  ({one.title}, {one.counted})" for one in others)
+    return UsageError(f"{problem}found on this machine:{listed}")
+
+
+# ---- help
 
 
 def _module(name: str) -> ModuleType:
@@ -192,19 +239,19 @@ def _module(name: str) -> ModuleType:
 
 
 def _commands_help() -> str:
-    """Names every command, and loads each: only for who asks for help."""
+    """The list of commands. Loads every command module, so only --help calls it."""
     lines = [f"  {name:<12} {_module(name).HELP}" for name in COMMANDS]
     return "commands (each has its own --help):\n" + "\n".join(lines) + "\n\n" + EXAMPLES + _environment_help()
 
 
 def _environment_help() -> str:
-    """The environment variables, those that the formats know among them."""
+    """The environment variables, including those of the formats."""
     from tracetui.formats.homes import variables
 
-    told = {
-        "PAPRIKA_TRACE_DIR": "what is opened where no PATH is named",
-        ", ".join(variables()): "where other programs keep their traces, which are offered where that is not there",
-        "TRACETUI_PRICES=off": "estimate no cost (estimates need: pip install tracetui[prices])",
-        "NO_COLOR": "draw with the terminal's own colours",
+    variables_help = {
+        "PAPRIKA_TRACE_DIR": "directory to open when no PATH is given",
+        ", ".join(variables()): "trace directories of other programs, offered when there is no default directory",
+        "TRACETUI_PRICES=off": "disable cost estimates (they need: pip install tracetui[prices])",
+        "NO_COLOR": "use the terminal's own colors",
     }
-    return "\nenvironment:\n" + "\n".join(f"  {name}\n      {words}" for name, words in told.items()) + "\n"
+    return "\nenvironment:\n" + "\n".join(f"  {name}\n      {text}" for name, text in variables_help.items()) + "\n"

@@ -8,13 +8,15 @@ import os
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any, Final
 
 import msgspec
 
 from tracetui.cli.output import nothing, terminal_width
-from tracetui.cli.parser import roots
+from tracetui.cli.parser import default_directory, roots
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.export.listing import Screen, newest_first
 from tracetui.formats import registry
@@ -22,12 +24,41 @@ from tracetui.formats.base import Format
 from tracetui.live.scan import Found, look, scan
 from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.sources.base import Entry, Source
-from tracetui.sources.local import LocalSource
-from tracetui.sources.places import Places, parent, source_for
-from tracetui.sources.spool import STDIN, Spool
+from tracetui.sources.local import STDIN, LocalSource, StdinSource
+from tracetui.sources.locations import MultiHostSource, parent, source_for
 from tracetui.store import address
 from tracetui.store.relations import Relations, has_original
-from tracetui.views.naming import telling
+from tracetui.views.labels import short_names
+
+NAMED: Final = 3
+"""Near misses that are named."""
+
+
+class FileCounts(msgspec.Struct, frozen=True):
+    """How many files there are of each kind: `Found.kind`, but `ignored` are only those that no format claims."""
+
+    listed: int = 0
+    problem: int = 0
+    ignored: int = 0
+    near_misses: tuple[Found, ...] = ()
+    """Those of the ignored that look like traces."""
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """As fields of ``ls --json``."""
+        counts = {"listed": self.listed, "problem": self.problem, "ignored": self.ignored}
+        return {"counts": counts, "near_misses": [{"path": one.path, "reason": one.reason} for one in self.near_misses]}
+
+    @property
+    def near_miss_sentence(self) -> str:
+        """Names the near misses, each on a line (``a.jsonl holds chat messages``); empty without one."""
+        if not self.near_misses:
+            return ""
+        count, named = len(self.near_misses), self.near_misses[:NAMED]
+        words = "1 file looks like a trace" if count == 1 else f"{count} files look like traces"
+        names = "".join(f"\n  {one.path} holds {one.near_miss}" for one in named)
+        more = "\n  …" if count > NAMED else ""
+        return f"{words}, but no format claims {'it' if count == 1 else 'them'}:{names}{more}"
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -35,6 +66,7 @@ class Listing(msgspec.Struct, frozen=True):
 
     runs: list[RunSummary]
     problems: list[Problem]
+    files: FileCounts = FileCounts()
 
 
 class Aim(msgspec.Struct):
@@ -49,22 +81,22 @@ class Aim(msgspec.Struct):
 
 
 @contextmanager
-def source_of(paths: Sequence[str]) -> Iterator[Places]:
+def source_of(paths: Sequence[str]) -> Iterator[MultiHostSource]:
     """What these paths or addresses are read from: this machine, others, standard input for ``-``.
 
     Raises `UsageError` or `NothingReadable` for a machine that cannot be reached.
     """
     with ExitStack() as stack:
-        local = stack.enter_context(Spool(sys.stdin.buffer)) if STDIN in paths else LocalSource()
+        local = stack.enter_context(StdinSource(sys.stdin.buffer)) if STDIN in paths else LocalSource()
         yield stack.enter_context(source_for(paths, local))
 
 
-def source_at(text: str, args: argparse.Namespace) -> AbstractContextManager[Places]:
+def source_at(text: str, args: argparse.Namespace) -> AbstractContextManager[MultiHostSource]:
     """What the address `text` is read from, or the places in which a run of that id is looked for."""
     return sources_at([text], args)
 
 
-def sources_at(texts: Sequence[str], args: argparse.Namespace) -> AbstractContextManager[Places]:
+def sources_at(texts: Sequence[str], args: argparse.Namespace) -> AbstractContextManager[MultiHostSource]:
     """What several addresses are read from."""
     places = [re.split("[/#]", text)[0] if text.startswith(STDIN) else text for text in texts]
     return source_of([*places, *args.trace_dir])
@@ -88,10 +120,16 @@ def listing_of(source: Source, paths: Sequence[str], forced: Format | None, *, d
     """All runs and problems below `paths`."""
     runs: list[RunSummary] = []
     problems: list[Problem] = []
+    kinds, near_misses = Counter[str](), list[Found]()
     for found in found_in(source, paths, forced, deep=deep):
         runs.extend(found.runs)
         problems.extend(found.problems)
-    return Listing(newest_first(runs), sorted(problems, key=lambda problem: problem.path))
+        kinds["unclaimed" if found.unclaimed else found.kind] += 1
+        if found.near_miss:
+            near_misses.append(found)
+    near_misses.sort(key=lambda one: one.path)
+    files = FileCounts(kinds["listed"], kinds["problem"], kinds["unclaimed"], tuple(near_misses))
+    return Listing(newest_first(runs), sorted(problems, key=lambda problem: problem.path), files)
 
 
 def aim_of(source: Source, args: argparse.Namespace) -> Aim:
@@ -134,11 +172,9 @@ def listing_at(source: Source, aim: Aim, forced: Format | None, *, deep: bool) -
 
 def screen_for(places: Sequence[str], runs: Sequence[RunSummary]) -> Screen | None:
     """The terminal for a list of what was found in `places`, which are `runs`; None where there is no terminal."""
-    from tracetui.cli.default import default_place
-
     width = terminal_width()
-    named = [] if [*places] == [default_place()] else places
-    return None if width is None else Screen(width, time.time(), named, telling(runs))
+    named = [] if [*places] == [default_directory()] else places
+    return None if width is None else Screen(width, time.time(), named, short_names(runs))
 
 
 def run_at(source: Source, text: str, args: argparse.Namespace) -> tuple[RunSummary, tuple[str, ...]]:

@@ -13,14 +13,14 @@ from tracetui.cli.parser import add_place, add_redact
 from tracetui.cli.reading import only, replay_address, run_at, source_at
 from tracetui.errors import UsageError
 from tracetui.export import json, text
-from tracetui.export.values import value_lines
+from tracetui.export.text import value_lines
 from tracetui.live.load import read_run
 from tracetui.model import Run, RunRef, Span
 from tracetui.model.masked import masked
 from tracetui.model.part import is_part, part_of
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
-from tracetui.store.address import Target, follow, target
+from tracetui.store.address import Target, lookup, target
 
 HELP = "print one run, or a step, span or value of it"
 EXAMPLES = """\
@@ -97,7 +97,7 @@ def _run_value(run: Run) -> dict[str, Any]:
 
 
 def _value(value: Any, keys: tuple[str, ...], what: str, args: argparse.Namespace) -> None:
-    found = follow(value, keys, what)
+    found = lookup(value, keys, what)
     if args.json:
         write_bytes([json.encode(found), b"\n"])
     else:
@@ -121,7 +121,7 @@ def _state(run: Run, number: int) -> dict[str, Any]:
 def _node_stats(run: Run) -> dict[str, Any]:
     if not run.body.layout:
         return {}
-    from tracetui.views.nodes import node_stats
+    from tracetui.analysis.work import node_stats
 
     return {"node_stats": node_stats(run)}
 

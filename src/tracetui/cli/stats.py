@@ -1,4 +1,4 @@
-"""``tracetui stats``: how often, how long, how many tokens, by tool, model, node, agent or operation."""
+"""``tracetui stats``: calls, errors, durations and tokens by tool, model, node, agent or operation."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import asdict
 
+from tracetui.analysis.statistics import By, Row, Statistics
 from tracetui.cli.ls import asked
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_place, roots
@@ -15,19 +16,18 @@ from tracetui.cli.reading import Listing, listing_of, only, run_at, sources_at
 from tracetui.errors import UsageError
 from tracetui.export.json import encode, problem_value
 from tracetui.export.table import Column, Table
-from tracetui.live.load import Shared, read_run
+from tracetui.live.load import FileCaches, read_run
 from tracetui.model import Problem, Run, RunRef
 from tracetui.model.part import is_part, part_of
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.store.address import target
 from tracetui.store.relations import copies_of
-from tracetui.store.statistics import By, Row, Statistics
 from tracetui.text import Clean, cost, count, duration, one_line, tokens, truncate
 
 HELP = "count calls, errors, time and tokens by tool, model, node, agent or operation"
 EXAMPLES = """\
-A PATH may be a folder, a file, a run or a sub-agent: an address as `tracetui ls` prints it.
+PATH is a directory, a file, or the address of a run or sub-agent (see `tracetui ls`).
 
 examples:
   tracetui stats traces/                            every tool of every run
@@ -48,24 +48,24 @@ _NUMBERS: Final = (
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``stats``."""
-    parser.add_argument("paths", nargs="*", metavar="PATH", help="folders, files, and addresses or ids of runs")
+    """Add the options of ``stats``."""
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="directories, files, addresses or ids of runs")
     add_place(parser)
-    parser.add_argument("--by", choices=[by.value for by in By], default=By.TOOL.value, help="what the rows are")
-    parser.add_argument("-q", "--query", metavar="QUERY", help="only the runs that it asks for, see docs/query.md")
-    parser.add_argument("--json", action="store_true", help="as data: tracetui/stats/1, see docs/grep.md")
+    parser.add_argument("--by", choices=[by.value for by in By], default=By.TOOL.value, help="group rows by this")
+    parser.add_argument("-q", "--query", metavar="QUERY", help="only runs that match QUERY, see docs/query.md")
+    parser.add_argument("--json", action="store_true", help="JSON output: tracetui/stats/1, see docs/grep.md")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the table. Raises `NothingReadable` if there is no run, `UsageError` if a query is wrong."""
+    """Print the table. Raises `NothingReadable` if there is no run, `UsageError` for an invalid query."""
     places = roots(args)
     wanted = asked(args.query) if args.query else None
     problems: list[Problem] = []
     with sources_at(places, args) as source:
         found = _runs(source, places, args, wanted, problems)
-        statistics, shared = Statistics(By(args.by), {one.ref for one in found if not one.parts}), Shared()
+        statistics, shared = Statistics(By(args.by), {one.ref for one in found if not one.parts}), FileCaches()
         for one in found:
-            whole = read_run(source, one.ref, shared.of(one.ref))
+            whole = read_run(source, one.ref, shared.for_run(one.ref))
             statistics.add(_part(whole, one.parts, one.place) if one.parts else whole)
     if not statistics.runs and wanted is None:
         raise nothing(places, problems)
@@ -75,12 +75,12 @@ def run(args: argparse.Namespace) -> int:
     write_lines(_table(statistics))
     complain(f"{_number(statistics.runs, 'run')}, by {args.by}")
     if problems:
-        complain(f"{_number(len(problems), 'problem')}; `tracetui ls` tells more")
+        complain(f"{_number(len(problems), 'problem')}; `tracetui ls` lists them")
     return 0
 
 
-class _Named(NamedTuple):
-    """A run, or a part of one, that the command line names."""
+class _Selection(NamedTuple):
+    """A run, or part of one, selected on the command line."""
 
     ref: RunRef
     parts: tuple[str, ...] = ()
@@ -89,29 +89,29 @@ class _Named(NamedTuple):
 
 def _runs(
     source: Source, places: Sequence[str], args: argparse.Namespace, wanted: Any, problems: list[Problem]
-) -> list[_Named]:
-    """The runs that are meant, each once."""
-    named: dict[_Named, None] = {}
+) -> list[_Selection]:
+    """The selected runs, each once."""
+    named: dict[_Selection, None] = {}
     for place in places:
         if source.is_folder(place) or source.is_file(place):
             listing = listing_of(source, [place], only(args), deep=wanted is not None)
         else:
             summary, parts = run_at(source, place, args)
             if parts:
-                named[_Named(summary.ref, parts, place)] = None
+                named[_Selection(summary.ref, parts, place)] = None
                 continue
             listing = Listing([summary], [])
         problems.extend(listing.problems)
         found = (wanted(listing) if wanted is not None else listing).runs
         copies = copies_of(found)
-        named |= dict.fromkeys(_Named(summary.ref) for summary in found if summary.ref not in copies)
+        named |= dict.fromkeys(_Selection(summary.ref) for summary in found if summary.ref not in copies)
     return [*named]
 
 
 def _part(run: Run, parts: Sequence[str], text: str) -> Run:
     found = target(run, parts)
     if found.span is None or found.keys or not is_part(found.span):
-        raise UsageError(f"{text} is no run and no sub-agent; statistics are of {run.summary.ref.address}")
+        raise UsageError(f"{text} is neither a run nor a sub-agent; use its run: {run.summary.ref.address}")
     return part_of(run, run.index[found.span.id])
 
 
@@ -138,8 +138,8 @@ def _cells(row: Row) -> tuple[Clean, ...]:
     )
 
 
-def _number(number: int, what: str) -> str:
-    return f"1 {what}" if number == 1 else f"{number} {what}s"
+def _number(number: int, noun: str) -> str:
+    return f"1 {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _document(statistics: Statistics, problems: Sequence[Problem]) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""``tracetui tail``: follow runs as they happen; in the app on a terminal, else as lines or data."""
+"""``tracetui tail``: follow runs live; in the app on a terminal, else as text or JSON."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 
+from tracetui import masking
 from tracetui.cli.app import need_terminal
 from tracetui.cli.output import complain, write_lines
 from tracetui.cli.parser import add_place, add_redact, roots
 from tracetui.cli.reading import Aim, listing_of, only, run_at, source_of
 from tracetui.errors import UsageError
 from tracetui.export.events import Lines, event_line
-from tracetui.live.following.tail import Tail
+from tracetui.live.tail.tail import Tail
 from tracetui.model import RunRef
 from tracetui.model.event import Event
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
-from tracetui.sources.spool import STDIN
-from tracetui.views import masking
+from tracetui.sources.local import STDIN
 
-HELP = "follow runs as they happen"
+HELP = "follow runs live"
 EXAMPLES = """\
-On a terminal this opens the app. Into a pipe or file, and with --json, it prints what is new until it is interrupted.
+On a terminal this opens the app. Into a pipe or file, or with --json, it prints new events until interrupted.
 
 examples:
-  tracetui tail traces/                     every run that grows from now on
+  tracetui tail traces/                     every run that changes from now on
   tracetui tail traces/ --newest            the newest run, or the first that appears
   tracetui tail runs.db#wf-1 --from-start   one run, from its first step
   tracetui tail traces/ --json | jq 'select(.event == "end")'
 """
 _LOOK_UP_SECONDS = 1.0
-"""How often it is looked whether anybody still reads what is printed."""
+"""Interval of the check that the reader of a pipe still exists."""
 
 
 class First:
-    """Follows the first run that it is asked about, and no other."""
+    """Selects the first run that it is asked about, and no other."""
 
     def __init__(self) -> None:
         self._ref: RunRef | None = None
@@ -50,20 +50,20 @@ class First:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``tail``."""
-    parser.add_argument("paths", nargs="*", metavar="PATH|RUN", help="folders, files, and addresses or ids of runs")
+    """Add the options of ``tail``."""
+    parser.add_argument("paths", nargs="*", metavar="PATH|RUN", help="directories, files, addresses or ids of runs")
     add_place(parser)
     parser.add_argument("--newest", action="store_true", help="only the newest run, or the first that appears")
-    parser.add_argument("--from-start", action="store_true", help="begin with what is there already")
-    parser.add_argument("--json", action="store_true", help="one event a line as data, see docs/json.md")
+    parser.add_argument("--from-start", action="store_true", help="print existing steps first")
+    parser.add_argument("--json", action="store_true", help="JSON output, one event per line, see docs/json.md")
     add_redact(parser)
-    parser.add_argument("--polling", action="store_true", help="look at the files now and then, without events")
+    parser.add_argument("--polling", action="store_true", help="poll instead of using file events")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Follow until the user quits or interrupts it, or nobody reads what is printed."""
+    """Follow until the user quits or interrupts, or the reader of a pipe exits."""
     if STDIN in args.paths:
-        raise UsageError("standard input cannot be followed; `tracetui show -` reads a trace from there")
+        raise UsageError("standard input can't be followed; `tracetui show -` reads a trace from it")
     on_terminal = sys.stdout.isatty() and not args.json
     if on_terminal:
         need_terminal(roots(args))
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _aim(source: Source, args: argparse.Namespace) -> Aim:
-    """What the words mean. Raises `NothingReadable` or `UsageError` for those that mean nothing."""
+    """Resolve the arguments. Raises `NothingReadable` or `UsageError` for an argument that matches nothing."""
     if not args.paths:
         return Aim(roots(args))
     aim = Aim([])
@@ -86,10 +86,10 @@ def _aim(source: Source, args: argparse.Namespace) -> Aim:
             continue
         found, parts = run_at(source, word, args)
         if parts:
-            raise UsageError(f"a whole run is followed, not {'/'.join(parts)!r} in it; leave that out")
+            raise UsageError(f"tail follows whole runs; drop {'/'.join(parts)!r}")
         aim.chosen.setdefault(found.ref.path, set()).add(found.ref)
     if aim.chosen and args.newest:
-        raise UsageError("--newest finds the run itself; name a place instead of a run")
+        raise UsageError("--newest takes directories and files, not a run")
     beside = aim.chosen or args.trace_dir  # with a run, --trace-dir says where to look for it
     aim.places += [path for path in beside if path not in aim.places]
     return aim
@@ -124,7 +124,7 @@ def _print(source: Source, aim: Aim, args: argparse.Namespace) -> None:
     tail = Tail(source, places, only=forced, from_start=args.from_start, events=not args.polling, wanted=wants)
     redactor = Redactor()
     write = _write_json(redactor if args.redact else None) if args.json else _write_text(Lines(), redactor)
-    why = f"{tail.watch.how}: {tail.watch.why}" if tail.watch.why else tail.watch.how
+    why = f"{tail.watch.mode}: {tail.watch.reason}" if tail.watch.reason else tail.watch.mode
     complain(f"following {', '.join(places)} ({why})")
     with closing(tail):
         _follow(tail, write)
@@ -138,8 +138,8 @@ def _follow(tail: Tail, write: Callable[[Event], None]) -> None:
         sys.stdout.flush()
         if tail.watch.lost != lost:
             lost = tail.watch.lost
-            complain(f"{lost}; what is known is kept, and it is tried again" if lost else "connected again")
-        if _nobody_reads():
+            complain(f"{lost}; retrying" if lost else "reconnected")
+        if _reader_is_gone():
             raise BrokenPipeError
 
 
@@ -158,8 +158,8 @@ def _write_text(lines: Lines, redactor: Redactor) -> Callable[[Event], None]:
     return write
 
 
-def _nobody_reads() -> bool:
-    """Whether the reader of a pipe has gone: where nothing is printed, no write would tell."""
+def _reader_is_gone() -> bool:
+    """Whether the reader of a pipe has exited: without output, no write would fail."""
     if not hasattr(select, "poll"):
         return False
     poll = select.poll()

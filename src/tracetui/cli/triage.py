@@ -14,7 +14,7 @@ from tracetui.cli.reading import Listing, aim_of, listing_at, only, screen_for, 
 from tracetui.errors import UsageError
 from tracetui.export.listing import triage
 from tracetui.export.triage import cause_table, json_lines, next_command, triage_of, triage_value
-from tracetui.live.surveying.causes import shared_by
+from tracetui.live.jobs.causes import shared_by
 from tracetui.redact import Redactor
 from tracetui.store.sidecar import Sidecar
 

@@ -1,36 +1,60 @@
-"""Built-in sample data: a directory of realistic runs in all five formats, for ``tracetui demo`` and for the tests.
+"""Sample data: a directory of realistic runs in five formats, for ``tracetui demo`` and the tests.
 
-Everything here is invented. The same `now` gives the same files. This package knows formats by name because it plays
-the programs that write them; it imports nothing else of tracetui, so that a reader and its samples never share a bug.
+All data is invented, and a function of `now`. The package imitates the programs that write the formats and imports
+nothing else of tracetui, so a reader and its samples can't share a bug.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tracetui.demo import ccpa, hypergraph, latticeflow, paprika, penelope, strays
+from tracetui.demo import ccpa, hypergraph, latticeflow, paprika, penelope
+from tracetui.demo.files import pretty, put, uid, zulu
 
 __all__ = ["temporary", "write"]
 
+NOTES = """\
+Nightly runs write here. Ask on #agents before deleting anything: the replays need their originals.
+"""
+
 
 def write(folder: Path, now: datetime) -> None:
-    """Write the samples below `folder` (made if missing), as if the last of them had ended just before `now`.
+    """Write the samples to `folder` (created if missing), with the newest run ending just before `now`.
 
-    `now` must know its time zone; Penelope's naive times are written in that zone. About 0.5 MB in 40 files.
+    `now` must be timezone-aware; Penelope's naive times are in its zone. About 0.5 MB in 40 files.
     """
     if now.tzinfo is None:
-        raise ValueError("now must know its time zone")
-    for writer in (paprika, ccpa, hypergraph, penelope, latticeflow, strays):
+        raise ValueError("now must be timezone-aware")
+    for writer in (paprika, ccpa, hypergraph, penelope, latticeflow):
         writer.write(folder, now)
+    _write_other_files(folder, now)
+
+
+def _write_other_files(folder: Path, now: datetime) -> None:
+    """Write other files found in real directories: a truncated trace (disk full), and two that aren't traces."""
+    cut = now - timedelta(minutes=25)
+    ident = uid("cut", "77aa31")
+    record = {
+        "schema_version": "1.0",
+        "record_id": ident,
+        "parent_record_id": None,
+        "replay_of": None,
+        "agent": {"name": "researcher", "version": "2.3.0"},
+        "execution": {"started_at": zulu(cut), "ended_at": zulu(cut), "duration_ms": 4810.2, "status": "success"},
+        "input": {"args": [], "kwargs": {"question": "Which EU states tax company cars by emissions?"}},
+    }
+    put(folder / "paprika" / f"{ident}.json", pretty(record)[:-96], cut)
+    put(folder / "NOTES.txt", NOTES.encode(), now - timedelta(days=12))
+    put(folder / "nightly.json", pretty({"cron": "0 2 * * *", "agents": ["researcher", "fixer"]}), now)
 
 
 @contextmanager
 def temporary(now: datetime | None = None) -> Iterator[Path]:
-    """The samples in a private folder, which is removed at the end."""
+    """Context: the samples in a private directory, deleted at exit."""
     with TemporaryDirectory(prefix="tracetui-demo-") as name:
         folder = Path(name) / "traces"
         write(folder, now or datetime.now(UTC).astimezone())

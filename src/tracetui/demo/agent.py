@@ -1,4 +1,4 @@
-"""An agent at work: writes a ccpa trace step by step, so that there is something to watch.
+"""A live agent: writes ccpa traces step by step.
 
 ``python -m tracetui.demo.agent FOLDER`` writes below FOLDER until its standard input ends.
 """
@@ -36,12 +36,12 @@ EDITS: Final = (
 )
 ROUNDS: Final = 4
 QUICK, CALL, TEST = 0.7, 1.6, 5.0
-"""Seconds that things take: a small tool, a call of the model, the tests."""
+"""Seconds for a small tool, a model call, and the tests."""
 
 
 @contextmanager
-def at_work(folder: Path) -> Iterator[None]:
-    """Let an agent work below `folder` meanwhile, in a process of its own."""
+def running(folder: Path) -> Iterator[None]:
+    """Context: a live agent writes to `folder` in a separate process."""
     command = [sys.executable, "-m", "tracetui.demo.agent", str(folder)]
     agent = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603 - ourselves
     try:
@@ -57,7 +57,7 @@ def _now() -> datetime:
 
 
 def work(folder: Path, rest: Callable[[float], bool], clock: Callable[[], datetime] = _now) -> None:
-    """Write one session after the other. `rest` waits for so many seconds; true means to leave off."""
+    """Write one session after another. `rest` waits for some seconds; it returns True to stop."""
     number = 0
     while True:
         number += 1
@@ -80,7 +80,7 @@ def work(folder: Path, rest: Callable[[float], bool], clock: Callable[[], dateti
 
 
 def _story(session: Session, *, fails: bool) -> Iterator[float]:
-    """Adds what happens to the session; gives the seconds until the next thing does."""
+    """Add events to the session; yields the seconds until the next one."""
     yield CALL
     yield from _call(
         session, "I read the failing test first.", "Read", {"path": "tests/test_cursor.py"}, "def test_half_line():"
@@ -111,7 +111,7 @@ def _call(
 
 
 def main() -> None:
-    """Work until standard input ends."""
+    """Write sessions until standard input ends."""
     work(Path(sys.argv[1]), lambda seconds: bool(select.select([sys.stdin], [], [], seconds)[0]))
 
 

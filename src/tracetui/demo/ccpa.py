@@ -50,7 +50,7 @@ class Session:
         return ids
 
     def result(self, ids: list[str], *answers: tuple[bool, str, Json]) -> None:
-        """What the tools answered, all in one turn."""
+        """The tool results, in one turn."""
         self.turn += 1
         for ident, (ok, content, effects) in zip(ids, answers, strict=True):
             effect = {"side_effects": effects} if effects else {}

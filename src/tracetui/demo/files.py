@@ -1,4 +1,4 @@
-"""Put sample files where they belong, with the times and ids of the runs that they tell of."""
+"""Write sample files with reproducible times and ids."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import Any
 
 
 def put(path: Path, data: bytes, modified: datetime) -> None:
-    """Write `data` to `path`, its folders made, last modified at `modified`."""
+    """Write `data` to `path`, creating directories, with modification time `modified`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     touch(path, modified)
 
 
 def touch(path: Path, modified: datetime) -> None:
-    """Set when `path` was last changed."""
+    """Set the modification time of `path`."""
     seconds = int(modified.timestamp())
     os.utime(path, (seconds, seconds))
 
 
 def pretty(value: Any) -> bytes:
-    """JSON as pydantic writes it: two blanks of indent, text unescaped."""
+    """JSON as pydantic writes it: indented by two spaces, unescaped."""
     return json.dumps(value, indent=2, ensure_ascii=False).encode()
 
 
@@ -40,6 +40,6 @@ def zulu(time: datetime) -> str:
 
 
 def uid(seed: str, start: str = "") -> str:
-    """A UUID (version 4) that depends on `seed` only; its first digits are `start`."""
+    """A UUID (version 4) derived from `seed`, with `start` as its first digits."""
     digits = start + hashlib.sha256(seed.encode()).hexdigest()
     return str(uuid.UUID(hex=digits[:32], version=4))

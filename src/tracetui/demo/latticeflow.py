@@ -254,7 +254,7 @@ def _unfinished(now: datetime) -> Trace:
 
 
 def _bare() -> Json:
-    """What the library's default dump leaves: no format, no types, no roles."""
+    """The default dump of the library, without format, types and roles."""
     call = {"id": "fc_1", "call_id": "call_1", "status": "completed"}
     return {
         "items": [
@@ -267,7 +267,7 @@ def _bare() -> Json:
 
 
 def _airline(now: datetime) -> list[Json]:
-    """Rows of a benchmark: the trace, what was expected, and how it was scored."""
+    """Rows of a benchmark: trace, expected answer and score."""
     tasks = (
         (12, "How many bags may I bring to Lisbon?", "baggage_rules", {"fare": "basic"}, "One cabin bag, 8 kg.", 1.0),
         (13, "I want a refund for flight QX 302.", "cancel", {"booking": "K7P2LM"}, "Refunded: $212.40.", 1.0),

@@ -12,7 +12,7 @@ from tracetui.demo.files import pretty, put, zulu
 
 Json = dict[str, Any]
 Turn = tuple[str, str, str | None]
-"""What the tester thought, what it asked, what the target answered (None: it failed)."""
+"""The tester's reasoning, its message, and the target's answer (None: it failed)."""
 Criterion = tuple[str, bool, str, list[int]]
 
 

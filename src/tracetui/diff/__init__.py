@@ -1,4 +1,4 @@
-"""Two runs compared: which step of the one is which of the other, where they first went differently, and how.
+"""Compare two runs: align their steps, find the first difference, and describe what differs.
 
-Pure functions of `tracetui.model`. Bodies are loaded one pair at a time and not kept.
+Pure functions of `tracetui.model`. Bodies are loaded one pair at a time and not cached.
 """

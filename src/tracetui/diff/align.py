@@ -1,17 +1,18 @@
-"""Which step of A is which step of B, told by their headers alone; no body is read.
+"""Pair the steps of A with the steps of B: first by their headers, then by content where headers are ambiguous.
 
-What tells the steps is what both runs have: the hash of their input, the superstep and node of a graph, what an agent
-did where the other only imitates it, else the operation with its name and argument.
+A header identifies a step by the strongest evidence that both runs have: the hash of its input; the superstep and node
+of a graph; for an imitation, the actions in order; else the operation with its name and argument. No body is read,
+except by `refine`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from tracetui.diff.forks import repeats
 from tracetui.diff.sequence import Block, blocks_of, increasing
-from tracetui.model import Operation, Run, Span
+from tracetui.model import INHERITED, Operation, Run, Span, Status
 
 BY_HASH: Final = "input hash and step"
 BY_NODE: Final = "superstep and node"
@@ -20,12 +21,12 @@ BY_ACTION: Final = "actions in order"
 BY_NAME: Final = "operation, name and arguments"
 
 CELLS: Final = 50_000
-"""The most cells, over all gaps, of the tables in which the steps of a gap are weighed against each other."""
+"""Maximum cells, over all gaps, of the tables for aligning the steps of a gap."""
 _CHAT: Final = Operation.CHAT
 _NUMBERS: Final = {id(operation): number for number, operation in enumerate(Operation)}
-"""Operations as small numbers: many are compared, and to hash a member of an enumeration takes long."""
+"""Operations as small integers, which hash much faster than enumeration members."""
 WORDS: Final = frozenset({Operation.CHAT, Operation.TURN})
-"""What a model said: an imitation says it in its own words."""
+"""Operations whose output is a model's wording, which differs in an imitation."""
 _GRAPH: Final = frozenset({Operation.NODE, Operation.ROUTE})
 
 
@@ -35,28 +36,28 @@ class Pair(NamedTuple):
     a: int | None
     b: int | None
     moved: bool = False
-    """Other steps that both have are before it in A and after it in B, or the reverse."""
+    """Its order relative to other common steps differs in A and B."""
 
 
 class Alignment(NamedTuple):
-    """Every span of both runs once, in the order of B; what only A has follows what it followed in A.
+    """Every span of both runs once, in the order of B; steps only in A follow their predecessor in A.
 
-    Where a fork ran a step again, the copy that it inherited is left out: it is the step that stands in the other run.
+    If a fork ran a step again, its inherited copy is omitted: that is the step of the other run.
     """
 
     pairs: list[Pair]
     by: str
-    """What told which step is which."""
+    """The evidence used."""
     bounded: bool = False
-    """The best alignment was too expensive; this one may call more changed than was."""
+    """An optimal alignment was too expensive; more steps than necessary may count as changed."""
     left_out: int = 0
-    """Spans that were not compared: the turns of models, which may say the same in other words."""
+    """Number of spans not compared: model turns, whose wording may differ."""
     keys: tuple[list[Hashable], list[Hashable]] | None = None
-    """What each span of A and B was told by; None where that leaves nothing to choose."""
+    """The key of each span of A and B, for `refine`; None if the keys are unambiguous."""
 
 
 def align(a: Run, b: Run, *, actions: bool = False) -> Alignment:
-    """Pair the spans of two runs. With `actions`, what models said is left out: only what was done counts."""
+    """Pair the spans of two runs. With `actions`, model turns are omitted."""
     by = _evidence(a.spans, b.spans)
     if by == BY_NODE:
         return _by_node(a, b)
@@ -64,7 +65,7 @@ def align(a: Run, b: Run, *, actions: bool = False) -> Alignment:
     if not actions:
         found = _Aligner(a.spans, b.spans, *keys)
         return Alignment(found.pairs, by, found.bounded, keys=keys)
-    left, right = _doings(a.spans), _doings(b.spans)
+    left, right = _actions(a.spans), _actions(b.spans)
     found = _Aligner(
         [a.spans[i] for i in left], [b.spans[j] for j in right], [keys[0][i] for i in left], [keys[1][j] for j in right]
     )
@@ -74,7 +75,7 @@ def align(a: Run, b: Run, *, actions: bool = False) -> Alignment:
 
 
 def _evidence(a: Sequence[Span], b: Sequence[Span]) -> str:
-    """What both runs have to tell their steps by."""
+    """The strongest evidence that both runs have."""
     if all(any(span.input_hash for span in spans) for spans in (a, b)):
         return BY_HASH
     if all(any(span.operation in _GRAPH and span.step is not None for span in spans) for spans in (a, b)):
@@ -82,27 +83,27 @@ def _evidence(a: Sequence[Span], b: Sequence[Span]) -> str:
     return BY_NAME
 
 
-def _doings(spans: Sequence[Span]) -> list[int]:
-    """Positions of all but the turns of a model."""
+def _actions(spans: Sequence[Span]) -> list[int]:
+    """Positions of all spans except model turns."""
     return [i for i, span in enumerate(spans) if span.operation not in WORDS]
 
 
 def _keys(spans: Sequence[Span], by: str) -> list[Hashable]:
     if by == BY_HASH:
         return [span.input_hash or _name_key(span) for span in spans]
-    return [  # _name_key of each, without so many calls
+    return [  # `_name_key`, inlined for speed
         (_NUMBERS[id(span.operation)], "" if span.operation is _CHAT else span.name, span.preview.strip())
         for span in spans
     ]
 
 
 def _name_key(span: Span) -> tuple[int, str, str]:
-    """What a step is; that of a model call is not its name, which is the model."""
+    """The key of a step. The name of a model call, which is the model, is left out."""
     return _NUMBERS[id(span.operation)], "" if span.operation is _CHAT else span.name, span.preview.strip()
 
 
 class _Aligner:
-    """Pairs two lists of spans: those with equal keys, then in each gap between them those that are alike."""
+    """Pairs two lists of spans: those with equal keys, then similar ones in the gaps between them."""
 
     def __init__(
         self, a: Sequence[Span], b: Sequence[Span], keys_a: Sequence[Hashable], keys_b: Sequence[Hashable]
@@ -122,7 +123,7 @@ class _Aligner:
                 self._gap(block)
 
     def _gap(self, gap: Block) -> None:
-        """Pair what is alike in a gap; the rest is on one side only."""
+        """Pair similar steps in a gap; the others stay unpaired."""
         i, j = gap.a0, gap.b0
         for left, right in self._alike(gap):
             self._only(i, left, j, right)
@@ -145,7 +146,7 @@ class _Aligner:
             return list(zip(range(a0, a1), range(b0, b1), strict=True))
         self._cells -= len(a) * len(b)
         if self._cells >= 0:
-            return [(a0 + i, b0 + j) for i, j in weigh(a, b)]
+            return [(a0 + i, b0 + j) for i, j in align_gap(a, b)]
         self._cells += len(a) * len(b)
         self.bounded = True
         found = blocks_of([_kind(span) for span in a], [_kind(span) for span in b])
@@ -163,7 +164,7 @@ def _same_kind(a: Span, b: Span) -> bool:
     return a.operation is b.operation and (a.name == b.name or a.operation is _CHAT)
 
 
-# ---- a gap weighed: global alignment with affine gaps
+# ---- gaps: global alignment with affine gap costs
 
 _NEVER: Final = -1_000_000
 _OPEN: Final = -12
@@ -174,17 +175,17 @@ _STEP: Final = 4
 _ARGUMENT: Final = 8
 
 
-def weigh(a: Sequence[Span], b: Sequence[Span]) -> list[tuple[int, int]]:
-    """The pairs of the best global alignment (Gotoh), in order; the same whichever side comes first."""
+def align_gap(a: Sequence[Span], b: Sequence[Span]) -> list[tuple[int, int]]:
+    """The pairs of the best global alignment (Gotoh), in order; symmetric in `a` and `b`."""
     if len(a) == 1 or len(b) == 1:
         return _nearest(a, b)
     if [(_name_key(span), span.step or 0) for span in a] > [(_name_key(span), span.step or 0) for span in b]:
-        return [(i, j) for j, i in _weigh(b, a)]
-    return _weigh(a, b)
+        return [(i, j) for j, i in _gotoh(b, a)]
+    return _gotoh(a, b)
 
 
 def _nearest(a: Sequence[Span], b: Sequence[Span]) -> list[tuple[int, int]]:
-    """The one step of the one side with the first that goes best with it on the other."""
+    """Pair the single step of one side with its best match on the other."""
     scores = [score for row in _scores(a, b) for score in row]
     best = max(scores)
     place = scores.index(best)
@@ -192,7 +193,7 @@ def _nearest(a: Sequence[Span], b: Sequence[Span]) -> list[tuple[int, int]]:
 
 
 def _scores(a: Sequence[Span], b: Sequence[Span]) -> Iterator[list[int]]:
-    """How well every step of A goes with every step of B: never where they are different kinds of work."""
+    """Similarity scores of every step of A with every step of B; `_NEVER` for different operations."""
     words = [set(span.preview.split()) for span in b]
     for left in a:
         own = set(left.preview.split())
@@ -210,8 +211,8 @@ def _scores(a: Sequence[Span], b: Sequence[Span]) -> Iterator[list[int]]:
         yield row
 
 
-def _weigh(a: Sequence[Span], b: Sequence[Span]) -> list[tuple[int, int]]:
-    # three scores a cell: the last move paired two steps, left one of A alone, left one of B alone
+def _gotoh(a: Sequence[Span], b: Sequence[Span]) -> list[tuple[int, int]]:
+    # three scores per cell, by the last move: a pair, an unpaired step of A, an unpaired step of B
     best: list[list[tuple[int, int, int]]] = [[(0, _NEVER, _NEVER)]]
     best[0] += [(_NEVER, _NEVER, _OPEN + j * _EXTEND) for j in range(len(b))]
     for i, scores in enumerate(_scores(a, b)):
@@ -247,16 +248,16 @@ def _trace(best: list[list[tuple[int, int, int]]], i: int, j: int) -> list[tuple
 
 
 def _by_node(a: Run, b: Run) -> Alignment:
-    """Steps of the same superstep and node below the same parents; then those of one node that are left, in order.
+    """Pair steps by superstep and node below the same parents, then the remaining steps of each node in order.
 
-    A step that a fork ran again stands beside that of the original, which is what it inherited.
+    A step that a fork ran again pairs with the original step that it inherited.
     """
-    again = repeats(a, b)
+    again = find_reruns(a, b)
     gone_a, gone_b = again.copies
     exact: dict[Hashable, int] = {}
-    left, right = (_node_keys(run, exact, known) for run, known in zip((a, b), again.keys, strict=True))
-    there = {key: j for j, key in enumerate(right)}
-    partner = {j: i for i, key in enumerate(left) if (j := there.get(key)) is not None}
+    left, right = (_node_keys(run, exact, keys) for run, keys in zip((a, b), again.keys, strict=True))
+    by_key = {key: j for j, key in enumerate(right)}
+    partner = {j: i for i, key in enumerate(left) if (j := by_key.get(key)) is not None}
     rest_a = sorted(set(range(len(left))).difference(partner.values(), gone_a))
     rest_b = [j for j in range(len(right)) if j not in partner and j not in gone_b]
     by_name: dict[Hashable, int] = {}
@@ -266,35 +267,32 @@ def _by_node(a: Run, b: Run) -> Alignment:
         if block.same:
             spans = zip(range(block.a0, block.a1), range(block.b0, block.b1), strict=True)
             partner.update((rest_b[j], rest_a[i]) for i, j in spans)
-    pairs = arranged(partner, a.spans, b.spans)
+    pairs = in_order(partner, a.spans, b.spans)
     if not again:
         return Alignment(pairs, BY_NODE, found.bounded)
     pairs = [pair for pair in pairs if pair.a not in gone_a and pair.b not in gone_b]
     return Alignment(pairs, BY_AGAIN, found.bounded)
 
 
-def _node_keys(run: Run, ids: dict[Hashable, int], known: dict[int, Hashable]) -> list[int]:
-    """A number for every span: that of (its parent, its superstep, its name, the how manyth of these).
-
-    `known` says of some positions what tells them instead.
-    """
+def _node_keys(run: Run, ids: dict[Hashable, int], overrides: dict[int, Hashable]) -> list[int]:
+    """Number the spans by (parent, superstep, name, occurrence); `overrides` has other keys for some positions."""
     keys: list[int] = []
     seen: dict[Hashable, int] = {}
     path: list[int] = []
     for place, (span, depth) in enumerate(zip(run.spans, run.depths, strict=True)):
         del path[depth:]
-        what = known.get(place)
-        if what is None:
-            told = (path[-1] if path else None, span.step, span.name)
-            number = seen[told] = seen.get(told, -1) + 1
-            what = (*told, number)
-        keys.append(ids.setdefault(what, len(ids)))
+        key = overrides.get(place)
+        if key is None:
+            name = (path[-1] if path else None, span.step, span.name)
+            number = seen[name] = seen.get(name, -1) + 1
+            key = (*name, number)
+        keys.append(ids.setdefault(key, len(ids)))
         path.append(keys[-1])
     return keys
 
 
 def _name_paths(run: Run, ids: dict[Hashable, int]) -> list[int]:
-    """A number for every span: that of the names from the top down to it."""
+    """Number the spans by their path of names from the top."""
     keys: list[int] = []
     path: list[int] = []
     for span, depth in zip(run.spans, run.depths, strict=True):
@@ -304,12 +302,12 @@ def _name_paths(run: Run, ids: dict[Hashable, int]) -> list[int]:
     return keys
 
 
-def arranged(partner: dict[int, int], a: Sequence[Span], b: Sequence[Span]) -> list[Pair]:
-    """Pairs in the order of B from ``{place in b: place in a}``; steps of one superstep have no order among them."""
+def in_order(partner: dict[int, int], a: Sequence[Span], b: Sequence[Span]) -> list[Pair]:
+    """Pairs in the order of B, from ``{position in b: position in a}``; steps of one superstep are unordered."""
     matched = sorted(partner)
-    kept = {matched[i] for i in increasing([partner[j] for j in matched])}
-    after: dict[int, list[int]] = {}  # what only A has, by the step of A that it follows
-    anchors = {partner[j] for j in kept}
+    ordered = {matched[i] for i in increasing([partner[j] for j in matched])}
+    after: dict[int, list[int]] = {}  # steps only in A, by their predecessor in A
+    anchors = {partner[j] for j in ordered}
     last, taken = -1, set(partner.values())
     for i in range(len(a)):
         if i in anchors:
@@ -322,8 +320,198 @@ def arranged(partner: dict[int, int], a: Sequence[Span], b: Sequence[Span]) -> l
         if i_ is None:
             pairs.append(Pair(None, j))
             continue
-        moved = j not in kept and (a[i_].step is None or a[i_].step != b[j].step)
+        moved = j not in ordered and (a[i_].step is None or a[i_].step != b[j].step)
         pairs.append(Pair(i_, j, moved))
-        if j in kept:
+        if j in ordered:
             pairs += [Pair(one, None) for one in after.get(i_, ())]
     return pairs
+
+
+# ---- steps that a fork or retry ran again
+
+_Place = tuple[int | None, str]
+
+
+class Reruns(NamedTuple):
+    """Steps that a fork ran again, for A and B."""
+
+    keys: tuple[dict[int, Hashable], dict[int, Hashable]]
+    """Keys by position, equal for a rerun step and its original."""
+    copies: tuple[frozenset[int], frozenset[int]]
+    """Positions of their inherited copies, with descendants, which duplicate the original."""
+
+    def __bool__(self) -> bool:
+        return bool(self.copies[0] or self.copies[1])
+
+
+def find_reruns(a: Run, b: Run) -> Reruns:
+    """Find the steps that either run inherited from the other and ran again."""
+    keys: tuple[dict[int, Hashable], dict[int, Hashable]] = ({}, {})
+    copies: tuple[set[int], set[int]] = (set(), set())
+    for side, fork, original in ((0, a, b), (1, b, a)):
+        for own, there in _run_again(fork, original).items():
+            keys[side][own] = keys[1 - side][there] = ("again", side, own)
+            copy = fork.index[original.spans[there].id]
+            keys[side][copy] = (INHERITED, side, copy)
+            copies[side].update(range(copy, copy + fork.sizes[copy]))
+    return Reruns(keys, (frozenset(copies[0]), frozenset(copies[1])))
+
+
+def _run_again(fork: Run, original: Run) -> dict[int, int]:
+    """``{position in the fork: position in the original}`` of the steps that the fork inherited and ran again.
+
+    They match by superstep and node, else by the name of a node that the original ran once or that failed there. The
+    next iteration of a loop isn't a rerun.
+    """
+    tops = _tops(fork)
+    copies = [place for place in tops if _inherited(fork.spans[place])]
+    if not copies:
+        return {}
+    own = [place for place in _tops(original) if not _inherited(original.spans[place])]
+    sources = [original.index.get(fork.spans[place].id) for place in copies]
+    inherited = sorted(set(own).intersection(place for place in sources if place is not None))
+    exact = {_place(original.spans[i]): i for i in inherited}
+    there = {_place(original.spans[i]) for i in own}
+    found: dict[int, int] = {}
+    rest: list[int] = []
+    for place in tops:
+        at = _place(fork.spans[place])
+        if _inherited(fork.spans[place]):
+            continue
+        if at in exact:
+            found[place] = exact.pop(at)
+        elif at not in there:
+            rest.append(place)
+    times = Counter(original.spans[i].name for i in own)
+    left = [i for i in inherited if i in exact.values() and _may_repeat(original.spans[i], times)]
+    for block in blocks_of([original.spans[i].name for i in left], [fork.spans[i].name for i in rest]).blocks:
+        if block.same:
+            found.update(zip(rest[block.b0 : block.b1], left[block.a0 : block.a1], strict=True))
+    return found
+
+
+def _tops(run: Run) -> list[int]:
+    return [place for place, depth in enumerate(run.depths) if depth == 0]
+
+
+def _place(span: Span) -> _Place:
+    return span.step, span.name
+
+
+def _inherited(span: Span) -> bool:
+    return INHERITED in span.notes
+
+
+def _may_repeat(span: Span, times: Counter[str]) -> bool:
+    return times[span.name] == 1 or span.status is Status.ERROR
+
+
+# ---- ambiguous pairs settled by content
+
+SLIDE: Final = 64
+"""Maximum distance that a gap among equal steps is moved."""
+CANDIDATES: Final = 500
+"""Maximum comparisons in the search for moved steps."""
+
+Same = Callable[[int, int], bool]
+Keys = Sequence[Hashable]
+
+
+def refine(pairs: list[Pair], keys_a: Keys, keys_b: Keys, same: Same) -> list[Pair]:
+    """Move every gap to where contents fit best, and pair steps that only moved.
+
+    `same` compares the contents of two steps; it is called for few pairs.
+    """
+    return _pair_moved(_move_gaps(pairs, keys_a, keys_b, same), keys_a, keys_b, same)
+
+
+def _move_gaps(pairs: list[Pair], keys_a: Keys, keys_b: Keys, same: Same) -> list[Pair]:
+    found = list(pairs)
+    start = 0
+    while start < len(found):
+        end = start
+        in_b = found[start].a is None
+        while end < len(found) and _only(found[end], in_b):
+            end += 1
+        if end > start:
+            _move_gap(found, start, end, in_b, keys_b if in_b else keys_a, keys_a if in_b else keys_b, same)
+            while end < len(found) and _only(found[end], in_b):  # the gap moved down
+                end += 1
+        start = max(end, start + 1)
+    return found
+
+
+def _only(pair: Pair, in_b: bool) -> bool:
+    return pair.a is None if in_b else pair.b is None
+
+
+def _move_gap(found: list[Pair], start: int, end: int, in_b: bool, own: Keys, other: Keys, same: Same) -> None:
+    """Move the gap ``found[start:end]`` (steps of one side) to the position with the fewest content differences."""
+    mine = [pair.b if in_b else pair.a for pair in found[start:end]]
+    first, size = mine[0], end - start
+    if first is None:
+        return
+    up = _room(found, start - 1, -1, lambda t: _at(own, first + size - 1 - t), in_b, other)
+    down = _room(found, end, 1, lambda t: _at(own, first + t), in_b, other)
+    if not up and not down:
+        return
+    region = [*found[start - up : start], *found[end : end + down]]
+    theirs = [pair.a if in_b else pair.b for pair in region]
+
+    def differs(t: int, shift: int) -> bool:
+        left, right = theirs[t], first - up + shift + t
+        return left is not None and not (same(left, right) if in_b else same(right, left))
+
+    above, below = [differs(t, 0) for t in range(up)], [differs(t, size) for t in range(up, up + down)]
+    if not any(above) and not any(below):
+        return  # already optimal
+    above += [differs(t, 0) for t in range(up, up + down)]
+    below = [differs(t, size) for t in range(up)] + below
+    costs = [sum(above[:cut]) + sum(below[cut:]) for cut in range(len(theirs) + 1)]
+    cut = min(range(len(costs)), key=lambda place: (costs[place], abs(place - up)))
+    made: list[tuple[int | None, int | None]] = [(one, first - up + t) for t, one in enumerate(theirs[:cut])]
+    made += [(None, first - up + cut + t) for t in range(size)]
+    made += [(one, first - up + size + cut + t) for t, one in enumerate(theirs[cut:])]
+    found[start - up : end + down] = [Pair(left, right) if in_b else Pair(right, left) for left, right in made]
+
+
+def _at(keys: Keys, place: int) -> Hashable:
+    return keys[place] if 0 <= place < len(keys) else None
+
+
+def _room(found: list[Pair], at: int, step: int, key: Callable[[int], Hashable], in_b: bool, other: Keys) -> int:
+    """Number of pairs next to a gap whose key equals that of the step that would replace them."""
+    for count in range(SLIDE):
+        place = at + count * step
+        if not 0 <= place < len(found):
+            return count
+        pair = found[place]
+        if pair.a is None or pair.b is None or pair.moved or other[pair.a if in_b else pair.b] != key(count):
+            return count
+    return SLIDE
+
+
+def _pair_moved(pairs: list[Pair], keys_a: Keys, keys_b: Keys, same: Same) -> list[Pair]:
+    """Pair steps that are only in A at one position and, with equal contents, only in B at another."""
+    gone: dict[Hashable, list[int]] = {}
+    for pair in pairs:
+        if pair.b is None and pair.a is not None:
+            gone.setdefault(keys_a[pair.a], []).append(pair.a)
+    if not gone:
+        return pairs
+    partner: dict[int, int] = {}
+    looked = 0
+    for pair in pairs:
+        if pair.a is None and pair.b is not None and looked < CANDIDATES:
+            there = gone.get(keys_b[pair.b], [])
+            found = next((i for i in there[:4] if same(i, pair.b)), None)
+            looked += len(there[:4])
+            if found is not None:
+                there.remove(found)
+                partner[pair.b] = found
+    taken = set(partner.values())
+    return [
+        Pair(partner[pair.b], pair.b, True) if pair.a is None and pair.b in partner else pair
+        for pair in pairs
+        if pair.b is not None or pair.a not in taken
+    ]

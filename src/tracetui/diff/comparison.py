@@ -1,4 +1,4 @@
-"""Compare two runs: align their steps, load the bodies of one pair after the other, find the first divergence."""
+"""Compare two runs: align their steps, compare the bodies pair by pair, find the first divergence."""
 
 from __future__ import annotations
 
@@ -9,33 +9,29 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tracetui.diff.align import WORDS, Alignment, Pair, align
-from tracetui.diff.compare import SAME, Difference, Kind, difference, documents, same_record
-from tracetui.diff.downstream import Trail
-from tracetui.diff.facts import deltas, facts, judged
+from tracetui.diff.align import WORDS, Alignment, Pair, align, refine
+from tracetui.diff.downstream import TaintTracker
 from tracetui.diff.noise import NOTES, WORDINGS, Noise
-from tracetui.diff.result import Diff, Divergence, Row
-from tracetui.diff.settle import settled
-from tracetui.diff.state import StateDiff, state_diff
+from tracetui.diff.result import Diff, Divergence, Row, deltas, facts, judged
+from tracetui.diff.step import SAME, Difference, Kind, StateDiff, difference, documents, same_record, state_diff
 from tracetui.diff.values import Change
 from tracetui.model import Body, Operation, Run, Span
 
 SLICE: Final = 0.02
-"""Seconds of work between two results: so long does what is looked at wait."""
+"""Seconds of work between two intermediate results."""
 _LEFT_OUT: Final = "model turns left out"
-_BOUNDED: Final = "the runs are too large to align in the best way: more may be called changed than was"
-_TRACED: Final = "too many values diverged to follow all of them downstream"
+_BOUNDED: Final = "runs too large for an optimal alignment: some steps may be reported as changed"
+_TRACED: Final = "too many diverged values: not all were traced downstream"
 _STUDENT: Final = "student"
 
 
 def compare(a: Run, b: Run, *, relation: str | None = None, strict: bool = False) -> Diff:
-    """The whole comparison of two runs."""
-    *_, last = Comparison(a, b, relation=relation, strict=strict).steps()
-    return last
+    """Compare two runs completely."""
+    return Comparison(a, b, relation=relation, strict=strict).result()
 
 
 def relation_of(a: Run, b: Run) -> str | None:
-    """What B is to A by what B says itself, or by the task that both did; None if neither says anything."""
+    """The relation of B to A as recorded in B, or ``repeat`` for runs of the same task; None if unknown."""
     one, other = b.summary, a.summary
     if one.replay_of is None and one.repeats is not None and one.repeats == other.repeats and one.ref != other.ref:
         return "repeat"
@@ -44,10 +40,10 @@ def relation_of(a: Run, b: Run) -> str | None:
 
 
 class Comparison:
-    """Two runs being compared. With `strict`, nothing counts as noise and no step is left out.
+    """A comparison in progress. With `strict`, nothing is ignored and no step is left out.
 
-    `relation` is what B is to A. A student does what its teacher did in words of its own: its turns are not compared.
-    `breathe` is called after each row; what is known is given as soon as it returns True.
+    `relation` is that of B to A. A student imitates its teacher in its own words, so its turns are not compared.
+    `breathe` is called after each row; if it returns True, `steps` yields an intermediate result.
     """
 
     def __init__(
@@ -68,15 +64,15 @@ class Comparison:
         self._one_file = self._alike and one.path == other.path
         self._folders = _folders(a, b)
         self._noise = self._new_noise()
-        self._trail = Trail()
+        self._tainted = TaintTracker()
         self._pairs: list[Pair] = []
-        self._end = -1  # the last row before one of the runs was over
+        self._end = -1  # the last row before one of the runs ended
         self._rows: list[Row] = []
         self._first: Divergence | None = None
         self._quiet: Divergence | None = None
-        """The first row where nothing differs but what is usually ignored."""
+        """The first row whose differences are all noise."""
         self._decision: Divergence | None = None
-        self._astray: set[tuple[bool, str]] = set()
+        self._diverged_spans: set[tuple[bool, str]] = set()
         self._counts = dict.fromkeys(Kind, 0)
         self._downstream = 0
         self._independent: list[int] = []
@@ -85,35 +81,38 @@ class Comparison:
         self._facts, self._judged = tuple(facts(a, b)), tuple(judged(a, b))
 
     def steps(self) -> Iterator[Diff]:
-        """The comparison as it becomes known: at once by headers, then when the first divergence is found and every
-        20 ms, at last complete.
-        """
+        """Yield results: at once by headers, when the first divergence is certain, every 20 ms, and complete."""
         found = align(self.a, self.b, actions=self._imitates and not self.strict)
         self._take(found.pairs)
         yield self._by_headers(found)
         if found.keys is not None:
-            self._take(settled(found.pairs, *found.keys, self._same))
+            self._take(refine(found.pairs, *found.keys, self._same))
         until = time.monotonic() + SLICE
-        told = False
-        for place, row in enumerate(self._rows):
-            self._put(place, self._compared(place, row))
-            news = not told and self._is_certain()
-            if (self._breathe() or news or time.monotonic() > until) and place + 1 < len(self._rows):
-                yield self._result(found, place + 1)
+        reported = False
+        for index, row in enumerate(self._rows):
+            self._put(index, self._compared(index, row))
+            news = not reported and self._is_certain()
+            if (self._breathe() or news or time.monotonic() > until) and index + 1 < len(self._rows):
+                yield self._result(found, index + 1)
                 until = time.monotonic() + SLICE
-                told |= news
+                reported |= news
         yield self._result(found, len(self._rows))
 
+    def result(self) -> Diff:
+        """The complete comparison."""
+        *_, last = self.steps()
+        return last
+
     def changes(self, row: Row) -> Difference:
-        """All that differs in a row, read anew. Of a step that only one run has, nothing is compared."""
+        """All differences of a row, recomputed. A step that only one run has is not compared."""
         if row.a is None or row.b is None:
             return Difference(row.kind)
         found = self._difference(row.a, row.b, self._noise.fork())
-        aside = self._aside(self.a.spans[row.a])
-        return found.aside(aside) if aside else found
+        noise = self._noise_kind(self.a.spans[row.a])
+        return found.as_noise(noise) if noise else found
 
     def state(self, superstep: int) -> StateDiff:
-        """What both graphs had accumulated after a superstep."""
+        """Compare the accumulated state of both graphs after a superstep."""
         return state_diff(self.a, self.b, superstep, self._noise.fork())
 
     def _take(self, pairs: list[Pair]) -> None:
@@ -124,30 +123,30 @@ class Comparison:
         counts = Counter(row.kind for row in self._rows)
         self._counts = {kind: counts[kind] for kind in Kind}
 
-    def _put(self, place: int, row: Row) -> None:
-        """A row was compared: count it, so that a result costs what is new."""
-        before, self._rows[place] = self._rows[place], row
+    def _put(self, index: int, row: Row) -> None:
+        """Replace a row with its compared version, updating the counts incrementally."""
+        before, self._rows[index] = self._rows[index], row
         self._counts[before.kind] -= 1
         self._counts[row.kind] += 1
         self._downstream += row.downstream
         if row.flags:
-            self._flagged.append(place)
+            self._flagged.append(index)
         first = self._first
-        if first is not None and first.row < place and row.kind is not Kind.SAME and not (row.downstream or row.noise):
-            self._independent.append(place)
+        if first is not None and first.row < index and row.kind is not Kind.SAME and not (row.downstream or row.noise):
+            self._independent.append(index)
 
     def _is_certain(self) -> bool:
-        """Whether the first divergence is known, and is not one that what is inside it may take the blame for."""
+        """Whether the first divergence is final: no step inside it can still turn out to be the cause."""
         first = self._first
         if first is None or first.kind not in (Kind.OUTPUT, Kind.STATUS):
             return first is not None
         row = self._rows[first.row]
-        return not (_holds(self.a, row.a) or _holds(self.b, row.b))
+        return not (_has_children(self.a, row.a) or _has_children(self.b, row.b))
 
     # ---- one row
 
     def _guess(self, pair: Pair) -> Row:
-        """A row as far as headers tell."""
+        """A row based on headers only."""
         if pair.a is None or pair.b is None:
             return Row(Kind.ONLY_B if pair.a is None else Kind.ONLY_A, pair.a, pair.b)
         a, b = self.a.spans[pair.a], self.b.spans[pair.b]
@@ -157,88 +156,88 @@ class Comparison:
             return Row(Kind.STATUS, pair.a, pair.b)
         return Row(Kind.MOVED if pair.moved else Kind.SAME, pair.a, pair.b)
 
-    def _compared(self, place: int, row: Row) -> Row:
+    def _compared(self, index: int, row: Row) -> Row:
         if row.a is None or row.b is None:
-            return self._one_sided(place, row)
+            return self._one_sided(index, row)
         a, b = self.a.spans[row.a], self.b.spans[row.b]
         if self._one_file and same_record(a, b):
             return replace(row, kind=Kind.SAME)
         body_a, body_b = self.a.load(a), self.b.load(b)
         found = difference(a, b, body_a, body_b, self._noise, alike=self._alike)
         if self._noise.renamed and not self._noise.tracking:
-            self._restart(place)
+            self._restart(index)
             found = difference(a, b, body_a, body_b, self._noise, alike=self._alike)
-        if aside := self._aside(a):
-            found = found.aside(aside)
+        if noise := self._noise_kind(a):
+            found = found.as_noise(noise)
         kind = found.kind
-        if (kind is Kind.SAME or found.noise) and self._pairs[place].moved:
-            self._first = self._first or Divergence(place, Kind.MOVED, "", a.name, b.name)
+        if (kind is Kind.SAME or found.noise) and self._pairs[index].moved:
+            self._first = self._first or Divergence(index, Kind.MOVED, "", a.name, b.name)
             return replace(row, kind=Kind.MOVED, flags=found.flags)
         if kind is Kind.SAME:
             return replace(row, kind=kind, flags=found.flags)
         path = found.changes[0].path
         if found.noise:
-            self._quiet = self._quiet or _divergence(place, kind, found.changes[0])
+            self._quiet = self._quiet or _divergence(index, kind, found.changes[0])
             return Row(kind, row.a, row.b, False, len(found.changes), path, found.flags, found.noise)
-        self._blame_inner(place)
-        self._first = self._first or _divergence(place, kind, found.changes[0])
-        downstream = self._first.row != place and self._follows(a, b, found.meant, (body_a, body_b))
-        if downstream or self._first.row == place or not self._trail:
-            self._trail.add(found.meant)
-            self._astray |= {(False, a.id), (True, b.id)}
+        self._blame_inner(index)
+        self._first = self._first or _divergence(index, kind, found.changes[0])
+        downstream = self._first.row != index and self._follows(a, b, found.significant, (body_a, body_b))
+        if downstream or self._first.row == index or not self._tainted:
+            self._tainted.add(found.significant)
+            self._diverged_spans |= {(False, a.id), (True, b.id)}
         if self._decision is None:
             decided = next((change for change in found.changes if change.path == "decision"), None)
-            self._decision = None if decided is None else _divergence(place, kind, decided)
+            self._decision = None if decided is None else _divergence(index, kind, decided)
         return Row(kind, row.a, row.b, downstream, len(found.changes), path, found.flags)
 
-    def _restart(self, place: int) -> None:
-        """Judge the rows before `place` again, now that calls whose id is the same in A and B have to be known too."""
+    def _restart(self, index: int) -> None:
+        """Judge the rows before `index` again, now also tracking call ids that are equal in A and B."""
         self._noise = self._noise.restart()
-        for row in self._rows[:place]:
+        for row in self._rows[:index]:
             if row.a is not None and row.b is not None:
                 self._difference(row.a, row.b, self._noise)
 
     def _follows(self, a: Span, b: Span, changes: tuple[Change, ...], bodies: tuple[Body, Body]) -> bool:
-        """Whether a row of both runs that differs follows from the first divergence."""
-        inside = (False, a.parent_id) in self._astray or (True, b.parent_id) in self._astray
-        return _answers_all(a, *bodies) or self._trail.reaches(changes, outputs=inside)
+        """Whether a difference is a consequence of the first divergence."""
+        inside = (False, a.parent_id) in self._diverged_spans or (True, b.parent_id) in self._diverged_spans
+        return _answers_all(a, *bodies) or self._tainted.reaches(changes, outputs=inside)
 
-    def _blame_inner(self, place: int) -> None:
-        """What came out of a container differently went astray inside it, where something differs there."""
+    def _blame_inner(self, index: int) -> None:
+        """If the first divergence is the output of a container, a difference inside it replaces it."""
         first = self._first
         if first is None or first.kind not in (Kind.OUTPUT, Kind.STATUS):
             return
-        outer, inner = self._rows[first.row], self._rows[place]
+        outer, inner = self._rows[first.row], self._rows[index]
         if _is_inside(self.a, outer.a, inner.a) or _is_inside(self.b, outer.b, inner.b):
             self._rows[first.row] = replace(outer, downstream=True)
             self._downstream += 1
             self._independent.clear()
             self._first = None
 
-    def _one_sided(self, place: int, row: Row) -> Row:
-        """A step that only one run has."""
+    def _one_sided(self, index: int, row: Row) -> Row:
+        """A row for a step that only one run has."""
         in_b = row.a is None
         run, position = (self.b, row.b) if in_b else (self.a, row.a)
         assert position is not None
         span = run.spans[position]
-        if aside := self._aside(span):
-            self._quiet = self._quiet or Divergence(place, row.kind, "", noise=aside)
-            return replace(row, noise=aside)
+        if noise := self._noise_kind(span):
+            self._quiet = self._quiet or Divergence(index, row.kind, "", noise=noise)
+            return replace(row, noise=noise)
         body = run.load(span)
-        if span.operation is not Operation.OTHER:  # an attempt, say, that was made once more often is no cause
-            self._blame_inner(place)
+        if span.operation is not Operation.OTHER:  # for example an extra retry attempt, which is no cause
+            self._blame_inner(index)
         names = (None, span.name) if in_b else (span.name, None)
-        self._first = self._first or Divergence(place, row.kind, "", *names)
-        given = (body.input, span.name, *_conversation(body))
-        downstream = self._first.row != place and (
-            place > self._end
-            or (in_b, span.parent_id) in self._astray
+        self._first = self._first or Divergence(index, row.kind, "", *names)
+        given = (body.input, span.name, *_input_messages(body))
+        downstream = self._first.row != index and (
+            index > self._end
+            or (in_b, span.parent_id) in self._diverged_spans
             or _answers_all(span, body)
-            or self._trail.reaches_one_sided(given, in_b=in_b)
+            or self._tainted.reaches_one_sided(given, in_b=in_b)
         )
-        if downstream or self._first.row == place or not self._trail:
-            self._trail.add_one_sided((body.output, body.input), in_b=in_b)
-            self._astray.add((in_b, span.id))
+        if downstream or self._first.row == index or not self._tainted:
+            self._tainted.add_one_sided((body.output, body.input), in_b=in_b)
+            self._diverged_spans.add((in_b, span.id))
         flags = tuple(f"{'B' if in_b else 'A'}: {check.name}" for check in body.checks if check.matches is None)
         return replace(row, downstream=downstream, flags=flags)
 
@@ -249,18 +248,18 @@ class Comparison:
         return difference(left, right, self.a.load(left), self.b.load(right), noise, alike=self._alike)
 
     def _same(self, a: int, b: int) -> bool:
-        """Whether two steps have the same contents."""
+        """Whether two steps have equal contents."""
         return self._difference(a, b, self._new_noise()).kind is Kind.SAME
 
-    def _aside(self, span: Span) -> str:
-        """Why what differs in such a span means nothing: said by a model that imitates, or is imitated; noted."""
+    def _noise_kind(self, span: Span) -> str:
+        """The kind of noise that every difference of a span is (a note, an imitation's wording); else empty."""
         if span.operation is Operation.META and not self.strict:
             return NOTES
         return WORDINGS if self._imitates and span.operation in WORDS else ""
 
     def _is_note(self, row: Row) -> bool:
         sides = ((self.a, row.a), (self.b, row.b))
-        return all(place is None or self._aside(run.spans[place]) == NOTES for run, place in sides)
+        return all(index is None or self._noise_kind(run.spans[index]) == NOTES for run, index in sides)
 
     def _new_noise(self) -> Noise:
         return Noise(strict=self.strict, folders=self._folders, imitates=self._imitates)
@@ -268,19 +267,19 @@ class Comparison:
     # ---- results
 
     def _by_headers(self, found: Alignment) -> Diff:
-        """The first result: the first row that differs by its header is compared, so that there is something to see."""
+        """The first result: only the first row that differs by header is compared."""
         rows = enumerate(self._rows)
-        place = next((i for i, row in rows if row.kind not in (Kind.SAME, Kind.MOVED) and not self._is_note(row)), None)
+        index = next((i for i, row in rows if row.kind not in (Kind.SAME, Kind.MOVED) and not self._is_note(row)), None)
         first = None
-        if place is not None:
-            row = self._rows[place]
+        if index is not None:
+            row = self._rows[index]
             change = next(iter(self.changes(row).changes), None)
             span = self.a.spans[row.a] if row.a is not None else None
             other = self.b.spans[row.b] if row.b is not None else None
             if change is not None:
-                first = _divergence(place, row.kind, change)
+                first = _divergence(index, row.kind, change)
             elif span is None or other is None:
-                first = Divergence(place, row.kind, "", span and span.name, other and other.name)
+                first = Divergence(index, row.kind, "", span and span.name, other and other.name)
         return replace(self._result(found, 0), first=first)
 
     def _result(self, found: Alignment, compared: int) -> Diff:
@@ -288,7 +287,7 @@ class Comparison:
         if found.left_out:
             ignored[_LEFT_OUT] = found.left_out
         notes = [_BOUNDED] if found.bounded else []
-        notes += [_TRACED] if self._trail.full else []
+        notes += [_TRACED] if self._tainted.full else []
         return Diff(
             a=self.a,
             b=self.b,
@@ -311,29 +310,29 @@ class Comparison:
         )
 
 
-def _divergence(place: int, kind: Kind, change: Change) -> Divergence:
-    return Divergence(place, kind, change.path, change.a, change.b, change.noise or "")
+def _divergence(index: int, kind: Kind, change: Change) -> Divergence:
+    return Divergence(index, kind, change.path, change.a, change.b, change.noise or "")
 
 
-def _conversation(body: Body) -> tuple[object, ...]:
-    """The texts of the conversation that went in."""
+def _input_messages(body: Body) -> tuple[object, ...]:
+    """The messages of the input."""
     return tuple(documents(body.input_messages)) if body.input is None else ()
 
 
-def _holds(run: Run, position: int | None) -> bool:
-    """Whether there are spans below it."""
+def _has_children(run: Run, position: int | None) -> bool:
+    """Whether a span has children."""
     return position is not None and run.sizes[position] > 1
 
 
 def _is_inside(run: Run, outer: int | None, inner: int | None) -> bool:
-    """Whether a span is below another that is no model call: those answer first, and what they ask for comes below."""
+    """Whether a span is below another one. Model calls don't count: their children are calls they requested."""
     if outer is None or inner is None or run.spans[outer].operation is Operation.CHAT:
         return False
     return outer < inner < outer + run.sizes[outer]
 
 
 def _answers_all(span: Span, *bodies: Body) -> bool:
-    """Whether this is an answer of a model to all that was said before, which the trace does not repeat."""
+    """Whether a model answers the whole conversation so far, which its record doesn't repeat."""
     silent = all(body.input is None and not body.input_messages for body in bodies)
     said = any(message.role == "assistant" for body in bodies for message in body.output_messages)
     return silent and (said or span.operation is Operation.CHAT)

@@ -1,7 +1,7 @@
-"""What of two runs follows from their first divergence: whose inputs hold a value that diverged there or after it.
+"""Trace diverged values downstream: a later difference is a consequence if its input contains one.
 
-A value is traced by its text: it is in an input where that contains it, is a part of it, or has mostly the words that
-were new in it. What holds no such value is independent.
+Values are traced by text: an input contains a value if it includes its text, is part of it, or shares most of the words
+that were new in it. A difference without such a value is independent.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any, Final, NamedTuple
 from tracetui.diff.values import INPUT, Change
 
 MOST: Final = 200
-"""Diverged values that are traced: the first of them, and of the rest the latest."""
+"""Maximum number of traced values: the first `FIRST`, then the latest."""
 FIRST: Final = 50
 TEXT: Final = 2_000_000
-"""Characters of all of them together."""
+"""Maximum characters of all traced values."""
 _LEAVES: Final = 50
 _CHARACTERS: Final = 200_000
 _SHORT: Final = 4
@@ -24,7 +24,7 @@ _WORD: Final = re.compile(r"\w{4,}|\w*\d\w*")
 
 
 class _Sides(NamedTuple):
-    """A value in A and in B: its leaves, and the words that only this side has."""
+    """A value in A and B: its leaves, and the words that only one side has."""
 
     a: list[str]
     b: list[str]
@@ -33,7 +33,7 @@ class _Sides(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Characters of both."""
+        """Characters of both sides."""
         return sum(map(len, self.a)) + sum(map(len, self.b))
 
 
@@ -42,8 +42,8 @@ def _sides(a: list[str], b: list[str]) -> _Sides:
     return _Sides(a, b, left - right, right - left)
 
 
-class Trail:
-    """The values that diverged, on both sides. `full`: not all of them are traced."""
+class TaintTracker:
+    """The diverged values of both runs. `full`: some are no longer traced."""
 
     def __init__(self) -> None:
         self._values: list[_Sides] = []
@@ -52,16 +52,16 @@ class Trail:
         self.full = False
 
     def __bool__(self) -> bool:
-        """Whether anything diverged yet."""
+        """Whether any value diverged yet."""
         return bool(self._values)
 
     def add(self, changes: Iterable[Change]) -> None:
-        """What differs in a row that diverged."""
+        """Add the changes of a diverged row."""
         for change in changes:
             self._put(leaves(change.a), leaves(change.b))
 
     def add_one_sided(self, values: Iterable[Any], *, in_b: bool) -> None:
-        """What only one run has."""
+        """Add values that only one run has."""
         found = [leaf for value in values for leaf in leaves(value)]
         self._put([], found) if in_b else self._put(found, [])
 
@@ -78,30 +78,31 @@ class Trail:
             self.full = True
 
     def reaches(self, changes: Iterable[Change], *, outputs: bool = False) -> bool:
-        """Whether what went into a row of both runs (with `outputs`, or came out) holds a diverged value."""
-        told = [change for change in changes if outputs or change.side == INPUT]
-        return any(self._in(leaves(change.a), leaves(change.b)) for change in told)
+        """Whether the input (with `outputs`, also the output) of a row contains a diverged value."""
+        return any(
+            self._in(leaves(change.a), leaves(change.b)) for change in changes if outputs or change.side == INPUT
+        )
 
     def reaches_one_sided(self, values: Iterable[Any], *, in_b: bool) -> bool:
-        """Whether what went into a row of one run holds a diverged value."""
+        """Whether the input of a row of one run contains a diverged value."""
         found = [leaf for value in values for leaf in leaves(value)]
         return self._in([], found) if in_b else self._in(found, [])
 
     def _in(self, a: list[str], b: list[str]) -> bool:
         now = _sides(a, b)
-        return any(_new_words(now, then) or _holds(now, then) for then in self._values)
+        return any(_new_words(now, then) or _contains(now, then) for then in self._values)
 
 
 def _new_words(now: _Sides, then: _Sides) -> bool:
-    """Whether what is new on one side of an input is mostly what was new there in a diverged value."""
+    """Whether at least half of the words new on one side of an input were new in a diverged value."""
     if not now.a or not now.b:
         return False
     pairs = ((now.words_a, then.words_a), (now.words_b, then.words_b))
     return any(new and 2 * len(new & came) >= len(new) for new, came in pairs)
 
 
-def _holds(now: _Sides, then: _Sides) -> bool:
-    """Whether an input is, contains, or is a part of a diverged value of its side, and that of the other side not."""
+def _contains(now: _Sides, then: _Sides) -> bool:
+    """Whether an input equals, contains, or is part of a diverged value of its side but not of the other side."""
     return _from(now.a, now.b, then.a, then.b) or _from(now.b, now.a, then.b, then.a)
 
 
@@ -122,7 +123,7 @@ def _words(texts: Iterable[str]) -> set[str]:
 
 
 def leaves(value: Any) -> list[str]:
-    """The first texts and numbers in a value, each once, in order."""
+    """The first texts and numbers in a value, deduplicated, in order."""
     found: dict[str, None] = {}
     room = _CHARACTERS
     for text in _leaves(value):

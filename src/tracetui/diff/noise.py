@@ -1,8 +1,8 @@
-"""What differs between two runs of the same thing without meaning anything: ids, times, durations, counts of tokens.
+"""Classify insignificant differences of two runs: ids, times, durations, token counts.
 
-A `Noise` judges pairs of values of one comparison and counts what it let pass, by kind. It remembers which id of A
-stands for which id of B: an id that would stand for two is a difference. Ids of tool calls are
-recognized by their place (`tracetui.diff.calls`), whatever they look like.
+A `Noise` classifies pairs of values of one comparison and counts the ignored ones by kind. It tracks which id of A
+corresponds to which id of B: an id with two counterparts is a difference. Ids of tool calls are recognized by their
+position (`tracetui.diff.values`), not their form.
 """
 
 from __future__ import annotations
@@ -69,19 +69,19 @@ _WORD: Final = re.compile(r"\w(?:[\w.:/+=-]*\w)?")
 
 _ID_LENGTH: Final = 200
 _MENTIONED: Final = 3
-"""Characters of the shortest id that is recognized in running text."""
+"""Minimum length of an id recognized in running text."""
 _CACHED_ITEMS: Final = 20_000
 _CACHED_BYTES: Final = 1 << 16
 
 
 class Noise:
-    """Judges what may be let pass in one comparison of two runs; with `strict` nothing is.
+    """The noise classifier of one comparison; with `strict` it ignores nothing.
 
-    `folders` are the working directories of A and B, where the traces tell them. `imitates`: B does what A did in its
-    own words, so that all white space in its shell commands is its own.
+    `folders` are the working directories of A and B, if recorded. `imitates`: B repeats A in its own words, so
+    white space in its shell commands is insignificant.
 
-    Ids that are the same in A and B stand for each other too. As that is costly to find out, it is left until the first
-    call has another id in B (`renamed`): whoever compares then starts again with `tracking`.
+    Ids that are equal in A and B correspond too. Tracking them is costly, so it starts only when the first call has a
+    different id in B (`renamed`): the caller then restarts with `tracking`.
     """
 
     def __init__(
@@ -95,26 +95,26 @@ class Noise:
         self.strict, self.tracking = strict, tracking
         self.counts: Counter[str] = Counter()
         self.renamed = False
-        """Whether a call had another id in B."""
-        self.passed: Cache[tuple[Any, ...], Counter[str]] = Cache()
-        """Pairs of encoded items in which nothing differs but noise, and what was counted for it."""
-        self.kept: Cache[bytes, bool] = Cache()
-        """Encoded items whose call ids stand for themselves."""
+        """Whether a call had a different id in B."""
+        self.ignored_pairs: Cache[tuple[Any, ...], Counter[str]] = Cache()
+        """Cache: pairs of encoded items that differ only by noise, with its counts."""
+        self.consistent: Cache[bytes, bool] = Cache()
+        """Cache: encoded items whose call ids correspond to themselves."""
         self.canonical: Cache[tuple[bytes, str, int], bytes] = Cache()
-        """Encoded items, and their canonical form."""
+        """Cache: canonical forms of encoded items."""
         self._folders = folders if folders and folders[0] != folders[1] and all(folders) else None
         self._imitates = imitates
         self._ids: dict[Any, Any] = {}
         self._back: dict[Any, Any] = {}
 
     def fork(self) -> Noise:
-        """A new judge that knows which id stands for which, and has counted nothing."""
+        """A copy with the same id correspondence and zero counts."""
         made = Noise(strict=self.strict, folders=self._folders, imitates=self._imitates, tracking=self.tracking)
         made.renamed, made._ids, made._back = self.renamed, dict(self._ids), dict(self._back)
         return made
 
     def restart(self) -> Noise:
-        """A new judge that knows nothing, and keeps track of calls whose id is the same in A and B."""
+        """A fresh classifier that also tracks call ids that are equal in A and B."""
         return Noise(strict=self.strict, folders=self._folders, imitates=self._imitates, tracking=True)
 
     def kind_of(
@@ -128,11 +128,11 @@ class Noise:
         call: bool = False,
         command: bool = False,
     ) -> str | None:
-        """As what `a` and `b`, which are not equal, can be let pass; `field` is the name that they are under.
+        """The kind of noise of two unequal values under the name `field`; None if they differ significantly.
 
-        `given`: they went into a step. An id that is a whole value there says what was asked for, unless the runs made
-        it themselves before. `recorded`: they are fields of the record, whose ids are those of the recording.
-        `call`: the place is that of the id of a tool call. `command`: they are in the arguments of a shell.
+        `given`: values of a step's input, where an id is significant unless the runs generated it before. `recorded`:
+        record fields, whose ids belong to the recording. `call`: the position of a tool call id. `command`: shell
+        arguments.
         """
         if call and type(a) is type(b) and isinstance(a, str | int):
             return IDS if self.same_call(a, b) else None
@@ -145,26 +145,26 @@ class Noise:
         ):
             return SPACE if a.strip() == b.strip() else COMMANDS
         field = field.removesuffix(" (end)")
-        if recorded and field == "time" and _number_or_none(a) and _number_or_none(b):  # of an argument it is one
-            return TIMES if _late(a) and _late(b) else DURATIONS
+        if recorded and field == "time" and _number_or_none(a) and _number_or_none(b):  # in arguments it is significant
+            return TIMES if _is_epoch_time(a) and _is_epoch_time(b) else DURATIONS
         return IDS if recorded and ID_FIELD.fullmatch(field) else self._kind(field, a, b, given)
 
-    def passes(self, kind: str | None) -> bool:
-        """Whether a difference of that kind (None: one that means something) is let pass; it is counted then."""
+    def ignores(self, kind: str | None) -> bool:
+        """Whether a difference of that kind (None: significant) is ignored; counts it if so."""
         if kind is None or self.strict:
             return False
         self.counts[kind] += 1
         return True
 
     def same_call(self, a: Any, b: Any) -> bool:
-        """Whether a call of A, named by its id, can be that call of B throughout; they are from now on."""
+        """Record that call id `a` corresponds to `b`; False if that contradicts an earlier pair."""
         if not self._same_id(a, b):
             return False
         self.renamed |= a != b
         return True
 
     def counterpart(self, a: Any) -> Any:
-        """The id in B that is known to stand for the id `a`; None if none is."""
+        """The id in B that corresponds to `a`; None if unknown."""
         return self._ids.get(a)
 
     def _kind(self, field: str, a: Any, b: Any, given: bool) -> str | None:
@@ -179,7 +179,7 @@ class Noise:
         numbers = _number_or_none(a) and _number_or_none(b)
         if numbers and _DURATION_FIELD.fullmatch(field):
             return DURATIONS
-        return TIMES if numbers and _TIME_FIELD.fullmatch(field) and _late(a) and _late(b) else None
+        return TIMES if numbers and _TIME_FIELD.fullmatch(field) and _is_epoch_time(a) and _is_epoch_time(b) else None
 
     def _text(self, field: str, a: str, b: str, given: bool) -> str | None:
         if a.strip() == b.strip():
@@ -189,8 +189,8 @@ class Noise:
         if _WHOLE_TIME.fullmatch(a) and _WHOLE_TIME.fullmatch(b):
             return TIMES if _TIME_FIELD.fullmatch(field) else None
         if len(a) <= _ID_LENGTH and len(b) <= _ID_LENGTH and _MADE_ID.fullmatch(a) and _MADE_ID.fullmatch(b):
-            known = a in self._ids or not given or (_TAGGED_ID.fullmatch(a) and _TAGGED_ID.fullmatch(b))
-            return IDS if known and self._same_id(a, b) else None
+            generated = a in self._ids or not given or (_TAGGED_ID.fullmatch(a) and _TAGGED_ID.fullmatch(b))
+            return IDS if generated and self._same_id(a, b) else None
         if self._folders is not None and a.replace(self._folders[0], "\0") == b.replace(self._folders[1], "\0"):
             return FOLDERS
         if _masked(a, b) or _masked(b, a):
@@ -198,23 +198,23 @@ class Noise:
         return self._embedded(a, b)
 
     def _same_id(self, a: str, b: str) -> bool:
-        """Whether the one id can stand for the other throughout."""
+        """Record that two ids correspond; False if one already corresponds to another."""
         if self._ids.get(a, b) != b or self._back.get(b, a) != a:
             return False
         self._ids[a], self._back[b] = b, a
         return True
 
     def _same_command(self, a: str, b: str) -> bool:
-        """Whether two shell commands differ only in white space that means nothing to a shell."""
+        """Whether two shell commands differ only in insignificant white space."""
         if self._imitates:
             return a.split() == b.split()
-        if "<<" in a or "<<" in b:  # white space means something in a here-document
+        if "<<" in a or "<<" in b:  # white space is significant in a here-document
             return False
         return _shell_words(a) == _shell_words(b)
 
     def _embedded(self, a: str, b: str) -> str | None:
-        """Texts that are the same but for the times and ids in them."""
-        left, right = _IN_TEXT.sub(_kind_mark, a), _IN_TEXT.sub(_kind_mark, b)
+        """The kind of noise of two texts that differ only in embedded times and ids."""
+        left, right = _IN_TEXT.sub(_placeholder, a), _IN_TEXT.sub(_placeholder, b)
         if left.strip() != right.strip():
             return IDS if self._mentions(a, b) else None
         found = list(zip(_IN_TEXT.finditer(a), _IN_TEXT.finditer(b), strict=True))
@@ -224,23 +224,23 @@ class Noise:
         return IDS if ids else TIMES
 
     def _mentions(self, a: str, b: str) -> bool:
-        """Whether two texts are the same but for ids of calls that are known to stand for each other."""
+        """Whether two texts differ only in corresponding call ids."""
         if not self.renamed:
             return False
 
         def replaced(match: re.Match[str]) -> str:
             word = match.group()
-            known = self._ids.get(word) if len(word) >= _MENTIONED and not word.isalpha() else None
-            return known if isinstance(known, str) else word
+            other = self._ids.get(word) if len(word) >= _MENTIONED and not word.isalpha() else None
+            return other if isinstance(other, str) else word
 
         return _WORD.sub(replaced, a).strip() == b.strip()
 
 
 class Cache(dict[_K, _V]):
-    """A dictionary that is emptied when it becomes large, and takes no large keys."""
+    """A dictionary that is cleared when full and ignores large keys."""
 
     def put(self, key: _K, value: _V, size: int) -> None:
-        """Keep `value`; `size` is how many bytes the key has."""
+        """Cache `value`; `size` is the size of the key in bytes."""
         if size > _CACHED_BYTES:
             return
         if len(self) >= _CACHED_ITEMS:
@@ -249,17 +249,17 @@ class Cache(dict[_K, _V]):
 
 
 def _shell_words(command: str) -> list[str]:
-    """The words of a shell command and the ends of its lines, without the white space between them."""
+    """The words and newlines of a shell command, without other white space."""
     words = _SHELL_WORD.findall(command.replace("\\\n", " ").strip())
     return [word for i, word in enumerate(words) if word != "\n" or words[i - 1] != "\n"]
 
 
-def _kind_mark(match: re.Match[str]) -> str:
+def _placeholder(match: re.Match[str]) -> str:
     return "\0t" if match["time"] else "\0i"
 
 
 def _masked(masked: str, plain: str) -> bool:
-    """Whether `masked` is `plain` with some of it replaced by placeholders as ``<SESSION>``."""
+    """Whether `masked` is `plain` with parts replaced by placeholders such as ``<SESSION>``."""
     pieces = _MASK.split(masked, 20)
     if len(pieces) == 1:
         return False
@@ -286,6 +286,6 @@ def _time_or_none(value: Any) -> bool:
     return value is None or (isinstance(value, str) and _WHOLE_TIME.fullmatch(value) is not None)
 
 
-def _late(value: Any) -> bool:
-    """A number that can be a time since the epoch in seconds, or finer."""
+def _is_epoch_time(value: Any) -> bool:
+    """Whether a number can be a time since the epoch (seconds or finer)."""
     return value is None or value > 100_000_000

@@ -1,12 +1,13 @@
-"""The longest common subsequence of two lists of anything hashable, in blocks.
+"""Compare sequences: the longest common subsequence of any two lists, and the difference of two texts built on it.
 
 Common ends are trimmed first; the rest goes to a bit-parallel algorithm that costs N*M/8 bytes. Where that is too much,
-what occurs exactly once in both divides the lists (patience), and what is still too large counts as replaced.
-The answer for ``(b, a)`` is the mirror of that for ``(a, b)``.
+items that occur exactly once in both divide the lists (patience diff), and parts that are still too large count as
+replaced. The answer for ``(b, a)`` is the mirror of that for ``(a, b)``.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -15,11 +16,11 @@ from typing import Final, NamedTuple
 from rapidfuzz.distance import Indel
 
 BITS: Final = 500_000_000
-"""The most cells of one table of comparisons: 63 MB."""
+"""Maximum cells of one comparison table: 63 MB."""
 
 
 class Block(NamedTuple):
-    """``a[a0:a1]`` stands against ``b[b0:b1]``: the same items, or what was replaced (either may be empty)."""
+    """``a[a0:a1]`` corresponds to ``b[b0:b1]``: equal items, or a replacement (either may be empty)."""
 
     same: bool
     a0: int
@@ -29,20 +30,20 @@ class Block(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """The blocks in order; same and changed ones alternate. `bounded`: the shortest answer was too expensive."""
+    """Alternating equal and changed blocks, in order. `bounded`: an optimal result was too expensive."""
 
     blocks: list[Block]
     bounded: bool = False
 
 
 def blocks_of(a: Sequence[Hashable], b: Sequence[Hashable], *, bits: int = BITS) -> Blocks:
-    """What `a` and `b` have in common, in order."""
+    """Align `a` and `b` by their longest common subsequence."""
     head, tail = _common_ends(a, b)
     end_a, end_b = len(a) - tail, len(b) - tail
     pairs: list[tuple[int, int, int]] = [(0, 0, head)] if head else []
     bounded = False
     if head < end_a and head < end_b:
-        swap = repr(a[head]) > repr(b[head])  # they differ: so a and b always come in the same order
+        swap = repr(a[head]) > repr(b[head])  # they differ: a canonical order of a and b
         first, second = (b, a) if swap else (a, b)
         ends = (end_b, end_a) if swap else (end_a, end_b)
         found, bounded = _middle(first, second, head, head, *ends, bits)
@@ -65,7 +66,7 @@ def _common_ends(a: Sequence[Hashable], b: Sequence[Hashable]) -> tuple[int, int
 def _middle(
     a: Sequence[Hashable], b: Sequence[Hashable], a0: int, b0: int, a1: int, b1: int, bits: int
 ) -> tuple[list[tuple[int, int, int]], bool]:
-    """Runs of common items ``(place in a, place in b, length)`` in ``a[a0:a1]`` and ``b[b0:b1]``."""
+    """Runs of common items ``(index in a, index in b, length)`` in ``a[a0:a1]`` and ``b[b0:b1]``."""
     if a0 == a1 or b0 == b1:
         return [], False
     if a1 - a0 == b1 - b0 == 1:
@@ -89,7 +90,7 @@ def _middle(
 
 
 def _anchors(a: Sequence[Hashable], b: Sequence[Hashable], a0: int, b0: int, a1: int, b1: int) -> list[tuple[int, int]]:
-    """Places of the items that are there once in both, as many as keep their order."""
+    """Positions of items unique in both lists: a longest subsequence in the same order."""
     left, right = a[a0:a1], b[b0:b1]
     once = {item for item, count in Counter(left).items() if count == 1}
     once &= {item for item, count in Counter(right).items() if count == 1}
@@ -120,7 +121,7 @@ def increasing(values: Sequence[int]) -> list[int]:
 
 
 def _alternating(pairs: list[tuple[int, int, int]], size_a: int, size_b: int) -> list[Block]:
-    """Runs of common items and what is between them, neighbours joined."""
+    """Blocks for runs of common items and the gaps between them, adjacent runs joined."""
     blocks: list[Block] = []
     at_a = at_b = 0
     for i, j, size in [*pairs, (size_a, size_b, 0)]:
@@ -132,3 +133,115 @@ def _alternating(pairs: list[tuple[int, int, int]], size_a: int, size_b: int) ->
             blocks.append(Block(True, i, i + size, j, j + size))
         at_a, at_b = i + size, j + size
     return blocks
+
+
+# ---- texts: by lines, then by words within changed lines
+
+FEW: Final = 3
+"""Fewer equal words between two changes are shown as changed: one larger edit is easier to read."""
+WORD_BITS: Final = 100_000_000
+"""Maximum cells of one table of words: 13 MB."""
+_SMALL: Final = 0.15
+"""Below this share of common text, two blocks of lines count as replaced without a word diff."""
+_TOKEN: Final = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\U00020000-\U0003ffff]|\w+|\s+|[^\w\s]"
+)
+"""Words; in scripts without spaces, each character is one."""
+
+
+class Piece(NamedTuple):
+    """Part of a line, and whether it is only on this side."""
+
+    text: str
+    changed: bool
+
+
+Line = tuple[Piece, ...]
+
+
+class Hunk(NamedTuple):
+    """A block of equal lines, or of changed lines of both sides."""
+
+    same: bool
+    at_a: int
+    """Index of its first line in A."""
+    at_b: int
+    a: tuple[Line, ...]
+    b: tuple[Line, ...]
+
+
+class TextDiff(NamedTuple):
+    """Both texts completely, in order. `bounded`: a minimal difference was too expensive."""
+
+    hunks: list[Hunk]
+    bounded: bool = False
+
+    @property
+    def changed(self) -> list[int]:
+        """Positions of the hunks that differ."""
+        return [i for i, hunk in enumerate(self.hunks) if not hunk.same]
+
+
+def text_diff(a: str, b: str) -> TextDiff:
+    """Compare two texts; lines end at ``\\n``."""
+    left, right = a.split("\n"), b.split("\n")
+    found = blocks_of(left, right)
+    bounded = found.bounded
+    hunks: list[Hunk] = []
+    for block in found.blocks:
+        lines_a, lines_b = left[block.a0 : block.a1], right[block.b0 : block.b1]
+        if block.same:
+            same = tuple((Piece(line, False),) for line in lines_a)
+            hunks.append(Hunk(True, block.a0, block.b0, same, same))
+        elif not lines_a or not lines_b:
+            hunks.append(Hunk(False, block.a0, block.b0, _whole(lines_a), _whole(lines_b)))
+        else:
+            words_a, words_b, cut = _words(lines_a, lines_b)
+            bounded = bounded or cut
+            hunks.append(Hunk(False, block.a0, block.b0, words_a, words_b))
+    return TextDiff(hunks, bounded)
+
+
+def _whole(lines: Sequence[str]) -> tuple[Line, ...]:
+    return tuple((Piece(line, True),) for line in lines)
+
+
+def _words(a: Sequence[str], b: Sequence[str]) -> tuple[tuple[Line, ...], tuple[Line, ...], bool]:
+    left, right = _TOKEN.findall("\n".join(a)), _TOKEN.findall("\n".join(b))
+    found = blocks_of(left, right, bits=WORD_BITS)
+    blocks = _merged(found.blocks, left)
+    texts = [(block.same, "".join(left[block.a0 : block.a1]), "".join(right[block.b0 : block.b1])) for block in blocks]
+    common = sum(len(text) - text.count(" ") for same, text, _ in texts if same)
+    if common < _SMALL * min(sum(map(len, a)), sum(map(len, b))):
+        return _whole(a), _whole(b), found.bounded
+    one = _lines([(same, text) for same, text, _ in texts])
+    return one, _lines([(same, text) for same, _, text in texts]), found.bounded
+
+
+def _merged(blocks: list[Block], words: Sequence[str]) -> list[Block]:
+    """Blocks with crumbs (short equal stretches between two changes) merged into the changes."""
+    merged: list[Block] = []
+    for place, block in enumerate(blocks):
+        crumb = block.same and 0 < place < len(blocks) - 1 and _is_crumb(words[block.a0 : block.a1])
+        if merged and not merged[-1].same and (crumb or not block.same):
+            merged[-1] = merged[-1]._replace(a1=block.a1, b1=block.b1)
+        else:
+            merged.append(block)
+    return merged
+
+
+def _is_crumb(words: Sequence[str]) -> bool:
+    return len(words) < FEW and not any("\n" in word for word in words) and sum(map(len, words)) < 12
+
+
+def _lines(parts: Sequence[tuple[bool, str]]) -> tuple[Line, ...]:
+    lines: list[Line] = []
+    line: list[Piece] = []
+    for same, text in parts:
+        first, *rest = text.split("\n")
+        if first:
+            line.append(Piece(first, not same))
+        for more in rest:
+            lines.append(tuple(line))
+            line = [Piece(more, not same)] if more else []
+    return (*lines, tuple(line))

@@ -1,8 +1,9 @@
-"""Two JSON values compared as structures: the order of keys means nothing, items of lists are found again.
+"""Compare two JSON values as structures: the order of keys is ignored, items of lists are matched.
 
-A text that is the JSON of an object or a list is compared as that.
+Text that is the JSON of an object or a list is compared as that value. Works without recursion, so any depth is safe.
 
-Works without recursion, so that values of any depth can be compared.
+The id of a tool call has no fixed form (``toolu_01A``, ``functions.search:0``, ``c12``), so its position decides: a
+field such as ``tool_call_id`` or ``gen_ai.tool.call.id``, or the ``id`` of an object that is a call or its result.
 """
 
 from __future__ import annotations
@@ -10,14 +11,84 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from tracetui.diff.calls import CALL, SHELL, Path, place_of
 from tracetui.diff.noise import EMPTY, JSON_FORM, NUMBER_FORM, Noise
 from tracetui.diff.sequence import blocks_of
+
+# ---- positions of call ids and shell arguments
+
+CALL: Final = 1
+"""The position of a call id."""
+SHELL: Final = 2
+"""A position in the arguments of a shell."""
+ARGUMENT: Final = 4
+"""A position in the arguments of any tool, where field names don't make a value an id."""
+
+Path = tuple[Any, str | int] | None
+"""A position in a value: (parent path, key or index); None is the whole value."""
+
+_FIELD: Final = re.compile(r".*(?:calls?|tooluses?|toolresults?)\d*ids?")
+_CALL: Final = re.compile(
+    r".*(?:tool|function)(?:calls?|uses?|results?|responses?|returns?|requests?|invocations?)"
+    r"(?:parts?|outputs?|results?|responses?)?"
+)
+_CALL_KIND: Final = re.compile(rf"{_CALL.pattern}|.*call(?:outputs?|results?|responses?)?")
+_KINDS: Final = ("type", "kind", "part_kind")
+_NAMES: Final = ("name", "tool_name", "toolName")
+_ARGUMENTS: Final = ("arguments", "args", "input")
+SHELLS: Final = frozenset({"bash", "shell", "sh", "zsh"})
+"""Names of shell tools, in lower case."""
+
+
+def flags_of(key: Any, holder: dict[Any, Any], path: Path, above: int) -> int:
+    """Flags of the value under `key` in `holder`; `path` and `above` are the path and flags of the holder."""
+    found = above & (SHELL | ARGUMENT)
+    if key in _ARGUMENTS and _is_call(holder, path):
+        shell = any(isinstance(name := holder.get(field), str) and is_shell(name) for field in _NAMES)
+        return found | ARGUMENT | (SHELL if shell else 0)
+    if found & ARGUMENT or not isinstance(key, str):
+        return found
+    return found | CALL if (_is_call(holder, path) if key == "id" else names_call(key)) else found
+
+
+@lru_cache(4096)
+def names_call(field: str) -> bool:
+    """Whether a field name denotes a call id, or several."""
+    return len(field) < 200 and _FIELD.fullmatch(_plain(field)) is not None
+
+
+def is_shell(tool: str) -> bool:
+    """Whether a tool of that name runs shell commands."""
+    return len(tool) < 8 and tool.lower() in SHELLS
+
+
+def _is_call(holder: dict[Any, Any], path: Path) -> bool:
+    """Whether an object is a call or its result, by its fields or its position."""
+    while path is not None and isinstance(path[1], int):
+        path = path[0]
+    if path is not None and (path[1] == "function" or _matches(_CALL, path[1])):
+        return True
+    if any(isinstance(kind := holder.get(field), str) and _matches(_CALL_KIND, kind) for field in _KINDS):
+        return True
+    if isinstance(holder.get("function"), dict):
+        return True
+    return any(field in holder for field in _NAMES) and any(field in holder for field in _ARGUMENTS)
+
+
+@lru_cache(4096)
+def _matches(pattern: re.Pattern[str], word: Any) -> bool:
+    return isinstance(word, str) and len(word) < 200 and pattern.fullmatch(_plain(word)) is not None
+
+
+def _plain(word: str) -> str:
+    return "".join(filter(str.isalnum, word)).lower()
+
+
+# ---- changes
 
 INPUT: Final = "input"
 OUTPUT: Final = "output"
@@ -25,20 +96,20 @@ STATUS: Final = "status"
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A value that differs. A path is None on the side that has no such value; the other side then holds None."""
+    """A value that differs. On a side without the value, path and value are None."""
 
     side: str
-    """``input``, ``output`` or ``status``: what of the step it is in."""
+    """The part of the step: ``input``, ``output`` or ``status``."""
     path_a: str | None
     path_b: str | None
     a: Any = None
     b: Any = None
     noise: str | None = None
-    """The kind of difference that it is, where that is usually ignored."""
+    """The kind of noise; None for a significant difference."""
 
     @property
     def path(self) -> str:
-        """Where it is: in B, else where it was in A."""
+        """The path in B, else that in A."""
         return (self.path_b if self.path_b is not None else self.path_a) or ""
 
     @property
@@ -52,20 +123,20 @@ _MOST_ITEMS: Final = 100_000_000
 _NOTHING: Final = object()
 
 _RAW: Final = 1 << 20
-"""Bytes of an encoded item up to which its canonical form is made."""
+"""Maximum bytes of an encoded item for its canonical form."""
 
 
-class Work(NamedTuple):
-    """Two values to compare, and where they are."""
+class ValuePair(NamedTuple):
+    """Two values to compare, with their paths."""
 
     path_a: Path
     path_b: Path
     a: Any
     b: Any
-    place: int = 0
-    """Flags of their place (`tracetui.diff.calls`)."""
+    flags: int = 0
+    """Flags of their position: `CALL`, `SHELL`, `ARGUMENT`."""
     raws: tuple[bytes, bytes] | None = None
-    """Two items of lists that are the same but for noise, encoded."""
+    """The encoded values, for list items that are equal except for noise."""
 
 
 def changes_of(
@@ -76,93 +147,93 @@ def changes_of(
     side: str = OUTPUT,
     under: str | None = None,
     recorded: bool = False,
-    aside: str | None = None,
-    place: int = 0,
+    all_noise: str | None = None,
+    flags: int = 0,
 ) -> list[Change]:
-    """What differs, in the order of the values. `under` is the name of the whole in paths, `place` what it is.
+    """Compare two values; changes come in the order of the values. Paths begin with `under`, if given.
 
-    `aside` is the kind of ignored difference that all of it is.
+    `flags` describe the position of the whole value. With `all_noise`, every change is noise of that kind.
     """
     top: Path = None if under is None else (None, under)
-    return _changes(Work(top, top, a, b, place), noise, side, recorded, aside)
+    return _changes(ValuePair(top, top, a, b, flags), noise, side, recorded, all_noise)
 
 
-def _changes(first: Work, noise: Noise, side: str, recorded: bool, aside: str | None) -> list[Change]:
+def _changes(first: ValuePair, noise: Noise, side: str, recorded: bool, all_noise: str | None) -> list[Change]:
     judge = partial(noise.kind_of, given=side == INPUT, recorded=recorded)
     found: list[Change] = []
-    todo: list[tuple[Work, str | None]] = [(first, aside)]
+    todo: list[tuple[ValuePair, str | None]] = [(first, all_noise)]
     while todo:
-        work, kind = todo.pop()
-        path_a, path_b, left, right, place, raws = work
+        pair, kind = todo.pop()
+        path_a, path_b, left, right, flags, raws = pair
         if left is _NOTHING or right is _NOTHING:
-            kind = kind or _absence(path_a, path_b, left, right, judge)
-            if not noise.passes(kind):
+            kind = kind or _missing_kind(path_a, path_b, left, right, judge)
+            if not noise.ignores(kind):
                 found.append(_one_sided(side, path_a, path_b, left, right, kind))
         elif equal(left, right):
             if noise.tracking:
-                found += _misplaced(work, side, noise)
+                found += _inconsistent_ids(pair, side, noise)
         elif raws is not None and kind is None:
-            found += _item_changes(work, noise, side, recorded)
+            found += _item_changes(pair, noise, side, recorded)
         elif isinstance(left, dict) and isinstance(right, dict):
             kind = kind or judge(_field(path_a), left, right)
-            if not noise.passes(kind):
-                todo.extend((one, kind) for one in reversed(list(_members(work, noise))))
+            if not noise.ignores(kind):
+                todo.extend((one, kind) for one in reversed(list(_members(pair, noise))))
         elif isinstance(left, list | tuple) and isinstance(right, list | tuple):
-            todo.extend((one, kind) for one in reversed(list(_items(work, noise))))
+            todo.extend((one, kind) for one in reversed(list(_items(pair, noise))))
         elif not _same_scalar(left, right):
-            kind = kind or judge(_field(path_a), left, right, call=bool(place & CALL), command=bool(place & SHELL))
-            if noise.passes(kind):
+            kind = kind or judge(_field(path_a), left, right, call=bool(flags & CALL), command=bool(flags & SHELL))
+            if noise.ignores(kind):
                 continue
             inside = _decoded(left, right) if kind is None else None
             if inside is not None and _encoded(inside[0]) == _encoded(inside[1]):
                 kind = JSON_FORM
-                if not noise.passes(kind):
+                if not noise.ignores(kind):
                     inside = None
             if inside is not None:
-                todo.append((Work(path_a, path_b, *inside, place), None))
+                todo.append((ValuePair(path_a, path_b, *inside, flags), None))
             else:
                 found.append(Change(side, written(path_a), written(path_b), left, right, kind))
-        elif type(left) is not type(right) and not noise.passes(kind or NUMBER_FORM):
+        elif type(left) is not type(right) and not noise.ignores(kind or NUMBER_FORM):
             found.append(Change(side, written(path_a), written(path_b), left, right, kind or NUMBER_FORM))
     return found
 
 
-def _item_changes(work: Work, noise: Noise, side: str, recorded: bool) -> list[Change]:
-    """What differs between two items that are the same but for noise, remembered: conversations repeat them."""
-    assert work.raws is not None
-    key = (*work.raws, work.place, side, recorded)
-    if (known := noise.passed.get(key)) is not None:
-        noise.counts.update(known)
+def _item_changes(pair: ValuePair, noise: Noise, side: str, recorded: bool) -> list[Change]:
+    """Compare two items that are equal except for noise; cached, because conversations repeat items."""
+    assert pair.raws is not None
+    key = (*pair.raws, pair.flags, side, recorded)
+    if (cached := noise.ignored_pairs.get(key)) is not None:
+        noise.counts.update(cached)
         return []
     before = noise.counts.copy()
-    found = _changes(work._replace(raws=None), noise, side, recorded, None)
+    found = _changes(pair._replace(raws=None), noise, side, recorded, None)
     if not found and not noise.strict:
-        noise.passed.put(key, noise.counts - before, sum(map(len, work.raws)))
+        noise.ignored_pairs.put(key, noise.counts - before, sum(map(len, pair.raws)))
     return found
 
 
-# ---- calls that are not what they were
+# ---- call ids that changed their meaning
 
 
-def _misplaced(work: Work, side: str, noise: Noise) -> list[Change]:
-    """Ids of calls that are the same in A and B here, but stand for other calls elsewhere."""
+def _inconsistent_ids(pair: ValuePair, side: str, noise: Noise) -> list[Change]:
+    """Call ids that are equal here but correspond to other calls elsewhere."""
     found: list[Change] = []
     todo: list[tuple[Path, Path, Any, int, bool]] = [
-        (work.path_a, work.path_b, work.a, work.place, work.raws is not None)
+        (pair.path_a, pair.path_b, pair.a, pair.flags, pair.raws is not None)
     ]
     while todo:
-        path_a, path_b, value, place, item = todo.pop()
+        path_a, path_b, value, flags, item = todo.pop()
         if isinstance(value, list | tuple):
-            todo.extend(reversed([((path_a, i), (path_b, i), one, place, True) for i, one in enumerate(value)]))
+            todo.extend(reversed([((path_a, i), (path_b, i), one, flags, True) for i, one in enumerate(value)]))
             continue
         raw = _encoded(value) if item and isinstance(value, dict) else None
         if raw is None and isinstance(value, dict):
             for key, one in reversed(value.items()):
-                todo.append(((path_a, key), (path_b, key), one, place_of(key, value, path_a, place), False))
+                todo.append(((path_a, key), (path_b, key), one, flags_of(key, value, path_a, flags), False))
             continue
-        if raw is not None and raw in noise.kept:
+        if raw is not None and raw in noise.consistent:
             continue
-        ids = _call_ids(path_a, path_b, value, place)
+        ids = _call_ids(path_a, path_b, value, flags)
         bad = [
             Change(side, written(left), written(right), one, one)
             for left, right, one in ids
@@ -170,31 +241,31 @@ def _misplaced(work: Work, side: str, noise: Noise) -> list[Change]:
         ]
         found += bad
         if raw is not None and not bad:
-            noise.kept.put(raw, True, len(raw))
+            noise.consistent.put(raw, True, len(raw))
     return found
 
 
-def _call_ids(path_a: Path, path_b: Path, value: Any, place: int) -> Iterator[tuple[Path, Path, Any]]:
-    """The ids of calls in a value, with their places."""
-    todo: list[tuple[Path, Path, Any, int]] = [(path_a, path_b, value, place)]
+def _call_ids(path_a: Path, path_b: Path, value: Any, flags: int) -> Iterator[tuple[Path, Path, Any]]:
+    """The call ids in a value, with their paths."""
+    todo: list[tuple[Path, Path, Any, int]] = [(path_a, path_b, value, flags)]
     while todo:
-        path_a, path_b, value, place = todo.pop()
+        path_a, path_b, value, flags = todo.pop()
         if isinstance(value, dict):
             for key, one in reversed(value.items()):
-                todo.append(((path_a, key), (path_b, key), one, place_of(key, value, path_a, place)))
+                todo.append(((path_a, key), (path_b, key), one, flags_of(key, value, path_a, flags)))
         elif isinstance(value, list | tuple):
-            todo.extend(reversed([((path_a, i), (path_b, i), one, place) for i, one in enumerate(value)]))
-        elif place & CALL and isinstance(value, str | int) and not isinstance(value, bool):
+            todo.extend(reversed([((path_a, i), (path_b, i), one, flags) for i, one in enumerate(value)]))
+        elif flags & CALL and isinstance(value, str | int) and not isinstance(value, bool):
             yield path_a, path_b, value
         elif isinstance(value, str) and (inside := _json_of(value)) is not None:
-            todo.append((path_a, path_b, inside, place))
+            todo.append((path_a, path_b, inside, flags))
 
 
 # ---- texts that are JSON
 
 
 def _decoded(a: Any, b: Any) -> tuple[Any, Any] | None:
-    """Two texts as what they are the JSON of, if both are an object or both a list."""
+    """Two texts decoded as JSON, if both are objects or both lists."""
     if not (isinstance(a, str) and isinstance(b, str)):
         return None
     left = _json_of(a)
@@ -203,7 +274,7 @@ def _decoded(a: Any, b: Any) -> tuple[Any, Any] | None:
 
 
 def _json_of(text: str) -> Any:
-    """The object or list that a text is the JSON of; None if it is anything else, or has a key twice."""
+    """The JSON object or list in a text; None for anything else, or if a key occurs twice."""
     if not text.lstrip()[:1].startswith(("{", "[")):
         return None
     try:
@@ -224,7 +295,7 @@ def _refuse(word: str) -> Any:
 
 
 def _encoded(value: Any) -> bytes | None:
-    """A value as JSON with its keys in order; None where it cannot be written."""
+    """A value as JSON with sorted keys; None if it can't be encoded."""
     try:
         return msgspec.json.encode(value, order="deterministic")
     except (ValueError, TypeError, RecursionError, OverflowError):
@@ -235,7 +306,7 @@ def _encoded(value: Any) -> bytes | None:
 
 
 def equal(a: Any, b: Any) -> bool:
-    """True if two values are certainly the same; False means that they have to be looked at."""
+    """True if two values are certainly equal; False if they need a full comparison."""
     if a is b:
         return True
     if isinstance(a, str) or isinstance(b, str):
@@ -253,8 +324,8 @@ def _same_scalar(a: Any, b: Any) -> bool:
     return type(a) in numbers and type(b) in numbers and bool(a == b)
 
 
-def _absence(path_a: Path, path_b: Path, a: Any, b: Any, judge: Callable[..., str | None]) -> str | None:
-    """As what it means nothing that a field is not there: it would be noise, or is null."""
+def _missing_kind(path_a: Path, path_b: Path, a: Any, b: Any, judge: Callable[..., str | None]) -> str | None:
+    """The kind of noise of a missing field: its value is null, or noise itself."""
     there = b if a is _NOTHING else a
     path = path_b if a is _NOTHING else path_a
     field = "" if path is None or isinstance(path[1], int) else path[1]
@@ -269,9 +340,9 @@ def _one_sided(side: str, path_a: Path, path_b: Path, a: Any, b: Any, kind: str 
     return Change(side, written(path_a), None, a, None, kind)
 
 
-def _members(work: Work, noise: Noise) -> Iterator[Work]:
-    """The members of two objects; one that is named after a call is that of its counterpart."""
-    path_a, path_b, a, b, place, _ = work
+def _members(pair: ValuePair, noise: Noise) -> Iterator[ValuePair]:
+    """Pair the members of two objects; a key that is a call id pairs with the corresponding id."""
+    path_a, path_b, a, b, flags, _ = pair
     renamed = {}
     if noise.renamed:
         renamed = {
@@ -279,39 +350,39 @@ def _members(work: Work, noise: Noise) -> Iterator[Work]:
         }
     for key, value in a.items():
         other = renamed.get(key, key)
-        yield Work((path_a, key), (path_b, other), value, b.get(other, _NOTHING), place_of(key, a, path_a, place))
+        yield ValuePair((path_a, key), (path_b, other), value, b.get(other, _NOTHING), flags_of(key, a, path_a, flags))
     taken = set(renamed.values())
     for key, value in b.items():
         if key not in a and key not in taken:
-            yield Work((path_a, key), (path_b, key), _NOTHING, value, place_of(key, b, path_b, place))
+            yield ValuePair((path_a, key), (path_b, key), _NOTHING, value, flags_of(key, b, path_b, flags))
 
 
-def _items(work: Work, noise: Noise) -> Iterator[Work]:
-    """Items that are the same as wholes, noise aside, are each other; between them, those of one shape."""
-    path_a, path_b, a, b, place, _ = work
+def _items(pair: ValuePair, noise: Noise) -> Iterator[ValuePair]:
+    """Pair the items of two lists: equal ones (noise ignored); between them, those of the same shape."""
+    path_a, path_b, a, b, flags, _ = pair
     raw_a, raw_b = [_encoded(item) for item in a], [_encoded(item) for item in b]
-    keys_a = [_key(item, raw, path_a, place, noise) for item, raw in zip(a, raw_a, strict=True)]
-    keys_b = [_key(item, raw, path_b, place, noise) for item, raw in zip(b, raw_b, strict=True)]
+    keys_a = [_key(item, raw, path_a, flags, noise) for item, raw in zip(a, raw_a, strict=True)]
+    keys_b = [_key(item, raw, path_b, flags, noise) for item, raw in zip(b, raw_b, strict=True)]
     for block in blocks_of(keys_a, keys_b, bits=_MOST_ITEMS).blocks:
         if block.same:
             for i, j in zip(range(block.a0, block.a1), range(block.b0, block.b1), strict=True):
                 left, right = raw_a[i], raw_b[j]
                 if left != right or left is None or noise.tracking or noise.strict:
                     raws = (left, right) if left is not None and right is not None else None
-                    yield Work((path_a, i), (path_b, j), a[i], b[j], place, raws)
+                    yield ValuePair((path_a, i), (path_b, j), a[i], b[j], flags, raws)
             continue
         i, j = block.a0, block.b0
         pairs = _alike(a[block.a0 : block.a1], b[block.b0 : block.b1])
         for left_, right_ in [*((block.a0 + x, block.b0 + y) for x, y in pairs), (block.a1, block.b1)]:
-            yield from (Work((path_a, one), (path_b, one), a[one], _NOTHING, place) for one in range(i, left_))
-            yield from (Work((path_a, one), (path_b, one), _NOTHING, b[one], place) for one in range(j, right_))
+            yield from (ValuePair((path_a, one), (path_b, one), a[one], _NOTHING, flags) for one in range(i, left_))
+            yield from (ValuePair((path_a, one), (path_b, one), _NOTHING, b[one], flags) for one in range(j, right_))
             if left_ < block.a1 and right_ < block.b1:
-                yield Work((path_a, left_), (path_b, right_), a[left_], b[right_], place)
+                yield ValuePair((path_a, left_), (path_b, right_), a[left_], b[right_], flags)
             i, j = left_ + 1, right_ + 1
 
 
 def _alike(a: Sequence[Any], b: Sequence[Any]) -> list[tuple[int, int]]:
-    """Which item of a changed stretch became which: those of one shape, in order."""
+    """Pair the items of a changed block by shape, in order."""
     if len(a) == len(b) and all(_shape(x) == _shape(y) for x, y in zip(a, b, strict=True)):
         return [(i, i) for i in range(len(a))]
     found = blocks_of([_shape(item) for item in a], [_shape(item) for item in b], bits=_MOST_ITEMS)
@@ -330,47 +401,47 @@ def _shape(item: Any) -> tuple[str, ...]:
     return (type(item).__name__,)
 
 
-def _key(item: Any, raw: bytes | None, path: Path, place: int, noise: Noise) -> Any:
-    """What identifies an item of the list at `path`, without what its place or form shows to be noise."""
+def _key(item: Any, raw: bytes | None, path: Path, flags: int, noise: Noise) -> Any:
+    """A comparison key for a list item, without noise that its position or form reveals."""
     if isinstance(item, str):
         inside = _json_of(item)
-        return item.strip() if inside is None else _encoded(_canonical(inside, path, place))
+        return item.strip() if inside is None else _encoded(_canonical(inside, path, flags))
     if isinstance(item, bool | None):
         return item, bool
     if isinstance(item, int | float):
         return item
     if raw is None or len(raw) > _RAW:
         return raw or f"{type(item).__name__} {id(item)}"
-    found = noise.canonical.get(key := (raw, _field(path), place))
+    found = noise.canonical.get(key := (raw, _field(path), flags))
     if found is None:
         try:
-            found = _encoded(_canonical(item, path, place)) or raw
+            found = _encoded(_canonical(item, path, flags)) or raw
         except RecursionError:
             found = raw
         noise.canonical.put(key, found, len(raw))
     return found
 
 
-def _canonical(value: Any, path: Path, place: int) -> Any:
-    """A value without what means nothing by its place or form: ids of calls, the way JSON and numbers are written."""
+def _canonical(value: Any, path: Path, flags: int) -> Any:
+    """A value without noise of position or form: call ids, JSON formatting, number formats."""
     if isinstance(value, dict):
         return {
-            key: _canonical(one, (path, key), place_of(key, value, path, place))
+            key: _canonical(one, (path, key), flags_of(key, value, path, flags))
             for key, one in value.items()
             if one is not None
         }
     if isinstance(value, list | tuple):
-        return [_canonical(one, (path, i), place) for i, one in enumerate(value)]
-    if place & CALL:
+        return [_canonical(one, (path, i), flags) for i, one in enumerate(value)]
+    if flags & CALL:
         return "\0call"
     if isinstance(value, str):
         inside = _json_of(value)
-        return value.strip() if inside is None else ["\0json", _canonical(inside, path, place)]
+        return value.strip() if inside is None else ["\0json", _canonical(inside, path, flags)]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _field(path: Path) -> str:
-    """The nearest name above a value."""
+    """The nearest field name above a value."""
     while path is not None:
         if isinstance(path[1], str):
             return path[1]
@@ -379,7 +450,7 @@ def _field(path: Path) -> str:
 
 
 def written(path: Path) -> str:
-    """A path as people write it: ``messages[12].content``, ``["odd key"].x``."""
+    """A path as text: ``messages[12].content``, ``["odd key"].x``."""
     steps: list[str] = []
     while path is not None:
         key = path[1]

@@ -1,16 +1,16 @@
-"""What tells some runs from others, as JSON: the field `contrast` of a triage (docs/json.md)."""
+"""The contrast of two sets of runs as JSON: the field `contrast` of a triage (docs/json.md)."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from tracetui.analysis.contrast import Contrast, Finding
 from tracetui.model import quote_key
 from tracetui.redact import Redactor
-from tracetui.store.contrast import Contrast, Finding
 
 
 def contrast_value(found: Contrast, redactor: Redactor | None = None) -> dict[str, Any]:
-    """What is known, the most telling first. Words are exact, or masked by `redactor`."""
+    """The findings, strongest first. Text is exact, or masked by `redactor`."""
     return {"findings": [_finding(one, redactor) for one in found.findings], "note": found.note or None}
 
 
@@ -27,6 +27,6 @@ def _finding(found: Finding, redactor: Redactor | None) -> dict[str, Any]:
 
 
 def address_of(found: Finding) -> str:
-    """The address of its example: a run, or a step in it."""
+    """The address of the example: a run, or a step in it."""
     ref, span = found.example
     return ref.address if span is None else f"{ref.address}/{quote_key(span)}"

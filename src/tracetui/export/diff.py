@@ -1,23 +1,21 @@
-"""Two runs compared, as JSON (docs/json.md) and as text that reads well in a chat or a pull request."""
+"""A comparison of two runs as JSON (docs/json.md), and as text for a chat or a pull request."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from tracetui.diff.compare import Difference, Kind
-from tracetui.diff.facts import Judged
-from tracetui.diff.hunks import Line, text_diff
-from tracetui.diff.result import Diff, Divergence, Row
+from tracetui.analysis.step_diff import WORDS
+from tracetui.analysis.values import lookalike_labels, lookalike_note, with_label
+from tracetui.diff.result import Diff, Divergence, JudgmentPair, Row
+from tracetui.diff.sequence import Line, text_diff
+from tracetui.diff.step import Difference, Kind
 from tracetui.diff.values import Change
 from tracetui.export.json import Masked, encode, masked_field
-from tracetui.export.text import short
-from tracetui.export.values import pretty
+from tracetui.export.text import pretty, short
 from tracetui.model import Criterion, Metric, Run, Span, quote_key
-from tracetui.store.places import step_of, words_of
+from tracetui.store.span_names import span_title, step_number
 from tracetui.text import Clean, cells, clean, cost, duration, one_line, tokens, truncate, truncate_middle
-from tracetui.views.alike import labelled, labels, note
-from tracetui.views.diff import WORDS
 
 DIFF: Final = "tracetui/diff/1"
 REPLAYS: Final = "tracetui/replays/1"
@@ -34,7 +32,7 @@ _LONG: Final = 120
 
 
 def diff_document(diff: Diff, changes: Changes, masked: Masked | None = None) -> Iterator[bytes]:
-    """What ``diff --json`` prints, one row a line."""
+    """The output of ``diff --json``, one row per line."""
     head = encode({"schema": DIFF, **_about(diff), **_more(diff)})
     yield head[:-1] + b',"rows":['
     before = b"\n"
@@ -45,7 +43,7 @@ def diff_document(diff: Diff, changes: Changes, masked: Masked | None = None) ->
 
 
 def replays_document(pairs: Iterable[dict[str, Any]]) -> Iterator[bytes]:
-    """What ``diff --replays --json`` prints, one pair a line."""
+    """The output of ``diff --replays --json``, one pair per line."""
     yield b'{"schema":' + encode(REPLAYS) + b',"pairs":['
     before = b"\n"
     for pair in pairs:
@@ -55,12 +53,12 @@ def replays_document(pairs: Iterable[dict[str, Any]]) -> Iterator[bytes]:
 
 
 def pair_value(diff: Diff) -> dict[str, Any]:
-    """One pair among many: all but its rows."""
+    """One pair of several: the comparison without its rows."""
     return {**_about(diff), "missing": None}
 
 
 def missing_value(address: str, relation: str, missing: str) -> dict[str, Any]:
-    """A replay whose original is not there."""
+    """A replay with a missing original."""
     nothing = {"first_divergence": None, "counts": None}
     return {"a": None, "b": address, "relation": relation, "same": None, **nothing, "missing": missing}
 
@@ -101,7 +99,7 @@ def _row_value(diff: Diff, row: Row, changes: Changes) -> dict[str, Any]:
         "kind": row.kind,
         "a": _address(diff.a, diff.span_a(row)),
         "b": _address(diff.b, diff.span_b(row)),
-        "step": None if span is None else step_of(diff.a if row.b is None else diff.b, span),
+        "step": None if span is None else step_number(diff.a if row.b is None else diff.b, span),
         "name": None if span is None else span.name,
         "downstream": row.downstream,
         "flags": row.flags,
@@ -122,7 +120,7 @@ def _address(run: Run, span: Span | None) -> str | None:
 
 
 def diff_lines(diff: Diff, changes: Changes) -> Iterator[Clean]:
-    """The answer first, then where and which words, then every step that differs."""
+    """The verdict first, then the first difference and its words, then every step that differs."""
     yield from run_lines(diff)
     yield Clean("")
     yield from verdict_lines(diff)
@@ -130,7 +128,7 @@ def diff_lines(diff: Diff, changes: Changes) -> Iterator[Clean]:
         yield from word_lines(diff.first)
     formats = [run.summary.ref.format for run in (diff.a, diff.b)]
     if formats[0] != formats[1]:
-        yield Clean(f"The formats differ, {formats[0]} and {formats[1]}: only what both say is compared.")
+        yield Clean(f"Different formats ({formats[0]}, {formats[1]}): only fields of both are compared.")
     yield Clean("")
     yield Clean(summary_line(diff))
     yield from aside_lines(diff)
@@ -140,23 +138,23 @@ def diff_lines(diff: Diff, changes: Changes) -> Iterator[Clean]:
 
 
 def pair_line(diff: Diff, width: int | None = None) -> Clean:
-    """One pair in one line: same or not, where first; in `width` cells, if that is not None."""
+    """One pair in one line: same or different, and the first difference; cut to `width` cells unless None."""
     addresses = clean(diff.b.summary.ref.address), _relation(diff), clean(diff.a.summary.ref.address)
     if diff.first is None or diff.same:
-        return _outcome("same", *addresses, "", width)
+        return _pair_text("same", *addresses, "", width)
     aside = f" (usually ignored: {diff.first.noise})" if diff.first.noise else ""
-    where = f"first at {_place(diff, diff.rows[diff.first.row])}: {_at(diff.first)}{aside}"
-    return _outcome("different", *addresses, where, width)
+    where = f"first at {_location(diff, diff.rows[diff.first.row])}: {_at(diff.first)}{aside}"
+    return _pair_text("different", *addresses, where, width)
 
 
 def missing_line(address: str, relation: str, missing: str, width: int | None = None) -> Clean:
-    """A replay whose original is not there."""
+    """A replay with a missing original."""
     words = clean(address), f"{one_line(relation, 20)} of", one_line(missing, 100)
-    return _outcome("missing", *words, "which is not there", width)
+    return _pair_text("missing", *words, "not found", width)
 
 
-def _outcome(word: str, b: Clean, relation: str, a: Clean, where: str, width: int | None) -> Clean:
-    """Where there is no room, `where` is cut last, and the addresses in their middle."""
+def _pair_text(word: str, b: Clean, relation: str, a: Clean, where: str, width: int | None) -> Clean:
+    """Join the parts. To fit `width`, cut addresses in the middle, and `where` last."""
     if width is not None:
         fixed = 16 + len(relation)  # the word, the relation and the blanks
         room = max(24, width - fixed - cells(Clean(where)))
@@ -168,21 +166,21 @@ def _outcome(word: str, b: Clean, relation: str, a: Clean, where: str, width: in
 
 
 def _relation(diff: Diff) -> str:
-    return f"{one_line(diff.relation, 20)} of" if diff.relation else "against"
+    return f"{one_line(diff.relation, 20)} of" if diff.relation else "vs"
 
 
 def summary_line(diff: Diff) -> Clean:
-    """How many rows of each kind, and what B took more: ``same 41 · input≠ 1 · Δ tokens −1.9k``."""
+    """Rows by kind, and the deltas of B: ``same 41 · input≠ 1 · Δ tokens −1.9k``."""
     counts = diff.counts
-    told = [f"{WORDS[kind]} {counts[kind]}" for kind in Kind if counts[kind] or kind is Kind.SAME]
+    parts = [f"{WORDS[kind]} {counts[kind]}" for kind in Kind if counts[kind] or kind is Kind.SAME]
     deltas = diff.deltas
     if deltas.tokens is not None:
-        told.append(f"Δ tokens {_signed(deltas.tokens, tokens)}")
+        parts.append(f"Δ tokens {_signed(deltas.tokens, tokens)}")
     if deltas.duration_ms is not None:
-        told.append(f"Δ time {_signed(deltas.duration_ms, duration)}")
+        parts.append(f"Δ time {_signed(deltas.duration_ms, duration)}")
     if deltas.cost_usd is not None:
-        told.append(f"Δ cost {_signed(deltas.cost_usd, cost)}")
-    return Clean(" · ".join(told))
+        parts.append(f"Δ cost {_signed(deltas.cost_usd, cost)}")
+    return Clean(" · ".join(parts))
 
 
 def _signed(value: Any, written: Callable[[Any], Clean]) -> Clean:
@@ -191,7 +189,7 @@ def _signed(value: Any, written: Callable[[Any], Clean]) -> Clean:
 
 
 def run_lines(diff: Diff) -> Iterator[Clean]:
-    """Both runs, how each ended."""
+    """Both runs with their statuses."""
     for letter, run in (("A", diff.a), ("B", diff.b)):
         summary = run.summary
         facts = [one_line(summary.name, 60), Clean(summary.status.value)]
@@ -200,31 +198,38 @@ def run_lines(diff: Diff) -> Iterator[Clean]:
         yield Clean(f"{letter}  {clean(summary.ref.address)}  {' · '.join(facts)}")
 
 
+def heading(diff: Diff) -> Clean:
+    """The verdict in a few words, for a title."""
+    if diff.same or diff.first is None:
+        return Clean("A vs B: no differences")
+    return Clean(f"A vs B: differs at {_location(diff, diff.rows[diff.first.row])}")
+
+
 def verdict_lines(diff: Diff) -> Iterator[Clean]:
-    """The answer."""
+    """The verdict: no differences, or the first one."""
     if diff.first is None:
-        yield Clean("It went the same way.")
+        yield Clean("No differences.")
         return
     row = diff.rows[diff.first.row]
     if diff.apart:
-        yield Clean(f"They share no step; compared by {diff.by}.")
+        yield Clean(f"No common steps (aligned by {diff.by}).")
         return
     if diff.first.noise:
-        told = f"{diff.first.noise}, at {_place(diff, row)}: {_at(diff.first)}"
-        yield Clean(f"It went the same way but for what is usually ignored. The first is {told}")
+        where = f"{diff.first.noise}, at {_location(diff, row)}: {_at(diff.first)}"
+        yield Clean(f"No differences except those usually ignored. First: {where}")
         return
-    yield Clean(f"It first went differently at {_place(diff, row)}: {_at(diff.first)}")
+    yield Clean(f"First difference: {_location(diff, row)}: {_at(diff.first)}")
     if diff.decision is not None:
         left, right = _distinguished(diff.decision.a, diff.decision.b, lambda value: one_line(str(value), 60))
-        place = _place(diff, diff.rows[diff.decision.row])
-        yield Clean(f"The first decision that differs is that of {place}: A {left} · B {right}")
+        place = _location(diff, diff.rows[diff.decision.row])
+        yield Clean(f"First different decision: {place}: A {left} · B {right}")
 
 
-def _place(diff: Diff, row: Row) -> Clean:
+def _location(diff: Diff, row: Row) -> Clean:
     span = diff.span_b(row) or diff.span_a(row)
     if span is None:
         return Clean("")
-    return one_line(words_of(diff.a if row.b is None else diff.b, span), 120)
+    return one_line(span_title(diff.a if row.b is None else diff.b, span), 120)
 
 
 def _at(first: Divergence) -> Clean:
@@ -233,63 +238,63 @@ def _at(first: Divergence) -> Clean:
 
 
 def aside_lines(diff: Diff) -> Iterator[Clean]:
-    """Facts of the runs that differ, verdicts, what was ignored, what limits the answer."""
+    """Run-level differences, judgments, ignored noise, failed checks, and limits of the comparison."""
     for fact in diff.facts:
         if not fact.same:
-            left, right = _distinguished(fact.a, fact.b, _told)
+            left, right = _distinguished(fact.a, fact.b, _fact_value)
             yield Clean(f"{one_line(fact.name, 40)}: A {left} · B {right}")
     for one in diff.judged:
         yield _judged(one)
     if diff.ignored:
-        told = " · ".join(f"{name} {count}" for name, count in diff.ignored.items())
-        yield Clean(f"ignored: {told} (--strict ignores nothing)")
+        kinds = " · ".join(f"{name} {count}" for name, count in diff.ignored.items())
+        yield Clean(f"ignored: {kinds} (--strict reports them)")
     for row in diff.rows:
         for flag in row.flags:
-            yield Clean(f"not as stored: {one_line(flag, 60)} of {_place(diff, row)} is not that of its contents")
+            yield Clean(f"check failed: {one_line(flag, 60)} of {_location(diff, row)} doesn't match its contents")
     yield from (clean(note) for note in diff.notes)
 
 
-def _judged(one: Judged) -> Clean:
-    return Clean(f"{'=' if one.same else '≠'} {one_line(one.name, 80)}: A {_mark(one.a)} · B {_mark(one.b)}")
+def _judged(one: JudgmentPair) -> Clean:
+    return Clean(f"{'=' if one.same else '≠'} {one_line(one.name, 80)}: A {_score(one.a)} · B {_score(one.b)}")
 
 
-def _mark(judged: Criterion | Metric | None) -> str:
+def _score(judged: Criterion | Metric | None) -> str:
     if isinstance(judged, Criterion):
         return {True: "met", False: "UNMET", None: "not judged"}[judged.met]
     return "—" if judged is None or judged.score is None else f"{judged.score:.4g}"
 
 
-def _told(value: Any) -> Clean:
+def _fact_value(value: Any) -> Clean:
     return Clean("—") if value is None else one_line(str(value), 80)
 
 
 def step_lines(diff: Diff, changes: Changes) -> Iterator[Clean]:
-    """Every row that differs, those between them counted."""
-    yield Clean(f"Steps, paired by {diff.by}:")
+    """Every row that differs; runs of equal rows are counted."""
+    yield Clean(f"Steps (aligned by {diff.by}):")
     same = 0
-    for place, row in enumerate(diff.rows):
+    for index, row in enumerate(diff.rows):
         if row.kind is Kind.SAME:
             same += 1
             continue
         if same:
-            yield Clean(f"  = {same} the same")
+            yield Clean(f"  = {same} same")
             same = 0
-        yield _row_line(diff, row, first=diff.first is not None and diff.first.row == place)
+        yield _row_line(diff, row, first=diff.first is not None and diff.first.row == index)
         if row.changes and not row.downstream:
             for change in changes(row).changes:
                 yield _change_line(change)
     if same:
-        yield Clean(f"  = {same} the same")
+        yield Clean(f"  = {same} same")
 
 
 def _row_line(diff: Diff, row: Row, *, first: bool) -> Clean:
-    told = [WORDS[row.kind]]
+    parts = [WORDS[row.kind]]
     if row.downstream and row.path:
-        told.append(one_line(row.path, 120))
+        parts.append(one_line(row.path, 120))
     alone = (diff.span_a(row) or diff.span_b(row)) if row.a is None or row.b is None else None
     if alone is not None and alone.preview:
-        told.append(one_line(alone.preview, 80))
-    told += (
+        parts.append(one_line(alone.preview, 80))
+    parts += (
         [f"usually ignored: {row.noise}"]
         if row.noise
         else ["← first"]
@@ -298,7 +303,7 @@ def _row_line(diff: Diff, row: Row, *, first: bool) -> Clean:
         if row.downstream
         else ["independent"]
     )
-    return Clean(f"  {_SIGNS.get(row.kind, '≠')} {_place(diff, row)}  {' · '.join(told)}")
+    return Clean(f"  {_SIGNS.get(row.kind, '≠')} {_location(diff, row)}  {' · '.join(parts)}")
 
 
 def _change_line(change: Change) -> Clean:
@@ -311,31 +316,31 @@ def _change_line(change: Change) -> Clean:
 
 
 def _distinguished(a: Any, b: Any, written: Callable[[Any], Clean]) -> tuple[Clean, Clean]:
-    """Two values, labelled with how they differ where they look the same."""
-    found = labels(a, b)
+    """Two values, labeled with their difference if they look the same."""
+    found = lookalike_labels(a, b)
     left, right = written(a), written(b)
-    return (left, right) if found is None else (labelled(left, found[0]), labelled(right, found[1]))
+    return (left, right) if found is None else (with_label(left, found[0]), with_label(right, found[1]))
 
 
 # ---- words
 
 
 def word_lines(first: Divergence) -> Iterator[Clean]:
-    """Both values of the first divergence, unified, long stretches that are the same folded."""
+    """Both values of the first divergence as a unified diff; long unchanged stretches are folded."""
     if first.kind in (Kind.ONLY_A, Kind.ONLY_B, Kind.MOVED):
         return
     a, b = (value if isinstance(value, str) else "" if value is None else pretty(value) for value in (first.a, first.b))
     hunks = text_diff(a, b).hunks
-    alike = note(first.a, first.b) if first.a is not None and first.b is not None else Clean("")
-    for place, hunk in enumerate(hunks):
+    alike = lookalike_note(first.a, first.b) if first.a is not None and first.b is not None else Clean("")
+    for index, hunk in enumerate(hunks):
         if hunk.same:
-            yield from _folded(hunk.a, first=place == 0, last=place == len(hunks) - 1)
+            yield from _folded(hunk.a, first=index == 0, last=index == len(hunks) - 1)
             continue
         if first.a is not None:
-            yield from (Clean(f"  - {_marked(line, '[-', '-]')}") for line in hunk.a)
+            yield from (Clean(f"  - {_highlight(line, '[-', '-]')}") for line in hunk.a)
         if first.b is not None:
-            yield from (Clean(f"  + {_marked(line, '{+', '+}')}") for line in hunk.b)
-        if not alike and hunk.a and hunk.b and (words := note(_plain(hunk.a), _plain(hunk.b))):
+            yield from (Clean(f"  + {_highlight(line, '{+', '+}')}") for line in hunk.b)
+        if not alike and hunk.a and hunk.b and (words := lookalike_note(_plain(hunk.a), _plain(hunk.b))):
             yield Clean(f"    ({words})")
     if alike:
         yield Clean(f"    ({alike})")
@@ -345,26 +350,26 @@ def _folded(lines: Sequence[Line], *, first: bool, last: bool) -> Iterator[Clean
     head, tail = (0 if first else _AROUND), (0 if last else _AROUND)
     hidden = len(lines) - head - tail
     if hidden <= 1:
-        yield from (Clean(f"    {_marked(line, '', '')}") for line in lines)
+        yield from (Clean(f"    {_highlight(line, '', '')}") for line in lines)
         return
-    yield from (Clean(f"    {_marked(line, '', '')}") for line in lines[:head])
-    yield Clean(f"    … {hidden} lines the same")
-    yield from (Clean(f"    {_marked(line, '', '')}") for line in lines[len(lines) - tail :])
+    yield from (Clean(f"    {_highlight(line, '', '')}") for line in lines[:head])
+    yield Clean(f"    … {hidden} unchanged lines")
+    yield from (Clean(f"    {_highlight(line, '', '')}") for line in lines[len(lines) - tail :])
 
 
 def _plain(lines: Sequence[Line]) -> str:
     return "\n".join("".join(piece.text for piece in line) for line in lines)
 
 
-def _marked(line: Line, before: str, after: str) -> Clean:
-    """A line with what changed in it between marks, unless all of it changed."""
+def _highlight(line: Line, before: str, after: str) -> Clean:
+    """A line with its changed pieces between `before` and `after`, unless all of it changed."""
     if len(line) == 1:
         return clean(line[0].text)
     return Clean("".join(f"{before}{clean(text)}{after}" if changed else _middle(text) for text, changed in line))
 
 
 def _middle(text: str) -> Clean:
-    """Unchanged text of a line, the middle of a long one left out."""
+    """Unchanged text of a line; the middle of a long one is omitted."""
     if len(text) <= _LONG:
         return clean(text)
     return Clean(f"{clean(text[: _LONG // 3])} … {clean(text[-_LONG // 3 :])}")

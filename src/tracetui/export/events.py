@@ -1,4 +1,4 @@
-"""What happens to runs, as `tail` prints it: one JSON object a line (docs/json.md), or a line that people read."""
+"""Events of runs as `tail` prints them: one JSON object (docs/json.md) or one line of text per event."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from os.path import basename, splitext
 from typing import Any, Final
 
 from tracetui.export.json import encode, problem_value, run_value, span_document
+from tracetui.masking import clean, one_line
 from tracetui.model import Problem, Run, RunSummary, Status, quote_key
 from tracetui.model.event import Event, ProblemMet, RunChanged, RunEnded, RunReset, SpanChanged
 from tracetui.redact import Redactor
 from tracetui.text import Clean, duration, grouped, pad, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs, kind, status_glyph
-from tracetui.views.masking import clean, one_line
-from tracetui.views.quantities import clock
+from tracetui.views.labels import clock
 
 RUN_WIDTH: Final = 20
 NAME: Final = 60
@@ -22,13 +22,13 @@ ARGUMENT: Final = 80
 
 
 def event_line(event: Event, redactor: Redactor | None = None) -> bytes:
-    """One event as a line of JSON; with a `redactor` without its secrets."""
+    """One event as a line of JSON, masked by `redactor` if given."""
     value = event_value(event)
     return encode(value if redactor is None else redactor.value(value)) + b"\n"
 
 
 def event_value(event: Event) -> dict[str, Any]:
-    """One event as a value. Reads the body of a span."""
+    """One event as a JSON value. Loads the body of a span."""
     if isinstance(event, RunChanged):
         run = event.summary
         return {"event": "run", "run": run.ref.address, "id": run.id, "summary": run_value(run, event.replay)}
@@ -43,19 +43,19 @@ def event_value(event: Event) -> dict[str, Any]:
 
 
 class Lines:
-    """Events as cleaned lines, one a step: time, run, number, sign and name, argument, status if it failed, duration.
+    """Formats events as cleaned lines: time, run, number, kind and name, argument, error, duration.
 
-    A step is printed again when its line changed: when it ended, say.
+    A step is printed again when its line changes, for example when it ends.
     """
 
     def __init__(self, glyphs: Glyphs = UNICODE) -> None:
         self._glyphs = glyphs
         self._printed: dict[str, dict[str, bytes]] = {}
-        """Digests of the lines of the spans of runs that have not ended, by address."""
+        """Digests of printed lines by span id, for each run (by address) that has not ended."""
         self._announced: set[str] = set()
 
     def lines(self, event: Event) -> Iterator[Clean]:
-        """What to print for one event: often one line, or none."""
+        """The lines for one event: usually one or none."""
         if isinstance(event, SpanChanged):
             yield from self._span(event.run, event.position)
         elif isinstance(event, RunChanged):
@@ -66,12 +66,12 @@ class Lines:
         elif isinstance(event, RunReset):
             self._printed.pop(event.address, None)
             self._announced.discard(event.address)
-            yield clean(f"{self._glyphs.loop} {event.address}: rewritten or gone; what was printed of it holds no more")
+            yield clean(f"{self._glyphs.loop} {event.address}: rewritten or deleted; earlier output is void")
         elif isinstance(event, ProblemMet):
             yield self._problem(event.problem)
 
     def _run(self, run: RunSummary) -> Iterator[Clean]:
-        """A run is announced once, with its address."""
+        """Announce a run once, with its address."""
         address = run.ref.address
         if address in self._announced:
             return
@@ -81,14 +81,14 @@ class Lines:
 
     def _span(self, run: Run, position: int) -> Iterator[Clean]:
         span, summary = run.spans[position], run.summary
-        line = Clean("  ".join((self._head(span.started_at, summary), self._what(run, position))))
+        line = Clean("  ".join((self._head(span.started_at, summary), self._step(run, position))))
         digest = blake2b(line.encode(), digest_size=8).digest()
         printed = self._printed.setdefault(summary.ref.address, {})
         if printed.get(span.id) != digest:
             printed[span.id] = digest
             yield line
 
-    def _what(self, run: Run, position: int) -> Clean:
+    def _step(self, run: Run, position: int) -> Clean:
         span, glyphs = run.spans[position], self._glyphs
         number = str(span.step) if span.is_step and span.step is not None else ""
         sign, _ = kind(span, glyphs)
@@ -113,7 +113,7 @@ class Lines:
         return Clean("  ".join((self._head(None, run), " " * 4, *words)))
 
     def _head(self, at: float | None, run: RunSummary) -> Clean:
-        time = clock(at, run.time_zone).removesuffix(" local, zone unknown")[11:19] or self._glyphs.unsaid
+        time = clock(at, run.time_zone).removesuffix(" local, zone unknown")[11:19] or self._glyphs.missing
         key = run.ref.key
         name = clean(quote_key(key)) if key is not None else clean(splitext(basename(run.ref.path))[0])
         return Clean(f"{pad(Clean(time), 8)}  {pad(truncate_middle(name, RUN_WIDTH), RUN_WIDTH)}")

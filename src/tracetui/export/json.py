@@ -20,9 +20,9 @@ from typing import Any, Final
 import msgspec
 import orjson
 
+from tracetui.analysis import prices
+from tracetui.analysis.statistics import estimate_of
 from tracetui.model import Body, FirstError, Ledger, Problem, Run, RunBody, RunSummary, Span, Usage
-from tracetui.store import prices
-from tracetui.store.statistics import estimate_of
 from tracetui.text import UNSAFE
 
 RUNS: Final = "tracetui/runs/1"
@@ -41,14 +41,15 @@ def runs_document(
     problems: Iterable[Problem],
     replays: Mapping[Any, str | None],
     estimates: Mapping[Any, float | None] = MappingProxyType({}),
+    files: Mapping[str, Any] = MappingProxyType({}),
 ) -> Iterator[bytes]:
     """What ``ls --json`` prints, one run a line; `replays` holds the `replay_of_address` of each `RunRef`, `estimates`
-    what those cost of which the summary does not tell."""
+    what those cost of which the summary does not tell. `files` are fields about the files, added at the end."""
     yield b'{"schema":' + encode(RUNS) + b',"runs":['
     yield from _listed(run_value(run, replays.get(run.ref), estimates.get(run.ref)) for run in runs)
     yield b'],"problems":['
     yield from _listed(problem_value(problem) for problem in problems)
-    yield b"]}\n"
+    yield b"]" + b"".join(b"," + encode(name) + b":" + encode(value) for name, value in files.items()) + b"}\n"
 
 
 def run_document(

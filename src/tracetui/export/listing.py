@@ -12,10 +12,9 @@ from tracetui.export.table import Column, Table
 from tracetui.model import Problem, RunRef, RunSummary, Status
 from tracetui.store.relations import split_traces, uncounted_parts
 from tracetui.text import Clean, age, cells, clean, count, duration, one_line, pad, tokens, truncate, truncate_middle
-from tracetui.views.chart import tokens_of
-from tracetui.views.naming import called
-from tracetui.views.quantities import moment
-from tracetui.views.runs import outcome
+from tracetui.views.labels import run_label, start_label
+from tracetui.views.list.runs import outcome
+from tracetui.views.timeline.chart import tokens_of
 
 _OUTCOME: Final = Column("OUTCOME", least=20)
 _WHOLE: Final = (
@@ -50,7 +49,7 @@ class Screen(NamedTuple):
     places: Sequence[str]
     """Where the runs are; none: where they are looked for anyway."""
     names: Mapping[RunRef, str]
-    """What every run there can be named by (`tracetui.views.naming.telling`)."""
+    """What every run there can be named by (`tracetui.views.labels.short_names`)."""
 
     @property
     def usage(self) -> Clean:
@@ -115,7 +114,7 @@ def _run_cells(run: RunSummary, notes: Mapping[RunRef, str]) -> tuple[Clean, ...
         duration(run.duration_ms),
         count(run.steps),
         tokens(tokens_of(run.usage)),
-        truncate(called(run), _WHOLE[5].most),
+        truncate(run_label(run), _WHOLE[5].most),
         clean(run.ref.address),
         Clean("".join(piece.text for piece in outcome(run)) + _put_after(notes.get(run.ref)) + _noted(run.problems)),
     )
@@ -137,7 +136,7 @@ def _problem_cells(problem: Problem) -> tuple[Clean, ...]:
 
 def started(run: RunSummary) -> Clean:
     """When a run started, to the second; ``—`` where the trace does not say."""
-    return Clean((moment(run) or "—").removesuffix(" local, zone unknown"))
+    return Clean((start_label(run) or "—").removesuffix(" local, zone unknown"))
 
 
 def since(run: RunSummary | None, now: float) -> Clean:

@@ -1,4 +1,4 @@
-"""Tables of cleaned text: columns as wide as what is in them, or in the cells that a terminal has."""
+"""Tables of cleaned text: columns at natural width, or fitted to a terminal."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ class Column(NamedTuple):
 
     name: str
     most: int = 400
-    """Cells that it takes at most; a text with more runs over, unless there is a terminal to fit."""
+    """Maximum width in cells; longer text overflows unless the table is fitted to a terminal."""
     right: bool = False
     least: int = 0
-    """To so many cells it is cut where a terminal has no room for more; 0: never."""
+    """Minimum width when truncating; 0 = never truncate."""
     middle: bool = False
-    """It is cut in its middle, because both ends tell something."""
+    """Truncate in the middle, for text with significant ends."""
     leaves: int = 0
-    """Where there is still no room, columns are left out, 1 first; 0: never."""
+    """Order in which columns are dropped if truncating isn't enough, 1 first; 0 = never drop."""
 
 
 class Table:
-    """A heading and rows. The last column is what is read: where room is short it gets twice as much as others."""
+    """A heading and rows. When space is short, the last column gets twice the share of the others."""
 
     def __init__(self, columns: Sequence[Column], rows: Iterable[Sequence[Clean]]) -> None:
         self._columns = columns
@@ -37,16 +37,16 @@ class Table:
 
     @property
     def room(self) -> int:
-        """Cells in which nothing is cut but the last column, to its `Column.least`."""
+        """The width at which only the last column is truncated, to its `Column.least`."""
         last = min(self._needed[-1], self._columns[-1].least)
         return sum(self._needed[:-1]) + last + _GAP * (len(self._columns) - 1)
 
     def lines(self, width: int | None = None) -> Iterator[Clean]:
-        """The lines, none wider than `width`; for None they are as wide as they are, and no cell is cut."""
+        """The lines, none wider than `width`; None: natural width, nothing truncated."""
         shown = [*range(len(self._columns))]
         sizes = self._needed
         if width is not None:
-            shown = self._kept(width)
+            shown = self._visible(width)
             sizes = self._shared(shown, width)
         for row in self._rows:
             line = (self._cell(i, row[i], sizes[i], cut=width is not None) for i in shown)
@@ -58,8 +58,8 @@ class Table:
             return text
         return pad(truncate_middle(text, size) if column.middle and cut else text, size, right=column.right)
 
-    def _kept(self, width: int) -> list[int]:
-        """The columns for which there is room when everything is cut that may be."""
+    def _visible(self, width: int) -> list[int]:
+        """The columns that fit when all are truncated to their minimum."""
         shown = [*range(len(self._columns))]
         for i in sorted((i for i in shown if self._columns[i].leaves), key=lambda i: self._columns[i].leaves):
             if sum(map(self._least, shown)) + _GAP * (len(shown) - 1) <= width:
@@ -71,7 +71,7 @@ class Table:
         return min(self._needed[i], self._columns[i].least or self._needed[i])
 
     def _shared(self, shown: Sequence[int], width: int) -> list[int]:
-        """So many cells for each column: those that may be cut share what is left, and none gets more than it needs."""
+        """The width of each column: truncatable ones share the remaining space, up to their natural width."""
         sizes = list(map(self._least, range(len(self._columns))))
         left = width - _GAP * (len(shown) - 1) - sum(sizes[i] for i in shown)
         wanting = [i for i in shown if self._needed[i] > sizes[i]]

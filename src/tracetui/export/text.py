@@ -1,7 +1,6 @@
-"""A run as text that reads well in a chat: how it ended and why first, then what happened, one span after the other.
+"""A run as plain text that reads well in a chat: status and cause first, then one span after the other.
 
-Every line that leaves here passed the gate. What is too long is cut with its length, and the last line says how to
-see all of it.
+Every line has passed the gate. Long values are cut with their length, and the last line says how to print them in full.
 """
 
 from __future__ import annotations
@@ -12,33 +11,100 @@ from shlex import quote
 from typing import Any, Final, NamedTuple
 
 import msgspec
+import orjson
 
-from tracetui.export.json import encode, moment
-from tracetui.export.values import messages_lines, one_of_messages, value_lines
-from tracetui.model import Body, Message, Operation, Run, Span, Status, quote_key
+from tracetui.analysis import prices
+from tracetui.analysis.assessment import assess
+from tracetui.analysis.statistics import estimate_of
+from tracetui.export.json import encode, moment, plain
+from tracetui.model import (
+    Blob,
+    Body,
+    Message,
+    Operation,
+    Part,
+    Reasoning,
+    Run,
+    Span,
+    Status,
+    Text,
+    ToolCall,
+    ToolResult,
+    quote_key,
+)
 from tracetui.model.masked import unmasked
-from tracetui.store import prices
-from tracetui.store.places import words_of
-from tracetui.store.statistics import estimate_of
-from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, one_line, tokens
-from tracetui.views.assessment import assess
-from tracetui.views.chart import tokens_of
-from tracetui.views.loops import cost as cost_of
-from tracetui.views.loops import title as loop_title
-from tracetui.views.quantities import measured, number
+from tracetui.store.span_names import span_title
+from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, measured, one_line, tokens
+from tracetui.views.labels import number
+from tracetui.views.timeline.chart import tokens_of
+from tracetui.views.timeline.loops import loop_cost as cost_of
+from tracetui.views.timeline.loops import loop_title as loop_title
+
+# ---- values and messages, uncut
+
+
+def value_lines(value: Any) -> list[Clean]:
+    """Lines of a text, or of the indented JSON of another value."""
+    return clean_lines(value if isinstance(value, str) else pretty(value))
+
+
+def pretty(value: Any) -> str:
+    """Indented JSON, not cleaned; on one line for values that only `encode` accepts (very deep, unusual types)."""
+    try:
+        return orjson.dumps(value, default=plain, option=orjson.OPT_INDENT_2).decode()
+    except TypeError:
+        return encode(value).decode()
+
+
+def messages_lines(messages: Iterable[Message]) -> Iterator[Clean]:
+    """A conversation, each message below its role."""
+    for message in messages:
+        name = f" ({one_line(message.name, 60)})" if message.name else ""
+        yield Clean(f"[{one_line(message.role, 40)}{name}]")
+        for part in message.parts:
+            yield from clean_lines(part_text(part, pretty))
+
+
+def one_of_messages(messages: Iterable[Message]) -> str:
+    """Messages joined on one line, not cleaned."""
+    return " ".join(part_text(part, compact) for message in messages for part in message.parts)
+
+
+def compact(value: Any) -> str:
+    """A value on one line, not cleaned."""
+    return value if isinstance(value, str) else encode(value).decode()
+
+
+def part_text(part: Part, show: Any) -> str:
+    """One part of a message as text, not cleaned; `show` formats values."""
+    if isinstance(part, Text):
+        return part.text
+    if isinstance(part, Reasoning):
+        return f"(thinking) {part.text}"
+    if isinstance(part, ToolCall):
+        return f"→ {part.name}({show(part.arguments) if part.arguments is not None else ''})"
+    if isinstance(part, ToolResult):
+        failed = " (error)" if part.is_error else ""
+        content: Any = part.content
+        return f"←{failed} {content if isinstance(content, str) else show(content)}"
+    assert isinstance(part, Blob)
+    return f"[{part.kind}] {show(part.data)}"
+
+
+# ---- the whole run
 
 SHORT: Final = 240
-"""Characters of an input or output that are shown among other spans."""
+"""Maximum characters of an input or output in the overview of a run."""
 CUT: Final = " characters]"
 MAX_DEPTH: Final = 40
-"""Levels that are indented; a deeper span says its depth, so that a long chain of spans takes no quadratic room."""
+"""Maximum indented depth; deeper spans print their depth, so a long chain of spans takes no quadratic space."""
 LABEL: Final = 11
 
 _MARKS: Final = {True: "met", False: "UNMET", None: "not judged"}
 
 
 def run_lines(run: Run) -> Iterator[Clean]:
-    """The whole run."""
+    """The run as text, long values cut."""
     cut = False
     for line in _all_lines(run):
         cut = cut or line.endswith(CUT)
@@ -46,7 +112,7 @@ def run_lines(run: Run) -> Iterator[Clean]:
     if cut:
         step = quote(f"{run.summary.ref.address}/STEP")
         yield Clean("")
-        yield clean(f"Cut values in full: tracetui show {step} (or /attributes, /STEP/output …)")
+        yield clean(f"Full values: tracetui show {step} (or /attributes, /STEP/output …)")
 
 
 def _all_lines(run: Run) -> Iterator[Clean]:
@@ -55,7 +121,7 @@ def _all_lines(run: Run) -> Iterator[Clean]:
         yield from _labelled(label, lines)
     yield Clean("")
     if run.body.layout:
-        from tracetui.views import nodes
+        from tracetui.views.detail import nodes
 
         yield from nodes.table(run)
         yield from (Clean(""), nodes.summary_line(run), Clean(""))
@@ -67,26 +133,26 @@ def _all_lines(run: Run) -> Iterator[Clean]:
 
 
 class Fact(NamedTuple):
-    """What is known of a run, under a label; often one line, or none."""
+    """A label with its lines; often one, possibly none."""
 
     label: str
     lines: Sequence[Clean]
 
 
 def title(run: Run) -> Clean:
-    """Who ran."""
+    """Agent and name of a run."""
     summary = run.summary
     who = " · ".join(dict.fromkeys(one_line(part, 100) for part in (summary.agent, summary.name) if part))
     return Clean(" ".join((who or one_line(summary.id, 100), *([one_line(summary.label)] if summary.label else []))))
 
 
 def facts(run: Run) -> Iterator[Fact]:
-    """Everything that is known of the run as a whole."""
+    """All facts of a run as a whole."""
     yield from _outcome(run)
-    yield from _judged(run)
-    yield from _went(run)
+    yield from _judgments(run)
+    yield from _assessment(run)
     yield from _facts(run)
-    yield from _said(run)
+    yield from _values(run)
 
 
 def _outcome(run: Run) -> Iterator[Fact]:
@@ -94,32 +160,32 @@ def _outcome(run: Run) -> Iterator[Fact]:
     yield Fact("status", [_status(run)])
     if (error := summary.first_error) is not None:
         label = "cause" if summary.status is Status.ERROR else "inside"
-        place = _place(run, error.span)
-        told = place and error.type == error.name  # the name of the violated policy
-        message = clean_lines(error.message if told and error.message else error.words)
-        first = ": ".join(part for part in (place, message[0]) if part)
+        where = _location(run, error.span)
+        named = where and error.type == error.name  # the name of the violated policy
+        message = clean_lines(error.message if named and error.message else error.words)
+        first = ": ".join(part for part in (where, message[0]) if part)
         yield Fact(label, [Clean(first), *message[1:]])
 
 
 def _status(run: Run) -> Clean:
     summary = run.summary
-    said = [f"the trace says {one_line(summary.status_word, 80)!r}"] if summary.status_word else []
-    said += [summary.status_source.value] if summary.status_source else []
-    words = summary.status.value + (f" ({', '.join(said)})" if said else "")
+    details = [f"recorded as {one_line(summary.status_word, 80)!r}"] if summary.status_word else []
+    details += [summary.status_source.value] if summary.status_source else []
+    words = summary.status.value + (f" ({', '.join(details)})" if details else "")
     if summary.status is Status.OK and summary.errors:
         words += f" · {summary.errors} failed inside"
     return Clean(words)
 
 
-def _place(run: Run, span_id: str | None) -> Clean:
+def _location(run: Run, span_id: str | None) -> Clean:
     span = run.span(span_id) if span_id is not None else None
     if span is None:
         return Clean("")
-    return one_line(words_of(run, span), 120)
+    return one_line(span_title(run, span), 120)
 
 
-def _judged(run: Run) -> Iterator[Fact]:
-    """Goal, limits, findings and criteria, the unmet ones first with their evidence."""
+def _judgments(run: Run) -> Iterator[Fact]:
+    """Goal, limits, findings, criteria (unmet first, with evidence), reason and metrics."""
     body = run.body
     if body.goal:
         yield Fact("goal", clean_lines(body.goal))
@@ -142,20 +208,20 @@ def _judged(run: Run) -> Iterator[Fact]:
         yield Fact("metric", [Clean(f"{one_line(metric.name, 60)} {score}{limit_words}{passed}")])
 
 
-def _went(run: Run) -> Iterator[Fact]:
-    """What was repeated, which steps went beyond limits, and the one that doomed the run."""
+def _assessment(run: Run) -> Iterator[Fact]:
+    """Loops, exceeded limits, and the likely point of no return."""
     found = assess(run, unmasked(run).load)
     for loop in found.loops:
         spent = f" · {cost_of(loop)} lost" if cost_of(loop) else ""
-        yield Fact("loop", [Clean(f"{loop_title(run, loop)} from {_place(run, run.spans[loop.first].id)}{spent}")])
+        yield Fact("loop", [Clean(f"{loop_title(run, loop)} from {_location(run, run.spans[loop.first].id)}{spent}")])
     if found.left_out:
-        yield Fact("loop", [Clean(f"{grouped(found.left_out)} more calls look alike; too many to compare")])
+        yield Fact("loop", [Clean(f"{grouped(found.left_out)} more similar calls, not compared")])
     for course in found.limits:
         if course.crossed is not None:
-            place = _place(run, run.spans[course.crossed].id)
-            yield Fact("beyond", [Clean(f"{one_line(course.limit.name, 60)} at {place}")])
-    if (doom := found.told_doom) is not None:
-        yield Fact("doomed", [Clean(f"at {_place(run, doom.span)}, as far as can be guessed: {doom.why}")])
+            where = _location(run, run.spans[course.crossed].id)
+            yield Fact("exceeded", [Clean(f"{one_line(course.limit.name, 60)} at {where}")])
+    if (doom := found.notable_point) is not None:
+        yield Fact("doomed", [Clean(f"likely at {_location(run, doom.span)} (heuristic): {doom.reason}")])
 
 
 def _facts(run: Run) -> Iterator[Fact]:
@@ -185,9 +251,7 @@ def _facts(run: Run) -> Iterator[Fact]:
     yield Fact("parent", [one_line(summary.parent)] if summary.parent else [])
     for total in run.body.totals:
         if total.differs:
-            words_ = (
-                f"{one_line(total.name, 60)}: the trace says {number(total.declared)}, counted {number(total.counted)}"
-            )
+            words_ = f"{one_line(total.name, 60)}: declared {number(total.declared)}, counted {number(total.counted)}"
             yield Fact("total", [Clean(words_)])
     for problem in run.problems:
         yield Fact("problem", [one_line(f"{problem.where} {problem.reason}".strip())])
@@ -199,13 +263,13 @@ def _count(value: object) -> bool:
     return isinstance(value, int)
 
 
-def _said(run: Run) -> Iterator[Fact]:
-    """Run-level values, shortened."""
+def _values(run: Run) -> Iterator[Fact]:
+    """Values of the run itself, shortened."""
     body, cause = run.body, run.summary.first_error
     for name in ("system_prompt", "input", "output", "error", "tags", "attributes"):
         value: Any = run.summary.tags if name == "tags" else getattr(body, name)
-        told = name == "error" and cause is not None and value is not None and value.message == cause.message
-        if not told and value not in (None, (), {}, ""):
+        shown = name == "error" and cause is not None and value is not None and value.message == cause.message
+        if not shown and value not in (None, (), {}, ""):
             yield Fact(name.replace("_prompt", ""), [short(value)])
 
 
@@ -220,7 +284,7 @@ def _labelled(label: str, lines: Iterable[Clean]) -> Iterator[Clean]:
 
 
 def span_lines(run: Run, position: int) -> Iterator[Clean]:
-    """One span among others: its line, its errors, and what went in and out, shortened."""
+    """One span in the overview: its line, its error, and its input and output, shortened."""
     span, depth = run.spans[position], run.depths[position]
     indent = "  " * depth if depth <= MAX_DEPTH else f"{'  ' * MAX_DEPTH}(depth {depth}) "
     body = run.load(span)
@@ -233,7 +297,7 @@ def span_lines(run: Run, position: int) -> Iterator[Clean]:
         for line in clean_lines(span.error.words):
             yield Clean(f"{indent}! {line}")
     if span.operation is Operation.TURN and run.sizes[position] > 1:
-        made = Clean("")  # what came of it follows, call by call
+        made = Clean("")  # its calls follow one by one
     for label, value in (("in ", given), ("out", made)):
         if value:
             yield Clean(f"{indent}{label}: {value}")
@@ -242,7 +306,7 @@ def span_lines(run: Run, position: int) -> Iterator[Clean]:
 
 
 def span_facts(span: Span) -> Iterator[Clean]:
-    """What there is to say about a span beside its name: status where it is not ok, note, time, tokens."""
+    """Facts next to the name of a span: status unless ok, note, duration, tokens."""
     if span.status not in (Status.OK, Status.UNKNOWN):
         word = f" ({one_line(span.status_word, 40)})" if span.status_word and span.status_word != span.status else ""
         yield Clean(span.status.value + word)
@@ -255,7 +319,7 @@ def span_facts(span: Span) -> Iterator[Clean]:
 
 
 def _given(body: Body) -> Clean:
-    """What went in: of a conversation its last message, which is what is new."""
+    """The input; of a conversation its last message, which is the new one."""
     if body.input_messages:
         before = len(body.input_messages) - 1
         more = f" (after {before} message{'s' if before > 1 else ''})" if before else ""
@@ -270,23 +334,24 @@ def _made(body: Body) -> Clean:
 
 
 def short(value: Any) -> Clean:
-    """A value on one line, cut after `SHORT` characters with its length."""
+    """A value on one line, cut after `SHORT` characters with a note of its length."""
     return short_text(value if isinstance(value, str) else encode(value).decode())
 
 
 def short_text(text: str) -> Clean:
+    """Text on one line, cut like `short`."""
     if len(text) <= SHORT:
         return one_line(text, SHORT)
     return Clean(f"{one_line(text[:SHORT], SHORT)} … [{grouped(len(text))}{CUT}")
 
 
 def one_span_lines(run: Run, position: int) -> Iterator[Clean]:
-    """One span alone: everything that the trace says about it, uncut."""
+    """One span in full: everything the trace contains about it, uncut."""
     span, body = run.spans[position], run.load(run.spans[position])
     yield Clean(" · ".join([one_line(span.name or "(no name)", 200), span.operation.value, *span_facts(span)]))
-    said = [one_line(span.status_word, 80)] if span.status_word else []
-    said += [Clean(span.status_source.value)] if span.status_source else []
-    yield from _labelled("status", [Clean(span.status.value + (f" ({', '.join(said)})" if said else ""))])
+    details = [one_line(span.status_word, 80)] if span.status_word else []
+    details += [Clean(span.status_source.value)] if span.status_source else []
+    yield from _labelled("status", [Clean(span.status.value + (f" ({', '.join(details)})" if details else ""))])
     if (when := moment(span.started_at, zone=run.summary.time_zone)) is not None:
         yield from _labelled("started", [Clean(when)])
     yield from _labelled("id", [one_line(span.id, 300)])
@@ -305,7 +370,7 @@ def one_span_lines(run: Run, position: int) -> Iterator[Clean]:
 
 
 def _messages_or_value(messages: tuple[Message, ...], value: Any) -> Iterable[Clean]:
-    """The conversation where there is one, else the value; both where they differ is what ``--json`` is for."""
+    """The conversation if there is one, else the value (``--json`` contains both)."""
     if messages:
         return messages_lines(messages)
     return value_lines(value) if value is not None else []

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
+from tracetui.analysis.contrast import Contrast
 from tracetui.analysis.triage import CauseVerdicts, Group, Split, Task, Variant, groups, splits_of, variants_of
 from tracetui.export.contrast import address_of, contrast_value
 from tracetui.export.json import encode, moment
@@ -19,7 +20,6 @@ from tracetui.export.table import Table as TextTable
 from tracetui.model import RunSummary
 from tracetui.model.masked import masked_summary
 from tracetui.redact import Redactor
-from tracetui.store.contrast import Contrast
 from tracetui.store.judgement import Judgement
 from tracetui.store.relations import uncounted_parts
 from tracetui.text import (
@@ -33,6 +33,7 @@ from tracetui.text import (
     tokens,
     truncate_middle,
 )
+from tracetui.views.triage import passed_trials
 
 TRIAGE: Final = "tracetui/triage/1"
 MAX_RUNS: Final = 200
@@ -186,15 +187,10 @@ def _entry(entry: Entry, shared: Contrast | None, redactor: Redactor | None) -> 
         yield Prose(Clean(f"… and {len(entry.runs) - len(shown)} more"))
 
 
-def passed_of(task: Task) -> Clean:
-    """How many trials of a task passed: ``0 of 4 passed``."""
-    return Clean(f"{task.passed} of {task.trials} passed" if task.trials else "—")
-
-
 def _task(task: Task, judged: Judgement) -> Sequence[Clean]:
     return (
         one_line(task.name, 80) or Clean("—"),
-        passed_of(task),
+        passed_trials(task),
         _verdict(judged),
         one_line("; ".join(task.reasons), 160),
     )
@@ -376,5 +372,5 @@ def _rows(entry: Entry) -> Iterator[tuple[Clean, ...]]:
             Clean(""),
             _verdict(judged) or Clean("—"),
             clean(task.runs[0].address),
-            one_line(f"  {task.name or '—'} · {passed_of(task)}{reasons}", 200),
+            one_line(f"  {task.name or '—'} · {passed_trials(task)}{reasons}", 200),
         )

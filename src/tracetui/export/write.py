@@ -1,4 +1,4 @@
-"""Writes an export: all of it or nothing, for its owner alone, never among the traces and never over another file."""
+"""Write an export atomically: private to its owner, never in a trace directory, never over another file."""
 
 from __future__ import annotations
 
@@ -16,53 +16,52 @@ _MODE: Final = 0o600
 
 
 def write(path: str, pieces: Iterable[bytes], *, roots: Sequence[str] = (), replace: bool = False) -> int:
-    """Write `pieces` to a file; how many bytes they were.
+    """Write `pieces` to a file and return the number of bytes.
 
-    Raises `UsageError` if `path` lies in one of `roots` (the folders of traces that are open, and files, whose folders
-    count), or is there already unless `replace`; `NotWritten` if it can't be written. Then there is no file, nor a
-    part of one.
+    Raises `UsageError` if `path` is inside one of `roots` (open trace directories, or files, which count as their
+    directories), or exists and `replace` is False; `NotWritten` if writing fails. No partial file remains.
     """
     wanted = path
     above, name = os.path.split(path)
-    folder = os.path.realpath(above or os.curdir)  # as the system resolves it: `link/..` is beside what the link names
+    folder = os.path.realpath(above or os.curdir)  # `link/..` is the parent of the link's target
     path = os.path.join(folder, name)
-    _stay_outside(folder, roots)
+    _check_outside(folder, roots)
     if not name or os.path.isdir(path):
-        raise UsageError(f"{wanted} is a folder; name a file in it")
+        raise UsageError(f"{wanted} is a directory; name a file in it")
     if not replace and os.path.lexists(path):
-        raise UsageError(f"{wanted} is there already; choose another name")
+        raise UsageError(f"{wanted} already exists; choose another name")
     temporary = os.path.join(folder, f".{name[:100]}.{token_hex(4)}.tmp")
     try:
-        size = _written(temporary, pieces)
-        _put(temporary, path, replace=replace)
+        size = _write(temporary, pieces)
+        _publish(temporary, path, replace=replace)
     except FileExistsError:
-        raise UsageError(f"{wanted} is there already; choose another name") from None
+        raise UsageError(f"{wanted} already exists; choose another name") from None
     except OSError as error:
         raise NotWritten(f"{wanted} can't be written: {error.strerror or error}") from None
     finally:
         with suppress(OSError):
             os.unlink(temporary)
-    with suppress(OSError):  # not every file system has this; the file is whole in any case
-        _sync_folder(folder)
+    with suppress(OSError):  # not supported by every file system; the file is complete anyway
+        _sync_directory(folder)
     return size
 
 
-def _stay_outside(folder: str, roots: Sequence[str]) -> None:
+def _check_outside(folder: str, roots: Sequence[str]) -> None:
     for root in roots:
-        for place in _folders_of(root):
+        for place in _directories_of(root):
             if any(os.path.samefile(place, one) for one in (Path(folder), *Path(folder).parents) if os.path.isdir(one)):
-                raise UsageError(f"{place} holds traces, and nothing is written there; choose another folder")
+                raise UsageError(f"{place} contains traces and is never written to; choose another directory")
 
 
-def _folders_of(root: str) -> Iterator[str]:
-    """The folder that `root` is, or those in which the file lies: that of a link, and that of what it names."""
+def _directories_of(root: str) -> Iterator[str]:
+    """The directory `root`, or those that contain the file: that of a link, and that of its target."""
     if os.path.isdir(root):
         yield root
     elif os.path.lexists(root):
         yield from dict.fromkeys((os.path.dirname(root) or os.curdir, os.path.dirname(os.path.realpath(root))))
 
 
-def _written(path: str, pieces: Iterable[bytes]) -> int:
+def _write(path: str, pieces: Iterable[bytes]) -> int:
     descriptor = os.open(path, _CREATE, _MODE)
     with os.fdopen(descriptor, "wb") as file:
         size = sum(file.write(piece) for piece in pieces)
@@ -71,8 +70,8 @@ def _written(path: str, pieces: Iterable[bytes]) -> int:
     return size
 
 
-def _put(temporary: str, path: str, *, replace: bool) -> None:
-    """Give the finished file its name; `FileExistsError` if another one took it meanwhile."""
+def _publish(temporary: str, path: str, *, replace: bool) -> None:
+    """Rename the finished file. Raises `FileExistsError` if the name was taken meanwhile."""
     if replace:
         os.replace(temporary, path)
         return
@@ -86,7 +85,7 @@ def _put(temporary: str, path: str, *, replace: bool) -> None:
         os.rename(temporary, path)
 
 
-def _sync_folder(folder: str) -> None:
+def _sync_directory(folder: str) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -197,7 +197,7 @@ class Rows:
         self.problems: list[Problem] = []
         self._changed: dict[str, Span | Pending] = {}
 
-    def skip(self) -> None:
+    def skip(self, left_out: bytes) -> None:
         """Records are left out here (list stage)."""
         self.skipped = True
 

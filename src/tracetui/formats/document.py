@@ -15,8 +15,7 @@ from tracetui.formats.fields import keys_of
 from tracetui.formats.schema import Schema, Unknown, plain, raw_of
 from tracetui.model import Body, Problem, RunRef, RunSummary
 from tracetui.model.build import RunBuilder, summary_of
-from tracetui.sources.base import File, Stat
-from tracetui.sources.versions import settled
+from tracetui.sources.base import File, Stat, settled
 
 _T = TypeVar("_T")
 
@@ -43,7 +42,9 @@ class Outline:
         """Fields that were met and are not known."""
         self.rest: dict[str, Any] = {}
         """What was met in place of a record, by where it is."""
-        self._path, self._where, self._problems = path, where, list[Problem]()
+        self._path, self._where = path, where
+        self._problems: dict[Problem, None] = {}
+        """In order; a value that is read again adds none."""
         self._note = note
         self.fields: dict[str, Any]
         """Decoded where the document is not strict JSON, else as they are written."""
@@ -126,7 +127,7 @@ class Outline:
 
     def note(self, where: str, reason: str) -> None:
         """Add to the problems."""
-        self._problems.append(Problem(self._path, f"{self._where}, {where}" if self._where else where, reason))
+        self._problems[Problem(self._path, f"{self._where}, {where}" if self._where else where, reason)] = None
 
 
 class Whole(msgspec.Struct, frozen=True):

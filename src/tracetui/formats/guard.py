@@ -17,6 +17,7 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk, Forking, Format, Homed, Reader, is_composed
+from tracetui.formats.harbor.reader import in_trial, trial_folders
 from tracetui.model import Body, Header, Problem, Run, RunBody, RunRef, RunSummary, Span
 from tracetui.sources.base import BudgetSpent, File, reason_of
 
@@ -52,10 +53,11 @@ def sniff(fmt: Format, file: File) -> int:
         return _expect(int, fmt.sniff(file), "sniff")
 
 
-def summarize(fmt: Format, file: File, *, deep: bool) -> Iterator[RunSummary | Problem]:
-    """`Format.summarize`; what it yielded before it failed is kept."""
+def summarize(fmt: Format, file: File, *, deep: bool, alone: bool = False) -> Iterator[RunSummary | Problem]:
+    """`Format.summarize`; what it yielded before it failed is kept. `alone`: without the trial that a run is of."""
     with BOUNDARY:
-        for item in fmt.summarize(file, deep=deep):
+        reading = fmt if alone else in_trial(fmt, file)
+        for item in reading.summarize(file, deep=deep):
             _check_fields(fmt, _expect((RunSummary, Problem), item, "summarize"))
             if isinstance(item, RunSummary) and item.ref.format != fmt.name:
                 raise TypeError(f"summarize returned a run of the format {item.ref.format!r}")
@@ -65,7 +67,7 @@ def summarize(fmt: Format, file: File, *, deep: bool) -> Iterator[RunSummary | P
 def open_reader(fmt: Format, file: File, ref: RunRef) -> Reader:
     """`Format.open`."""
     with BOUNDARY:
-        reader = fmt.open(file, ref)
+        reader = in_trial(fmt, file).open(file, ref)
         if not isinstance(reader, Reader):
             raise TypeError(f"open returned {type(reader).__name__}")
         return reader
@@ -83,7 +85,7 @@ def more(fmt: Format, reader: Reader, file: File) -> Chunk:
 def body(fmt: Format, file: File, ref: RunRef, span: Span) -> Body:
     """`Format.body`."""
     with BOUNDARY:
-        return _check_fields(fmt, _expect(Body, fmt.body(file, ref, span), "body"))
+        return _check_fields(fmt, _expect(Body, in_trial(fmt, file).body(file, ref, span), "body"))
 
 
 def fork(fmt: Format, run: Run, span: Span) -> str | None:
@@ -101,11 +103,12 @@ def main_file(fmt: Format, file: File) -> str | None:
 
 
 def part_folders(fmt: Format, path: str) -> Sequence[str]:
-    """`Composed.parts_in`; none for a format without it."""
+    """`Composed.parts_in`, and the folders of the trial that the run is of."""
+    trial = trial_folders(path)
     if not is_composed(fmt):
-        return ()
+        return trial
     with BOUNDARY:
-        return _expect_each(str, fmt.parts_in(path), "parts_in")
+        return [*_expect_each(str, fmt.parts_in(path), "parts_in"), *trial]
 
 
 def home_variables(fmt: Format) -> Sequence[str]:

@@ -24,8 +24,7 @@ from tracetui.formats.lines import Line as RawLine
 from tracetui.formats.schema import Schema, Unknown
 from tracetui.model import LAST_LINE, Body, Header, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, summary_of
-from tracetui.sources.base import File, Stat
-from tracetui.sources.versions import settled
+from tracetui.sources.base import File, Stat, settled
 
 BUDGET: Final = 0.05
 """Seconds that one `LogReader.more` may take."""
@@ -111,8 +110,8 @@ class Session(Protocol):
         """Interpret one record. Raises nothing for any record that the schema decodes."""
         ...
 
-    def skip(self) -> None:
-        """Records were left out here (list stage)."""
+    def skip(self, left_out: bytes) -> None:
+        """Records were left out here (list stage): `left_out`, as far as they are in the head of the file."""
         ...
 
     def collect(self) -> list[Span]:
@@ -407,10 +406,10 @@ def skim(file: File, schema: Schema[Any], session: Session) -> None:
     while end < size:
         start = max(end, size - window)
         whole = start <= end
-        if not whole or window > first:  # lines are left out, or taken a second time
-            session.skip()
-            line.number = 0
         found = (file.head[start:] if size <= len(file.head) else file.read(start, size - start)).split(b"\n")
+        if not whole or window > first:  # lines are left out, or taken a second time
+            session.skip(b"" if whole else file.head[end : start + len(found[0])])
+            line.number = 0
         for data in found if whole else found[1:]:  # the first one is the end of a line
             line.number += line.number > 0
             _take(session, schema, line, data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, Final, NamedTuple, TypeVar
 
-from tracetui.sources.base import KEPT, File
+from tracetui.sources.base import CACHE, File
 
 T = TypeVar("T")
 
@@ -22,9 +22,9 @@ class _Kept(NamedTuple):
 def once(file: File, place: tuple[Hashable, ...], make: Callable[[], T]) -> T:
     """What `make` makes of the record at `place`: the same for all spans of it, as long as the file stays what it is.
 
-    The latest few are kept while a run is looked at (`KEPT`), nothing otherwise. Nobody may change what is returned.
+    The latest few are kept while a run is looked at (`CACHE`), nothing otherwise. Nobody may change what is returned.
     """
-    shared = file.memo.get(KEPT)
+    shared = file.memo.get(CACHE)
     if shared is None:
         return make()
     version = (file.path, file.stat, *place)
@@ -39,6 +39,6 @@ def once(file: File, place: tuple[Hashable, ...], make: Callable[[], T]) -> T:
 def opened(file: File, path: str) -> File:
     """Another file of the run, relative to the folder of `file`: of its records as much is kept."""
     found = file.other(path)
-    if KEPT in file.memo:
-        found.memo[KEPT] = file.memo[KEPT]
+    if CACHE in file.memo:
+        found.memo[CACHE] = file.memo[CACHE]
     return found

@@ -30,6 +30,7 @@ BUILT_IN: Final[dict[str, str]] = {
     "inspect": "tracetui.formats.inspect_ai:Inspect",
     "opencode": "tracetui.formats.opencode:Opencode",
     "atif": "tracetui.formats.atif:Atif",
+    "harbor": "tracetui.formats.harbor:Harbor",
     "pi": "tracetui.formats.pi:Pi",
     "copilot": "tracetui.formats.copilot:Copilot",
     "swe-agent": "tracetui.formats.swe_agent:SweAgent",

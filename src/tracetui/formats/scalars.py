@@ -8,7 +8,7 @@ from sys import intern
 from typing import Any, Final
 
 LENGTH: Final = 120
-"""Characters of a version."""
+"""Characters of a version, or of a score that is a text."""
 _SHARED: Final = 64
 _TIME_LIMIT: Final = 64
 _EMPTY: Final[dict[str, Any]] = {}
@@ -96,6 +96,13 @@ def whole(value: Any) -> int | None:
 def natural(value: Any) -> int | None:
     """`value` if it is a whole number that can count something: not negative, and small enough for JavaScript (2⁵³)."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53 else None
+
+
+def score_value(value: Any) -> float | bool | str | None:
+    """`value` if it can be that of a `Score`: a finite number, true or false, or a text, of which at most `LENGTH`."""
+    if isinstance(value, str):
+        return value[:LENGTH]
+    return value if number(value) is not None else boolean(value)
 
 
 # ---- times

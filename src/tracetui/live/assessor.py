@@ -1,4 +1,4 @@
-"""Finds out how a run went, after it was read: one thread, which leaves the machine to whatever somebody waits for."""
+"""Assesses the open run in a low-priority thread."""
 
 from __future__ import annotations
 
@@ -7,45 +7,45 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
-from tracetui.live.mail import Mailbox
-from tracetui.live.traffic import Traffic
+from tracetui.analysis import prices
+from tracetui.live.mailbox import Mailbox
+from tracetui.live.throttle import Throttle
 from tracetui.model import Body, Run, Span
 from tracetui.model.masked import unmasked
-from tracetui.store import prices
 
 if TYPE_CHECKING:
-    from tracetui.views.assessment import Assessment
+    from tracetui.analysis.assessment import Assessment
 
 SHARE: Final = 9
-"""It rests this many times as long as it worked: a run that grows is assessed anew again and again."""
+"""Pause between two assessments, as a multiple of the time spent: a growing run is assessed repeatedly."""
 
 _SHORT: Final = 500
 _FEW_CALLS, _FEW_BYTES = 40, 1 << 20
-_MODULE: Final = "tracetui.views.assessment"
+_MODULE: Final = "tracetui.analysis.assessment"
 
 
 def at_once(run: Run) -> Assessment | None:
-    """How a short run went, so that one paint shows both; None where that takes long, or first something is loaded."""
+    """Assess a short run synchronously, so that it paints once; None if that would be slow or import modules."""
     if len(run.spans) > _SHORT or not run.complete or _MODULE not in sys.modules or not prices.loaded():
         return None
-    from tracetui.views.assessment import assess
+    from tracetui.analysis.assessment import assess
 
-    found = assess(run, unmasked(run).load, most_calls=_FEW_CALLS, most_bytes=_FEW_BYTES)
+    found = assess(run, unmasked(run).load, max_calls=_FEW_CALLS, max_bytes=_FEW_BYTES)
     return found if not found.left_out else None
 
 
 class Assessor:
-    """`run` is the body of a thread; every other method may be called by the screen and returns at once."""
+    """Assesses the open run. `run` is the thread's body; the other methods are for the UI thread and don't block."""
 
-    def __init__(self, mailbox: Mailbox, traffic: Traffic) -> None:
-        self._mailbox, self._traffic = mailbox, traffic
+    def __init__(self, mailbox: Mailbox, throttle: Throttle) -> None:
+        self._mailbox, self._throttle = mailbox, throttle
         self._bell = threading.Event()
         self._wanted: Run | None = None
 
     # ---- for the screen
 
     def assess(self, run: Run) -> None:
-        """Find out how this run went, in place of the one before."""
+        """Assess this run instead of the previous one."""
         self._wanted = run
         self._bell.set()
 
@@ -56,9 +56,9 @@ class Assessor:
     # ---- the thread
 
     def run(self) -> None:
-        """Assess one run after the other, until everything is to end."""
-        self._traffic.let_it_paint()  # what it takes to assess is loaded with the first run
-        while self._bell.wait() and not self._traffic.stopped:
+        """Assess requested runs until stopped."""
+        self._throttle.wait_for_paint()  # the first run imports the analysis modules
+        while self._bell.wait() and not self._throttle.stopped:
             self._bell.clear()
             run, began = self._wanted, time.monotonic()
             if run is not None and self._assess(run):
@@ -66,10 +66,10 @@ class Assessor:
 
     def _is_looked_at(self, run: Run) -> bool:
         wanted = self._wanted
-        return wanted is not None and wanted.summary.ref == run.summary.ref and not self._traffic.stopped
+        return wanted is not None and wanted.summary.ref == run.summary.ref and not self._throttle.stopped
 
     def _rest(self, run: Run, seconds: float) -> None:
-        """Let newer states of the run wait for so long."""
+        """Delay newer states of the same run."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and self._is_looked_at(run):
             self._bell.wait(left)
@@ -78,13 +78,13 @@ class Assessor:
             self._bell.set()
 
     def _assess(self, run: Run) -> bool:
-        """Tell how it went; False if another run is looked at before."""
-        from tracetui.views.assessment import assess
+        """Assess a run and deliver the result; False if another run was requested meanwhile."""
+        from tracetui.analysis.assessment import assess
 
-        exact = unmasked(run)  # what is masked looks alike, whatever it was
+        exact = unmasked(run)  # masks look alike
 
         def load(span: Span) -> Body:
-            self._traffic.give_way(self._bell)
+            self._throttle.wait_until_idle(self._bell)
             if not self._is_looked_at(run):
                 raise _UnwantedError
             return exact.load(span)
@@ -99,4 +99,4 @@ class Assessor:
 
 
 class _UnwantedError(Exception):
-    """Another run is looked at now."""
+    """Another run was requested."""

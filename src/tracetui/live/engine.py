@@ -1,8 +1,7 @@
-"""Starts the workers, each in a daemon thread of its own, and passes on what the screen asks of them.
+"""Start the worker threads and pass the screen's requests to them.
 
-What the user waits for never queues behind a scan: one thread walks, counts and watches, one reads the run that is
-open and follows it, one loads bodies of spans, one compares runs, one does what reads many. What they make is in a
-mailbox.
+Nothing the user waits for queues behind a scan: one thread walks, counts and watches, one reads and tails the open
+run, one loads span bodies, one compares runs and one runs jobs that read many. Results go to a mailbox.
 """
 
 from __future__ import annotations
@@ -14,111 +13,110 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from tracetui import masking
 from tracetui.formats import registry
 from tracetui.live.lister import Lister
 from tracetui.live.load import read_run
-from tracetui.live.mail import Mail, Mailbox
+from tracetui.live.mailbox import Mail, Mailbox
 from tracetui.live.opener import Opener
-from tracetui.live.traffic import Traffic
+from tracetui.live.throttle import Throttle
 from tracetui.model import Problem, Run, RunRef, RunSummary, Span
 from tracetui.sources.base import Source
-from tracetui.views import masking
 
 if TYPE_CHECKING:
+    from tracetui.analysis.contrast import Contrast
     from tracetui.analysis.triage import Group
     from tracetui.live.assessor import Assessor
-    from tracetui.live.comparing.differ import Differ
-    from tracetui.live.surveying.survey import Surveyor
-    from tracetui.live.surveying.surveyed import Job
-    from tracetui.store.contrast import Contrast
+    from tracetui.live.differ import Differ
+    from tracetui.live.jobs.runner import Job, JobRunner
 
 REST_SECONDS: Final = 1.0
-"""After which a screen on which all is listed has come to rest."""
+"""Idle time after which work that nobody waits for may start."""
 SWITCH_SECONDS: Final = 0.0005
-"""How long a thread that computes keeps the others waiting: a key passes through three, a tenth of the usual each."""
+"""Thread switch interval. A key press passes through three threads; this is a tenth of Python's default."""
 
 
 class Engine:
     """Owns the threads. Every method may be called from the UI loop; none of them blocks."""
 
     def __init__(self, source: Source, roots: Sequence[str], *, only: str | None = None, events: bool = True) -> None:
-        """Read `roots` of `source`, every file as the format `only` if that is given; poll if not `events`."""
+        """Read `roots` of `source`, every file as the format `only` if given. Poll for changes if not `events`."""
         self._mailbox = Mailbox()
-        self._traffic = Traffic()
+        self._throttle = Throttle()
         forced = registry.load(only) if only else None
-        self._lister = Lister(source, roots, forced, self._mailbox, self._traffic, events=events)
-        self._opener = Opener(source, self._mailbox, self._traffic, masking.current())
+        self._lister = Lister(source, roots, forced, self._mailbox, self._throttle, events=events)
+        self._opener = Opener(source, self._mailbox, self._throttle, masking.current())
         self._source = source
 
     def start(self) -> None:
-        """Begin to scan and to take requests."""
+        """Start scanning and taking requests."""
         sys.setswitchinterval(SWITCH_SECONDS)
         for work in (self._lister.run, self._opener.read, self._opener.load):
             self._begin(work)
 
     def stop(self) -> None:
-        """Tell the threads to end; does not wait for them (they are daemons)."""
-        self._traffic.stop()
+        """Tell the daemon threads to end, without waiting for them."""
+        self._throttle.stop()
         self._lister.stop()
         self._opener.stop()
         if "differ" in vars(self):
             self.differ.stop()
-        if "surveyor" in vars(self):
-            self.surveyor.stop()
+        if "job_runner" in vars(self):
+            self.job_runner.stop()
         if "assessor" in vars(self):
             self.assessor.stop()
 
     @cached_property
     def differ(self) -> Differ:
-        """Compares runs; its methods return at once. What it takes is loaded when it is first asked for."""
-        from tracetui.live.comparing.differ import Differ
+        """Compares runs; its methods return at once. Imported on first use."""
+        from tracetui.live.differ import Differ
 
-        differ = Differ(self._source, self._mailbox, self._traffic)
+        differ = Differ(self._source, self._mailbox, self._throttle)
         self._begin(differ.run)
         return differ
 
     @cached_property
-    def surveyor(self) -> Surveyor:
-        """Does what reads many runs; its methods return at once. What it takes is loaded when it is first asked for."""
-        from tracetui.live.surveying.survey import Surveyor
+    def job_runner(self) -> JobRunner:
+        """Runs jobs that read many runs; its methods return at once. Imported on first use."""
+        from tracetui.live.jobs.runner import JobRunner
 
-        surveyor = Surveyor(self._source, self._mailbox, self._traffic)
-        self._begin(surveyor.run)
-        return surveyor
+        runner = JobRunner(self._source, self._mailbox, self._throttle)
+        self._begin(runner.run)
+        return runner
 
     @cached_property
     def assessor(self) -> Assessor:
-        """Finds out how runs went; its methods return at once. What it takes is loaded when it is first asked for."""
+        """Assesses runs; its methods return at once. Imported on first use."""
         from tracetui.live.assessor import Assessor
 
-        assessor = Assessor(self._mailbox, self._traffic)
+        assessor = Assessor(self._mailbox, self._throttle)
         self._begin(assessor.run)
         return assessor
 
-    def later(self, work: Callable[[], None]) -> None:
-        """Do something that nobody waits for, in a thread of its own, when the screen has come to rest."""
-        self._begin(lambda: None if self._traffic.rest(REST_SECONDS) else work())
+    def run_when_idle(self, work: Callable[[], None]) -> None:
+        """Run `work` in its own thread once the screen is idle."""
+        self._begin(lambda: None if self._throttle.wait_for_stop(REST_SECONDS) else work())
 
-    def apart(self, work: Callable[[], Callable[[], None]]) -> None:
-        """Do something that the reader waits for, in a thread of its own; what it returns is called in the UI loop."""
+    def run_in_background(self, work: Callable[[], Callable[[], None]]) -> None:
+        """Run `work` in its own thread, and call its result in the UI loop."""
 
         def done() -> None:
-            then = work()
+            callback = work()
             with self._mailbox.open(asked=True) as mail:
-                mail.then.append(then)
+                mail.callbacks.append(callback)
 
         self._begin(done)
 
     def read(self, ref: RunRef) -> Run:
-        """All of a run, exactly as the trace has it. It takes as long as it takes: for what is done `apart`.
+        """Read a whole run with exact, unmasked values. Blocks; use inside `run_in_background`.
 
         Raises `LinkLost`.
         """
         return read_run(self._source, ref)
 
     def shared_by(self, runs: Sequence[RunSummary], groups: Iterable[Group]) -> dict[str, Contrast]:
-        """What the runs of each signature share (`causes.shared_by`); as `read`, for what is done `apart`."""
-        from tracetui.live.surveying.causes import shared_by
+        """Return the features shared by the runs of each signature (`causes.shared_by`). Blocks, as `read` does."""
+        from tracetui.live.jobs.causes import shared_by
 
         return shared_by(self._source, runs, groups)
 
@@ -128,38 +126,38 @@ class Engine:
     def _guard(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except Exception as bug:  # hand our own bug to the app, which ends with it
-            if not self._traffic.stopped:
+        except Exception as bug:  # the app raises our own bug and ends with it
+            if not self._throttle.stopped:
                 with self._mailbox.open() as mail:
                     mail.failure = bug
 
     # ---- mail
 
     def bind(self, notify: Callable[[], None]) -> None:
-        """Call `notify` whenever the mailbox turns full; at once if it is."""
-        self._traffic.bound()
+        """Call `notify` whenever the mailbox becomes non-empty; at once if it already is."""
+        self._throttle.screen_ready()
         self._mailbox.bind(notify)
 
     def collect(self) -> Mail:
-        """Everything that arrived since the last call."""
+        """Return all mail since the last call."""
         return self._mailbox.collect()
 
     @property
     def urgent(self) -> bool:
-        """Whether there is mail that was asked for."""
+        """Whether the mailbox contains an answer to a request."""
         return self._mailbox.urgent
 
     def wait(self, seconds: float) -> bool:
-        """Wait at most so long for mail; True if there is some."""
+        """Wait up to `seconds` for mail; return True if there is some."""
         return self._mailbox.wait(seconds)
 
     def pause(self) -> AbstractContextManager[None]:
-        """Hold the scan back while the app takes mail in."""
-        return self._traffic.pause()
+        """Suspend the scan while the app handles mail."""
+        return self._throttle.pause()
 
     def key(self) -> None:
-        """A key was pressed: the workers leave the machine to it for a moment."""
-        self._traffic.make_way()
+        """Make the workers yield to a key press."""
+        self._throttle.yield_to_key()
 
     # ---- requests
 
@@ -167,41 +165,41 @@ class Engine:
         """Walk everything again."""
         self._lister.rescan()
 
-    def open(self, ref: RunRef, *, anew: bool = False) -> None:
-        """Read that run, and read on as it grows, in place of the one before; from its start if `anew`."""
-        self._keys_first()
-        self._opener.open(ref, anew=anew)
+    def open(self, ref: RunRef, *, reload: bool = False) -> None:
+        """Read and tail that run instead of the previous one; from its start if `reload`."""
+        self._pause_job()
+        self._opener.open(ref, reload=reload)
 
     def enter(self, ref: RunRef) -> None:
-        """Read all of that run, if it is being read or held at the end of what a preview needs."""
-        self._keys_first()
+        """Read the rest of that run if reading stopped at the end of the preview."""
+        self._pause_job()
         self._opener.enter(ref)
 
     def follow(self, on: bool) -> None:
-        """Whether the newest span of the open run is looked at: its body then comes with the run."""
+        """Set whether the body of the newest span is delivered with the open run."""
         self._opener.follow(on)
 
     def load_body(self, run: Run, span: Span, *, unmasked: bool = False) -> None:
-        """Load the body of a span; a request that was not begun yet is replaced.
+        """Load the body of a span, replacing a request that has not started.
 
-        If `unmasked`, it comes as the trace has it, in `Mail.unmasked`: `views.reveal` shows one value of it.
+        If `unmasked`, it comes as the trace has it, in `Mail.unmasked`: `views.detail.reveal` shows one value of it.
         """
-        self._keys_first()
+        self._pause_job()
         self._opener.load_body(run, span, unmasked=unmasked)
 
     def load_excerpt(self, problem: Problem) -> None:
-        """Read the text around the place of a problem; a request that was not begun yet is replaced."""
+        """Read the text around a problem, replacing a request that has not started."""
         self._opener.load_excerpt(problem)
 
-    def survey(self, job: Job) -> None:
-        """Do a job that reads many runs, in place of the one before; `Mail.survey` tells how far it is."""
-        self.surveyor.begin(job)
+    def start_job(self, job: Job) -> None:
+        """Run a job in place of the current one; `Mail.progress` reports on it."""
+        self.job_runner.start(job)
 
-    def stop_survey(self) -> None:
-        """End the job that reads many runs. Nothing more is told of it."""
-        if "surveyor" in vars(self):
-            self.surveyor.begin(None)
+    def stop_job(self) -> None:
+        """Cancel the current job. It reports no further progress."""
+        if "job_runner" in vars(self):
+            self.job_runner.start(None)
 
-    def _keys_first(self) -> None:
-        if "surveyor" in vars(self):
-            self.surveyor.give_way()
+    def _pause_job(self) -> None:
+        if "job_runner" in vars(self):
+            self.job_runner.pause()

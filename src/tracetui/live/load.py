@@ -1,4 +1,4 @@
-"""Open one run: read it from its start (and on, as it grows) into an immutable `Run`."""
+"""Read one run from its start, and on as it grows, into an immutable `Run`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tracetui.model import Body, Problem, Run, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
 from tracetui.model.masked import masked_bodies, masked_run_body
 from tracetui.redact import Redactor
-from tracetui.sources.base import KEPT, SHARED, LinkLost, Source
+from tracetui.sources.base import CACHE, SHARED, LinkLost, Source
 
 GROWTH: Final = 1.5
-"""A long run is built anew each time it has grown by so much: all builds together cost a few whole ones."""
+"""A long run is rebuilt each time it has grown by this factor: all builds together cost a few full ones."""
 
 
 class Reader:
-    """Reads one run, and reads on for as long as anybody wants to follow it. Used by one thread at a time."""
+    """Reads one run, and reads on as it grows. Used by one thread at a time."""
 
     def __init__(
         self,
@@ -29,9 +29,9 @@ class Reader:
         ref: RunRef,
         *,
         redactor: Redactor | None = None,
-        kept: dict[str, Any] | None = None,
+        cache: dict[str, Any] | None = None,
     ) -> None:
-        """`kept` is a dict that all runs of one file share that are read one after the other.
+        """`cache` is a dict shared by all runs of one file that are read in a row.
 
         Bodies are masked by `redactor` when they are loaded; without one they are exact.
         """
@@ -40,49 +40,49 @@ class Reader:
         self._format: Format = registry.load(ref.format)
         self._builder = RunBuilder(ref, self._body)
         self._masked: tuple[RunBody, RunBody] | None = None
-        """What the trace says about the run as a whole, and the same masked."""
+        """The run's own body, and the same masked."""
         self._reader: FormatReader | None = None
-        self._kept: dict[str, Any] = {} if kept is None else kept
-        self._shares = kept is not None
+        self._cache: dict[str, Any] = {} if cache is None else cache
+        self._is_shared_cache = cache is not None
         self._file: tuple[float, bool] = (0.0, False)
         self.ref = ref
         self.more = True
-        """True while the source holds more than was read (what a writer adds later does not count)."""
+        """True while the source has unread data (data appended later does not count)."""
         self.failure: Problem | None = None
-        """Why the last read failed; None as soon as one succeeds. What was read before stays."""
+        """Why the last read failed; None after a success. Earlier data stays."""
         self.lost = ""
-        """Why the last read could not reach the source; reading goes on where it stopped once it can."""
+        """Why the last read could not reach the source; the next read resumes."""
         self.fresh: list[str] = []
-        """Ids of the spans that the last read gave: they are new, or something about them is."""
+        """Ids of the spans that the last read added or changed."""
         self.reset = False
-        """True if the last read began anew: what was known before it is forgotten."""
+        """True if the last read started over: all earlier data is discarded."""
 
     def __len__(self) -> int:
-        """How many spans are known."""
+        """Number of spans so far."""
         return len(self._builder)
 
     def read(self) -> bool:
-        """Read what came since the last call, at most about 50 ms worth; True if the run may differ from before.
+        """Read new data for about 50 ms at most; return True if the run may have changed.
 
-        May be called for ever, also after a failure: it goes on where the last read that succeeded stopped.
+        May be called any number of times, also after a failure: it resumes after the last successful read.
         """
         before = self._file, self.more, self.failure
         self.lost = ""
         self.fresh, self.reset = [], False
         try:
             with self._source.open(self.ref.path) as file:
-                file.memo[SHARED] = self._kept.setdefault(SHARED, {})
-                if self._shares:
-                    file.memo[KEPT] = self._kept
+                file.memo[SHARED] = self._cache.setdefault(SHARED, {})
+                if self._is_shared_cache:
+                    file.memo[CACHE] = self._cache
                 try:
                     if self._reader is None:
                         self._reader = guard.open_reader(self._format, file, self.ref)
                     chunk = guard.more(self._format, self._reader, file)
-                finally:  # also of a file that cannot be read it is to be known whether somebody writes to it
+                finally:  # an unreadable file needs its modification time too
                     self._file = file.stat.mtime, file.moving
             with guard.BOUNDARY:
-                changed = self._take(chunk)
-        except LinkLost as lost:  # says nothing about the file: what was read stays
+                changed = self._add(chunk)
+        except LinkLost as lost:  # not a fault of the file: earlier data stays
             self.lost = str(lost)
             return False
         except (OSError, FormatError) as error:  # one bad run must not end the program
@@ -92,7 +92,7 @@ class Reader:
         self.more = not chunk.done
         return changed or before != (self._file, self.more, self.failure)
 
-    def _take(self, chunk: Chunk) -> bool:
+    def _add(self, chunk: Chunk) -> bool:
         if chunk.reset:
             self._builder.reset()
         self.reset, self.fresh = chunk.reset, list(dict.fromkeys(span.id for span in chunk.spans))
@@ -100,7 +100,7 @@ class Reader:
         return changed or chunk.reset
 
     def catch_up(self) -> None:
-        """Read everything that is there. Raises `LinkLost`."""
+        """Read to the current end. Raises `LinkLost`."""
         self.read()
         while self.more and not self.lost:
             self.read()
@@ -108,7 +108,7 @@ class Reader:
             raise LinkLost(self.lost)
 
     def build(self) -> Run:
-        """The run as far as it was read. Costs what is new since the last build, where that is at the end."""
+        """Build the run as far as it was read. Costs only the new spans where those are at the end."""
         modified_at, moving = self._file
         run = self._builder.build(modified_at=modified_at, moving=moving, complete=not self.more, failure=self.failure)
         if self._redactor is None:
@@ -118,12 +118,12 @@ class Reader:
         return masked_bodies(run, self._redactor, self._masked[1])
 
     def summary(self) -> RunSummary:
-        """The summary that `build` would give, for less."""
+        """Return the summary that `build` would give, for less."""
         modified_at, moving = self._file
         return self._builder.summary(modified_at=modified_at, moving=moving, failure=self.failure)
 
     def steps(self) -> Iterator[Run]:
-        """The run as it becomes known, at growing intervals, until the end of its source."""
+        """Yield the run at growing intervals until the end of its source."""
         built = 0
         while self.more:
             self.read()
@@ -134,31 +134,31 @@ class Reader:
                 return
 
     def _body(self, span: Span) -> Body:
-        """The body of one span; what cannot be read is an empty body that says so."""
+        """Load the body of one span; on failure, an empty body with the reason."""
         try:
             with self._source.open(self.ref.path) as file:
-                file.memo[KEPT] = self._kept
+                file.memo[CACHE] = self._cache
                 return guard.body(self._format, file, self.ref, span)
         except (OSError, FormatError) as error:  # as in read()
             return Body(attributes={"problem": problem_of(self.ref.path, error).reason})
 
 
-class Shared:
-    """What formats keep of the file that was read last, and of neighboring files of all that were read (`SHARED`)."""
+class FileCaches:
+    """Format caches: of the file read last, and of neighboring files (`SHARED`)."""
 
     def __init__(self) -> None:
-        self._path, self._kept = "", dict[str, Any]()
+        self._path, self._cache = "", dict[str, Any]()
         self._neighbors: dict[str, Any] = {}
 
-    def of(self, ref: RunRef) -> dict[str, Any]:
-        """A dict that is the same as long as the runs are of one file."""
+    def for_run(self, ref: RunRef) -> dict[str, Any]:
+        """Return the cache of the run's file; the same dict for consecutive runs of one file."""
         if ref.path != self._path:
-            self._path, self._kept = ref.path, {SHARED: self._neighbors}
-        return self._kept
+            self._path, self._cache = ref.path, {SHARED: self._neighbors}
+        return self._cache
 
 
-def read_run(source: Source, ref: RunRef, kept: dict[str, Any] | None = None) -> Run:
-    """The whole run; `kept` as in `Reader`. Raises `LinkLost`."""
-    reader = Reader(source, ref, kept=kept)
+def read_run(source: Source, ref: RunRef, cache: dict[str, Any] | None = None) -> Run:
+    """Read a whole run; `cache` as in `Reader`. Raises `LinkLost`."""
+    reader = Reader(source, ref, cache=cache)
     reader.catch_up()
     return reader.build()

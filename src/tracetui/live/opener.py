@@ -1,144 +1,147 @@
-"""Reads the run that is looked at, and reads on as it grows; loads bodies of its spans. Two threads, so that a body
-never waits for a long run.
-"""
+"""Read and tail the open run, and load span bodies. Two threads, so that a body never waits for a long run."""
 
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections import OrderedDict
 from typing import Final
 
+from tracetui.analysis.navigation import starting_span
 from tracetui.errors import FormatError
 from tracetui.formats import guard, registry
-from tracetui.live.agenda import STILL_SECONDS
 from tracetui.live.assessor import at_once
-from tracetui.live.excerpt import read_excerpt
 from tracetui.live.load import Reader
-from tracetui.live.mail import Mailbox
-from tracetui.live.traffic import Traffic
-from tracetui.live.watching.file_watch import FileWatch
+from tracetui.live.mailbox import Excerpt, Mailbox
+from tracetui.live.retry_queue import STILL_SECONDS
+from tracetui.live.throttle import Throttle
+from tracetui.live.watch.file_watch import FileWatch
 from tracetui.model import Body, Problem, Run, RunRef, Span
 from tracetui.model.masked import unmasked
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.store.store import OPEN_RUNS
-from tracetui.views.walk import starting_span
 
 PREVIEW_SPANS: Final = 30_000
-"""Spans of a run that are read for a preview; the rest is read when the run is entered."""
+"""Spans read for a preview; the rest is read when the run is entered."""
 LOOK_UP_SECONDS: Final = 1.0
-"""How often a run that is looked at is read on although nothing told that it grew."""
+"""How often the open run is read without a change event."""
 SCREEN_SECONDS: Final = 0.1
-"""How long reading on waits for a screen that has not yet taken what was read before."""
+"""How long tailing waits for the screen to take the previous state."""
+WINDOW: Final = 16_384
+"""Bytes before the problem; half as many after it."""
+_BYTE_OR_LINE: Final = re.compile(r"(byte|line) (\d+)")
 
 
 class Opener:
-    """Reads what the screen asks for. `read` and `load` are the bodies of two threads; nothing else blocks."""
+    """Serves the screen's reads. `read` and `load` are the bodies of two threads; nothing else blocks."""
 
-    def __init__(self, source: Source, mailbox: Mailbox, traffic: Traffic, redactor: Redactor | None = None) -> None:
+    def __init__(self, source: Source, mailbox: Mailbox, throttle: Throttle, redactor: Redactor | None = None) -> None:
         self._source = source
         self._redactor = redactor
         self._mailbox = mailbox
-        self._traffic = traffic
+        self._throttle = throttle
         self._run: tuple[RunRef, bool] | None = None
-        """The run to read, and whether from its start."""
+        """The requested run, and whether to read it from its start."""
         self._entered: RunRef | None = None
-        self._newest = False
+        self._follow = False
         self._readers: OrderedDict[RunRef, Reader] = OrderedDict()
-        """Runs that were read, so that reading on costs only what is new; used by the first thread alone."""
+        """Readers of recent runs, so that reading on costs only what is new; used by the first thread alone."""
         self._body: tuple[Run, Span, bool] | Problem | None = None
-        self._run_bell = threading.Event()
-        self._read_on = threading.Event()
-        self._body_bell = threading.Event()
-        self._ear: FileWatch | None = None
+        self._run_event = threading.Event()
+        self._read_on_event = threading.Event()
+        self._body_event = threading.Event()
+        self._file_watch: FileWatch | None = None
 
     # ---- for the screen
 
-    def open(self, ref: RunRef, *, anew: bool = False) -> None:
-        """Read that run, and read on as it grows, in place of the one before; from its start if `anew`."""
-        self._run = ref, anew
-        self._run_bell.set()
+    def open(self, ref: RunRef, *, reload: bool = False) -> None:
+        """Read and tail that run instead of the previous one; from its start if `reload`."""
+        self._run = ref, reload
+        self._run_event.set()
         self._wake()
 
     def enter(self, ref: RunRef) -> None:
-        """Read all of that run, if it is being read or held at the end of what a preview needs."""
+        """Read the rest of that run if reading stopped at the end of the preview."""
         self._entered = ref
-        self._read_on.set()
+        self._read_on_event.set()
 
     def follow(self, on: bool) -> None:
-        """Whether the newest span is looked at: its body then comes with the run."""
-        self._newest = on
+        """Set whether the newest span's body is delivered with the run."""
+        self._follow = on
 
     def load_body(self, run: Run, span: Span, *, unmasked: bool = False) -> None:
-        """Load the body of a span, as the trace has it if `unmasked`; a request that was not begun yet is replaced."""
+        """Load the body of a span, without masking if `unmasked`, replacing a request that has not started."""
         self._body = (run, span, unmasked)
-        self._body_bell.set()
+        self._body_event.set()
 
     def load_excerpt(self, problem: Problem) -> None:
-        """Read the text around the place of a problem; a request that was not begun yet is replaced."""
+        """Read the text around a problem, replacing a request that has not started."""
         self._body = problem
-        self._body_bell.set()
+        self._body_event.set()
 
     def stop(self) -> None:
         """End both threads."""
-        self._run_bell.set()
-        self._body_bell.set()
+        self._run_event.set()
+        self._body_event.set()
         self._wake()
 
     def _wake(self) -> None:
-        self._read_on.set()
-        ear = self._ear
-        if ear is not None:
-            ear.wake()
+        self._read_on_event.set()
+        file_watch = self._file_watch
+        if file_watch is not None:
+            file_watch.wake()
 
     # ---- a thread that reads the run
 
     def read(self) -> None:
-        """Read one run after the other, until everything is to end."""
-        while self._run_bell.wait() and not self._traffic.stopped:
-            self._run_bell.clear()
+        """Read one requested run after the other until stopped."""
+        while self._run_event.wait() and not self._throttle.stopped:
+            self._run_event.clear()
             if self._run is not None:
                 reader = self._reader(*self._run)
                 if self._read_all(reader):
                     self._keep_up(reader)
 
-    def _reader(self, ref: RunRef, anew: bool) -> Reader:
-        """The reader of that run: the one at hand, which has read much of it already, if there is one."""
-        known = self._readers.pop(ref, None)
-        reader = Reader(self._source, ref, redactor=self._redactor) if known is None or anew else known
+    def _reader(self, ref: RunRef, reload: bool) -> Reader:
+        """Return the cached reader of that run, or a new one."""
+        cached = self._readers.pop(ref, None)
+        reader = Reader(self._source, ref, redactor=self._redactor) if cached is None or reload else cached
         self._readers[ref] = reader
         while len(self._readers) > OPEN_RUNS:
             self._readers.popitem(last=False)
         return reader
 
     def _wanted(self) -> bool:
-        """Whether the run that is read is still the one to be read."""
-        return not self._run_bell.is_set() and not self._traffic.stopped
+        """Whether the run being read is still the requested one."""
+        return not self._run_event.is_set() and not self._throttle.stopped
 
     def _read_all(self, reader: Reader) -> bool:
-        """Read to the end; False if another run is wanted before."""
+        """Read to the end; return False if another run is requested first."""
         if not reader.more:
             self._deliver(reader.build(), None, asked=True)
         for run in reader.steps():
             self._deliver(run, starting_span(run), asked=True)
-            self._traffic.let_it_paint()
-            if not self._hold(reader, run):
+            self._throttle.wait_for_paint()
+            if not self._wait_for_entry(reader, run):
                 return False
         return self._wanted()
 
-    def _hold(self, reader: Reader, run: Run) -> bool:
-        """Wait, where a preview has enough, until the run is entered; false if another run is wanted instead."""
+    def _wait_for_entry(self, reader: Reader, run: Run) -> bool:
+        """Wait at the end of a preview until the run is entered; return False if another run is requested instead."""
         while len(run.spans) >= PREVIEW_SPANS and self._entered != reader.ref and self._wanted():
-            self._read_on.wait()
-            self._read_on.clear()
+            self._read_on_event.wait()
+            self._read_on_event.clear()
         return self._wanted()
 
     def _keep_up(self, reader: Reader) -> None:
-        """Read on whenever the file changes, until another run is wanted."""
+        """Read on whenever the file changes, until another run is requested."""
         path = self._source.local_path(reader.ref.path)
-        self._ear = FileWatch(path or reader.ref.path, local=path is not None, parts=_parts(reader.ref, path))
+        self._file_watch = FileWatch(
+            path or reader.ref.path, local=path is not None, parts=_part_folders(reader.ref, path)
+        )
         new, changed_at = False, time.monotonic()
         try:
             while self._wanted():
@@ -148,10 +151,10 @@ class Opener:
                     new = False
                     self._deliver_new(reader)
                 else:
-                    self._ear.wait(LOOK_UP_SECONDS)
+                    self._file_watch.wait(LOOK_UP_SECONDS)
         finally:
-            self._ear.close()
-            self._ear = None
+            self._file_watch.close()
+            self._file_watch = None
 
     def _read_new(self, reader: Reader) -> bool:
         new = reader.read()
@@ -161,11 +164,11 @@ class Opener:
 
     def _deliver_new(self, reader: Reader) -> None:
         run = reader.build()
-        self._deliver(run, run.spans[-1].id if self._newest and run.spans else None)
+        self._deliver(run, run.spans[-1].id if self._follow and run.spans else None)
         self._mailbox.wait_taken(SCREEN_SECONDS)
 
     def _deliver(self, run: Run, span_id: str | None, *, asked: bool = False) -> None:
-        """Put a run in the box, with the body of what is looked at, and how it went: one paint shows all."""
+        """Deliver a run with the body of the selected span and its assessment, for a single paint."""
         span = run.span(span_id) if span_id is not None else None
         body = run.load(span) if span is not None else None
         assessment = at_once(run) if asked else None
@@ -179,9 +182,9 @@ class Opener:
     # ---- a thread that loads bodies
 
     def load(self) -> None:
-        """Load one body after the other, until everything is to end."""
-        while self._body_bell.wait() and not self._traffic.stopped:
-            self._body_bell.clear()
+        """Load one requested body after the other until stopped."""
+        while self._body_event.wait() and not self._throttle.stopped:
+            self._body_event.clear()
             wanted = self._body
             if isinstance(wanted, Problem):
                 excerpt = read_excerpt(self._source, wanted)
@@ -199,8 +202,8 @@ class Opener:
                 mail.put_body(run.summary.ref, span, body)
 
 
-def _parts(ref: RunRef, path: str | None) -> list[str]:
-    """The folders on this machine in which other files of the run at `path` may be."""
+def _part_folders(ref: RunRef, path: str | None) -> list[str]:
+    """Return the local folders that may contain other files of the run at `path`."""
     if path is None:
         return []
     try:
@@ -208,3 +211,16 @@ def _parts(ref: RunRef, path: str | None) -> list[str]:
     except (OSError, FormatError):  # reported when the file was listed
         return []
     return [os.path.join(os.path.dirname(path), folder) for folder in folders]
+
+
+def read_excerpt(source: Source, problem: Problem) -> Excerpt:
+    """Read the text around ``byte N`` of the problem, else the start of the file; empty if unreadable."""
+    place = _BYTE_OR_LINE.search(problem.where)
+    byte = int(place[2]) if place is not None and place[1] == "byte" and len(place[2]) < 16 else None
+    offset = max(0, (byte or 0) - WINDOW)
+    try:
+        with source.open(problem.path) as file:
+            data = file.read(offset, WINDOW + WINDOW // 2)
+            return Excerpt(data, offset, None if byte is None else byte - offset, file.stat.size)
+    except OSError:
+        return Excerpt()

@@ -1,4 +1,4 @@
-"""Walk sources, detect formats, summarize: every file ends in exactly one class — listed, problem or ignored."""
+"""Walk sources, detect formats, summarize: every file is listed, a problem, or ignored."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from tracetui.errors import FormatError
 from tracetui.formats import guard, registry
 from tracetui.formats.base import NO, Format
 from tracetui.formats.guard import problem_of
-from tracetui.live import stray
+from tracetui.formats.harbor import logs
+from tracetui.live import unclaimed
 from tracetui.model import Header, Ledger, Problem, RunRef, RunSummary
 from tracetui.model.build import summary_of
 from tracetui.model.ledger import total
-from tracetui.sources.base import KEPT, SHARED, BudgetSpent, Entry, File, LinkLost, Source, Stat
-from tracetui.sources.budget import Budget, is_spent
-from tracetui.sources.budgeted import BudgetedFile
+from tracetui.sources.base import CACHE, SHARED, BudgetSpent, Entry, File, LinkLost, Source, Stat
+from tracetui.sources.budget import Budget, BudgetedFile, is_spent
 
 _MAIN_FILES: Final = "main files"
 """Key in `SHARED`: whether each version of a file lists the run of its parts."""
 FIRST_RUNS: Final = 24
-"""Runs of one file after which it is told what was found so far; then each time there are eight times as many."""
+"""Runs of one file after which a partial result is reported; then at each eightfold."""
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """What one file turned out to be. `listed` if it has runs, else `problem` if it has problems, else `ignored`: so is
-    one that is gone.
+    """The result of scanning one file: `listed` if it has runs, else `problem` if it has problems, else `ignored`, as
+    is a file that is gone.
     """
 
     path: str
@@ -36,17 +36,19 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     runs: tuple[RunSummary, ...] = ()
     problems: tuple[Problem, ...] = ()
     reason: str = ""
-    """Why it was ignored, in words."""
+    """Why it was ignored."""
     skipped: bool = False
-    """True where the file was not opened: a link, a hidden file, a folder that could not be walked …"""
+    """True if the file was not opened: a link, a hidden or deleted file, an unreadable folder …"""
     part_of: str = ""
-    """Path of the main file of the run that this file is a part of: the run is listed there, and this one ignored."""
+    """Path of the main file if this file is a part of its run: the run is listed there, and this file is ignored."""
+    near_miss: str = ""
+    """What an unclaimed file looks like if it looks like a trace: ``chat messages``."""
     whole: bool = True
-    """False: the first runs of a file that holds many; what the whole file turned out to be follows."""
+    """False for a partial result with the first runs of a file; the complete one follows."""
     size: int = 0
-    """Bytes of the file, where a format has claimed it."""
+    """Bytes of the file, if a format has claimed it."""
     unread: bool = False
-    """The budget of the list stage ended before the file did: only the deep pass reads what is in it."""
+    """The list-stage budget was spent before the end of the file: only the deep pass reads the rest."""
 
     @property
     def kind(self) -> str:
@@ -54,8 +56,13 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
         return "listed" if self.runs else "problem" if self.problems else "ignored"
 
     @property
+    def unclaimed(self) -> bool:
+        """Whether it was looked into and no format claims it: ignored, but no part of another file's run."""
+        return self.kind == "ignored" and not (self.skipped or self.part_of or self.unread)
+
+    @property
     def ledger(self) -> Ledger:
-        """What was made of the bytes of the file and of others that its runs are in; of an ignored one nothing."""
+        """Parse coverage of the file and of other files of its runs; empty for an ignored file."""
         if self.kind == "ignored" or self.format is None:
             return Ledger()
         runs = total(run.ledger for run in self.runs)
@@ -67,7 +74,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scan(source: Source, roots: Iterable[str], *, deep: bool, only: Format | None = None) -> Iterator[Found]:
-    """Every file below `roots`, in walking order. `only` forces one format instead of detection."""
+    """Scan every file below `roots`, in walking order. `only` forces one format instead of detection."""
     last: Format | None = None
     roots, shared = list(roots), dict[str, Any]()
     for entry in entries(source, roots):
@@ -77,9 +84,9 @@ def scan(source: Source, roots: Iterable[str], *, deep: bool, only: Format | Non
 
 
 def entries(source: Source, roots: Iterable[str]) -> Iterator[Entry]:
-    """Every name below `roots`; a file that an earlier root led to already is there to be skipped.
+    """Yield every name below `roots`; a file already reached from an earlier root is skipped.
 
-    Hard links below one root are two names of a file and both are read: each has an address of its own.
+    Hard links below one root are separate files: each has its own address.
     """
     roots = list(roots)
     if len(roots) == 1:
@@ -97,7 +104,7 @@ def entries(source: Source, roots: Iterable[str]) -> Iterator[Entry]:
             if identity not in before:
                 yield entry
             elif before[identity] != entry.path:
-                yield Entry(entry.path, skipped="the same file as one before it")
+                yield Entry(entry.path, skipped="duplicate of an earlier file")
         before |= here
 
 
@@ -108,20 +115,19 @@ def look(
     deep: bool,
     last: Format | None = None,
     only: Format | None = None,
-    tell: Callable[[Found], None] | None = None,
-    kept: dict[str, Any] | None = None,
+    on_partial: Callable[[Found], None] | None = None,
+    cache: dict[str, Any] | None = None,
     named: bool = False,
     roots: Collection[str] = (),
     shared: dict[str, Any] | None = None,
     budget: Budget | None = None,
 ) -> tuple[Found, Format | None]:
-    """What `entry` turned out to be, and its format (to be asked first for the next file).
+    """Scan one entry; return the result and its format (to try first on the next file).
 
-    `tell` is called with the first runs of a file that holds many, while the rest is still read. `kept` is a dict, the
-    same each time, for a file that is read again while it changes. A file that was `named` on its own
-    is no part, nor is one whose main file is not below the `roots` that are listed. `shared` is a dict that is the
-    same for all files of a walk (`SHARED`). With a `budget` no more is read than that, and `Found.unread` says if it
-    did not do. Raises `LinkLost`.
+    `on_partial` is called with the first runs of a file with many, while the rest is being read. `cache` is a dict, the
+    same each time, for a file that is read again as it changes. A file that was `named` explicitly is no part, nor is
+    one whose main file is outside the `roots`. `shared` is a dict for all files of a walk (`SHARED`). A `budget` limits
+    the bytes read; `Found.unread` reports that it was spent. Raises `LinkLost`.
     """
     if entry.skipped is not None:
         reason = entry.skipped or ""
@@ -129,24 +135,25 @@ def look(
         return Found(path=entry.path, problems=problems, reason=reason, skipped=True), last
     chosen: Format | None = None
     try:
-        opened = source.open(entry.path, None if deep else entry.stat)  # the walk was just now, or long ago
+        opened = source.open(entry.path, None if deep else entry.stat)  # a deep read may come long after the walk
         with opened if budget is None else BudgetedFile(opened, budget) as file:
-            if kept is not None:
-                file.memo[KEPT] = kept
+            if cache is not None:
+                file.memo[CACHE] = cache
             if shared is not None:
                 file.memo[SHARED] = shared
             try:
                 chosen = only or registry.detect(file, last)
+                in_trial = None if named or only is not None else logs.main_file(file, chosen)
+                if in_trial is not None and _is_within(in_trial, roots):
+                    return _part(file, in_trial, chosen), last or chosen  # the next file is a log, as before this
                 if chosen is None:
-                    return _unclaimed(file), last
+                    return _explain_unclaimed(file), last
                 main = None if named else guard.main_file(chosen, file)
-                is_part = main is not None and (not roots or _is_below(main, roots))
-                if main is not None and is_part and _is_listed(source, main, file, chosen, only):
-                    reason = "part of another file's run"
-                    return Found(path=entry.path, format=chosen.name, reason=reason, part_of=main), chosen
-                return _summarize(file, entry, chosen, deep=deep, tell=tell), chosen
+                if main is not None and _is_within(main, roots) and _main_lists_run(source, main, file, chosen, only):
+                    return _part(file, main, chosen), chosen
+                return _summarize(file, entry, chosen, deep=deep, on_partial=on_partial), chosen
             except BudgetSpent:
-                return _not_read_yet(file, entry, chosen), chosen or last
+                return _unread_result(file, entry, chosen), chosen or last
     except LinkLost:
         raise
     except (OSError, FormatError) as error:
@@ -154,17 +161,24 @@ def look(
         return Found(path=entry.path, format=name, problems=(problem_of(entry.path, error),)), last
 
 
-def _is_below(path: str, roots: Collection[str]) -> bool:
-    """Whether a path leads to one of the roots or into it, by their names alone."""
+def _part(file: File, main: str, chosen: Format | None) -> Found:
+    name = None if chosen is None else chosen.name
+    return Found(path=file.path, format=name, reason="part of another file's run", part_of=main)
+
+
+def _is_within(path: str, roots: Collection[str]) -> bool:
+    """Whether a path is one of the roots or below one, by name alone; always without roots."""
     path = os.path.abspath(path)
-    return any(path == root or path.startswith(os.path.join(root, "")) for root in map(os.path.abspath, roots))
+    return not roots or any(
+        path == root or path.startswith(os.path.join(root, "")) for root in map(os.path.abspath, roots)
+    )
 
 
-def _is_listed(source: Source, main: str, part: File, chosen: Format, only: Format | None) -> bool:
-    """Whether the run of a part is found in its main file: that is another one, it is there, the format claims it, and
-    it isn't a part itself.
+def _main_lists_run(source: Source, main: str, part: File, chosen: Format, only: Format | None) -> bool:
+    """Whether the part's main file lists its run: it is another file, exists, is claimed by the format and is not a
+    part itself.
 
-    Else the part is listed by itself, so that nothing is lost.
+    Otherwise the part is listed by itself, so that nothing is lost.
     """
     if os.path.normpath(main) == os.path.normpath(part.path):
         return False
@@ -182,49 +196,52 @@ def _is_listed(source: Source, main: str, part: File, chosen: Format, only: Form
         return False
 
 
-def _summarize(file: File, entry: Entry, chosen: Format, *, deep: bool, tell: Callable[[Found], None] | None) -> Found:
+def _summarize(
+    file: File, entry: Entry, chosen: Format, *, deep: bool, on_partial: Callable[[Found], None] | None
+) -> Found:
     runs: list[RunSummary] = []
     problems: list[Problem] = []
-    told, due = 0, FIRST_RUNS
+    reported, due = 0, FIRST_RUNS
     try:
         for item in guard.summarize(chosen, file, deep=deep):
             if not isinstance(item, RunSummary):
                 problems.append(item)
                 continue
             runs.append(item)
-            if tell is not None and len(runs) == due:
-                tell(Found(path=file.path, format=chosen.name, runs=tuple(runs[told:]), whole=False))
-                told, due = due, due * 8
-        guard.part_folders(chosen, file.path)  # asked for later, by threads that cannot report a failure
+            if on_partial is not None and len(runs) == due:
+                on_partial(Found(path=file.path, format=chosen.name, runs=tuple(runs[reported:]), whole=False))
+                reported, due = due, due * 8
+        guard.part_folders(chosen, file.path)  # other threads ask later, and cannot report a failure
     except BudgetSpent:
-        pass  # what was summarized before stands
+        pass  # the runs summarized so far stand
     except LinkLost:
         raise
     except (OSError, FormatError) as error:  # one bad file must not hide the good ones, nor a bad run those before it
         problems.append(problem_of(file.path, error))
     if is_spent(file):
-        return _not_read_yet(file, entry, chosen, runs)
+        return _unread_result(file, entry, chosen, runs)
     if not runs and not problems:
         problems.append(Problem(file.path, "", f"claimed by {chosen.name}, but no run in it"))
     size = file.stat.size
     return Found(path=file.path, format=chosen.name, runs=tuple(runs), problems=tuple(problems), size=size)
 
 
-def _not_read_yet(file: File, entry: Entry, chosen: Format | None, runs: Sequence[RunSummary] = ()) -> Found:
-    """What the list stage says of a file that its budget does not suffice for: `runs`, else one row without values."""
+def _unread_result(file: File, entry: Entry, chosen: Format | None, runs: Sequence[RunSummary] = ()) -> Found:
+    """Return the list-stage result of a file beyond its budget: `runs`, else one row without values."""
     if chosen is None:
         return Found(path=file.path, reason="not read yet", unread=True)
     if not runs:
         header = Header(id=file.name.partition(".")[0], name=file.name)
-        modified = 0.0 if entry.stat is None else entry.stat.mtime  # asking a packed file would unpack it
+        modified = 0.0 if entry.stat is None else entry.stat.mtime  # the stat of a compressed file would decompress it
         ref = RunRef(chosen.name, file.path)
         runs = [summary_of(ref, header, None, modified_at=modified, moving=file.moving)]
     return Found(path=file.path, format=chosen.name, runs=tuple(runs), unread=True)
 
 
-def _unclaimed(file: File) -> Found:
+def _explain_unclaimed(file: File) -> Found:
     try:
         with guard.BOUNDARY:  # it decodes documents that may be too deep, or larger than memory
-            return Found(path=file.path, reason=stray.why(file))
+            reason, shape = unclaimed.explain(file)
+            return Found(path=file.path, reason=reason, near_miss=shape)
     except FormatError as error:
         return Found(path=file.path, problems=(problem_of(file.path, error),))

@@ -1,7 +1,6 @@
 """The model: what every format is translated into. It knows no format, no file and no screen."""
 
 from tracetui.model.ledger import Ledger, Unread
-from tracetui.model.message import Blob, Message, Part, Reasoning, Text, ToolCall, ToolResult, text_of
 from tracetui.model.outcome import Judgment, Outcome, Score, judge
 from tracetui.model.run import (
     LAST_LINE,
@@ -27,17 +26,25 @@ from tracetui.model.span import (
     MESSAGE_LIMIT,
     PREVIEW,
     Binding,
+    Blob,
     Body,
     Check,
     Error,
     Link,
+    Message,
     Operation,
+    Part,
+    Reasoning,
     Span,
     Status,
     StatusSource,
+    Text,
+    ToolCall,
+    ToolResult,
     Usage,
+    status_of,
+    text_of,
 )
-from tracetui.model.status import status_of
 
 __all__ = [
     "COPIED",

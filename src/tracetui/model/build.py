@@ -1,33 +1,211 @@
-"""From what formats read to what everybody else uses: `Chunk`s in, an immutable `Run` out.
+"""Build an immutable `Run` from the `Chunk`s that a format reads.
 
-`RunBuilder` is the only place that mends reality: newer versions of a span replace older ones, spans whose parent is
-missing move to the top, cycles are cut, all without recursion.
+`RunBuilder` is the only place that repairs input: newer versions of a span replace older ones, spans without their
+parent move to the top, cycles are cut, all without recursion.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from math import inf
 
-from tracetui.model.run import GOING_ON, Header, Problem, Run, RunBody, RunRef, RunSummary, Step, stand
+from tracetui.model.run import GOING_ON, TREE, Header, Problem, Run, RunBody, RunRef, RunSummary, Step, stand
 from tracetui.model.span import Body, Span, Status
 from tracetui.model.tally import CONTAINERS, NO_USAGE, GrowingTally, Tally, summary_of
-from tracetui.model.tree import Tree
+
+# ---- order of the spans
+
+
+class Tree:
+    """Pre-order, depth and subtree size of the spans of a run. Siblings are in order of arrival.
+
+    With `by_start` siblings are sorted by start time, unknown ones last. Spans with a missing parent move to the top,
+    and parent cycles are cut; `problems` reports both.
+    """
+
+    def __init__(self, by_id: Mapping[str, Span], *, by_start: bool = False) -> None:
+        self._missing: set[str] = set()
+        self._orphans = self._cut = 0
+        self._by_start = by_start
+        self.spans: list[Span] = []
+        self.depths: list[int] = []
+        self._sizes: list[int] = []
+        self._open: list[int] = []
+        """Positions of the last span and its ancestors, top first."""
+        self.index: dict[str, int] = {}
+        if by_start or not self._append_all(by_id):
+            self._order(by_id)
+
+    def _append_all(self, by_id: Mapping[str, Span]) -> bool:
+        """Append the spans in order of arrival; False if that isn't their pre-order."""
+        depths, index, open_positions, sizes = self.depths, self.index, self._open, self._sizes
+        for position, span in enumerate(by_id.values()):
+            parent, depth = span.parent_id, 0
+            if parent is not None:
+                above = index.get(parent)
+                if above is None:
+                    return False
+                depth = depths[above] + 1
+                if depth > len(open_positions) or open_positions[depth - 1] != above:
+                    return False
+            while len(open_positions) > depth:
+                closed = open_positions.pop()
+                sizes[closed] = position - closed
+            open_positions.append(position)
+            depths.append(depth)
+            sizes.append(1)
+            index[span.id] = position
+        self.spans = list(by_id.values())
+        return True
+
+    def _order(self, by_id: Mapping[str, Span]) -> None:
+        """Rebuild the order of all spans."""
+        children: dict[str, list[Span]] = {}
+        roots: list[Span] = []
+        for span in by_id.values():
+            parent = span.parent_id
+            if parent is None:
+                roots.append(span)
+            elif parent in by_id and parent != span.id:
+                children.setdefault(parent, []).append(span)
+            else:
+                self._orphan(parent)
+                roots.append(span)
+        for siblings in (roots, *children.values()) if self._by_start else ():
+            siblings.sort(key=_began)
+        self.spans, self.depths = roots, [0] * len(roots)
+        if children:
+            self.spans, self.depths = self._ordered(by_id, roots, children)
+        self._sizes, self._open = _subtree_sizes(self.depths)
+        self.index = {span.id: i for i, span in enumerate(self.spans)}
+
+    @property
+    def sizes(self) -> list[int]:
+        """Subtree size of each position, in time proportional to the depth of the last span."""
+        for position in self._open:
+            self._sizes[position] = len(self.spans) - position
+        return self._sizes
+
+    def put(self, span: Span) -> bool:
+        """Append a span, or replace an older version of it; False if the order must be rebuilt.
+
+        A span can be appended if it has no (known) parent, or its parent is the last span or an ancestor of it.
+        """
+        parent = span.parent_id
+        position = self.index.get(span.id)
+        if position is not None:
+            before = self.spans[position]
+            if before.parent_id != parent or (self._by_start and _began(before) != _began(span)):
+                return False
+            self.spans[position] = span
+            return True
+        if self._cut or span.id in self._missing:  # it belongs before spans of a cycle, or has children already
+            return False
+        depth = 0
+        if parent is not None:
+            above = self.index.get(parent)
+            if above is None:
+                self._orphan(parent)
+            else:
+                depth = self.depths[above] + 1
+                if depth > len(self._open) or self._open[depth - 1] != above:
+                    return False
+        if self._by_start and depth < len(self._open) and _began(self.spans[self._open[depth]]) > _began(span):
+            return False
+        self._append(span, depth)
+        return True
+
+    def problems(self, path: str, *, parents_to_come: bool = False) -> list[Problem]:
+        """The repairs to the trace at `path`. With `parents_to_come`, missing parents aren't a problem yet."""
+        found = []
+        if self._orphans and not parents_to_come:
+            found.append(Problem(path, TREE, f"{self._orphans} spans name a parent that is not in the trace"))
+        if self._cut:
+            found.append(Problem(path, TREE, f"{self._cut} cycles of parents were cut"))
+        return found
+
+    def _append(self, span: Span, depth: int) -> None:
+        position = len(self.spans)
+        for closed in self._open[depth:]:  # `sizes` fills in those that stay open
+            self._sizes[closed] = position - closed
+        del self._open[depth:]
+        self._open.append(position)
+        self.spans.append(span)
+        self.depths.append(depth)
+        self._sizes.append(1)
+        self.index[span.id] = position
+
+    def _orphan(self, parent: str) -> None:
+        self._orphans += 1
+        self._missing.add(parent)
+
+    def _ordered(
+        self, by_id: Mapping[str, Span], roots: list[Span], children: dict[str, list[Span]]
+    ) -> tuple[list[Span], list[int]]:
+        order: list[Span] = []
+        depths: list[int] = []
+        seen: set[str] = set()
+        _walk(roots, children, order, depths, seen)
+        if len(order) < len(by_id):  # spans unreachable from a root form a cycle: cut it at its first span
+            for span in by_id.values():
+                if span.id not in seen:
+                    self._cut += 1
+                    _walk([span], children, order, depths, seen)
+        return order, depths
+
+
+def _began(span: Span) -> float:
+    start = span.started_at
+    return inf if start is None or start != start else start  # NaN doesn't sort
+
+
+def _walk(
+    roots: list[Span], children: dict[str, list[Span]], order: list[Span], depths: list[int], seen: set[str]
+) -> None:
+    stack = [(span, 0) for span in reversed(roots)]
+    while stack:
+        span, depth = stack.pop()
+        if span.id in seen:
+            continue
+        seen.add(span.id)
+        order.append(span)
+        depths.append(depth)
+        below = children.get(span.id)
+        if below:
+            stack.extend((child, depth + 1) for child in reversed(below))
+
+
+def _subtree_sizes(depths: list[int]) -> tuple[list[int], list[int]]:
+    """Subtree size of each position of a pre-order, and the positions of the last span and its ancestors, top first."""
+    sizes = [1] * len(depths)
+    open_positions: list[int] = []
+    for i, depth in enumerate(depths):
+        while len(open_positions) > depth:
+            position = open_positions.pop()
+            sizes[position] = i - position
+        open_positions.append(i)
+    for position in open_positions:
+        sizes[position] = len(depths) - position
+    return sizes, open_positions
+
+
+# ---- builder
 
 __all__ = ["CONTAINERS", "NO_USAGE", "RunBuilder", "Tally", "summary_of"]
 
 
 class RunBuilder:
-    """Collects what `Format.read` returns for one run; `build` makes the immutable `Run` of it at any time.
+    """Collects the chunks of one run; `build` returns an immutable `Run` at any time.
 
-    Building again costs what came since: in Python for that, and copies of arrays for what was there. Only where spans
-    came elsewhere than at the end of the tree, or moved in it, the whole order is made anew.
+    Rebuilding costs Python time for new spans and array copies for old ones. The whole order is rebuilt only if spans
+    were inserted or moved within the tree.
     """
 
     _tree: Tree
     _steps: list[Step]
     _tally: GrowingTally
     _shape: tuple[tuple[int, ...], tuple[int, ...], dict[str, int]] | None
-    """Depths, sizes and index, as the last run has them; None when spans were added since."""
+    """Depths, sizes and index of the last built run; None if spans were added since."""
 
     def __init__(self, ref: RunRef, load: Callable[[Span], Body]) -> None:
         self._ref = ref
@@ -36,11 +214,11 @@ class RunBuilder:
         self.reset()
 
     def __len__(self) -> int:
-        """How many spans are known."""
+        """Number of spans."""
         return len(self._spans)
 
     def reset(self) -> None:
-        """Forget everything: the source was rewritten."""
+        """Discard everything: the source was rewritten."""
         self._spans: dict[str, Span] = {}
         self._new: dict[str, None] = {}
         self._unended: set[str] = set()
@@ -58,11 +236,11 @@ class RunBuilder:
         body: RunBody | None = None,
         problems: Iterable[Problem] = (),
     ) -> bool:
-        """Take in one chunk: a span with a known id replaces its older version and keeps its place.
+        """Add one chunk: a span with an existing id replaces the older version at the same position.
 
-        True if the run may differ from what it was.
+        Returns whether the run may have changed.
         """
-        known = len(self._problems), self._header, self._body
+        before = len(self._problems), self._header, self._body
         changed = False
         for span in spans:
             changed = True
@@ -78,11 +256,11 @@ class RunBuilder:
             self._problems.append(problem)
             self._torn += problem.torn
             self._lost += problem.lost or 0
-        return changed or known != (len(self._problems), self._header, self._body)
+        return changed or before != (len(self._problems), self._header, self._body)
 
     def summary(self, *, modified_at: float = 0.0, moving: bool = False, failure: Problem | None = None) -> RunSummary:
-        """The summary of the run as known so far: that of `build`, for less."""
-        self._bring_up()
+        """The current summary: that of `build`, at lower cost."""
+        self._update()
         return self._summary(len(self._all_problems(failure, moving=moving)), modified_at, moving)
 
     def build(
@@ -93,9 +271,9 @@ class RunBuilder:
         complete: bool = True,
         failure: Problem | None = None,
     ) -> Run:
-        """The run as known so far; `failure` is a problem that it has now, and may not have the next time."""
+        """The current run; `failure` is a problem of this build only."""
         self._revision += 1
-        self._bring_up()
+        self._update()
         tree, problems = self._tree, self._all_problems(failure, moving=moving)
         if self._shape is None:
             self._shape = tuple(tree.depths), tuple(tree.sizes), tree.index.copy()
@@ -127,19 +305,19 @@ class RunBuilder:
     def _all_problems(self, failure: Problem | None, *, moving: bool) -> tuple[Problem, ...]:
         header = self._header
         cut = header.unfinished if header is not None and not moving else ()
-        to_come = header is not None and header.by_start and not header.ended  # a parent may come after those below it
-        mended = self._tree.problems(self._ref.path, parents_to_come=to_come)
-        return (*self._problems, *cut, *([failure] if failure else ()), *mended)
+        to_come = header is not None and header.by_start and not header.ended  # a parent may arrive after its children
+        repaired = self._tree.problems(self._ref.path, parents_to_come=to_come)
+        return (*self._problems, *cut, *([failure] if failure else ()), *repaired)
 
-    def _bring_up(self) -> None:
-        """Put what came since the last time in its place."""
+    def _update(self) -> None:
+        """Add the spans that arrived since the last call to the tree."""
         new, self._new = self._new, {}
         is_few = self._is_ordered and 2 * len(new) <= len(self._spans)
         if not is_few or not all(self._put(self._spans[span_id]) for span_id in new):
-            self._order_anew()
+            self._rebuild()
 
     def _put(self, span: Span) -> bool:
-        """Put one span in its place; False if that takes a new order."""
+        """Add or replace one span; False if the order must be rebuilt."""
         tree = self._tree
         position = tree.index.get(span.id)
         if position is None:
@@ -155,7 +333,7 @@ class RunBuilder:
             self._steps = _steps(tree.spans)
         return True
 
-    def _order_anew(self) -> None:
+    def _rebuild(self) -> None:
         self._tree = Tree(self._spans, by_start=self._header is not None and self._header.by_start)
         self._steps = _steps(self._tree.spans)
         self._tally = GrowingTally()

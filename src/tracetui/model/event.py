@@ -1,7 +1,7 @@
-"""What happens to runs while somebody follows them, one thing at a time.
+"""Events of followed runs.
 
-Who keeps the latest version of every span by its id, and empties a run when it is reset, has at any quiet moment what
-reading the run from its start gives.
+A consumer that stores the latest version of every span by id, and clears a run on reset, always ends up with the same
+state as reading the run from its start.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from tracetui.model.run import Problem, Run, RunSummary
 
 
 class RunChanged(msgspec.Struct, frozen=True):
-    """A run appeared, or its summary is another one now. Comes before the first span of a run."""
+    """A run appeared or its summary changed. Precedes the first span of a run."""
 
     summary: RunSummary
     replay: str | None = None
-    """Address of the run that it replays, if that is known."""
+    """Address of the run that it replays, if known."""
 
 
 class SpanChanged(msgspec.Struct, frozen=True):
-    """The span at `position` of `run` is new, or something about it is."""
+    """The span at `position` of `run` is new or changed."""
 
     run: Run
     position: int
 
 
 class RunReset(msgspec.Struct, frozen=True):
-    """Nothing holds any more that was told of the run at `address`, or of its file: rewritten, healed or gone."""
+    """Earlier events of the run or file at `address` are void: it was rewritten, repaired or deleted."""
 
     address: str
 
 
 class RunEnded(msgspec.Struct, frozen=True):
-    """A run came to its end: it is ok, failed or was cancelled."""
+    """A run ended: ok, error or cancelled."""
 
     summary: RunSummary
 
 
 class ProblemMet(msgspec.Struct, frozen=True):
-    """Something cannot be read: a file that has been still for a while, or a place inside a run."""
+    """Something can't be read: a file that stopped changing, or a location inside a run."""
 
     problem: Problem
 

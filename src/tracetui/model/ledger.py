@@ -1,7 +1,7 @@
-"""The parse ledger: how much of a run or a directory was understood, and what was not.
+"""The parse ledger: coverage of a run or directory, and its unknown records.
 
-Formats grow: a record of a kind that is not known is kept, shown and counted, and is no problem. What the ledger calls
-understood is every byte of a file but those of records of unknown kinds and those of which nothing can be shown.
+Formats evolve: a record of an unknown kind is shown and counted, and isn't a problem. Understood bytes are all bytes of
+a file except records of unknown kinds and data that can't be shown.
 """
 
 from __future__ import annotations
@@ -13,48 +13,48 @@ from typing import Any, Final
 import msgspec
 
 MOST_KINDS: Final = 64
-"""So many unknown kinds are told by name, the first ones in alphabetical order."""
+"""Maximum unknown kinds listed by name, in alphabetical order."""
 MORE_KINDS: Final = "…"
-"""What the others are counted under, together."""
+"""The name under which the others are counted."""
 MOST_WRITERS: Final = 16
 
 Kinds = tuple[tuple[str, int], ...]
-"""Unknown kinds in alphabetical order, each with the number of its records."""
+"""Unknown kinds in alphabetical order, with their record counts."""
 
 
 class Unread(msgspec.Struct, frozen=True, gc=False):
-    """What of a run was not understood."""
+    """The data of a run that was not understood."""
 
     kinds: Kinds = ()
     torn: int = 0
-    """Lines that are cut off or broken."""
+    """Number of truncated or broken lines."""
     size: int = 0
-    """Bytes of both, and of what else nothing is shown of."""
+    """Bytes of both, and of other data that can't be shown."""
     fields: Kinds = ()
-    """Unknown fields of records whose kind is known, as ``KIND.FIELD``. They are shown: no byte is lost by them."""
+    """Unknown fields of known record kinds, as ``KIND.FIELD``. They are shown, so they don't count as lost."""
 
 
 class Ledger(msgspec.Struct, frozen=True):
-    """What was made of the bytes of a run, a file or a directory; ledgers are added up."""
+    """Coverage of a run, a file or a directory. Ledgers can be added."""
 
     size: int | None = None
-    """Bytes that were looked at; None where it cannot be told which are meant."""
+    """Bytes read; None if they can't be attributed."""
     lost: int = 0
-    """Those of them that were not understood."""
+    """Bytes not understood."""
     kinds: Kinds = ()
     torn: int = 0
     writers: tuple[str, ...] = ()
-    """Versions of the programs that wrote them, each once, in the order of their numbers; the last `MOST_WRITERS`."""
+    """Versions of the programs that wrote the data, deduplicated and sorted; the last `MOST_WRITERS`."""
     fields: Kinds = ()
 
     @property
     def understood(self) -> int | None:
-        """Bytes that were understood."""
+        """Bytes understood."""
         return None if self.size is None else self.size - self.lost
 
     @property
     def share(self) -> float | None:
-        """The part of the bytes that was understood, 0 … 1. It is 1 only where that is all of them."""
+        """Share of understood bytes, 0 to 1; 1 only if all are."""
         if self.understood is None:
             return None
         return self.understood / self.size if self.size else 1.0
@@ -64,7 +64,7 @@ class Ledger(msgspec.Struct, frozen=True):
 
 
 def ledger(size: int | None, unread: Unread | None = None, writer: str | None = None) -> Ledger:
-    """The ledger of one run. Of a size that is not known no part can be lost."""
+    """The ledger of one run. Without a size nothing counts as lost."""
     writers = () if writer is None else (writer,)
     if unread is None:
         return Ledger(size, writers=writers)
@@ -73,7 +73,7 @@ def ledger(size: int | None, unread: Unread | None = None, writer: str | None = 
 
 
 def total(ledgers: Iterable[Ledger]) -> Ledger:
-    """All of them added up, in one pass."""
+    """The sum of all ledgers, in one pass."""
     size: int | None = None
     lost = torn = 0
     kinds: list[tuple[str, int]] = []
@@ -91,7 +91,7 @@ def total(ledgers: Iterable[Ledger]) -> Ledger:
 
 
 def unread(kinds: Mapping[str, int], torn: int, size: int, fields: Kinds = ()) -> Unread | None:
-    """What was not understood, None if that is nothing."""
+    """An `Unread` for these counts; None if all are zero."""
     return Unread(kinds_of(kinds.items()), torn, size, fields) if kinds or torn or size or fields else None
 
 
@@ -102,7 +102,7 @@ def _by_number(version: str) -> list[tuple[int, int, str]]:
 
 
 def kinds_of(counted: Iterable[tuple[str, int]]) -> Kinds:
-    """Kinds in order, what there are too many of under one name."""
+    """Kinds in order, those beyond `MOST_KINDS` under one name."""
     found: dict[str, int] = {}
     for kind, count in counted:
         found[kind] = found.get(kind, 0) + count
@@ -113,6 +113,6 @@ def kinds_of(counted: Iterable[tuple[str, int]]) -> Kinds:
 
 
 def size_of(at: Any) -> int | None:
-    """How many bytes a place in a file has: ``(offset, size)`` or what has a `size`; None where it does not tell."""
+    """Bytes of a `Span.at`: ``(offset, size)`` or an object with a `size`; None otherwise."""
     size = at[1] if isinstance(at, tuple) and len(at) == 2 else getattr(at, "size", None)
     return size if isinstance(size, int) else None

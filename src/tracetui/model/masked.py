@@ -1,7 +1,6 @@
-"""Runs with their secrets masked: bodies when they are loaded, headers at once.
+"""Mask the secrets of a run: headers at once, bodies when they are loaded.
 
-What is masked is the model, not the trace: whoever needs exact values (`--json`, a revealed value) asks for the run
-without the mask.
+The model is masked, not the trace; exact values (`--json`, a revealed value) come from the unmasked run.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from tracetui.redact import Redactor
 
 
 class _Originals:
-    """Loads bodies of masked spans: a format is asked for a span as it made it."""
+    """Loads bodies of masked spans, by passing the original span to the format."""
 
     __slots__ = ("run",)
 
@@ -29,7 +28,7 @@ class _Originals:
 
 
 class MaskedLoad:
-    """`Run.load` of a run whose bodies are masked."""
+    """`Run.load` of a run with masked bodies."""
 
     __slots__ = ("body", "load", "redactor")
 
@@ -41,7 +40,7 @@ class MaskedLoad:
 
 
 class MaskedOnScreen(MaskedLoad):
-    """The same but for the source record, which is large and seldom looked at: whoever draws it masks it."""
+    """As `MaskedLoad`, except for the source record: it is large and rarely shown, so the view masks it."""
 
     __slots__ = ()
 
@@ -50,16 +49,16 @@ class MaskedOnScreen(MaskedLoad):
 
 
 def masked_bodies(run: Run, redactor: Redactor, body: RunBody | None = None) -> Run:
-    """The run with its own body masked (`body`, if that is known), and those of its spans as they are loaded.
+    """A run with its own body masked (`body`, if given), and the bodies of its spans masked on load.
 
-    Headers and source records stay as they are: they are masked where they are drawn.
+    Headers and source records stay exact: the views mask them.
     """
     load = MaskedOnScreen(run.load, run.body, redactor)
     return replace(run, body=body or masked_run_body(run.body, redactor), load=load)
 
 
 def masked(run: Run, redactor: Redactor) -> Run:
-    """The run with everything masked that is shown of it: summary, spans, problems and bodies."""
+    """A run with everything masked: summary, spans, problems and bodies."""
     return replace(
         run,
         body=masked_run_body(run.body, redactor),
@@ -71,7 +70,7 @@ def masked(run: Run, redactor: Redactor) -> Run:
 
 
 def masked_errors(run: Run, redactor: Redactor) -> Run:
-    """The run with the errors of its spans masked: a comparison takes them for values."""
+    """A run with masked span errors, which a comparison treats as values."""
     spans = tuple(
         span if span.error is None else replace(span, error=masked_error(span.error, redactor)) for span in run.spans
     )
@@ -79,7 +78,7 @@ def masked_errors(run: Run, redactor: Redactor) -> Run:
 
 
 def unmasked(run: Run) -> Run:
-    """The run with its bodies as the trace has them; what was masked of its headers stays so."""
+    """A run with exact bodies; masked headers stay masked."""
     load = run.load
     if not isinstance(load, MaskedLoad):
         return run
@@ -87,35 +86,35 @@ def unmasked(run: Run) -> Run:
 
 
 def masked_body(body: Body, redactor: Redactor) -> Body:
-    """A body with every secret in it masked; itself where there is none."""
+    """A body with every secret masked; the same object if it has none."""
     made, record = masked_values(body, redactor), redactor.raw(body.raw)
     return made if record is body.raw else replace(made, raw=record)
 
 
 def masked_values(body: Body, redactor: Redactor) -> Body:
-    """As `masked_body`, but for the source record."""
+    """As `masked_body`, without the source record."""
     values = replace(body, raw=b"")
     made = redactor.value(values)
     return body if made is values else replace(made, raw=body.raw)
 
 
 def masked_run_body(body: RunBody, redactor: Redactor) -> RunBody:
-    """As `masked_body`, of a run."""
+    """As `masked_body`, for the body of a run."""
     record, values = body.raw, replace(body, raw=b"")
     raw, made = redactor.raw(record), redactor.value(values)
     return body if made is values and raw is record else replace(made, raw=raw)
 
 
 def masked_summary(run: RunSummary, redactor: Redactor) -> RunSummary:
-    """What a list shows of a run. Its id and address stay: they say which run it is."""
-    say = redactor.header
-    told = {"name": run.name, "agent": run.agent, "status_word": run.status_word, "label": run.label}
-    told |= {"prompt": run.prompt, "result": run.result, "model": run.model, "source": run.source}
-    made = {name: say(text) for name, text in told.items() if text}
-    changed = {name: text for name, text in made.items() if text is not told[name]}
+    """A masked summary. Id and address stay exact, since they identify the run."""
+    mask = redactor.header
+    texts = {"name": run.name, "agent": run.agent, "status_word": run.status_word, "label": run.label}
+    texts |= {"prompt": run.prompt, "result": run.result, "model": run.model, "source": run.source}
+    made = {name: mask(text) for name, text in texts.items() if text}
+    changed = {name: text for name, text in made.items() if text is not texts[name]}
     lists = {"tools": run.tools, "models": run.models, "nodes": run.nodes, "tags": run.tags}
-    masked_lists = {name: tuple(map(say, texts)) for name, texts in lists.items() if texts}
-    changed_lists = {name: texts for name, texts in masked_lists.items() if texts != lists[name]}
+    masked_lists = {name: tuple(map(mask, values)) for name, values in lists.items() if values}
+    changed_lists = {name: values for name, values in masked_lists.items() if values != lists[name]}
     error = None if run.first_error is None else _masked_cause(run.first_error, redactor)
     unread = None if run.unread is None else _masked_unread(run.unread, redactor)
     if error is run.first_error and unread is run.unread and not changed and not changed_lists:
@@ -124,14 +123,14 @@ def masked_summary(run: RunSummary, redactor: Redactor) -> RunSummary:
 
 
 def _masked_unread(unread: Unread, redactor: Redactor) -> Unread:
-    """Unknown kinds and fields: their names are those of the trace."""
+    """Unread data with masked kinds and fields, whose names come from the trace."""
     kinds, fields = _masked_names(unread.kinds, redactor), _masked_names(unread.fields, redactor)
     same = kinds == unread.kinds and fields == unread.fields
     return unread if same else replace(unread, kinds=kinds, fields=fields)
 
 
 def _masked_names(kinds: Kinds, redactor: Redactor) -> Kinds:
-    """The names masked; those that are equal then are numbered, so that none is lost."""
+    """Masked names, numbered where they become equal, so that none is lost."""
     found: dict[str, int] = {}
     for name, count in kinds:
         masked = redactor.header(name)
@@ -143,31 +142,31 @@ def _masked_names(kinds: Kinds, redactor: Redactor) -> Kinds:
 
 
 def masked_span(span: Span, redactor: Redactor) -> Span:
-    """The header of a span; its id stays."""
-    say = redactor.header
-    told: dict[str, str | None] = {"name": span.name, "preview": span.preview, "note": span.note}
-    told |= {"model": span.model, "status_word": span.status_word}
-    made = {name: say(text) for name, text in told.items() if text}
-    changed = {name: text for name, text in made.items() if text is not told[name]}
+    """A masked span header; the id stays exact."""
+    mask = redactor.header
+    texts: dict[str, str | None] = {"name": span.name, "preview": span.preview, "note": span.note}
+    texts |= {"model": span.model, "status_word": span.status_word}
+    made = {name: mask(text) for name, text in texts.items() if text}
+    changed = {name: text for name, text in made.items() if text is not texts[name]}
     error = None if span.error is None else masked_error(span.error, redactor)
     return span if error is span.error and not changed else replace(span, error=error, **changed)
 
 
 def masked_error(error: Error, redactor: Redactor) -> Error:
-    """An error's type and text."""
+    """An error with masked type and message."""
     message, kind = redactor.header(error.message), error.type and redactor.header(error.type)
     return error if message is error.message and kind is error.type else Error(message, kind)
 
 
 def masked_problem(problem: Problem, redactor: Redactor) -> Problem:
-    """Why something could not be read; it may quote what is there."""
+    """A problem with a masked reason, which may quote the trace."""
     reason = redactor.header(problem.reason)
     return problem if reason is problem.reason else replace(problem, reason=reason)
 
 
 def _masked_cause(error: FirstError, redactor: Redactor) -> FirstError:
-    say = redactor.header
-    message, kind, name = say(error.message), error.type and say(error.type), error.name and say(error.name)
+    mask = redactor.header
+    message, kind, name = mask(error.message), error.type and mask(error.type), error.name and mask(error.name)
     if message is error.message and kind is error.type and name is error.name:
         return error
     return replace(error, message=message, type=kind, name=name)

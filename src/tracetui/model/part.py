@@ -1,27 +1,33 @@
-"""A part of a run as a run of its own: the trace of a sub-agent within the trace of the agent that called it."""
+"""Parts of a run: a sub-agent opened as a run of its own, and which spans of a run count as its own.
+
+A run may contain spans that another run counts: those of a nested run that is listed separately, and those that a fork
+or copy inherited from its original.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from enum import Enum
 
 from msgspec.structs import replace
 
 from tracetui.model.build import Tally, summary_of
-from tracetui.model.message import Message, text_of
-from tracetui.model.run import Header, Run, RunBody, RunSummary, Step
-from tracetui.model.span import PREVIEW, Body, Operation, Span, Status, StatusSource
+from tracetui.model.run import Header, Run, RunBody, RunRef, RunSummary, Step
+from tracetui.model.span import COUNTS_HERE, PREVIEW, Body, Message, Operation, Span, Status, StatusSource, text_of
+
+# ---- sub-agents as runs
 
 
 def is_part(span: Span) -> bool:
-    """Whether a span opens as a trace of its own."""
+    """Whether a span can be opened as a run."""
     return span.operation is Operation.INVOKE_AGENT
 
 
 def part_of(run: Run, position: int) -> Run:
-    """What is below ``spans[position]``, as a run; its address is that of the span.
+    """The subtree of ``spans[position]`` as a run, with the address of the span.
 
-    Its steps are those of the run that lie within. A sub-agent mostly has none: then the messages that its user (the
-    agent that called it) sent are the turns of its conversation, and its steps. Reads the bodies of its messages.
+    Its steps are the steps of the run inside the subtree. If there are none, as in most sub-agents, each user message
+    (from the calling agent) is a step. Loads the bodies of its messages.
     """
     span, begin, end = run.spans[position], position + 1, position + run.sizes[position]
     above = run.depths[position] + 1
@@ -44,11 +50,11 @@ def part_of(run: Run, position: int) -> Run:
 
 
 def _own_steps(spans: Sequence[Span], depths: Sequence[int]) -> tuple[Span, ...]:
-    """The spans with those at the top freed of their parent, and with steps of their own if they have none."""
+    """The spans without parents at the top, and with steps of their own if they have none."""
     counted = any(span.is_step for span in spans)
     made, number = [], 0
     for span, depth in zip(spans, depths, strict=True):
-        asked = not counted and depth == 0 and _is_said_by(span, "user")
+        asked = not counted and depth == 0 and _has_role(span, "user")
         number += asked
         step = span.step if counted else number or None
         parent = None if depth == 0 else span.parent_id
@@ -56,7 +62,7 @@ def _own_steps(spans: Sequence[Span], depths: Sequence[int]) -> tuple[Span, ...]
     return tuple(made)
 
 
-def _is_said_by(span: Span, role: str) -> bool:
+def _has_role(span: Span, role: str) -> bool:
     return span.operation is Operation.MESSAGE and span.name == role
 
 
@@ -66,7 +72,7 @@ def _summary(run: Run, span: Span, spans: Sequence[Span], body: RunBody) -> RunS
         tally.add(one)
     whole = run.summary
     ended = span.status_source is StatusSource.DERIVED and span.duration_ms is not None
-    # in the whole run an error is counted where it happened; here it is what the run ended with
+    # in the whole run the error belongs to its span; here it is the end of the run
     failed = ended and span.status is Status.UNKNOWN and tally.ends_in_error
     header = Header(
         id=span.id,
@@ -88,7 +94,7 @@ def _summary(run: Run, span: Span, spans: Sequence[Span], body: RunBody) -> RunS
 
 
 def _body(run: Run, position: int, spans: Sequence[Span], depths: Sequence[int]) -> RunBody:
-    """What went into the sub-agent and what came of it: by its own messages, else by the call that started it."""
+    """Input and output of a sub-agent: from its messages, else from the call that started it."""
     turns = {span.id for span in spans if span.operation is Operation.TURN}
     said = [span for span, depth in zip(spans, depths, strict=True) if depth == 0 or span.parent_id in turns]
     asked, answered, system = (_texts(run, said, role) for role in ("user", "assistant", "system"))
@@ -106,7 +112,7 @@ def _body(run: Run, position: int, spans: Sequence[Span], depths: Sequence[int])
 
 
 def _caller(run: Run, position: int) -> Body | None:
-    """The call that started it."""
+    """The body of the call that started it."""
     above = run.parent(position)
     if above is None or run.spans[above].operation is not Operation.EXECUTE_TOOL:
         return None
@@ -114,7 +120,7 @@ def _caller(run: Run, position: int) -> Body | None:
 
 
 def _texts(run: Run, spans: Sequence[Span], role: str) -> list[str]:
-    """What somebody said, by the messages and (what a model made) the model calls among these spans."""
+    """The texts of one role, from the messages and model calls among these spans."""
     messages: list[Message] = []
     for span in spans:
         if span.operation in (Operation.MESSAGE, Operation.TURN, Operation.CHAT):
@@ -122,3 +128,53 @@ def _texts(run: Run, spans: Sequence[Span], role: str) -> list[str]:
             context = () if span.operation is Operation.CHAT else body.input_messages
             messages += (*context, *body.output_messages)
     return [text for one in messages if one.role == role and (text := text_of(one))]
+
+
+# ---- ownership of spans
+
+
+class Ownership(Enum):
+    """Which run counts a span."""
+
+    OWN = "own"
+    """The run that contains it."""
+    LISTED = "listed"
+    """Another listed run: a nested run, or the original of a fork."""
+    TAKEN_OVER = "taken over"
+    """The original of this run, listed or not."""
+
+
+def ownership(run: Run, listed: Container[RunRef] = ()) -> list[Ownership]:
+    """The ownership of every span of a run, given that the runs of `listed` are counted separately.
+
+    Descendants of a span owned by another run are never the run's own. An unlisted nested run counts to the innermost
+    listed run that contains it.
+    """
+    ref, found = run.summary.ref, list[Ownership]()
+    listed_end = taken_over_end = 0
+    for i, span in enumerate(run.spans):
+        if i >= listed_end:
+            if span.owner is not None and RunRef(ref.format, ref.path, span.owner) in listed:
+                listed_end = i + run.sizes[i]
+            elif i >= taken_over_end and _is_taken_over(span):
+                taken_over_end = i + run.sizes[i]
+        taken_over = Ownership.TAKEN_OVER if i < taken_over_end else Ownership.OWN
+        found.append(Ownership.LISTED if i < listed_end else taken_over)
+    return found
+
+
+def own_spans(run: Run, listed: Container[RunRef] = ()) -> list[Span]:
+    """The spans that a run owns, given that the runs of `listed` are counted separately."""
+    owned = zip(run.spans, ownership(run, listed), strict=True)
+    return [span for span, owner in owned if owner is Ownership.OWN]
+
+
+def nested_runs(run: Run) -> frozenset[RunRef]:
+    """The runs of the same file that own spans of this one."""
+    ref = run.summary.ref
+    return frozenset(RunRef(ref.format, ref.path, owner) for owner in {span.owner for span in run.spans} if owner)
+
+
+def _is_taken_over(span: Span) -> bool:
+    """Whether a span comes from another run: inherited, copied, or restored instead of computed."""
+    return (span.taken_over and COUNTS_HERE not in span.notes) or span.status_word == "restored"

@@ -9,7 +9,7 @@ import msgspec
 
 from tracetui.model.ledger import Kinds, Ledger, Unread, ledger
 from tracetui.model.outcome import Outcome, Score
-from tracetui.model.span import Body, Error, Operation, Span, Status, StatusSource, Usage, in_words
+from tracetui.model.span import Body, Error, Operation, Span, Status, StatusSource, Usage, error_text
 
 
 class RunRef(msgspec.Struct, frozen=True, gc=False, order=True):
@@ -70,7 +70,7 @@ class FirstError(msgspec.Struct, frozen=True, gc=False):
     @property
     def words(self) -> str:
         """Type and text, the type once."""
-        return in_words(self.type, self.message)
+        return error_text(self.type, self.message)
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):

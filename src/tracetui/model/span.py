@@ -1,7 +1,7 @@
-"""Spans: what happened, one thing at a time, in the words of the OpenTelemetry GenAI conventions.
+"""Spans and messages, in the terms of the OpenTelemetry GenAI conventions.
 
-A span is a light header; the heavy part (input, output, messages) is its `Body`, which a format produces on demand
-from `Span.at`. So a run of 100,000 spans opens without decoding what nobody looks at.
+A span is a light header; the heavy part (input, output, messages) is its `Body`, which a format loads on demand from
+`Span.at`. A run of 100,000 spans opens without decoding bodies.
 """
 
 from __future__ import annotations
@@ -11,24 +11,81 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.model.message import Message
+# ---- messages
+
+
+class Text(msgspec.Struct, frozen=True, tag="text"):
+    """Plain text of a message."""
+
+    text: str
+
+
+class Reasoning(msgspec.Struct, frozen=True, tag="reasoning"):
+    """The model's reasoning (`gen_ai` part type ``reasoning``)."""
+
+    text: str
+
+
+class ToolCall(msgspec.Struct, frozen=True, tag="tool_call"):
+    """A tool call requested by the model. `arguments` is decoded JSON if valid, else the text."""
+
+    id: str | None
+    name: str
+    arguments: Any = None
+
+
+class ToolResult(msgspec.Struct, frozen=True, tag="tool_call_response"):
+    """The result of a tool call. `is_error` is None if not recorded."""
+
+    id: str | None
+    content: Any = None
+    is_error: bool | None = None
+    name: str | None = None
+
+
+class Blob(msgspec.Struct, frozen=True, tag="blob"):
+    """Content that is not text (image, file, unknown part): its kind and data."""
+
+    kind: str
+    data: Any = None
+
+
+Part = Text | Reasoning | ToolCall | ToolResult | Blob
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One message of a conversation: `role` as recorded (system, user, assistant, tool, developer …)."""
+
+    role: str
+    parts: tuple[Part, ...] = ()
+    id: str | None = None
+    finish_reason: str | None = None
+    name: str | None = None
+
+
+def text_of(message: Message) -> str:
+    """The plain text of a message: its text parts joined by newlines."""
+    return "\n".join(part.text for part in message.parts if isinstance(part, Text))
+
+
+# ---- spans
 
 PREVIEW: Final = 120
-"""Characters of `Span.preview`, of a prompt, and of names that a trace makes up."""
+"""Maximum characters of `Span.preview`, of a prompt, and of names derived from content."""
 MESSAGE_LIMIT: Final = 500
-"""Characters of an error in a header; the body holds all of it."""
+"""Maximum characters of an error in a header; the body has all of it."""
 INHERITED: Final = "inherited"
-"""A fact of `Span.note`: the run has this from its original, and keeps no history of its own."""
+"""A fact in `Span.note`: the run inherited this span from its original, without recording it."""
 COPIED: Final = "copied"
-"""A fact of `Span.note`: the run copied this from its original, which paid for it."""
+"""A fact in `Span.note`: the run copied this span from its original, which counts it."""
 COUNTS_HERE: Final = "counts here"
-"""A fact of `Span.note` beside `COPIED`: no trace of the original holds it any more, so this run counts it."""
+"""A fact in `Span.note` next to `COPIED`: no trace of the original contains it, so this run counts it."""
 COUNTED_COPY: Final = f"{COPIED} · {COUNTS_HERE}"
 """Both facts."""
 
 
 class Operation(StrEnum):
-    """What kind of work a span is (`gen_ai.operation.name` where there is a standard value)."""
+    """The kind of work of a span (`gen_ai.operation.name` if there is a standard value)."""
 
     CHAT = "chat"
     EXECUTE_TOOL = "execute_tool"
@@ -41,20 +98,20 @@ class Operation(StrEnum):
     NODE = "node"
     """A node of a graph (not in the standard)."""
     ROUTE = "route"
-    """A node that decides where a graph goes on (not in the standard)."""
+    """A node that selects the next nodes of a graph (not in the standard)."""
     TURN = "turn"
     """A turn of a conversation that contains calls (not in the standard)."""
     MESSAGE = "message"
     """A message that entered the conversation from outside: a user's prompt, a system message (not in the standard)."""
     META = "meta"
-    """What a program notes about itself on the way: no work, and no cause of anything (not in the standard)."""
+    """A program's note about itself: no work, and never a cause (not in the standard)."""
     UNKNOWN = "unknown"
-    """A record of a kind that is not known yet: kept, shown and counted (not in the standard)."""
+    """A record of an unknown kind: shown and counted (not in the standard)."""
     OTHER = "other"
 
 
 class Status(StrEnum):
-    """How a run or span stands. The trace's own word is kept beside it as `status_word`."""
+    """The state of a run or span. `status_word` has the recorded word."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -65,22 +122,22 @@ class Status(StrEnum):
 
 
 class StatusSource(StrEnum):
-    """Where a status comes from: nothing is guessed from text."""
+    """The origin of a status. A status is never guessed from text."""
 
     EXPLICIT = "explicit"
-    """A status, error or is_error field says so."""
+    """A recorded status, error or is_error field."""
     POLICY = "policy"
-    """A recorded policy violation says so."""
+    """A recorded policy violation."""
     EXIT = "exit≠0"
-    """A recorded exit code says so."""
+    """A recorded exit code."""
     DERIVED = "derived"
-    """No field says so: from the end of the run and the errors it ended with, or their absence."""
+    """Inferred from the end of the run and its last errors, without a field for it."""
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False):
-    """Token counts and cost; None where the trace does not say.
+    """Token counts and cost; None if not recorded.
 
-    `input_tokens` includes cached input; `cache_read_tokens` says how much of it was. `cost_usd` is in US dollars.
+    `input_tokens` includes cached input; `cache_read_tokens` is the cached part. `cost_usd` is in US dollars.
     """
 
     input_tokens: int | None = None
@@ -93,13 +150,13 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def all_tokens(self) -> int | None:
-        """All tokens: as stated, else input and output; None where the trace does not say."""
+        """All tokens: the recorded total, else input plus output; None if not recorded."""
         if self.total_tokens is not None or (self.input_tokens is None and self.output_tokens is None):
             return self.total_tokens
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
     def __add__(self, other: Usage) -> Usage:
-        """The sum; where only one states its total, what the other has counts as its own."""
+        """The sum. If only one has a total, `all_tokens` of the other is its total."""
         added = Usage(
             _plus(self.input_tokens, other.input_tokens),
             _plus(self.output_tokens, other.output_tokens),
@@ -114,7 +171,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
         return msgspec.structs.replace(added, total_tokens=(self.all_tokens or 0) + (other.all_tokens or 0))
 
     def or_else(self, other: Usage) -> Usage:
-        """These counts; those of `other` where they are not known."""
+        """These counts, with missing ones from `other`."""
         ours, theirs = msgspec.structs.astuple(self), msgspec.structs.astuple(other)
         return Usage(*(b if a is None else a for a, b in zip(ours, theirs, strict=True)))
 
@@ -130,26 +187,26 @@ def _plus(one: Any, other: Any) -> Any:
 
 
 class Error(msgspec.Struct, frozen=True, gc=False):
-    """Why something failed: `type` as `error.type` of OpenTelemetry where the trace has one, and the trace's text."""
+    """An error: the recorded message, and `type` as `error.type` of OpenTelemetry if recorded."""
 
     message: str
     type: str | None = None
 
     @property
     def words(self) -> str:
-        """Type and text, the type once."""
-        return in_words(self.type, self.message)
+        """Type and message, without repeating the type."""
+        return error_text(self.type, self.message)
 
 
-def in_words(kind: str | None, message: str) -> str:
-    """``TimeoutError: timed out``: type and text of an error, the type once also where the text begins with it."""
+def error_text(kind: str | None, message: str) -> str:
+    """``TimeoutError: timed out``: type and message of an error; a type that begins the message isn't repeated."""
     if not kind or message.startswith(kind):
         return message or kind or ""
     return f"{kind}: {message}" if message else kind
 
 
 class Link(msgspec.Struct, frozen=True, gc=False):
-    """A named jump from one span to another of the same run (`span`), or to another run (`run`, a raw id)."""
+    """A named link from a span to another span of the run (`span`), or to another run (`run`, a raw id)."""
 
     label: str
     span: str | None = None
@@ -157,29 +214,29 @@ class Link(msgspec.Struct, frozen=True, gc=False):
 
 
 class Binding(msgspec.Struct, frozen=True):
-    """A named, versioned input of a graph node, with the value that was current then and the span that wrote it."""
+    """A named, versioned input of a graph node, with its value at that time and the span that wrote it."""
 
     name: str
     version: int | None = None
     value: Any = None
     known: bool = True
-    """False where the trace does not hold the value."""
+    """False if the value isn't recorded."""
     writer: str | None = None
     """Id of the span that wrote it; None for a run input."""
 
 
 class Check(msgspec.Struct, frozen=True, gc=False):
-    """A stored value compared with the recomputed one: `matches` names the recipe that fits, None if none does."""
+    """A stored value compared with recomputed ones: `matches` names the matching recipe, None if there is none."""
 
     name: str
     stored: str
     matches: str | None = None
     expected: tuple[tuple[str, str], ...] = ()
-    """(recipe, recomputed value) for every recipe that was tried."""
+    """(recipe, recomputed value) for every recipe tried."""
 
 
 class Body(msgspec.Struct, frozen=True):
-    """Everything that the trace says about one span.
+    """Everything that a trace contains about one span.
 
     Every value of the source record reappears in `input`, `output`, `error`, the messages or `attributes`.
     """
@@ -190,7 +247,7 @@ class Body(msgspec.Struct, frozen=True):
     """The effective context of a model call, or the message itself."""
     output_messages: tuple[Message, ...] = ()
     attributes: dict[str, Any] = {}
-    """All the rest, under the trace's own names."""
+    """All other fields, under their recorded names."""
     state: dict[str, Any] | None = None
     """Accumulated state of a graph after this span's superstep."""
     bindings: tuple[Binding, ...] = ()
@@ -204,8 +261,8 @@ class Body(msgspec.Struct, frozen=True):
 class Span(msgspec.Struct, frozen=True, gc=False):
     """The header of one span. Times are UTC seconds since the epoch, durations milliseconds.
 
-    Where a format makes many with more than 15 fields, it gives the first four by position: for more keywords, Python
-    3.11 makes a dict for each call, which takes five times as long.
+    Formats that create many spans with more than 15 fields pass the first four by position: with more keywords, Python
+    3.11 builds a dict per call, which takes five times as long.
     """
 
     id: str
@@ -213,9 +270,9 @@ class Span(msgspec.Struct, frozen=True, gc=False):
     operation: Operation = Operation.OTHER
     parent_id: str | None = None
     step: int | None = None
-    """The trace's own number of the step that this span belongs to."""
+    """The recorded number of the step that this span belongs to."""
     is_step: bool = False
-    """True on the span that the trace itself counts as a step, turn or node execution."""
+    """Whether the trace counts this span as a step, turn or node execution."""
     status: Status = Status.UNKNOWN
     status_word: str | None = None
     status_source: StatusSource | None = None
@@ -224,19 +281,19 @@ class Span(msgspec.Struct, frozen=True, gc=False):
     usage: Usage | None = None
     error: Error | None = None
     owner: str | None = None
-    """Key of the run in the same file, listed on its own, that the span belongs to; None: the run that holds it."""
+    """Key of a separately listed run in the same file that owns the span; None: the run that contains it."""
     nested_graph: bool = False
-    """True on a node of a graph that is a graph itself: its operation is `INVOKE_WORKFLOW`."""
+    """Whether this is a graph node that is a graph itself (operation `INVOKE_WORKFLOW`)."""
     input_hash: str | None = None
     model: str | None = None
-    """The model that was called, as the trace names it."""
+    """The model called, as recorded."""
     preview: str = ""
-    """What tells this call from the next one (argument, prompt, text): at most `PREVIEW` characters, not cleaned."""
+    """Text that distinguishes this call (argument, prompt, text): at most `PREVIEW` characters, not cleaned."""
     note: str = ""
-    """Short facts that belong beside the name, between `` · ``: ``cached``, ``→ account_support``, ``max_tokens``."""
+    """Short facts shown next to the name, joined by `` · ``: ``cached``, ``→ account_support``, ``max_tokens``."""
     at: Any = None
-    """Where the body is. Only the format that made the span knows what this is; but that of an `Operation.UNKNOWN` is
-    ``(offset, size)`` or has a `size`, in bytes, so that they can be counted."""
+    """Location of the body, opaque outside the format. For `Operation.UNKNOWN` it is ``(offset, size)`` or has a
+    `size`, in bytes, for the ledger."""
 
     @property
     def notes(self) -> list[str]:
@@ -245,10 +302,79 @@ class Span(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_node(self) -> bool:
-        """Whether it is the execution of a node of a graph."""
+        """Whether it executes a node of a graph."""
         return self.nested_graph or self.operation is Operation.NODE or self.operation is Operation.ROUTE
 
     @property
     def taken_over(self) -> bool:
-        """Whether it is not of this run, but of the one that this run goes on from."""
+        """Whether it belongs to the run that this run continues."""
         return bool(self.note) and not {INHERITED, COPIED}.isdisjoint(self.notes)
+
+
+# ---- status words of the formats
+
+STATUS_BY_WORD: Final[dict[str, Status]] = {
+    # running
+    "running": Status.RUNNING,
+    "active": Status.RUNNING,
+    "in_progress": Status.RUNNING,
+    "started": Status.RUNNING,
+    "pending": Status.RUNNING,
+    # waiting for input
+    "paused": Status.PAUSED,
+    "interrupted": Status.PAUSED,
+    "waiting": Status.PAUSED,
+    # ok
+    "ok": Status.OK,
+    "success": Status.OK,
+    "succeeded": Status.OK,
+    "completed": Status.OK,
+    "complete": Status.OK,
+    "passed": Status.OK,
+    "done": Status.OK,
+    "end_turn": Status.OK,
+    "stop_sequence": Status.OK,
+    "tool_use": Status.OK,
+    "allow": Status.OK,
+    "cached": Status.OK,
+    "restored": Status.OK,
+    # failed
+    "error": Status.ERROR,
+    "failed": Status.ERROR,
+    "failure": Status.ERROR,
+    "policy_violation": Status.ERROR,
+    "timeout": Status.ERROR,
+    "timed_out": Status.ERROR,
+    "wall_timeout": Status.ERROR,
+    "driver_error": Status.ERROR,
+    "max_turns": Status.ERROR,
+    "max_iterations": Status.ERROR,
+    "max_tokens": Status.ERROR,
+    "partial": Status.ERROR,
+    "block": Status.ERROR,
+    # stopped by a person, or never started
+    "cancelled": Status.CANCELLED,
+    "canceled": Status.CANCELLED,
+    "stopped": Status.CANCELLED,
+    "aborted": Status.CANCELLED,
+    "skipped": Status.CANCELLED,
+    # not recorded
+    "unknown": Status.UNKNOWN,
+    "incomplete": Status.UNKNOWN,
+    "outcome_unknown": Status.UNKNOWN,
+    "warn": Status.OK,
+}
+
+
+STATUS_WORDS: Final = tuple(dict.fromkeys((*(status.value for status in Status), *STATUS_BY_WORD)))
+"""Every status and every recorded word for one."""
+
+
+def plain_word(word: str) -> str:
+    """Normalize a status word for the table: ``Max-Turns`` becomes ``max_turns``."""
+    return word.strip().lower().replace(" ", "_").replace("-", "_")
+
+
+def status_of(word: str) -> Status:
+    """The status for a recorded word, in any case; `Status.UNKNOWN` for a word not in the table."""
+    return STATUS_BY_WORD.get(plain_word(word), Status.UNKNOWN)

@@ -1,7 +1,7 @@
-"""Members of a zip archive, through any `File`: no path, nothing unpacked to disk, nothing written.
+"""Members of a zip archive, read through any `File`. Extracts nothing to disk and writes nothing.
 
-Python's own `zipfile` cannot read Zstandard (method 93) before 3.14. Archives come from strangers: whatever a field
-claims is checked against what is there, and a member may not become larger than `MAX_MEMBER`. Names are only names.
+Python's own `zipfile` cannot read Zstandard (method 93) before 3.14. Archives are untrusted: every field is checked
+against the data, and a member may not exceed `MAX_MEMBER`. Member names are never used as paths.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.sources.base import MAX_DOCUMENT, File
 from tracetui.sources.budget import spend
+from tracetui.sources.zstd import unpack_zstandard
 
 MAGIC: Final = b"PK\3\4"
-"""How an archive begins that has a member."""
+"""First bytes of a non-empty archive."""
 MAX_MEMBER: Final = MAX_DOCUMENT
-"""Bytes of a member; a larger one is not read."""
+"""Largest member in bytes."""
 MAX_RATIO: Final = 1_000
-"""So many times as large as it is packed a member of some size may become: text never does, a bomb much more so."""
+"""Largest compression ratio of a large member: text never exceeds it, a bomb by far."""
 MAX_DIRECTORY: Final = 64 << 20
-"""Bytes of the list of members."""
+"""Largest central directory in bytes."""
 MAX_MEMBERS: Final = 200_000
 STORED, DEFLATED, ZSTANDARD = 0, 8, 93
 
@@ -39,19 +40,17 @@ _ENCRYPTED: Final = 1
 _UTF_8: Final = 1 << 11
 _LARGE: Final = 0xFFFFFFFF
 _PIECE: Final = 4 << 20
-_WINDOW: Final = 128 << 20
-"""Bytes that Zstandard may look back."""
 _ALLOWANCE: Final = 1 << 16
-"""Bytes of a member's own header and name that are read with it."""
+"""Bytes of a member's local header and name to read along with it."""
 
 
 class Member(msgspec.Struct, frozen=True, gc=False):
-    """A member, as the list of members tells of it."""
+    """A member, as listed in the central directory."""
 
     name: str
     method: int
     check: int
-    """Checksum (CRC-32) of its bytes."""
+    """CRC-32 of its contents."""
     packed: int
     size: int
     offset: int
@@ -59,53 +58,53 @@ class Member(msgspec.Struct, frozen=True, gc=False):
 
 
 class Archive:
-    """The members of one archive, as they are now."""
+    """The members of one archive."""
 
     def __init__(self, file: File) -> None:
-        """Reads the list of members. Raises `FormatError` if there is none, or `OSError`."""
+        """Read the central directory. Raises `FormatError` if there is none, or `OSError`."""
         self._file = file
         self.damage: str | None = None
-        """Why the list was put together from the members themselves; None where the archive has one."""
+        """Why the members were recovered without a central directory; None if the archive has one."""
         try:
             found = list(_directory(file))
         except FormatError as fault:
             found = list(_salvaged(file))
             if not found:
                 raise
-            self.damage = f"{fault.reason}: read from the members themselves"
+            self.damage = f"{fault.reason}: recovered from the members"
         self.members = {member.name: member for member in found}
-        """By name; of several of the same name the last one counts."""
+        """By name; the last of several members with the same name counts."""
         self._overlapping = _overlapping(self.members.values())
 
     def through(self, file: File) -> None:
-        """Go on through `file`, the same one opened again."""
+        """Continue with `file`, the same file opened again."""
         self._file = file
 
     def read(self, name: str) -> bytes:
-        """All bytes of a member. Raises `FormatError` if there is none of that name, or it cannot be read."""
+        """Return the contents of a member. Raises `FormatError` if it does not exist or cannot be read."""
         member = self.members.get(name)
         if member is None:
-            raise FormatError("there is no such member in the archive", name)
+            raise FormatError("no such member in the archive", name)
         if member.size > MAX_MEMBER:
             raise FormatError(f"not read: {member.size} bytes, more than {MAX_MEMBER >> 20} MiB", name)
         if member.size > max(_PIECE, MAX_RATIO * member.packed):
-            raise FormatError(f"not read: more than {MAX_RATIO} times as large as it is packed", name)
+            raise FormatError(f"not read: compression ratio above {MAX_RATIO}", name)
         if member.offset in self._overlapping:
-            raise FormatError("not read: other members are in the same place", name)
+            raise FormatError("not read: overlaps with other members", name)
         spend(self._file.memo, member.size)
         return _unpacked(member, _packed(self._file, member))
 
 
 def _directory(file: File) -> Iterator[Member]:
-    """The list of members at the end of an archive. Raises `FormatError`."""
+    """Yield the members of the central directory. Raises `FormatError`."""
     count, size, offset = _end(file)
     if size > MAX_DIRECTORY or count > MAX_MEMBERS:
-        raise FormatError(f"an archive of {count} members, more than can be read")
+        raise FormatError(f"too many members in the archive: {count}")
     data = file.read(offset, size)
     place = 0
     for _ in range(count):
         if data[place : place + 4] != b"PK\1\2" or place + _ENTRY.size > len(data):
-            raise FormatError("the list of members is broken", f"byte {offset + place}")
+            raise FormatError("broken central directory", f"byte {offset + place}")
         (_, _, _, flags, method, _, _, check, packed, unpacked, named, extra, comment, *_, at) = _ENTRY.unpack_from(
             data, place
         )
@@ -118,18 +117,18 @@ def _directory(file: File) -> Iterator[Member]:
 
 
 def _end(file: File) -> tuple[int, int, int]:
-    """Number of members, size and place of the list of them. Raises `FormatError`."""
+    """Return member count, size and offset of the central directory. Raises `FormatError`."""
     whole = file.stat.size
     begin = max(0, whole - _END.size - _COMMENT - _LOCATOR.size)
     tail = file.read(begin, whole - begin)
     at = tail.rfind(b"PK\5\6")
     if at < 0 or len(tail) < at + _END.size:
-        raise FormatError("cut off: the archive has no list of its members")
+        raise FormatError("truncated: the archive has no central directory")
     _, _, _, _, count, size, offset, _ = _END.unpack_from(tail, at)
     if _LARGE in (size, offset) or count == 0xFFFF:
         count, size, offset = _end_64(file, tail, at) or (count, size, offset)
     if offset + size > begin + at:
-        raise FormatError("the list of members is not where it should be")
+        raise FormatError("the central directory is not where it should be")
     return count, size, offset
 
 
@@ -139,13 +138,13 @@ def _end_64(file: File, tail: bytes, at: int) -> tuple[int, int, int] | None:
     where = _LOCATOR.unpack_from(tail, at - _LOCATOR.size)[2]
     data = file.read(where, _END_64.size) if where < file.stat.size else b""
     if len(data) < _END_64.size or data[:4] != b"PK\6\6":
-        raise FormatError("the list of members is not where it should be")
+        raise FormatError("the central directory is not where it should be")
     *_, count, size, offset = _END_64.unpack(data)
     return count, size, offset
 
 
 def _large(extra: bytes, *fields: int) -> list[int]:
-    """Fields that take more than 32 bits stand elsewhere (zip64), in this order."""
+    """Replace fields of more than 32 bits with their zip64 values, which are stored in this order."""
     found = list(fields)
     place = 0
     while place + 4 <= len(extra):
@@ -162,7 +161,7 @@ def _large(extra: bytes, *fields: int) -> list[int]:
 
 
 def _salvaged(file: File) -> Iterator[Member]:
-    """The members that stand one after the other from the beginning, for an archive that lost its list of them."""
+    """Recover the members stored in sequence from the start, for an archive without a central directory."""
     place = 0
     for _ in range(MAX_MEMBERS):
         head = file.read(place, _LOCAL.size + _ALLOWANCE)
@@ -172,42 +171,42 @@ def _salvaged(file: File) -> Iterator[Member]:
         name = head[_LOCAL.size : _LOCAL.size + named]
         unpacked, packed = _large(head[_LOCAL.size + named : _LOCAL.size + named + extra], unpacked, packed)
         end = place + _LOCAL.size + named + extra + packed
-        if end > file.stat.size or len(name) < named or flags & 8:  # its size is told after it
+        if end > file.stat.size or len(name) < named or flags & 8:  # its size follows it
             return
         yield Member(_name(name, flags), method, check, packed, unpacked, place, flags)
         place = end
 
 
 def _overlapping(members: Iterable[Member]) -> frozenset[int]:
-    """Where members begin that share bytes with another: a small archive may claim to be huge that way."""
+    """Return the offsets of members that share bytes with another: a small archive may claim to be huge that way."""
     ordered = sorted(members, key=lambda member: member.offset)
     pairs = ((a, b) for a, b in pairwise(ordered) if a.offset + _LOCAL.size + a.packed > b.offset)
     return frozenset(member.offset for pair in pairs for member in pair)
 
 
 def _packed(file: File, member: Member) -> bytes:
-    """The bytes of a member as they are in the file: those after its own header."""
+    """Return the compressed bytes of a member, without its local header."""
     if member.offset + member.packed > file.stat.size:
-        raise FormatError("cut off: the archive ends before it does", member.name)
+        raise FormatError("truncated: the archive ends first", member.name)
     data = file.read(member.offset, _LOCAL.size + member.packed + _ALLOWANCE)
     if data[:4] != MAGIC or len(data) < _LOCAL.size:
-        raise FormatError("it is not where the archive says", member.name)
+        raise FormatError("not at its offset in the archive", member.name)
     named, extra = _LOCAL.unpack_from(data)[-2:]
     begin = _LOCAL.size + named + extra
-    if begin + member.packed > len(data):  # names and notes of many kB
+    if begin + member.packed > len(data):  # name and extra field of many kB
         return file.read(member.offset + begin, member.packed)
     return data[begin : begin + member.packed]
 
 
 def _unpacked(member: Member, packed: bytes) -> bytes:
     if member.flags & _ENCRYPTED:
-        raise FormatError("not read: it is encrypted", member.name)
+        raise FormatError("not read: encrypted", member.name)
     unpack = _METHODS.get(member.method)
     if unpack is None:
-        raise FormatError(f"not read: packed in a way that is not known here ({member.method})", member.name)
+        raise FormatError(f"not read: unsupported compression method ({member.method})", member.name)
     data = unpack(packed, member)
     if len(data) != member.size or zlib.crc32(data) != member.check:
-        raise FormatError("broken: its bytes are not those that were written", member.name)
+        raise FormatError("broken: checksum mismatch", member.name)
     return data
 
 
@@ -219,7 +218,7 @@ def _deflated(packed: bytes, member: Member) -> bytes:
     try:
         return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, member.size + 1)  # no more than it claims
     except zlib.error as fault:
-        raise FormatError(f"broken: cannot be unpacked ({fault})", member.name) from fault
+        raise FormatError(f"broken: cannot be decompressed ({fault})", member.name) from fault
 
 
 def _zstandard(packed: bytes, member: Member) -> bytes:
@@ -229,29 +228,11 @@ def _zstandard(packed: bytes, member: Member) -> bytes:
         raise FormatError(fault.reason, member.name) from fault
 
 
-def unpack_zstandard(packed: bytes, most: int) -> bytes:
-    """The first `most` bytes of what is packed in one frame or several, one after the other. Raises `FormatError`."""
-    from zstandard import ZstdDecompressor, ZstdError  # 10 ms, and most archives are packed in another way
-
-    try:
-        with ZstdDecompressor(max_window_size=_WINDOW).stream_reader(packed, read_across_frames=True) as stream:
-            return b"".join(_pieces(stream.read, most))
-    except ZstdError as fault:
-        raise FormatError(f"broken: cannot be unpacked ({fault})") from fault
-
-
 _METHODS: Final[dict[int, Callable[[bytes, Member], bytes]]] = {
     STORED: _stored,
     DEFLATED: _deflated,
     ZSTANDARD: _zstandard,
 }
-
-
-def _pieces(read: Callable[[int], bytes], most: int) -> Iterator[bytes]:
-    """At most so many bytes, room for which is made as they come."""
-    while most > 0 and (data := read(min(most, _PIECE))):
-        yield data
-        most -= len(data)
 
 
 def _name(data: bytes, flags: int) -> str:

@@ -1,9 +1,10 @@
-"""Where bytes come from. Only `sources` opens a trace; nothing here or elsewhere writes beside one."""
+"""Protocols and values of file sources. Only `sources` opens a trace, and nothing ever writes next to one."""
 
 from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
@@ -14,53 +15,57 @@ import msgspec
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
+
 HEAD_SIZE: Final = 65_536
-"""Bytes of a file that detection may look at."""
+"""Bytes of a file that detection may read."""
 MAX_DOCUMENT: Final = 192 << 20
-"""Bytes of a file, or of a member of an archive, that is read at once. Decoded, JSON takes 2 to 4 times its size, and
-27 times where it is nothing but empty objects: even that fits into 6 GB."""
+"""Largest file or archive member to read at once. Decoded JSON takes 2 to 4 times its size, and 27 times if it is
+nothing but empty objects: even that fits into 6 GB.
+"""
 MOVING_SECONDS: Final = 30.0
-"""A file that changed so recently counts as moving: a run in it without an end is `running`."""
-
-
+"""A file that changed this recently counts as moving: a run in it without an end is `running`."""
 SQLITE_MAGIC: Final = b"SQLite format 3\0"
-"""How a SQLite file begins."""
+"""First bytes of a SQLite file."""
+BUDGET: Final = "budget"
+"""Key in the `memo` of a file that is read with a budget (`tracetui.sources.budget`)."""
+CACHE: Final = "cache"
+"""Key in the `memo` of a file. When bodies are loaded: a dict shared by all bodies of the run, across threads. When a
+file is tailed and counted again, or many of its runs are read: the same dict each time, used by one thread.
+"""
+SHARED: Final = "shared"
+"""Key in the `memo` of a file that is read along with others: a dict shared by all of them, used by one thread at a
+time. Formats cache facts about neighboring files there, and bound the cache.
+"""
+LONGEST_NAME: Final = 255
+HIDDEN: Final = "hidden"
+HIDDEN_FOLDER: Final = "hidden folder, not walked into"
+TICK_NS: Final = 50_000_000
+"""Clock resolution of file systems (Linux: 1 to 10 ms) and a margin: two changes within it may leave one stat."""
 
 
 class LinkLost(OSError):
-    """The link to another machine is down: nothing is known of what is there, neither that it is gone.
+    """The connection to another machine is down, so the state of its files is unknown.
 
-    Every operation raises it until the link is back, which it is by itself: trying again is enough.
+    Every operation raises it until the connection is restored. That happens by itself; just try again.
     """
 
 
 class BudgetSpent(BaseException):
-    """The list stage has read as much of a file as it may; the deep pass reads the rest.
+    """The list stage has read as much of a file as allowed; the deep pass reads the rest.
 
-    No `Exception`, so that no format takes it for a fault of the file.
+    Not an `Exception`, so that no format mistakes it for a fault of the file.
     """
 
 
-BUDGET: Final = "budget"
-"""In the `memo` of a file that is read with a budget (`tracetui.sources.budget`)."""
-KEPT: Final = "kept"
-"""In the `memo` of a file that is opened for a body: a dict that all bodies of the run share, from several threads. In
-that of one that is followed and counted again, or of which many runs are read: a dict that is the same each time, used
-by one thread."""
-SHARED: Final = "shared"
-"""In the `memo` of a file that is looked at together with others: a dict that is the same for all of them, used by one
-thread at a time. Formats cache there what they know of neighboring files, and bound it."""
-
-
 class Stat(msgspec.Struct, frozen=True, gc=False):
-    """What tells one version of a file from the next."""
+    """Identifies a version of a file."""
 
     device: int
     inode: int
     size: int
     mtime_ns: int
     ctime_ns: int = 0
-    """When anything about it changed, which nobody can set back; 0 where the source does not tell."""
+    """Time of the last change to data or metadata, which nobody can set back; 0 if the source does not report it."""
 
     @property
     def mtime(self) -> float:
@@ -68,21 +73,16 @@ class Stat(msgspec.Struct, frozen=True, gc=False):
         return self.mtime_ns / 1e9
 
 
-LONGEST_NAME: Final = 255
-HIDDEN: Final = "hidden"
-HIDDEN_FOLDER: Final = "hidden folder, not walked into"
-
-
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """One name found while walking: a file to look at, or the reason why it is left out."""
+    """A name found in a walk: a file to read, or a skipped one with the reason."""
 
     path: str
     stat: Stat | None = None
-    """None where it could not be had; the log of a database is left out, and still has one."""
+    """None if unavailable. The log of a database is skipped, and still has one."""
     skipped: str | None = None
     """Why it is not opened: ``symbolic link``, `HIDDEN`, ``not a regular file`` …; None for a file to read."""
     failed: bool = False
-    """True where `skipped` is a fault (no permission, vanished), to be reported as a problem."""
+    """True if `skipped` is an error (no permission, vanished) to report as a problem."""
 
     @property
     def name(self) -> str:
@@ -91,23 +91,36 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
 
 class Folder(msgspec.Struct, frozen=True, gc=False):
-    """What one folder holds itself: its files (and what is left out), and the paths of the folders to go on to."""
+    """Direct contents of one folder: its files, read or skipped, and the paths of its subfolders."""
 
     entries: list[Entry] = []
     folders: list[str] = []
 
 
 def reason_of(error: Exception) -> str:
-    """Why something could not be read, in a few words; not cleaned."""
+    """Return a short reason for a failed read; not cleaned."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
 
 
-def beside(
+def settled(stat: Stat) -> bool:
+    """Whether any later change must show in the stat; not so for a file that changed just now."""
+    return stat.ctime_ns > 0 and time.time_ns() - max(stat.mtime_ns, stat.ctime_ns) > TICK_NS
+
+
+def cacheable(stat: Stat) -> bool:
+    """Whether data read from the file may be reused while its stat stays the same.
+
+    Without a ctime, a file that has not changed for a while is trusted.
+    """
+    return settled(stat) or (stat.ctime_ns == 0 and time.time() - stat.mtime > MOVING_SECONDS)
+
+
+def resolve_relative(
     path: str, relative: str, parent: Callable[[str], str], join: Callable[[str, str], str]
 ) -> tuple[str, list[str]]:
-    """The path that `relative` means from the folder of the file at `path`, and the folders on the way down to it.
+    """Resolve `relative` from the folder of the file at `path`; return the path and the folders on the way down to it.
 
-    Raises `OSError` for what no file can be called: a trace may have named it.
+    Raises `OSError` for an impossible file name, which a trace may contain.
     """
     check_path(relative)
     at = parent(path)
@@ -122,22 +135,22 @@ def beside(
 
 
 def check_path(path: str) -> None:
-    """Raise `OSError` for a path that the system takes for no path at all: with a NUL, or a lone surrogate."""
+    """Raise `OSError` for a path that the system cannot represent: with a NUL, or a lone surrogate."""
     try:
         possible = b"\0" not in os.fsencode(path)
     except ValueError:
         possible = False
     if not possible:
-        raise OSError(errno.EINVAL, "a name that no file can have")
+        raise OSError(errno.EINVAL, "invalid file name")
 
 
 def file_name(path: str) -> str:
-    """The last part of a path of any system."""
+    """Return the last part of a path of any system."""
     return path.replace("\\", "/").rpartition("/")[2]
 
 
 def is_file_name(name: str) -> bool:
-    """Whether a file may be called so. What a trace calls a run is asked before a path is made of it."""
+    """Whether a name is a valid file name. Check ids from traces before making a path of them."""
     if not 0 < len(name) <= LONGEST_NAME or name in (os.curdir, os.pardir) or "/" in name or "\\" in name:
         return False
     try:
@@ -147,8 +160,8 @@ def is_file_name(name: str) -> bool:
     return True
 
 
-def left_out(name: str) -> str | None:
-    """Why a regular file of that name is not read; None if it is."""
+def skip_reason(name: str) -> str | None:
+    """Return why a regular file of that name is skipped; None if it is read."""
     if name.startswith("."):
         return HIDDEN
     if name.endswith(("-wal", "-shm", "-journal")):
@@ -156,14 +169,14 @@ def left_out(name: str) -> str | None:
     return "temporary file" if name.endswith((".tmp", ".swp", "~", ".part")) else None
 
 
-def refuse_large(size: int) -> None:
-    """Raise `OSError` for a file that is too large to be read at once."""
+def check_document_size(size: int) -> None:
+    """Raise `OSError` for a file that is too large to read at once."""
     if size > MAX_DOCUMENT:
         raise OSError(f"not read: one document of {size >> 20} MiB, more than {MAX_DOCUMENT >> 20} MiB")
 
 
-class Closing:
-    """To be used in a ``with``, at the end of which it is closed."""
+class Closable:
+    """A context manager that is closed at its end."""
 
     __slots__ = ()
 
@@ -176,7 +189,7 @@ class Closing:
         self.close()
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release all resources."""
         raise NotImplementedError
 
 
@@ -205,60 +218,60 @@ class File(AbstractContextManager["File"], Protocol):
 
     @property
     def memo(self) -> dict[str, Any]:
-        """Scratch space of this open file, so that `sniff` need not be repeated by `summarize`."""
+        """Scratch space of this open file, so that `summarize` can reuse the work of `sniff`."""
         ...
 
     @property
     def head(self) -> bytes:
-        """Up to `HEAD_SIZE` first bytes, read once."""
+        """The first bytes, up to `HEAD_SIZE`, read once."""
         ...
 
     def read(self, offset: int, size: int) -> bytes:
-        """At most `size` bytes from `offset`; fewer only at the end of the file."""
+        """Read at most `size` bytes from `offset`; fewer only at the end of the file."""
         ...
 
     def read_all(self) -> bytes:
-        """The whole file, of at most `MAX_DOCUMENT` bytes. Raises `OSError` for a larger one."""
+        """Read the whole file. Raises `OSError` above `MAX_DOCUMENT` bytes."""
         ...
 
     def next_data(self, offset: int) -> int:
-        """The first byte from `offset` on that is not in a hole, where the file system knows; else `offset` itself."""
+        """Return the first byte from `offset` on that is not in a hole, if the file system knows; else `offset`."""
         ...
 
     def sibling(self, name: str) -> str | None:
-        """Path of the regular file `name` in the same folder, None if there is none."""
+        """Return the path of the regular file `name` in the same folder, None if there is none."""
         ...
 
     def folder(self, path: str = "") -> Folder:
-        """What is directly in the folder `path`, relative to the folder of this file; nothing if there is none.
+        """List the folder `path`, relative to the folder of this file; empty if it does not exist.
 
-        No link is followed on the way there. For runs that are in several files.
+        No link on the way is followed. For runs in several files.
         """
         ...
 
     def other(self, path: str, stat: Stat | None = None) -> File:
-        """Another file of the same place, not yet opened: `path` is relative to the folder of this one.
+        """Return another file of the same source, not yet opened; `path` is relative to the folder of this file.
 
-        Given its `stat`, this file counts as moving while the other one does: they make one run.
+        With its `stat`, this file counts as moving while the other one does: they are one run.
         """
         ...
 
     @property
     def tables(self) -> frozenset[str]:
-        """Names of the tables of a SQLite file (views left out); empty for any other file."""
+        """Names of the tables of a SQLite file (no views); empty for any other file."""
         ...
 
     def database(self) -> AbstractContextManager[Connection]:
-        """A read-only connection to a consistent state of a SQLite file. Raises `sqlite3.Error` or `OSError`."""
+        """Open a read-only connection to a consistent state of a SQLite file. Raises `sqlite3.Error` or `OSError`."""
         ...
 
     def close(self) -> None:
-        """Close the descriptor. Reading again opens it anew."""
+        """Close the descriptor. The next read opens it again."""
         ...
 
 
-class View(Closing):
-    """Another view of a file: whatever a subclass does not say is as the file itself has it. See `File`."""
+class FileView(Closable):
+    """Wraps a file; a subclass overrides parts of it. See `File`."""
 
     __slots__ = ("_file",)
 
@@ -305,21 +318,23 @@ class View(Closing):
 
 
 class Source(Protocol):
-    """A place that holds files."""
+    """A provider of files."""
 
     def walk(self, root: str) -> Iterator[Entry]:
-        """Every name below `root` (or `root` itself, if it is a file), folders first come, links not followed."""
+        """Yield every name below `root` (or `root` itself, if it is a file), without following links."""
         ...
 
     def list(self, path: str) -> Folder:
-        """What is directly below the folder `path`; a file there is listed as itself. Raises `OSError`.
+        """List the direct contents of the folder `path`; a file is listed as itself. Raises `OSError`.
 
-        `walk` is this, folder by folder. Watching lists again and again and compares.
+        `walk` lists folder by folder. Watching lists repeatedly and compares.
         """
         ...
 
-    def expect(self, paths: Sequence[str]) -> None:
-        """These folders are listed next, in that order: they may be asked for ahead. Raises `LinkLost`."""
+    def prefetch(self, paths: Sequence[str]) -> None:
+        """Announce that these folders are listed next, in that order, so that they can be requested early. Raises
+        `LinkLost`.
+        """
         ...
 
     def is_file(self, path: str) -> bool:
@@ -331,9 +346,9 @@ class Source(Protocol):
         ...
 
     def local_path(self, path: str) -> str | None:
-        """Where the file or folder lies on this machine, so that its changes can be waited for; None if elsewhere."""
+        """Return the path on this machine, for watching; None if remote."""
         ...
 
     def open(self, path: str, stat: Stat | None = None) -> File:
-        """The file at `path`, not yet opened."""
+        """Return the file at `path`, not yet opened."""
         ...

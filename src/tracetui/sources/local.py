@@ -1,4 +1,4 @@
-"""Files of this machine."""
+"""Files of this machine, and standard input."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import stat as modes
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Final
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
 
 from tracetui.sources.base import (
     HEAD_SIZE,
@@ -16,33 +17,36 @@ from tracetui.sources.base import (
     HIDDEN_FOLDER,
     MOVING_SECONDS,
     SQLITE_MAGIC,
-    Closing,
+    Closable,
     Entry,
     File,
     Folder,
     Stat,
-    beside,
+    check_document_size,
     check_path,
-    left_out,
     reason_of,
-    refuse_large,
+    resolve_relative,
+    skip_reason,
 )
-from tracetui.sources.packed import unpacked
+from tracetui.sources.zstd import unpacked
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC  # a FIFO must not block, a link not lead out
+_FLAGS: Final = (
+    os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+)  # a FIFO must not block, and a link must not be followed
 _CHUNK: Final = 1 << 20
+STDIN: Final = "-"
 
 
-class LocalFile(Closing):
+class LocalFile(Closable):
     """A regular file; see `tracetui.sources.base.File`."""
 
     __slots__ = ("_at", "_fd", "_fresh", "_head", "_memo", "_newest", "_stat", "_tables", "path")
 
     def __init__(self, path: str, stat: Stat | None = None, at: str | None = None) -> None:
-        """The file at `path`; `at` is where its bytes really are, if not there. A `stat` is one of just now."""
+        """The file at `path`; `at` is the path of its bytes, if different. A `stat` must be current."""
         self.path = path
         self._at = at or path
         self._stat = stat
@@ -103,14 +107,14 @@ class LocalFile(Closing):
         size = self.stat.size
         if head is not None and len(head) < HEAD_SIZE and len(head) >= size:
             return head
-        refuse_large(size)
+        check_document_size(size)
         return self.read(0, max(size, 1))
 
     def next_data(self, offset: int) -> int:
         fd = self._fd if self._fd >= 0 else self._open()
         try:
             return os.lseek(fd, offset, os.SEEK_DATA)
-        except OSError as error:  # nothing but a hole follows, or the file system knows no holes
+        except OSError as error:  # only a hole follows, or the file system does not know holes
             return max(offset, self.stat.size) if error.errno == errno.ENXIO else offset
         except AttributeError:  # nor does the operating system
             return offset
@@ -124,7 +128,7 @@ class LocalFile(Closing):
 
     def folder(self, path: str = "") -> Folder:
         try:
-            at, ways = beside(self.path, path, os.path.dirname, os.path.join)
+            at, ways = resolve_relative(self.path, path, os.path.dirname, os.path.join)
             return Folder() if any(map(os.path.islink, ways)) else LocalSource().list(at or os.curdir)
         except (OSError, ValueError):
             return Folder()
@@ -132,7 +136,7 @@ class LocalFile(Closing):
     def other(self, path: str, stat: Stat | None = None) -> File:
         if stat is not None:
             self._newest = max(self._newest, stat.mtime)
-        return unpacked(LocalFile(beside(self.path, path, os.path.dirname, os.path.join)[0], stat))
+        return unpacked(LocalFile(resolve_relative(self.path, path, os.path.dirname, os.path.join)[0], stat))
 
     @property
     def tables(self) -> frozenset[str]:
@@ -156,7 +160,7 @@ class LocalFile(Closing):
     def _open(self) -> int:
         check_path(self._at)
         fd = os.open(self._at, _FLAGS)
-        if self._fresh:  # asking again would be a third of what opening costs
+        if self._fresh:  # another fstat is a third of the cost of opening
             self._fd, self._fresh = fd, False
             return fd
         found = os.fstat(fd)
@@ -180,8 +184,8 @@ class LocalSource:
     def is_folder(self, path: str) -> bool:
         return os.path.isdir(path)
 
-    def expect(self, paths: Sequence[str]) -> None:
-        """Nothing is far away here."""
+    def prefetch(self, paths: Sequence[str]) -> None:
+        """Do nothing: local folders need no prefetching."""
 
     def local_path(self, path: str) -> str | None:
         return path
@@ -204,7 +208,7 @@ class LocalSource:
 
     def walk(self, root: str) -> Iterator[Entry]:
         try:
-            found = os.stat(root)  # the user named it: a link is followed here, and only here
+            found = os.stat(root)  # a link is followed here, where the user named it, and nowhere else
         except (OSError, ValueError) as error:
             yield Entry(root, skipped=reason_of(error), failed=True)
             return
@@ -228,8 +232,50 @@ class LocalSource:
             folders.extend(sorted(below, reverse=True))
 
 
+class StdinSource(LocalSource):
+    """Local files, plus the contents of `stream` at the path ``-``. A context manager: its end deletes the copy."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        import shutil
+        import tempfile  # both are slow to import
+
+        self._folder = tempfile.mkdtemp(prefix="tracetui-")
+        self._copy = os.path.join(self._folder, "stdin")
+        with os.fdopen(os.open(self._copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as copy:
+            shutil.copyfileobj(stream, copy, _CHUNK)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        import shutil
+
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def open(self, path: str, stat: Stat | None = None) -> File:
+        return LocalFile(path, stat, self._copy) if path == STDIN else super().open(path, stat)
+
+    def is_file(self, path: str) -> bool:
+        return path == STDIN or super().is_file(path)
+
+    def local_path(self, path: str) -> str | None:
+        return None if path == STDIN else super().local_path(path)
+
+    def list(self, path: str) -> Folder:
+        return super().list(path) if path != STDIN else Folder([*self.walk(STDIN)], [])
+
+    def walk(self, root: str) -> Iterator[Entry]:
+        if root != STDIN:
+            yield from super().walk(root)
+            return
+        with self.open(STDIN) as file:
+            yield Entry(STDIN, file.stat)
+
+
 def _look(item: os.DirEntry[str]) -> tuple[Entry | None, bool]:
-    """What one directory entry is: (an entry, False), or (None, True) for a folder to walk into."""
+    """Classify a directory entry: (an entry, False), or (None, True) for a folder to enter."""
     try:
         if item.name.startswith("."):
             return Entry(item.path, skipped=HIDDEN_FOLDER if item.is_dir(follow_symlinks=False) else HIDDEN), False
@@ -239,13 +285,13 @@ def _look(item: os.DirEntry[str]) -> tuple[Entry | None, bool]:
             return None, True
         if not item.is_file(follow_symlinks=False):
             return Entry(item.path, skipped="not a regular file"), False
-        return _entry(item.path, item.stat(follow_symlinks=False), skipped=left_out(item.name)), False
+        return _entry(item.path, item.stat(follow_symlinks=False), skipped=skip_reason(item.name)), False
     except OSError as error:
         return Entry(item.path, skipped=reason_of(error), failed=True), False
 
 
 def _mtime(path: str) -> float:
-    """Modification time, 0 if there is no such file."""
+    """Return the modification time, 0 if there is no such file."""
     try:
         return os.lstat(path).st_mtime
     except OSError:
@@ -253,7 +299,7 @@ def _mtime(path: str) -> float:
 
 
 def _named(path: str, found: os.stat_result) -> Entry:
-    """A path that the user named."""
+    """Return the entry of a path that the user named."""
     return _entry(path, found) if modes.S_ISREG(found.st_mode) else Entry(path, skipped="not a regular file")
 
 

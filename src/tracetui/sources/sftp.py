@@ -1,37 +1,58 @@
-"""The part of SFTP (version 3) that reading needs. The other side is believed in nothing.
+"""A read-only SFTP client (version 3) over the pipes of a process. The server is not trusted.
 
-Requests that do not depend on each other are sent at once: what asks gives a function, and calling that waits. Nothing
-here can write, rename or remove: there is no code for these requests.
+Independent requests are sent at once: a request method returns a function that waits for the answer. There is no code
+for requests that write, rename or remove.
+
+There is no reader thread: one of the threads that wait for an answer reads, and hands the others theirs. Threads share
+one connection, and a long transfer delays another thread's small request by no more than the requests in flight.
 """
 
 from __future__ import annotations
 
+import os
+import select
 import stat as modes
 import struct
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from threading import Condition, Lock
 from typing import Final, NamedTuple
 
-from tracetui.sources.base import check_path
-from tracetui.sources.channel import Channel
+from tracetui.sources.base import LinkLost, check_path
 
 READ_SIZE: Final = 32_768
-"""Bytes of one READ; every server gives that many at once."""
+"""Bytes of one READ; every server supports that many."""
 WINDOW: Final = 16
-"""Requests that one caller has on the way: half a megabyte a round trip."""
+"""Requests in flight per caller: half a megabyte per round trip."""
 MAX_HANDLE: Final = 256
 MAX_NAMES: Final = 1_000_000
-"""Names of one folder that are taken."""
+"""Names to accept of one folder."""
 
 _INIT, _OPEN, _CLOSE, _READ, _LSTAT, _FSTAT, _OPENDIR, _READDIR, _STAT = 1, 3, 4, 5, 7, 8, 11, 12, 17
+
 _VERSION, _STATUS, _HANDLE, _DATA, _NAME, _ATTRS = 2, 101, 102, 103, 104, 105
+
 _EOF, _NO_SUCH_FILE, _PERMISSION_DENIED = 1, 2, 3
+
 _SIZE, _OWNER, _PERMISSIONS, _TIMES, _EXTENDED = 1, 2, 4, 8, 0x8000_0000
+
 _FOR_READING: Final = struct.pack(">II", 1, 0)
+REPLY_SECONDS: Final = 15.0
+"""Longest wait for an answer while nothing at all arrives."""
+PATIENCE_SECONDS: Final = 60.0
+"""Longest wait for an answer while others get theirs."""
+MAX_PACKET: Final = (1 << 18) + 1024
+"""Longest packet of OpenSSH. Anything longer is not SFTP."""
+STDERR_BYTES: Final = 8192
+GREETING: Final = 3
+"""The version, which both greetings carry in place of a request number."""
+_U32: Final = struct.Struct(">I")
+_CHUNK: Final = 1 << 16
 
 
 class Attributes(NamedTuple):
-    """What the other side tells of a file. Times are whole seconds; what it leaves out is 0."""
+    """Attributes of a file. Times are whole seconds; missing values are 0."""
 
     size: int
     mode: int
@@ -51,35 +72,35 @@ class Attributes(NamedTuple):
 
 
 class Client:
-    """One connection. Any thread may call every method; when the link breaks, all of them raise `LinkLost`."""
+    """One connection. Thread-safe; all methods raise `LinkLost` once it breaks."""
 
     def __init__(self, channel: Channel) -> None:
-        """Agree on the version with the other side."""
+        """Negotiate the version."""
         self.channel = channel
         if channel.greet(_INIT) != _VERSION:
             raise channel.fail("it does not speak SFTP")
 
     def look(self, path: str, *, follow: bool = False) -> Callable[[], Attributes]:
-        """Ask for the attributes of a path (of a link itself, unless `follow`)."""
+        """Request the attributes of a path (of a link itself, unless `follow`)."""
         number = self.channel.send(_STAT if follow else _LSTAT, _string(_bytes(path)))
         return lambda: self._attributes(number, path)
 
     def look_at(self, handle: bytes) -> Callable[[], Attributes]:
-        """Ask for the attributes of an open file."""
+        """Request the attributes of an open file."""
         number = self.channel.send(_FSTAT, _string(handle))
         return lambda: self._attributes(number, "")
 
     def open(self, path: str) -> Callable[[], bytes]:
-        """Ask to open a file for reading; gives its handle."""
+        """Request to open a file for reading; returns its handle."""
         number = self.channel.send(_OPEN, _string(_bytes(path)) + _FOR_READING)
         return lambda: self._handle(number, path)
 
     def close(self, handle: bytes) -> None:
-        """Give a handle back; nobody waits for the answer."""
+        """Close a handle without waiting for the answer."""
         self.channel.forget(self.channel.send(_CLOSE, _string(handle)))
 
     def read(self, handle: bytes, offset: int, size: int) -> Callable[[], bytes]:
-        """Ask for `size` bytes; gives fewer only at the end of the file."""
+        """Request `size` bytes; returns fewer only at the end of the file."""
         parts = [
             (at, min(READ_SIZE, offset + size - at), self._send_read(handle, at, min(READ_SIZE, offset + size - at)))
             for at in range(offset, min(offset + size, offset + WINDOW * READ_SIZE), READ_SIZE)
@@ -87,12 +108,12 @@ class Client:
         return lambda: b"".join(self._parts(handle, deque(parts), offset + size))
 
     def folder(self, path: str) -> Callable[[], bytes]:
-        """Ask to open a folder; gives its handle, which `names` takes and gives back."""
+        """Request to open a folder; returns its handle, which `names` uses and closes."""
         number = self.channel.send(_OPENDIR, _string(_bytes(path)))
         return lambda: self._handle(number, path)
 
     def names(self, handle: bytes, path: str) -> Iterator[tuple[str, Attributes]]:
-        """What an open folder holds, without ``.`` and ``..``. Asks at once; take all of it."""
+        """Yield the names in an open folder, without ``.`` and ``..``. Sends requests at once; consume all of it."""
         return self._names_in(handle, path, deque(self._send_readdir(handle) for _ in range(2)))
 
     def _names_in(self, handle: bytes, path: str, asked: deque[int]) -> Iterator[tuple[str, Attributes]]:
@@ -103,9 +124,9 @@ class Client:
                 if count > MAX_NAMES:
                     raise OSError(f"more than {MAX_NAMES} names in {path}")
                 yield from ((name, attributes) for name, attributes in found if name not in (".", ".."))
-                ahead = min(ahead * 2, WINDOW)  # a folder of thousands must not cost a round trip a hundred
+                ahead = min(ahead * 2, WINDOW)  # a folder of thousands must not cost one round trip per hundred names
                 asked.extend(self._send_readdir(handle) for _ in range(ahead - len(asked)))
-        finally:  # those that are still asked for would all say that this is the end
+        finally:  # pending requests would only report the end
             for number in asked:
                 self.channel.forget(number)
             if not self.channel.broken:
@@ -118,7 +139,7 @@ class Client:
         return self.channel.send(_READ, _string(handle) + struct.pack(">QI", offset, size))
 
     def _parts(self, handle: bytes, asked: deque[tuple[int, int, int]], end: int) -> Iterator[bytes]:
-        """The answers to READs in order; the next ones are sent as they come."""
+        """Yield the answers to READs in order, sending further ones as they arrive."""
         following = asked[-1][0] + asked[-1][1] if asked else end
         try:
             while asked:
@@ -153,7 +174,7 @@ class Client:
         fields = self._reply(number, _DATA, "", end=True)
         data = fields.string() if fields.left else b""
         if len(data) > size:
-            raise self.channel.fail("it does not speak SFTP: it sent more than it was asked for")
+            raise self.channel.fail("it does not speak SFTP: more data than requested")
         return data
 
     def _names(self, number: int, path: str) -> list[tuple[str, Attributes]]:
@@ -161,7 +182,7 @@ class Client:
         return fields.names() if fields.left else []
 
     def _reply(self, number: int, expected: int, path: str, *, end: bool = False) -> _Fields:
-        """The fields of an answer; none of them where `end` is a good answer and it was that."""
+        """Return the fields of an answer; empty if `end` is acceptable and was reached."""
         kind, body = self.channel.wait(number)
         fields = _Fields(body, self.channel)
         if kind == expected:
@@ -175,7 +196,7 @@ class Client:
 
 
 class _Fields:
-    """The body of a packet, field by field, never beyond its end."""
+    """Parses the body of a packet field by field, never past its end."""
 
     def __init__(self, body: bytes, channel: Channel) -> None:
         self._body = body
@@ -230,7 +251,215 @@ def _bytes(path: str) -> bytes:
 
 def _error(code: int, message: str, path: str) -> OSError:
     if code == _NO_SUCH_FILE:
-        return FileNotFoundError(2, "no such file on the other side", path)
+        return FileNotFoundError(2, "no such file on the server", path)
     if code == _PERMISSION_DENIED:
-        return PermissionError(13, "permission denied on the other side", path)
-    return OSError(f"the other side refuses: {message[:200] or f'error {code}'}")
+        return PermissionError(13, "permission denied on the server", path)
+    return OSError(f"the server refuses: {message[:200] or f'error {code}'}")
+
+
+class ProtocolError(Exception):
+    """The server sent something that is not SFTP."""
+
+
+class Pipes(NamedTuple):
+    """The non-blocking pipes of a process that speaks SFTP."""
+
+    requests: int
+    replies: int
+    errors: int
+
+
+class Channel:
+    """Matches numbered answers to requests. Thread-safe; all waiting threads raise `LinkLost` once it breaks."""
+
+    def __init__(self, pipes: Pipes, who: str, seconds: float = REPLY_SECONDS) -> None:
+        """`who` names the other side in errors."""
+        self._pipes = pipes
+        self._who = who
+        self._seconds = seconds
+        self._turn = Condition()
+        self._reading = False
+        self._replies: dict[int, tuple[int, bytes] | None] = {}
+        self._unwanted: set[int] = set()
+        self._number = GREETING
+        self._writing = Lock()
+        self._buffer = bytearray()
+        self._heard = time.monotonic()
+        self._last_words = b""
+        self.received = 0
+        """Bytes received so far."""
+        self.broken = ""
+        """Why the connection is down; empty while it is up."""
+
+    def fail(self, reason: str) -> LinkLost:
+        """Mark the connection as broken; return the exception to raise."""
+        with self._turn:
+            self.broken = self.broken or reason
+            self._turn.notify_all()
+        return self._lost()
+
+    def _lost(self) -> LinkLost:
+        return LinkLost(f"the connection to {self._who} is lost: {self.broken}")
+
+    def is_up(self) -> bool:
+        """True unless the process is known to have closed its end."""
+        with self._turn:
+            if self.broken:
+                return False
+            poll = select.poll()
+            poll.register(self._pipes.replies, select.POLLIN)
+            return not any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))
+
+    def retire(self) -> None:
+        """Wait until no thread uses the pipes, so that they can be closed. The process must have ended."""
+        self.fail("the connection was closed")
+        with self._writing, self._turn:
+            while self._reading:
+                self._turn.wait(REPLY_SECONDS)
+
+    @property
+    def last_words(self) -> bytes:
+        """The end of the standard error output."""
+        self._take_errors()
+        return self._last_words
+
+    def greet(self, kind: int) -> int:
+        """Send the greeting; return the kind of the answer."""
+        with self._turn:
+            self._replies[GREETING] = None
+        self._write(_packet(kind, GREETING, b""))
+        return self.wait(GREETING)[0]
+
+    def send(self, kind: int, body: bytes) -> int:
+        """Send a request; return its number, for `wait` or `forget`."""
+        with self._turn:
+            if self.broken:
+                raise self._lost()
+            self._number = number = self._number + 1 & 0xFFFF_FFFF
+            self._replies[number] = None
+        self._write(_packet(kind, number, body))
+        return number
+
+    def forget(self, number: int) -> None:
+        """Ignore this answer."""
+        with self._turn:
+            if self._replies.pop(number, None) is None:
+                self._unwanted.add(number)
+
+    def _write(self, data: bytes) -> None:
+        """Write a request. Requests are short and few: the pipe fills up only on a stuck connection."""
+        with self._writing:
+            if self.broken:
+                raise self._lost()
+            deadline = time.monotonic() + self._seconds
+            left = memoryview(data)
+            while left:
+                try:
+                    left = left[os.write(self._pipes.requests, left) :]
+                except BlockingIOError as error:
+                    rest = deadline - time.monotonic()
+                    if rest <= 0 or not _ready(self._pipes.requests, select.POLLOUT, rest):
+                        raise self.fail("cannot send") from error
+                except OSError as error:
+                    raise self.fail("the connection was closed") from error
+
+    def wait(self, number: int) -> tuple[int, bytes]:
+        """Return kind and body of an answer, read by this thread or by another waiting one."""
+        began = time.monotonic()
+        while True:
+            with self._turn:
+                while True:
+                    reply = self._replies.get(number)
+                    if reply is not None:
+                        del self._replies[number]
+                        return reply
+                    if self.broken:
+                        raise self._lost()
+                    now = time.monotonic()
+                    rest = min(max(began, self._heard) + self._seconds, began + PATIENCE_SECONDS) - now
+                    if rest <= 0:
+                        self.broken = f"no answer within {now - max(began, self._heard):.0f} s"
+                        self._turn.notify_all()
+                    elif not self._reading:
+                        self._reading = True
+                        break
+                    else:
+                        self._turn.wait(rest)
+            try:
+                self._pump(rest)
+            finally:
+                with self._turn:
+                    self._reading = False
+                    self._turn.notify_all()
+
+    def _pump(self, seconds: float) -> None:
+        """Read available data, waiting for it at most `seconds`."""
+        poll = select.poll()
+        poll.register(self._pipes.replies, select.POLLIN)
+        poll.register(self._pipes.errors, select.POLLIN)
+        ready = {descriptor for descriptor, _ in poll.poll(seconds * 1000)}
+        if self._pipes.errors in ready and not self._take_errors():
+            ready.add(self._pipes.replies)  # it is closed, and would always be ready
+        if self._pipes.replies not in ready:
+            return
+        try:
+            data = os.read(self._pipes.replies, _CHUNK)
+        except BlockingIOError:
+            if not _ready(self._pipes.replies, select.POLLIN, min(seconds, 1.0)):
+                return
+            data = os.read(self._pipes.replies, _CHUNK)
+        except OSError:
+            data = b""
+        if not data:
+            self.fail("the connection was closed")
+            return
+        self._heard = time.monotonic()
+        self.received += len(data)
+        self._buffer += data
+        try:
+            self._dispatch()
+        except ProtocolError as error:
+            self.fail(f"it does not speak SFTP: {error}")
+
+    def _dispatch(self) -> None:
+        """Dispatch complete packets."""
+        buffer, start = self._buffer, 0
+        with self._turn:
+            while len(buffer) - start >= 9:
+                (length,) = _U32.unpack_from(buffer, start)
+                if not 5 <= length <= MAX_PACKET:
+                    raise ProtocolError("the login may print something")
+                if len(buffer) - start < 4 + length:
+                    break
+                kind = buffer[start + 4]
+                (number,) = _U32.unpack_from(buffer, start + 5)
+                body = bytes(memoryview(buffer)[start + 9 : start + 4 + length])
+                start += 4 + length
+                if number in self._unwanted:
+                    self._unwanted.remove(number)
+                elif number in self._replies and self._replies[number] is None:
+                    self._replies[number] = (kind, body)
+                else:
+                    raise ProtocolError("unexpected answer")
+        del buffer[:start]
+
+    def _take_errors(self) -> bool:
+        """Keep the end of standard error, one pipe full at a time, as it may never end. Return False if closed."""
+        try:
+            data = os.read(self._pipes.errors, _CHUNK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        self._last_words = (self._last_words + data)[-STDERR_BYTES:]
+        return bool(data)
+
+
+def _ready(descriptor: int, event: int, seconds: float) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, event)
+    return bool(poll.poll(seconds * 1000))
+
+
+def _packet(kind: int, number: int, body: bytes) -> bytes:
+    return _U32.pack(len(body) + 5) + bytes((kind,)) + _U32.pack(number) + body

@@ -1,36 +1,268 @@
-"""SQLite files, read without opening anything beside them for writing.
+"""Read SQLite databases without writing or locking anything next to them.
 
 * A database without a log (or with an empty one) is read in place, read-only and as *immutable*: SQLite takes no locks
-  and makes no files. Its state before and after shows whether it changed meanwhile.
-* One with a write-ahead log, or with a rollback journal that may be hot, is read from a private copy, of which only
-  what changed is copied again (`tracetui.sources.sqlite_copy`).
+  and creates no files. Its state before and after shows whether it changed meanwhile.
+* One with a write-ahead log, or with a rollback journal that may be hot, is read from a private copy: even a read-only
+  connection opens ``-wal`` and ``-shm`` for writing, and rolls a hot journal back.
 
-A file may be hostile (`tracetui.sources.sqlite_connection`), and views are not listed: one named like a table can be an
+The private copy is one plain file:
+
+* The first time, the database and its log (or journal) are copied, and SQLite merges them. A checkpoint meanwhile does
+  no harm: what it writes to the database is in the log as well. The copy is retried only if the log restarted, or if
+  something copied is gone.
+* After that, only new committed frames of the log are read, checked and written to their pages, even across a restart
+  of the log if its old frames are still there to prove that none was missed.
+* Otherwise the database is compared block by block with the copy, and only differing blocks are written.
+
+A copy never changes while it is read. A reader of an older state doesn't block others: they get a second copy.
+
+A file may be hostile (`tracetui.sources.sqlite_connection`). Views are not listed: one named like a table can be an
 endless query.
 """
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 import sqlite3
+import stat as modes
+import tempfile
+import weakref
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from functools import cache
+from threading import Lock
 from typing import Final
 
-from tracetui.sources.sqlite_connection import open_readonly
-from tracetui.sources.sqlite_copy import Changing, CopyCache, DatabaseState
+import msgspec
+
+from tracetui.sources.base import Stat, settled
+from tracetui.sources.sqlite_connection import open_private, open_readonly
+from tracetui.sources.sqlite_wal import WAL_HEADER, Frames, WalPosition, new_frames
+
+ATTEMPTS: Final = 20
+"""How often a copy is retried because the writer was faster."""
+MAX_DATABASES: Final = 8
+SPARE_COPIES: Final = 2
+"""Unused copies to cache of one database: one is updated while the other is read."""
+_CHUNK: Final = 1 << 20
+_PREFIX: Final = "tracetui-copy-"
+_JOURNAL_MAGIC: Final = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
+_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+_HEADER: Final = 100
+
+
+class DatabaseChanging(OSError):
+    """A database changed while it was read or copied."""
+
+
+class DatabaseState(msgspec.Struct, frozen=True):
+    """Identifies one state of a database on disk; an absent, empty or cold log or journal is None."""
+
+    main: Stat
+    header: bytes
+    """Contains the change counter, which also changes within one clock tick."""
+    wal: Stat | None
+    wal_header: bytes
+    """Contains the salts, which change whenever the log restarts."""
+    journal: Stat | None
+
+    @classmethod
+    def of(cls, path: str) -> DatabaseState:
+        """Return the current state. Raises `OSError`."""
+        main = _regular(path)
+        if main is None:
+            raise OSError(f"not a regular file: {path}")
+        wal = _filled(path + "-wal")
+        wal_header = b"" if wal is None else _read(path + "-wal", WAL_HEADER)
+        return cls(main, _read(path, _HEADER), wal, wal_header, _hot_journal(path + "-journal"))
+
+    @property
+    def settled(self) -> bool:
+        """True if any later change must show in it."""
+        return all(stat is None or settled(stat) for stat in (self.main, self.wal, self.journal))
+
+    def allows(self, later: DatabaseState) -> bool:
+        """Whether a copy made between this state and `later`, the log last, is consistent."""
+        if self.identity != later.identity or self.journal != later.journal:
+            return False
+        if self.wal is None or later.wal is None:
+            return self.wal is later.wal and (self.main, self.header) == (later.main, later.header)
+        return (self.wal.inode, self.wal_header) == (later.wal.inode, later.wal_header)
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Identifies the file, whatever its contents."""
+        return self.main.device, self.main.inode
+
+
+class DatabaseCopy:
+    """A private copy of one database; its folder is deleted with the last reference."""
+
+    def __init__(self) -> None:
+        self.path = os.path.join(private_folder(self), "copy.db")
+        self.readers = 0
+        self._state: DatabaseState | None = None
+        self._position: WalPosition | None = None
+
+    def pending(self, path: str, state: DatabaseState) -> list[Frames] | None:
+        """Return new log frames, none if the copy is current; None if the database must be compared."""
+        if self._state is None:
+            return None
+        if self._state == state and state.settled:
+            return []
+        if self._position is None or self._state.identity != state.identity or state.journal or not state.wal:
+            return None
+        with suppress(FileNotFoundError), os.fdopen(os.open(path + "-wal", _FLAGS), "rb") as wal:
+            return new_frames(wal.fileno(), self._position)
+        return None
+
+    def update(self, path: str, state: DatabaseState) -> DatabaseState:
+        """Update the copy to `state` or a later one; return which. The copy must have no readers."""
+        frames = self.pending(path, state)
+        if frames is not None:
+            self._apply(frames)
+            self._state = state
+            return state
+        in_log = self._is_in_log(state)
+        for _ in range(ATTEMPTS):
+            if self._copy(path, state, in_log=in_log):
+                self._state = state
+                return state
+            in_log, state = False, DatabaseState.of(path)
+        raise DatabaseChanging("the database keeps changing while it is copied")
+
+    def _apply(self, found: list[Frames]) -> None:
+        """Write new pages to their places."""
+        with open(self.path, "r+b", buffering=0) as copy:  # noqa: PTH123
+            for frames in found:
+                if frames.page_count:
+                    size = frames.end.page_size
+                    for number, page in frames.pages.items():
+                        if number <= frames.page_count:
+                            os.pwrite(copy.fileno(), page, (number - 1) * size)
+                    copy.truncate(frames.page_count * size)
+                self._position = frames.end
+
+    def _is_in_log(self, state: DatabaseState) -> bool:
+        """Whether merging the whole log makes this copy current: it is in the round that was applied last."""
+        return (
+            (self._state is not None and self._state.identity == state.identity)
+            and (self._position is not None and self._position.header == state.wal_header)
+            and (state.wal is not None and state.journal is None)
+        )
+
+    def _copy(self, path: str, state: DatabaseState, *, in_log: bool) -> bool:
+        """Copy differing blocks and the whole log or journal, and merge that; return False if the database changed
+        meanwhile.
+        """
+        self._state = self._position = None
+        _check_room(path, self.path)
+        if not in_log:
+            _copy_differing(path, self.path)
+        for suffix, stat in (("-wal", state.wal), ("-journal", state.journal)):
+            with suppress(FileNotFoundError):
+                os.unlink(self.path + suffix)  # of an earlier attempt
+            if stat is not None:
+                _copy_differing(path + suffix, self.path + suffix)
+        if not state.allows(DatabaseState.of(path)):
+            return False
+        if state.journal is not None:
+            _refuse_super_journal(self.path + "-journal")
+        self._fold(state.wal_header)
+        return True
+
+    def _fold(self, wal_header: bytes) -> None:
+        """Let SQLite roll back the journal, or merge the log, into one plain file."""
+        position = WalPosition.start(wal_header)
+        with closing(open_private(self.path)) as connection:
+            _, count, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            if position is not None and count >= 0:
+                offset = WAL_HEADER + count * position.frame_size
+                end = _read(self.path + "-wal", 8, offset - position.page_size - 8) if count else position.checksum
+                self._position = WalPosition(wal_header, offset, end)
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+
+
+class _Copies:
+    """The copies of one database."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._copies: list[DatabaseCopy] = []
+
+    def acquire(self, path: str) -> tuple[DatabaseCopy, DatabaseState]:
+        """Return a copy of the current state, and that state; the copy stays unchanged until released."""
+        with self._lock:
+            state = DatabaseState.of(path)
+            # temporary files may be cleaned up
+            self._copies = [one for one in self._copies if os.path.exists(one.path)]
+            copy = next((one for one in self._copies if one.pending(path, state) == []), None)
+            if copy is None:
+                copy = next((one for one in self._copies if not one.readers), None) or DatabaseCopy()
+                if copy in self._copies:
+                    self._copies.remove(copy)
+                try:
+                    state = copy.update(path, state)  # a failed copy is dropped
+                except OSError as error:
+                    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                        raise _no_room(copy.path) from error
+                    raise
+                self._copies.insert(0, copy)
+            copy.readers += 1
+            return copy, state
+
+    def release(self, copy: DatabaseCopy) -> None:
+        with self._lock:
+            copy.readers -= 1
+            for spare in [one for one in self._copies[SPARE_COPIES:] if not one.readers]:
+                self._copies.remove(spare)
+
+
+class CopyCache:
+    """Copies of recently read databases, so that reading one again costs only the changes."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._databases: dict[str, _Copies] = {}
+
+    @contextmanager
+    def current(self, path: str, name: str | None = None) -> Iterator[tuple[DatabaseCopy, DatabaseState]]:
+        """Return a copy of the database at `path` as it is now. `name` identifies it, by default its path.
+
+        Raises `OSError` or `sqlite3.Error`.
+        """
+        name = name or os.path.abspath(path)
+        with self._lock:
+            copies = self._databases[name] = self._databases.pop(name) if name in self._databases else _Copies()
+            while len(self._databases) > MAX_DATABASES:
+                self._databases.pop(next(iter(self._databases)))
+        copy, state = copies.acquire(path)
+        try:
+            yield copy, state
+        finally:
+            copies.release(copy)
+
+    def clear(self) -> None:
+        """Drop all copies."""
+        with self._lock:
+            self._databases.clear()
+
 
 _COPIES: Final = CopyCache()
 
 
 def is_passing(error: Exception) -> bool:
-    """True for what stands in the way just now, and will not soon: a lock, or a writer that is faster than a copy."""
+    """True for a temporary failure: a lock, or a writer that is faster than the copy."""
     if isinstance(error, sqlite3.Error):
         return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-    return isinstance(error, Changing)
+    return isinstance(error, DatabaseChanging)
 
 
 def tables(path: str, copies: CopyCache = _COPIES, name: str | None = None) -> frozenset[str]:
-    """Names of the tables (no views, no virtual tables) of the database at `path`; empty if it cannot be read."""
+    """Return the names of the tables (no views or virtual tables) of the database at `path`; empty if unreadable."""
     try:
         with connect(path, copies, name) as connection:
             rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0").fetchall()
@@ -40,16 +272,16 @@ def tables(path: str, copies: CopyCache = _COPIES, name: str | None = None) -> f
 
 
 def version_of(connection: sqlite3.Connection) -> object:
-    """What tells the state that `connect` found from any later one; None where that cannot be told (yet)."""
+    """Return a value that identifies the state `connect` found; None if a later state may look the same."""
     return getattr(connection, "version", None)
 
 
 @contextmanager
 def connect(path: str, copies: CopyCache = _COPIES, name: str | None = None) -> Iterator[sqlite3.Connection]:
-    """A read-only connection to a consistent state of the database at `path`.
+    """Open a read-only connection to a consistent state of the database at `path`.
 
-    A copy is kept in `copies`, under `name` if given. Raises `sqlite3.Error` or `OSError`, the latter also if the file
-    changed while it was read in place.
+    Copies are cached in `copies`, under `name` if given. Raises `sqlite3.Error` or `OSError`, the latter also if the
+    file changed while it was read in place.
     """
     state = DatabaseState.of(path)
     if state.wal is None and state.journal is None:
@@ -59,7 +291,7 @@ def connect(path: str, copies: CopyCache = _COPIES, name: str | None = None) -> 
             yield connection
         later = DatabaseState.of(path)
         if (later.main, later.header) != (state.main, state.header):
-            raise Changing("the database changed while it was read")
+            raise DatabaseChanging("the database changed while it was read")
     else:
         with copies.current(path, name) as (copy, state), closing(open_readonly(copy.path)) as connection:
             connection.version = state if state.settled else None
@@ -67,7 +299,118 @@ def connect(path: str, copies: CopyCache = _COPIES, name: str | None = None) -> 
 
 
 def _refuse_cut(connection: sqlite3.Connection, size: int) -> None:
-    """Raise `OSError` for a file that ends within a page: SQLite would read zeros there, and say nothing."""
+    """Raise `OSError` for a file that ends within a page: SQLite would silently read zeros there."""
     (page_size,) = connection.execute("PRAGMA page_size").fetchone()
     if size % page_size:
-        raise OSError(f"cut off: the database ends within a page, at byte {size}")
+        raise OSError(f"truncated: the database ends within a page, at byte {size}")
+
+
+def private_folder(owner: object) -> str:
+    """Create a folder for copies (mode 0700), deleted with `owner`, at exit, or by the next process after a kill."""
+    _sweep()
+    folder = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")
+    weakref.finalize(owner, _remove, folder, os.getpid())
+    return folder
+
+
+def _regular(path: str) -> Stat | None:
+    """Return the stat of a regular file, None for anything else. Links are not followed."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    if not modes.S_ISREG(found.st_mode):
+        return None
+    return Stat(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _filled(path: str) -> Stat | None:
+    found = _regular(path)
+    return found if found is not None and found.size else None
+
+
+def _hot_journal(path: str) -> Stat | None:
+    """Return the stat of a rollback journal that may need a rollback: a finished one starts with a zero."""
+    found = _filled(path)
+    return found if found is not None and _read(path, 1) not in (b"", b"\0") else None
+
+
+def _read(path: str, size: int, offset: int = 0) -> bytes:
+    """Read bytes of a file; empty if it vanished."""
+    try:
+        descriptor = os.open(path, _FLAGS)
+    except FileNotFoundError:
+        return b""
+    try:
+        return os.pread(descriptor, size, offset)
+    finally:
+        os.close(descriptor)
+
+
+def _copy_differing(source: str, target: str) -> None:
+    """Make `target` equal to `source`, writing only differing blocks.
+
+    A vanished source leaves an empty target, which the comparison of states detects.
+    """
+    descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "r+b", buffering=0) as outgoing:
+        try:
+            incoming = os.fdopen(os.open(source, _FLAGS), "rb", buffering=0)
+        except FileNotFoundError:
+            outgoing.truncate(0)
+            return
+        with incoming:
+            offset, size = 0, os.fstat(descriptor).st_size
+            while block := incoming.read(_CHUNK):
+                if offset >= size or os.pread(descriptor, len(block), offset) != block:
+                    written = 0
+                    while written < len(block):
+                        written += os.pwrite(descriptor, block[written:], offset + written)
+                offset += len(block)
+            outgoing.truncate(offset)
+
+
+def _check_room(source: str, target: str) -> None:
+    """Refuse a copy that doesn't fit, before it fills the temporary folder."""
+    have = _regular(target)
+    size = sum(found.size for suffix in ("", "-wal", "-wal", "-journal") if (found := _regular(source + suffix)))
+    if size - (have.size if have is not None else 0) > shutil.disk_usage(os.path.dirname(target)).free:
+        raise _no_room(target)
+
+
+def _no_room(target: str) -> OSError:
+    folder = os.path.dirname(os.path.dirname(target))
+    return OSError(f"not enough space in {folder} for a copy of a live database; set TMPDIR to another folder")
+
+
+def _refuse_super_journal(path: str) -> None:
+    """Refuse a journal that names a super-journal: its rollback could delete any file it names."""
+    with open(path, "rb") as journal:  # noqa: PTH123
+        journal.seek(0, os.SEEK_END)
+        journal.seek(max(0, journal.tell() - len(_JOURNAL_MAGIC)))
+        if journal.read() == _JOURNAL_MAGIC:
+            raise OSError("its rollback journal belongs to a transaction over several databases")
+
+
+@cache
+def _sweep() -> None:
+    """Delete, once, copies that killed processes left behind: they contain the user's traces."""
+    for entry in os.scandir(tempfile.gettempdir()):
+        pid = entry.name.removeprefix(_PREFIX).partition("-")[0]
+        if entry.name.startswith(_PREFIX) and pid.isdigit() and not _is_alive(int(pid)):
+            shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        pass
+    return True
+
+
+def _remove(folder: str, owner: int) -> None:
+    if os.getpid() == owner:  # a forked child must not delete what its parent reads
+        shutil.rmtree(folder, ignore_errors=True)

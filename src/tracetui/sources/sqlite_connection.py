@@ -1,7 +1,7 @@
-"""Connections to SQLite files that may be hostile.
+"""Connections to possibly hostile SQLite files.
 
-No schema is trusted, a statement may take `STATEMENT_OPS` steps of SQLite's machine, a value be at most `VALUE_LIMIT`
-bytes, and text that is not UTF-8 gets replacement characters.
+No schema is trusted, a statement may take `STATEMENT_OPS` VM steps, a value at most `VALUE_LIMIT` bytes, and text that
+is not UTF-8 gets replacement characters.
 """
 
 from __future__ import annotations
@@ -13,19 +13,18 @@ from typing import Any, Final
 from urllib.parse import quote
 
 STATEMENT_OPS: Final = 100_000_000
-"""About two seconds. Not counted in time, because the caller's own work between two rows must not count."""
+"""About two seconds. Not measured in time, because the caller's own work between two rows must not count."""
 VALUE_LIMIT: Final = 1 << 29
-
 _PROGRESS_OPS: Final = 100_000
 
 
 class LimitedConnection(sqlite3.Connection):
-    """Ends a statement that takes more than `STATEMENT_OPS`."""
+    """Aborts a statement that takes more than `STATEMENT_OPS`."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.version: object = None
-        """Identifies the state of the database that is read; None if a later state may look the same."""
+        """Identifies the state of the database being read; None if a later state may look the same."""
         self.text_factory = _text
         self._ops = 0
         self.set_progress_handler(self._too_long, _PROGRESS_OPS)
@@ -34,9 +33,9 @@ class LimitedConnection(sqlite3.Connection):
         self._ops = 0
         try:
             return super().execute(sql, parameters)
-        except UnicodeEncodeError:  # a lone surrogate is in no text of a database, and bytes equal none
+        except UnicodeEncodeError:  # no text of a database contains a lone surrogate, and bytes equal none
             return super().execute(sql, [_comparable(value) for value in parameters])
-        except UnicodeDecodeError as error:  # of the text of an error, which names what is in a broken schema
+        except UnicodeDecodeError as error:  # of an error message that quotes a broken schema
             raise sqlite3.DatabaseError(error.object.decode("utf-8", "replace")) from error
 
     def _too_long(self) -> bool:
@@ -46,12 +45,12 @@ class LimitedConnection(sqlite3.Connection):
 
 def open_readonly(path: str) -> LimitedConnection:
     """Open a file that no process writes to: SQLite takes no locks, and neither writes nor creates anything."""
-    # immutable alone would open the file for writing, and create one that was deleted just now
+    # immutable alone would open the file for writing, and create one that was just deleted
     return _open(path, "mode=ro&immutable=1", "PRAGMA query_only = ON")
 
 
 def open_private(path: str) -> LimitedConnection:
-    """Open a private copy for reading and writing. It may be lost in a crash."""
+    """Open a private copy for reading and writing. It need not survive a crash."""
     return _open(path, "mode=rw", "PRAGMA synchronous = OFF")
 
 
@@ -81,4 +80,4 @@ def _comparable(value: Any) -> Any:
 
 
 _text: Final = partial(str, encoding="utf-8", errors="replace")
-"""Called for every text of every row: a function of Python would take twice as long."""
+"""Called for every text of every row: a Python function would take twice as long."""

@@ -1,4 +1,4 @@
-"""The write-ahead log of a SQLite database: its committed frames beyond a position, checked by their checksums."""
+"""Read new committed frames of a SQLite write-ahead log, verified by their checksums."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import msgspec
 
 WAL_HEADER: Final = 32
 MAX_FRAME_BYTES: Final = 1 << 20
-"""Bytes of new frames that are checked here; SQLite is faster with more, although it reads the whole log."""
-
+"""Bytes of new frames to check here; SQLite is faster with more, although it reads the whole log."""
 _FRAME_HEADER: Final = 24
 
 
@@ -21,13 +20,13 @@ class WalPosition(msgspec.Struct, frozen=True):
 
     header: bytes
     offset: int
-    """End of the last frame that was applied."""
+    """End of the last applied frame."""
     checksum: bytes
-    """Checksum up to there; that of the next frame goes on from it."""
+    """Checksum up to there, which the next frame's continues."""
 
     @classmethod
     def start(cls, header: bytes) -> WalPosition | None:
-        """The position before the first frame; None if that is no header of a log."""
+        """Return the position before the first frame; None for an invalid header."""
         size = int.from_bytes(header[8:12], "big")
         if len(header) < WAL_HEADER or not 512 <= size <= 65_536 or size & (size - 1):
             return None
@@ -46,7 +45,7 @@ class WalPosition(msgspec.Struct, frozen=True):
         return self.header[16:24]
 
     def restarted_as(self, header: bytes) -> bool:
-        """True if `header` is what the log gets when it restarts once: SQLite counts the first salt up."""
+        """True if `header` is what the log gets when it restarts once: SQLite increments the first salt."""
         following = (int.from_bytes(self.salts[:4], "big") + 1) & 0xFFFF_FFFF
         return header[:4] + header[8:12] == self.header[:4] + self.header[8:12] and (
             int.from_bytes(header[16:20], "big") == following
@@ -54,7 +53,7 @@ class WalPosition(msgspec.Struct, frozen=True):
 
 
 class Frames(msgspec.Struct, frozen=True):
-    """Committed frames that a log has beyond a position."""
+    """Committed frames of a log beyond a position."""
 
     pages: dict[int, bytes]
     page_count: int
@@ -63,15 +62,15 @@ class Frames(msgspec.Struct, frozen=True):
 
 
 def new_frames(wal: int, position: WalPosition) -> list[Frames] | None:
-    """The committed frames beyond `position`, across a restart too; None if some may be missing, or there are many."""
+    """Return the committed frames beyond `position`, even across a restart; None if some may be missing, or many."""
     frames = _frames_from(wal, position)
     if frames is None:
         return None
     header = os.pread(wal, WAL_HEADER, 0)
     if header == position.header:
         return [frames] if frames.page_count else []
-    # The log restarted. Its new frames overwrite the old ones from the first on. So if the last one that was applied
-    # is still there, and what follows is not new, then no old one was missed, and all of them are in the database.
+    # The log restarted. Its new frames overwrite the old ones from the start. If the last applied frame is still there,
+    # and what follows is not new, then no old frame was missed, and all of them are in the database.
     start = WalPosition.start(header)
     end = frames.end
     if start is None or end.offset == WAL_HEADER or not position.restarted_as(header):
@@ -87,7 +86,7 @@ def new_frames(wal: int, position: WalPosition) -> list[Frames] | None:
 
 
 def _frames_from(wal: int, position: WalPosition) -> Frames | None:
-    """The committed frames of one round of a log beyond `position`; None if they are too many to be checked here."""
+    """Return the committed frames of one round of a log beyond `position`; None if there are too many to check here."""
     size, offset, committed = position.frame_size, position.offset, position.offset
     while len(header := os.pread(wal, _FRAME_HEADER, offset)) == _FRAME_HEADER and header[8:16] == position.salts:
         offset += size
@@ -98,7 +97,7 @@ def _frames_from(wal: int, position: WalPosition) -> Frames | None:
     data = memoryview(os.pread(wal, committed - position.offset, position.offset))
     word_type = "little" if position.header[3] == 0x82 else "big"
     pages: dict[int, bytes] = {}
-    kept: dict[int, bytes] = {}
+    committed_pages: dict[int, bytes] = {}
     count, end, checksum = 0, position, position.checksum
     for at in range(0, len(data) - size + 1, size):
         header, page = bytes(data[at : at + _FRAME_HEADER]), bytes(data[at + _FRAME_HEADER : at + size])
@@ -108,14 +107,14 @@ def _frames_from(wal: int, position: WalPosition) -> Frames | None:
             break  # still being written
         pages[number] = page
         if after:
-            kept |= pages
+            committed_pages |= pages
             pages = {}
             count, end = after, WalPosition(position.header, position.offset + at + size, checksum)
-    return Frames(kept, count, end)
+    return Frames(committed_pages, count, end)
 
 
 def _checksum(data: bytes, before: bytes, byte_order: str) -> bytes:
-    """The checksum of a log: two sums over pairs of 32-bit words."""
+    """Return the checksum of a log: two sums over pairs of 32-bit words."""
     words = array("I", data)
     if byte_order != sys.byteorder:
         words.byteswap()

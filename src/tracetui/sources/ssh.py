@@ -1,7 +1,7 @@
-"""The way to another machine: the user's own OpenSSH, which speaks SFTP with the other side through its subsystem.
+"""Remote addresses, and the connection to a host: the user's own OpenSSH with its SFTP subsystem.
 
-Their config, keys, agent, jump hosts and known hosts hold. What is added forbids questions (nobody could answer them),
-unknown hosts, and everything that is not needed for reading. No shell runs on the other side, nothing is written there.
+The user's config, keys, agent, jump hosts and known hosts apply. Added options forbid prompts (nobody could answer
+them), unknown hosts, and everything that reading doesn't need. No remote shell runs, and nothing is written there.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ import msgspec
 
 from tracetui.errors import UsageError
 from tracetui.sources.base import LinkLost
-from tracetui.sources.channel import Channel, Pipes
-from tracetui.sources.sftp import Client
+from tracetui.sources.sftp import Channel, Client, Pipes
 from tracetui.text import Clean, one_line
 
 CONNECT_SECONDS: Final = 10
 BACKOFF: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
-"""Seconds that pass, after each failure in a row, before the next attempt."""
+"""Delays in seconds after consecutive failures."""
 END_SECONDS: Final = 1.0
 OPTIONS: Final = (
     "BatchMode=yes",
@@ -36,13 +35,12 @@ OPTIONS: Final = (
     "PermitLocalCommand=no",
     "RemoteCommand=none",
     "RequestTTY=no",
-    "ControlMaster=no",  # one that is there is used; none of ours stays behind
+    "ControlMaster=no",  # use an existing one, but leave none behind
     f"ConnectTimeout={CONNECT_SECONDS}",
     "ConnectionAttempts=1",
     "ServerAliveInterval=5",
     "ServerAliveCountMax=2",
 )
-
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\Z")
 _V6: Final = re.compile(r"[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9._-]+)?\Z")
 _SCHEME: Final = "ssh://"
@@ -52,7 +50,7 @@ _NOISE: Final = re.compile(r"\s*(@+|Warning: Permanently added .*|\*\* .*)?\s*\Z
 
 
 class Host(msgspec.Struct, frozen=True):
-    """A machine, and as whom to log in there. Raises `UsageError` for what is no name of a host."""
+    """A machine and its login. Raises `UsageError` for an invalid host name."""
 
     name: str
     user: str | None = None
@@ -61,63 +59,63 @@ class Host(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         for what, word in (("host", self.name), ("user", self.user)):
             if word is not None and not _NAME.match(word) and not (what == "host" and _V6.match(word)):
-                raise UsageError(
-                    f"{word!r} is not the name of a {what}; write ssh://[user@]host[:port]/dir or host:dir"
-                )
+                raise UsageError(f"{word!r} is not a valid {what} name; write ssh://[user@]host[:port]/dir or host:dir")
         if self.port is not None and not 0 < self.port < 65_536:
-            raise UsageError(f"{self.port} is not a port; write ssh://[user@]host[:port]/dir")
+            raise UsageError(f"{self.port} is not a valid port; write ssh://[user@]host[:port]/dir")
 
     def __str__(self) -> str:
         return f"{self.user}@{self.name}" if self.user else self.name
 
     def command(self) -> list[str]:
-        """The command that speaks SFTP with it."""
+        """Return the command that starts SFTP."""
         port = [] if self.port is None else ["-p", str(self.port)]
         return ["ssh", *(f"-o{option}" for option in OPTIONS), *port, "-s", "--", str(self), "sftp"]
 
-    def by_hand(self) -> str:
-        """What the user types to see for themselves."""
+    def manual_command(self) -> str:
+        """Return a command for the user to check the connection."""
         return f"ssh {'' if self.port is None else f'-p {self.port} '}{self}"
 
 
-class Place(msgspec.Struct, frozen=True):
-    """A path on another machine: which one, and the path as it is written there (relative: from the home folder)."""
+class RemotePath(msgspec.Struct, frozen=True):
+    """A host, and a path on it; a relative path starts from the home folder."""
 
     host: Host
     path: str
 
 
-def place_of(word: str) -> Place | None:
-    """What ``ssh://[user@]host[:port]/dir`` or ``[user@]host:dir`` means, None for any other word.
+def parse_remote_path(word: str) -> RemotePath | None:
+    """Parse ``ssh://[user@]host[:port]/dir`` or ``[user@]host:dir``; return None for any other word.
 
-    ``~/`` is the home folder in both. Nothing is decoded. Raises `UsageError` for what is no name of a host.
+    ``~/`` is the home folder in both. Nothing is percent-decoded. Raises `UsageError` for an invalid host name.
     """
     if word.startswith(_SCHEME):
         login, slash, path = word[len(_SCHEME) :].partition("/")
-        return Place(_host(login, with_port=True), _from_home(path[1:] if path[:1] == "~" else slash + path, path[:1]))
+        return RemotePath(
+            _host(login, with_port=True), _from_home(path[1:] if path[:1] == "~" else slash + path, path[:1])
+        )
     found = _SCP.match(word)
     if found is None:
         return None
     login, path = found[1], found[2]
-    return Place(_host(login, with_port=False), _from_home(path.removeprefix("~"), path[:1]))
+    return RemotePath(_host(login, with_port=False), _from_home(path.removeprefix("~"), path[:1]))
 
 
-def path_there(word: str) -> str:
-    """The path on the other side of a word that means one."""
-    place = place_of(word)
+def remote_path(word: str) -> str:
+    """Return the path of a remote word on its host."""
+    place = parse_remote_path(word)
     if place is None:
-        raise UsageError(f"{word} is not on another machine")
+        raise UsageError(f"{word} is not a remote path")
     return place.path
 
 
 def join(folder: str, name: str) -> str:
-    """How `name` in a folder elsewhere is written."""
+    """Append a name to a remote folder, as the user would write it."""
     bare = folder.startswith(_SCHEME) and "/" not in folder[len(_SCHEME) :]
     return folder + ("/~/" if bare else "" if _is_start(folder) or folder.endswith("/") else "/") + name
 
 
 def parent(path: str) -> str:
-    """How the folder of a path elsewhere is written."""
+    """Return the folder of a remote path, as the user would write it."""
     head, slash, _ = path.rpartition("/")
     if path.startswith(_SCHEME):
         return head if "/" in head[len(_SCHEME) :] else head + slash
@@ -127,7 +125,7 @@ def parent(path: str) -> str:
 
 
 def _is_start(folder: str) -> bool:
-    """True for ``host:`` with nothing behind it."""
+    """True for ``host:`` without a path."""
     found = None if folder.startswith(_SCHEME) else _SCP.match(folder)
     return found is not None and not found[2]
 
@@ -138,7 +136,7 @@ def _host(login: str, *, with_port: bool) -> Host:
     if name.startswith("["):
         name, _, rest = name[1:].partition("]")
         if not _V6.match(name) or (rest and not (with_port and rest.startswith(":"))):
-            raise UsageError(f"{login!r} is not the name of a host; write [address]:dir or ssh://[address]:port/dir")
+            raise UsageError(f"{login!r} is not a valid host name; write [address]:dir or ssh://[address]:port/dir")
         number = rest[1:]
     elif with_port:
         name, _, number = name.partition(":")
@@ -150,16 +148,16 @@ def _host(login: str, *, with_port: bool) -> Host:
 
 
 def _from_home(path: str, first: str) -> str:
-    """A path there; `path` is what follows ``~`` if that was `first`."""
+    """Resolve a remote path; `path` is the part after ``~`` if that was `first`."""
     if first != "~":
         return path or "."
     if path and not path.startswith("/"):
-        raise UsageError(f"~{path} is the home of somebody else; write that path in full")
+        raise UsageError(f"~{path} is another user's home folder; write the full path")
     return path.lstrip("/") or "."
 
 
 class Link:
-    """The connection to one host: made when it is first used, and anew when it broke. Any thread may use it."""
+    """The connection to one host, opened on first use and again after it broke. Thread-safe."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -175,12 +173,12 @@ class Link:
 
     @property
     def received(self) -> int:
-        """Bytes that came over all connections."""
+        """Bytes received over all connections."""
         channel = self._channel
         return self._received + (channel.received if channel is not None else 0)
 
     def client(self) -> Client:
-        """The connection, if there is one or one can be made; else raises `LinkLost`, at once while it is too early."""
+        """Return an open connection, opening one if necessary. Raises `LinkLost`, at once during backoff."""
         client = self._client
         if client is not None and client.channel.is_up():
             return client
@@ -192,7 +190,7 @@ class Link:
             self._lock.release()
 
     def close(self) -> None:
-        """End the connection for good, also while somebody waits for an answer, or for it to be made."""
+        """Close the connection for good, even while other threads wait for an answer or for a connection."""
         self._closed = True
         process = self._process
         if process is not None:
@@ -201,22 +199,22 @@ class Link:
             self._drop()
 
     def _connected(self) -> Client:
-        """The connection, made anew if need be; called by one thread at a time."""
+        """Return the connection, reconnecting if necessary; called by one thread at a time."""
         client = self._client
         if client is not None:
             if client.channel.is_up():
                 return client
-            was_in_use = bool(client.channel.broken)  # else it broke while nobody looked: try at once
-            self._reason = self._why(client.channel.broken)
+            was_in_use = bool(client.channel.broken)  # else it broke while idle: retry at once
+            self._reason = self._explain(client.channel.broken)
             self._drop()
             if was_in_use:
                 self._back_off()
         if self._closed or time.monotonic() < self._next:
-            raise LinkLost(self._reason or f"the link to {self.host} is closed")
+            raise LinkLost(self._reason or f"the connection to {self.host} is closed")
         try:
             self._client = self._connect()
         except LinkLost as error:
-            self._reason = self._why(self._channel.broken if self._channel is not None else str(error))
+            self._reason = self._explain(self._channel.broken if self._channel is not None else str(error))
             self._drop()
             self._back_off()
             raise LinkLost(self._reason) from error
@@ -231,10 +229,10 @@ class Link:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
-                start_new_session=True,  # a Ctrl-C is meant for us, and there is no terminal to ask at
+                start_new_session=True,  # Ctrl-C is meant for us, and there is no terminal for prompts
             )
         except OSError as error:
-            raise LinkLost("`ssh` cannot be run; install the client of OpenSSH") from error
+            raise LinkLost("cannot run `ssh`; install the OpenSSH client") from error
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -242,21 +240,21 @@ class Link:
         for descriptor in pipes:
             os.set_blocking(descriptor, False)
         self._process, self._channel = process, Channel(pipes, str(self.host))
-        if self._closed:  # it may have been before there was a process to end
-            raise LinkLost(f"the link to {self.host} is closed")
+        if self._closed:  # `close` may have come before there was a process to end
+            raise LinkLost(f"the connection to {self.host} is closed")
         return Client(self._channel)
 
     def _back_off(self) -> None:
         self._next = time.monotonic() + BACKOFF[min(self._failures, len(BACKOFF) - 1)]
         self._failures += 1
 
-    def _why(self, reason: str) -> str:
-        """One sentence on why there is no connection, with the next step."""
+    def _explain(self, reason: str) -> str:
+        """Explain in one sentence why there is no connection, with the next step."""
         if self._process is None or self._channel is None:
             return reason
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(END_SECONDS)  # what it has to say, it says last
-        return sentence(self.host, reason, self._channel.last_words.decode("utf-8", "replace"))
+            self._process.wait(END_SECONDS)  # its message comes last
+        return explain_failure(self.host, reason, self._channel.last_words.decode("utf-8", "replace"))
 
     def _drop(self) -> None:
         """End the process and close its pipes."""
@@ -279,26 +277,24 @@ class Link:
 
 
 def _end(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGTERM) -> None:
-    """Tell ssh, and what it runs to get there, to end; one that was stopped goes on to hear it."""
+    """End ssh and its child processes, also stopped ones."""
     if process.poll() is None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, how)
             os.killpg(process.pid, signal.SIGCONT)
 
 
-def sentence(host: Host, reason: str, words: str) -> str:
-    """Why `host` cannot be read, made of what happened and of what ssh wrote, with the next step."""
+def explain_failure(host: Host, reason: str, words: str) -> str:
+    """Explain why `host` cannot be read from the failure and ssh's output, with the next step."""
     lines = [line for line in words.replace("\r", "\n").split("\n") if not _NOISE.match(line)]
     said: Clean = one_line(lines[-1] if lines else reason, _REASON_CELLS)
-    hand = host.by_hand()
+    hand = host.manual_command()
     if "IDENTIFICATION HAS CHANGED" in words:
-        return f"{host} shows another host key than the known one; run `{hand}` by hand and see why before you trust it"
+        return f"the host key of {host} has changed; run `{hand}` and see why before you trust it"
     if "host key is known for" in words:
-        return f"{host} is not a known host; run `{hand}` once by hand and check its key"
+        return f"{host} is not a known host; run `{hand}` once and check its key"
     if "Permission denied" in words:
-        return (
-            f"cannot log in to {host} without a question ({said}); run `{hand}` by hand, or load your key with ssh-add"
-        )
+        return f"cannot log in to {host} without a prompt ({said}); run `{hand}`, or load your key with ssh-add"
     if "subsystem request failed" in words:
         return f"{host} does not offer SFTP; its sshd_config needs a line `Subsystem sftp internal-sftp`"
-    return f"cannot read from {host}: {said}; run `{hand}` by hand to see more"
+    return f"cannot read from {host}: {said}; run `{hand}` to see more"

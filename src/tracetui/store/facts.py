@@ -9,8 +9,8 @@ from typing import Final
 from tracetui.model import FirstError, RunSummary, Status
 
 
-def moment(run: RunSummary) -> float:
-    """When a run was: its start, else when its file changed last (UTC seconds)."""
+def run_time(run: RunSummary) -> float:
+    """The time of a run: its start, else the modification time of its file (UTC seconds)."""
     start = run.started_at
     if start is None:
         return run.modified_at
@@ -22,13 +22,13 @@ def moment(run: RunSummary) -> float:
     return start
 
 
-def told_going(run: RunSummary) -> bool:
-    """Whether a run goes on for all that its trace tells: a program that was killed leaves it so for ever."""
+def recorded_running(run: RunSummary) -> bool:
+    """Whether the trace says that a run is running. A killed program leaves it so forever."""
     return run.status is Status.RUNNING
 
 
 def total_tokens(run: RunSummary) -> int | None:
-    """All tokens of a run, None where the trace does not say."""
+    """All tokens of a run, None if not recorded."""
     return None if run.usage is None else run.usage.all_tokens
 
 
@@ -39,12 +39,12 @@ _WORDS: Final = attrgetter(
 
 
 def failure(run: RunSummary) -> FirstError | None:
-    """Why a run failed; None for one that did not, whatever failed inside it."""
+    """The error of a failed run; None for other runs, even with failed spans."""
     return run.first_error if run.status is Status.ERROR else None
 
 
 def haystack(run: RunSummary) -> list[str]:
-    """What words are looked for in."""
+    """The texts that a free-text query searches."""
     error = failure(run)
     found = list(filter(None, _WORDS(run)))
     if run.tags or error is not None:

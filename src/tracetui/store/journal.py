@@ -1,4 +1,4 @@
-"""A file of lines that is only ever added to, by several programs at once, and read on as it grows."""
+"""An append-only file of lines: several processes append to it, and readers follow it as it grows."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ import msgspec
 from tracetui.errors import NotWritten
 
 MAX_LINE: Final = 64 * 1024
-"""Bytes of a line that are read; of a longer one, one more."""
+"""Maximum bytes read of a line; one more of a longer line, so that it is recognizable."""
 LOCK_SECONDS: Final = 2.0
-"""How long another instance may take to write."""
+"""How long to wait for the lock of another instance."""
 
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _APPEND: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK: Final = 1 << 20
 _TAIL: Final = 256
-"""Bytes before the place up to which was read, by which the file is known again."""
+"""Bytes before the read offset that identify the file when it grows."""
 
 _State = tuple[int, int, int, int]
 
 
 class Lines(msgspec.Struct, frozen=True):
-    """What is new: lines without their ends, the first of them number `first`; `anew`: what was read before is void."""
+    """New lines without newlines, numbered from `first`. `restarted`: lines read earlier are void."""
 
-    anew: bool
+    restarted: bool
     first: int
     lines: list[bytes]
     rest: bytes = b""
-    """The beginning of a line that has no end yet: of somebody who writes at this moment, or who was killed."""
+    """An incomplete last line: its writer is still writing, or was killed."""
 
 
 class Journal:
-    """The file at `path`, made when it is first written to, for its owner alone. It is no link and no device."""
+    """The file at `path`: created on the first write, mode 0600, never a link or device."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -54,71 +54,71 @@ class Journal:
         self._tail = b""
 
     def read(self) -> Lines | None:
-        """What came since the last time, None if the file was not touched. One stat then.
+        """Read the lines since the last call; None, at the cost of one stat, if the file is unchanged.
 
-        Raises `OSError` where it can't be read; what came is then told the next time.
+        Raises `OSError` if it can't be read; the next call then returns the lines.
         """
         try:
             if _state_of(os.lstat(self.path)) == self._state:
                 return None
             fd = _opened(self.path, _READ)
         except FileNotFoundError:
-            known = self._state is not None
+            was_read = self._state is not None
             self._start()
-            return Lines(anew=True, first=1, lines=[]) if known else None
+            return Lines(restarted=True, first=1, lines=[]) if was_read else None
         try:
             return self.read_from(fd)
         finally:
             os.close(fd)
 
     def read_from(self, fd: int) -> Lines:
-        """The same of the file that is open as `fd`."""
+        """As `read`, of the file open as `fd`."""
         now = os.fstat(fd)
-        anew = self._state is not None and not self._continues(fd, now)
-        if anew:
+        restarted = self._state is not None and not self._continues(fd, now)
+        if restarted:
             self._start()
         first, lines = self._count + 1, []
-        rest, place = b"", self._offset
-        while place < now.st_size and (data := os.pread(fd, min(_CHUNK, now.st_size - place), place)):
+        rest, offset = b"", self._offset
+        while offset < now.st_size and (data := os.pread(fd, min(_CHUNK, now.st_size - offset), offset)):
             start = 0
             while (end := data.find(b"\n", start)) >= 0:
                 lines.append((rest + data[start:end])[: MAX_LINE + 1])
                 rest, start = b"", end + 1
-                self._offset = place + start
+                self._offset = offset + start
             rest = (rest + data[start:])[: MAX_LINE + 1]
-            place += len(data)
+            offset += len(data)
         self._count += len(lines)
         self._tail = os.pread(fd, min(_TAIL, self._offset), max(0, self._offset - _TAIL))
         self._state = _state_of(now)
-        return Lines(anew, first, lines, rest)
+        return Lines(restarted, first, lines, rest)
 
     def _continues(self, fd: int, now: os.stat_result) -> bool:
-        """Whether the file still begins with what was read: one that was written to otherwise is another."""
+        """Whether the file only grew since the last read."""
         state = _state_of(now)
         if state == self._state:
             return True
         if self._state is None or self._state[:2] != state[:2] or now.st_size <= self._state[2]:
-            return False  # also where nothing was added, and yet it was written to
+            return False  # also if it was written to without growing
         return os.pread(fd, len(self._tail), self._offset - len(self._tail)) == self._tail
 
     @contextmanager
     def locked(self) -> Iterator[int]:
-        """The file, open for `append`, while nobody else adds to it.
+        """Context: the file open for `append` under an exclusive lock.
 
-        Raises `NotWritten` where that can't be had, and for any `OSError` on the way.
+        Raises `NotWritten` if it can't be opened or locked, and for any `OSError` inside.
         """
         try:
             os.makedirs(os.path.dirname(self.path), 0o700, exist_ok=True)
-            fd = self._held()
+            fd = self._open_locked()
             try:
                 yield fd
             finally:
                 os.close(fd)
         except OSError as error:
-            raise NotWritten(f"{self.path}: {reason_of(error)}; nothing was kept") from error
+            raise NotWritten(f"{self.path}: {reason_of(error)}; nothing was saved") from error
 
-    def _held(self) -> int:
-        """The file that has that name now, locked: it may be replaced while one waits."""
+    def _open_locked(self) -> int:
+        """Open and lock the file; it may be replaced while waiting for the lock."""
         deadline = time.monotonic() + LOCK_SECONDS
         while True:
             fd = _opened(self.path, _APPEND)
@@ -133,14 +133,14 @@ class Journal:
                 raise
             os.close(fd)
             if time.monotonic() > deadline:
-                raise OSError(errno.EAGAIN, "it is replaced again and again")
+                raise OSError(errno.EAGAIN, "replaced repeatedly")
 
     def append(self, fd: int, line: bytes) -> None:
-        """Add a whole line with its end in one write, or nothing; one that somebody left unfinished is ended first."""
+        """Append a line (with its newline) in one write, or nothing; an incomplete last line is ended first."""
         before = os.fstat(fd).st_size
         data = line if before == 0 or os.pread(fd, 1, before - 1) == b"\n" else b"\n" + line
         try:
-            while data:  # the second write of a full disk tells what is wrong
+            while data:  # on a full disk the second write raises the error
                 data = data[os.write(fd, data) :]
         except OSError:
             with suppress(OSError):
@@ -163,7 +163,7 @@ def _lock(fd: int, deadline: float) -> None:
             return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > deadline:
-                raise OSError(errno.EAGAIN, "another instance does not let go of it") from None
+                raise OSError(errno.EAGAIN, "locked by another instance") from None
         select.select((), (), (), 0.002)
 
 
@@ -172,5 +172,5 @@ def _state_of(found: os.stat_result) -> _State:
 
 
 def reason_of(error: OSError) -> str:
-    """Why a file can't be read or written, in words."""
-    return "a link, which is not followed" if error.errno == errno.ELOOP else error.strerror or str(error)
+    """The reason of an OS error as text."""
+    return "is a symbolic link" if error.errno == errno.ELOOP else error.strerror or str(error)

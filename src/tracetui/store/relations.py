@@ -1,11 +1,11 @@
-"""How runs belong together: a replay and its original, repetitions of one task, a run and those that it started.
+"""Relations among runs: replays and their originals, repetitions of a task, parents and children.
 
-A trace names another run by a raw id, and ids repeat. The run meant is looked for where it is likeliest: in the same
-file, then in the same folder, then anywhere. Where several runs of one such place have the id, none is named.
+A trace refers to another run by a raw id, and ids repeat. Candidates are searched in the same file, then in the same
+folder, then everywhere; if several match at one level, the reference stays unresolved.
 
-Runs that name no original and did the same task (`RunSummary.repeats`) are repetitions of the earliest of them. A run
-that several files hold (`RunSummary.identity`) is one run, and all others are copies of it. Parts of one trace in
-several files are one run, of which each file shows its own spans.
+Runs of one task (`RunSummary.repeats`) without a recorded original are repetitions of the earliest of them. Runs with
+the same `RunSummary.identity` are one run stored in several files: one counts, the others are copies. The parts of a
+trace that was split across files are one run, and each file shows its own spans.
 """
 
 from __future__ import annotations
@@ -15,19 +15,21 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
+import msgspec
+
 from tracetui.model import RunRef, RunSummary, Status, StatusSource
 
 REPEAT: Final = "repeat"
-"""What a run is to the earliest of the same task."""
+"""Relation of a run to the earliest run of the same task."""
 COPY: Final = "copy"
-"""What a run is to the same one told elsewhere."""
-MOST_REPEATS: Final = 1_000
-"""Repetitions of a task that are related to its earliest run, the earliest first: what goes on longer is routine."""
+"""Relation of a run to the same run in another file."""
+MAX_REPEATS: Final = 1_000
+"""Maximum repetitions of a task to relate, earliest first."""
 
 
 class Relations:
-    """Relations among the given runs, each there once. What they themselves name is found at once, and every answer to
-    it costs O(1), whatever the ids are (cycles, repeated, their own).
+    """Relations among runs with distinct references. Queries by reference cost O(1), whatever the ids are (cycles,
+    duplicates).
     """
 
     def __init__(self, runs: Iterable[RunSummary]) -> None:
@@ -39,12 +41,12 @@ class Relations:
         for run in self._all if paths != {None} else ():
             if run.ref.path in paths:
                 self._by_path[run.ref.path].append(run)
-        self._by_id = _placed(self._all, {one for run in tied for one in (run.replay_of, run.parent)})
+        self._by_id = _index_ids(self._all, {one for run in tied for one in (run.replay_of, run.parent)})
         self._originals = {run.ref: self._original(run) for run in tied}
         self._parents = {run.ref: self._named(run.ref, run.parent) for run in tied}
         self._replays = _inverse(self._originals)
         self._copies = copies_of(self._all)
-        self._told = _inverse(dict(self._copies))
+        self._duplicates = _inverse(dict(self._copies))
         self._traces = split_traces(self._all)
         self._parts = {ref: refs for refs in self._traces.values() for ref in refs}
         self._repeats = _repetitions(run for run in self._all if run.ref not in self._copies)
@@ -52,50 +54,48 @@ class Relations:
         self._children = _inverse(self._parents)
 
     def original(self, ref: RunRef) -> RunRef | None:
-        """The run that `ref` replays, forks, retries, tells again or repeats; None if it is not among the runs, or not
-        certain.
-        """
+        """The original of a replay, fork, retry, copy or repetition; None if missing or ambiguous."""
         return self._originals.get(ref) or self._copies.get(ref) or self._firsts.get(ref)
 
     def relation(self, ref: RunRef) -> str | None:
-        """What `ref` is to an original: the trace's word, `COPY` or `REPEAT`; None where it has none."""
+        """The relation of `ref` to its original: as recorded, `COPY` or `REPEAT`; None without one."""
         run = self._tied.get(ref)
         if run is not None and has_original(run):
             return run.relation or "replay"
         return COPY if ref in self._copies else REPEAT if ref in self._firsts else None
 
     def replays(self, ref: RunRef) -> list[RunRef]:
-        """The runs that say that they replay, fork or retry `ref`."""
+        """The recorded replays, forks and retries of `ref`."""
         return self._replays.get(ref, [])
 
     def repeats(self, ref: RunRef) -> list[RunRef]:
-        """The runs that did the task of `ref` after it, in that order; empty unless it was the first to do it."""
+        """The later runs of the task of `ref`, in order; empty unless `ref` is the earliest."""
         return self._repeats.get(ref, [])
 
-    def again(self, ref: RunRef) -> list[RunRef]:
-        """All runs of which `ref` is the original: its replays, what tells it again, then its repetitions."""
-        return self.replays(ref) + self._told.get(ref, []) + self.repeats(ref)
+    def variants(self, ref: RunRef) -> list[RunRef]:
+        """All runs with the original `ref`: replays, copies, repetitions."""
+        return self.replays(ref) + self._duplicates.get(ref, []) + self.repeats(ref)
 
     def parts(self, ref: RunRef) -> Sequence[RunRef]:
-        """The parts of the trace that `ref` is a part of, itself included, the one that counts first; else empty."""
+        """All parts of the split trace of `ref`, the counted one first; else empty."""
         return self._parts.get(ref, ())
 
     def parent(self, ref: RunRef) -> RunRef | None:
-        """The run that started `ref`."""
+        """The parent of `ref`."""
         return self._parents.get(ref)
 
     def children(self, ref: RunRef) -> list[RunRef]:
-        """The runs that `ref` started."""
+        """The child runs of `ref`."""
         return self._children.get(ref, [])
 
     def named(self, ref: RunRef, wanted: str) -> RunRef | None:
-        """The run that `ref` means by the raw id `wanted`, None if there is none or it is not certain."""
+        """Resolve the raw id `wanted` in the context of `ref`; None if missing or ambiguous."""
         if wanted not in self._by_id:
-            self._by_id |= _placed(self._all, {wanted})
+            self._by_id |= _index_ids(self._all, {wanted})
         return self._named(ref, wanted)
 
     def replay_addresses(self) -> dict[RunRef, str | None]:
-        """`replay_of_address` of every run: of the original that it names."""
+        """`replay_of_address` of every run: the address of its recorded original."""
         found = ((run.ref, self._originals.get(run.ref)) for run in self._all)
         return {ref: None if original is None else original.address for ref, original in found}
 
@@ -110,60 +110,59 @@ class Relations:
     def _named(self, ref: RunRef, wanted: str | None) -> RunRef | None:
         if wanted is None:
             return None
-        for place in _places(ref.path):
+        for place in _search_levels(ref.path):
             there = [other for other in self._by_id[wanted].get(place, ())[:3] if other != ref]
             if there:
                 return there[0] if len(there) == 1 else None
         return None
 
 
-Placed = dict[str, dict[tuple[int, str], list[RunRef]]]
-"""The runs of each id, by the places in which they are."""
+IdIndex = dict[str, dict[tuple[int, str], list[RunRef]]]
+"""By id, the runs with that id at each search level."""
 
 
-def _placed(runs: Iterable[RunSummary], ids: Collection[str | None]) -> Placed:
-    """The runs that have one of these ids."""
-    found: Placed = {wanted: defaultdict(list) for wanted in ids if wanted is not None}
+def _index_ids(runs: Iterable[RunSummary], ids: Collection[str | None]) -> IdIndex:
+    """Index the runs with one of these ids."""
+    found: IdIndex = {wanted: defaultdict(list) for wanted in ids if wanted is not None}
     for run in runs if found else ():
         if run.id in found:
-            for place in _places(run.ref.path):
+            for place in _search_levels(run.ref.path):
                 found[run.id][place].append(run.ref)
     return found
 
 
-def _places(path: str) -> tuple[tuple[int, str], ...]:
-    """Where a run is, from the nearest to the widest: its file, its folder, anywhere."""
+def _search_levels(path: str) -> tuple[tuple[int, str], ...]:
+    """Search levels of a path, narrowest first: file, folder, everything."""
     return (0, path), (1, os.path.dirname(path)), (2, "")
 
 
 def has_original(run: RunSummary) -> bool:
-    """Whether a run says that there is an original of it."""
+    """Whether the run names an original."""
     return run.replay_of is not None or run.replay_of_path is not None
 
 
 def copies_of(runs: Iterable[RunSummary]) -> dict[RunRef, RunRef]:
-    """Runs that are told elsewhere among `runs`, with those that count; the same in whatever order.
+    """Map copies to the run that counts, independent of the order of `runs`.
 
-    A file of many runs (a database, a log) counts before one of this run alone, then the one that comes first.
+    A file of many runs (database, log) takes precedence over a file of one run, then the first by path.
     """
-    told: dict[str, list[RunSummary]] = {}
+    by_identity: dict[str, list[RunSummary]] = {}
     for run in runs:
         if run.identity is not None:
-            told.setdefault(run.identity, []).append(run)
-    found = (sorted(same, key=_where) for same in told.values() if len(same) > 1)
+            by_identity.setdefault(run.identity, []).append(run)
+    found = (sorted(same, key=_where) for same in by_identity.values() if len(same) > 1)
     return {run.ref: first.ref for first, *others in found for run in others}
 
 
 def has_end(run: RunSummary) -> bool:
-    """Whether the trace says how the run ended: of a split trace only the part with the top span does."""
+    """Whether the trace records the end of the run. Of a split trace, only the part with the root span does."""
     return run.status_source is not StatusSource.DERIVED or run.status not in (Status.UNKNOWN, Status.RUNNING)
 
 
 def split_traces(runs: Iterable[RunSummary]) -> dict[str, list[RunRef]]:
-    """The parts of every trace that several files hold, by its id: rotation, or a file for each process.
+    """By id, the parts of every trace that is split across files (by rotation, or by process).
 
-    The part that ended comes first: it counts, the others don't. Where none did, it is the first by path. Several that
-    ended are no parts of each other.
+    The ended part comes first and counts; without one, the first by path. Several ended parts are separate runs.
     """
     found: dict[str, list[RunSummary]] = {}
     candidates = [run for run in runs if run.split]
@@ -176,7 +175,7 @@ def split_traces(runs: Iterable[RunSummary]) -> dict[str, list[RunRef]]:
 
 
 def uncounted_parts(runs: Iterable[RunSummary]) -> set[RunRef]:
-    """The parts of split traces that another part counts for."""
+    """The parts of split traces that don't count."""
     return {ref for refs in split_traces(runs).values() for ref in refs[1:]}
 
 
@@ -189,17 +188,17 @@ def _where(run: RunSummary) -> tuple[bool, str, str]:
 
 
 def _repetitions(runs: Iterable[RunSummary]) -> dict[RunRef, list[RunRef]]:
-    """The earliest run of each task that was done several times, and the later ones; the same in whatever order."""
+    """By earliest run, the later runs of the same task, independent of the order of `runs`."""
     by_task: dict[str, list[RunSummary]] = {}
     for run in runs:
         if run.repeats is not None and not has_original(run):
             by_task.setdefault(run.repeats, []).append(run)
     found = (sorted(same, key=_when) for same in by_task.values() if len(same) > 1)
-    return {first.ref: [run.ref for run in later[:MOST_REPEATS]] for first, *later in found}
+    return {first.ref: [run.ref for run in later[:MAX_REPEATS]] for first, *later in found}
 
 
 def _when(run: RunSummary) -> tuple[bool, float, str, str]:
-    """Order of repetitions: by their start, those without one last."""
+    """Sort key of repetitions: start time, runs without one last."""
     return run.started_at is None, run.started_at or 0.0, run.ref.path, run.ref.key or ""
 
 
@@ -209,3 +208,38 @@ def _inverse(links: dict[RunRef, RunRef | None]) -> dict[RunRef, list[RunRef]]:
         if target is not None:
             found[target].append(ref)
     return found
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """A run and its original; `original` is None if missing or ambiguous."""
+
+    replay: RunSummary
+    original: RunSummary | None
+
+    @property
+    def relation(self) -> str:
+        """The relation to the original: ``replay``, ``fork``, ``retry``, ``student``, ``copy``, ``repeat``."""
+        if has_original(self.replay):
+            return self.replay.relation or "replay"
+        identity = None if self.original is None else self.original.identity
+        return REPEAT if identity is None or identity != self.replay.identity else COPY
+
+    @property
+    def missing(self) -> str | None:
+        """The raw id of a missing original."""
+        return (self.replay.replay_of or self.replay.replay_of_path) if self.original is None else None
+
+
+def pairs_of(runs: Iterable[RunSummary], *, repeats: bool = False) -> list[Pair]:
+    """All pairs among `runs`, in the order of the runs, grouped by original.
+
+    With `repeats`, also repetitions of a task with its earliest run.
+    """
+    by_ref = {run.ref: run for run in runs}
+    relations = Relations(by_ref.values())
+    by_original: dict[RunRef | None, list[Pair]] = {}
+    for run in by_ref.values():
+        original = relations.original(run.ref)
+        if has_original(run) or (repeats and original is not None):
+            by_original.setdefault(original, []).append(Pair(run, None if original is None else by_ref.get(original)))
+    return [pair for original in by_original.values() for pair in original]

@@ -1,7 +1,6 @@
-"""Where verdicts, notes, tags and marks are kept: one file of the user's own, to which lines are only ever added.
+"""Stores verdicts, notes, tags and marks in one append-only file of the user.
 
-``$XDG_STATE_HOME/tracetui/verdicts.jsonl`` (else ``~/.local/state``). docs/verdicts.md describes it for those who read
-it, merge it or keep it under git.
+``$XDG_STATE_HOME/tracetui/verdicts.jsonl`` (else ``~/.local/state``). docs/verdicts.md documents its format.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from tracetui.text import Clean, one_line
 
 NAME: Final = "verdicts.jsonl"
 MAX_PROBLEMS: Final = 100
-"""Lines that are told one by one; of more, only how many they are."""
+"""Unreadable lines reported one by one; the rest are only counted."""
 _TITLE: Final = 120
 
 Subject = RunSummary | CauseRef
@@ -48,11 +47,11 @@ def state_folder() -> Path:
 
 
 class Sidecar:
-    """What was decided, as kept in `folder`; used by one thread.
+    """The verdicts, notes, tags and marks in `folder`. Not thread-safe.
 
-    `roots` are the directories of traces that are open on this machine: nothing is written in them. What writes raises
-    `NotWritten` where the file can't be written, `UsageError` for what makes no sense; then nothing has changed. A file
-    that can't be read is one of the `problems`.
+    `roots` are open trace directories, which are never written to. Methods that write raise `NotWritten` if the file
+    can't be written and `UsageError` for invalid input; nothing changes then. An unreadable file is reported in
+    `problems`.
     """
 
     def __init__(
@@ -66,11 +65,12 @@ class Sidecar:
         self.folder = file.parent if file is not None else folder or state_folder()
         self.path = str(file or self.folder / NAME)
         self.revision = 0
-        """Grows with every change of what holds."""
+        """Increases with every change of the stored state."""
         self._roots = roots
         self._clock = clock
         self._journal = Journal(self.path)
-        self._mine: list[str] = []
+        self._mine: list[list[str]] = []
+        """Events of every change of this instance."""
         self._unreadable: Problem | None = None
         self._begin()
         self.refresh()
@@ -78,14 +78,14 @@ class Sidecar:
     def _begin(self) -> None:
         self._state = Judgements()
         self._wrong: list[Problem] = []
-        self._untold = 0
+        self._more_problems = 0
         self._unfinished: Problem | None = None
 
-    # ---- what holds
+    # ---- reading
 
     @property
     def runs(self) -> Set[str]:
-        """Ids of runs of which something was ever said, as they are kept; of any other only its signature can tell."""
+        """Ids of runs with a judgment of their own, as stored; other runs inherit that of their signature."""
         return self._state.runs
 
     def of(self, run: RunSummary, *causes: str | None) -> Judgement:
@@ -115,7 +115,7 @@ class Sidecar:
         return self._state.has_old_digests
 
     def marked(self, letter: str) -> Mark | None:
-        """Where a letter leads, None if nowhere; `Mark.among` finds the run."""
+        """The mark of a letter, None if unset; `Mark.among` finds its run."""
         return self._state.mark(letter)
 
     def marks(self) -> list[Mark]:
@@ -123,96 +123,104 @@ class Sidecar:
         return self._state.marks()
 
     def tags(self) -> list[str]:
-        """Every tag that was ever given and not undone, sorted."""
+        """Every tag ever added and not undone, sorted."""
         return self._state.tags()
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What of the file could not be read; the rest holds."""
-        more = Problem(self.path, "", f"{self._untold} more lines can't be read") if self._untold else None
+        """Lines of the file that could not be read; the others apply."""
+        more = Problem(self.path, "", f"{self._more_problems} more unreadable lines") if self._more_problems else None
         return tuple(one for one in (self._unreadable, *self._wrong, more, self._unfinished) if one is not None)
 
-    # ---- what is done
+    # ---- writing
 
     def judge(self, subject: Subject, verdict: Verdict | None) -> None:
-        """Give a verdict on a run or a signature; None takes it back (that of a run's signature then holds again)."""
-        self._keep(do="verdict", verdict=verdict, **_about(subject))
+        """Set the verdict of a run or signature; None removes it (a run then inherits that of its signature)."""
+        self._record(do="verdict", verdict=verdict, **_about(subject))
+
+    def judge_all(self, subjects: Sequence[Subject], verdict: Verdict | None) -> None:
+        """Set the verdict of several runs or causes; `undo` undoes all of it."""
+        changes: list[str] = []
+        self._mine.append(changes)
+        for subject in subjects:
+            changes.append(self._append(do="verdict", verdict=verdict, **_about(subject)))  # noqa: PERF401
 
     def note(self, subject: Subject, text: str) -> None:
-        """Put a note in place of the one there was; an empty one takes it away."""
+        """Replace the note; an empty text removes it."""
         if len(text) > MAX_NOTE:
             raise UsageError(f"a note has at most {MAX_NOTE} characters; this one has {len(text)}")
-        self._keep(do="note", note=text, **_about(subject))
+        self._record(do="note", note=text, **_about(subject))
 
     def tag(self, subject: Subject, tag: str) -> None:
         """Add a tag: one word."""
-        self._keep(do="tag", tag=_word(tag), **_about(subject))
+        self._record(do="tag", tag=_word(tag), **_about(subject))
 
     def untag(self, subject: Subject, tag: str) -> None:
-        """Take a tag away. One that the signature has stays with its runs."""
-        self._keep(do="untag", tag=_word(tag), **_about(subject))
+        """Remove a tag. A tag of the signature stays on its runs."""
+        self._record(do="untag", tag=_word(tag), **_about(subject))
 
     def merge(self, cause: CauseRef, into: CauseRef | None) -> None:
         """Treat a cause as the same as another; None takes the merge back."""
-        self._keep(do="merge", into=into.digest if into is not None else "", **_about(cause))
+        self._record(do="merge", into=into.digest if into is not None else "", **_about(cause))
 
     def split(self, cause: CauseRef, by: str) -> None:
         """Split a cause by what varies (`analysis.cause.Failure.part`); an empty `by` takes the split back."""
-        self._keep(do="split", by=by, **_about(cause))
+        self._record(do="split", by=by, **_about(cause))
 
     def mark(self, letter: str, run: RunSummary, span: str | None = None) -> None:
-        """Let a letter or digit lead to a run, and to a span of it, wherever it led before."""
+        """Set the mark of a letter or digit to a run or a span of it."""
         if len(letter) != 1 or not (letter.isascii() and letter.isalnum()):
             raise UsageError(f"a mark is one letter or digit, not {one_line(letter, 20)!r}")
-        self._keep(do="mark", letter=letter, span=span, **_about(run))
+        self._record(do="mark", letter=letter, span=span, **_about(run))
 
     def undo(self) -> Clean | None:
-        """Make the last thing void that was done here and still holds; the sentence that says so, None if none does.
+        """Undo the last change of this instance that is still in effect; returns a message, None if there is none.
 
-        What other instances did, and this one before it was started anew, is left alone.
+        Changes by other instances and by earlier sessions are not undone.
         """
         self.refresh()
         while self._mine:
-            last = self._state.event(self._mine[-1])
-            if last is not None:
-                self._append(do="undo", undoes=last.event)
+            last = [event for own in self._mine[-1] if (event := self._state.event(own)) is not None]
+            for event in reversed(last):
+                self._append(do="undo", undoes=event.event)
             self._mine.pop()
-            if last is not None:
-                return one_line(f"Undone: {_said(last)}")
+            if last:
+                more = f" and {len(last) - 1} more" if len(last) > 1 else ""
+                return one_line(f"Undone: {_describe(last[0])}{more}")
         return None
 
-    def _keep(self, **fields: Any) -> None:
-        self._mine.append(self._append(**fields))
+    def _record(self, **fields: Any) -> None:
+        self._mine.append([self._append(**fields)])
 
     def _append(self, **fields: Any) -> str:
-        """Write one event, later than all that the file holds, and read it back: only what is there holds."""
-        self._stay_outside()
+        """Append one event, later than all others in the file, and read it back: the file is the source of truth."""
+        self._check_outside()
         with self._journal.locked() as fd:
-            self._take(self._journal.read_from(fd))
+            self._apply(self._journal.read_from(fd))
             at = after(self._clock(), self._state.last)
             event = Event(at=at, event=secrets.token_hex(8), schema=SCHEMA, **fields)
             line = line_of(event)
             try:
                 event_of(line.rstrip(b"\n"))
             except ValueError as error:
-                raise UsageError(f"this can't be kept: {error}") from error
+                raise UsageError(f"this can't be saved: {error}") from error
             self._journal.append(fd, line)
-            self._take(self._journal.read_from(fd))
+            self._apply(self._journal.read_from(fd))
         return event.event
 
-    def _stay_outside(self) -> None:
+    def _check_outside(self) -> None:
         folder = Path(os.path.realpath(self.folder))
         for root in self._roots:
             if folder.is_relative_to(os.path.realpath(root)):
                 raise UsageError(
-                    f"verdicts would be kept in {self.folder}, among the traces of {root}, where nothing is written; "
-                    "set XDG_STATE_HOME to a folder elsewhere, or open a folder that does not contain it"
+                    f"verdicts would be stored in {self.folder}, inside the trace directory {root}, which is never "
+                    "written to; set XDG_STATE_HOME to another directory"
                 )
 
-    # ---- what others did
+    # ---- changes by other instances
 
     def refresh(self) -> bool:
-        """Take in what others wrote; True if something changed. Costs one stat where the file was not touched."""
+        """Read new events; returns whether anything changed. Costs one stat if the file is unchanged."""
         before = self.revision, self._unreadable
         try:
             lines = self._journal.read()
@@ -220,12 +228,12 @@ class Sidecar:
         except OSError as error:
             lines, self._unreadable = None, Problem(self.path, "", reason_of(error))
         if lines is not None:
-            self._take(lines)
+            self._apply(lines)
         self.revision += self._unreadable != before[1]
         return self.revision != before[0]
 
-    def _take(self, new: Lines) -> None:
-        if new.anew:
+    def _apply(self, new: Lines) -> None:
+        if new.restarted:
             self._begin()
         left, self._unfinished = self._unfinished, None
         for number, line in enumerate(new.lines, new.first):
@@ -233,10 +241,10 @@ class Sidecar:
             if problem is not None and len(self._wrong) < MAX_PROBLEMS:
                 self._wrong.append(problem)
             else:
-                self._untold += problem is not None
-        if new.rest:  # an editor may have left out the end of the last line; it is read again once it has one
+                self._more_problems += problem is not None
+        if new.rest:  # an editor may omit the final newline; the line is read again once it has one
             self._unfinished = self._read(new.first + len(new.lines), new.rest)
-        self.revision += bool(new.anew or new.lines or new.rest or left)
+        self.revision += bool(new.restarted or new.lines or new.rest or left)
 
     def _read(self, number: int, line: bytes) -> Problem | None:
         if not line.strip():
@@ -251,7 +259,7 @@ class Sidecar:
 
 
 def _about(subject: Subject) -> dict[str, Any]:
-    """What an event is about, with a title for the reader of the file; no prompt or error text, which may be secret."""
+    """The subject of an event, with a title for human readers; no prompt or error text, which may be secret."""
     if isinstance(subject, RunSummary):
         return {"run": identity(subject), "title": subject.name[:_TITLE]}
     return {"signature": subject.digest, "title": f"{subject.id} {subject.title}".strip()[:_TITLE]}
@@ -263,16 +271,16 @@ def _word(tag: str) -> str:
     return tag
 
 
-def _said(event: Event) -> str:
-    """What an event did, in words."""
+def _describe(event: Event) -> str:
+    """An event as text."""
     if event.do == "mark":
         return f"mark {event.letter}"
-    what = {
-        "verdict": f"verdict {event.verdict}" if event.verdict else "taking back a verdict",
-        "note": "note" if event.note else "taking away a note",
+    change = {
+        "verdict": f"verdict {event.verdict}" if event.verdict else "remove verdict",
+        "note": "note" if event.note else "remove note",
         "tag": f"tag {event.tag}",
-        "untag": f"taking away tag {event.tag}",
-        "merge": "merge" if event.into else "taking back a merge",
-        "split": "split" if event.by else "taking back a split",
+        "untag": f"remove tag {event.tag}",
+        "merge": "merge" if event.into else "remove merge",
+        "split": "split" if event.by else "remove split",
     }[event.do]
-    return f"{what}, of {event.title}" if event.title else what
+    return f"{change} on {event.title}" if event.title else change

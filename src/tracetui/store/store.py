@@ -1,4 +1,4 @@
-"""What is known of a directory: every run's summary, every file's fate, and the few runs that are open."""
+"""The state of a trace directory: the summary of every run, the problems of files, and a cache of open runs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tracetui.store.pulse import Pulse
 from tracetui.store.relations import Relations, has_end, uncounted_parts
 
 OPEN_RUNS: Final = 8
-"""Whole runs kept after they were looked at."""
+"""Capacity of the cache of whole runs."""
 OPEN_BODIES: Final = 32
-"""Bodies of spans kept after they were looked at."""
+"""Capacity of the cache of span bodies."""
 
 
-class Looked(Protocol):
-    """What one file turned out to be (`tracetui.live.scan.Found`)."""
+class ScannedFile(Protocol):
+    """The result of reading one file (`tracetui.live.scan.Found`)."""
 
     @property
     def path(self) -> str: ...
@@ -30,10 +30,14 @@ class Looked(Protocol):
     def problems(self) -> tuple[Problem, ...]: ...
     @property
     def whole(self) -> bool: ...
+    @property
+    def unclaimed(self) -> bool: ...
+    @property
+    def near_miss(self) -> str: ...
 
 
 class Overview(msgspec.Struct, frozen=True):
-    """What is said of the whole directory. Counts are of top-level runs: those that no other run started."""
+    """Counts of the whole directory, of top-level runs only (no child runs)."""
 
     runs: int = 0
     by_status: dict[Status, int] = {}
@@ -48,65 +52,68 @@ class Overview(msgspec.Struct, frozen=True):
 
 
 class Store:
-    """Used by one thread (the UI loop). `revision` grows with every change of the list."""
+    """The runs of a directory. Not thread-safe (UI loop only). `revision` increases with every change of the list."""
 
     def __init__(self) -> None:
         self.runs: dict[RunRef, RunSummary] = {}
         self.problems: dict[str, tuple[Problem, ...]] = {}
         """Problems of files, by path; those of a run are in the run."""
+        self.ignored: dict[str, str] = {}
+        """Files that no format claims, by path: what a near miss looks like, empty for the others."""
         self.pulses: dict[RunRef, Pulse] = {}
-        """Runs that were seen to change."""
+        """Runs that changed since they were first seen."""
         self._from_future: dict[RunRef, float] = {}
-        """Runs whose file's time was yet to come when they were first seen, and when that was."""
+        """Runs whose file had a future modification time when first seen, with the time of that."""
         self.unended: set[RunRef] = set()
-        """Runs of which the trace tells no end."""
+        """Runs without a recorded end."""
         self._failed: list[RunRef] = []
         self._touched: set[RunRef] = set()
         self.revision = 0
         self.members = 0
-        """Grows whenever a run or an unreadable file comes or goes."""
+        """Increases whenever a run or an unreadable file is added or removed."""
         self._counts = _Counts()
         self._refs: dict[str, RunRef | tuple[RunRef, ...]] = {}
-        """The runs of each file: most hold one, and that one alone takes half the room."""
+        """The runs of each file; a single run is stored without a tuple, in half the memory."""
         self._unseen: set[str] = set()
         self._relations: Relations | None = None
         self._open: OrderedDict[RunRef, Run] = OrderedDict()
         self._bodies: OrderedDict[tuple[RunRef, str], tuple[Span, Body]] = OrderedDict()
 
     def begin_scan(self) -> None:
-        """Everything is about to be read anew: what is not seen until `end_scan` is gone."""
-        self._unseen = {*self._refs, *self.problems}
+        """Begin a full scan: files not seen until `end_scan` are removed."""
+        self._unseen = {*self._refs, *self.problems, *self.ignored}
 
     def end_scan(self) -> None:
-        """Drop what the scan did not find."""
+        """Remove files that the scan did not find."""
         for path in self._unseen:
-            for ref in self._known(path):
+            for ref in self._refs_of(path):
                 self._drop(ref)
             self._refs.pop(path, None)
             self.problems.pop(path, None)
+            self.ignored.pop(path, None)
         self._unseen = set()
         self.revision += 1
 
-    def apply(self, looked: Iterable[Looked], now: float) -> None:
-        """Take in what files turned out to be; what was known of the same file before is replaced (by a whole one)."""
-        for found in looked:
+    def apply(self, files: Iterable[ScannedFile], now: float) -> None:
+        """Add scanned files; a complete one replaces the earlier state of the same file."""
+        for found in files:
             self._unseen.discard(found.path)
             if found.whole:
-                self._settle(found)
+                self._replace(found)
             for run in found.runs:
                 self._put(run, now)
         self.revision += 1
 
     def put(self, run: RunSummary, now: float) -> None:
-        """Take in what an open run turned out to be; one that is not listed any more stays so."""
+        """Update the summary of an open run, if it is still listed."""
         if run.ref in self.runs and run != self.runs[run.ref]:
             self._put(run, now)
             self.revision += 1
 
-    def _settle(self, found: Looked) -> None:
-        """Forget what a file holds no more, and remember what it does."""
+    def _replace(self, found: ScannedFile) -> None:
+        """Replace the runs and problems of a file."""
         refs = tuple(run.ref for run in found.runs)
-        before = self._known(found.path)
+        before = self._refs_of(found.path)
         if before != refs:
             for ref in {*before}.difference(refs):
                 self._drop(ref)
@@ -120,8 +127,12 @@ class Store:
             self.problems[found.path] = found.problems
         else:
             self.problems.pop(found.path, None)
+        if found.unclaimed:
+            self.ignored[found.path] = found.near_miss
+        else:
+            self.ignored.pop(found.path, None)
 
-    def _known(self, path: str) -> tuple[RunRef, ...]:
+    def _refs_of(self, path: str) -> tuple[RunRef, ...]:
         refs = self._refs.get(path, ())
         return refs if isinstance(refs, tuple) else (refs,)
 
@@ -137,7 +148,7 @@ class Store:
             self.unended.add(run.ref)
         elif before is not None:
             self.unended.discard(run.ref)
-        if before is None or _ties(before) != _ties(run):
+        if before is None or _relation_key(before) != _relation_key(run):
             self._relations = None
         self.members += before is None
         if before is not None:
@@ -148,12 +159,12 @@ class Store:
         self._counts.add(run, 1)
 
     def touched(self) -> list[RunSummary]:
-        """Runs that are other than they were at the last call, as they are now."""
+        """Runs that changed since the last call."""
         touched, self._touched = self._touched, set()
         return [self.runs[ref] for ref in touched if ref in self.runs]
 
     def newly_failed(self) -> list[RunRef]:
-        """Runs that were found to have failed since the last call."""
+        """Runs that became failed since the last call."""
         failed, self._failed = self._failed, []
         return failed
 
@@ -174,24 +185,24 @@ class Store:
         return pulse
 
     def changed_at(self, run: RunSummary) -> float:
-        """When the run was last written to as far as is known, in seconds since the epoch.
+        """Time of the last known change of a run, in seconds since the epoch.
 
-        The time of a file that holds several runs tells nothing of one of them: until it is seen to change, it is known
-        by its start. Where a clock is ahead, the run has not changed since it was first seen.
+        The modification time of a file with several runs says nothing about one of them: until it is seen to change,
+        its start counts. For a modification time in the future, the time the run was first seen counts.
         """
         pulse = self.pulses.get(run.ref)
         if pulse is not None:
             return pulse.changed_at
-        told = run.modified_at if run.ref.key is None or run.started_at is None else run.started_at
-        return min(told, self._from_future.get(run.ref, told))
+        changed = run.modified_at if run.ref.key is None or run.started_at is None else run.started_at
+        return min(changed, self._from_future.get(run.ref, changed))
 
     @property
     def overview(self) -> Overview:
-        """As of now; costs nothing."""
+        """Current counts, in constant time."""
         return self._counts.overview()
 
     def ledger(self, refs: Iterable[RunRef]) -> Ledger:
-        """How much of these runs was understood, of those that were counted; with them, what is torn in their files."""
+        """The combined ledger of those runs that have one, with the torn lines of their files."""
         runs = [run for ref in refs if (run := self.runs.get(ref)) is not None and run.deep]
         paths = {run.ref.path for run in runs} if self.problems else set()
         torn = sum(problem.torn for path in paths & self.problems.keys() for problem in self.problems[path])
@@ -199,59 +210,59 @@ class Store:
 
     @property
     def relations(self) -> Relations:
-        """Found out when first asked for, and anew once a run came, went or tells another original."""
+        """Relations of the listed runs; recomputed after a change that affects them."""
         if self._relations is None:
             self._relations = Relations(self.runs.values())
         return self._relations
 
-    def keep(self, run: Run) -> None:
-        """Keep a run that was opened, and its summary, which knows more than the list does."""
+    def cache(self, run: Run) -> None:
+        """Cache an open run; its summary is more complete than that of the list."""
         self._open[run.summary.ref] = run
         self._open.move_to_end(run.summary.ref)
         while len(self._open) > OPEN_RUNS:
             self._open.popitem(last=False)
 
     def opened(self, ref: RunRef) -> Run | None:
-        """The whole run, if it is still kept."""
+        """The whole run, if cached."""
         return self._open.get(ref)
 
     def summary(self, ref: RunRef | None) -> RunSummary | None:
-        """A run as the list knows it, or better, as its whole does."""
+        """The most complete summary of a run: that of the cached run, else that of the list."""
         if ref is None:
             return None
         run = self._open.get(ref)
         return run.summary if run is not None else self.runs.get(ref)
 
-    def keep_body(self, ref: RunRef, span: Span, body: Body) -> None:
-        """Keep the body of a span that was looked at."""
+    def cache_body(self, ref: RunRef, span: Span, body: Body) -> None:
+        """Cache the body of a span."""
         self._bodies[ref, span.id] = span, body
         self._bodies.move_to_end((ref, span.id))
         while len(self._bodies) > OPEN_BODIES:
             self._bodies.popitem(last=False)
 
     def body(self, ref: RunRef, span: Span) -> Body | None:
-        """The body of that very state of a span, if it is still kept: a span that changed is another object."""
-        kept = self._bodies.get((ref, span.id))
-        return kept[1] if kept is not None and kept[0] is span else None
+        """The cached body of exactly this span object; a changed span is a new object."""
+        cached = self._bodies.get((ref, span.id))
+        return cached[1] if cached is not None and cached[0] is span else None
 
     def forget(self, ref: RunRef) -> None:
-        """Drop what is kept of an open run: it is to be read again."""
+        """Drop a run and its bodies from the cache."""
         self._open.pop(ref, None)
         for key in [key for key in self._bodies if key[0] == ref]:
             del self._bodies[key]
 
 
-def _ties(run: RunSummary) -> tuple[object, ...]:
-    """What ties a run to others."""
+def _relation_key(run: RunSummary) -> tuple[object, ...]:
+    """The fields of a run that relate it to others."""
     when = None if run.repeats is None else run.started_at
     part = run.split and has_end(run)
     return run.id, run.replay_of, run.replay_of_path, run.relation, run.parent, run.repeats, run.identity, when, part
 
 
 def _changed(before: RunSummary, after: RunSummary) -> bool:
-    """Whether the run itself changed: a file of many runs is written to for each of them.
+    """Whether the run itself changed, and not only another run of its file.
 
-    A run that no longer counts as running, because its file is still, did not change by that.
+    A run that stops counting as running because its file is quiet did not change.
     """
     if before.seems_running and after.status is Status.UNKNOWN and before.modified_at == after.modified_at:
         after = msgspec.structs.replace(
@@ -263,17 +274,17 @@ def _changed(before: RunSummary, after: RunSummary) -> bool:
 
 
 class _Counts:
-    """Counts of top-level runs, kept up run by run: while thousands arrive, counting them all each time adds up."""
+    """Counts of top-level runs, updated per run: recounting thousands of runs at each change is too slow."""
 
     def __init__(self) -> None:
         self._by_status: Counter[Status] = Counter()
         self._by_format: Counter[str] = Counter()
         self._causes: Counter[str] = Counter()
         self._parts: dict[str, tuple[RunSummary, ...]] = {}
-        """Runs that may be parts of a trace in several files, by its id."""
+        """Runs that may be parts of a trace split over files, by run id."""
 
     def add(self, run: RunSummary, by: int) -> None:
-        """Count a run in (1) or out (-1). Parts of one trace count once."""
+        """Add (1) or remove (-1) a run. Parts of one trace count once."""
         if run.parent is not None:
             return
         if not run.split:
@@ -298,5 +309,5 @@ class _Counts:
             self._causes[run.first_error.type] += by
 
     def overview(self) -> Overview:
-        """The counts, without those that are zero."""
+        """The nonzero counts."""
         return Overview(self._by_status.total(), +self._by_status, +self._by_format, +self._causes)

@@ -1,14 +1,14 @@
-"""What every format must keep: the conformance checks, for the built-in formats and for those of other packages.
+"""Conformance checks for formats, built-in or from other packages.
 
 ::
 
     from tracetui.testing import check_format
     check_format(MyFormat(), "tests/myformat")
 
-A folder of cases holds ``<case>/input/…`` (files as a user has them) and ``<case>/expected.json`` (what was read, in
-normal form; with ``TRACETUI_GOLDEN=1`` in the environment it is written instead of compared: read the diff). An
-optional ``exceptions.txt`` names, one pattern a line (``steps.*.internal  # why``), the source values that are
-deliberately not shown. Every check raises `AssertionError` with the place that is wrong.
+A directory of cases has ``<case>/input/…`` (files as users have them) and ``<case>/expected.json`` (the normal form of
+the result; with ``TRACETUI_GOLDEN=1`` it is written instead of compared: read the diff). An optional
+``exceptions.txt`` lists source values that are deliberately not shown, one pattern per line
+(``steps.*.internal  # why``). Every check raises `AssertionError` with the location of the failure.
 """
 
 from __future__ import annotations
@@ -33,8 +33,21 @@ from tracetui.model.ledger import kinds_of, size_of
 from tracetui.model.tally import NAME_LENGTH
 from tracetui.sources.local import LocalSource
 from tracetui.testing import growth, hostile
-from tracetui.testing.normal import Shown, leaves, plain, plain_run, relative
-from tracetui.testing.reading import ALLOWED, MTIME, Growing, claimed, copied, files, read_run, write
+from tracetui.testing.reading import (
+    ALLOWED,
+    MTIME,
+    Growing,
+    Shown,
+    claimed,
+    copied,
+    files,
+    leaves,
+    plain,
+    plain_run,
+    read_run,
+    relative,
+    write,
+)
 
 __all__ = [
     "Growing",
@@ -78,7 +91,7 @@ def cases(folder: str | os.PathLike[str]) -> list[Path]:
 
 
 def check_sniff(fmt: Format, case: Path) -> None:
-    """The format claims files of its case, and no other format claims one of them more surely."""
+    """Check that the format claims files of its case, and no other format scores higher on them."""
     with copied(case) as root:
         assert claimed(fmt, root), f"{fmt.name} claims no file of {case}"
         for path in files(root):
@@ -90,14 +103,14 @@ def check_sniff(fmt: Format, case: Path) -> None:
 
 
 def check_summaries(fmt: Format, case: Path) -> None:
-    """Both stages of `summarize` agree with the summary of the whole run."""
+    """Check that both stages of `summarize` agree with the summary of the whole run."""
     with copied(case) as root:
         for path in claimed(fmt, root):
             _check_stages(fmt, path, *_stages(fmt, path))
 
 
 def check_ledger(fmt: Format, case: Path) -> None:
-    """Records of unknown kinds are counted with their bytes, and no more bytes are lost than there are."""
+    """Check that records of unknown kinds are counted with their bytes, and lost bytes don't exceed the size."""
     with copied(case) as root:
         for path in claimed(fmt, root):
             for ref in _refs(fmt, path):
@@ -105,24 +118,24 @@ def check_ledger(fmt: Format, case: Path) -> None:
 
 
 def check_expected(fmt: Format, case: Path) -> None:
-    """What is read is what ``expected.json`` holds."""
+    """Check that the result equals ``expected.json``."""
     with copied(case) as root:
         found = relative(_everything(fmt, root), str(root))
     expected = case / "expected.json"
     text = json.dumps(found, indent=1, sort_keys=True) + "\n"
     if os.environ.get(GOLDEN):
         expected.write_text(text, encoding="utf-8")
-    assert expected.exists(), f"{expected} is missing: write it with {GOLDEN}=1 and read it"
+    assert expected.exists(), f"{expected} is missing; create it with {GOLDEN}=1 and review it"
     assert json.loads(text) == json.loads(expected.read_text(encoding="utf-8")), (
-        f"{case} is read differently from its expected.json: if that is meant, write it anew with {GOLDEN}=1"
+        f"{case} differs from its expected.json; if intended, update it with {GOLDEN}=1"
     )
 
 
 def check_growth(fmt: Format, case: Path, *, seed: int = 1) -> None:
-    """While a file is written, a reader with a cursor knows at every stop what a fresh reader finds, bodies included.
+    """Check that an incremental reader of a growing file always agrees with a fresh reader, bodies included.
 
-    So a span is given again whenever anything about it has changed. Files grow byte by byte, as when they are copied;
-    databases get their rows from a real writer as well.
+    A span must be returned again whenever anything about it changes. Files grow byte by byte, as in a copy; databases
+    also receive their rows from a real writer.
     """
     random = Random(seed)  # noqa: S311 - to cut files, not to keep secrets
     with copied(case) as root:
@@ -134,7 +147,7 @@ def check_growth(fmt: Format, case: Path, *, seed: int = 1) -> None:
 
 
 def check_hostile(fmt: Format, case: Path, *, seed: int = 1, count: int = 120) -> None:
-    """Broken variants of the files give problems or a `FormatError`, never anything else, and agreeing summaries."""
+    """Check that broken variants of the files only cause problems or `FormatError`, and consistent summaries."""
     random = Random(seed)  # noqa: S311
     with copied(case) as root:
         for path, label, data in hostile.variants(claimed(fmt, root), random, count):
@@ -146,20 +159,20 @@ def check_hostile(fmt: Format, case: Path, *, seed: int = 1, count: int = 120) -
 
 
 def check_nothing_lost(fmt: Format, case: Path) -> None:
-    """Every string and number of the source is shown somewhere, but for what ``exceptions.txt`` names."""
-    known = _exceptions(case)
+    """Check that every string and number of the source is shown, except those in ``exceptions.txt``."""
+    exceptions = _exceptions(case)
     with copied(case) as root:
         paths = claimed(fmt, root)
         shown = Shown(read_run(fmt, ref) for path in paths for ref in _refs(fmt, path))
         for path in paths:
             for where, value in _source_leaves(Path(path)):
-                if not any(fnmatchcase(where, pattern) for pattern in known):
+                if not any(fnmatchcase(where, pattern) for pattern in exceptions):
                     assert shown.has(value), f"{path}: {where} = {value!r} is not shown"
 
 
 def check_unknown_fields(fmt: Format, case: Path) -> None:
-    """A field that the format does not know, in any object of a JSON source, is shown all the same."""
-    known = _exceptions(case)
+    """Check that an unknown field in any object of a JSON source is shown."""
+    exceptions = _exceptions(case)
     with copied(case) as root:
         for path in claimed(fmt, root):
             records, document = hostile.parse(Path(path).read_bytes())
@@ -172,7 +185,7 @@ def check_unknown_fields(fmt: Format, case: Path) -> None:
         shown = Shown(read_run(fmt, ref) for ref in refs)
         for path in claimed(fmt, root):
             for where, value in _source_leaves(Path(path)):
-                if where.endswith(UNKNOWN_FIELD) and not any(fnmatchcase(where, pattern) for pattern in known):
+                if where.endswith(UNKNOWN_FIELD) and not any(fnmatchcase(where, pattern) for pattern in exceptions):
                     assert shown.has(value), f"{path}: the unknown field {where} is not shown"
 
 
@@ -187,7 +200,7 @@ def _others(fmt: Format) -> Iterator[Format]:
 
 def _summaries(fmt: Format, path: str, *, deep: bool) -> tuple[list[RunSummary], list[Problem]]:
     with LocalSource().open(path) as file:
-        fmt.sniff(file)  # as the program does it: what it leaves in the memo is used
+        fmt.sniff(file)  # as in the program, so the memo of `sniff` is used
         items = list(fmt.summarize(file, deep=deep))
     return [item for item in items if isinstance(item, RunSummary)], [i for i in items if isinstance(i, Problem)]
 
@@ -201,7 +214,7 @@ def _stages(fmt: Format, path: str) -> tuple[list[RunSummary], list[RunSummary]]
 
 
 def _check_stages(fmt: Format, path: str, quick: list[RunSummary], deep: list[RunSummary]) -> list[Run]:
-    """Both stages agree with the whole runs, which are given back."""
+    """Check both stages against the whole runs; returns these."""
     runs = []
     assert len({one.ref for one in deep}) == len(deep), f"{path}: two runs share an address"
     _same([one.ref for one in quick], [one.ref for one in deep], f"{path}: runs of both stages")
@@ -219,13 +232,13 @@ def _check_unread(run: Run) -> None:
     where, size, found = run.summary.ref.address, run.summary.size, run.summary.unread or Unread()
     unknown = [span for span in run.spans if span.operation is Operation.UNKNOWN]
     for span in unknown if size is not None else ():
-        assert size_of(span.at), f"{where}: the place of {span.id}, which is of an unknown kind, does not tell its size"
+        assert size_of(span.at), f"{where}: Span.at of {span.id}, a record of unknown kind, has no size"
     assert found.kinds == kinds_of((span.name[:NAME_LENGTH], 1) for span in unknown), f"{where}: {found.kinds}"
     assert size is None or found.size <= size, f"{where}: {found.size} of {size} bytes are lost"
 
 
 def check_quick(quick: RunSummary, deep: RunSummary, path: str) -> None:
-    """What the list stage fills is right; None, 0, an empty text and an unknown status mean *not known yet*."""
+    """Check values of the list stage; None, 0, an empty text and an unknown status mean *not determined yet*."""
     for name in quick.__struct_fields__:
         value, right = getattr(quick, name), getattr(deep, name)
         if (
@@ -238,7 +251,7 @@ def check_quick(quick: RunSummary, deep: RunSummary, path: str) -> None:
             value = value.or_else(right)
         if name == "first_error" and value.span is None and right is not None:
             right = msgspec.structs.replace(right, span=None, name=value.name, operation=value.operation)
-        assert value == right, f"{path}: {name} is {value!r} in the list stage, {right!r} in truth"
+        assert value == right, f"{path}: {name} is {value!r} in the list stage, {right!r} in the run"
 
 
 def _everything(fmt: Format, root: Path) -> dict[str, Any]:
@@ -256,10 +269,10 @@ def _everything(fmt: Format, root: Path) -> dict[str, Any]:
 
 
 def _exercise(fmt: Format, path: str) -> None:
-    """Everything that the program may ask about a file; what the format raises must be allowed."""
+    """Call everything that the program may call for a file; the format may only raise `ALLOWED`."""
     with LocalSource().open(path) as file:
         score = fmt.sniff(file)
-    assert isinstance(score, int), "sniff gives no number"
+    assert isinstance(score, int), "sniff returned no number"
     try:
         stages = _stages(fmt, path)
     except ALLOWED:
@@ -298,7 +311,7 @@ def _exceptions(case: Path) -> list[str]:
 
 
 def _same(found: Any, expected: Any, what: str) -> None:
-    """Equal, or an error that names the first difference."""
+    """Assert equality; the error names the first difference."""
     assert found == expected, f"{what}: {_difference(found, expected, '')}"
 
 

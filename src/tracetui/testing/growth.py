@@ -1,4 +1,4 @@
-"""Files while they are written: what a reader that follows knows at every stop is what a fresh reader finds."""
+"""Growing files: an incremental reader must always agree with a fresh one."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from tracetui.formats.sqlite import quoted
 from tracetui.model import RunRef, Status, StatusSource
 from tracetui.model.run import GOING_ON
 from tracetui.sources.local import LocalSource
-from tracetui.testing.normal import plain, plain_run
-from tracetui.testing.reading import ALLOWED, Growing, read_run, write
+from tracetui.testing.reading import ALLOWED, Growing, plain, plain_run, read_run, write
 
 LONG_AGO: Final = 1_600_000_000
 _TIMES: Final = ("created_at", "started_at", "opened_at")
 
 
 class Follower:
-    """Follows one run as ``tracetui tail`` does: spans and bodies by id, replaced by id, forgotten at a reset."""
+    """Follows one run as ``tracetui tail`` does: stores spans and bodies by id, clears them on reset."""
 
     def __init__(self, fmt: Format, ref: RunRef) -> None:
         self._format = fmt
@@ -33,10 +32,10 @@ class Follower:
         self.ref = ref
         self.resets = 0
         self.given = 0
-        """Spans that all reads gave together."""
+        """Number of spans returned by all reads."""
 
     def read(self) -> None:
-        """Read all that is there now; what cannot be read changes nothing."""
+        """Read everything available; a read error changes nothing."""
         done = False
         while not done:
             with LocalSource().open(self.ref.path) as file:
@@ -55,33 +54,33 @@ class Follower:
             done = chunk.done
 
     def check(self, where: str) -> None:
-        """Compare with a fresh reader, if that can read the file. Raises `AssertionError`."""
+        """Compare with a fresh reader, if it can read the file. Raises `AssertionError`."""
         try:
             fresh = read_run(self._format, self.ref)
             right, going = plain_run(fresh), fresh.summary.status in GOING_ON
         except ALLOWED:
             return
-        told = f"{self.ref.address} {where}"
-        known = {span["id"]: span for span in right["spans"]}
-        assert sorted(self._spans) == sorted(known), f"{told}: other spans than a fresh read finds"
-        for ident, document in known.items():
+        label = f"{self.ref.address} {where}"
+        expected = {span["id"]: span for span in right["spans"]}
+        assert sorted(self._spans) == sorted(expected), f"{label}: spans differ from a fresh read"
+        for ident, document in expected.items():
             found = {**self._spans[ident], "depth": document["depth"]}
             if found["status"] == Status.RUNNING and not going:
-                found |= {"status": Status.UNKNOWN, "status_source": StatusSource.DERIVED}  # as `RunBuilder` has it
-            assert found == document, f"{told}: {ident} was not given again: {found}"
+                found |= {"status": Status.UNKNOWN, "status_source": StatusSource.DERIVED}  # as in `RunBuilder`
+            assert found == document, f"{label}: {ident} was not returned again: {found}"
         try:
             run = plain_run(self._growing.run())
         except ALLOWED as error:
-            raise AssertionError(f"{told}: a span that was not given again has no body: {error}") from error
-        assert run["spans"] == right["spans"], f"{told}: {[s['id'] for s in run['spans']]}: another order"
-        assert run == right, f"{told}: {run['summary']} {run['body']} {run['problems']}, expected {right}"
+            raise AssertionError(f"{label}: a span that was not returned again has no body: {error}") from error
+        assert run["spans"] == right["spans"], f"{label}: {[s['id'] for s in run['spans']]}: different order"
+        assert run == right, f"{label}: {run['summary']} {run['body']} {run['problems']}, expected {right}"
 
 
 def check_bytes(fmt: Format, path: str, refs: list[RunRef], random: Random) -> None:
-    """The file grows to its size in steps, is cut off, and grows again."""
+    """Check a file that grows to its size in steps, is truncated, and grows again."""
     whole = Path(path).read_bytes()
     followers = [Follower(fmt, ref) for ref in refs]
-    ends = {0, whole.find(b"\n") + 1, len(whole) - 1}  # nothing, the first line, all but the last byte
+    ends = {0, whole.find(b"\n") + 1, len(whole) - 1}  # empty, the first line, all but the last byte
     sizes = sorted(ends.union(round(random.random() * len(whole)) for _ in range(8)))
     stops = [*sizes, len(whole), sizes[len(sizes) // 2], len(whole)]
     for number, size in enumerate(stops):
@@ -92,11 +91,11 @@ def check_bytes(fmt: Format, path: str, refs: list[RunRef], random: Random) -> N
     for follower in followers:
         before = follower.given
         follower.read()
-        assert follower.given == before, f"{follower.ref.address}: given again though nothing changed"
+        assert follower.given == before, f"{follower.ref.address}: returned again without a change"
 
 
 def check_rows(fmt: Format, path: str, refs: list[RunRef], random: Random) -> None:
-    """The rows of a database come as they came to its writer, which is there all the time."""
+    """Check a database whose rows arrive from an open writer."""
     statements = list(_statements(path, random))
     for name in (path, f"{path}-wal", f"{path}-shm"):
         if os.path.exists(name):
@@ -104,7 +103,7 @@ def check_rows(fmt: Format, path: str, refs: list[RunRef], random: Random) -> No
     followers = [Follower(fmt, ref) for ref in refs]
     with closing(sqlite3.connect(path, isolation_level=None)) as writer:
         writer.execute("PRAGMA journal_mode = WAL")
-        writer.execute("PRAGMA synchronous = OFF")  # the file system need not keep it
+        writer.execute("PRAGMA synchronous = OFF")  # durability doesn't matter
         every = 1 + len(statements) // 40
         for number, (sql, values) in enumerate(statements):
             writer.execute(sql, values)
@@ -115,7 +114,7 @@ def check_rows(fmt: Format, path: str, refs: list[RunRef], random: Random) -> No
 
 
 def _statements(path: str, random: Random) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """What a writer may have executed: runs begin active and end after their steps, some steps come twice."""
+    """A plausible sequence of statements: runs start active and end after their steps, some steps are written twice."""
     with closing(sqlite3.connect(path)) as db:
         made = db.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL AND name NOT LIKE 'sqlite_%'").fetchall()
         for (sql,) in made:

@@ -1,4 +1,4 @@
-"""Broken and hostile variants of a trace file: cut, binary, not UTF-8, wrong types, nulls, depth, giant numbers."""
+"""Broken and hostile variants of a trace file: truncated, binary, not UTF-8, wrong types, nulls, deep nesting."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ JUNK: Final[tuple[Any, ...]] = (
     _NEST,
     _DIGITS,
 )
-"""What a value is replaced with."""
+"""Replacement values."""
 
 
 def variants(paths: Sequence[str], random: Random, count: int) -> Iterator[tuple[str, str, bytes]]:
-    """(path, label, content) of broken variants of the files of a case, file by file; after the last of a file itself.
+    """Yield (path, label, content) of broken variants of the files of a case; each file ends with its original.
 
-    About `count` of them have one value replaced, of as many kinds of places as there are, whichever file they are in.
+    About `count` variants replace one value, spread over the kinds of positions in all files.
     """
     for path in paths:
         _fold_in(path)
@@ -61,7 +61,7 @@ def variants(paths: Sequence[str], random: Random, count: int) -> Iterator[tuple
             yield path, label, broken
         for label, broken in _databases(data, random, count) if is_database(data) else values.get(path, ()):
             yield path, label, broken
-        yield path, "as it was", data
+        yield path, "original", data
 
 
 def parse(data: bytes) -> tuple[list[Any], bool]:
@@ -93,7 +93,7 @@ def places(value: Any) -> list[tuple[Any, Any]]:
 
 
 def dumps(records: list[Any], document: bool, *, indent: int | None = None) -> bytes:
-    """The records as a file again."""
+    """Encode records as a file."""
     if document:
         return json.dumps(records[0], indent=indent).encode()
     return b"".join(json.dumps(record).encode() + b"\n" for record in records)
@@ -122,7 +122,7 @@ Parsed = tuple[list[Any], bool]
 def _values(
     sources: dict[str, Parsed], random: Random, count: int
 ) -> Iterator[tuple[str, Iterator[tuple[str, bytes]]]]:
-    """For each file that holds JSON its variants with other values."""
+    """For each JSON file, its variants with replaced values."""
     found = [(path, *place) for path, (records, _) in sources.items() for place in _kinds(records)]
     random.shuffle(found)
     first = {kind: number for number, (*_, kind) in reversed(list(enumerate(found)))}
@@ -141,18 +141,18 @@ def _replaced(parsed: Parsed, chosen: Iterable[tuple[Any, Any, Any]]) -> Iterato
     if records:
         yield "nulls everywhere", _marked(_nulled(records), document)
     for where, key, junk in chosen:
-        kept = where.copy()
+        original = where.copy()
         if junk == _GONE:
             del where[key]
         else:
             where[key] = junk
         yield f"{key!r} = {str(junk)[:30]!r}", _marked(records, document)
         where.clear()
-        where.update(kept) if isinstance(where, dict) else where.extend(kept)
+        where.update(original) if isinstance(where, dict) else where.extend(original)
 
 
 def _kinds(records: list[Any]) -> Iterator[tuple[Any, Any, int]]:
-    """(container, key or index, kind) of every value; a kind are equal names within objects of equal names."""
+    """Yield (container, key or index, kind) of every value; a kind is the path of field names to it."""
     todo = [(record, 0) for record in records]
     while todo:
         item, above = todo.pop()
@@ -191,7 +191,7 @@ def _databases(data: bytes, random: Random, count: int) -> Iterator[tuple[str, b
             try:
                 connection.execute(f'UPDATE OR IGNORE "{table}" SET "{column}" = ?', (value,))  # noqa: S608
             except sqlite3.Error:
-                continue  # a constraint of the table forbids it
+                continue  # forbidden by a constraint
             yield f"{table}.{column} = {value!r}", connection.serialize()
 
 
@@ -219,20 +219,20 @@ def _columns(data: bytes) -> list[tuple[str, str]]:
 
 
 def _opened(data: bytes) -> sqlite3.Connection:
-    """A database in memory, of the bytes of one."""
+    """Open an in-memory database from its bytes."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.deserialize(data)
     return connection
 
 
 def is_database(data: bytes) -> bool:
-    """Whether these bytes begin a database of SQLite."""
+    """Whether the bytes are an SQLite database."""
     return data.startswith(b"SQLite format 3\0")
 
 
 def _fold_in(path: str) -> None:
-    """Fold the write-ahead log of a database into its file; any other file stays as it is."""
+    """Merge the write-ahead log of a database into its file; other files stay unchanged."""
     if is_database(Path(path).read_bytes()):
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-            connection.execute("PRAGMA synchronous = OFF")  # it need not outlive the test
+            connection.execute("PRAGMA synchronous = OFF")  # durability doesn't matter
             connection.execute("PRAGMA journal_mode = DELETE")

@@ -18,9 +18,10 @@ from textual.events import Event, InputEvent
 from textual.message import Message
 from textual.screen import Screen
 
-from tracetui.live.comparing.compared import Calls
+from tracetui import masking
 from tracetui.live.engine import Engine
-from tracetui.live.mail import Mail
+from tracetui.live.mailbox import Calls, Mail
+from tracetui.masking import one_line
 from tracetui.model import Run, RunRef, RunSummary
 from tracetui.sources.base import Source
 from tracetui.sources.local import LocalSource
@@ -42,14 +43,12 @@ from tracetui.ui.services.verdicts import Verdicts
 from tracetui.ui.state import MainState, Sought, first_state
 from tracetui.ui.terminal.pace import Pace
 from tracetui.ui.terminal.wall import notification
-from tracetui.views import masking
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
-from tracetui.views.masking import one_line
 
 if TYPE_CHECKING:
     from textual.command import Provider
 
-    from tracetui.store.known import Known as QueryContext
+    from tracetui.analysis.query_context import QueryContext
     from tracetui.ui.triage_state import TriageState
 
 FIRST_MAIL_SECONDS: Final = 0.06
@@ -208,9 +207,9 @@ class TraceApp(HostApp):
         if mail.listed:
             store.end_scan()
         for (ref, _), (span, body) in mail.bodies.items():
-            store.keep_body(ref, span, body)
+            store.cache_body(ref, span, body)
         for run in mail.runs.values():
-            store.keep(run)
+            store.cache(run)
             if run.complete:
                 store.put(run.summary, now)
         failed = store.newly_failed()
@@ -218,10 +217,10 @@ class TraceApp(HostApp):
             self._ring_for(failed)
         if not self.listed and not self.stage:
             self.listed = True
-            self.engine.later(self._preload)
+            self.engine.run_when_idle(self._preload)
         self.surveys.take(mail)
-        for then in mail.then:
-            then()
+        for callback in mail.callbacks:
+            callback()
         if self.comparisons.take(mail):
             self.main.runs.now()
         if self.assessments.take(mail, self.main.run_view.run):
@@ -238,7 +237,7 @@ class TraceApp(HostApp):
 
     def _preload(self) -> None:
         """Load, in a thread, what the first comparison and the first filter take."""
-        import tracetui.live.comparing.differ
+        import tracetui.live.differ
         import tracetui.ui.screens.diff
         import tracetui.ui.widgets.query_prompt  # noqa: F401
 
@@ -274,11 +273,11 @@ class TraceApp(HostApp):
         return self.main.state.arrangement.words
 
     def query_context(self) -> QueryContext:
+        from tracetui.analysis.query_context import QueryContext
         from tracetui.formats import registry
-        from tracetui.store.known import Known
 
         store = self.store
-        return Known(
+        return QueryContext(
             self.verdicts.sidecar,
             lambda: store.runs.values(),
             lambda: store.relations,
@@ -350,7 +349,7 @@ class TraceApp(HostApp):
             self.push_screen(HitsScreen(self.surveys.search, self.commands))
 
     def show_statistics(self, refs: Sequence[RunRef], of: str) -> None:
-        from tracetui.live.surveying.jobs import statistics_job
+        from tracetui.live.jobs.aggregate import statistics_job
         from tracetui.ui.screens.lists import StatisticsScreen
 
         job = statistics_job(refs)

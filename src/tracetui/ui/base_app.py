@@ -93,7 +93,7 @@ class BaseApp(App[int]):
     # ---- for the screens
 
     def use_palette(self, name: str) -> None:
-        """Change the colours."""
+        """Change the theme."""
         self.look = self.look._replace(palette=PALETTES[name])
         self.theme = textual_theme(self.look.palette).name
         self.screen.refresh(layout=True)

@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 from textual.screen import Screen
 
+from tracetui import masking
 from tracetui.formats.homes import Home
 from tracetui.text import Clean, clean, one_line
 from tracetui.ui import config
@@ -16,16 +17,15 @@ from tracetui.ui.commands import COMMANDS as TABLE
 from tracetui.ui.commands import Command
 from tracetui.ui.screens.base import SingleScreen
 from tracetui.ui.widgets.frame import short_path
-from tracetui.views import masking
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
-from tracetui.views.homes import ALL, HomeRows, heading
+from tracetui.views.list.tables import ALL, HomeRows, homes_heading
 from tracetui.views.rows import Line, Piece
 
 HOMES: Final = "places"
 _HERE: Final = frozenset({HOMES})
 _TAKEN: Final = {
-    "open": (1, "Open the place under the cursor, or those that are picked."),
-    "pick-value": (2, "Pick the place, or no longer; several can be picked."),
+    "open": (1, "Open the directory under the cursor, or the picked ones."),
+    "pick-value": (2, "Pick or unpick the directory."),
     "quit": (4, "Quit."),
     "help": (5, ""),
     **dict.fromkeys(("back", "down", "up", "page-down", "page-up", "top", "end"), (0, "")),
@@ -68,7 +68,7 @@ class HomesScreen(SingleScreen):
         names = [short_path(home.path) for home in self._homes]
         look, now = self.app.look, self.app.clock()
         rows = HomeRows(self._homes, names, self._picked, now=now, glyphs=look.glyphs)
-        self.list.show(rows, heading=lambda width: [heading(width)])
+        self.list.show(rows, heading=lambda width: [homes_heading(width)])
         self.refresh_frame()
 
     def action_pick(self) -> None:
@@ -95,10 +95,10 @@ class HomesScreen(SingleScreen):
         return True
 
     def path(self) -> tuple[Line, Line]:
-        return (Piece(Clean("what is to be opened?"), "text bold"),), ()
+        return (Piece(Clean("Choose a trace directory"), "text bold"),), ()
 
     def summary(self) -> Line:
-        return (Piece(one_line(f"no PATH was named, and there is no {self._missing}"), "sec"),)
+        return (Piece(one_line(f"No path given, and {self._missing} doesn't exist"), "sec"),)
 
 
 class ChoosingApp(BaseApp):

@@ -21,10 +21,10 @@ from typing import Any, Final
 
 import msgspec
 
+from tracetui.analysis.arrangement import GROUPS, SORTS, Arrangement
 from tracetui.errors import UsageError, nearest
 from tracetui.ui.commands import COMMANDS, Command
 from tracetui.ui.theme import PALETTES
-from tracetui.views.arrange import GROUPS, SORTS, Arrangement
 
 
 class ListConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

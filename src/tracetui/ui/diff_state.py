@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
-from tracetui.live.comparing.compared import Calls, Compare
+from tracetui.analysis.step_diff import CHANGES, CONTEXT, PREVIOUS
+from tracetui.live.mailbox import Calls, Compare
 from tracetui.ui.commands import PAIRS
 from tracetui.ui.state import PanesState
-from tracetui.views.diff_look import CHANGES, CONTEXT, PREVIOUS
 
 
 class DiffState(PanesState, frozen=True, repr_omit_defaults=True, kw_only=True):
@@ -34,7 +34,7 @@ def go_back(state: DiffState, *, narrow: bool) -> DiffState | None:
 
 
 def toggle_ignored(state: DiffState) -> DiffState:
-    """Count ids, times and the like as differences too, or ignore them again."""
+    """Toggle ignoring ids, times and counters."""
     assert isinstance(state.ask, Compare)
     return replace(state, ask=replace(state.ask, strict=not state.ask.strict))
 

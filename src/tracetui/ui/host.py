@@ -10,9 +10,9 @@ from textual.screen import Screen
 from tracetui.ui.base_app import BaseApp
 
 if TYPE_CHECKING:
+    from tracetui.analysis.query_context import QueryContext
     from tracetui.live.engine import Engine
     from tracetui.model import Run, RunRef, RunSummary
-    from tracetui.store.known import Known as QueryContext
     from tracetui.store.store import Store
     from tracetui.ui.services.exports import Exporter
     from tracetui.ui.services.findings import Assessments, Comparisons, Surveys

@@ -10,11 +10,11 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.markup import escape
 
+from tracetui.masking import one_line
 from tracetui.text import Clean
 from tracetui.ui.commands import shown
 from tracetui.ui.screens.base import FramedScreen
 from tracetui.ui.theme import PALETTES
-from tracetui.views.masking import one_line
 
 if TYPE_CHECKING:
     from tracetui.ui.app import TraceApp
@@ -39,7 +39,7 @@ class CommandProvider(Provider):
             if command.group not in ("move",) and screen.pane in command.panes
         ]
         entries += [
-            (Clean(f"theme {name}"), Clean("Change the colours."), partial(app.use_palette, name)) for name in PALETTES
+            (Clean(f"theme {name}"), Clean("Change the theme."), partial(app.use_palette, name)) for name in PALETTES
         ]
         return entries
 

@@ -12,14 +12,15 @@ from typing import Final, NamedTuple, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tracetui.analysis import navigation
+from tracetui.analysis.arrangement import GROUPS, SORTS, Arrangement
 from tracetui.errors import UsageError
 from tracetui.model import Run, RunRef, RunSummary, Status
 from tracetui.store import address
 from tracetui.store.address import Address
+from tracetui.store.facts import run_time
 from tracetui.ui.commands import DETAIL, RUNS, STEPS
 from tracetui.ui.layout import Width
-from tracetui.views import walk
-from tracetui.views.arrange import GROUPS, SORTS, Arrangement, moment
 
 
 class PanesState(Struct, frozen=True, repr_omit_defaults=True):
@@ -35,7 +36,7 @@ S = TypeVar("S", bound=PanesState)
 
 
 def toggle_zoom(state: S) -> S:
-    """Give the focused pane the whole screen, or take it back."""
+    """Zoom the focused pane."""
     return replace(state, zoom=None if state.zoom is not None else state.pane)
 
 
@@ -279,7 +280,7 @@ def sought_run(goal: Goal, runs: Mapping[RunRef, RunSummary], *, listing: bool) 
         return None
     if goal.address is not None:
         return run_at(goal.address, runs.values())
-    return max(runs.values(), key=lambda run: (moment(run), run.parent is None)).ref if not listing else None
+    return max(runs.values(), key=lambda run: (run_time(run), run.parent is None)).ref if not listing else None
 
 
 # ---- the list
@@ -328,7 +329,7 @@ def mark_of(state: MainState, ref: RunRef) -> str:
 def next_error(run: Run, span: str | None, step: int) -> str | None:
     """The next error of a run after a span, or the one before it; None past the last."""
     here = run.index[span] if span is not None else -1
-    return next((error for error in walk.errors(run)[::step] if (run.index[error] - here) * step > 0), None)
+    return next((error for error in navigation.errors(run)[::step] if (run.index[error] - here) * step > 0), None)
 
 
 def next_failed(

@@ -1,6 +1,6 @@
 """Bars: blocks are time, thin lines are amounts.
 
-Everything here works in cells and eighths of cells and returns pieces of exactly the width that was asked for.
+Works in cells and eighths of cells, and returns pieces of exactly the requested width.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ _ROUND_MS: Final = tuple(
     )
 )
 _DAY_MS: Final = 86_400_000.0
-_LONGEST_MS: Final = 1e15
+_MAX_MS: Final = 1e15
 _MAX_TICKS: Final = 5
 _NEAR_TOTAL: Final = 5
 
 
 class Bar(NamedTuple):
-    """Cells of a bar: `text` from cell `at` on."""
+    """The cells of a bar: `text` from cell `at` on."""
 
     at: int
     text: str
 
 
 def bar(start: float, end: float, total: float, width: int, glyphs: Glyphs = UNICODE) -> Bar:
-    """The block from `start` to `end` on an axis of `total` (any unit) that is `width` cells long.
+    """The block from `start` to `end` on an axis of length `total` (any unit) and `width` cells.
 
-    At least two eighths of a cell wide, however short the time; clamped to the axis.
+    At least two eighths of a cell wide, and clamped to the axis.
     """
     if width <= 0 or total <= 0:
         return Bar(0, "")
@@ -53,14 +53,14 @@ def bar(start: float, end: float, total: float, width: int, glyphs: Glyphs = UNI
 
 
 def _one_cell(a: int, b: int, glyphs: Glyphs) -> str:
-    """The sign nearest to eighths a to b of one cell: left blocks of any size, or the right half."""
+    """The glyph nearest to eighths a to b of one cell: left blocks of any size, or the right half."""
     left_off = a
     right_off = abs(a - 4) + 8 - b
     return glyphs.half if right_off < left_off else glyphs.ends[b - 1 if a < 2 else b - a - 1]
 
 
 def container(start: float, end: float, total: float, width: int, glyphs: Glyphs = UNICODE) -> Bar:
-    """The thin line of a span that contains others, in half cells."""
+    """The thin line of a container span, in half cells."""
     if width <= 0 or total <= 0:
         return Bar(0, "")
     halves = width * 2
@@ -78,14 +78,14 @@ def container(start: float, end: float, total: float, width: int, glyphs: Glyphs
 
 
 def instant(start: float, total: float, width: int, glyphs: Glyphs = UNICODE) -> Bar:
-    """A mark where something began whose duration the trace does not say: thinner than any bar."""
+    """The start of a span with unknown duration: thinner than any bar."""
     if width <= 0 or total <= 0:
         return Bar(0, "")
     return Bar(min(width - 1, max(0, int(start / total * width))), glyphs.ends[0])
 
 
 def on_grid(what: Bar, style: str, ticks: Sequence[int], width: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
-    """A bar on the time grid: `width` cells, dashed lines at the cells `ticks` where the bar leaves them free."""
+    """A bar on the time grid: `width` cells, with dashed lines at the cells `ticks`."""
     stop = what.at + len(what.text)
     pieces = _grid(0, what.at, ticks, glyphs)
     if what.text:
@@ -112,13 +112,13 @@ class Axis(NamedTuple):
 
 
 def axis(total_ms: float, width: int, *, note: str = "") -> Axis:
-    """Three to five round ticks and the total; a tick whose label would come too near to the total has none.
+    """Three to five round ticks and the total. Labels too close to the total are left out.
 
-    A `note` takes the place of the labels where there is room for it.
+    A `note` replaces the labels if it fits.
     """
     if width <= 0:
         return Axis((), ())
-    days = ceil(min(total_ms, _LONGEST_MS) / _MAX_TICKS / _DAY_MS)
+    days = ceil(min(total_ms, _MAX_MS) / _MAX_TICKS / _DAY_MS)
     step = next((s for s in _ROUND_MS if total_ms / s <= _MAX_TICKS), days * _DAY_MS)
     marks = [(int(i * step / total_ms * width), i * step) for i in range(1, _MAX_TICKS + 1) if i * step < total_ms]
     end = duration(total_ms)
@@ -137,7 +137,7 @@ def axis(total_ms: float, width: int, *, note: str = "") -> Axis:
 
 
 def _write(cells: list[str], at: int, text: str) -> int:
-    """Put `text` there; the next cell that is free, after a blank."""
+    """Write `text`, if free; return the next free cell after a blank."""
     cells[at : at + len(text)] = text
     return at + len(text) + 1
 
@@ -162,7 +162,7 @@ def amount(
     threshold: float | None = None,
     glyphs: Glyphs = UNICODE,
 ) -> list[Piece]:
-    """A share of `full` as a thin line over its track, with an upright where the threshold lies."""
+    """A share of `full` as a thin line over its track, with an upright at the threshold."""
     if width <= 0:
         return []
     share = min(1.0, max(0.0, value / full)) if value is not None and full > 0 and isfinite(value) else 0.0
@@ -185,7 +185,7 @@ def _slice(pieces: Iterable[Piece], start: int, stop: int) -> list[Piece]:
 
 
 def sparkline(values: Sequence[float | None], glyphs: Glyphs = UNICODE) -> Clean:
-    """One sign a value, its height relative to the largest; ``·`` for None."""
+    """One glyph per value, scaled to the maximum; ``·`` for None."""
     top = max((value for value in values if value is not None), default=0.0)
     steps = len(glyphs.spark)
     return Clean(

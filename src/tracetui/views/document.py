@@ -1,4 +1,4 @@
-"""A JSON value or a text of any size as rows: a tree that opens and folds, formatted only where somebody looks."""
+"""JSON values as rows: a foldable tree of any size, and values on one line or a few. Rendered on demand."""
 
 from __future__ import annotations
 
@@ -7,26 +7,132 @@ from bisect import bisect_right
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from tracetui.text import Clean, grouped
-from tracetui.views import values
-from tracetui.views.block import Block
+from tracetui.analysis.values import is_container, scalar_text, value_leaves, value_text
+from tracetui.text import Clean, cells, clean, grouped, one_line, size, truncate
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.rows import Fold, Line, Piece, fit, width_of
-from tracetui.views.stack import TextRows
+from tracetui.views.stack import Block, TextRows
+
+_DEEPEST: Final = 8
+
+
+def json_scalar(value: object, glyphs: Glyphs = UNICODE) -> Piece:
+    """A value that is neither text nor a container."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return Piece(scalar_text(value), "json.number")
+    if isinstance(value, bytes | bytearray):
+        shown = clean(repr(bytes(value[:200])))
+        return Piece(shown if len(value) <= 200 else Clean(f"{shown} {glyphs.cut} {size(len(value))}"), "json.word")
+    return Piece(scalar_text(value), "json.word")
+
+
+def json_string(value: str, room: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
+    """A quoted text on one row, truncated with its size."""
+    head = clean(value[: max(1, room) + 1])
+    if len(value) <= room and cells(head) + 2 <= room:
+        return [Piece(Clean(f'"{head}"'), "json.string")]
+    lines = value.count("\n") + 1 if len(value) < 1 << 20 else 1
+    what = Clean(f" {grouped(lines)} lines" if lines > 1 else f" {size(len(value))}")
+    left = max(4, room - cells(what) - 1)
+    first = clean(value[: left + 1].split("\n", 1)[0])
+    cut = truncate(Clean(first + glyphs.cut), left) if cells(first) < left else truncate(first, left)
+    return fit([Piece(Clean(f'"{cut}'), "json.string"), Piece(what, "dim")], room)
+
+
+def json_summary(value: Any, glyphs: Glyphs = UNICODE) -> Clean:
+    """A folded container: ``{… 12 keys}`` or ``[… 300 items]``."""
+    number = len(value)
+    if isinstance(value, Mapping):
+        return Clean(f"{{{glyphs.cut} {grouped(number)} key{'' if number == 1 else 's'}}}" if number else "{}")
+    return Clean(f"[{glyphs.cut} {grouped(number)} item{'' if number == 1 else 's'}]" if number else "[]")
+
+
+def json_compact(value: Any, room: int, glyphs: Glyphs = UNICODE, depth: int = 0) -> list[Piece] | None:
+    """The whole value on one row, or None if it needs more than `room` cells."""
+    if isinstance(value, str):
+        if len(value) > room or "\n" in value:
+            return None
+        pieces = [Piece(Clean(f'"{clean(value)}"'), "json.string")]
+    elif not is_container(value):
+        pieces = [json_scalar(value, glyphs)]
+    elif not value:
+        pieces = [Piece(json_summary(value), "json.punct")]
+    elif len(value) * 2 > room or depth >= _DEEPEST:
+        return None
+    else:
+        return _compact_container(value, room, glyphs, depth)
+    return pieces if width_of(tuple(pieces)) <= room else None
+
+
+def _compact_container(value: Any, room: int, glyphs: Glyphs, depth: int) -> list[Piece] | None:
+    mapping = isinstance(value, Mapping)
+    pieces = [Piece(Clean("{ " if mapping else "["), "json.punct")]
+    left = room - (4 if mapping else 2)
+    for i, item in enumerate(value.items() if mapping else value):
+        name = [*json_key(item[0], room), Piece(Clean(": "), "json.punct")] if mapping else []
+        comma = [Piece(Clean(", "), "json.punct")] if i else []
+        left -= width_of((*comma, *name))
+        inner = json_compact(item[1] if mapping else item, left, glyphs, depth + 1) if left > 0 else None
+        if inner is None:
+            return None
+        left -= width_of(tuple(inner))
+        pieces += [*comma, *name, *inner]
+    return [*pieces, Piece(Clean(" }" if mapping else "]"), "json.punct")] if left >= 0 else None
+
+
+def json_key(name: object, room: int = 200) -> list[Piece]:
+    """A key of a mapping."""
+    return [Piece(one_line(str(name), max(8, room)) or Clean('""'), "json.key")]
+
+
+def json_short(value: Any, room: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
+    """A value on one row of at most `room` cells: complete if it fits, else its extent."""
+    whole = json_compact(value, room, glyphs)
+    if whole is not None:
+        return whole
+    if isinstance(value, str):
+        return json_string(value, room, glyphs)
+    return fit([Piece(json_summary(value, glyphs), "dim") if is_container(value) else json_scalar(value, glyphs)], room)
+
+
+def json_rows(value: Any, width: int, most: int, glyphs: Glyphs = UNICODE) -> list[list[Piece]]:
+    """A mapping on at most `most` rows, several entries per row; any other value on one row."""
+    whole = json_compact(value, width, glyphs)
+    if whole is not None or not isinstance(value, Mapping):
+        return [whole if whole is not None else json_short(value, width, glyphs)]
+    rows: list[list[Piece]] = [[Piece(Clean("{ "), "json.punct")]]
+    for i, (name, item) in enumerate(value.items()):
+        label = [*json_key(name, width // 2), Piece(Clean(": "), "json.punct")]
+        room = max(8, width - 4 - width_of(tuple(label)))
+        entry = [
+            *label,
+            *json_short(item, room, glyphs),
+            Piece(Clean("," if i < len(value) - 1 else " }"), "json.punct"),
+        ]
+        if i and width_of(tuple(rows[-1])) + 1 + width_of(tuple(entry)) > width:
+            if len(rows) == most:
+                rows.append([Piece(Clean(f"  {glyphs.cut} {grouped(len(value) - i)} more"), "dim")])
+                break
+            rows.append([Piece(Clean("  "))])
+        elif i:
+            rows[-1].append(Piece(Clean(" ")))
+        rows[-1] += entry
+    return [fit(row, width) for row in rows]
+
 
 Path = tuple[Hashable, ...]
 
 _SMALL: Final = 60
-"""Entries of a container up to which those in it may come open."""
+"""Maximum entries of a container with nested containers open by default."""
 _FEW: Final = 20
 _OPEN_DEPTH: Final = 2
 _ONE_ROW: Final = 64
-"""Cells up to which a container reads well in one row."""
+"""Maximum cells of a container on one row."""
 _MAX_INDENT: Final = 40
 
 
-class Place(NamedTuple):
-    """Key of a row of a document: the path of a value in the document called `name`; `row` ≥ 0 in an opened text."""
+class ValueKey(NamedTuple):
+    """Key of a document row: the path of a value in the document `name`; `row` ≥ 0 within an open text."""
 
     name: Hashable
     path: Path
@@ -34,7 +140,7 @@ class Place(NamedTuple):
 
 
 class _Entries(NamedTuple):
-    """Neighbouring entries of one container of which only the last may be open: one row each."""
+    """Consecutive entries of a container, one row each. Only the last one may be open."""
 
     container: Any
     keys: Sequence[Any]
@@ -56,9 +162,8 @@ class _Text(NamedTuple):
 class DocumentRows:
     """Rows of a JSON value; see `tracetui.views.rows.Rows`.
 
-    Short texts, and small containers that do not fit into their row, come open, the rest folded; `opened` holds the
-    keys of those that were toggled.
-    `plain` of a folded row is all that is folded into it, so a search over `plain` reaches everything.
+    By default, short texts and small containers that need several rows are open. `opened` holds the keys of toggled
+    rows. `plain` of a folded row includes the folded content, so a search reaches everything.
     """
 
     def __init__(
@@ -73,12 +178,12 @@ class DocumentRows:
         self._width, self._name, self._glyphs = width, name, glyphs
         self._toggled: dict[Path, set[Hashable]] = {}
         for place in opened:
-            if isinstance(place, Place) and place.name == name and place.path:
+            if isinstance(place, ValueKey) and place.name == name and place.path:
                 self._toggled.setdefault(place.path[:-1], set()).add(place.path[-1])
         self._segments: list[_Entries | _Text] = []
         self._starts: list[int] = [0]
         self._open: set[Path] = set()
-        if values.is_container(value) and value:
+        if is_container(value) and value:
             self._add_container(value, (), 0)
         else:
             self._add(_Entries([value], range(1), 0, 1, (), 0, bare=True), 1)
@@ -105,23 +210,23 @@ class DocumentRows:
             if isinstance(inner, str):
                 block = Block(inner, max(8, self._width - self._indent(depth + 1) - 2))
                 self._add(_Text(block, below, depth + 1), len(block))
-            elif values.is_container(inner):
+            elif is_container(inner):
                 self._add_container(inner, below, depth + 1)
         self._add(_Entries(container, keys, first, len(keys), path, depth), len(keys) - first)
 
     def _may_open(self, keys: Sequence[Any], path: Path) -> Sequence[int]:
-        """Entries that may be open: all of a small container; of a large one only those that were toggled."""
+        """Entries that may be open: all of a small container, only toggled ones of a large container."""
         if len(keys) <= _SMALL:
             return range(len(keys))
         return sorted(keys.index(name) for name in self._toggled.get(path, ()) if name in keys)
 
     def _comes_open(self, value: Any, depth: int) -> bool:
-        """Short texts of several lines, and small containers that do not fit into their row."""
+        """Open by default: short multi-line texts, and small containers that need several rows."""
         if isinstance(value, str):
             return len(value) <= 4000 and 0 < value.count("\n") < _FEW
-        if depth >= _OPEN_DEPTH or not values.is_container(value) or not 0 < len(value) <= _FEW:
+        if depth >= _OPEN_DEPTH or not is_container(value) or not 0 < len(value) <= _FEW:
             return False
-        return values.compact(value, min(_ONE_ROW, self._width - self._indent(depth) - 16)) is None
+        return json_compact(value, min(_ONE_ROW, self._width - self._indent(depth) - 16)) is None
 
     def _indent(self, depth: int) -> int:
         return min(depth * 2, _MAX_INDENT)
@@ -138,18 +243,18 @@ class DocumentRows:
     def key(self, index: int) -> Hashable:
         segment, i = self._at(index)
         if isinstance(segment, _Text):
-            return Place(self._name, segment.path, i)
-        return Place(self._name, (*segment.path, segment.keys[segment.first + i]))
+            return ValueKey(self._name, segment.path, i)
+        return ValueKey(self._name, (*segment.path, segment.keys[segment.first + i]))
 
     def index(self, key: Hashable) -> int | None:
-        """The row of a value; of one that is folded away, the row that holds it."""
-        if not isinstance(key, Place) or key.name != self._name:
+        """The row of a value, or the folded row that contains it."""
+        if not isinstance(key, ValueKey) or key.name != self._name:
             return None
         while key.path and (found := self._row_of(key)) is None:
-            key = Place(self._name, key.path if key.row >= 0 else key.path[:-1])
+            key = ValueKey(self._name, key.path if key.row >= 0 else key.path[:-1])
         return found if key.path else None
 
-    def _row_of(self, key: Place) -> int | None:
+    def _row_of(self, key: ValueKey) -> int | None:
         for segment, start in zip(self._segments, self._starts, strict=False):
             if isinstance(segment, _Text):
                 if segment.path == key.path and 0 <= key.row < len(segment.block):
@@ -172,19 +277,19 @@ class DocumentRows:
         fold = self.fold(index)
         mark = "  " if fold is None else f"{self._glyphs.unfolded if fold.open else self._glyphs.folded} "
         style = "json.key" if isinstance(segment.container, Mapping) else "dim"
-        label = values.key(name, max(8, width // 2))[0].text
+        label = json_key(name, max(8, width // 2))[0].text
         pieces = [Piece(Clean(indent + mark), "dim"), Piece(label, style), Piece(Clean(": "), "json.punct")]
         room = max(0, width - width_of(tuple(pieces)))
         if fold is not None and fold.open:
             pieces.append(Piece(self._extent(value), "dim"))
         else:
-            pieces += values.short(value, room, self._glyphs)
+            pieces += json_short(value, room, self._glyphs)
         return tuple(fit(pieces, width))
 
     def _bare(self, value: Any, width: int) -> list[Piece]:
         if value is None:
-            return fit([Piece(self._glyphs.unsaid, "dim")], width)
-        return values.short(value, width, self._glyphs)
+            return fit([Piece(self._glyphs.missing, "dim")], width)
+        return json_short(value, width, self._glyphs)
 
     def _extent(self, value: Any) -> Clean:
         if isinstance(value, str):
@@ -205,16 +310,16 @@ class DocumentRows:
             return segment.block.row(i)
         name = segment.keys[segment.first + i]
         if segment.bare:
-            return values.whole_text(segment.container[name])
+            return value_text(segment.container[name])
         if (*segment.path, name) in self._open:
             return str(name)
-        return f"{name}: {values.whole_text(segment.container[name])}"
+        return f"{name}: {value_text(segment.container[name])}"
 
     def fold(self, index: int) -> Fold | None:
-        """What opening or folding this row means; None for short scalars."""
+        """The fold of a row; None for short scalars."""
         segment, i = self._at(index)
         if isinstance(segment, _Text):
-            return Fold(Place(self._name, segment.path), True)
+            return Fold(ValueKey(self._name, segment.path), True)
         if segment.bare:
             return None
         name = segment.keys[segment.first + i]
@@ -224,16 +329,16 @@ class DocumentRows:
             room = self._width - self._indent(segment.depth) - len(str(name)) - 6
             foldable = len(value) > room or "\n" in value
         else:
-            foldable = values.is_container(value) and len(value) > 0
-        return Fold(Place(self._name, path), path in self._open) if foldable else None
+            foldable = is_container(value) and len(value) > 0
+        return Fold(ValueKey(self._name, path), path in self._open) if foldable else None
 
     def parent(self, index: int) -> int | None:
-        """The row of the container (or of the text) that this row is in."""
+        """The row of the container or text that this row is in."""
         segment, _ = self._at(index)
-        return self.index(Place(self._name, segment.path)) if segment.path else None
+        return self.index(ValueKey(self._name, segment.path)) if segment.path else None
 
     def find(self, pattern: re.Pattern[str]) -> Iterator[int]:
-        """Rows that match, in order; a folded row matches when anything in it does. Lazy: stop when you have enough."""
+        """Matching rows, in order. A folded row matches if its content does. Lazy."""
         for index in range(len(self)):
             segment, i = self._at(index)
             if isinstance(segment, _Text):
@@ -242,7 +347,7 @@ class DocumentRows:
                 name = segment.keys[segment.first + i]
                 found = not segment.bare and pattern.search(str(name)) is not None
                 if not found and (*segment.path, name) not in self._open:
-                    found = any(pattern.search(leaf) for leaf in values.leaves(segment.container[name]))
+                    found = any(pattern.search(leaf) for leaf in value_leaves(segment.container[name]))
             if found:
                 yield index
 

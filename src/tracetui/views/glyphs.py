@@ -1,6 +1,6 @@
-"""The two glyph sets: every sign that a pane draws itself, one cell wide each.
+"""The two glyph sets: Unicode and ASCII, each glyph one cell wide.
 
-Which set is in use is an argument of whoever makes rows, never a global: colour and glyphs are independent settings.
+The glyph set is an argument, never a global: color and glyphs are independent settings.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tracetui.text import Clean
 
 
 class Glyphs(msgspec.Struct, frozen=True, kw_only=True, dict=False):
-    """Names of signs; `UNICODE` has them as in most fonts, `ASCII` for terminals and locales that lack those."""
+    """The glyphs by name. `UNICODE` suits most fonts; `ASCII` is for terminals and locales without them."""
 
     ok: Clean
     error: Clean
@@ -23,10 +23,10 @@ class Glyphs(msgspec.Struct, frozen=True, kw_only=True, dict=False):
     cancelled: Clean
     unknown: Clean
     note: Clean
-    """Unreadable, or worth a note."""
+    """Unreadable, or noteworthy."""
     zero: Clean
-    unsaid: Clean
-    """The trace does not say."""
+    missing: Clean
+    """Not recorded."""
     cut: Clean
 
     model: Clean
@@ -65,10 +65,10 @@ class Glyphs(msgspec.Struct, frozen=True, kw_only=True, dict=False):
     end: Clean
     arrow: Clean
     dot: Clean
-    """Between facts."""
+    """Separates facts."""
     path: Clean
     live: Clean
-    """What is shown is kept up to date."""
+    """The pane updates live."""
     at_least: Clean
 
     rule: Clean
@@ -102,7 +102,7 @@ UNICODE: Final = _set(
     unknown="?",
     note="!",
     zero="·",
-    unsaid="—",
+    missing="—",
     cut="…",
     model="◆",
     tool="■",
@@ -165,7 +165,7 @@ ASCII: Final = _set(
     unknown="?",
     note="!",
     zero=".",
-    unsaid="-",
+    missing="-",
     cut="~",
     model="*",
     tool="#",
@@ -242,25 +242,25 @@ _SWAPPED: Final = frozenset({Status.ERROR, Status.RUNNING, Status.PAUSED, Status
 
 
 def status_glyph(status: Status, glyphs: Glyphs = UNICODE) -> tuple[Clean, str]:
-    """Sign and style of a status."""
+    """Glyph and style of a status."""
     return Clean(getattr(glyphs, status.value)), _STATUS[status]
 
 
 def kind(span: Span, glyphs: Glyphs = UNICODE) -> tuple[Clean, str]:
-    """Sign and style of what a span is; a failed, open, paused or cancelled one shows that instead."""
+    """Glyph and style of a span: by status if it failed, is open, paused or cancelled, else by operation."""
     if span.status in _SWAPPED:
         return status_glyph(span.status, glyphs)
     return kind_of(span.operation, glyphs)
 
 
 def kind_of(operation: Operation, glyphs: Glyphs = UNICODE) -> tuple[Clean, str]:
-    """Sign and style of a kind of work."""
+    """Glyph and style of an operation."""
     name, style, _ = _KINDS[operation]
     return Clean(getattr(glyphs, name)), style
 
 
 def bar_style(span: Span) -> str:
-    """Style of a span's bar: red when it failed, yellow while it is open, else by kind."""
+    """Style of a span's bar: red if it failed, yellow while it is open, else by operation."""
     if span.status is Status.ERROR:
         return "bar.error"
     if span.status is Status.RUNNING:

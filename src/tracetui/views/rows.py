@@ -1,15 +1,15 @@
-"""What every pane shows: rows. A view model is pure — it knows the data and a width, never Textual.
+"""Rows, the content of every pane. A row model depends on data and a width, never on Textual.
 
-A `Line` is text that passed the gate, in pieces that each carry a *style name* (``status.error``, ``role.user``,
-``dim``); the names become colours in `tracetui.ui.theme` and nowhere else. Two names may be joined by a blank:
-``dim bold``.
+A `Line` is cleaned text in pieces, each with a *style name* (``status.error``, ``role.user``, ``dim``), which only
+`tracetui.ui.theme` maps to colors. A blank joins two style names: ``dim bold``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Final, NamedTuple, Protocol
 
+from tracetui.redact import ASCII_MASK, MASK, masks
 from tracetui.text import Clean, cells, pad, truncate
 
 STYLES: Final = frozenset(
@@ -68,11 +68,11 @@ STYLES: Final = frozenset(
         "json.punct",
     }
 )
-"""Every style name that a line may use."""
+"""All style names."""
 
 
 class Piece(NamedTuple):
-    """A stretch of text in one style."""
+    """A piece of text in one style."""
 
     text: Clean
     style: str = "text"
@@ -83,39 +83,39 @@ Line = tuple[Piece, ...]
 
 
 class Rows(Protocol):
-    """The rows of one pane, at one state of the data. Cost of every call but the first is that of one row."""
+    """The rows of a pane at one state of the data. Each call costs the work of one row, except the first."""
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         ...
 
     def key(self, index: int) -> Hashable:
-        """What stays the same when rows are added, removed or moved: the cursor is a key."""
+        """The stable identity of a row, while rows are added, removed or moved. Cursors are keys."""
         ...
 
     def index(self, key: Hashable) -> int | None:
-        """Where the row with that key is now, None if it is gone."""
+        """The row with that key, None if it is gone."""
         ...
 
     def line(self, index: int, width: int) -> Line:
-        """The row as it is drawn in `width` cells (longer ones can be scrolled sideways)."""
+        """The row drawn in `width` cells (longer rows scroll sideways)."""
         ...
 
     def selectable(self, index: int) -> bool:
-        """False for rows that take no cursor: group headings, blank rows."""
+        """False for rows without a cursor: group headings, blank rows."""
         ...
 
     def mark(self, index: int) -> str | None:
-        """Style name of this row's tick in the scroll bar (``status.error``), None for none."""
+        """Style name of the row's tick in the scroll bar (``status.error``), None for none."""
         ...
 
     def plain(self, index: int) -> str:
-        """The whole text of the row, however long, for search and copy. Not cut, not cleaned."""
+        """The full text of the row for search and copy, neither truncated nor cleaned."""
         ...
 
 
 class ListRows:
-    """Rows that are all known beforehand: short panes (details of a run, help, states)."""
+    """Precomputed rows, for short panes."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ def width_of(line: Line) -> int:
 
 
 def fit(line: Iterable[Piece], width: int) -> list[Piece]:
-    """Cut a line at its end to at most `width` cells, with ``…`` where something was cut."""
+    """Truncate a line to `width` cells, with ``…`` at the cut."""
     fitted: list[Piece] = []
     left = width
     for piece in line:
@@ -168,7 +168,7 @@ def fit(line: Iterable[Piece], width: int) -> list[Piece]:
             fitted.append(piece)
             left -= size
             continue
-        while not left and fitted:  # what is cut begins just here: the mark takes the last cell of what fits
+        while not left and fitted:  # the line ends exactly here: the ellipsis replaces its last cell
             piece = fitted.pop()
             left = cells(piece.text)
             piece = piece._replace(text=Clean(piece.text + "…"))
@@ -178,7 +178,7 @@ def fit(line: Iterable[Piece], width: int) -> list[Piece]:
 
 
 def fill(line: Iterable[Piece], width: int) -> list[Piece]:
-    """Cut or pad a line to exactly `width` cells."""
+    """Truncate or pad a line to exactly `width` cells."""
     fitted = fit(line, width)
     missing = width - width_of(tuple(fitted))
     if missing > 0:
@@ -192,9 +192,9 @@ def column(text: Clean, width: int, style: str, *, right: bool = False) -> Piece
 
 
 class Fold(NamedTuple):
-    """A row that opens and folds: the key that says so in a set of toggled keys, and whether it is open now.
+    """A foldable row: its key in the set of toggled keys, and whether it is open.
 
-    A key in such a set means *the other way than it comes*: toggling is ``keys ^ {fold.key}``.
+    A key in the set inverts the row's default. Toggle with ``keys ^ {fold.key}``.
     """
 
     key: Hashable
@@ -202,8 +202,26 @@ class Fold(NamedTuple):
 
 
 class Jump(NamedTuple):
-    """Key of a row that leads somewhere: to spans of the same run, or to another run by its raw id."""
+    """Key of a row with a target: spans of the same run, or another run by its raw id."""
 
     place: Hashable
     spans: tuple[str, ...] = ()
     run: str | None = None
+
+
+def style_masks(line: Line) -> Line:
+    """Apply the style ``mask`` to the masks of a line. Cheap without masks."""
+    if not any(MASK in piece.text or ASCII_MASK in piece.text for piece in line):
+        return line
+    return tuple(part for piece in line for part in _mask_pieces(piece))
+
+
+def _mask_pieces(piece: Piece) -> Iterator[Piece]:
+    done = 0
+    for start, end in masks(piece.text):
+        if start > done:
+            yield Piece(Clean(piece.text[done:start]), piece.style)
+        yield Piece(Clean(piece.text[start:end]), "mask")
+        done = end
+    if done < len(piece.text):
+        yield Piece(Clean(piece.text[done:]), piece.style)

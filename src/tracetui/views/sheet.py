@@ -1,4 +1,4 @@
-"""A sheet of facts: labels at the left, values beside them, one below the other. The detail tabs are made of it."""
+"""A sheet of facts: labels on the left, values beside them. The detail tabs use it."""
 
 from __future__ import annotations
 
@@ -6,27 +6,26 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
 from tracetui.text import Clean, clean, pad, wrap
-from tracetui.views import values
-from tracetui.views.document import document
+from tracetui.views.document import document, json_rows
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.rows import Jump, Line, ListRows, Piece, Rows, fit, width_of
 from tracetui.views.stack import Margin, Stack, TextRows
 
 LABEL: Final = 9
-"""Cells of the label column, with the blank after it."""
+"""Cells of the label column, including a blank."""
 
 _BAR: Final = 20
 
 
 class Cut(ListRows):
-    """Finished lines, cut to the width they are drawn in."""
+    """Precomputed lines, truncated to the width."""
 
     def line(self, index: int, width: int) -> Line:
         return tuple(fit(super().line(index, width), width))
 
 
 class Each:
-    """Lines that are made when they are looked at: `make(i)` for each of `count` things."""
+    """Lines built on demand: `make(i)` for each of `count` items."""
 
     def __init__(self, name: Hashable, count: int, make: Callable[[int], Line]) -> None:
         self._name, self._count, self._make = name, count, make
@@ -56,7 +55,7 @@ class Each:
 
 
 class Sheet:
-    """Collects facts in the order in which they are read; `rows` makes rows of them."""
+    """Collects facts from top to bottom; `rows` returns them as rows."""
 
     def __init__(
         self, name: str, width: int, *, opened: frozenset[Hashable] = frozenset(), glyphs: Glyphs = UNICODE
@@ -72,16 +71,16 @@ class Sheet:
 
     @property
     def room(self) -> int:
-        """Cells that a value has beside its label."""
+        """Cells of a value beside its label."""
         return max(8, self.width - self.label)
 
     @property
     def bar(self) -> int:
-        """Cells that the bar of an amount has."""
+        """Cells of a bar."""
         return max(4, min(_BAR, self.width // 4))
 
     def line(self, *pieces: Piece, spans: Sequence[str] = (), run: str | None = None, heading: bool = False) -> None:
-        """One line; it leads to `spans` or another `run` where they are given."""
+        """Add a line, which leads to `spans` or another `run` if given."""
         self._count += 1
         place = (self._name, self._count)
         self._keys.append(Jump(place, tuple(spans), run) if spans or run is not None else place)
@@ -90,43 +89,43 @@ class Sheet:
         self._lines.append(pieces)
 
     def blank(self) -> None:
-        """An empty line, unless there is one already or nothing above."""
+        """Add an empty line, unless the previous line is empty or this is the first."""
         if (self._lines and self._lines[-1]) or (not self._lines and self._parts):
             self.line(heading=True)
 
     def title(self, text: str, note: str = "") -> None:
-        """The heading of a section."""
+        """Add a section heading."""
         self.blank()
         head = [Piece(clean(text), "sec bold"), Piece(clean(f" {note} " if note else " "), "sec")]
         used = width_of(tuple(head))
         self.line(*head, Piece(Clean(self.glyphs.rule * max(0, self.width - used)), "line"), heading=True)
 
     def fact(self, label: str, *pieces: Piece, spans: Sequence[str] = (), run: str | None = None) -> None:
-        """A labelled value; what has no room in one line goes on in the next, where two blanks part it."""
-        first = self._labelled(label)
+        """Add a labeled value. Long lines break at double blanks."""
+        first = self._labeled(label)
         for i, row in enumerate(_flow(pieces, max(8, self.width - width_of(first)))):
-            self.line(*(self._labelled("") if i else first), *row, spans=spans, run=run)
+            self.line(*(self._labeled("") if i else first), *row, spans=spans, run=run)
 
     def value(self, label: str, value: Any, most: int = 4) -> None:
-        """A labelled value in a few lines: prose as text, the rest compact."""
+        """Add a labeled value on a few lines: prose as text, other values compact."""
         if isinstance(value, str) and value:
             self.prose(label, value, most=most)
             return
         if value is None:
-            self.fact(label, Piece(self.glyphs.unsaid, "dim"))
+            self.fact(label, Piece(self.glyphs.missing, "dim"))
             return
-        for i, row in enumerate(values.several(value, self.room, most, self.glyphs)):
+        for i, row in enumerate(json_rows(value, self.room, most, self.glyphs)):
             self.fact(label if i == 0 else "", *row)
 
     def prose(self, label: str | None, text: str, style: str = "text", most: int | None = None) -> None:
-        """A text, wrapped, beside its label (at the edge for None); what is longer than `most` rows can be opened."""
+        """Add a wrapped text beside its label (None: no margin), folded after `most` rows."""
         if label is None:
             self._text((), (), text, style, most)
         else:
-            self._text(self._labelled(label), self._labelled(""), text, style, most)
+            self._text(self._labeled(label), self._labeled(""), text, style, most)
 
     def bullet(self, text: str, style: str = "text", most: int | None = None) -> None:
-        """A text as one of a list."""
+        """Add a text as a list item."""
         first, rest = Piece(Clean(f"{self.glyphs.dot} "), "dim"), Piece(Clean("  "))
         self._text((first,), (rest,), text, style, most)
 
@@ -138,7 +137,7 @@ class Sheet:
         self.add(Margin(rows, first, rest) if first else rows)
 
     def tree(self, value: Any, indent: int = 0) -> None:
-        """A value that can be unfolded to its last leaf."""
+        """Add a value as a foldable tree."""
         self._count += 1
         name, width = (self._name, self._count), max(8, self.width - indent)
         rows = document(value, width=width, name=name, opened=self._opened, glyphs=self.glyphs)
@@ -146,7 +145,7 @@ class Sheet:
         self.add(Margin(rows, (blank,), (blank,)) if indent else rows)
 
     def add(self, rows: Rows) -> None:
-        """Any other rows."""
+        """Add any other rows."""
         self._flush()
         self._parts.append(rows)
 
@@ -155,7 +154,7 @@ class Sheet:
         self._flush()
         return Stack(self._parts)
 
-    def _labelled(self, label: str) -> Line:
+    def _labeled(self, label: str) -> Line:
         if not self.label:
             return ()
         text = clean(label)
@@ -168,7 +167,7 @@ class Sheet:
 
 
 def _flow(pieces: Line, room: int) -> list[Line]:
-    """Pieces in as many rows as they need; what two blanks don't part stays together, and only words are broken."""
+    """Wrap pieces, breaking at double blanks; single words break only if necessary."""
     rows: list[list[Piece]] = [[]]
     for clump in _clumps(pieces):
         if rows[-1] and width_of((*rows[-1], *_ended(clump))) > room:
@@ -193,5 +192,5 @@ def _clumps(pieces: Line) -> list[list[Piece]]:
 
 
 def _ended(row: Sequence[Piece]) -> Line:
-    """Without blanks at the end."""
+    """Strip trailing blanks."""
     return (*row[:-1], row[-1]._replace(text=Clean(row[-1].text.rstrip()))) if row else ()

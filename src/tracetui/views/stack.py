@@ -1,65 +1,120 @@
-"""Rows made of rows: texts with a margin, one above the other, each part with keys of its own."""
+"""Rows built from rows: wrapped text, margins, stacks. Each part has its own key namespace.
+
+A `Block` wraps text of any length on demand.
+"""
 
 from __future__ import annotations
 
+import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
-from tracetui.text import Clean, grouped, size
-from tracetui.views.block import Block
+from tracetui.text import TAB_SIZE, Clean, clean, clean_lines, grouped, size, wrap
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.rows import Fold, Jump, Line, Piece, Rows, fit, width_of
 
+_WRAPPED: Final = 1 << 17
+"""Maximum characters to wrap at blanks."""
+_LONG_LINE: Final = 1 << 14
+_UNEVEN: Final = re.compile("[^\x00-\x7f\xa0-\xac\xae-\u02ff\u0370-\u0482\u048a-\u0590\u2010-\u2027\u2030-\u205e€]")
+"""Characters that may not be one cell wide."""
+
+
+class Block:
+    """A text wrapped to rows of at most `width` cells.
+
+    In a long text, rows with escaped characters may be wider.
+    """
+
+    def __init__(self, text: str, width: int) -> None:
+        self._width = max(1, width)
+        self._rows: list[Clean] | None = None
+        self._lines: Sequence[str] = ()
+        self._starts: Sequence[int] = (0,)
+        if len(text) <= _WRAPPED and (lines := clean_lines(text)) and max(map(len, lines)) <= _LONG_LINE:
+            self._rows = [row for line in lines for row in wrap(line, self._width)]
+        else:
+            self._measure(text)
+
+    def _measure(self, text: str) -> None:
+        text = text.replace("\r\n", "\n").replace("\t", " " * TAB_SIZE)
+        self._lines = text.split("\n")
+        width = self._width
+        if text.isascii():
+            counts = [-(-size // width) or 1 for size in map(len, self._lines)]
+        else:
+            counts = [-(-len(line) // self._step(line)) or 1 for line in self._lines]
+        self._starts = array("Q", accumulate(counts, initial=0))
+
+    def _step(self, line: str) -> int:
+        """Characters of a line that always fit into one row."""
+        return self._width if line.isascii() or not _UNEVEN.search(line) else max(1, self._width // 2)
+
+    def __len__(self) -> int:
+        return len(self._rows) if self._rows is not None else self._starts[-1]
+
+    def row(self, index: int) -> Clean:
+        """The text of one row."""
+        if self._rows is not None:
+            return self._rows[index]
+        number = bisect_right(self._starts, index) - 1
+        line = self._lines[number]
+        step = self._step(line)
+        start = (index - self._starts[number]) * step
+        return clean(line[start : start + step])
+
+
 _HEAD: Final = 1 << 16
-"""Characters of a long text that are looked at while it is folded."""
+"""Characters of a folded long text to look at."""
 
 
 @runtime_checkable
 class Folding(Protocol):
-    """Rows that open and fold."""
+    """Rows that fold."""
 
     def fold(self, index: int) -> Fold | None:
-        """What opening or folding that row means; None where it does neither."""
+        """The fold of a row; None for none."""
         ...
 
     def parent(self, index: int) -> int | None:
-        """The row that this one is folded into; None at the top."""
+        """The row that this one folds into; None at the top."""
         ...
 
 
 def fold(rows: Rows, index: int) -> Fold | None:
-    """What opening or folding a row means; None where it does neither. Toggle with ``opened ^ {fold.key}``."""
+    """The fold of a row; None for none. Toggle with ``opened ^ {fold.key}``."""
     return rows.fold(index) if isinstance(rows, Folding) else None
 
 
 def parent(rows: Rows, index: int) -> int | None:
-    """The row that a row is folded into."""
+    """The row that a row folds into."""
     return rows.parent(index) if isinstance(rows, Folding) else None
 
 
 def target(rows: Rows, index: int) -> str | None:
-    """Id of the span that a row leads to (the first, where it names several)."""
+    """Id of the (first) span that a row leads to."""
     key = rows.key(index)
     return key.spans[0] if isinstance(key, Jump) and key.spans else None
 
 
 def target_run(rows: Rows, index: int) -> str | None:
-    """Raw id of the other run that a row leads to."""
+    """Raw id of the run that a row leads to."""
     key = rows.key(index)
     return key.run if isinstance(key, Jump) else None
 
 
-class TextPlace(NamedTuple):
-    """Key of a row of text: the n-th of the text called `name`; the row that opens the rest is number -1."""
+class TextKey(NamedTuple):
+    """Key of a text row: the n-th row of the text `name`; -1 for the row that unfolds the rest."""
 
     name: Hashable
     row: int
 
 
 class TextRows:
-    """A text in rows. With `most`, what is longer comes folded after that many rows; its fold key opens it in full."""
+    """A text as rows. With `most`, longer text is folded after that many rows."""
 
     def __init__(
         self,
@@ -75,7 +130,7 @@ class TextRows:
         self._name, self._style, self._glyphs = name, style, glyphs
         self._more = Clean("")
         self._foldable = False
-        whole = most is None or TextPlace(name, -1) in opened
+        whole = most is None or TextKey(name, -1) in opened
         self._block = Block(text if whole or len(text) <= _HEAD else text[:_HEAD], width)
         self._shown = len(self._block)
         if most is None:
@@ -92,10 +147,10 @@ class TextRows:
         return self._shown + (1 if self._more else 0)
 
     def key(self, index: int) -> Hashable:
-        return TextPlace(self._name, -1 if index >= self._shown else index)
+        return TextKey(self._name, -1 if index >= self._shown else index)
 
     def index(self, key: Hashable) -> int | None:
-        if not isinstance(key, TextPlace) or key.name != self._name:
+        if not isinstance(key, TextKey) or key.name != self._name:
             return None
         if key.row < 0:
             return len(self) - 1 if self._foldable else None
@@ -115,17 +170,17 @@ class TextRows:
     def plain(self, index: int) -> str:
         if index < self._shown:
             return self._block.row(index)
-        return self._text  # so that a search finds what is folded away
+        return self._text  # so that search finds folded text
 
     def fold(self, index: int) -> Fold | None:
-        return Fold(TextPlace(self._name, -1), not self._more) if self._foldable else None
+        return Fold(TextKey(self._name, -1), not self._more) if self._foldable else None
 
     def parent(self, index: int) -> int | None:
         return None
 
 
 class Margin:
-    """Rows with something at their left: `first` before the first row, `rest` before the others, both equally wide."""
+    """Rows with a left margin: `first` before the first row, `rest` before the others, equally wide."""
 
     def __init__(self, rows: Rows, first: Line, rest: Line) -> None:
         self._rows, self._first, self._rest = rows, first, rest
@@ -164,7 +219,7 @@ class Margin:
 
 
 class Stack:
-    """Rows one above the other. Their keys must differ: each part has a name of its own in its keys."""
+    """Concatenated rows. Their keys must differ: each part puts its own name into its keys."""
 
     def __init__(self, parts: Iterable[Rows]) -> None:
         self._parts = [part for part in parts if len(part)]

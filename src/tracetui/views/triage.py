@@ -1,42 +1,64 @@
-"""The triage as rows: the queue of signatures, each unfolding to its runs."""
+"""The triage screen as rows: the queue of causes with their runs, and the details of one cause."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from typing import Final, NamedTuple
+from datetime import UTC, tzinfo
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui import text
-from tracetui.analysis.cause import Cause
-from tracetui.analysis.triage import Group
+from tracetui.analysis.cause import Cause, failure_of
+from tracetui.analysis.triage import Group, Task
+from tracetui.masking import one_line
 from tracetui.model import RunRef, RunSummary
+from tracetui.store.facts import run_time
 from tracetui.store.judgement import Judgement
-from tracetui.text import Clean
-from tracetui.views.arrange import moment
+from tracetui.text import Clean, wrap
+from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs
-from tracetui.views.masking import one_line
-from tracetui.views.naming import short_id
-from tracetui.views.rows import Fold, Line, Piece, column, fill, fit
+from tracetui.views.labels import clock, short_id
+from tracetui.views.rows import Fold, Line, ListRows, Piece, column, fill, fit, width_of
+
+if TYPE_CHECKING:
+    from tracetui.analysis.contrast import Contrast, Finding
+
 
 PLACEHOLDER: Final = re.compile(r"<[a-z]+>")
-"""What stands in a normalised text for what was taken out of it."""
+"""Placeholders in a normalized text."""
 
 LETTERS: Final = {"real": "r", "flaky": "f", "known": "k", "ignore": "i"}
-"""Verdicts as the key that gives them."""
+"""Verdicts by key."""
 
-Judged = Callable[[Group | RunRef], Judgement]
-"""What was judged of a signature, or of a run (by itself or by its signature)."""
+Judged = Callable[[Group | Task | RunRef], Judgement]
+"""The judgment of a cause, of the wrong answers to a task, or of a run (its own or its cause's)."""
+
+
+class TaskRow(NamedTuple):
+    """The wrong answers to one task, below their heading."""
+
+    group: Group
+    task: Task
 
 
 class Member(NamedTuple):
-    """A run in the queue, below its signature."""
+    """A run in the queue, below its cause or task."""
 
     group: Group
     run: RunRef
+    task: Task | None = None
+
+    @property
+    def parent(self) -> Hashable:
+        """The key of the row that it is below."""
+        return self.group.digest if self.task is None else self.task.digest
+
+
+Item = Group | TaskRow | Member
 
 
 class QueueRows:
-    """See `tracetui.views.rows.Rows`. The key of a row is the key of a signature, or the reference of a run."""
+    """See `tracetui.views.rows.Rows`. Row keys are digests of causes and tasks, and run references."""
 
     def __init__(
         self,
@@ -45,22 +67,30 @@ class QueueRows:
         judged: Judged,
         *,
         unfolded: Collection[Hashable] = (),
+        marked: Collection[Hashable] = (),
         now: float,
         glyphs: Glyphs = UNICODE,
     ) -> None:
         self._runs, self._judged, self._unfolded, self._now, self._glyphs = runs, judged, unfolded, now, glyphs
-        self._items: list[Group | Member] = []
+        self._marked = marked
+        self._items: list[Item] = []
         for group in groups:
             self._items.append(group)
-            if group.digest in unfolded:
-                self._items.extend(Member(group, ref) for ref in group.runs if ref in runs)
+            if group.digest not in unfolded:
+                continue
+            if not group.tasks:
+                self._items += [Member(group, ref) for ref in group.runs if ref in runs]
+            for task in group.tasks:
+                self._items.append(TaskRow(group, task))
+                if task.digest in unfolded:
+                    self._items += [Member(group, ref, task) for ref in task.runs if ref in runs]
         self._index = {_key(item): i for i, item in enumerate(self._items)}
 
     def __len__(self) -> int:
         return len(self._items)
 
-    def item(self, index: int) -> Group | Member | None:
-        """The signature or the run of a row; None beyond the last."""
+    def item(self, index: int) -> Item | None:
+        """The cause, task or run of a row; None after the last row."""
         return self._items[index] if 0 <= index < len(self._items) else None
 
     def key(self, index: int) -> Hashable:
@@ -74,34 +104,57 @@ class QueueRows:
 
     def mark(self, index: int) -> str | None:
         item = self._items[index]
-        undecided = isinstance(item, Group) and self._judged(item).verdict is None
+        undecided = not isinstance(item, Member) and self._judgment(item).verdict is None
         return "status.error" if undecided else None
 
+    def _judgment(self, item: Item) -> Judgement:
+        return self._judged(item if isinstance(item, Group) else item.task if isinstance(item, TaskRow) else item.run)
+
     def fold(self, index: int) -> Fold | None:
-        """What unfolding a signature means; None for a run."""
+        """The fold of a cause or task; None for a run."""
         item = self._items[index]
-        return Fold(_key(item), _key(item) in self._unfolded) if isinstance(item, Group) else None
+        return None if isinstance(item, Member) else Fold(_key(item), _key(item) in self._unfolded)
 
     def plain(self, index: int) -> str:
         item = self._items[index]
-        if isinstance(item, Group):
-            told = self._judged(item)
-            return f"{item.id} {item.title} {told.verdict or ''} {told.note or ''} {' '.join(told.tags)}"
+        if not isinstance(item, Member):
+            judgment = self._judgment(item)
+            name = (item.id, item.title) if isinstance(item, Group) else (item.task.id, item.task.name)
+            return " ".join(filter(None, (*name, judgment.verdict, judgment.note, *judgment.tags)))
         run = self._runs[item.run]
         return f"{run.id} {run.name} {run.first_error.words if run.first_error else ''}"
 
     def line(self, index: int, width: int) -> Line:
         item = self._items[index]
-        return self._group(item, width) if isinstance(item, Group) else self._member(item, width)
+        if isinstance(item, Group):
+            return self._group(item, width)
+        return self._task(item, width) if isinstance(item, TaskRow) else self._member(item, width)
 
     def _group(self, group: Group, width: int) -> Line:
-        told = self._judged(group)
-        decided = told.verdict is not None
-        mark = self._glyphs.unfolded if group.digest in self._unfolded else self._glyphs.folded
+        judgment = self._judged(group)
+        decided = judgment.verdict is not None
         room = max(8, width - _TAIL - 3)
-        words = [*_verdict_mark(told, self._glyphs), Piece(Clean(f" {mark} "), "dim")]
-        words += fill(_title_pieces(group.cause, quiet=decided), room)
+        words = [*_verdict_mark(judgment, self._glyphs), *self._fold_mark(group.digest)]
+        words += fill(_title_pieces(group, quiet=decided), room)
         return tuple(fit([*words, *self._numbers(group)], width))
+
+    def _fold_mark(self, key: Hashable) -> list[Piece]:
+        mark = self._glyphs.unfolded if key in self._unfolded else self._glyphs.folded
+        chosen = key in self._marked
+        return [Piece(Clean("*" if chosen else " "), "accent"), Piece(Clean(f"{mark} "), "dim")]
+
+    def _task(self, row: TaskRow, width: int) -> Line:
+        task, judgment = row.task, self._judged(row.task)
+        words = [*_verdict_mark(judgment, self._glyphs), Piece(Clean("  ")), *self._fold_mark(task.digest)]
+        words += [
+            Piece(one_line(task.name, 60) or Clean("—"), "sec" if judgment.verdict else "text"),
+            Piece(Clean(f"  {passed_trials(task)}"), "sec"),
+            *_said(judgment),
+            Piece(Clean(f"  {one_line('; '.join(task.reasons), 120)}"), "dim"),
+        ]
+        count = column(text.count(len(task.runs)), 5, "text bold", right=True)
+        tail = [count, Piece(Clean(" " * (_TAIL - 6)))]
+        return tuple(fit([*fill(words, max(8, width - _TAIL + 1)), *tail], width))
 
     def _numbers(self, group: Group) -> list[Piece]:
         last = None if group.last_seen is None else max(0.0, self._now - group.last_seen)
@@ -113,18 +166,18 @@ class QueueRows:
 
     def _member(self, member: Member, width: int) -> Line:
         run = self._runs[member.run]
-        told = self._judged(member.run)
-        own = told if told.source == "run" else Judgement()
+        judgment = self._judged(member.run)
+        own = judgment if judgment.source == "run" else Judgement()
         mark = _verdict_mark(own, self._glyphs) if own.verdict else [Piece(Clean(" "))]
         words = [
             *mark,
             Piece(Clean(f"   {self._glyphs.error} "), "status.error"),
             column(short_id(run.id, 9), 10, "sec"),
             Piece(one_line(run.agent or run.name, 40), "text"),
-            *_said(told),
+            *_said(judgment),
             Piece(Clean(f"  {one_line(run.label or run.prompt, 120)}"), "dim"),
         ]
-        age = max(0.0, self._now - moment(run))
+        age = max(0.0, self._now - run_time(run))
         tail = [
             column(text.duration(run.duration_ms), 12, "sec", right=True),
             column(text.age(age), 6, "dim", right=True),
@@ -132,24 +185,24 @@ class QueueRows:
         return tuple(fit([*fill(words, max(8, width - _TAIL + 1)), *tail], width))
 
 
-def _said(told: Judgement) -> list[Piece]:
+def _said(judgment: Judgement) -> list[Piece]:
     """Tags and note of a run."""
-    words = [Piece(Clean(f"  #{one_line(tag, 40)}"), "accent") for tag in told.tags]
-    return [*words, Piece(Clean(f"  {one_line(told.note, 60)}"), "sec")] if told.note else words
+    words = [Piece(Clean(f"  #{one_line(tag, 40)}"), "accent") for tag in judgment.tags]
+    return [*words, Piece(Clean(f"  {one_line(judgment.note, 60)}"), "sec")] if judgment.note else words
 
 
 _TAIL: Final = 19
-"""Cells of the numbers at the end of a row, and one blank."""
+"""Cells of the numbers at the end of a row, and a blank."""
 
 
 def heading(width: int) -> Line:
-    """The names of the columns of the queue."""
-    words = fill([Piece(Clean("    signature"), "dim")], max(8, width - _TAIL + 1))
+    """The column headings of the queue."""
+    words = fill([Piece(Clean("    cause"), "dim")], max(8, width - _TAIL + 1))
     return tuple(fit([*words, Piece(Clean(" runs   lost  last"), "dim")], width))
 
 
 def placeholders(words: str, style: str) -> list[Piece]:
-    """A normalised text in pieces: what stands for something else is told apart."""
+    """A normalized text in pieces, with highlighted placeholders."""
     pieces, at, whole = [], 0, one_line(words, 400)
     for match in PLACEHOLDER.finditer(whole):
         pieces += [Piece(Clean(whole[at : match.start()]), style), Piece(Clean(match.group()), "status.warn")]
@@ -157,21 +210,207 @@ def placeholders(words: str, style: str) -> list[Piece]:
     return [piece for piece in (*pieces, Piece(Clean(whole[at:]), style)) if piece.text]
 
 
-def _title_pieces(cause: Cause, *, quiet: bool) -> list[Piece]:
-    kind = cause.type or cause.name or "failed"
+def _title_pieces(group: Group, *, quiet: bool) -> list[Piece]:
+    cause = group.cause
+    kind = _kind(cause)
     pieces = [Piece(one_line(kind, 60), "sec" if quiet else "status.error bold")]
+    if cause.wrong:
+        tasks = len(group.tasks)
+        return [*pieces, Piece(Clean(f"  {tasks} task{'s' if tasks != 1 else ''}"), "dim")]
     if cause.type and cause.name and cause.name != cause.type:
         pieces.append(Piece(Clean(f" {one_line(cause.name, 60)}"), "sec" if quiet else "text"))
+    if cause.part:
+        pieces.append(Piece(one_line(f" = {cause.part[-1]}", 40), "status.warn"))
     if cause.text and cause.text != kind:
         pieces += [Piece(Clean("  ")), *placeholders(cause.text, "dim")]
     return pieces
 
 
-def _verdict_mark(told: Judgement, glyphs: Glyphs) -> list[Piece]:
-    if told.verdict is None:
+def _kind(cause: Cause) -> str:
+    return cause.title if cause.wrong else cause.type or cause.name or "failed"
+
+
+def passed_trials(task: Task) -> Clean:
+    """How many trials of a task passed: ``0 of 4 passed``."""
+    return Clean(f"{task.passed} of {task.trials} passed" if task.trials else "—")
+
+
+def _verdict_mark(judgment: Judgement, glyphs: Glyphs) -> list[Piece]:
+    if judgment.verdict is None:
         return [Piece(glyphs.zero, "status.error bold")]
-    return [Piece(Clean(LETTERS[told.verdict.value]), "accent bold")]
+    return [Piece(Clean(LETTERS[judgment.verdict.value]), "accent bold")]
 
 
-def _key(item: Group | Member) -> Hashable:
-    return item.digest if isinstance(item, Group) else item.run
+def _key(item: Item) -> Hashable:
+    return item.digest if isinstance(item, Group) else item.task.digest if isinstance(item, TaskRow) else item.run
+
+
+MAX_BAR: Final = 16
+"""Maximum cells of the bar of a share."""
+MAX_AGENTS: Final = 3
+MAX_REPLACED: Final = 8
+_COUNTS: Final = 8
+
+
+class Example(NamedTuple):
+    """Key of a row with an example run."""
+
+    number: int
+    ref: RunRef
+    span: str | None
+
+
+def cause_rows(
+    group: Group,
+    example: RunSummary | None,
+    judgment: Judgement,
+    shared: Contrast | None,
+    progress: str = "",
+    *,
+    width: int,
+    now: float,
+    zone: tzinfo = UTC,
+    glyphs: Glyphs = UNICODE,
+) -> ListRows:
+    """The rows of the pane. `shared` is None until the contrast is known; `progress` describes the work in progress.
+
+    The key of a row with a target is an `Example`.
+    """
+    lines: list[Line] = [*_headline(group, width), *_numbers(group, width, now, zone), *_judged(judgment, width)]
+    lines += _normalized(example, width)
+    keys: list[Hashable] = list(range(len(lines)))
+    for line, key in _shared(shared, width, glyphs, progress):
+        keys.append(key if key is not None else len(lines))
+        lines.append(line)
+    return ListRows(lines, keys=keys)
+
+
+def contrast_rows(shared: Contrast | None, *, width: int, glyphs: Glyphs = UNICODE) -> ListRows:
+    """The contrast alone; see `cause_rows`."""
+    rows = _shared(shared, width, glyphs)[1:]
+    keys = [key if key is not None else i for i, (_, key) in enumerate(rows)]
+    return ListRows(
+        [line for line, _ in rows], keys=keys, headings=[i for i, (_, key) in enumerate(rows) if key is None]
+    )
+
+
+def _headline(group: Group, width: int) -> list[Line]:
+    cause = group.cause
+    where = " ".join(filter(None, (cause.operation, cause.name)))
+    head = [Piece(one_line(_kind(cause), 80), "status.error bold")]
+    if where:
+        head.append(Piece(Clean(f"  in {one_line(where, 80)}"), "sec"))
+    if cause.frame:
+        head.append(Piece(Clean(f"  at {one_line(cause.frame, 80)}"), "sec"))
+    body = wrap(one_line(cause.text, 600), max(20, width)) if cause.text else []
+    lines: list[Line] = [tuple(head), *(tuple(placeholders(part, "text bold")) for part in body)]
+    if group.merged:
+        count = len(group.merged)
+        lines.append((Piece(Clean(f"with {count} merged cause{'s' if count != 1 else ''}"), "sec"),))
+    return lines
+
+
+def _numbers(group: Group, width: int, now: float, zone: tzinfo) -> list[Line]:
+    runs = len(group.runs)
+    agents = ", ".join(group.agents[:MAX_AGENTS]) + (" …" if len(group.agents) > MAX_AGENTS else "")
+    agent = f" of {one_line(agents, 80)}" if agents else ""
+    lost = f"{text.duration(group.wasted_ms)} lost"
+    if group.wasted_tokens is not None:
+        lost += f", {text.tokens(group.wasted_tokens)} tokens"
+    pieces = [
+        Piece(Clean(f"{text.grouped(runs)} run{'s' if runs != 1 else ''}{agent}   "), "sec"),
+        Piece(Clean(f"{lost}   "), "status.warn"),
+    ]
+    if group.first_seen is not None:
+        pieces.append(Piece(Clean(f"first {clock(group.first_seen, 'UTC', now=now, zone=zone)}   "), "sec"))
+        pieces.append(Piece(Clean(f"last {clock(group.last_seen, 'UTC', now=now, zone=zone)}"), "sec"))
+    return _flow(pieces, width)
+
+
+def _judged(judgment: Judgement, width: int) -> list[Line]:
+    lines: list[Line] = []
+    if judgment.verdict is not None:
+        lines.append((Piece(Clean("verdict  "), "dim"), Piece(Clean(judgment.verdict.value), "accent bold")))
+    if judgment.tags:
+        lines.append((Piece(Clean("tags  "), "dim"), Piece(one_line("  ".join(sorted(judgment.tags)), 200), "accent")))
+    if judgment.note:
+        lines += [(Piece(part, "text"),) for part in wrap(one_line(judgment.note, 1000), max(20, width))]
+    return lines
+
+
+def _normalized(example: RunSummary | None, width: int) -> list[Line]:
+    """The values that were replaced by placeholders in the example."""
+    failure = failure_of(example) if example is not None else None
+    replaced = failure.values if failure is not None else ()
+    if example is None or not replaced:
+        return []
+    pieces = [Piece(Clean(f"e.g. {short_id(example.id)}: "), "dim")]
+    for kind, original in replaced[:MAX_REPLACED]:
+        pieces += [
+            Piece(Clean(f"<{kind}>"), "status.warn"),
+            Piece(Clean(" = "), "dim"),
+            Piece(one_line(original, 40), "text"),
+            Piece(Clean("   ")),
+        ]
+    if len(replaced) > MAX_REPLACED:
+        pieces.append(Piece(Clean(f"+{len(replaced) - MAX_REPLACED} more"), "dim"))
+    return _flow(pieces, width)
+
+
+def _flow(pieces: Sequence[Piece], width: int) -> list[Line]:
+    lines: list[list[Piece]] = [[]]
+    for piece in pieces:
+        if lines[-1] and width_of(tuple(lines[-1])) + width_of((piece,)) > width:
+            lines.append([])
+        lines[-1].append(piece)
+    return [tuple(line) for line in lines]
+
+
+def _bar(width: int) -> int:
+    """Cells of each of the two bars."""
+    return max(0, min(MAX_BAR, (width // 2 - 2 * (_COUNTS + 2)) // 2))
+
+
+def _shared(
+    shared: Contrast | None, width: int, glyphs: Glyphs, progress: str = ""
+) -> list[tuple[Line, Example | None]]:
+    head = fill([Piece(Clean("Shared by these runs"), "text bold")], max(8, width - 2 * (_bar(width) + _COUNTS + 2)))
+    others = "  passed runs" if _bar(width) > 1 else "  passed"
+    columns = [Piece(Clean("  these".ljust(_bar(width) + _COUNTS + 2)), "dim"), Piece(Clean(others), "dim")]
+    rows: list[tuple[Line, Example | None]] = [((), None), ((*head, *columns), None)]
+    if shared is None:
+        return [*rows, ((Piece(Clean("comparing with passed runs …"), "dim"),), None)]
+    if not shared.findings and not progress:
+        rows.append(((Piece(Clean("no common factors"), "dim"),), None))
+    found = enumerate(shared.findings)
+    rows += [(finding_line(one, width, glyphs), Example(i, *one.example)) for i, one in found]
+    if progress:
+        rows.append(((Piece(one_line(progress, 80), "status.running"),), None))
+    if shared.note:
+        rows.append(((Piece(one_line(shared.note, 200), "dim"),), None))
+    return rows
+
+
+def finding_line(finding: Finding, width: int, glyphs: Glyphs = UNICODE) -> Line:
+    """One finding, with its share on both sides."""
+    telling = finding.in_a * (finding.of_b or 1) > 2 * finding.in_b * finding.of_a
+    room = max(8, width - 2 * (_bar(width) + _COUNTS + 2))
+    name = fill([Piece(one_line(finding.words, 200), "text" if telling else "sec")], room)
+    return (
+        *name,
+        *_share(finding.in_a, finding.of_a, _bar(width), "bar.error" if telling else "bar.model", glyphs),
+        *_share(finding.in_b, finding.of_b, _bar(width), "bar.model", glyphs),
+    )
+
+
+def _share(part: int, whole: int, bar: int, style: str, glyphs: Glyphs) -> list[Piece]:
+    return [
+        Piece(Clean("  ")),
+        *amount(part, whole, bar, style, glyphs=glyphs),
+        column(Clean(f" {text.count(part)}/{text.count(whole)}"), _COUNTS, "text", right=False),
+    ]
+
+
+def example_of(key: Hashable) -> tuple[RunRef, str | None] | None:
+    """The target of a row: a run, and the span in it."""
+    return (key.ref, key.span) if isinstance(key, Example) else None

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from tracetui.formats.atif.body import body_of
-from tracetui.formats.atif.files import Mark, read_again, result_of, whole_of
+from tracetui.formats.atif.files import Mark, read_again, whole_of
 from tracetui.formats.atif.reading import Reading, header_of, opening_of
 from tracetui.formats.atif.records import document
 from tracetui.formats.base import CERTAIN, NO, Chunk
@@ -48,7 +48,7 @@ class Atif:
             chunk = Reading(file, file.read_all()).chunk
         else:
             doc = document(file.read_all(), {})
-            chunk = Chunk(header=header_of(doc, opening_of(doc), file, result_of(file)[0]))
+            chunk = Chunk(header=header_of(doc, opening_of(doc), file))
         yield summary(RunRef(self.name, file.path), file, chunk, deep=deep)
 
     def open(self, file: File, ref: RunRef) -> AtifReader:

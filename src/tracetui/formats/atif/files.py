@@ -1,11 +1,8 @@
-"""The files that make one run: a trajectory, those in which it goes on, those of its sub-agents, and a trial's result.
+"""The files that make one run: a trajectory, those in which it continues, and those of its sub-agents.
 
 A file is referred to by its name, relative to the folder of the file that refers to it; of a path of another machine, a
 container or a folder that is not below, so much of its end counts as leads somewhere. No file names those that refer
 to it: they are looked for among the files around.
-
-Harbor keeps the result of a trial in ``result.json`` in the folder above that of the trajectory. It is written after
-the trajectory, when the trial was verified. Facts: Harbor's models.
 """
 
 from __future__ import annotations
@@ -14,17 +11,14 @@ import os
 import posixpath
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.atif.records import Document, document, refs_in
-from tracetui.formats.decode import decode
-from tracetui.formats.document import Whole, unchanged, whole
-from tracetui.formats.scalars import mapping, number, word
-from tracetui.model import PREVIEW
-from tracetui.sources.base import File, LinkLost, Stat
+from tracetui.formats.document import Whole, unchanged
+from tracetui.sources.base import File, Stat
 
 CONTINUED: Final = "continued_trajectory_ref"
 _ENDS: Final = 4
@@ -134,49 +128,6 @@ def _refers(file: File, path: str, target: str) -> bool:
 
 def _name(path: str) -> str:
     return re.split(r"[/\\]", path)[-1]
-
-
-# ---- the result of a trial
-
-
-RESULT: Final = "../result.json"
-_OWN: Final = frozenset({"verifier_result", "exception_info", "trial_name"})
-"""Fields by which it is known."""
-_LARGEST: Final = 1 << 20
-
-
-def has_trial(file: File) -> bool:
-    """Whether a trajectory is where Harbor puts those of its trials."""
-    return re.split(r"[/\\]", file.path)[-2:-1] == ["agent"]
-
-
-def result_of(file: File) -> tuple[dict[str, Any], Whole | None]:
-    """The result of the trial, and the version of its file; nothing where there is none. Raises `LinkLost`."""
-    if not has_trial(file):
-        return {}, None
-    try:
-        with file.other(RESULT) as other:
-            if other.stat.size > _LARGEST:
-                return {}, Whole(other.stat, None)
-            data = other.read_all()
-            version = whole(other, data)
-    except LinkLost:
-        raise
-    except OSError:
-        return {}, None
-    try:
-        result = mapping(decode(data)[0])
-    except FormatError:  # it may be written just now
-        return {}, version
-    return (result if _OWN & result.keys() else {}), version
-
-
-def result_phrase(result: dict[str, Any]) -> str:
-    """How a trial went: what ended it, and its rewards (``reward 0.5``)."""
-    rewards = mapping(mapping(result.get("verifier_result")).get("rewards"))
-    scores = [f"{name} {value:g}" for name, found in rewards.items() if (value := number(found)) is not None]
-    ended = word(mapping(result.get("exception_info")).get("exception_type"))
-    return " · ".join([*([ended] if ended else ()), *scores])[:PREVIEW]
 
 
 # ---- versions

@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec.structs import astuple, replace
 
 from tracetui.errors import FormatError
-from tracetui.formats.atif.files import CONTINUED, RESULT, Folders, Mark, has_trial, result_of, result_phrase
+from tracetui.formats.atif.files import CONTINUED, Folders, Mark
 from tracetui.formats.atif.records import (
     AGENT,
     AGENTS,
@@ -155,9 +155,8 @@ class Reading:
         self.problems: list[Problem] = []
         self._file, self._folders = file, Folders(file)
         self._unknown: Unknown = {}
-        self._result, version = result_of(file)
         self._own = whole(file, data)
-        self._parts: dict[str, Whole | None] = {RESULT: version} if has_trial(file) else {}
+        self._parts: dict[str, Whole | None] = {}
         self._missing: list[tuple[str, str]] = []
         self._size = len(data)
         self._agents = self._continued = 0
@@ -186,7 +185,7 @@ class Reading:
     def header(self) -> Header:
         """The header, with how long it took, and what it used where steps lack usage."""
         first = self._segments[0]
-        header = header_of(first.doc, first.opening, self._file, self._result)
+        header = header_of(first.doc, first.opening, self._file)
         duration = None
         if header.started_at is not None and self._last is not None and self._last > header.started_at:
             duration = (self._last - header.started_at) * 1000
@@ -201,7 +200,7 @@ class Reading:
             last_user=self._last_user,
             last_assistant=self._last_assistant,
             totals=tuple(_totals(self._segments)),
-            attributes=self._segments[0].doc.root | ({"result.json": self._result} if self._result else {}),
+            attributes=self._segments[0].doc.root,
         )
 
     # ---- trajectories
@@ -562,8 +561,8 @@ def _agreeing(declared: float, counts: list[Any]) -> Any:
 # ---- the run
 
 
-def header_of(doc: Document, opening: Opening, file: File, result: dict[str, Any]) -> Header:
-    """The header, from the beginning of a trajectory and the `result` of the trial that it is of.
+def header_of(doc: Document, opening: Opening, file: File) -> Header:
+    """The header, from the beginning of a trajectory.
 
     ATIF does not record how a run ended, and some writers write final metrics after each step: it has ended once
     these are there and the file is still.
@@ -581,7 +580,6 @@ def header_of(doc: Document, opening: Opening, file: File, result: dict[str, Any
         time_zone=opening.zone,
         repeats=task_key(name or "", opening.prompt),
         prompt=opening.prompt[:PREVIEW],
-        result=result_phrase(result),
         tags=tags_in(doc.values, about.extra, agent.extra),
         source=source_in(about.extra, agent.extra),
         writer=version(agent.version) or layout(about.schema_version),

@@ -30,7 +30,7 @@ from tracetui.formats.calls import argument, preview_of
 from tracetui.formats.jsonl import At, Line
 from tracetui.formats.schema import NULL, Finite, Loose, Schema, Whole, plain, tag_of
 from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Operation, Span, Status, StatusSource, Usage
-from tracetui.model.status import plain_word, status_of
+from tracetui.model.span import plain_word, status_of
 
 if TYPE_CHECKING:
     from tracetui.formats.ccpa.session import Session

@@ -6,26 +6,30 @@ Also its header, and the session of the teacher that it replays.
 from __future__ import annotations
 
 import re
+import tomllib
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, Final
 
 from msgspec.structs import replace
 
+from tracetui.errors import FormatError
 from tracetui.formats.agent_log import CANCELLED, ERROR, EXPLICIT, RUNNING, UNKNOWN, Call, Conversation
 from tracetui.formats.ccpa.records import End, Start, kind_of
 from tracetui.formats.fields import unknown_fields
 from tracetui.formats.jsonl import Line
 from tracetui.formats.lines import record_on
-from tracetui.formats.scalars import layout
+from tracetui.formats.scalars import child, layout, word
 from tracetui.model import PREVIEW, Error, FirstError, Header, RunBody, Span
-from tracetui.model.status import plain_word, status_of
-from tracetui.sources.base import File
+from tracetui.model.span import plain_word, status_of
+from tracetui.sources.base import File, LinkLost
 
 STUDENT_ACTOR: Final = "apr-code"
 _FEW: Final = 64
 """Records among which the list stage looks for the prompt: what is further back, the deep pass finds."""
 _LOOK_BACK: Final = 4 << 20
 """Bytes in which the list stage looks for an end: no session has more after its end."""
+_LARGEST_META: Final = 1 << 16
 _TIME_LIMIT: Final = 64
 _STEM: Final = re.compile(r"(\.ccpa-trace)?(\.jsonl|\.ndjson|\.json)?$")
 _STUDENT: Final = re.compile(r"(^|-)student(?![a-z])")
@@ -122,6 +126,20 @@ class Session(Conversation):
 
     # ---- the session as a whole
 
+    @cached_property
+    def fixture(self) -> str | None:
+        """Id of the fixture that was worked on, as the ``meta.toml`` in the same folder records it."""
+        try:
+            with self.file.other("meta.toml") as other:
+                data = other.read_all() if other.stat.size <= _LARGEST_META else b""
+            meta = tomllib.loads(data.decode())
+        except LinkLost:
+            raise
+        except (OSError, ValueError, RecursionError, FormatError):  # there is none, or it is something else
+            return None
+        found = word(child(meta, "fixture").get("id"))
+        return found and found[:PREVIEW]
+
     def header(self) -> Header:
         """The header as far as it is known."""
         file, start, end = self.file, self.start or Start(), self.end or End()
@@ -146,6 +164,7 @@ class Session(Conversation):
             replay_of=(start.session_id or stem) if relation else None,
             replay_of_path=original,
             relation=relation,
+            task=self.fixture,
             error=_cause(word, None if self.skipped else self.failed),
             prompt=self.prompt or "",
             writer=layout(start.v),

@@ -16,8 +16,7 @@ from tracetui.formats.claude_code.records import SCHEMA, Envelope, Forked
 from tracetui.formats.forks import Copies, Order, sessions_beside
 from tracetui.formats.lines import MAX_LINE, lines, record_on
 from tracetui.formats.scalars import moment
-from tracetui.sources.base import HEAD_SIZE, SHARED, Entry, File
-from tracetui.sources.versions import cacheable
+from tracetui.sources.base import HEAD_SIZE, SHARED, Entry, File, cacheable
 
 if TYPE_CHECKING:
     from tracetui.formats.claude_code.session import Session

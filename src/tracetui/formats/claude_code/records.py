@@ -38,7 +38,7 @@ from tracetui.formats.jsonl import Line
 from tracetui.formats.scalars import between, text
 from tracetui.formats.schema import NULL, Field, Finite, Loose, Natural, Schema
 from tracetui.model import COPIED, MESSAGE_LIMIT, PREVIEW, Error, FirstError, Span, Usage
-from tracetui.model.status import plain_word
+from tracetui.model.span import plain_word
 
 if TYPE_CHECKING:
     from tracetui.formats.claude_code.session import Agent, Response

@@ -53,7 +53,7 @@ from tracetui.model import (
     RunBody,
     Span,
 )
-from tracetui.model.status import status_of
+from tracetui.model.span import status_of
 from tracetui.sources.base import File
 
 AGENT: Final = "claude"
@@ -151,6 +151,7 @@ class Agent(Conversation):
         """Metadata of the session in records of their own."""
         self._nodes: dict[str, Node] = {}
         self._first_nodes: dict[str, Node] = {}
+        self._left_out = b""
         """Those of the first records (list stage)."""
         self._last: Node | None = None
         self._uuid: str | None = None
@@ -160,7 +161,7 @@ class Agent(Conversation):
     def follow(self, record: Envelope, when: float | None, line: Line) -> None:
         """Take one record of this conversation."""
         uuid = record.uuid
-        if uuid and uuid in self._nodes:  # written twice around a crash
+        if uuid and (uuid in self._nodes or line.data in self._left_out):  # written twice around a crash
             record.note(self, when, line)
             return
         self._uuid, self._parent = uuid, record.parent_uuid or record.logical_parent_uuid or None
@@ -444,10 +445,11 @@ class Session(Agent):
         """The records since `skip` show the status of the session and its last time."""
         return self._timed and self.knows_status
 
-    def skip(self) -> None:
+    def skip(self, left_out: bytes) -> None:
         if not self.skipped:
             self._first_nodes = dict(self._nodes)
-        super().skip()
+        super().skip(left_out)
+        self._left_out = left_out
         self._timed = self.knows_status = False
         self.version = self.failure = None
         self.prompt, self.command, self.model = self.prompt or "", "", self.model or ""

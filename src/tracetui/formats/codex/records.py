@@ -24,7 +24,7 @@ from tracetui.formats.places import LinesAt
 from tracetui.formats.scalars import child, mapping, string, whole, word
 from tracetui.formats.schema import NULL, Finite, Loose, Schema, Whole, plain, tag_of, tagged
 from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Usage
-from tracetui.model.status import plain_word, status_of
+from tracetui.model.span import plain_word, status_of
 
 if TYPE_CHECKING:
     from tracetui.formats.codex.session import Session

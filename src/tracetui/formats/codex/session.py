@@ -592,8 +592,8 @@ class Session(Rows):
         named = self.prompt is not None and self.first_model is not None
         return (named and self.meta is not None) or self.records > _FIRST
 
-    def skip(self) -> None:
-        super().skip()
+    def skip(self, left_out: bytes) -> None:
+        super().skip(left_out)
         self._active = self._stands = False
         self.failure = None
 

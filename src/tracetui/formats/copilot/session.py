@@ -427,8 +427,8 @@ class Session(Rows):
         """The events taken since `skip` decide the status."""
         return self.has_outcome or (self._continued and self.end is None)
 
-    def skip(self) -> None:
-        super().skip()
+    def skip(self, left_out: bytes) -> None:
+        super().skip(left_out)
         self.has_outcome = self._continued = False
 
     # ---- the session as a whole

@@ -16,7 +16,7 @@ from tracetui.formats.agent_log import CANCELLED, DERIVED, ERROR, EXIT, EXPLICIT
 from tracetui.formats.scalars import mapping, sequence, text
 from tracetui.formats.schema import NULL, Field, Loose, Natural, Schema, plain
 from tracetui.model import MESSAGE_LIMIT, Error, Usage
-from tracetui.model.status import status_of
+from tracetui.model.span import status_of
 
 _UNDER_WAY: Final = frozenset({"validating", "scheduled", "executing", "awaiting_approval"})
 _EXIT_CODE: Final = re.compile(r"^Exit Code: (\d{1,9})$", re.MULTILINE)

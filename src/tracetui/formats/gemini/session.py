@@ -411,8 +411,8 @@ class Session(Conversation):
         """The records taken since `skip` decide the status and the last time."""
         return self._has_time and self._has_outcome
 
-    def skip(self) -> None:
-        super().skip()
+    def skip(self, left_out: bytes) -> None:
+        super().skip(left_out)
         self._has_time = self._has_outcome = False
 
     def header(self) -> Header:

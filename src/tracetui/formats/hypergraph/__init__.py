@@ -12,7 +12,7 @@ from tracetui.formats.hypergraph.body import body_of
 from tracetui.formats.hypergraph.rows import Database
 from tracetui.formats.sqlite import DatabaseReader, KindReader, is_database
 from tracetui.model import Body, Problem, Run, RunRef, RunSummary, Span
-from tracetui.sources.base import KEPT, File
+from tracetui.sources.base import CACHE, File
 
 _UNREADABLE = 1
 """A database without table names may be ours: claimed weakly, so that its fault is reported."""
@@ -58,7 +58,7 @@ class Hypergraph:
         if not is_database(file):
             return runlog.body(file, span)
         with file.database() as connection:
-            return body_of(Database(connection), span, file.memo.get(KEPT, {}))
+            return body_of(Database(connection), span, file.memo.get(CACHE, {}))
 
     def fork(self, run: Run, span: Span) -> str | None:
         """A new workflow with the state of a checkpoint; only a database has them."""

@@ -27,7 +27,7 @@ from tracetui.formats.scalars import text, zoned
 from tracetui.formats.sqlite import many
 from tracetui.model import PREVIEW, FirstError, Header, Problem, RunRef, RunSummary, Status, StatusSource
 from tracetui.model.build import Tally, summary_of
-from tracetui.model.status import WORDS
+from tracetui.model.span import STATUS_BY_WORD
 from tracetui.model.tally import kept
 from tracetui.sources.base import File
 
@@ -35,7 +35,9 @@ DEEPEST_CAUSE: Final = 50
 """Levels of nested runs through which the cause of a failure is followed."""
 _SAFE_ERROR: Final = re.compile(r"([A-Za-z_][\w.]*) \[HG_[A-Z_]+\]: ")
 """How schema 6 writes an error: type, diagnostic code, and a text without values."""
-_WELL: Final = ", ".join(f"'{word}'" for word, status in WORDS.items() if status not in (Status.ERROR, Status.UNKNOWN))
+_WELL: Final = ", ".join(
+    f"'{word}'" for word, status in STATUS_BY_WORD.items() if status not in (Status.ERROR, Status.UNKNOWN)
+)
 
 REPLACED: Final = "\ufffd"
 """Stands in a text for bytes that are not UTF-8."""

@@ -22,8 +22,7 @@ from tracetui.formats.inspect_ai.log import Log, open_log
 from tracetui.formats.inspect_ai.run import EVAL, SampleRun, Task, eval_body, eval_header, header_of, is_shown
 from tracetui.model import Body, Header, Problem, RunRef, RunSummary, Span
 from tracetui.sources.archive import MAGIC
-from tracetui.sources.base import File, Stat
-from tracetui.sources.versions import settled
+from tracetui.sources.base import File, Stat, settled
 
 LIKELY: Final = 60
 _MEMBER: Final = re.compile(rb"(?:_journal/|samples/[^\0]{1,999}?_epoch_\d|(?:header|summaries|reductions)\.json)")

@@ -22,7 +22,7 @@ from tracetui.formats.inspect_ai.log import (
 )
 from tracetui.formats.scalars import mapping, without, word
 from tracetui.model import Blob, Body, Message, Part, Reasoning, Span, Text, ToolCall, ToolResult
-from tracetui.sources.base import KEPT, File, Stat
+from tracetui.sources.base import CACHE, File, Stat
 
 _LATEST: Final = "inspect"
 _INNER: Final = ("tool", "subtask")
@@ -73,7 +73,7 @@ def body_of(file: File, key: str | None, span: Span) -> Body:
 
 def _open_sample(file: File, key: str | None) -> OpenSample:
     """The sample of a run. The latest is cached while a run is looked at."""
-    shared = file.memo.get(KEPT, {})
+    shared = file.memo.get(CACHE, {})
     version = (file.stat, key)
     cached = shared.get(_LATEST)
     if isinstance(cached, OpenSample) and cached.version == version:

@@ -21,7 +21,7 @@ from tracetui.formats.scalars import mapping, number, sequence, whole
 from tracetui.formats.schema import NULL, Field, Finite, Loose, Whole, loosen
 from tracetui.model import PREVIEW, Problem
 from tracetui.sources.archive import MAGIC, Archive
-from tracetui.sources.base import KEPT, File, Stat
+from tracetui.sources.base import CACHE, File, Stat
 
 MAX_SAMPLES: Final = 100_000
 """Samples of a log that are read."""
@@ -639,11 +639,11 @@ class DocumentLog(Log):
 
 
 def open_log(file: File, *, cache: bool = False) -> Log:
-    """The log that a file holds. `cache` it for all runs of the file where the caller keeps such things (`KEPT`).
+    """The log that a file holds. `cache` it for all runs of the file where the caller keeps such things (`CACHE`).
 
     Raises `FormatError` if nothing of it can be read.
     """
-    shared = file.memo.get(KEPT)
+    shared = file.memo.get(CACHE)
     known: tuple[Stat, Log] | None = None if shared is None else shared.get(_OPEN_LOG)
     if known is not None and known[0] == file.stat:
         known[1].through(file)

@@ -28,7 +28,7 @@ from tracetui.formats.inspect_ai.log import (
     text_in,
 )
 from tracetui.formats.labels import folder_of, tags_in, task_key
-from tracetui.formats.scalars import between, mapping, moment, number, sequence, whole, without, word
+from tracetui.formats.scalars import between, mapping, moment, number, score_value, sequence, whole, without, word
 from tracetui.formats.schema import NULL, plain
 from tracetui.model import (
     MESSAGE_LIMIT,
@@ -41,6 +41,7 @@ from tracetui.model import (
     Operation,
     Problem,
     RunBody,
+    Score,
     Span,
     Status,
     StatusSource,
@@ -55,8 +56,11 @@ EVAL: Final = "eval"
 _GIVEN: Final = 1_000
 """Characters of the input that distinguish one task from another: summaries have 5,120 of them."""
 _FAILED: Final = frozenset({Status.ERROR, Status.CANCELLED})
-_LETTERS: Final = {"C": (1.0, True), "I": (0.0, False), "P": (0.5, None), "N": (0.0, False)}
-"""Correct, incorrect, partial, no answer: Inspect's letters and what it counts them as."""
+_GRADES: Final = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+"""Texts that Inspect's `value_to_float` counts as a number: correct, incorrect, partial, no answer …"""
+_PASSED: Final[dict[float | None, bool]] = {1.0: True, 0.0: False}
+_GRADE_RULE: Final = "C, yes and true passed; I, N, no and false failed; P is partial"
+_NUMBER_RULE: Final = "the scorer's metric is accuracy: 1 passed, 0 failed"
 _NAME_LENGTH: Final = 24
 """Characters of the name of a scorer in a phrase."""
 
@@ -78,6 +82,8 @@ class Task:
         self.dataset = mapping(spec.get("dataset"))
         source = word(self.dataset.get("name")) or word(self.dataset.get("location")) or ""
         self.created = moment(spec.get("created"))
+        self.binary = _binary_scores(spec) or _measured_scores(log)
+        """Names of the scores that are 1 or 0: their accuracy is measured. ``NAME *`` for all values of a scorer."""
         self.common: dict[str, Any] = {
             "name": self.name,
             "agent": (word(spec.get("solver")) or "")[:PREVIEW] or None,
@@ -97,7 +103,7 @@ class Task:
 
 
 def header_of(task: Task, entry: Entry, record: SampleRecord) -> Header:
-    """The header of a sample or an attempt: of its summary, or of the sample, whose texts are longer."""
+    """The header of a sample or an attempt. `record`: its summary; the sample where there is none."""
     given = prompt_in(plain(record.input))
     epoch = whole(record.epoch)
     label = f"{record.id!s}"[: PREVIEW // 2] + (f" #{epoch}" if task.epochs > 1 or (epoch or 1) > 1 else "")
@@ -114,6 +120,8 @@ def header_of(task: Task, entry: Entry, record: SampleRecord) -> Header:
         relation=RETRY if previous else None,
         repeats=task_key(task.name, f"{record.id!s}\n{given[:_GIVEN]}"),
         identity=identity,
+        task=f"{task.name}/{record.id!s}"[:MESSAGE_LIMIT],
+        trial=None if epoch is None else str(epoch),
         size=entry.size,
     )
     if entry.attempt is None:
@@ -128,7 +136,8 @@ def _completed(header: Header, task: Task, record: SampleRecord) -> Header:
         return replace(header, status=Status.UNKNOWN, status_source=StatusSource.DERIVED)
     error, limit = plain(record.error), plain(record.limit)
     started, took = moment(record.started_at), record.total_time
-    scored = score_phrase(scores_of(plain(record.scores), plain(record.score)))
+    recorded = plain(record.scores), plain(record.score)
+    scored = score_phrase(scores_of(*recorded))
     header = replace(
         header,
         started_at=started,
@@ -137,6 +146,7 @@ def _completed(header: Header, task: Task, record: SampleRecord) -> Header:
         status=Status.OK,
         status_source=StatusSource.DERIVED,
         result=scored,
+        scores=tuple(score for score, _ in graded(*recorded, task.binary)),
     )
     if error not in (None, "", {}):
         explicit = StatusSource.EXPLICIT
@@ -186,7 +196,8 @@ class SampleRun:
     def _read(self, sample: Sample) -> None:
         entry, writer = self._entry, SpanWriter(sample.check, sample.resolve, self._task.version, self._log.path)
         writer.write(sample.events(entry.attempt))
-        header = header_of(self._task, entry, sample.record.or_else(entry.record))
+        # the summary first: the list stage sees nothing else, and a sample may call itself by another id
+        header = header_of(self._task, entry, entry.record.or_else(sample.record))
         self.spans, self.problems = writer.spans, writer.problems
         error = header.error
         if entry.attempt is not None:
@@ -225,7 +236,7 @@ class SampleRun:
             input=given,
             output=completion_of(fields.get("output")),
             error=error_of(fields.get("error")),
-            metrics=metrics_of(scores_of(fields.get("scores"), fields.get("score"))),
+            metrics=tuple(metric for _, metric in graded(fields.get("scores"), fields.get("score"), self._task.binary)),
             limits=tuple(_limits(self._task.config, fields.get("limit"))),
             totals=_totals(self.header.usage, self.spans),
             system_prompt=_last(conversation[:1], "system"),
@@ -350,34 +361,71 @@ def score_phrase(scores: dict[str, Any]) -> str:
     return joined(f"{name[:_NAME_LENGTH]} {value}" for name, value in found if value)
 
 
-def metrics_of(scores: dict[str, Any]) -> tuple[Metric, ...]:
-    """Every score as a number where it is one; a score of several values is several."""
-    return tuple(metric for name, score in scores.items() for metric in _metrics(name, score))
+def graded(scores: Any, single: Any, binary: frozenset[str]) -> Iterator[tuple[Score, Metric]]:
+    """Each score of a sample, and the same as a metric with all that is recorded of it.
+
+    A score of several values is several, by their names. `binary`: `Task.binary`. Facts: `Score` and `value_to_float`
+    of Inspect; a NaN is a sample that the scorer left unscored.
+    """
+    parent = "scores." if mapping(scores) else ""
+    for name, recorded in scores_of(scores, single).items():
+        fields = mapping(recorded)
+        value, reason = fields.get("value"), word(fields.get("explanation")) or ""
+        details = recorded if not fields else without(fields, "explanation") if reason else fields
+        values = value.items() if isinstance(value, dict) and value else ((None, value),)
+        for index, (key, item) in enumerate(values):
+            label, source = (name, "value") if key is None else (f"{name} {key}", f"value.{key}")
+            passed, rule = _judged(item, label in binary or (key is not None and f"{name} *" in binary))
+            yield (
+                Score(
+                    label[:PREVIEW],
+                    (score_text(item) or None) if isinstance(item, list) else score_value(item),
+                    passed,
+                    f"{parent}{name}.{source}"[:PREVIEW],
+                    rule,
+                    reason[:MESSAGE_LIMIT],
+                ),
+                Metric(label, _number_of(item), None, passed, *(("", item) if index else (reason, details))),
+            )
 
 
-def _metrics(name: str, score: Any) -> Iterator[Metric]:
-    fields = mapping(score)
-    if not fields:
-        yield Metric(name, details=score)
-        return
-    value, reason = fields.get("value"), word(fields.get("explanation")) or ""
-    details = without(fields, "explanation") if reason else fields
-    if isinstance(value, dict) and value:
-        for number_, (key, item) in enumerate(value.items()):
-            found, passed = _graded(item)
-            first = number_ == 0
-            yield Metric(f"{name} {key}", found, None, passed, reason if first else "", details if first else item)
-        return
-    found, passed = _graded(value)
-    yield Metric(name, found, None, passed, reason, details)
-
-
-def _graded(value: Any) -> tuple[float | None, bool | None]:
-    if isinstance(value, str):
-        return _LETTERS.get(value, (None, None))
+def _judged(value: Any, is_binary: bool) -> tuple[bool | None, str]:
+    """Whether a score passed, and the rule by which it did, failed or is partial."""
     if isinstance(value, bool):
-        return float(value), value
-    return number(value), None
+        return value, ""
+    counted = _number_of(value) if isinstance(value, str) or is_binary else None
+    rule = "" if counted is None else _GRADE_RULE if isinstance(value, str) else _NUMBER_RULE
+    return _PASSED.get(counted), rule
+
+
+def _number_of(value: Any) -> float | None:
+    """A score as the number that Inspect counts it as; None for any other text."""
+    if isinstance(value, str):
+        return _GRADES.get(value, _GRADES.get(value.lower()))
+    return float(value) if isinstance(value, bool) else number(value)
+
+
+def _binary_scores(spec: dict[str, Any]) -> frozenset[str]:
+    """`Task.binary` by the scorers that an eval declares."""
+    found = set()
+    for scorer in map(mapping, sequence(spec.get("scorers"))):
+        todo = [(word(scorer.get("name")) or "", scorer.get("metrics"))]
+        while todo:
+            name, metrics = todo.pop()
+            if isinstance(metrics, list):
+                todo += [(name, metric) for metric in metrics]
+            elif (metric := word(mapping(metrics).get("name"))) is None:
+                todo += [(f"{name} {key}", below) for key, below in mapping(metrics).items()]
+            elif metric.rpartition("/")[2] == "accuracy":
+                found.add(name)
+    return frozenset(found)
+
+
+def _measured_scores(log: Log) -> frozenset[str]:
+    """`Task.binary` by the results of an eval: early logs declare no scorers."""
+    found = (mapping(score) for score in sequence(mapping(field(log.header, "results")).get("scores")))
+    names = [(one.get("name"), one.get("scorer")) for one in found if "accuracy" in mapping(one.get("metrics"))]
+    return frozenset(text for name, scorer in names for text in (f"{name}", f"{scorer} {name}"))
 
 
 def results_of(results: Any) -> tuple[Metric, ...]:

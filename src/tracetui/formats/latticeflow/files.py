@@ -20,8 +20,7 @@ from tracetui.formats.lines import BLOCK, Line, lines
 from tracetui.formats.scalars import mapping, word
 from tracetui.formats.schema import plain
 from tracetui.model import Problem
-from tracetui.sources.base import HEAD_SIZE, MAX_DOCUMENT, File, Stat
-from tracetui.sources.versions import settled
+from tracetui.sources.base import HEAD_SIZE, MAX_DOCUMENT, File, Stat, settled
 
 GLANCE: Final = 4096
 """Bytes that mostly suffice to see what a file is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -24,15 +25,17 @@ from tracetui.formats.latticeflow.records import (
     roles,
 )
 from tracetui.formats.latticeflow.spans import Spans
-from tracetui.formats.scalars import moment, natural, word, zoned
+from tracetui.formats.scalars import boolean, mapping, moment, natural, score_value, sequence, whole, word, zoned
 from tracetui.formats.schema import plain
 from tracetui.model import (
+    MESSAGE_LIMIT,
     PREVIEW,
     Error,
     FirstError,
     Header,
     Operation,
     RunBody,
+    Score,
     Span,
     Status,
     StatusSource,
@@ -43,6 +46,11 @@ from tracetui.model.build import CONTAINERS
 
 _ASKING: Final = frozenset({"user", "system", "custom task input"})
 """Names of messages that want an answer."""
+_TASKS: Final = ("sample_id", "task_id")
+"""Columns that name the sample of a data set."""
+_STATED: Final = ("is_correct", "all_required_calls_made", "no_disallowed_calls_made")
+"""Values of LatticeFlow's own scorers that are true where the sample passed."""
+_ROW: Final[tuple[str, ...]] = ("tags", "source", "scores", "trial", *_TASKS)
 _FEW: Final = 16
 """Events that are looked at in the list stage."""
 
@@ -133,7 +141,7 @@ def _header(
     at, zone = zoned(metadata.get("created_at"))
     if at is None:
         at, zone = zoned(started)
-    columns = {name: plain(document.columns[name]) for name in ("tags", "source") if name in document.columns}
+    columns = {name: plain(document.columns[name]) for name in _ROW if name in document.columns}
     return Header(
         id=document.id,
         name=agent or "trace",
@@ -146,6 +154,9 @@ def _header(
         duration_ms=milliseconds(metadata.get("total_time")),
         error=None if error is None else FirstError(error),
         prompt=prompt,
+        scores=tuple(_scores(columns.get("scores"))),
+        task=next(filter(None, (_name_in(columns, name) for name in _TASKS)), None),
+        trial=_name_in(columns, "trial"),
         tags=tags_in(metadata, columns),
         source=source_in(metadata, columns),
         size=document.origin.size,
@@ -159,6 +170,26 @@ def _located(error: FirstError, spans: list[Span]) -> FirstError:
         if message and (message in error.message or error.message in message):
             return FirstError(error.message, error.type, span.id, span.name, span.operation)
     return error
+
+
+def _name_in(columns: dict[str, Any], name: str) -> str | None:
+    """A text or a whole number in a column, as a text."""
+    found = columns.get(name)
+    text = word(found if whole(found) is None else str(found))
+    return text and text[:MESSAGE_LIMIT]
+
+
+def _scores(recorded: Any) -> Iterator[Score]:
+    """The scores in a row; none of a scorer that checks the sample instead of the answer (purpose ``qa``).
+
+    Facts: `ScoresData` and the scorers of `latticeflow-core` 3.17, which has no other rule for what passes.
+    """
+    for index, one in enumerate(map(mapping, sequence(recorded))):
+        scorer = word(one.get("scorer_name")) or word(one.get("scorer_key")) or "score"
+        for name, value in mapping(one.get("values")).items() if one.get("scorer_purpose") != "qa" else ():
+            passed = boolean(value) if name in _STATED else None
+            source = f"scores[{index}].values.{name}"[:PREVIEW]
+            yield Score(f"{scorer} {name}"[:PREVIEW], score_value(value), passed, source)
 
 
 def _ending(document: Document, records: Records, spans: Spans) -> dict[str, Any]:

@@ -55,7 +55,7 @@ from tracetui.formats.schema import Unknown
 from tracetui.formats.sqlite import Found, many
 from tracetui.model import Body, Link, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, summary_of
-from tracetui.sources.base import KEPT, File
+from tracetui.sources.base import CACHE, File
 
 TABLES: Final = frozenset({"session", "message", "part"})
 _SESSION: Final = (
@@ -474,7 +474,7 @@ def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Pro
             yield Problem(file.path, f"session {info.id}", "its parents form a cycle: it is listed as a run")
         latest = max((info.time.updated or 0 for info in infos), default=0)
         originals = Originals(database, runs)
-        kept: dict[str, Counted] | None = file.memo.get(KEPT) if deep else None
+        kept: dict[str, Counted] | None = file.memo.get(CACHE) if deep else None
         marks = {} if kept is None else _marks(database, infos)
         modified_at, moving = file.stat.mtime, file.moving
         for info in runs:

@@ -57,7 +57,7 @@ from tracetui.model import (
 from tracetui.model import Part as ModelPart
 from tracetui.model import Reasoning as ModelReasoning
 from tracetui.model import Text as ModelText
-from tracetui.model.status import status_of
+from tracetui.model.span import status_of
 
 _EXPECTED: Final = frozenset({"stop", "tool-calls"})
 """Reasons to finish that need no note."""

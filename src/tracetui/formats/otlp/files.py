@@ -26,6 +26,7 @@ from tracetui.formats.otlp.records import (
     Surroundings,
     by_trace,
     damage_in,
+    evaluated_trace,
     export_of,
     named,
     normal_id,
@@ -34,8 +35,7 @@ from tracetui.formats.otlp.records import (
 from tracetui.formats.otlp.trace import Trace
 from tracetui.formats.schema import Schema, Unknown
 from tracetui.model import Problem, RunSummary
-from tracetui.sources.base import KEPT, MAX_DOCUMENT, File, Stat
-from tracetui.sources.versions import settled
+from tracetui.sources.base import CACHE, MAX_DOCUMENT, File, Stat, settled
 
 _COUNT: Final = "otlp count"
 _PLACES: Final = "otlp places"
@@ -184,7 +184,7 @@ class Places(NamedTuple):
 
 def places_of(file: File, key: str) -> list[Finished] | None:
     """The lines of one trace, while many traces are read; None if all lines must be read."""
-    kept = file.memo.get(KEPT)
+    kept = file.memo.get(CACHE)
     if kept is None or key == NO_TRACE:
         return None
     known = kept.get(_PLACES)
@@ -303,6 +303,8 @@ class Count(Rows):
                 self._trace(log.trace).take_log(log, line)
         for span in export.spans:
             self._trace(span.trace).take_span(span, line, export.value)
+            if (evaluated := evaluated_trace(span)) != span.trace:
+                self._trace(evaluated).take_evaluations(span)
 
     def _report(self, export: Export, line: Line) -> None:
         value = export.value
@@ -310,7 +312,7 @@ class Count(Rows):
             self.problem(line, reason)
         has_spans = named(value, *REQUEST) is not None
         if named(value, *OTHERS) is not None:
-            unread = sum(log.trace is None for log in export.logs) / len(export.logs) if export.logs else 1.0
+            unread = sum(log.span is None for log in export.logs) / len(export.logs) if export.logs else 1.0
             self.others += unread > 0
             self.lost += 0 if has_spans else round(len(line.data) * unread)
         elif not has_spans:
@@ -336,7 +338,7 @@ class Count(Rows):
 
 def counted(file: File) -> tuple[Count, list[Problem]]:
     """Every trace of a file, and what cannot be read. Of a file that is counted repeatedly, only new lines are read."""
-    shared = file.memo.get(KEPT)
+    shared = file.memo.get(CACHE)
     reader: LogReader[Any] = (shared.pop(_COUNT, None) if shared is not None else None) or LogReader(Exports(), Count)
     unfinished: tuple[Problem, ...] = ()
     if is_document(file):

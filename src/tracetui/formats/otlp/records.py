@@ -242,15 +242,17 @@ class LogRecord(NamedTuple):
     place: Place
     fields: dict[str, Any]
     trace: str | None = None
-    """The trace and the span that it is an event of; None for any other record."""
+    """The trace that it is an event of; None for any other record."""
     span: str | None = None
+    """The span that it is an event of; None for an evaluation that names none."""
 
 
 def logs_in(request: Any) -> Iterator[LogRecord]:
     """All log records of a request. The GenAI conventions have messages there, by trace and span."""
     for place, fields, _, _ in objects_in(request, _LOGS):
         trace, span = trace_id(fields), span_id(fields)
-        is_event = span is not None and trace != NO_TRACE and _name(fields).startswith("gen_ai.")
+        kinds = "gen_ai." if span is not None else "gen_ai.evaluation."
+        is_event = trace != NO_TRACE and _name(fields).startswith(kinds)
         yield LogRecord(place, fields, trace, span) if is_event else LogRecord(place, fields)
 
 
@@ -268,14 +270,24 @@ def export_of(value: Any) -> Export:
     return Export(list(spans_in(value)), list(logs_in(value)), value)
 
 
+def evaluated_trace(record: SpanRecord) -> str:
+    """The trace that the evaluations of a span describe: its own, but for an evaluator the one that it is linked to."""
+    if record.span.links and record.attrs.get("openinference.span.kind") == "EVALUATOR":
+        linked = {trace_id(link) for link in sequence(record.span.links)}
+        if len(linked) == 1 and NO_TRACE not in linked:
+            return linked.pop()
+    return record.trace
+
+
 def by_trace(export: Export) -> dict[str, Export]:
-    """The export divided by trace."""
+    """The export divided by trace; the span of an evaluator is also with the trace that it evaluates."""
     spans, logs = dict[str, list[SpanRecord]](), dict[str, list[LogRecord]]()
     for log in export.logs:
         if log.trace is not None:
             logs.setdefault(log.trace, []).append(log)
     for span in export.spans:
-        spans.setdefault(span.trace, []).append(span)
+        for trace in {span.trace: None, evaluated_trace(span): None}:
+            spans.setdefault(trace, []).append(span)
     return {key: Export(spans.get(key, ()), logs.get(key, ()), export.value) for key in {**logs, **spans}}
 
 

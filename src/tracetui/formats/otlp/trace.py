@@ -18,6 +18,7 @@ from tracetui.formats.fields import unknown_fields
 from tracetui.formats.jsonl import Line
 from tracetui.formats.labels import task_key
 from tracetui.formats.otlp import messages
+from tracetui.formats.otlp.evaluations import scores_of_event, scores_of_span
 from tracetui.formats.otlp.messages import Messages
 from tracetui.formats.otlp.records import (
     FIELDS,
@@ -30,6 +31,7 @@ from tracetui.formats.otlp.records import (
     LogRecord,
     RecordRef,
     SpanRecord,
+    evaluated_trace,
     event_of,
     events_of,
     fields_around,
@@ -64,6 +66,7 @@ from tracetui.model import (
     Operation,
     Problem,
     RunBody,
+    Score,
     Span,
     Status,
     StatusSource,
@@ -170,6 +173,8 @@ class Trace(Rows):
         """The spans as they came: logs may add to them."""
         self.early: dict[str, list[tuple[Event, RecordRef]]] = {}
         """Events in logs of spans that did not come yet."""
+        self.scores: dict[tuple[str | None, int | None], tuple[Score, ...]] = {}
+        """Evaluations by span id, and by the checksum of a log record or of a span without an id."""
         self.around: dict[bytes, tuple[str, dict[str, Any]]] = {}
         """Different resources, scopes and requests: kind and fields."""
         self.latest: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
@@ -183,6 +188,16 @@ class Trace(Rows):
         for span in export.spans:
             if span.trace == self.key:
                 self.take_span(span, line, export.value)
+            elif evaluated_trace(span) == self.key:
+                self.take_evaluations(span)
+
+    def take_evaluations(self, record: SpanRecord, events: Sequence[Event] | None = None) -> None:
+        """Take the evaluations of this trace that a span of it, or an evaluator in another trace, records."""
+        span_id = identifier(record.span.id)
+        key = span_id, record.check if span_id is None else None
+        found = scores_of_span(span_id, record.attrs, events_of(record.span.events) if events is None else events)
+        if found or key in self.scores:
+            self.scores[key] = found
 
     def take_span(self, record: SpanRecord, line: Line, request: Any) -> None:
         """Take one span; `request` is the decoded request if it may have other fields."""
@@ -196,6 +211,8 @@ class Trace(Rows):
             reason = f"span {span.id[:PREVIEW]} is there twice with different content: the last one is shown"
             self.conflicts.append(Problem(self.path, f"line {line.number}", reason))
         self._take_facts(data, span)
+        if evaluated_trace(record) == self.key:
+            self.take_evaluations(record, data.events)
         self._take_surroundings(data, request)
         if before is not None and (logs := self.known[span.id].at.logs):
             span = replace(span, at=replace(span.at, logs=logs))
@@ -205,10 +222,14 @@ class Trace(Rows):
             self._attach(self.known[span.id], event, at)
 
     def take_log(self, log: LogRecord, line: Line) -> None:
-        """Take an event of a span, from an export of logs."""
-        assert log.span is not None
+        """Take an event of a span, or an evaluation of the trace, from an export of logs."""
         at = RecordRef(line.offset, len(line.data), crc32(rendered(log.fields)), *log.place)
-        event, known = event_of(log.fields), self.known.get(log.span)
+        event = event_of(log.fields)
+        if scores := tuple(scores_of_event(log.span, event)):
+            self.scores[log.span, at.check] = scores
+        if log.span is None:
+            return
+        known = self.known.get(log.span)
         if known is None:
             self.early.setdefault(log.span, []).append((event, at))
         else:
@@ -424,6 +445,7 @@ class Trace(Rows):
             split=len(self.key) == _ID_LENGTH,
             error=self._cause(failed or final),
             prompt=(self.prompt.value or "")[:PREVIEW],
+            scores=tuple(score for scores in self.scores.values() for score in scores),
             tags=self.tags,
             source=(self.source.value or self.service.value or "")[:PREVIEW] or None,
             writer=self.sdk,

@@ -45,7 +45,7 @@ from tracetui.model import (
 )
 from tracetui.model import ToolCall as Asked
 from tracetui.model.build import Tally
-from tracetui.model.status import WORDS
+from tracetui.model.span import STATUS_BY_WORD
 from tracetui.sources.base import File, Stat
 
 _TYPED_ERROR: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_.]{0,99}(?:Error|Exception|Timeout|Interrupt|Exit))(?::|$)")
@@ -306,7 +306,7 @@ def header_of(
 def _status(word: str | None, facts: ExecutionRecord) -> tuple[Status | None, StatusSource | None]:
     violated = facts.policy is not None and facts.policy.violation is not None
     if word is not None:
-        status = WORDS.get(word) or status_of(word)
+        status = STATUS_BY_WORD.get(word) or status_of(word)
         return status, StatusSource.POLICY if violated and status is Status.ERROR else StatusSource.EXPLICIT
     if violated:
         return Status.ERROR, StatusSource.POLICY

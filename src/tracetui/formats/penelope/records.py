@@ -168,7 +168,7 @@ class Target(msgspec.Struct, gc=False):
 class Result(msgspec.Struct, gc=False):
     """The whole file but its turns. Every field may be missing."""
 
-    known: ClassVar[str] = "metrics"
+    known: ClassVar[str] = ""
     test_id: Any = None
     status: str | None = None
     goal_achieved: bool | None = None
@@ -177,6 +177,7 @@ class Result(msgspec.Struct, gc=False):
     end_time: str | None = None
     findings: list[Any] | None = None
     goal_evaluation: Evaluation | None = None
+    metrics: dict[str, Any] | Loose = None
     config: Configuration | None = None
     test_configuration: Configuration | None = None
     stats: Stats | None = None

@@ -30,6 +30,7 @@ from tracetui.formats.penelope.records import (
 from tracetui.formats.penelope.turns import Turn
 from tracetui.formats.scalars import boolean, mapping, number, sequence, string, without, zoned
 from tracetui.model import (
+    MESSAGE_LIMIT,
     PREVIEW,
     Criterion,
     Error,
@@ -38,13 +39,14 @@ from tracetui.model import (
     Limit,
     Metric,
     RunBody,
+    Score,
     Status,
     StatusSource,
     Total,
     Usage,
     status_of,
 )
-from tracetui.model.status import plain_word
+from tracetui.model.span import plain_word
 
 GENERIC: Final = ("test_result", "trace", "execution_trace")
 """File stems that name no run: the folder does."""
@@ -52,6 +54,7 @@ TURN_LIMIT: Final = ("max_turns", "max_iterations")
 """Words of a test that used all its turns, today's and the early one."""
 _REPEATED: Final = re.compile(r"[✓✗] Test \w+$|(Test c|C)ompleted in \d+ turn\(s\)$|Confidence: |Failed criteria: ")
 """Findings of Penelope's own making that only repeat other fields: the status, the number of turns …"""
+_GOAL: Final = "goal"
 _DIGITS: Final = re.compile(r"\d{1,9}")
 _T = TypeVar("_T", bound=msgspec.Struct)
 _LABELS: Final = ("tags", "source", "source_uri", "source_type", "origin", "framework")
@@ -76,8 +79,14 @@ class Test:
                 outline.note(f"goal_evaluation.criteria_evaluations[{i}]", "not a criterion")
             else:
                 self.criteria.append(item)
-        verdicts = (result.goal_achieved, self.evaluation.is_successful, self.evaluation.all_criteria_met)
-        self.achieved = next((verdict for verdict in verdicts if verdict is not None), None)
+        verdicts = {
+            "goal_achieved": result.goal_achieved,
+            "goal_evaluation.is_successful": self.evaluation.is_successful,
+            "goal_evaluation.all_criteria_met": self.evaluation.all_criteria_met,
+        }
+        self.verdict = next(((name, verdict) for name, verdict in verdicts.items() if verdict is not None), None)
+        """Whether the goal was achieved, and the field that says so."""
+        self.metrics = [_metric(name, value) for name, value in mapping(result.metrics).items()]
 
     @property
     def status(self) -> Status | None:
@@ -85,7 +94,7 @@ class Test:
         if self.word is not None:
             status = status_of(self.word)
             return None if status is Status.RUNNING else status
-        return None if self.achieved is None else Status.OK if self.achieved else Status.ERROR
+        return None if self.verdict is None else Status.OK if self.verdict[1] else Status.ERROR
 
     @property
     def ended(self) -> bool:
@@ -158,6 +167,9 @@ def header_of(test: Test, path: str) -> Header:
         error=_cause(test),
         prompt=(test.config.goal or "")[:PREVIEW],
         result=_result(test),
+        scores=tuple(_scores(test)),
+        headline=_GOAL,
+        task=(_test_id(result.test_id) or "")[:MESSAGE_LIMIT] or None,
         tags=tags_in(labels, result.metadata),
         source=source_in(labels, result.metadata),
         fields=() if test.turns is None else unknown_fields(test.outline.unknown),
@@ -166,9 +178,11 @@ def header_of(test: Test, path: str) -> Header:
 
 def _id(own: Any, path: PurePath) -> str:
     """``test_id``; today's results have none: the file's stem, or its folder where the stem is a generic one."""
-    if (isinstance(own, str) and own) or number(own) is not None:
-        return str(own)
-    return (path.parent.name if path.stem in GENERIC else "") or path.stem
+    return _test_id(own) or (path.parent.name if path.stem in GENERIC else "") or path.stem
+
+
+def _test_id(own: Any) -> str | None:
+    return str(own) if (isinstance(own, str) and own) or number(own) is not None else None
 
 
 def _usage(test: Test) -> Usage | None:
@@ -178,11 +192,24 @@ def _usage(test: Test) -> Usage | None:
     return Usage(given, made, spent.total_tokens) or None
 
 
+def _scores(test: Test) -> Iterator[Score]:
+    """Whether the goal was met, and every metric; none while the test runs, or if it broke down unjudged."""
+    if not test.ended or not test.is_judged:
+        return
+    if test.verdict is not None:
+        source, passed = test.verdict
+        reason = (test.evaluation.reason or "")[:MESSAGE_LIMIT]
+        yield Score(_GOAL, test.evaluation.score, passed, source, reason=reason)
+    for one in test.metrics:
+        reason = one.reason[:MESSAGE_LIMIT]
+        yield Score(one.name[:PREVIEW], one.score, one.passed, f"metrics.{one.name}"[:PREVIEW], reason=reason)
+
+
 def _result(test: Test) -> str:
-    if test.achieved is None or not test.ended or not test.is_judged:
+    if test.verdict is None or not test.ended or not test.is_judged:
         return ""
     (met, total), score = test.met, test.evaluation.score
-    words = "goal met" if test.achieved else "goal not met"
+    words = "goal met" if test.verdict[1] else "goal not met"
     counts = f" {met}/{total}" if isinstance(met, int) and isinstance(total, int) else ""
     return words + counts + (f" · {score:.2f}" if score is not None and abs(score) < 1e6 else "")
 
@@ -257,7 +284,7 @@ def run_body(test: Test, error: FirstError | None) -> RunBody:
         goal=test.config.goal,
         reason=test.evaluation.reason,
         criteria=criteria,
-        metrics=tuple(_metric(name, value) for name, value in mapping(metrics).items()),
+        metrics=tuple(test.metrics),
         findings=tuple(item for item in sequence(findings) if isinstance(item, str)),
         limits=() if test.config.max_turns is None else (limit,),
         totals=tuple(_totals(test, turns, mapping(metrics))),

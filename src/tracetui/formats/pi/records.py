@@ -37,7 +37,7 @@ from tracetui.formats.jsonl import At, Line
 from tracetui.formats.scalars import between
 from tracetui.formats.schema import NULL, Field, Finite, Loose, Natural, Schema, tag_of, tagged
 from tracetui.model import COPIED, MESSAGE_LIMIT, PREVIEW, Error, Span, Usage
-from tracetui.model.status import status_of
+from tracetui.model.span import status_of
 
 if TYPE_CHECKING:
     from tracetui.formats.pi.session import Session

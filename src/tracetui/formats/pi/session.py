@@ -299,8 +299,8 @@ class Session(Conversation):
         """The records since `skip` show the status of the session and its last time."""
         return self._timed and self._stood
 
-    def skip(self) -> None:
-        super().skip()
+    def skip(self, left_out: bytes) -> None:
+        super().skip(left_out)
         self._timed = self._stood = False
 
     def header(self) -> Header:

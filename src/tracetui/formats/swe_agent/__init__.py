@@ -55,7 +55,7 @@ class SweAgent:
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         data = file.read_all()
-        chunk = _read(file, data) if deep else Chunk(header=header_of(Trace(data, file.path), file.path, len(data)))
+        chunk = _read(file, data) if deep else Chunk(header=header_of(Trace(data, file.path), file, len(data)))
         yield summary(RunRef(self.name, file.path), file, chunk, deep=deep)
 
     def open(self, file: File, ref: RunRef) -> Reader:
@@ -83,5 +83,5 @@ def _read(file: File, data: bytes) -> Chunk:
     """The whole run."""
     trace = Trace(data, file.path)
     reading = Reading(trace)
-    header, body = header_of(trace, file.path, len(data)), run_body(trace, reading)
+    header, body = header_of(trace, file, len(data)), run_body(trace, reading)
     return Chunk(spans=reading.spans, header=header, body=body, problems=trace.outline.problems)

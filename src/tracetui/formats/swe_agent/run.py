@@ -14,6 +14,7 @@ from tracetui.formats.labels import task_key
 from tracetui.formats.messages import text_in
 from tracetui.formats.scalars import between, child, layout, mapping, natural, text, version, word
 from tracetui.formats.swe_agent.records import STEP, Call, Message, Step, Trace, calls_of
+from tracetui.formats.swe_agent.report import scores_of
 from tracetui.model import (
     MESSAGE_LIMIT,
     PREVIEW,
@@ -28,6 +29,7 @@ from tracetui.model import (
     Total,
     Usage,
 )
+from tracetui.sources.base import File
 
 AHEAD: Final = 16  # steps, of which an item of the history may repeat one: SWE-agent asks again three times
 Outcome = tuple[Status, StatusSource, Error | None]
@@ -227,7 +229,7 @@ def _usage(message: Message) -> Usage | None:
     return found or None
 
 
-def header_of(trace: Trace, path: str, size: int) -> Header:
+def header_of(trace: Trace, file: File, size: int) -> Header:
     """The header. Both programs write the exit status last, and nothing else marks the end of a run.
 
     ``submitted (exit_cost)`` is a run that was cut off, and what it had changed until then was taken.
@@ -238,8 +240,9 @@ def header_of(trace: Trace, path: str, size: int) -> Header:
     agent = "mini-swe-agent" if trace.is_mini else "SWE-agent"
     messages = [one.value for one in trace.messages if not one.value.is_demo]
     prompt = text(problem.get("text")) or next((one.text for one in messages if one.author == "user"), "")
-    stem = PurePath(path).name.removesuffix(".json").removesuffix(".traj")
-    name = word(trace.about.instance_id) or word(problem.get("id")) or stem
+    stem = PurePath(file.path).name.removesuffix(".json").removesuffix(".traj")
+    instance = word(trace.about.instance_id) or word(problem.get("id"))
+    name = instance or stem
     why = (info.exception_str or info.traceback or "").strip()[:MESSAGE_LIMIT]
     empty = status is Status.OK and isinstance(info.submission, str) and not info.submission.strip()
     return Header(
@@ -257,6 +260,8 @@ def header_of(trace: Trace, path: str, size: int) -> Header:
         error=FirstError(why, exit_word) if status is Status.ERROR else None,
         prompt=prompt.strip()[:PREVIEW],
         result=f"{exit_word[:PREVIEW]}, nothing" if empty else exit_word[:PREVIEW],
+        scores=scores_of(file, name),
+        task=instance and instance[:MESSAGE_LIMIT],
         writer=version(info.mini_version, info.swe_agent_version) or layout(trace.about.trajectory_format),
         size=size,
         fields=unknown_fields(trace.outline.unknown),

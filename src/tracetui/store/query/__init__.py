@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from tracetui.model import RunSummary, Span
-from tracetui.store.facts import told_going
+from tracetui.store.facts import recorded_running
 from tracetui.store.query.complete import Completion, Facet, complete, facets
 from tracetui.store.query.context import Context, Told
 from tracetui.store.query.keys import Key, Kind, Table
@@ -147,5 +147,5 @@ __all__ = [
     "for_spans",
     "pointed",
     "quoted",
-    "told_going",
+    "recorded_running",
 ]

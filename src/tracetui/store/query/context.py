@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from tracetui.model import RunSummary
-from tracetui.store.facts import told_going
+from tracetui.store.facts import recorded_running
 from tracetui.store.relations import Relations
 
 
@@ -47,7 +47,7 @@ class Told:
     def __init__(
         self,
         relations: Callable[[], Relations] | None = None,
-        going: Callable[[RunSummary], bool] = told_going,
+        going: Callable[[RunSummary], bool] = recorded_running,
     ) -> None:
         self._relations = relations
         self._going = going

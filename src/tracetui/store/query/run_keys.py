@@ -6,8 +6,8 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from tracetui.model import RunSummary, Status
-from tracetui.model.status import STATUS_WORDS, plain_word
-from tracetui.store.facts import failure, haystack, moment, total_tokens
+from tracetui.model.span import STATUS_WORDS, plain_word
+from tracetui.store.facts import failure, haystack, run_time, total_tokens
 from tracetui.store.query.keys import Fact, Getter, Key, Kind, Table, having, made, said, told
 from tracetui.store.relations import COPY, REPEAT, has_original
 
@@ -141,7 +141,7 @@ _NUMBERS: Final[tuple[RunKey, ...]] = (
     Key("problems", Kind.NUMBER, told("problems"), "what could not be read of it", (), ("0",), few=False),
 )  # fmt: skip
 _TIME_KEYS: Final[tuple[RunKey, ...]] = tuple(
-    Key(name, Kind.TIME, made(moment), about, aliases, _TIMES, few=False, kept_as="moment")
+    Key(name, Kind.TIME, made(run_time), about, aliases, _TIMES, few=False, kept_as="moment")
     for name, about, aliases in (
         ("since", "it began then or later", ("after",)),
         ("until", "it began by then: at the end of that day, where it is a date", ()),

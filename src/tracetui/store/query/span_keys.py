@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Final
 
 from tracetui.model import Operation, Span, Status
-from tracetui.model.status import STATUS_WORDS, plain_word
+from tracetui.model.span import STATUS_WORDS, plain_word
 from tracetui.store.query.keys import Fact, Getter, Key, Kind, Table, having, made, said, told
 
 SpanKey = Key[Span]

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Final
 
-from tracetui.live.excerpt import Excerpt
+from tracetui.live.mailbox import Excerpt
+from tracetui.masking import clean
 from tracetui.model import Body, Operation, Run, RunRef, Span, Status
-from tracetui.store.places import label_of
+from tracetui.store.span_names import span_label
 from tracetui.text import Clean, one_line
 from tracetui.ui.panes.folding import FoldingView
 from tracetui.ui.state import Sought
-from tracetui.views import detail
-from tracetui.views.excerpt import excerpt_rows
+from tracetui.views.detail.tabs import tab_names, tab_rows
 from tracetui.views.glyphs import kind
-from tracetui.views.masking import clean
+from tracetui.views.placeholders import excerpt_rows
 from tracetui.views.rows import Line, ListRows, Piece, width_of
 
 if TYPE_CHECKING:
-    from tracetui.views.assessment import Assessment
+    from tracetui.analysis.assessment import Assessment
 
 SPEAKING: Final = frozenset({Operation.CHAT, Operation.MESSAGE, Operation.TURN})
 """What is best read as messages."""
@@ -69,7 +69,7 @@ class Detail(FoldingView):
         if not same or body is not self.body:
             self.revealed = None
         self.run, self.span, self.body, self._excerpt = run, span, body, None
-        self.tabs = detail.tabs(run, span, body)
+        self.tabs = tab_names(run, span, body)
         if self.preferred in self.tabs:
             self.tab = self.preferred
         elif fresh or self.tab not in self.tabs:
@@ -128,13 +128,13 @@ class Detail(FoldingView):
 
         False if nothing is masked there; None if the span is not shown any more.
         """
-        from tracetui.views.reveal import revealed
+        from tracetui.views.detail.reveal import reveal_value
 
         if self.run is None or self.span is None or self.body is None:
             return None
         if (self.run.summary.ref, self.span.id) != (ref, span.id):
             return None
-        self.revealed = revealed(self.body, exact, self.cursor)
+        self.revealed = reveal_value(self.body, exact, self.cursor)
         if self.revealed is None:
             return False
         self.draw_rows(keep=True)
@@ -210,7 +210,7 @@ class Detail(FoldingView):
         before, self._drawn_width = self._drawn_width, max(20, self.outer_size.width - 2)
         width, found, cursor = self._drawn_width, self._found, self.cursor
         look = self.look
-        rows = detail.rows(
+        rows = tab_rows(
             self.run,
             self.span,
             self.revealed or self.body,
@@ -229,7 +229,7 @@ class Detail(FoldingView):
         span = self.span
         if span is None:
             return (Piece(Clean("run"), "sec"),)
-        label = label_of(self.run, span) if self.run is not None else ""
+        label = span_label(self.run, span) if self.run is not None else ""
         step = f"{one_line(label, 60)} " if label else ""
         glyph, style = kind(span, self.look.glyphs)
         return (
@@ -309,7 +309,7 @@ class Facts(FoldingView):
         assert self._shown is not None
         width = max(20, self.outer_size.width - 2)
         look = self.look
-        rows = detail.rows(
+        rows = tab_rows(
             self._shown,
             None,
             None,

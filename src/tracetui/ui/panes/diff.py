@@ -6,16 +6,16 @@ from typing import Final
 
 from textual.strip import Strip
 
-from tracetui.diff.context import ContextDiff, Fate
+from tracetui.analysis.step_diff import Look
+from tracetui.diff.context import ContextDiff, MessageChange
 from tracetui.diff.result import Diff, Row
+from tracetui.masking import one_line
 from tracetui.text import Clean, tokens
 from tracetui.ui.panes.folding import FoldingView
-from tracetui.views.diff import PREFIX, Paired, PairRows, summary
-from tracetui.views.diff_look import Look
-from tracetui.views.diff_runs import left_out, run_rows
-from tracetui.views.diff_text import ComparedRows, Folds, unified
+from tracetui.views.diff.runs import left_out, run_rows
+from tracetui.views.diff.steps import PREFIX, PairKey, PairRows, summary
+from tracetui.views.diff.text import ComparedRows, Folds, unified
 from tracetui.views.glyphs import Glyphs
-from tracetui.views.masking import one_line
 from tracetui.views.rows import Line, ListRows, Piece
 
 
@@ -32,7 +32,7 @@ class Pairs(FoldingView):
         super().__init__(id="pairs")
         self.chosen = False
         """True once the reader moved the cursor."""
-        self.led: Paired | None = None
+        self.led: PairKey | None = None
         """The row that the cursor was put on: the first difference, as far as it is known."""
 
     @property
@@ -90,7 +90,7 @@ class Pairs(FoldingView):
         key = None
         if not self.chosen and diff.first is not None:
             first = diff.rows[diff.first.row]
-            key = Paired(first.a, first.b)
+            key = PairKey(first.a, first.b)
         fresh = before is None
         self.show(
             rows,
@@ -225,12 +225,12 @@ class Change(FoldingView):
             for note in look.notes
         ]
         if look.bounded:
-            words = "too large to compare in the best way: more may be shown as changed than was"
+            words = "too large for an exact diff: some unchanged lines may show as changed"
             lines.append((Piece(Clean(f"{self.look.glyphs.note} {words}"), "status.warn"),))
         if not look.sections:
-            lines.append((Piece(Clean("the trace holds nothing here to compare"), "dim"),))
+            lines.append((Piece(Clean("nothing recorded for this step"), "dim"),))
         elif not any(one.differs for one in look.sections):
-            lines.append((Piece(Clean(f"{self.look.glyphs.same} nothing differs here"), "status.ok"),))
+            lines.append((Piece(Clean(f"{self.look.glyphs.same} no differences"), "status.ok"),))
         return lines
 
     # ---- the title
@@ -363,12 +363,12 @@ class Change(FoldingView):
 def context_words(found: ContextDiff, glyphs: Glyphs) -> Line:
     """How the messages differ: ``kept 41 · +2 new · −6 dropped · ~1 edited  −1.9k tok``."""
     counts = found.counts
-    pieces = [Piece(Clean(f"kept {counts[Fate.KEPT]}"), "sec")]
+    pieces = [Piece(Clean(f"kept {counts[MessageChange.KEPT]}"), "sec")]
     for fate, sign, style in (
-        (Fate.NEW, glyphs.only_b, "diff.add"),
-        (Fate.DROPPED, glyphs.only_a, "diff.rem"),
-        (Fate.EDITED, glyphs.edited, "diff.chg"),
-        (Fate.MOVED, glyphs.edited, "accent"),
+        (MessageChange.NEW, glyphs.only_b, "diff.add"),
+        (MessageChange.DROPPED, glyphs.only_a, "diff.rem"),
+        (MessageChange.EDITED, glyphs.edited, "diff.chg"),
+        (MessageChange.MOVED, glyphs.edited, "accent"),
     ):
         if counts[fate]:
             pieces += [Piece(Clean(" · "), "dim"), Piece(Clean(f"{sign}{counts[fate]} {fate.value}"), style)]

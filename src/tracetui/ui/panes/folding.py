@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from tracetui.ui.widgets.line_view import LineView
-from tracetui.views import detail
+from tracetui.views import stack
 
 
 class FoldingView(LineView):
@@ -22,7 +22,7 @@ class FoldingView(LineView):
 
     def toggle(self, *, open_: bool | None = None) -> bool:
         """Unfold or fold the row under the cursor; False if it does neither."""
-        fold = detail.fold(self.rows, self.position) if self.position < len(self.rows) else None
+        fold = stack.fold(self.rows, self.position) if self.position < len(self.rows) else None
         if fold is None or fold.open == open_:
             return False
         self.opened = self.opened ^ {fold.key}
@@ -31,7 +31,7 @@ class FoldingView(LineView):
 
     def to_parent(self) -> bool:
         """Go to the row that the one under the cursor is in; False at the top."""
-        parent = detail.parent(self.rows, self.position) if self.position < len(self.rows) else None
+        parent = stack.parent(self.rows, self.position) if self.position < len(self.rows) else None
         if parent is None or parent == self.position:
             return False
         self.move_to(parent)
@@ -50,9 +50,9 @@ class FoldingView(LineView):
     @property
     def target(self) -> str | None:
         """Id of the span that the row under the cursor names."""
-        return detail.target(self.rows, self.position) if self.position < len(self.rows) else None
+        return stack.target(self.rows, self.position) if self.position < len(self.rows) else None
 
     @property
     def target_run(self) -> str | None:
         """Raw id of the run that the row under the cursor names."""
-        return detail.target_run(self.rows, self.position) if self.position < len(self.rows) else None
+        return stack.target_run(self.rows, self.position) if self.position < len(self.rows) else None

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from textual.message import Message
 
+from tracetui.analysis.arrangement import Arrangement, Item, Order, arrange, row_key_of
 from tracetui.model import Problem, RunRef, RunSummary, Status
 from tracetui.text import Clean, grouped, one_line
 from tracetui.ui.host import HostApp
 from tracetui.ui.widgets.line_view import SIDEWAYS, LineView
 from tracetui.ui.widgets.prompt import Asker
-from tracetui.views import runs, states
-from tracetui.views.arrange import Arrangement, Item, Order, arrange, place_of
 from tracetui.views.glyphs import Glyphs
+from tracetui.views.list import runs
+from tracetui.views.placeholders import empty
 from tracetui.views.rows import Line, ListRows, Piece
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class RunList(LineView):
 
     def _place(self) -> Callable[[RunSummary], Hashable]:
         app = self.app
-        return place_of(self.arrangement, now=app.clock(), going=app.liveness.is_going, context=self._query_context)
+        return row_key_of(self.arrangement, now=app.clock(), going=app.liveness.is_going, context=self._query_context)
 
     @property
     def _query_context(self) -> Context | None:
@@ -186,7 +187,7 @@ class RunList(LineView):
                 took = time.thread_time() - began
                 return lambda: self._arrived(rows, late, took)
 
-            self.app.engine.apart(work)
+            self.app.engine.run_in_background(work)
 
     def _arrived(self, rows: runs.RunRows, late: list[RunSummary], took: float) -> None:
         """Show what a thread arranged, unless that was superseded."""
@@ -216,16 +217,21 @@ class RunList(LineView):
                 summaries, problems, arrangement, now=now, going=going, context=context, columns=columns, order=order
             )
             return runs.RunRows(
-                items, now=now, glyphs=glyphs, all_columns=arrangement.all_columns, stands=stands, ties=ties
+                items,
+                now=now,
+                glyphs=glyphs,
+                all_columns=arrangement.all_columns,
+                state_of=stands,
+                relationship_of=ties,
             )
 
         return make
 
-    def ties(self, run: RunSummary, glyphs: Glyphs) -> runs.Tied:
+    def ties(self, run: RunSummary, glyphs: Glyphs) -> runs.Relationship:
         """What the list says of a run besides what its trace says: mark, relations, verdict."""
         mark = self.mark(run.ref)
         if self.app.stage:  # relations are found again with every file that arrives
-            return runs.Tied(mark)
+            return runs.Relationship(mark)
         tied = self.app.comparisons.ties(run, mark, glyphs)
         judged = self.app.verdicts.words_of(run)
         return tied._replace(after=(*tied.after, *judged)) if judged else tied
@@ -250,7 +256,7 @@ class RunList(LineView):
             self._above |= {ref for ref in above if isinstance(ref, RunRef) and before.index(ref) is None}
         if not len(rows):
             words = self.arrangement.words
-            self.nothing(states.empty(app.roots, app.stage, words, bool(app.store.runs)))
+            self.nothing(empty(app.roots, app.stage, words, bool(app.store.runs)))
         self._arranged()
         now = time.monotonic()
         self._after = now + max(REST_SECONDS, SHARE * (took + now - began))
@@ -306,8 +312,8 @@ class RunList(LineView):
 
     def action_ledger(self) -> None:
         """Say how much of the runs that are shown was understood."""
-        from tracetui.views.ledger import ledger_words
-        from tracetui.views.silence import FRAME
+        from tracetui.views.labels import ledger_words
+        from tracetui.views.timeline.header import FRAME
 
         store, refs = self.app.store, self.refs()
         uncounted = sum(not store.runs[ref].deep for ref in refs)

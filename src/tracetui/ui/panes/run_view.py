@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 from textual import on
 from textual.app import ComposeResult
 
+from tracetui.analysis import navigation
 from tracetui.model import Body, Operation, Problem, Run, RunRef, Span
 from tracetui.redact import masks
 from tracetui.ui import layout
@@ -21,7 +22,6 @@ from tracetui.ui.widgets.frame import GOING
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.ui.widgets.prompt import Asker
-from tracetui.views import walk
 
 if TYPE_CHECKING:
     from tracetui.ui.widgets.query_prompt import Filter
@@ -85,7 +85,7 @@ class RunView(Box):
         self.steps.headline = headline
         self.steps.show_run(run, now=self.app.clock(), span=arrival.span, uncover=arrival.uncover)
         self._show_assessment(run)
-        if arrival.walk and (errors := walk.errors(run)):
+        if arrival.walk and (errors := navigation.errors(run)):
             self.go_to_error(errors[0 if arrival.walk > 0 else -1])
         self.facts.show_run(run)
         self._share_height()
@@ -193,7 +193,7 @@ class RunView(Box):
 
         def words() -> str:
             if self.steps.run is None:
-                return "no run is open"
+                return "no open run"
             stands = self.app.liveness.state_of(self.steps.run)
             return f"{stands.state}: {stands.reason}"
 
@@ -227,7 +227,7 @@ class RunView(Box):
             return
         self.steps.unfold_to(span, self.app.clock())
         self.steps.move_to_key(span)
-        here, errors = self.steps.span, walk.errors(run)
+        here, errors = self.steps.span, navigation.errors(run)
         if here is not None and here.id in errors:
             words = f"  {here.error.words}" if here.error is not None else ""
             self._dialog.say(f"e {errors.index(here.id) + 1}/{len(errors)}{words}", "status.error")
@@ -241,13 +241,13 @@ class RunView(Box):
             steps.set_folded(frozenset(), self.app.clock())
         elif steps.run is not None:
             self._need_tree()
-            steps.set_folded(walk.fold_all(steps.run), self.app.clock())
+            steps.set_folded(navigation.fold_all(steps.run), self.app.clock())
 
     def action_fold_to(self, depth: int) -> None:
         """Show so many levels of the tree."""
         if self.steps.run is not None:
             self._need_tree()
-            self.steps.set_folded(walk.to_depth(self.steps.run, depth - 1), self.app.clock())
+            self.steps.set_folded(navigation.fold_to_depth(self.steps.run, depth - 1), self.app.clock())
 
     def action_tree(self) -> None:
         """Show the steps as a tree, or as a timeline."""
@@ -267,12 +267,12 @@ class RunView(Box):
         if self.steps.as_tree:
             self.action_tree()
         longest = self.steps.sort(self.app.clock(), longest=not self.steps.longest)
-        self._dialog.say("longest first  ·  , puts them in order again" if longest else "in order")
+        self._dialog.say("sorted by duration  ·  , restores order" if longest else "in order")
 
     def action_same(self, what: Literal["tool", "sibling", "model"], step: int) -> None:
         """Go to the next span of the same tool, of the same parent, or to the next model call."""
         run, span = self.steps.run, self.steps.span
-        found = walk.next_same(run, span.id, what, step) if run is not None and span is not None else None
+        found = navigation.next_similar(run, span.id, what, step) if run is not None and span is not None else None
         if found is None or not self.steps.move_to_key(found):
             self._dialog.say(f"no {'other' if what == 'sibling' else 'more'} {what} that way")
 
@@ -285,18 +285,18 @@ class RunView(Box):
         self.detail.toggle_wrap()
 
     def action_raw(self) -> None:
-        """Show the source's own text."""
+        """Show the source text."""
         if not self.detail.choose("raw"):
-            self._dialog.say("there is no source text for this")
+            self._dialog.say("no source text for this span")
 
     def action_reveal(self) -> None:
-        """Show the masked value under the cursor of the detail, or mask it again."""
+        """Reveal the masked value under the cursor, or mask it again."""
         detail = self.detail
         if detail.revealed is not None:
             detail.hide()
             self._dialog.say("masked again")
         elif not detail.has_focus:
-            self._dialog.say("R shows a masked value of the detail: go to its row there (3)", "status.warn")
+            self._dialog.say("R reveals a masked value: go to its row in the detail pane (3)", "status.warn")
         elif detail.run is not None and detail.span is not None and detail.body is not None:
             self.app.engine.load_body(detail.run, detail.span, unmasked=True)
 
@@ -305,9 +305,9 @@ class RunView(Box):
         detail = self.detail
         if detail.reveal_value(ref, span, exact) is False:
             row = detail.rows.index(detail.cursor) if detail.cursor is not None else None
-            words = "nothing is masked in this row"
+            words = "no masked value in this row"
             if row is not None and next(masks(detail.rows.plain(row)), None) is not None:
-                words = "R shows one value: go to its own row, mostly in the tab input or output"
+                words = "R reveals one value: go to its own row, usually in the tab input or output"
             self._dialog.say(words, "status.warn")
 
     def action_editor(self) -> None:
@@ -318,7 +318,7 @@ class RunView(Box):
     def action_take(self, form: str) -> None:
         """Copy the step as code."""
         if self.steps.run is None or self.steps.span is None:
-            self._dialog.say("there is no step here to copy", "status.warn")
+            self._dialog.say("no step to copy", "status.warn")
         else:
             self.app.exporter.copy_step(self.steps.run.summary.ref, self.steps.span.id, form, self._dialog)
 
@@ -328,11 +328,11 @@ class RunView(Box):
 
         run, span = self.steps.run, self.steps.span
         if run is None or span is None or span.operation is not Operation.CHAT:
-            self._dialog.say("c compares contexts: go to a model call first (]m or [m)", "status.warn")
+            self._dialog.say("c works on model calls only; ]m jumps to the next", "status.warn")
             return
         before = previous_call(run, run.index[span.id])
         if before is None:
-            self._dialog.say("this is the first model call of its agent", "status.warn")
+            self._dialog.say("first model call of its agent: no earlier context", "status.warn")
         else:
             self.app.compare_contexts(run, run.spans[before].id, span.id)
 

@@ -7,21 +7,23 @@ from typing import TYPE_CHECKING, Final
 
 from textual.message import Message
 
+from tracetui.analysis import navigation
+from tracetui.analysis.liveness import Liveness, State
+from tracetui.masking import one_line
 from tracetui.model import Problem, Run, Span, Status
 from tracetui.text import Clean, grouped
 from tracetui.ui.host import HostApp
 from tracetui.ui.widgets.frame import GOING
 from tracetui.ui.widgets.line_view import LineView
-from tracetui.views import headline, spans, states, walk
 from tracetui.views.glyphs import status_glyph
-from tracetui.views.liveness import Liveness, State
-from tracetui.views.masking import one_line
-from tracetui.views.naming import short_id
+from tracetui.views.labels import short_id
+from tracetui.views.placeholders import broken
 from tracetui.views.rows import Line, ListRows, Piece, Rows
-from tracetui.views.visible import Keep
+from tracetui.views.timeline import header, spans
+from tracetui.views.timeline.growth import Keep
 
 if TYPE_CHECKING:
-    from tracetui.views.assessment import Assessment
+    from tracetui.analysis.assessment import Assessment
 
 
 class Steps(LineView):
@@ -144,7 +146,7 @@ class Steps(LineView):
             return
         before, self._state = self._state, self._state_of(self.run)
         if aged or self._state is not before or self._grows(rows):
-            self.show(rows.grown(self._standing(self.run), now=now), heading=self._heading_of(self.run, rows, now))
+            self.show(rows.with_run(self._standing(self.run), now=now), heading=self._heading_of(self.run, rows, now))
 
     def _grows(self, rows: spans.SpanRows) -> bool:
         """Whether an open span is in view."""
@@ -191,13 +193,13 @@ class Steps(LineView):
         if not same:
             self.as_tree &= not self._tree_for_now
             self._tree_for_now = False
-            self.folded, self.unfolded = walk.first_folds(run), frozenset()
+            self.folded, self.unfolded = navigation.initial_folds(run), frozenset()
             self.filtered_by, self.longest, self._keep = "", False, None
             self._set_following(False, None)
             self._newest = None
         before, self.run = self.run if same else None, run
         if before is not None and not before.complete:
-            self.folded |= walk.first_folds(run)
+            self.folded |= navigation.initial_folds(run)
         self._state = self._state_of(run)
         self._newest = _came_last(before, run) or self._newest
         if self._newest not in run.index:  # the run was restarted, and is shorter than it was
@@ -205,10 +207,10 @@ class Steps(LineView):
         rows = self._rows_of(run, now)
         if self._came is not None and before is not run:
             self._came = max(0, self._came + _count(rows) - _count(self.rows))
-        key: Hashable = span or (None if same and self.cursor is not None else walk.starting_span(run))
+        key: Hashable = span or (None if same and self.cursor is not None else navigation.starting_span(run))
         if self.following and span is None:
             key = self._newest
-        rows = rows.uncovered(key)
+        rows = rows.reveal(key)
         if uncover and span is not None and span in run.index:
             rows = self._with_row_of(span, rows, now)
         rows = self._remember(rows)
@@ -228,18 +230,18 @@ class Steps(LineView):
             if shown.run is run:
                 return shown.refold(self.folded)
             if shown.run.summary.ref == run.summary.ref:
-                return shown.grown(run, now=now)
+                return shown.with_run(run, now=now)
         rows = spans.SpanRows(run, tree=self.as_tree, folded=self.folded, glyphs=self.look.glyphs, now=now)
         arranged = self._keep is not None or self.longest
-        return rows.rearranged(self._keep, longest_first=self.longest) if arranged else rows
+        return rows.with_filter(self._keep, longest_first=self.longest) if arranged else rows
 
     def _with_row_of(self, span: str, rows: spans.SpanRows, now: float) -> spans.SpanRows:
         """The rows with one of that span: without a filter, unfolded, as a tree, as far as it takes."""
         if not _has_row(rows, span) and self._keep is not None:
             self.filtered_by, self._keep = "", None
-            rows = rows.rearranged(None, longest_first=self.longest)
+            rows = rows.with_filter(None, longest_first=self.longest)
         if not _has_row(rows, span):
-            self.folded -= walk.above(span, rows.run)
+            self.folded -= navigation.above(span, rows.run)
             rows = rows.refold(self.folded)
         if not _has_row(rows, span) and not self.as_tree:
             self.as_tree = self._tree_for_now = True
@@ -273,7 +275,7 @@ class Steps(LineView):
 
     def _rearrange(self, now: float) -> None:
         if self.run is not None and isinstance(self.rows, spans.SpanRows):
-            rows = self.rows.rearranged(self._keep, longest_first=self.longest)
+            rows = self.rows.with_filter(self._keep, longest_first=self.longest)
             self.show(rows, title=self._title(self.run), heading=self._heading_of(self.run, rows, now))
 
     def nothing(self, problem: Problem | None = None) -> None:
@@ -283,7 +285,7 @@ class Steps(LineView):
         self.pane_name = self.names[0]
 
         def heading(width: int) -> Sequence[Line]:
-            return states.broken(problem, width, self.look.glyphs.note) if problem is not None else ()
+            return broken(problem, width, self.look.glyphs.note) if problem is not None else ()
 
         self.show(ListRows(()), title=(), heading=heading, title_right=(), keep=False)
 
@@ -296,7 +298,7 @@ class Steps(LineView):
     @property
     def in_branch(self) -> bool:
         """Whether the cursor is on, or in, a branch that somebody went back from."""
-        return self.run is not None and self.span is not None and walk.in_left_branch(self.run, self.span)
+        return self.run is not None and self.span is not None and navigation.in_abandoned_branch(self.run, self.span)
 
     def set_folded(self, folded: frozenset[str], now: float) -> None:
         """Fold exactly these spans."""
@@ -306,7 +308,7 @@ class Steps(LineView):
 
     def unfold_to(self, span_id: str, now: float) -> None:
         """Unfold what hides a span."""
-        if self.run is not None and self.folded & (above := walk.above(span_id, self.run)):
+        if self.run is not None and self.folded & (above := navigation.above(span_id, self.run)):
             self.set_folded(self.folded - above, now)
 
     async def action_fold(self) -> None:
@@ -342,12 +344,12 @@ class Steps(LineView):
 
     def fold_loops(self, assessment: Assessment) -> None:
         """Fold calls that were repeated, but none that the cursor is on."""
-        from tracetui.views.folds import Folds
+        from tracetui.views.timeline.loops import Folds
 
         self.assessment, rows = assessment, self.rows
         if isinstance(rows, spans.SpanRows):
             folds = Folds.of(assessment, rows.run, going=self._state in GOING)
-            self._show_loops(rows.fold_loops(folds.but(self.unfolded)).uncovered(self.cursor))
+            self._show_loops(rows.fold_loops(folds.with_unfolded(self.unfolded)).reveal(self.cursor))
 
     def toggle_loop(self, *, open_: bool) -> bool:
         """Unfold or fold the loop under the cursor; False if there is none, or it is so already."""
@@ -357,7 +359,7 @@ class Steps(LineView):
         fold = rows.fold(self.position)
         if rows.folds is None or fold is None or fold.open == open_ or fold.key not in rows.folds.keys:
             return False
-        self._show_loops(rows.fold_loops(rows.folds.but(rows.folds.unfolded ^ {str(fold.key)})))
+        self._show_loops(rows.fold_loops(rows.folds.with_unfolded(rows.folds.unfolded ^ {str(fold.key)})))
         return True
 
     def toggle_loops(self, *, open_: bool) -> bool:
@@ -365,7 +367,7 @@ class Steps(LineView):
         rows = self.rows
         if self.as_tree or not isinstance(rows, spans.SpanRows) or rows.folds is None or not rows.folds.loops:
             return False
-        self._show_loops(rows.fold_loops(rows.folds.but(rows.folds.keys if open_ else frozenset())))
+        self._show_loops(rows.fold_loops(rows.folds.with_unfolded(rows.folds.keys if open_ else frozenset())))
         return True
 
     def _show_loops(self, rows: spans.SpanRows) -> None:
@@ -384,7 +386,7 @@ class Steps(LineView):
     def move_to_key(self, key: Hashable, *, center: bool = False) -> bool:
         """As everywhere; a loop or a branch that hides the span unfolds."""
         rows = self.rows
-        if isinstance(rows, spans.SpanRows) and (shown := rows.uncovered(key)) is not rows:
+        if isinstance(rows, spans.SpanRows) and (shown := rows.reveal(key)) is not rows:
             self.show(self._remember(shown))
         return super().move_to_key(key, center=center)
 
@@ -410,11 +412,11 @@ class Steps(LineView):
             if run.summary.status in _FINAL:
                 pieces.append(Piece(Clean(" ended"), status_glyph(run.summary.status, self.look.glyphs)[1]))
         if self.as_tree:
-            pieces.append(Piece(Clean(" as a tree"), "dim"))
+            pieces.append(Piece(Clean(" tree"), "dim"))
         if self.filtered_by:
             pieces += [Piece(Clean(" ")), Piece(Clean(f" f {one_line(self.filtered_by, 30)} "), "hit")]
         if self.longest:
-            pieces.append(Piece(Clean(" longest first"), "accent"))
+            pieces.append(Piece(Clean(" by duration"), "accent"))
         if run.problems:
             word = "note" if len(run.problems) == 1 else "notes"
             pieces.append(Piece(Clean(f"  ! {len(run.problems)} {word}"), "status.warn"))
@@ -423,13 +425,16 @@ class Steps(LineView):
         return tuple(pieces)
 
     def _heading_of(self, run: Run, rows: spans.SpanRows, now: float) -> Callable[[int], list[Line]]:
-        look, told = self.look, headline.heading
+        look, told = self.look, header.run_heading
 
         def lines(width: int) -> list[Line]:
             above: list[Line] = []
             if self.headline:
                 state, known = self._state, self.assessment
-                above = [*told(run, width, now=now, zone=look.zone, glyphs=look.glyphs, state=state, known=known), ()]
+                above = [
+                    *told(run, width, now=now, zone=look.zone, glyphs=look.glyphs, state=state, assessment=known),
+                    (),
+                ]
                 if width > 90 and (whole := rows.overview(width)):
                     above += [whole, ()]
             return [*above, rows.header(width)] if len(rows) else above

@@ -13,7 +13,8 @@ from textual.geometry import Size
 from textual.reactive import Reactive
 from textual.screen import Screen
 
-from tracetui.live.mail import Mail
+from tracetui.live.mailbox import Mail
+from tracetui.masking import clean, one_line
 from tracetui.model import RunRef
 from tracetui.text import Clean, size
 from tracetui.ui import layout
@@ -24,10 +25,9 @@ from tracetui.ui.widgets.frame import footer
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar, TooSmall
 from tracetui.ui.widgets.prompt import Prompt, Question
-from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece
 
-_ENDS: Final = (("enter", "takes it"), ("escape", "gives it up"))
+_ENDS: Final = (("enter", "accept"), ("escape", "cancel"))
 
 
 class FramedScreen(Screen[None], inherit_bindings=False):
@@ -254,7 +254,7 @@ class FramedScreen(Screen[None], inherit_bindings=False):
         self.leave()
 
     def action_zoom(self) -> None:
-        """Give the focused pane the whole screen, or take it back."""
+        """Zoom the focused pane."""
         self.become(toggle_zoom(self.state))
 
     def reachable(self) -> Sequence[str]:
@@ -284,11 +284,11 @@ class FramedScreen(Screen[None], inherit_bindings=False):
     def go_to_hit(self, view: LineView, step: int, *, include_here: bool = False) -> None:
         """Move to the next hit of the view's search, around the end; say which of how many it is."""
         if not view.needle:
-            self.say("nothing is searched for: / begins a search")
+            self.say("no search yet: press /")
             return
         hits = view.hits()
         if not hits:
-            self.say(f"no hit for {view.needle!r} in this pane", "status.warn")
+            self.say(f"no matches for {view.needle!r} in this pane", "status.warn")
             return
         here = view.position
         if step > 0:
@@ -314,7 +314,7 @@ class FramedScreen(Screen[None], inherit_bindings=False):
         """Put text on the clipboard, and say what happened."""
         copied = self.app.copy(text)
         if copied:
-            self.say(f"copied {what}, {size(copied)}, through the terminal (OSC 52)")
+            self.say(f"copied {what}, {size(copied)} (OSC 52)")
         else:
             self.say(f"{what} is too long for the terminal's clipboard ({size(len(text))})", "status.warn")
 

@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from textual import events, on
 from textual.app import ComposeResult
 
+from tracetui.analysis.step_diff import Look, step_label
 from tracetui.diff.context import previous_call
 from tracetui.diff.result import Diff
-from tracetui.live.comparing.compared import Calls, Compare, Failed, LookAt
-from tracetui.live.mail import Mail
+from tracetui.live.mailbox import Calls, Compare, LookAt, Mail, ReadFailure
+from tracetui.masking import clean, one_line
 from tracetui.model import Operation, Run, RunRef, quote_key
 from tracetui.text import Clean
 from tracetui.ui import diff_state, layout
@@ -26,10 +27,8 @@ from tracetui.ui.screens.base import FramedScreen
 from tracetui.ui.widgets.frame import footer, short_path
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box
-from tracetui.views.diff import name_of, place_of, sentence
-from tracetui.views.diff_look import Look
+from tracetui.views.diff.steps import name_of, sentence
 from tracetui.views.glyphs import status_glyph
-from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece
 
 LOW: Final = 30
@@ -43,7 +42,7 @@ class ComparedScreen(FramedScreen):
     AUTO_FOCUS = ""  # it would focus the first pane before the right one can be
     app: HostApp
     state: DiffState
-    walked_out: tuple[str, str] = "no more steps that differ", "no earlier step that differs"
+    walked_out: tuple[str, str] = "no later differing step", "no earlier differing step"
     """What is said where there is nothing more to walk to, forwards and backwards."""
 
     def __init__(
@@ -124,7 +123,7 @@ class ComparedScreen(FramedScreen):
         if searched is not None:
             self.go_to_hit(self.view if self.view.needle else searched, step)
         elif not self.change.step_to(step) and not self.walk(step):
-            self.say("no more differences" if step > 0 else "no earlier differences", "status.warn")
+            self.say("no later differences" if step > 0 else "no earlier differences", "status.warn")
 
     def action_divergent(self, step: int) -> None:
         """Go to the next step that differs, or the one before."""
@@ -136,7 +135,7 @@ class ComparedScreen(FramedScreen):
         self.change.fold_all(open_=open_)
 
     def action_side(self) -> None:
-        """Show texts side by side, or one below the other."""
+        """Toggle side-by-side and unified view."""
         self.say("side by side" if self.change.toggle_side() else "unified: A above B")
 
     def action_wrap(self) -> None:
@@ -148,7 +147,7 @@ class ComparedScreen(FramedScreen):
         look = self.change.compared
         following = diff_state.next_context(self.state, look.tabs if look is not None else (), shown=self.change.tab)
         if following is None:
-            self.say("c compares what models were given: this step is no model call of both", "status.warn")
+            self.say("c works on steps that are model calls in both runs", "status.warn")
         else:
             self.become(following)
 
@@ -159,11 +158,11 @@ class ComparedScreen(FramedScreen):
             self.become(diff_state.next_tab(self.state, look.tabs, step, shown=look.tab))
 
     def action_ignored(self) -> None:
-        """Count ids, times and the like as differences too, or ignore them again."""
+        """Toggle ignoring ids, times and counters."""
 
     def action_export(self) -> None:
         """Write what is compared to a file."""
-        self.say("of two contexts there is no export: Esc, and x writes the run", "status.warn")
+        self.say("contexts can't be exported; press Esc, then x to export the diff", "status.warn")
 
     def action_editor(self) -> None:
         """Open a cleaned copy of the change in $EDITOR."""
@@ -226,7 +225,7 @@ class DiffScreen(ComparedScreen):
         answer = mail.diffs.get(self.ask_of)
         if isinstance(answer, Diff):
             self._take(answer, mail)
-        elif isinstance(answer, Failed):
+        elif isinstance(answer, ReadFailure):
             self._failure = answer.why
             self.refresh_frame()
         if self._asked is not None and isinstance(look := mail.diffs.get(self._asked), Look):
@@ -263,7 +262,7 @@ class DiffScreen(ComparedScreen):
             return
         first = diff.first
         path = first.path if first is not None and first.row == self.pairs.place else row.path
-        subject = (Piece(Clean(place_of(diff, row)), "sec"),)
+        subject = (Piece(Clean(step_label(diff, row)), "sec"),)
         self.change.show_look(look, subject, path=path, last=self.state.backwards)
         self.state = replace(self.state, backwards=False)
         self.refresh_frame()
@@ -283,15 +282,15 @@ class DiffScreen(ComparedScreen):
         self.pairs.chosen = True  # the reader looks at this row
         self.state = diff_state.toggle_ignored(self.state)
         self.app.engine.differ.compare(self.ask_of)
-        self.say("comparing with nothing ignored" if self.ask_of.strict else "comparing, ids, times and the like aside")
+        self.say("comparing everything" if self.ask_of.strict else "comparing; ids, times and counters ignored")
 
     def action_export(self) -> None:
         self.app.exporter.export_diff(self.ask_of, self)
 
     def action_reread(self) -> None:
         self._asked = None
-        self.app.engine.differ.compare(self.ask_of, anew=True)
-        self.say("reading both runs again")
+        self.app.engine.differ.compare(self.ask_of, reload=True)
+        self.say("re-reading both runs")
 
     def follow_row(self, view: LineView) -> bool:
         target = self.sides.target if view is self.sides else None
@@ -380,7 +379,7 @@ def _ids(diff: Diff, index: int) -> tuple[str, ...]:
 class ContextScreen(ComparedScreen):
     """Two contexts of one run; ``]d`` and ``[d`` go to other calls of the same agent."""
 
-    walked_out = "no later call of this agent", "no earlier call of this agent"
+    walked_out = "no later model call of this agent", "no earlier model call of this agent"
 
     def __init__(self, ask: Calls, run: Run, commands: Sequence[Command]) -> None:
         change = Change()

@@ -7,14 +7,14 @@ from typing import Final
 
 from textual import on
 
-from tracetui.live.comparing.compared import Survey as PairSurvey
-from tracetui.live.mail import Mail
-from tracetui.live.surveying.jobs import Counted
-from tracetui.live.surveying.surveyed import Job, Survey
+from tracetui.analysis.contrast import Contrast
+from tracetui.analysis.statistics import By
+from tracetui.live.jobs.aggregate import Counted
+from tracetui.live.jobs.runner import Job, JobProgress
+from tracetui.live.mailbox import FindDivergence, Mail
+from tracetui.masking import clean, one_line
 from tracetui.model import RunRef, RunSummary
-from tracetui.store.contrast import Contrast
 from tracetui.store.query.complete import Facet
-from tracetui.store.statistics import By
 from tracetui.text import Clean, grouped
 from tracetui.ui.commands import FACETS, FINDINGS, HITS, REPLAYS, STATISTICS, Command, shown
 from tracetui.ui.host import HostApp
@@ -22,15 +22,12 @@ from tracetui.ui.screens.base import SingleScreen
 from tracetui.ui.services.findings import Search
 from tracetui.ui.state import Sought
 from tracetui.ui.widgets.line_view import LineView
-from tracetui.views import states
-from tracetui.views.cause import contrast_rows, example_of
-from tracetui.views.diff import name_of
-from tracetui.views.facets import Choice, FacetRows, picked_query
-from tracetui.views.hits import Hit, HitRows
-from tracetui.views.masking import clean, one_line
-from tracetui.views.replays import ReplayRows
+from tracetui.views.diff.runs import ReplayRows
+from tracetui.views.diff.steps import name_of
+from tracetui.views.list.tables import Choice, FacetRows, Hit, HitRows, StatisticRows, picked_query, statistics_heading
+from tracetui.views.placeholders import no_hits
 from tracetui.views.rows import Line, ListRows, Piece
-from tracetui.views.statistics import StatisticRows, heading
+from tracetui.views.triage import contrast_rows, example_of
 
 TABS: Final = {
     "error": ("error", "output"),
@@ -59,13 +56,13 @@ class HitsScreen(ListScreen):
         self.list.position = search.cursor or 0
 
     def receive(self, mail: Mail) -> None:
-        if mail.survey is not None and mail.survey.job is self._search.job:
+        if mail.progress is not None and mail.progress.job is self._search.job:
             self.show_rows()
 
     def show_rows(self) -> None:
         survey = self._search.survey
         if survey is not None and survey.finished and not self._search.rows.hits:
-            lines = states.no_hits(self._search.words, survey.done)
+            lines = no_hits(self._search.words, survey.done)
             self.list.show(ListRows(lines, headings=range(len(lines))))
         elif self.list.rows is not self._search.rows:
             self.list.show(self._search.rows, key=self._search.cursor)
@@ -116,7 +113,7 @@ class HitsScreen(ListScreen):
         elif survey.lost:
             pieces.append(Piece(Clean(f"  ·  {one_line(survey.lost, 100)}"), "status.warn"))
         elif survey.more:
-            pieces.append(Piece(Clean("  ·  there are more; a longer text finds fewer"), "status.warn"))
+            pieces.append(Piece(Clean("  ·  more matches; refine the search"), "status.warn"))
         if search.problems:
             first = search.problems[0]
             said = f"  ·  {grouped(len(search.problems))} unreadable: {first.reason}"
@@ -131,11 +128,11 @@ class ContrastScreen(ListScreen):
         super().__init__(FINDINGS, "Shared", commands)
         self.list.position = position
         self._refs, self._of = refs, of
-        self._survey: Survey | None = None
+        self._survey: JobProgress | None = None
 
     def receive(self, mail: Mail) -> None:
-        if mail.survey is not None:
-            self._survey = mail.survey
+        if mail.progress is not None:
+            self._survey = mail.progress
             self.show_rows()
 
     @property
@@ -183,7 +180,7 @@ class StatisticsScreen(ListScreen):
     def __init__(self, job: Job, of: str, commands: Sequence[Command]) -> None:
         super().__init__(STATISTICS, "Statistics", commands)
         self._job, self._of = job, of
-        self._survey: Survey | None = None
+        self._survey: JobProgress | None = None
         self.by = By.TOOL
         self._chosen = False
         """Whether the reader chose what the rows are."""
@@ -191,8 +188,8 @@ class StatisticsScreen(ListScreen):
         """Whether the reader moved the cursor: until then it stays on the first row, whatever that becomes."""
 
     def receive(self, mail: Mail) -> None:
-        if mail.survey is not None and mail.survey.job is self._job:
-            self._survey = mail.survey
+        if mail.progress is not None and mail.progress.job is self._job:
+            self._survey = mail.progress
             self.show_rows()
 
     @property
@@ -209,7 +206,10 @@ class StatisticsScreen(ListScreen):
             shown = StatisticRows(rows[self.by], glyphs=self.app.look.glyphs)
             key = None if self._moved else shown.key(0)
             self.list.show(
-                shown, key=key, title_right=self._tabs(), heading=lambda width: [heading(width, by, shown.by_tokens)]
+                shown,
+                key=key,
+                title_right=self._tabs(),
+                heading=lambda width: [statistics_heading(width, by, shown.by_tokens)],
             )
         else:
             words = f"no {by} is told of" if self._survey is not None and self._survey.finished else "counting …"
@@ -276,10 +276,10 @@ class ReplaysScreen(ListScreen):
 
     def _compare(self, refs: Sequence[RunRef]) -> None:
         relation = self.app.store.relations.relation
-        self.app.engine.differ.survey([PairSurvey(self.original.ref, ref, relation(ref)) for ref in refs])
+        self.app.engine.differ.find_divergences([FindDivergence(self.original.ref, ref, relation(ref)) for ref in refs])
 
     def receive(self, mail: Mail) -> None:
-        if any(isinstance(ask, PairSurvey) for ask in mail.diffs):
+        if any(isinstance(ask, FindDivergence) for ask in mail.diffs):
             self.show_rows()
 
     def show_rows(self) -> None:
@@ -319,10 +319,10 @@ class ReplaysScreen(ListScreen):
 
     def action_reread(self) -> None:
         self._compare(self._replays)
-        self.say("comparing all of them again")
+        self.say("comparing all replays again")
 
     def left(self) -> None:
-        self.app.engine.differ.survey(())
+        self.app.engine.differ.find_divergences(())
 
 
 class FacetsScreen(ListScreen):

@@ -10,7 +10,8 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.geometry import Size
 
-from tracetui.live.mail import Mail
+from tracetui.analysis.liveness import State
+from tracetui.live.mailbox import Mail
 from tracetui.model import RunRef, Status, quote_key
 from tracetui.ui import layout
 from tracetui.ui import state as states
@@ -23,7 +24,6 @@ from tracetui.ui.state import MainState, Sought
 from tracetui.ui.widgets.frame import footer, header, idle, sentence
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
-from tracetui.views.liveness import State
 
 TICK_SECONDS: Final = 1.0
 SLOW_TICKS: Final = 5
@@ -198,7 +198,7 @@ class MainScreen(RunsScreen):
         failed = [one for one in refs if store.runs[one].status is Status.ERROR]
         if failed:
             return Scope(failed, f"the {len(failed)} failed runs")
-        self.say("no run failed, and none is marked: Space marks runs", "status.warn")
+        self.say("no failed or marked runs; Space marks runs", "status.warn")
         return None
 
     def judged(self, *, decided: bool) -> None:
@@ -315,11 +315,11 @@ class MainScreen(RunsScreen):
         self.become(states.toggle_mark(self.state, message.ref))
         count = len(self.state.marked)
         if count > TWO:
-            self.say(f"{count} runs are marked  ·  C says what they share that the others lack")
+            self.say(f"{count} runs marked  ·  C contrasts them with the others")
         elif count == TWO:
-            self.say("A and B are marked  ·  d compares them  ·  C says what they share")
+            self.say("A and B marked  ·  d compares them  ·  C contrasts them with the others")
         elif count:
-            self.say("marked as A  ·  mark another with Space, or d compares with the run under the cursor")
+            self.say("marked as A  ·  Space marks another, d compares with the run under the cursor")
 
     # ---- commands
 
@@ -344,7 +344,7 @@ class MainScreen(RunsScreen):
         elif run_id is not None and self.state.ref is not None:
             ref = self.app.store.relations.named(self.state.ref, run_id)
             if ref is None:
-                self.say(f"run {run_id} is not in this directory (or several have this id)", "status.warn")
+                self.say(f"run {run_id} not found in this directory (or the id isn't unique)", "status.warn")
                 return
             self.runs.move_to_key(ref)
             self.enter(ref)
@@ -407,9 +407,9 @@ class MainScreen(RunsScreen):
         if len(pair) == TWO:
             self.app.compare(pair[0], pair[1])
         elif len(pair) > TWO:
-            self.say(f"{len(pair)} runs are marked: d compares two, C says what all of them share", "status.warn")
+            self.say(f"{len(pair)} runs marked: d compares two, C contrasts all of them", "status.warn")
         else:
-            self.say("Space marks a run; d compares two marked ones, D one with its original", "status.warn")
+            self.say("mark two runs with Space, then press d; D compares with the original", "status.warn")
 
     def filter_runs(self, words: str) -> None:
         """Show only the runs that a query finds."""
@@ -420,8 +420,8 @@ class MainScreen(RunsScreen):
         ref = self.state.ref
         if self.state.level and ref is not None:
             self.app.store.forget(ref)
-            self.app.engine.open(ref, anew=True)
-            self.say("reading the run again")
+            self.app.engine.open(ref, reload=True)
+            self.say("re-reading the run")
         else:
             self.app.rescan()
-            self.say("reading the directory again")
+            self.say("re-reading the directory")

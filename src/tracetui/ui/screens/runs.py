@@ -11,7 +11,7 @@ from tracetui.ui.host import HostApp
 from tracetui.ui.screens.base import FramedScreen
 from tracetui.ui.services.verdicts import Subject, named
 
-GREP_ASK = "search in all runs that are shown: text, or /regular expression/; small letters match any case"
+GREP_ASK = "search all listed runs: text or /regex/, case-insensitive unless you type a capital"
 
 
 class Scope(NamedTuple):
@@ -31,6 +31,11 @@ class RunsScreen(FramedScreen):
     def subject(self) -> Subject | None:
         """What a verdict is given to: the run under the cursor."""
         return self.app.store.runs.get(self.place[0]) if self.place is not None else None
+
+    @property
+    def subjects(self) -> Sequence[Subject]:
+        """The targets of a verdict."""
+        return [self.subject] if self.subject is not None else []
 
     @property
     def place(self) -> tuple[RunRef, str | None] | None:
@@ -57,28 +62,28 @@ class RunsScreen(FramedScreen):
     # ---- verdicts, notes, tags and marks
 
     def action_verdict(self, name: str) -> None:
-        """Judge what is under the cursor."""
+        """Give a verdict to the marked rows, else to the one under the cursor."""
         from tracetui.store.judgement import Verdict
 
-        subject, verdict = self.subject, Verdict(name)
-        if subject is None:
-            self.say("there is no run here to judge", "status.warn")
-        elif self._write(lambda: self.app.verdicts.judge(subject, verdict), decided=True):
-            self.say(f"{verdict.value}: {named(subject)}  ·  u takes it back  ·  . gives it again{self.ended}")
+        subjects, verdict, names = self.subjects, Verdict(name), list[str]()
+        if not subjects:
+            self.say("no run here", "status.warn")
+        elif self._write(lambda: names.append(self.app.verdicts.judge(subjects, verdict)), decided=True):
+            self.say(f"{names[0]} marked {verdict.value}  ·  u undo  ·  . repeat{self.ended}")
 
     def action_verdict_again(self) -> None:
         """Give the last verdict again."""
         last = self.app.verdicts.last
         if last is None:
-            self.say("no verdict was given yet: v, then r f k or i", "status.warn")
+            self.say("no verdict to repeat: press v, then r, f, k or i", "status.warn")
         else:
             self.action_verdict(last.value)
 
     def action_note(self) -> None:
-        """Ask for a note on what is under the cursor."""
+        """Ask for a note for what is under the cursor."""
         subject = self.subject
         if subject is None:
-            self.say("there is no run here to write a note on", "status.warn")
+            self.say("no run here", "status.warn")
             return
         before = self.app.verdicts.of(subject).note or ""
 
@@ -86,37 +91,37 @@ class RunsScreen(FramedScreen):
             words = text.strip()
             if words != before and self._write(lambda: self.app.verdicts.note(subject, words)):
                 name = named(subject)
-                self.say(f"noted on {name}  ·  u takes it back" if words else f"no note on {name} any more")
+                self.say(f"note saved for {name}  ·  u undo" if words else f"note removed from {name}")
 
-        self.ask_for(f"a note on {named(subject)}", before, answer)
+        self.ask_for(f"note for {named(subject)}", before, answer)
 
     def action_tag(self) -> None:
         """Ask for the tags of what is under the cursor."""
         subject = self.subject
         if subject is None:
-            self.say("there is no run here to tag", "status.warn")
+            self.say("no run here", "status.warn")
             return
         before = self.app.verdicts.of(subject).tags
 
         def answer(text: str) -> None:
             self._write(lambda: self.app.verdicts.tag(subject, text.split()))
             if (tags := self.app.verdicts.of(subject).tags) != before:
-                self.say(f"tags of {named(subject)}: {' '.join(tags) or 'none'}  ·  u takes the last one back")
+                self.say(f"tags of {named(subject)}: {' '.join(tags) or 'none'}  ·  u undo last")
 
         self.ask_for(f"tags of {named(subject)}", " ".join(sorted(before)), answer)
 
     def action_undo(self) -> None:
-        """Take back the last verdict, note, tag or mark."""
+        """Undo the last verdict, note, tag or mark."""
         said: list[str | None] = []
         if self._write(lambda: said.append(self.app.verdicts.sidecar.undo())):
-            self.say(said[0] or "there is nothing to take back")
+            self.say(said[0] or "nothing to undo")
 
     def action_set_mark(self, letter: str) -> None:
         """Mark the place under the cursor with a letter."""
         place = self.place
         run = self.app.store.runs.get(place[0]) if place is not None else None
         if place is None or run is None:
-            self.say("there is no run here to mark", "status.warn")
+            self.say("no run here", "status.warn")
         elif self._write(lambda: self.app.verdicts.sidecar.mark(letter, run, place[1])):
             self.say(f"marked with {letter}  ·  '{letter} comes back")
 
@@ -124,7 +129,7 @@ class RunsScreen(FramedScreen):
         """Go to the place that is marked with a letter."""
         found = self.app.verdicts.marked(letter, self.app.store.runs.values())
         if found is None:
-            self.say(f"nothing here is marked with {letter}", "status.warn")
+            self.say(f"no mark {letter}", "status.warn")
         else:
             self.go_to(*found)
 
@@ -164,7 +169,7 @@ class RunsScreen(FramedScreen):
         if isinstance(subject, RunSummary):
             self.app.exporter.export_run(subject, self)
         else:
-            self.say("there is no run here to export", "status.warn")
+            self.say("no run here", "status.warn")
 
     def action_grep(self) -> None:
         """Ask what to search for in all runs."""

@@ -11,8 +11,8 @@ from tracetui.model import Run, RunRef, RunSummary, Span
 from tracetui.text import size
 
 if TYPE_CHECKING:
-    from tracetui.live.comparing.compared import Compare
     from tracetui.live.engine import Engine
+    from tracetui.live.mailbox import Compare
     from tracetui.ui.services.verdicts import Verdicts
 
 T = TypeVar("T")
@@ -76,7 +76,7 @@ class Exporter:
 
         def done(path: str, written: int) -> None:
             self._unwritten.pop(what, None)
-            dialog.say(f"wrote {path}, {size(written)}, for you alone; secrets are masked")
+            dialog.say(f"wrote {path}, {size(written)}, readable by you only; secrets masked")
 
         def answer(path: str) -> None:
             path = os.path.expanduser(path.strip())
@@ -88,7 +88,7 @@ class Exporter:
                 )
 
         name = self._unwritten.get(what, name)
-        dialog.ask_for(f"write {what} to: .md, .html or .json; secrets are masked", name, answer)
+        dialog.ask_for(f"export {what} to (.md, .html, .json; secrets masked)", name, answer)
 
     def copy_step(self, ref: RunRef, span: str, name: str, dialog: Dialog) -> None:
         """Copy a step as ``curl``, ``fixture``, ``test`` or ``fork``."""
@@ -101,7 +101,7 @@ class Exporter:
 
         def copy(text: str | None) -> None:
             if text is None:
-                dialog.say(form.lacking or "this step is not there any more", "status.warn")
+                dialog.say(form.lacking or "step no longer in the run", "status.warn")
             else:
                 dialog.copy(text, form.what)
 
@@ -118,7 +118,7 @@ class Exporter:
                 return lambda: dialog.say(words, "status.error")
             return lambda: then(made)
 
-        self._engine.apart(work)
+        self._engine.run_in_background(work)
 
 
 class _Form(NamedTuple):
@@ -132,34 +132,34 @@ class _Form(NamedTuple):
 
 def _curl(run: Run, span: Span) -> str | None:
     from tracetui.export.document import redactor_for
-    from tracetui.export.take import curl
+    from tracetui.export.snippets import curl
 
     return curl(span, run.load(span), redactor_for())
 
 
 def _fixture(run: Run, span: Span) -> str | None:
     from tracetui.export.document import redactor_for
-    from tracetui.export.take import fixture
+    from tracetui.export.snippets import fixture
 
     return fixture(run, run.index[span.id], redactor_for())
 
 
 def _test(run: Run, span: Span) -> str | None:
     from tracetui.export.document import redactor_for
-    from tracetui.export.take import pytest_stub
+    from tracetui.export.snippets import pytest_stub
 
     return pytest_stub(run, run.index[span.id], redactor_for())
 
 
 def _fork(run: Run, span: Span) -> str | None:
-    from tracetui.export.take import fork
+    from tracetui.export.snippets import fork
 
     return fork(run, run.index[span.id])
 
 
 _FORMS: Final = {
-    "curl": _Form(_curl, "the curl command", "only a model call can be sent again: go to one (]m or [m)"),
+    "curl": _Form(_curl, "the curl command", "curl works on model calls only; ]m jumps to the next"),
     "fixture": _Form(_fixture, "the fixture"),
     "test": _Form(_test, "the test stub"),
-    "fork": _Form(_fork, "the code", "this format has no code that goes on from a step"),
+    "fork": _Form(_fork, "the code", "resuming from a step isn't supported for this format"),
 }

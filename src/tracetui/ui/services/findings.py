@@ -6,26 +6,24 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tracetui.live.comparing.compared import Compare, Survey, Verdict
-from tracetui.live.mail import Mail
+from tracetui import masking
+from tracetui.live.mailbox import Compare, Divergence, FindDivergence, Mail
 from tracetui.model import Problem, Run, RunRef, RunSummary
 from tracetui.store.relations import COPY, has_original
 from tracetui.store.store import OPEN_RUNS, Store
 from tracetui.text import Clean, grouped, one_line
 from tracetui.ui.commands import Command
-from tracetui.views import masking
 from tracetui.views.glyphs import Glyphs
+from tracetui.views.list.runs import Relationship
 from tracetui.views.rows import Line, Piece
-from tracetui.views.runs import Tied
 
 if TYPE_CHECKING:
+    from tracetui.analysis.assessment import Assessment
+    from tracetui.analysis.contrast import Contrast
     from tracetui.diff.result import Diff
     from tracetui.live.engine import Engine
-    from tracetui.live.surveying.surveyed import Job
-    from tracetui.live.surveying.surveyed import Survey as Progress
-    from tracetui.store.contrast import Contrast
-    from tracetui.views.assessment import Assessment
-    from tracetui.views.hits import HitRows
+    from tracetui.live.jobs.runner import Job, JobProgress
+    from tracetui.views.list.tables import HitRows
 
 SLASHES: Final = 2
 
@@ -65,27 +63,27 @@ class Comparisons:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self.verdicts: dict[tuple[RunRef, RunRef], Verdict] = {}
+        self.verdicts: dict[tuple[RunRef, RunRef], Divergence] = {}
         """By (original, replay)."""
 
     def take(self, mail: Mail) -> bool:
         """Take in what was found out; True if more pairs are known."""
         before = len(self.verdicts)
         for ask, answer in mail.diffs.items():
-            if isinstance(ask, Survey) and isinstance(answer, Verdict):
+            if isinstance(ask, FindDivergence) and isinstance(answer, Divergence):
                 self.verdicts[ask.a, ask.b] = answer
         return len(self.verdicts) != before
 
     def learn(self, diff: Diff) -> None:
         """Take in a comparison that is complete."""
-        from tracetui.live.comparing.looking import verdict
+        from tracetui.live.differ import divergence_of
 
-        self.verdicts[diff.a.summary.ref, diff.b.summary.ref] = verdict(diff)
+        self.verdicts[diff.a.summary.ref, diff.b.summary.ref] = divergence_of(diff)
 
     def likely_partner(self, ref: RunRef) -> RunRef | None:
         """The run that a run is most likely compared with."""
         relations = self._store.relations
-        again = relations.again(ref)
+        again = relations.variants(ref)
         return relations.original(ref) or (again[0] if len(again) == 1 else None)
 
     def question(self, a: RunRef, b: RunRef) -> Compare:
@@ -105,14 +103,14 @@ class Comparisons:
     def partners(self, run: RunSummary) -> tuple[RunRef, Sequence[RunRef]] | str:
         """(The original, the runs that are compared with it), or in words why there are none."""
         relations = self._store.relations
-        original, replays = relations.original(run.ref), relations.again(run.ref)
+        original, replays = relations.original(run.ref), relations.variants(run.ref)
         if original is not None:
             return original, (run.ref,)
         if has_original(run):
-            return f"its original, {run.replay_of or run.replay_of_path}, is not in this directory"
+            return f"its original, {run.replay_of or run.replay_of_path}, isn't in this directory"
         if replays:
             return run.ref, replays
-        return "it has no original and no replays; Space marks two runs that d compares"
+        return "no original or replay; mark two runs with Space, then press d"
 
     def offered(self, commands: Sequence[Command], ref: RunRef | None) -> Sequence[Command]:
         """The commands that lead somewhere from a run: ``D`` needs another run."""
@@ -120,11 +118,11 @@ class Comparisons:
         if run is None or has_original(run):
             return commands
         relations = self._store.relations
-        if relations.original(run.ref) is not None or relations.again(run.ref):
+        if relations.original(run.ref) is not None or relations.variants(run.ref):
             return commands
         return [command for command in commands if command.id != "diff-original"]
 
-    def ties(self, run: RunSummary, mark: str, glyphs: Glyphs) -> Tied:
+    def ties(self, run: RunSummary, mark: str, glyphs: Glyphs) -> Relationship:
         """How the list shows that a run is tied to others: a replay that diverged, an original with replays.
 
         A repetition of a task gets only a sign: there may be a thousand of them.
@@ -132,28 +130,28 @@ class Comparisons:
         relations = self._store.relations
         if parts := relations.parts(run.ref):
             words = f"part {parts.index(run.ref) + 1}/{len(parts)}  "
-            return Tied(mark, before=(Piece(Clean(words), "accent"),))
+            return Relationship(mark, before=(Piece(Clean(words), "accent"),))
         original = relations.original(run.ref)
         if original is not None:
             known = self.verdicts.get((original, run.ref))
             word = " copy" if relations.relation(run.ref) == COPY else ""
             repeat = () if has_original(run) else (Piece(Clean(f"{glyphs.replay}{word} "), "dim"),)
-            return Tied(mark, before=repeat, after=_short(known, glyphs) if known is not None else ())
+            return Relationship(mark, before=repeat, after=_short(known, glyphs) if known is not None else ())
         if has_original(run):
-            return Tied(mark, after=(Piece(Clean(" not here"), "status.warn"),))
-        replays = relations.again(run.ref)
+            return Relationship(mark, after=(Piece(Clean(" not here"), "status.warn"),))
+        replays = relations.variants(run.ref)
         if not replays:
-            return Tied(mark)
+            return Relationship(mark)
         known_ones = [self.verdicts[run.ref, one] for one in replays if (run.ref, one) in self.verdicts]
         pieces = [Piece(Clean(f"{glyphs.replay}{glyphs.times}{len(replays)}"), "accent")]
         if diverged := sum(not one.same for one in known_ones):
             pieces.append(Piece(Clean(f" {glyphs.changed}{diverged}"), "diff.chg"))
         elif len(known_ones) == len(replays):
             pieces.append(Piece(Clean(f" {glyphs.same}"), "status.ok"))
-        return Tied(mark, before=(*pieces, Piece(Clean("  "))))
+        return Relationship(mark, before=(*pieces, Piece(Clean("  "))))
 
 
-def _short(verdict: Verdict, glyphs: Glyphs) -> Line:
+def _short(verdict: Divergence, glyphs: Glyphs) -> Line:
     if verdict.same:
         return (Piece(Clean(f" {glyphs.same}"), "status.ok"),)
     step = f" {one_line(verdict.step, 40)}" if verdict.step else ""
@@ -180,10 +178,10 @@ class Search:
     def __init__(self, words: str, job: Job, rows: HitRows, runs: int) -> None:
         self.words, self.job, self.rows, self.runs = words, job, rows, runs
         self.problems: list[Problem] = []
-        self.survey: Progress | None = None
+        self.survey: JobProgress | None = None
         self.cursor: int | None = None
 
-    def take(self, survey: Progress) -> None:
+    def take(self, survey: JobProgress) -> None:
         """Take in what was found since."""
         self.survey = survey
         self.problems += [one for one in survey.new if isinstance(one, Problem)]
@@ -196,7 +194,7 @@ class Surveys:
     def __init__(self, store: Store, engine: Engine) -> None:
         self._store, self._engine = store, engine
         self.search: Search | None = None
-        self.latest: Progress | None = None
+        self.latest: JobProgress | None = None
         self.contrasts: dict[Sequence[RunRef], Contrast] = {}
         """What runs share that others lack, as far as it is known, by the runs."""
         self._contrast: tuple[Sequence[RunRef], Job] | None = None
@@ -207,7 +205,7 @@ class Surveys:
 
     def take(self, mail: Mail) -> None:
         """Take in what was found out."""
-        survey = mail.survey
+        survey = mail.progress
         if survey is None:
             return
         self.latest = survey
@@ -234,13 +232,13 @@ class Surveys:
         if survey is None or self._contrast is None or self._contrast != (tuple(refs), survey.job):
             return "comparing …"
         if survey.lost:
-            return f"compared no further: {survey.lost}"
+            return f"comparison stopped: {survey.lost}"
         return f"comparing, {grouped(survey.done)} of {grouped(survey.total)} runs read"
 
     def contrast(self, refs: Sequence[RunRef]) -> None:
         """Begin to find out what runs share that others, which may be compared with them, lack."""
-        from tracetui.live.surveying.jobs import contrast_job
-        from tracetui.store.contrast import comparable
+        from tracetui.analysis.contrast import comparable
+        from tracetui.live.jobs.aggregate import contrast_job
 
         runs = self._store.runs
         job = contrast_job(refs, comparable(runs.values(), refs), original=self._store.relations.original)
@@ -249,10 +247,9 @@ class Surveys:
 
     def begin_search(self, text: str, refs: Sequence[RunRef], glyphs: Glyphs) -> None:
         """Search runs. Raises `UsageError` for a wrong regular expression."""
-        from tracetui.live.surveying.grep import Options
-        from tracetui.live.surveying.jobs import grep_job
-        from tracetui.live.surveying.needle import Needle
-        from tracetui.views.hits import HitRows
+        from tracetui.live.jobs.needle import Needle
+        from tracetui.live.jobs.search import Options, grep_job
+        from tracetui.views.list.tables import HitRows
 
         pattern, self.search = Pattern.of(text), None
         needle = Needle(pattern.text, regex=pattern.regex, ignore_case=pattern.ignore_case)
@@ -263,9 +260,9 @@ class Surveys:
     def ask(self, job: Job) -> None:
         """Do a job in place of the one before."""
         self.latest, self._job = None, job
-        self._engine.survey(job)
+        self._engine.start_job(job)
 
     def stop(self) -> None:
         """Stop the job: its screen was closed."""
         self.latest = self._job = None
-        self._engine.stop_survey()
+        self._engine.stop_job()

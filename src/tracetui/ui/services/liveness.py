@@ -7,20 +7,20 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from tracetui.live.mail import Watching
+from tracetui.analysis.liveness import UNKNOWN_MS, Liveness, State, liveness, summary_state
+from tracetui.live.mailbox import WatchState
+from tracetui.masking import one_line
 from tracetui.model import Run, RunRef, RunSummary
 from tracetui.store.store import Store
 from tracetui.text import Clean
 from tracetui.ui.widgets.frame import GOING, Vitals
 from tracetui.views.glyphs import Glyphs
-from tracetui.views.liveness import UNKNOWN_MS, Liveness, State, liveness, summary_state
-from tracetui.views.masking import one_line
 from tracetui.views.rows import Line, Piece
-from tracetui.views.silence import arrival_counts, sentence, strip
+from tracetui.views.timeline.header import arrival_counts, liveness_sentence, liveness_strip
 
 SHARE: Final = 12
 """Counting takes at most one part in so many of the time: the rest is for keys."""
-_KEPT: Final = "; shown is what was read of it"
+_KEPT: Final = "; showing what was read before"
 
 
 class LivenessTracker:
@@ -28,7 +28,7 @@ class LivenessTracker:
 
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._store, self._clock = store, clock
-        self.watching = Watching()
+        self.watching = WatchState()
         """How the directory is watched."""
         self._open: tuple[tuple[Run, int, float], Liveness] | None = None
         self._counted = (-1, 0)
@@ -95,7 +95,7 @@ class LivenessTracker:
             return None
         pulse = self._store.pulses.get(run.summary.ref)
         counts = arrival_counts(pulse.arrivals if pulse else (), self._clock())
-        return strip(stands, width, glyphs, per_minute=counts)
+        return liveness_strip(stands, width, glyphs, per_minute=counts)
 
     def alert(self, run: Run | None, width: int, glyphs: Glyphs) -> Line:
         """What comes before anything else: the link is lost, the open run is gone or waits for too long."""
@@ -103,18 +103,18 @@ class LivenessTracker:
             return (
                 Piece(Clean("connection lost  "), "status.error bold"),
                 Piece(one_line(self.watching.lost, 120), "text"),
-                Piece(Clean("  ·  what is shown is what was read before; trying again"), "sec"),
+                Piece(Clean("  ·  showing what was read before; reconnecting"), "sec"),
             )
         if run is None:
             return ()
         if run.summary.ref not in self._store.runs:
             return (Piece(self._missing(run.summary.ref), "status.warn bold"), Piece(Clean(_KEPT), "sec"))
-        return sentence(self.state_of(run), run, width, glyphs, now=self._clock())
+        return liveness_sentence(self.state_of(run), run, width, glyphs, now=self._clock())
 
     def _missing(self, ref: RunRef) -> Clean:
         """Why an open run is not listed any more."""
         problems = self._store.problems
         if ref.path in problems:
-            return one_line(f"its file cannot be read any more: {problems[ref.path][0].reason}", 200)
+            return one_line(f"file no longer readable: {problems[ref.path][0].reason}", 200)
         others = any(other.path == ref.path for other in self._store.runs)
-        return Clean("its file does not hold it any more" if others else "its file is gone")
+        return Clean("run no longer in its file" if others else "file deleted")

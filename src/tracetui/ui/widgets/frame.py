@@ -8,23 +8,22 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from tracetui import text
-from tracetui.live.mail import Watching
+from tracetui.analysis.liveness import State
+from tracetui.live.mailbox import WatchState
+from tracetui.masking import clean, one_line
 from tracetui.model import Run, RunSummary, Status
+from tracetui.store.facts import total_tokens
 from tracetui.store.store import Store
 from tracetui.text import Clean
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, Command, of_pane, shown
-from tracetui.views.arrange import total_tokens
 from tracetui.views.glyphs import Glyphs, status_glyph
-from tracetui.views.headline import cost_of
-from tracetui.views.liveness import State
-from tracetui.views.masking import clean, one_line
-from tracetui.views.naming import called, short_id
+from tracetui.views.labels import run_label, short_id
+from tracetui.views.list.runs import hidden_columns, status_now
 from tracetui.views.rows import Line, Piece, fit, width_of
-from tracetui.views.runs import hidden_columns, status_now
-from tracetui.views.silence import FRAME
+from tracetui.views.timeline.header import FRAME, cost_of
 
 if TYPE_CHECKING:
-    from tracetui.views.assessment import Assessment
+    from tracetui.analysis.assessment import Assessment
 
 NARROW_HEADER: Final = 100
 ROOMY_HEADER: Final = 112
@@ -56,7 +55,7 @@ class Opened(Protocol):
 class Vitals(NamedTuple):
     """How things stand at this moment."""
 
-    watching: Watching
+    watching: WatchState
     standing: Counter[State]
     """How many runs of which the trace tells no end stand how."""
     state: State
@@ -76,20 +75,20 @@ def header(
     return _path(roots, glyphs, run, width, width - width_of(right) - 4), right
 
 
-def _watched(watching: Watching, glyphs: Glyphs, width: int) -> Line:
+def _watched(watching: WatchState, glyphs: Glyphs, width: int) -> Line:
     """Whether what is shown is live, and how: by events or by polling."""
     if watching.lost:
         return (Piece(Clean("   ")), Piece(Clean(f"{glyphs.note} link lost"), "status.error bold"))
-    if not watching.how:
+    if not watching.mode:
         return ()
     words = [Piece(Clean("   ")), Piece(Clean(f"{glyphs.live} live"), "status.ok")]
     if width >= NARROW_HEADER:
         number, word = (watching.folders, "folder") if watching.folders else (watching.files, "file")
         what = f" {text.grouped(number)} {word}{'s' if number != 1 else ''}"
         words.append(Piece(Clean(what), "dim"))
-        if watching.how != "events":
-            why = f" ({watching.why})" if watching.why and width >= WIDE_HEADER else ""
-            words.append(Piece(Clean(" " + one_line(watching.how + why, 80)), "dim"))
+        if watching.mode != "events":
+            why = f" ({watching.reason})" if watching.reason and width >= WIDE_HEADER else ""
+            words.append(Piece(Clean(" " + one_line(watching.mode + why, 80)), "dim"))
     return tuple(words)
 
 
@@ -101,7 +100,7 @@ def _path(roots: Sequence[str], glyphs: Glyphs, run: RunSummary | None, width: i
     if run is not None:
         crumb = (
             Piece(Clean(f" {glyphs.path} "), "dim"),
-            Piece(text.truncate(called(run), 60), "text bold"),
+            Piece(text.truncate(run_label(run), 60), "text bold"),
             *((Piece(Clean(f" {short_id(run.id)}"), "sec"),) if run.id != run.name else ()),
         )
     most = min(width // 3, room - width_of((*program, *crumb)))
@@ -139,7 +138,7 @@ def _list_status(store: Store, glyphs: Glyphs, standing: Counter[State], width: 
             words.append(f"+{len(most) - 5} formats")
     else:
         children = len(store.runs) - overview.runs
-        more = f" + {text.grouped(children)} started by them" if children and width >= ROOMY_HEADER else ""
+        more = f" + {text.grouped(children)} child runs" if children and width >= ROOMY_HEADER else ""
         words = [_runs(overview.runs) + more]
         if len(overview.by_format) > 1 and width >= NARROW_HEADER:
             words.append(f"{len(overview.by_format)} formats")
@@ -174,14 +173,14 @@ def sentence(
             *_key("e", "first error"),
         ]
     elif runs:
-        words = "nothing failed" if not progress.stage else "nothing failed so far"
+        words = "no failures" if not progress.stage else "no failures so far"
         pieces += [
             Piece(Clean(f"{_runs(runs)}, {words}"), "text"),
             Piece(Clean("  ·  "), "dim"),
             *_key("↵", "open"),
         ]
     elif store.problems and not progress.stage:
-        pieces += [Piece(Clean("nothing could be read"), "status.warn bold")]
+        pieces += [Piece(Clean("no readable traces"), "status.warn bold")]
     if vitals.standing[State.STALLED]:
         words = f"{text.grouped(vitals.standing[State.STALLED])} stalled?"
         pieces += [Piece(Clean("   ")), Piece(Clean(words), "status.warn bold")]

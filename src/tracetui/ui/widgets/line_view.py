@@ -23,8 +23,7 @@ from tracetui.text import Clean
 from tracetui.ui.commands import Command
 from tracetui.ui.widgets.lines import LineWidget, invert, mark, skip, to_strip
 from tracetui.views.glyphs import ASCII, Glyphs
-from tracetui.views.masking import styled
-from tracetui.views.rows import Line, ListRows, Piece, Rows, fit, width_of
+from tracetui.views.rows import Line, ListRows, Piece, Rows, fit, style_masks, width_of
 
 
 def title_line(
@@ -417,7 +416,7 @@ class LineView(LineWidget, can_focus=True):
         self, index: int, width: int, ground: str, at_cursor: bool, selection: Selection | None, bar: Piece
     ) -> Strip:
         width -= 2
-        line: Iterable[Piece] = styled(self.rows.line(index, width + self.left))
+        line: Iterable[Piece] = style_masks(self.rows.line(index, width + self.left))
         if self.left:
             line = skip(line, self.left)
         if self.needle:

@@ -19,7 +19,7 @@ _EDITS: Final = {
 
 
 class Question:
-    """What a prompt asks for. By itself it hands the line to `answer` when Enter is pressed, and Esc gives it up."""
+    """What a prompt asks for. By itself it hands the line to `answer` when Enter is pressed; Esc cancels."""
 
     def __init__(self, label: str, value: str, answer: Callable[[str], None] = lambda text: None) -> None:
         self.label, self.value, self._answer = label, value, answer
@@ -51,7 +51,7 @@ class Asker(Protocol):
 
 
 class Prompt(Input):
-    """Stands in place of the sentence while something is typed. Enter takes it, Esc gives it up."""
+    """Stands in place of the sentence while something is typed. Enter accepts, Esc cancels."""
 
     DEFAULT_CSS = """
     Prompt { height: 1; border: none; padding: 0 1; background: $panel; }

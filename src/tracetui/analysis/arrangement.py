@@ -1,0 +1,259 @@
+"""Filters, sorts and groups the runs of a list, and nests children below their parent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from tracetui.model import Problem, RunRef, RunSummary, Status
+from tracetui.store.facts import recorded_running, run_time, total_tokens
+
+if TYPE_CHECKING:
+    from tracetui.store import query
+
+
+Item = RunSummary | Problem | tuple[str, int]
+"""A run, an unreadable file, or the (label, count) of a group heading."""
+
+SORTS: Final = ("newest", "name", "outcome", "time", "steps", "tokens", "errors", "id", "model", "format")
+"""Sort orders; `Arrangement.reverse` reverses any of them."""
+GROUPS: Final = ("day", "agent", "source", "format", "status", "none")
+"""Group-by criteria."""
+
+
+Going = Callable[[RunSummary], bool]
+"""Whether a run is still running, as far as the liveness is known."""
+
+
+class Arrangement(msgspec.Struct, frozen=True):
+    """The user's choice of filter, sort order and grouping."""
+
+    sort: str = "newest"
+    reverse: bool = False
+    group: str = "day"
+    failures: bool = False
+    """Show only failed runs."""
+    words: str = ""
+    """A query (docs/query.md). For an invalid one, the part before the error applies."""
+    all_columns: bool = False
+
+
+class Order:
+    """Caches the last sorted list, because filters change letter by letter. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._last: tuple[tuple[str, bool], list[RunSummary], list[RunSummary]] = ("", False), [], []
+        """Sort criterion, input, sorted output."""
+
+    def of(self, runs: Iterable[RunSummary], arrangement: Arrangement) -> list[RunSummary]:
+        """The sorted runs. The list is shared: don't modify it."""
+        by, before, in_order = self._last
+        runs, wanted = list(runs), (arrangement.sort, arrangement.reverse)
+        if wanted != by or runs != before:
+            in_order = sorted(runs, key=_SORT_KEYS[arrangement.sort], reverse=arrangement.reverse)
+            self._last = wanted, runs, in_order
+        return in_order
+
+
+def arrange(
+    runs: Iterable[RunSummary],
+    problems: Iterable[Problem],
+    arrangement: Arrangement,
+    *,
+    now: float,
+    going: Going = recorded_running,
+    context: query.Context | None = None,
+    columns: query.Columns[RunSummary] | None = None,
+    order: Order | None = None,
+) -> list[Item]:
+    """Filter, sort and group the runs. Children follow their parent.
+
+    `context` supplies verdicts and relations to the query. `columns` and `order` are caches for repeated calls with
+    nearly the same runs.
+    """
+    selected, broken = (order or Order()).of(runs, arrangement), list(problems)
+    if arrangement.failures:
+        selected, broken = [run for run in selected if run.status is Status.ERROR], []
+    if arrangement.words:
+        wanted = _query(arrangement, now, going, context)
+        selected = wanted.select(selected, columns)
+        broken = [one for one in broken if wanted.matches_text(f"{one.path} {one.reason} unreadable")]
+    above = parents(selected)
+    nested = _nest(selected, above)
+    if arrangement.group == "none" or (arrangement.group == "day" and arrangement.sort != "newest"):
+        return [*nested, *broken]
+    return _grouped(nested, broken, above, _group_label(arrangement.group, now, going))
+
+
+def row_key_of(
+    arrangement: Arrangement, *, now: float, going: Going = recorded_running, context: query.Context | None = None
+) -> Callable[[RunSummary], Any]:
+    """A key of a run that decides its row: while no run's key changes, the arrangement stays the same."""
+    wanted = _query(arrangement, now, going, context).matches if arrangement.words else None
+    key, label, failures = (
+        _SORT_KEYS[arrangement.sort],
+        _group_label(arrangement.group, now, going),
+        arrangement.failures,
+    )
+
+    def shown(run: RunSummary) -> bool:
+        return (not failures or run.status is Status.ERROR) and (wanted is None or wanted(run))
+
+    return lambda run: (shown(run), key(run), label(run), run.parent)
+
+
+def _query(
+    arrangement: Arrangement, now: float, going: Going, context: query.Context | None
+) -> query.Query[RunSummary]:
+    from tracetui.store import query
+
+    found, _ = query.begun(arrangement.words, context or query.Told(going=going), now=now)
+    return found
+
+
+def parents(runs: Collection[RunSummary]) -> dict[RunRef, RunRef]:
+    """Map each run to its parent: a run of the same file, else of the same format."""
+    started = [run for run in runs if run.parent is not None and run.parent != run.id]
+    if not started:
+        return {}
+    beside = {(run.ref.path, run.id): run.ref for run in runs}
+    elsewhere = {(run.ref.format, run.id): run.ref for run in runs}
+    above: dict[RunRef, RunRef] = {}
+    for run in started:
+        found = beside.get((run.ref.path, run.parent or "")) or elsewhere.get((run.ref.format, run.parent or ""))
+        if found is not None:
+            above[run.ref] = found
+    return above
+
+
+def _nest(runs: list[RunSummary], above: Mapping[RunRef, RunRef]) -> list[RunSummary]:
+    """Put children below their parent, by start time, if both are in the list."""
+    tops = [run for run in runs if run.ref not in above] if above else []
+    if not tops:
+        return runs
+    children: dict[RunRef, list[RunSummary]] = {}
+    for run in runs:
+        if run.ref in above:
+            children.setdefault(above[run.ref], []).append(run)
+    nested: list[RunSummary] = []
+    stack = list(reversed(tops))
+    seen: set[RunRef] = set()
+    while stack:
+        run = stack.pop()
+        if run.ref in seen:
+            continue
+        seen.add(run.ref)
+        nested.append(run)
+        below = children.get(run.ref, [])
+        stack.extend(sorted(below, key=lambda child: (run_time(child), child.id), reverse=True))
+    nested.extend(run for run in runs if run.ref not in seen)  # cycles of parents
+    return nested
+
+
+def _grouped(
+    runs: list[RunSummary],
+    problems: list[Problem],
+    above: Mapping[RunRef, RunRef],
+    label_of: Callable[[RunSummary], str],
+) -> list[Item]:
+    groups: dict[str, list[RunSummary | Problem]] = {}
+    children: Counter[str] = Counter()
+    label, group = "", groups.setdefault("", [])
+    for run in runs:
+        is_child = run.parent is not None and run.ref in above
+        if is_child and group:
+            children[label] += 1  # a child stays in its parent's group
+        elif (found := label_of(run)) != label:
+            label, group = found, groups.setdefault(found, [])
+            children[label] += is_child
+        group.append(run)
+    if not groups[""]:
+        del groups[""]
+    if problems:
+        groups.setdefault("unreadable", []).extend(problems)
+    order = list(groups)
+    if "live" in groups:
+        order.remove("live")
+        order.insert(0, "live")
+    items: list[Item] = []
+    for name in order:
+        items.append((name, len(groups[name]) - children[name]))
+        items.extend(groups[name])
+    return items
+
+
+def _group_label(group: str, now: float, going: Going) -> Callable[[RunSummary], str]:
+    if group == "agent":
+        return lambda run: run.agent or run.name
+    if group == "source":
+        return lambda run: run.source or "no source"
+    if group == "format":
+        return lambda run: run.ref.format
+    if group == "status":
+        return lambda run: _status_label(run, going)
+    return _day_label(now, going)
+
+
+def _status_label(run: RunSummary, going: Going) -> str:
+    if run.status not in (Status.RUNNING, Status.UNKNOWN):
+        return run.status.value
+    return (Status.RUNNING if going(run) else Status.UNKNOWN).value
+
+
+def _day_label(now: float, going: Going) -> Callable[[RunSummary], str]:
+    """Label a run ``live``, ``today`` (since 6:00), ``last night`` (18:00 to 6:00) or by date; local time."""
+    here = datetime.fromtimestamp(now)
+    morning = here.replace(hour=6, minute=0, second=0, microsecond=0)
+    if here < morning:
+        morning -= timedelta(days=1)
+    today, night = morning.timestamp(), (morning - timedelta(hours=12)).timestamp()
+    begin, end, date = 1.0, 0.0, ""  # the previous run's day: most runs share it, and formatting a date is slow
+
+    def label(run: RunSummary) -> str:
+        nonlocal begin, end, date
+        if run.status in (Status.RUNNING, Status.UNKNOWN) and going(run):
+            return "live"
+        when = run_time(run)
+        if when >= today:
+            return "today"
+        if when >= night:
+            return "last night"
+        if not begin <= when < end:
+            begin, end, date = _day(when)
+        return date
+
+    return label
+
+
+def _day(when: float) -> tuple[float, float, str]:
+    """The local day of `when`: begin, end (UTC seconds) and date."""
+    try:
+        midnight = datetime.fromtimestamp(when).replace(hour=0, minute=0, second=0, microsecond=0)
+        return midnight.timestamp(), (midnight + timedelta(days=1)).timestamp(), midnight.strftime("%Y-%m-%d")
+    except (OverflowError, ValueError, OSError):
+        return when, when, "time unknown"
+
+
+def _descending(value: float | int | None) -> tuple[bool, float]:
+    return (value is None, -(value or 0))
+
+
+_STATUS_ORDER: Final = {
+    Status.ERROR: 0, Status.RUNNING: 1, Status.PAUSED: 2, Status.UNKNOWN: 3, Status.CANCELLED: 4, Status.OK: 5,
+}  # fmt: skip
+_SORT_KEYS: Final[dict[str, Callable[[RunSummary], Any]]] = {
+    "newest": lambda run: (-run_time(run), run.ref.path, run.ref.key or ""),
+    "name": lambda run: (run.name.lower(), -run_time(run)),
+    "outcome": lambda run: (_STATUS_ORDER[run.status], run.first_error.type or "" if run.first_error else ""),
+    "time": lambda run: _descending(run.duration_ms),
+    "steps": lambda run: _descending(run.steps),
+    "tokens": lambda run: _descending(total_tokens(run)),
+    "errors": lambda run: _descending(run.errors),
+    "id": lambda run: run.id,
+    "model": lambda run: (run.model is None, run.model or ""),
+    "format": lambda run: run.ref.format,
+}

@@ -1,0 +1,264 @@
+"""Assesses a run that was read: its loops, how close it came to its limits, and the likely point of no return."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from math import inf
+from typing import Final
+
+import msgspec
+
+from tracetui.analysis.loops import Candidate, Loop, calls_of, candidates, confirm
+from tracetui.analysis.statistics import Estimate, estimate_of
+from tracetui.analysis.work import Work, work_of
+from tracetui.model import Body, Limit, Operation, Run, Span, Status
+from tracetui.model.build import CONTAINERS
+from tracetui.text import Clean, measured, one_line
+
+_NO_WORK: Final = frozenset({Operation.POLICY, Operation.HOOK, Operation.MESSAGE})
+"""Operations that aren't work of the agent."""
+_MEASURES: Final = (
+    ("repeats", re.compile(r"repeat|loop|duplicate|identical", re.IGNORECASE)),
+    ("tokens", re.compile(r"token", re.IGNORECASE)),
+    ("steps", re.compile(r"step|turn|iteration|superstep", re.IGNORECASE)),
+    ("time", re.compile(r"time|duration|elapsed|second|minute", re.IGNORECASE)),
+)
+_MILLISECONDS: Final = re.compile(r"(?:^|_)(?:ms|millis\w*)$|Ms$|Millis$")
+_MINUTES: Final = re.compile(r"(?:^|_)(?:min|mins|minutes)$|Minutes$")
+
+
+class Trajectory(msgspec.Struct, frozen=True):
+    """The course of one limited quantity: it is `values[i]` from the span at `positions[i]` on.
+
+    The limit's name selects the `measure`: ``steps``, ``tokens``, ``repeats`` (count of the most frequent call) or
+    ``time`` (in the limit's unit). None, without values, for a name that matches no measure.
+    """
+
+    limit: Limit
+    measure: str | None
+    positions: Sequence[int] = ()
+    values: Sequence[float] = ()
+    crossed: int | None = None
+    """Position of the span that exceeded the limit, or where the trace records the violation."""
+
+    @property
+    def reached(self) -> float | None:
+        """The final value: recorded, else counted."""
+        return self.limit.current if self.limit.current is not None else self.values[-1] if self.values else None
+
+
+class PointOfNoReturn(msgspec.Struct, frozen=True):
+    """The likely point of no return of a failed run, with the reason."""
+
+    span: str
+    reason: Clean
+
+
+def trajectories(run: Run) -> list[Trajectory]:
+    """The trajectory of each limit, in the trace's order."""
+    return [_trajectory(run, limit) for limit in run.body.limits]
+
+
+def _trajectory(run: Run, limit: Limit) -> Trajectory:
+    measure = next((name for name, pattern in _MEASURES if pattern.search(limit.name)), None)
+    positions, values = array("L"), array("d")
+    for position, value in _COUNTS[measure](run, limit) if measure else ():
+        if not values or value > values[-1]:
+            positions.append(position)
+            values.append(value)
+    return Trajectory(limit, measure, positions, values, _crossed(run, limit, positions, values))
+
+
+def _crossed(run: Run, limit: Limit, positions: Sequence[int], values: Sequence[float]) -> int | None:
+    """Where a limit was exceeded. A refused step isn't counted, so the policy's own span is the fallback."""
+    if limit.limit is not None:
+        for position, value in zip(positions, values, strict=True):
+            if value > limit.limit:
+                return position
+    if not limit.violated:
+        return None
+    spans = run.spans
+    violations = (i for i, span in enumerate(spans) if span.operation is Operation.POLICY and span.name == limit.name)
+    return next(violations, None)
+
+
+def _steps(run: Run, limit: Limit) -> Iterator[tuple[int, float]]:
+    for count, step in enumerate(run.steps, 1):
+        yield run.index[step.span], count
+
+
+def _tokens(run: Run, limit: Limit) -> Iterator[tuple[int, float]]:
+    used = 0
+    for position, span in enumerate(run.spans):
+        if span.usage is not None and span.operation not in CONTAINERS:
+            used += span.usage.all_tokens or 0
+            yield position, used
+
+
+def _repeats(run: Run, limit: Limit) -> Iterator[tuple[int, float]]:
+    """Identify calls by input hash if the trace has hashes."""
+    hashed = any(span.input_hash for span in run.spans)
+    seen: Counter[tuple[str, ...]] = Counter()
+    most = 0
+    for position in calls_of(run):
+        span = run.spans[position]
+        if span.operation in _NO_WORK or (hashed and not span.input_hash):
+            continue
+        key = (span.input_hash,) if span.input_hash else (span.name, span.operation.value, span.preview)
+        seen[key] += 1
+        if seen[key] > most:
+            most = seen[key]
+            yield position, most
+
+
+def _time(run: Run, limit: Limit) -> Iterator[tuple[int, float]]:
+    begin = run.summary.started_at
+    unit = 1e-3 if _MILLISECONDS.search(limit.name) else 60.0 if _MINUTES.search(limit.name) else 1.0
+    for position, span in enumerate(run.spans):
+        if span.started_at is None or not 0 < span.started_at < inf or span.operation in CONTAINERS:
+            continue
+        begin = span.started_at if begin is None else begin
+        took = span.duration_ms if span.duration_ms is not None and 0 <= span.duration_ms < inf else 0.0
+        yield position, (span.started_at - begin + took / 1000) / unit
+
+
+_COUNTS: Final[dict[str, Callable[[Run, Limit], Iterator[tuple[int, float]]]]] = {
+    "steps": _steps,
+    "tokens": _tokens,
+    "repeats": _repeats,
+    "time": _time,
+}
+
+
+def find_point_of_no_return(run: Run, loops: Sequence[Loop]) -> PointOfNoReturn | None:
+    """Find the likely point of no return of a failed run. A heuristic, in this order:
+
+    1. the first repetition of the loop that ran into a limit;
+    2. the step that exceeded a limit;
+    3. without a limit, the first repetition of a loop that lasted to the end of the run;
+    4. the last step, if it failed.
+    """
+    if run.summary.status is not Status.ERROR:
+        return None
+    for course in trajectories(run):
+        if course.limit.violated and course.crossed is not None:
+            return _over_limit(run, loops, course, course.crossed)
+    return _at_the_end(run, loops)
+
+
+def _over_limit(run: Run, loops: Sequence[Loop], course: Trajectory, crossed: int) -> PointOfNoReturn:
+    name = f"{one_line(course.limit.name, 60)} {measured(course.limit.current, course.limit.limit)}".rstrip()
+    work = [i for i in _work_positions(run) if i <= crossed]
+    loop = next((one for one in loops if work and one.repeat <= work[-1] <= one.last), None)
+    if loop is not None:
+        return _point(run, loop.repeat, f"{_repeats_words(loop)} until {name}")
+    return _point(run, crossed, f"exceeded {name}")
+
+
+def _at_the_end(run: Run, loops: Sequence[Loop]) -> PointOfNoReturn | None:
+    work = _work_positions(run)
+    if not work:
+        return None
+    last = run.spans[work[-1]]
+    if loops and loops[-1].last >= work[-1]:
+        return _point(run, loops[-1].repeat, f"{_repeats_words(loops[-1])} to the end")
+    return _point(run, work[-1], "failed, and no step followed") if last.status is Status.ERROR else None
+
+
+def _work_positions(run: Run) -> list[int]:
+    return [i for i in calls_of(run) if run.spans[i].operation not in _NO_WORK]
+
+
+def _repeats_words(loop: Loop) -> str:
+    what = "same result" if loop.identical else "same call"
+    return f"{what} {loop.times - 1} more time{'s' if loop.times > 2 else ''}"
+
+
+def _point(run: Run, position: int, why: str) -> PointOfNoReturn:
+    return PointOfNoReturn(run.spans[position].id, Clean(why))
+
+
+MAX_CALLS: Final = 5_000
+"""Maximum number of calls to compare by body."""
+MAX_BYTES: Final = 64 << 20
+"""Maximum source bytes to read for that."""
+
+
+class Assessment(msgspec.Struct, frozen=True, eq=False):
+    """The assessment of one state of a run. Positions refer to `run`."""
+
+    run: Run
+    loops: tuple[Loop, ...]
+    limits: tuple[Trajectory, ...]
+    point_of_no_return: PointOfNoReturn | None
+    left_out: int
+    """Similar calls not compared because there were too many."""
+    estimate: Estimate | None = None
+    """Estimated cost of the run, if the trace has none."""
+    work: Work | None = None
+    """Tools and context window."""
+
+    @property
+    def notable_point(self) -> PointOfNoReturn | None:
+        """The point of no return, if it says more than the failure itself: an earlier step, or a run that a limit
+        stopped.
+        """
+        violated = any(limit.violated for limit in self.run.body.limits)
+        return self.point_of_no_return if violated else self.early_point
+
+    @property
+    def early_point(self) -> PointOfNoReturn | None:
+        """The point of no return, unless it is the failed step itself."""
+        span = self.run.span(self.point_of_no_return.span) if self.point_of_no_return is not None else None
+        return self.point_of_no_return if span is not None and span.status is not Status.ERROR else None
+
+
+def assess(
+    run: Run, body_of: Callable[[Span], Body], *, max_calls: int = MAX_CALLS, max_bytes: int = MAX_BYTES
+) -> Assessment:
+    """Assess a run, comparing at most so many calls and bytes. Too slow for the UI thread."""
+    budget = _Budget(body_of, max_bytes)
+    loops: list[Loop] = []
+    left_out = 0
+    for candidate in candidates(run):
+        count = len(candidate.calls)
+        room = min(max_calls, count)
+        room -= room % candidate.period
+        found = _within(run, Candidate(candidate.calls[:room], candidate.period), budget)
+        compared = room if found is not None else 0
+        max_calls -= compared
+        left_out += count - compared
+        loops += found or ()
+    doom = find_point_of_no_return(run, loops)
+    return Assessment(run, tuple(loops), tuple(trajectories(run)), doom, left_out, estimate_of(run), work_of(run))
+
+
+def _within(run: Run, candidate: Candidate, budget: _Budget) -> list[Loop] | None:
+    """The loops of a candidate; None if the budget is spent."""
+    if len(candidate.calls) < 2 * candidate.period:
+        return None
+    try:
+        return confirm(run, candidate, budget.load)
+    except _SpentError:
+        return None
+
+
+class _SpentError(Exception):
+    """The byte budget is spent."""
+
+
+class _Budget:
+    """Loads bodies up to a total size."""
+
+    def __init__(self, body_of: Callable[[Span], Body], max_bytes: int) -> None:
+        self._body_of, self._left = body_of, max_bytes
+
+    def load(self, span: Span) -> Body:
+        if self._left <= 0:
+            raise _SpentError
+        body = self._body_of(span)
+        self._left -= len(body.raw)
+        return body

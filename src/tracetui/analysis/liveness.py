@@ -1,0 +1,356 @@
+"""Derives the liveness of a run from its trace and from how long it has been silent.
+
+Silence is the time since the last change of the run.
+
+- *ended*: the trace has an end record or a final status. A paused run counts as ended: it waits for a human, and its
+  silence means nothing. Silence alone never ends a run.
+- *running*: silent for at most 10 s, or twice the usual gap (p95) between its steps.
+- *quiet*: silent for longer than that.
+- *stalled?*: silent for longer than a minute, than five usual gaps and than twice the longest gap so far.
+- *unknown*: the trace has no end record, we never saw the run change, and it has been silent for an hour (and long
+  enough to count as stalled). A killed program leaves its run `active` for ever. A file more than a day newer than the
+  last event in it is a copy, and its modification time is ignored.
+
+While a call is open that this run made at least five times before, the durations of those calls replace the gaps of
+the run: a test suite that takes ten minutes each time isn't stalled after five. With fewer than five gaps, a run counts
+as running for 30 seconds and as stalled after five minutes, since model calls can take minutes. While the silence
+lasts, a state only moves down this list: running, quiet, stalled?, unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from itertools import islice, pairwise
+from math import ceil, isfinite
+from typing import Final, Literal, NamedTuple
+
+import msgspec
+
+from tracetui.masking import one_line
+from tracetui.model import Operation, Run, RunSummary, Span, Status, StatusSource
+from tracetui.model.build import CONTAINERS
+from tracetui.text import Clean, age, duration
+
+RUNNING_MS: Final = 10_000.0
+"""Silence up to this never counts as quiet: model calls take as long."""
+STALLED_MS: Final = 60_000.0
+"""Silence up to this never counts as a stall, however fast earlier steps were."""
+RUNNING_BLIND_MS: Final = 30_000.0
+STALLED_BLIND_MS: Final = 300_000.0
+"""The same two limits for a run with an unknown pace."""
+UNKNOWN_MS: Final = 3_600_000.0
+"""Silence after which a run that we never saw change is unknown."""
+COPY_SECONDS: Final = 86_400.0
+"""A file this much newer than its last event is a copy."""
+ENOUGH: Final = 5
+"""Gaps (or earlier calls) needed for a percentile."""
+_RECENT: Final = 2_000
+"""Number of latest spans or arrivals to consider."""
+_LATEST: Final = 1e12
+"""Later times and longer durations are invalid."""
+_NAME: Final = 60
+
+
+class State(StrEnum):
+    """The state of a run. The value is the label."""
+
+    RUNNING = "running"
+    QUIET = "quiet"
+    STALLED = "stalled?"
+    ENDED = "ended"
+    UNKNOWN = "unknown"
+
+
+class OpenCall(msgspec.Struct, frozen=True, gc=False):
+    """The open call that a run is waiting for: of several, the one that may take longest."""
+
+    span: str
+    name: str
+    """From the trace, not cleaned."""
+    operation: Operation
+    ms: float | None
+    """Time since the call began; None if unknown."""
+    at_least: bool
+    """The trace has no start time: `ms` is a lower bound, the silence of the run."""
+    others: int
+    """Number of other open calls."""
+
+
+UsualFrom = Literal["trace clock", "measured live", "earlier calls"]
+
+
+class UsualDuration(msgspec.Struct, frozen=True, gc=False):
+    """UsualDuration duration between events, in milliseconds."""
+
+    p95_ms: float | None = None
+    """None with too few samples."""
+    longest_ms: float | None = None
+    source: UsualFrom | None = None
+    """The source of the samples; ``earlier calls`` are those of the open call."""
+
+    @property
+    def running_ms(self) -> float:
+        """Maximum silence of a running run."""
+        return RUNNING_BLIND_MS if self.p95_ms is None else max(RUNNING_MS, 2 * self.p95_ms)
+
+    @property
+    def stalled_ms(self) -> float:
+        """Maximum silence before a run counts as stalled."""
+        twice = 2 * (self.longest_ms or 0.0)
+        return max(STALLED_BLIND_MS, twice) if self.p95_ms is None else max(STALLED_MS, 5 * self.p95_ms, twice)
+
+
+class Liveness(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The liveness of a run at one moment."""
+
+    state: State
+    status: Status
+    """The recorded status."""
+    silent_ms: float | None
+    """Milliseconds since the last change; None if unknown."""
+    open: OpenCall | None
+    """None if no call is open, or the run has ended."""
+    usual: UsualDuration
+    reason: Clean
+    """The reason for the state, one phrase."""
+
+
+class _Facts(NamedTuple):
+    """Input for the state and its reason."""
+
+    silent_ms: float | None
+    usual: UsualDuration
+    seen: bool
+    """We saw the run change."""
+    open: OpenCall | None = None
+
+
+def liveness(run: Run, *, now: float, arrivals: Sequence[float], changed_at: float | None) -> Liveness:
+    """Derive the liveness of a run.
+
+    All times are seconds since the epoch. `arrivals` are the times at which we saw spans arrive, ascending, one time
+    per batch. `changed_at` is the last change of the run (else of its file). Reads the status of every span.
+    """
+    summary = run.summary
+    ends = _step_ends(run)
+    zoned = summary.time_zone is not None
+    last = ends[-1].at if ends and zoned else None
+    silent = _silence(now, _last_change(summary, arrivals, changed_at, last))
+    gaps = _usual(_gaps_between(ends), "trace clock")
+    if gaps.p95_ms is None:
+        watched = _usual(_differences([*islice(reversed(arrivals), _RECENT)][::-1]), "measured live")
+        gaps = watched if watched.p95_ms is not None else gaps
+    open_call: OpenCall | None = None
+    usual = gaps
+    if not _ended(summary):
+        open_call, usual = _open_call(run, gaps, now if zoned else None, silent)
+    facts = _Facts(silent, usual, bool(arrivals), open_call)
+    state, reason = _judge(summary, facts)
+    return Liveness(
+        state=state, status=summary.status, silent_ms=silent, open=open_call, usual=usual, reason=Clean(reason)
+    )
+
+
+def summary_state(
+    summary: RunSummary, *, now: float, changed_at: float | None, seen: bool = False
+) -> tuple[State, Clean]:
+    """The state of a run from its summary alone, and the reason. Cheap enough for every row of the list.
+
+    `changed_at` is the last change of this run, not of other runs in its file. `seen`: we saw it change.
+    """
+    if not seen:
+        changed_at = _unless_copied(changed_at, _last_activity(summary))
+    state, reason = _judge(summary, _Facts(_silence(now, changed_at), UsualDuration(), seen))
+    return state, Clean(reason)
+
+
+# ---- state and reason
+
+
+def _ended(summary: RunSummary) -> bool:
+    """True if the trace records an end, or the run waits for a human."""
+    if summary.status is Status.UNKNOWN:
+        return summary.status_source is None  # neither inferred nor an unrecognized word
+    return summary.status is not Status.RUNNING
+
+
+def _judge(summary: RunSummary, facts: _Facts) -> tuple[State, str]:
+    if _ended(summary):
+        return State.ENDED, _why_ended(summary)
+    silent, usual = facts.silent_ms, facts.usual
+    if silent is None:
+        return State.UNKNOWN, f"{_recorded_word(summary)}; last change unknown"
+    if silent <= usual.running_ms:
+        return State.RUNNING, f"last change {_ago(silent)}; {_pace(facts)}"
+    if summary.status is Status.UNKNOWN and summary.status_source is not StatusSource.DERIVED:
+        return State.UNKNOWN, f"{_recorded_word(summary)}, neither running nor ended"
+    if not facts.seen and silent > max(UNKNOWN_MS, usual.stalled_ms):
+        return State.UNKNOWN, f"{_recorded_word(summary)}; no writes for {age(silent / 1000)}"
+    if silent <= usual.stalled_ms:
+        return State.QUIET, f"no change for {seconds(silent)}; {_pace(facts)}"
+    return State.STALLED, f"no change for {seconds(silent)}; {_pace(facts)}; it may still be working"
+
+
+def _why_ended(summary: RunSummary) -> str:
+    if summary.status is Status.PAUSED:
+        return "paused, waiting for a human"
+    if summary.status is Status.UNKNOWN:
+        return "complete, but no outcome recorded"
+    word = one_line(summary.status_word or summary.status.value, _NAME)
+    if summary.status_source is StatusSource.DERIVED:
+        return f"{word}, inferred from the last event"
+    source = "" if summary.status_source in (None, StatusSource.EXPLICIT) else f" ({summary.status_source.value})"
+    return f"recorded as {word}{source}"
+
+
+def _recorded_word(summary: RunSummary) -> str:
+    word = one_line(summary.status_word or "", _NAME)
+    return f"recorded as {word}" if word else "no end record"
+
+
+def _pace(facts: _Facts) -> str:
+    """The usual pace in words."""
+    usual, call = facts.usual, facts.open
+    if usual.p95_ms is None:
+        return "usual step gap unknown"
+    p95, most = rounded(usual.p95_ms), rounded(usual.longest_ms)
+    if usual.source == "earlier calls" and call is not None:
+        return f"{one_line(call.name, _NAME)} is open, earlier calls p95 {p95}, max {most}"
+    return f"step gap p95 {p95}, max {most} ({usual.source})"
+
+
+# ---- silence
+
+
+def _last_change(
+    summary: RunSummary, arrivals: Sequence[float], changed_at: float | None, last: float | None
+) -> float | None:
+    """The last change of the run; in a shared file by the trace's times, since other runs change the file too."""
+    if arrivals:
+        return arrivals[-1] if changed_at is None else max(changed_at, arrivals[-1])
+    if summary.ref.key is not None and last is not None:
+        return last if changed_at is None else min(changed_at, last)
+    return _unless_copied(changed_at, last)
+
+
+def _unless_copied(changed_at: float | None, last: float | None) -> float | None:
+    """The modification time of a file; for a copy, the time of its last event."""
+    if changed_at is None or last is None or changed_at - last < COPY_SECONDS:
+        return changed_at
+    return last
+
+
+def _last_activity(summary: RunSummary) -> float | None:
+    """The last recorded activity of a run, if its times have a zone."""
+    start, length = _time(summary.started_at), summary.duration_ms
+    if start is None or summary.time_zone is None:
+        return None
+    return start + length / 1000 if length is not None and 0 <= length < _LATEST else start
+
+
+def _silence(now: float, since: float | None) -> float | None:
+    """Milliseconds since `since`; 0 if a clock is ahead, None for an invalid time."""
+    if since is None:
+        return None
+    silent = (now - since) * 1000
+    return max(0.0, silent) if isfinite(silent) else None
+
+
+# ---- pace
+
+
+class _StepEnd(NamedTuple):
+    """The end of a step, and whether a human made it."""
+
+    at: float
+    human: bool
+
+
+def _step_ends(run: Run) -> list[_StepEnd]:
+    """The end times of the latest steps, ascending; the start time if the end is unknown."""
+    found = []
+    for i in range(max(0, len(run.spans) - _RECENT), len(run.spans)):
+        span = run.spans[i]
+        start = _time(span.started_at)
+        if start is None or (span.operation in CONTAINERS and run.sizes[i] > 1):
+            continue
+        length = span.duration_ms
+        end = start + length / 1000 if length is not None and 0 <= length < _LATEST else start
+        found.append(_StepEnd(end, span.operation is Operation.MESSAGE))
+    found.sort()
+    return found
+
+
+def _gaps_between(ends: Sequence[_StepEnd]) -> list[float]:
+    """Gaps between steps in milliseconds, without the time that a human took to write."""
+    return [(b.at - a.at) * 1000 for a, b in pairwise(ends) if b.at > a.at and not b.human]
+
+
+def _differences(times: Iterable[float]) -> list[float]:
+    return [(b - a) * 1000 for a, b in pairwise(times) if b > a]
+
+
+def _usual(lengths: Iterable[float], source: UsualFrom) -> UsualDuration:
+    samples = sorted(ms for ms in lengths if 0 < ms < _LATEST)
+    if not samples:
+        return UsualDuration()
+    p95 = samples[ceil(0.95 * len(samples)) - 1] if len(samples) >= ENOUGH else None
+    return UsualDuration(p95, samples[-1], source)
+
+
+def _open_call(
+    run: Run, gaps: UsualDuration, now: float | None, silent: float | None
+) -> tuple[OpenCall | None, UsualDuration]:
+    """The open call that may take longest, and the usual durations that apply meanwhile.
+
+    `now` is None if the trace's times have no zone.
+    """
+    spans = _innermost_open(run)
+    if not spans:
+        return None, gaps
+    lengths: dict[str, list[float]] = {span.name: [] for span in spans}
+    for one in run.spans[-_RECENT:]:
+        if one.name in lengths and one.duration_ms is not None:
+            lengths[one.name].append(one.duration_ms)
+    own = {name: _usual(samples, "earlier calls") for name, samples in lengths.items()}
+    usual = {name: samples if samples.p95_ms is not None else gaps for name, samples in own.items()}
+    span = max(spans, key=lambda one: (usual[one.name].stalled_ms, -(_time(one.started_at) or _LATEST)))
+    start = _time(span.started_at)
+    elapsed = _silence(now, start) if now is not None else None
+    ms = silent if elapsed is None else max(elapsed, silent or 0.0)
+    call = OpenCall(span.id, span.name, span.operation, ms, at_least=elapsed is None, others=len(spans) - 1)
+    return call, usual[span.name]
+
+
+def _innermost_open(run: Run) -> list[Span]:
+    """The innermost open calls. A container whose spans are all done is not a call."""
+    found = run.unended
+    return [
+        run.spans[i]
+        for i, following in pairwise([*found, len(run.spans)])
+        if following >= i + run.sizes[i] and (run.sizes[i] == 1 or run.spans[i].operation not in CONTAINERS)
+    ]
+
+
+def _time(at: float | None) -> float | None:
+    return at if at is not None and 0 < at < _LATEST else None
+
+
+# ---- numbers
+
+
+def seconds(ms: float | None) -> Clean:
+    """A duration in whole seconds: ``41s 3m41s 12m30``. It ticks once a second."""
+    if ms is None or not 0 <= ms < 60_000:
+        return duration(ms if ms is None else ms // 1000 * 1000)
+    return Clean(f"{ms // 1000:.0f}s")
+
+
+def rounded(ms: float | None) -> Clean:
+    """A usual duration: ``9s`` where `duration` prints ``9.0s``; at least one millisecond."""
+    return Clean(duration(ms if ms is None else max(1.0, ms)).replace(".0s", "s"))
+
+
+def _ago(ms: float) -> str:
+    return "just now" if ms < 1000 else f"{seconds(ms)} ago"

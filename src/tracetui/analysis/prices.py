@@ -1,0 +1,112 @@
+"""Estimates the cost of model calls from public prices, with the library ``genai-prices``.
+
+The library is an optional extra (``tracetui[prices]``), imported for the first estimate. It ships its price list;
+nothing is downloaded. ``TRACETUI_PRICES=off`` in the environment turns estimates off.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import cache, lru_cache
+from math import isfinite
+from typing import Final
+
+from tracetui.model import RunSummary, Usage
+
+SWITCH: Final = "TRACETUI_PRICES"
+EXTRA: Final = "tracetui[prices]"
+_MODULE: Final = "genai_prices"
+_MAX_NAME: Final = 120
+_HOUR: Final = 3600
+"""Time-dependent prices vary by day or by hour."""
+_NAMES: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+"""The library's field names. They mean the same as in `Usage`: input includes cached input."""
+
+
+def wanted() -> bool:
+    """Whether the user allows estimates."""
+    return os.environ.get(SWITCH, "").lower() != "off"
+
+
+@cache
+def installed() -> bool:
+    """Whether the library is installed. Doesn't import it."""
+    from importlib.util import find_spec
+
+    return find_spec(_MODULE) is not None
+
+
+def loaded() -> bool:
+    """Whether a price is available without importing anything."""
+    return _MODULE in sys.modules or not (wanted() and installed())
+
+
+def origin() -> str:
+    """The source of the estimates: ``genai-prices 0.2.3``. Requires the library."""
+    from genai_prices import __version__
+
+    return f"genai-prices {__version__}"
+
+
+def of_call(model: str | None, usage: Usage | None, at: float | None = None) -> float | None:
+    """Estimate the cost of one call in US dollars, with the prices of time `at` (UTC seconds; None: now).
+
+    None if the trace has the cost or no tokens, for a model without a known price, or without the library.
+    """
+    return _of_calls(model, usage, at, 1)
+
+
+def takes_reading(run: RunSummary) -> bool:
+    """Whether an estimate needs the whole run: it used several models, and a summary has no usage per model."""
+    if not run.models or run.models == (run.model,):
+        return False
+    return run.usage is not None and run.usage.cost_usd is None and wanted() and installed()
+
+
+def of_summary(run: RunSummary) -> float | None:
+    """Estimate the cost of a run from its summary in US dollars, assuming calls of equal size.
+
+    None as in `of_call`, and for several models (`takes_reading`).
+    """
+    if run.models and run.models != (run.model,):
+        return None
+    return _of_calls(run.model, run.usage, run.started_at, run.llm_calls or 1)
+
+
+def _of_calls(model: str | None, usage: Usage | None, at: float | None, calls: int) -> float | None:
+    """Prices depend on the size of a call: price one average call, then multiply."""
+    if usage is None or not model or usage.cost_usd is not None or not wanted() or not installed():
+        return None
+    if not usage.input_tokens and not usage.output_tokens:
+        return None
+    cached = usage.cache_read_tokens, usage.cache_creation_tokens
+    each = tuple(_share(count, calls) for count in (usage.input_tokens, usage.output_tokens, *cached))
+    cost = _priced(model[:_MAX_NAME], each, int(at // _HOUR) if at is not None and isfinite(at) else None)
+    return None if cost is None else cost * calls
+
+
+def _share(count: int | None, calls: int) -> Decimal | int | None:
+    """The share of one call, rounded down to a thousandth so that cached tokens never exceed the input."""
+    return count if count is None or calls == 1 else Decimal(count * 1000 // calls).scaleb(-3)
+
+
+@lru_cache(1 << 14)
+def _priced(model: str, tokens: tuple[Decimal | int | None, ...], hour: int | None) -> float | None:
+    """The price of one call; None if the library has no price or rejects the numbers."""
+    from genai_prices import Usage as LibraryUsage
+    from genai_prices import calc_price
+
+    provider, _, rest = model.rpartition("/")
+    fields = {name: count for name, count in zip(_NAMES, tokens, strict=True) if count is not None}
+    for name, by in ((model, None), (rest, provider)) if provider else ((model, None),):
+        with suppress(LookupError, ValueError, ArithmeticError, OSError):
+            when = None if hour is None else datetime.fromtimestamp(hour * _HOUR, UTC)
+            found = float(
+                calc_price(LibraryUsage(**fields), name, provider_id=by, genai_request_timestamp=when).total_price
+            )
+            return found if isfinite(found) else None
+    return None

@@ -1,0 +1,235 @@
+"""Statistics over the spans of many runs: by tool, model, node, agent or operation.
+
+Nothing is counted twice. The usage of a container (agent, workflow, turn) counts only if no call in it records its own.
+A call nested in a call of the same name adds no time to the row. A span counts for the run that owns it
+(`tracetui.model.ownership`), not for a fork that inherited it or for the parent of a nested run. A run stored in
+several files counts once.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Container, Iterator
+from enum import StrEnum
+from itertools import accumulate
+from math import ceil, inf
+from typing import Final, NamedTuple
+
+import msgspec
+
+from tracetui.analysis import prices
+from tracetui.model import Operation, Run, RunRef, Span, Status, Usage
+from tracetui.model.part import Ownership, ownership
+from tracetui.model.tally import CONTAINERS
+
+UNNAMED: Final = ""
+"""Row name for calls without a recorded agent or model."""
+
+
+class By(StrEnum):
+    """The grouping of the rows."""
+
+    TOOL = "tool"
+    MODEL = "model"
+    NODE = "node"
+    AGENT = "agent"
+    """Sub-agents by name; other spans count for the run's own agent."""
+    OPERATION = "operation"
+
+
+class Row(msgspec.Struct, frozen=True):
+    """Totals of all calls with one name. None if no trace has the value; times are milliseconds."""
+
+    name: str
+    count: int
+    errors: int
+    runs: int
+    """Number of runs with such a call."""
+    p50_ms: float | None
+    """Median duration, exact, by nearest rank."""
+    p95_ms: float | None
+    total_ms: float | None
+    usage: Usage
+    """Tokens, and cost in US dollars."""
+    estimated_cost_usd: float | None = None
+    """Estimated cost of the calls without a recorded cost, as far as prices are known (`analysis.prices`)."""
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Total cost, partly or fully estimated."""
+        recorded, estimated = self.usage.cost_usd, self.estimated_cost_usd
+        return recorded if estimated is None else estimated + (recorded or 0.0)
+
+
+class Statistics:
+    """Accumulates runs, eight bytes per span. Not thread-safe."""
+
+    def __init__(self, by: By, listed: Container[RunRef] = ()) -> None:
+        """`listed`: all runs to be added, including nested ones."""
+        self.by = by
+        self._listed = listed
+        self._totals: dict[str, _Totals] = {}
+        self._seen: set[str] = set()
+        self.runs = 0
+
+    def add(self, run: Run) -> None:
+        """Add a whole run, unless a copy of it was added before."""
+        identity = run.summary.identity
+        if identity is not None:
+            if identity in self._seen:
+                return
+            self._seen.add(identity)
+        self.runs += 1
+        seen: set[str] = set()
+        for call in _calls(run, self.by, self._listed):
+            totals = self._totals.get(call.name)
+            if totals is None:
+                totals = self._totals[call.name] = _Totals()
+            totals.add(call)
+            if call.name not in seen:
+                seen.add(call.name)
+                totals.runs += 1
+
+    def rows(self) -> list[Row]:
+        """One row per name: longest total first, then by count and name."""
+        made = [totals.row(name) for name, totals in self._totals.items()]
+        return sorted(made, key=lambda row: (-(row.total_ms or 0.0), -row.count, row.name))
+
+
+class _Totals:
+    """The accumulated values of one name."""
+
+    __slots__ = ("count", "durations", "errors", "estimated", "repeated", "runs", "total", "usage")
+
+    def __init__(self) -> None:
+        self.count = self.errors = self.runs = 0
+        self.durations = array("d")
+        self.total: float | None = None
+        self.repeated = 0.0
+        """Part of `total` counted twice: calls of nested runs within a call of the same name."""
+        self.estimated: float | None = None
+        self.usage = Usage()
+
+    def add(self, call: _Call) -> None:
+        self.count += call.counts
+        self.errors += call.failed
+        self.repeated += call.repeats
+        took = call.took
+        if took is not None and 0 <= took < inf:
+            self.durations.append(took)
+            if not call.nested:
+                self.total = (self.total or 0.0) + took
+        if call.usage is not None:
+            self.usage = self.usage + call.usage
+            cost = prices.of_call(call.model, call.usage, call.at)
+            if cost is not None:
+                self.estimated = (self.estimated or 0.0) + cost
+
+    def row(self, name: str) -> Row:
+        ordered = sorted(self.durations)
+        return Row(
+            name=name,
+            count=self.count,
+            errors=self.errors,
+            runs=self.runs,
+            p50_ms=_rank(ordered, 0.5),
+            p95_ms=_rank(ordered, 0.95),
+            total_ms=None if self.total is None else max(0.0, self.total - self.repeated),
+            usage=self.usage,
+            estimated_cost_usd=self.estimated,
+        )
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """The estimated cost of a run without a recorded cost."""
+
+    usd: float
+    models: tuple[str, ...]
+    """Models with known prices."""
+    unpriced: tuple[str, ...]
+    """Models with tokens but no known price."""
+
+
+def estimate_of(run: Run) -> Estimate | None:
+    """Estimate the cost of a run, call by call; None if the trace has a cost or no price is known."""
+    if run.summary.usage is None or run.summary.usage.cost_usd is not None:
+        return None
+    by_model = Statistics(By.MODEL)
+    by_model.add(run)
+    rows = [row for row in by_model.rows() if row.usage]
+    costs = [row.estimated_cost_usd for row in rows if row.estimated_cost_usd is not None]
+    if not costs:
+        return None
+    priced, unpriced = (
+        tuple(row.name for row in rows if row.name and (row.estimated_cost_usd is not None) is has_price)
+        for has_price in (True, False)
+    )
+    return Estimate(sum(costs), priced, unpriced)
+
+
+def _rank(ordered: list[float], share: float) -> float | None:
+    return ordered[max(0, ceil(share * len(ordered)) - 1)] if ordered else None
+
+
+class _Call(NamedTuple):
+    """A contribution to a row: a call, or just the usage of a span without a name of its own."""
+
+    name: str
+    counts: bool = False
+    failed: bool = False
+    took: float | None = None
+    nested: bool = False
+    """Part of another call with the same name."""
+    usage: Usage | None = None
+    model: str | None = None
+    at: float | None = None
+    repeats: float = 0.0
+    """Not a call: the duration of a call of a nested run, within a call of the same name here."""
+
+
+def _calls(run: Run, by: By, listed: Container[RunRef]) -> Iterator[_Call]:
+    """The contributions of a run. Usage counts for the innermost call with a name, and for no other."""
+    whole = run.summary
+    root = (whole.agent or UNNAMED) if by is By.AGENT else whole.model if by is By.MODEL else None
+    if by is By.AGENT:
+        within = whole.parent is not None  # its parent waited meanwhile
+        yield _Call(root or UNNAMED, True, whole.status is Status.ERROR, whole.duration_ms, within)
+    with_usage = [0, *accumulate(bool(span.usage) for span in run.spans)]
+    if not with_usage[-1] and root is not None and whole.usage:
+        yield _Call(root, usage=whole.usage, model=whole.model, at=whole.started_at)
+    above: list[tuple[int, str]] = []
+    names: dict[str, list[bool]] = defaultdict(list)
+    """By name: whether each enclosing call adds its time to the row here."""
+    for i, (span, kind) in enumerate(zip(run.spans, ownership(run, listed), strict=True)):
+        while above and above[-1][0] <= i:
+            names[above.pop()[1]].pop()
+        end = i + run.sizes[i]
+        name, model, at = _name(span, by), span.model or whole.model, span.started_at
+        if kind is not Ownership.OWN:
+            if name is not None and kind is Ownership.LISTED:
+                if names[name] and names[name][-1] and 0 <= (span.duration_ms or 0.0) < inf:
+                    yield _Call(name, repeats=span.duration_ms or 0.0)
+                above.append((end, name))
+                names[name].append(False)
+            continue
+        usage = span.usage if span.operation not in CONTAINERS or with_usage[end] == with_usage[i + 1] else None
+        if name is not None:
+            yield _Call(name, True, span.status is Status.ERROR, span.duration_ms, bool(names[name]), usage, model, at)
+            above.append((end, name))
+            names[name].append(span.duration_ms is not None)
+        elif usage and (owner := above[-1][1] if above else root) is not None:
+            yield _Call(owner, usage=usage, model=model, at=at)
+
+
+def _name(span: Span, by: By) -> str | None:
+    operation = span.operation
+    if by is By.OPERATION:
+        return operation.value
+    if by is By.MODEL:
+        return (span.model or UNNAMED) if operation is Operation.CHAT else span.model
+    if by is By.TOOL:
+        return span.name if operation is Operation.EXECUTE_TOOL else None
+    if by is By.NODE:
+        return span.name if span.is_node else None
+    return span.name if operation is Operation.INVOKE_AGENT else None

@@ -1,0 +1,249 @@
+"""Compare one step of A with one step of B: input, output and status; and the state of a graph after a superstep."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from tracetui.diff.noise import HASHES, ID_FIELD, IDS, RECORDS, Noise
+from tracetui.diff.values import INPUT, OUTPUT, SHELL, STATUS, Change, changes_of, is_shell, names_call
+from tracetui.model import Blob, Body, Check, Message, Operation, Part, Reasoning, Run, Span, Text, ToolCall, ToolResult
+
+Json = dict[str, Any]
+
+
+class Kind(StrEnum):
+    """How a row differs: one kind per row, in this order."""
+
+    SAME = "same"
+    INPUT = "input"
+    OUTPUT = "output"
+    STATUS = "status"
+    ONLY_A = "only_a"
+    ONLY_B = "only_b"
+    MOVED = "moved"
+
+
+_ORDER: Final = ((INPUT, Kind.INPUT), (OUTPUT, Kind.OUTPUT), (STATUS, Kind.STATUS))
+
+_SENT: Final = frozenset({
+    "model", "provider", "tools", "tool_choice", "temperature", "top_p", "max_tokens", "seed", "system", "matcher",
+    "event", "source", "trigger", "instructions_injected", "span_type",
+})  # fmt: skip
+"""Record fields that belong to the request."""
+_ENDED: Final = frozenset({"status", "is_error", "ok", "success", "error", "stop_reason", "finish_reason", "exit_code"})
+"""Record fields that belong to the outcome, which the span's status and error normalize."""
+_FIRST: Final = ("decision",)
+"""Fields more significant than the output itself."""
+_BOOKKEEPING: Final = frozenset({
+    "input_hash", "name", "node_name", "node_type", "step_type", "event_type", "tool_name", "kind", "type", "v",
+    "cached", "input_versions", "partial", "inherited_state", "side_effect", "response_id", "annotations", "logprobs",
+})  # fmt: skip
+"""Record fields that the header contains, or that describe the recording."""
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """The differences of two steps: `changes` lists input, then output, then status; noise last."""
+
+    kind: Kind
+    changes: tuple[Change, ...] = ()
+    flags: tuple[str, ...] = ()
+    """Stored values that failed their check: ``A: input_hash``."""
+
+    @property
+    def noise(self) -> str:
+        """The kind of noise of the first change if all changes are noise; else empty."""
+        return (self.changes[0].noise or "") if self.changes else ""
+
+    @property
+    def significant(self) -> tuple[Change, ...]:
+        """The changes that are not noise."""
+        return tuple(change for change in self.changes if change.noise is None)
+
+    def as_noise(self, kind: str) -> Difference:
+        """A copy with every change marked as noise of that kind."""
+        return replace(self, changes=tuple(replace(change, noise=kind) for change in self.changes))
+
+
+SAME: Final = Difference(Kind.SAME)
+
+
+def difference(a: Span, b: Span, body_a: Body, body_b: Body, noise: Noise, *, alike: bool = True) -> Difference:
+    """Compare two steps. `alike`: the same format wrote both records."""
+    ignored = noise.counts.total()
+    given = _input(a, b, body_a, body_b, noise, alike)
+    hashed = a.input_hash and b.input_hash and a.input_hash != b.input_hash
+    if hashed and not given and noise.counts.total() == ignored:  # no ignored difference explains it
+        noise.ignores(HASHES)
+    changes = [*given, *_output(body_a, body_b, noise, alike)]
+    attributes = _attributes(body_a.attributes, body_b.attributes, noise)
+    first = [change for change in attributes if change.path in _FIRST]
+    changes = [*_of(changes, INPUT), *_of(attributes, INPUT), *first, *_of(changes, OUTPUT)]
+    changes += [change for change in _of(attributes, OUTPUT) if change not in first]
+    changes += _status(a, b, noise)
+    flags = (*_flags("A", body_a.checks), *_flags("B", body_b.checks))
+    if not changes:
+        return Difference(Kind.SAME, (), flags) if flags else SAME
+    if noise.strict:
+        changes.sort(key=lambda change: change.noise is not None)
+    significant = [change for change in changes if change.noise is None] or changes
+    kind = next(kind for side, kind in _ORDER if any(change.side == side for change in significant))
+    return Difference(kind, tuple(changes), flags)
+
+
+def same_record(a: Span, b: Span) -> bool:
+    """Whether two spans of one file have the same source record, as in a fork with inherited steps."""
+    return a.id == b.id and a.at is not None and a.at == b.at and a.operation is b.operation
+
+
+def _of(changes: list[Change], side: str) -> list[Change]:
+    return [change for change in changes if change.side == side]
+
+
+def _input(a: Span, b: Span, body_a: Body, body_b: Body, noise: Noise, alike: bool) -> list[Change]:
+    changes: list[Change] = []
+    if a.name != b.name and a.operation is not Operation.CHAT and noise.counterpart(a.name) != b.name:
+        changes.append(Change(INPUT, "name", "name", a.name, b.name))
+    given = (body_a.input, body_b.input)
+    messages = (body_a.input_messages, body_b.input_messages)
+    if (not alike or a.status is not b.status) and _is_missing(given, messages):
+        return changes  # some traces omit the input of a failed step
+    if _by_messages(given, messages, alike):
+        left, right = map(documents, messages)
+        return changes + changes_of(left, right, noise, side=INPUT, under="messages")
+    shell = SHELL if a.operation is Operation.EXECUTE_TOOL and is_shell(a.name) else 0
+    return changes + changes_of(*given, noise, side=INPUT, flags=shell)
+
+
+def _output(a: Body, b: Body, noise: Noise, alike: bool) -> list[Change]:
+    made, messages = (a.output, b.output), (a.output_messages, b.output_messages)
+    if not alike and _is_missing(made, messages):
+        return []
+    if _by_messages(made, messages, alike):
+        left, right = map(documents, messages)
+        return changes_of(left, right, noise, side=OUTPUT, under="messages")
+    return changes_of(*made, noise, side=OUTPUT)
+
+
+def _is_missing(values: tuple[Any, Any], messages: tuple[Any, Any]) -> bool:
+    """Whether one side has neither a value nor messages."""
+    return any(value is None and not listed for value, listed in zip(values, messages, strict=True))
+
+
+def _by_messages(values: tuple[Any, Any], messages: tuple[Any, Any], alike: bool) -> bool:
+    """Whether to compare messages instead of values: if there are no values, or the formats differ."""
+    if values == (None, None):
+        return True
+    return not alike and all(messages)
+
+
+def _attributes(a: Json, b: Json, noise: Noise) -> list[Change]:
+    """Changes in the attributes that both records have (strict: in all)."""
+    names = [name for name in a if name in b] if not noise.strict else [*a, *(name for name in b if name not in a)]
+    changes: list[Change] = []
+    for name in names:
+        call = names_call(name)
+        skipped = not call and (name in _ENDED or name in _BOOKKEEPING or ID_FIELD.fullmatch(name))
+        if skipped and not noise.strict:
+            continue
+        noise_kind = None
+        if skipped or name not in a or name not in b:
+            noise_kind = IDS if ID_FIELD.fullmatch(name) else RECORDS
+        side = INPUT if call or name in _SENT else STATUS if name in _ENDED else OUTPUT
+        left, right = {name: a[name]} if name in a else {}, {name: b[name]} if name in b else {}
+        changes += changes_of(left, right, noise, side=side, recorded=True, all_noise=noise_kind)
+    return changes
+
+
+def _status(a: Span, b: Span, noise: Noise) -> list[Change]:
+    changes: list[Change] = []
+    word_a, word_b = (span.status_word or span.status.value for span in (a, b))
+    if a.status is not b.status or (word_a != word_b and a.status_word and b.status_word):
+        changes.append(Change(STATUS, "status", "status", word_a, word_b))
+    left, right = (
+        None if span.error is None else {"type": span.error.type, "message": span.error.message} for span in (a, b)
+    )
+    return changes + changes_of(left, right, noise, side=STATUS, under="error")
+
+
+def _flags(side: str, checks: tuple[Check, ...]) -> list[str]:
+    return [f"{side}: {check.name}" for check in checks if check.matches is None]
+
+
+# ---- messages as documents
+
+
+def documents(messages: tuple[Message, ...]) -> list[Json]:
+    """Messages as JSON in the usual chat form."""
+    return [document(message) for message in messages]
+
+
+def document(message: Message) -> Json:
+    """One message; content that is a single text part becomes a string."""
+    texts = [part.text for part in message.parts if isinstance(part, Text)]
+    content: Any = texts[0] if len(texts) == 1 == len(message.parts) else [_part(part) for part in message.parts]
+    named = {"name": message.name} if message.name else {}
+    return {"role": message.role, **named, "content": content}
+
+
+def _part(part: Part) -> Json:
+    match part:
+        case Text():
+            return {"type": "text", "text": part.text}
+        case Reasoning():
+            return {"type": "reasoning", "text": part.text}
+        case ToolCall():
+            return {"type": "tool_call", "id": part.id, "name": part.name, "arguments": part.arguments}
+        case ToolResult():
+            return {"type": "tool_result", "id": part.id, "is_error": part.is_error, "content": part.content}
+        case Blob():
+            return {"type": part.kind, "data": part.data}
+
+
+# ---- the state of a graph
+
+_INHERITED: Final = "inherited_state"
+"""Attribute of a fork's step: the initial values written by its original."""
+
+
+class StateDiff(msgspec.Struct, frozen=True):
+    """The accumulated state of both runs after a superstep; None if a run has none or hasn't started."""
+
+    superstep: int
+    a: dict[str, Any] | None
+    b: dict[str, Any] | None
+    changes: tuple[Change, ...] = ()
+    ignored: dict[str, int] = {}
+
+
+def supersteps(a: Run, b: Run) -> list[int]:
+    """The superstep numbers of both runs, sorted."""
+    return sorted({step.number for run in (a, b) for step in run.steps if step.number is not None})
+
+
+def ended_before(run: Run, superstep: int) -> bool:
+    """Whether a run ended before that superstep."""
+    return max((step.number for step in run.steps if step.number is not None), default=superstep) < superstep
+
+
+def state_diff(a: Run, b: Run, superstep: int, noise: Noise | None = None) -> StateDiff:
+    """Compare the states after `superstep`; for a run that ended earlier, its last state counts."""
+    noise = noise or Noise()
+    left, right = state_after(a, superstep), state_after(b, superstep)
+    changes = changes_of(left or {}, right or {}, noise)
+    return StateDiff(superstep, left, right, tuple(changes), dict(noise.counts))
+
+
+def state_after(run: Run, superstep: int) -> dict[str, Any] | None:
+    """The state after the last step up to `superstep`, including inherited values; None if not recorded."""
+    numbers = [step.number for step in run.steps if step.number is not None and step.number <= superstep]
+    last = max(numbers, default=None)
+    for step in reversed(run.steps):
+        span = run.span(step.span) if step.number == last and last is not None else None
+        if span is not None and (body := run.load(span)).state is not None:
+            inherited = body.attributes.get(_INHERITED)
+            return (inherited if isinstance(inherited, dict) else {}) | body.state
+    return None

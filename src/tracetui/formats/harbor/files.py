@@ -1,0 +1,172 @@
+"""The files of a trial directory: where they are, and what was read of them.
+
+Layout (Harbor's ``TrialPaths``): ``config.json``, written first; ``agent/``, the logs of the agent; ``verifier/``, in
+which tests may write ``ctrf.json``; ``result.json``, written when the trial has ended. A trial of several steps has
+``agent`` and ``verifier`` in ``steps/NAME`` instead. A job is a folder of trials, with a ``result.json`` of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from tracetui.errors import FormatError
+from tracetui.formats.decode import decode
+from tracetui.formats.document import Whole, unchanged, whole
+from tracetui.formats.harbor.trial import CHECKS, RESULT, Trial
+from tracetui.formats.scalars import child, mapping, sequence
+from tracetui.sources.base import File, LinkLost
+
+AGENT: Final = "agent"
+LARGEST: Final = 32 << 20
+"""Bytes of a result or report that is read."""
+_SHOWN: Final = 1 << 20
+"""Bytes of a result up to which token ids and probabilities of the model calls are shown as well."""
+_ROLLOUTS: Final = "rollout_details"
+_MEMO: Final = "harbor trial"
+_OWN: Final = frozenset({"exception_info", "trial_name", "verifier_result"})
+"""Fields by which a result is known."""
+
+
+_CONFIG: Final = "config.json"
+_CONFIGURED: Final = frozenset({"agent", "task", "trial_name"})
+"""Fields by which the configuration of a trial is known."""
+
+
+class Position(NamedTuple):
+    """Where a file of a trial is: paths relative to its own folder."""
+
+    root: str
+    """The trial directory."""
+    agent: str
+    """The agent's log folder in it."""
+    step: str | None
+    """Name of the step that it is of; None in a trial of one step."""
+
+
+def companion(path: str) -> Position | None:
+    """The position of a result, or of a report of checks; None for any other file, going by its name."""
+    *folders, name = re.split(r"[/\\]", path)
+    if name == RESULT:
+        return Position("", f"{AGENT}/", None)
+    if [*folders[-1:], name] != CHECKS.split("/"):
+        return None
+    step = _step(folders[:-1])
+    return Position("../" if step is None else "../../../", f"../{AGENT}/", step)
+
+
+def position(path: str) -> Position | None:
+    """The position of the file at `path`, None for one that is in no folder ``agent``."""
+    folders = re.split(r"[/\\]", path)[:-1] if AGENT in path else ()
+    if AGENT not in folders:
+        return None
+    below = folders[::-1].index(AGENT)
+    step = _step(folders[: len(folders) - 1 - below])
+    return Position("../" * (below + (1 if step is None else 3)), "../" * below, step)
+
+
+def _step(folders: Sequence[str]) -> str | None:
+    """Name of the step that a folder is of; None for the folder of a trial."""
+    return folders[-1] if len(folders) > 1 and folders[-2] == "steps" else None
+
+
+def is_result(record: dict[str, Any]) -> bool:
+    """Whether an object is the result of a trial (that of a job has other fields)."""
+    return not _OWN.isdisjoint(record)
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """A trial as it was read, and the versions of its files."""
+
+    trial: Trial | None
+    """None while it has no result."""
+    begun: bool
+    """There is a trial."""
+    versions: dict[str, Whole | None]
+    """By path; None for a file that could not be read."""
+
+
+def load(file: File, root: str, step: str | None = None) -> Snapshot:
+    """The trial in the directory `root`, relative to the folder of `file`. Raises `LinkLost`.
+
+    It is read once for an open file. A result that cannot be read, or is of something else, gives no trial.
+    """
+    known: Snapshot | None = file.memo.get(_MEMO)
+    if known is None:
+        known = file.memo[_MEMO] = _load(file, root, step)
+    return known
+
+
+def _load(file: File, root: str, step: str | None) -> Snapshot:
+    versions: dict[str, Whole | None] = {}
+    result, _ = _read(file, root + RESULT, versions)
+    if not isinstance(result, dict) or not is_result(result):
+        config, _ = _read(file, root + _CONFIG, versions)
+        return Snapshot(None, isinstance(config, dict) and config.keys() >= _CONFIGURED, versions)
+    version = versions[root + RESULT]
+    size = 0 if version is None else version.stat.size
+    return Snapshot(trial_of(file, root, step, result, size, versions), True, versions)
+
+
+def trial_of(
+    file: File, root: str, step: str | None, result: dict[str, Any], size: int, versions: dict[str, Whole | None]
+) -> Trial:
+    """The trial with that result of `size` bytes; adds the versions of the other files that are read."""
+    notes: list[tuple[str, str]] = []
+    where = CHECKS if step is None else f"steps/{step}/{CHECKS}"
+    checks, failure = _read(file, root + where, versions)
+    if failure:
+        notes.append((where, failure))
+    if size > _SHOWN and _drop_rollouts(result):
+        notes.append((RESULT, f"{_ROLLOUTS} not shown: the file has {size >> 20} MiB"))
+    return Trial(result, checks, step, tuple(notes))
+
+
+def reload(file: File, root: str, step: str | None, before: Snapshot) -> Snapshot:
+    """`before` itself, if no file of the trial has changed since; else the trial as it is now. Raises `LinkLost`."""
+    for path, version in before.versions.items():
+        if not _is_same(file, path, version):
+            file.memo.pop(_MEMO, None)
+            return load(file, root, step)
+    return before
+
+
+def _is_same(file: File, path: str, version: Whole | None) -> bool:
+    try:
+        with file.other(path) as other:
+            stat = other.stat  # raises for a file that is not there
+            return version is not None and version.stat == stat and unchanged(other, version) is not None
+    except LinkLost:
+        raise
+    except OSError:  # perhaps it never could be read
+        return version is None
+
+
+def _read(file: File, path: str, versions: dict[str, Whole | None]) -> tuple[Any, str]:
+    """The decoded JSON file at `path`, None where there is none; and why one that is there cannot be read."""
+    versions[path] = None
+    try:
+        with file.other(path) as other:
+            if other.stat.size > LARGEST:
+                versions[path] = Whole(other.stat, None)
+                return None, f"not read: {other.stat.size >> 20} MiB, more than {LARGEST >> 20} MiB"
+            data = other.read_all()
+            versions[path] = whole(other, data)
+    except LinkLost:
+        raise
+    except OSError:
+        return None, ""
+    try:
+        return decode(data)[0], ""
+    except FormatError as error:  # it may be being written
+        return None, error.reason
+
+
+def _drop_rollouts(result: dict[str, Any]) -> bool:
+    """Remove the token ids and probabilities from a result; whether there were any."""
+    records = (result, *map(mapping, sequence(result.get("step_results"))))
+    dropped = [child(one, "agent_result").pop(_ROLLOUTS, None) for one in records]
+    return dropped.count(None) < len(dropped)

@@ -1,0 +1,224 @@
+"""Read files in full: growing ones incrementally, large ones in a separate thread, the smallest first."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from tracetui.formats import registry
+from tracetui.formats.base import Format
+from tracetui.live.load import Reader
+from tracetui.live.retry_queue import RETRY_SECONDS
+from tracetui.live.scan import Found, look
+from tracetui.live.throttle import Throttle
+from tracetui.model import RunRef
+from tracetui.sources.base import Entry, LinkLost, Source
+
+LARGE: Final = 32 << 20
+"""Bytes that take about half a second to count."""
+CACHED_FILES: Final = 8
+"""Changing files with a format cache."""
+READERS: Final = 128
+SPANS: Final = 400_000
+"""Spans of all readers together; the least recently used reader goes first."""
+
+
+def is_large(entry: Entry) -> bool:
+    """Whether reading the file may take long."""
+    return entry.stat is not None and entry.stat.size > LARGE
+
+
+class LiveReaders:
+    """Readers of files that contain one run and have changed more than once."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._readers: OrderedDict[str, Reader | RunRef] = OrderedDict()
+
+    def remember(self, found: Found) -> None:
+        """Prepare a reader for a changed file that was read as `found`."""
+        self._readers.pop(found.path, None)
+        if len(found.runs) == 1 and not found.problems and found.runs[0].ref.key is None:
+            self._readers[found.path] = found.runs[0].ref
+            self._evict()
+
+    def forget(self, path: str) -> None:
+        """Drop the reader of a file that is gone or replaced."""
+        self._readers.pop(path, None)
+
+    def look(self, path: str) -> Found | None:
+        """Read on and return the result; None if the file needs a full read. Raises `LinkLost`."""
+        cached = self._readers.get(path)
+        if cached is None:
+            return None
+        reader = cached if isinstance(cached, Reader) else Reader(self._source, cached)
+        self._readers[path] = reader
+        self._readers.move_to_end(path)
+        reader.catch_up()
+        if reader.failure is not None:
+            del self._readers[path]
+            return None
+        self._evict()
+        return Found(path=path, format=reader.ref.format, runs=(reader.summary(),))
+
+    def _evict(self) -> None:
+        sizes = {path: len(one) for path, one in self._readers.items() if isinstance(one, Reader)}
+        spans = sum(sizes.values())
+        while len(self._readers) > READERS or (spans > SPANS and len(self._readers) > 1):
+            path, _ = self._readers.popitem(last=False)
+            spans -= sizes.get(path, 0)
+
+
+class DeepReader:
+    """Reads files in full, and files that change repeatedly only as far as they are new. Used by one thread."""
+
+    def __init__(self, source: Source, roots: Sequence[str], only: Format | None) -> None:
+        self._source, self._roots, self._only = source, roots, only
+        self._live_readers = LiveReaders(source)
+        self._caches: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        """Format caches of files that change repeatedly and contain many runs."""
+        self.shared: dict[str, Any] = {}
+        """Format cache across neighboring files (`SHARED`)."""
+
+    def count(self, entry: Entry, name: str) -> Found:
+        """Read a file for the first time, as the format `name` or, if empty, as any. Raises `LinkLost`."""
+        only = registry.load(name) if name else self._only
+        named = bool(name) or entry.path in self._roots
+        found, _ = look(self._source, entry, deep=True, only=only, named=named, roots=self._roots, shared=self.shared)
+        return found
+
+    def read_changed(self, entry: Entry) -> Found:
+        """Read a file that has changed. Raises `LinkLost`."""
+        path = entry.path
+        found = self._live_readers.look(path)
+        if found is None:
+            cache = self._caches.pop(path, {})
+            found, _ = look(
+                self._source,
+                entry,
+                deep=True,
+                only=self._only,
+                cache=cache,
+                named=path in self._roots,
+                roots=self._roots,
+                shared=self.shared,
+            )
+            if cache:
+                self._caches[path] = cache
+                if len(self._caches) > CACHED_FILES:
+                    self._caches.popitem(last=False)
+            self._live_readers.remember(found)
+        return found
+
+    def forget(self, path: str) -> None:
+        """Drop the state of a file that is gone or replaced."""
+        self._live_readers.forget(path)
+        self._caches.pop(path, None)
+
+
+class Task(NamedTuple):
+    """A large file to read."""
+
+    entry: Entry
+    format: str | None = None
+    """The format for a first read with `DeepReader.count`; None for a changed file."""
+
+
+class LargeFiles:
+    """Queue of large files, and their results. Used by the lister's thread; its own thread only reads."""
+
+    def __init__(self, reader: DeepReader, throttle: Throttle) -> None:
+        self._reader, self._throttle = reader, throttle
+        self._changed = threading.Condition()
+        self._tasks: dict[str, Task] = {}
+        self._running: Task | None = None
+        self._results: list[tuple[Task, Found]] = []
+        self._failure: BaseException | None = None
+        self._thread: threading.Thread | None = None
+
+    def add(self, task: Task) -> None:
+        """Queue a file, replacing a task for it that has not started."""
+        with self._changed:
+            self._tasks[task.entry.path] = task
+            self._changed.notify()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="large files", daemon=True)
+                self._thread.start()
+
+    def drop(self, path: str) -> None:
+        """Cancel the tasks of a file that is gone."""
+        with self._changed:
+            self._tasks.pop(path, None)
+            self._results = [one for one in self._results if one[0].entry.path != path]
+            if self._running is not None and self._running.entry.path == path:
+                self._running = None
+
+    def clear(self) -> None:
+        """Cancel all tasks."""
+        with self._changed:
+            self._tasks, self._results, self._running = {}, [], None
+
+    def stop(self) -> None:
+        """End the thread after the current file."""
+        with self._changed:
+            self._changed.notify()
+
+    @property
+    def waiting(self) -> int:
+        """Number of files not yet read or taken."""
+        with self._changed:
+            return len(self._tasks) + len(self._results) + (self._running is not None)
+
+    def take(self) -> list[tuple[Task, Found]]:
+        """Return the results since the last call."""
+        with self._changed:
+            if self._failure is not None:
+                raise self._failure
+            results, self._results = self._results, []
+        return results
+
+    def _run(self) -> None:
+        try:
+            while (task := self._next()) is not None:
+                self._throttle.wait_until_idle()
+                try:
+                    found = self._read(task)
+                except LinkLost:
+                    self._throttle.wait_for_stop(RETRY_SECONDS)
+                    found = None
+                self._done(task, found)
+        except BaseException as bug:  # raised by the lister's thread, which ends the app
+            with self._changed:
+                self._failure = bug
+
+    def _next(self) -> Task | None:
+        with self._changed:
+            while not self._tasks and not self._throttle.stopped:
+                self._changed.wait()
+            if self._throttle.stopped:
+                return None
+            path = min(self._tasks, key=lambda one: _size(self._tasks[one]))
+            self._running = self._tasks.pop(path)
+            return self._running
+
+    def _read(self, task: Task) -> Found:
+        if task.format is None:
+            return self._reader.read_changed(task.entry)
+        return self._reader.count(task.entry, task.format)
+
+    def _done(self, task: Task, found: Found | None) -> None:
+        """Store a result unless its task was canceled; retry a file that was unreachable."""
+        with self._changed:
+            wanted, self._running = self._running is task, None
+            if not wanted:
+                self._reader.forget(task.entry.path)
+            elif found is None:
+                self._tasks.setdefault(task.entry.path, task)
+            else:
+                self._results.append((task, found))
+
+
+def _size(task: Task) -> int:
+    return 0 if task.entry.stat is None else task.entry.stat.size

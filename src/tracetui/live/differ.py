@@ -1,0 +1,352 @@
+"""Compare runs for the screen: one thread that works in small slices, what is on screen first.
+
+The first answer to a comparison comes from headers alone, and step diffs never wait for the rest of it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Generator, Iterable, Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from tracetui import masking
+from tracetui.analysis.step_diff import (
+    CHANGES,
+    CONTEXT,
+    PREVIOUS,
+    STATE,
+    Look,
+    context_sections,
+    difference_label,
+    state_sections,
+    step_sections,
+)
+from tracetui.diff.comparison import Comparison
+from tracetui.diff.context import context_diff, previous_call
+from tracetui.diff.result import Diff, Row
+from tracetui.diff.step import Kind, ended_before
+from tracetui.live.load import Reader
+from tracetui.live.mailbox import Answer, Ask, Calls, Compare, Divergence, FindDivergence, LookAt, Mailbox, ReadFailure
+from tracetui.live.throttle import Throttle
+from tracetui.model import Body, Operation, Run, RunRef, Span
+from tracetui.sources.base import Source
+from tracetui.store.span_names import span_label, span_title
+
+NEWS_SECONDS: Final = 0.2
+"""How often a running comparison is reported."""
+FIRST_SECONDS: Final = 0.06
+"""How long the first answer waits for the first divergence: two answers take longer."""
+MAX_PREFETCH_BYTES: Final = 16_000_000
+"""Largest file to read ahead."""
+MAX_COMPARISONS: Final = 2
+"""Comparisons to keep: the usual one, and the strict one."""
+_NO_MATCH: Final = "the stored {} of {} doesn't match its contents"
+_PREFIX: Final = "B is a prefix of A: all of it can be reused"
+
+
+class Differ:
+    """`run` is the thread's body; every other method may be called by the screen and returns at once."""
+
+    def __init__(self, source: Source, mailbox: Mailbox, throttle: Throttle) -> None:
+        self._source, self._mailbox, self._throttle = source, mailbox, throttle
+        self._event = threading.Event()
+        self._requested: tuple[Compare | None, dict[RunRef, Run], bool] | None = None
+        self._look: LookAt | tuple[Calls, Run] | None = None
+        self._pending_pairs: deque[FindDivergence] = deque()
+        self._prefetch: RunRef | None = None
+        self._work: Iterator[None] | None = None
+        self._pair_work: Iterator[None] | None = None
+        self._comparisons: OrderedDict[Compare, Comparison] = OrderedDict()
+
+    # ---- for the screen
+
+    def compare(self, ask: Compare | None, known: Iterable[Run] = (), *, reload: bool = False) -> None:
+        """Compare these runs instead of the previous ones; None: drop those. `known` runs and cached ones are not read
+        again unless `reload`.
+        """
+        self._requested = ask, {run.summary.ref: run for run in known if run.complete}, reload
+        self._event.set()
+
+    def look(self, ask: LookAt) -> None:
+        """Compare two steps, replacing a request that has not started."""
+        self._look = ask
+        self._event.set()
+
+    def calls(self, ask: Calls, run: Run) -> None:
+        """Compare the contexts of two model calls of a run, replacing a request that has not started."""
+        self._look = ask, run
+        self._event.set()
+
+    def find_divergences(self, asks: Iterable[FindDivergence]) -> None:
+        """Find the first difference of each pair when idle, replacing earlier requests."""
+        self._pending_pairs = deque(asks)
+        self._event.set()
+
+    def read_ahead(self, ref: RunRef) -> None:
+        """Read a run that may be compared next when idle; delivered like any run.
+
+        Skips remote and very large files.
+        """
+        self._prefetch = ref
+        self._event.set()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._event.set()
+
+    # ---- the thread
+
+    def run(self) -> None:
+        """Answer requests until stopped."""
+        while not self._throttle.stopped:
+            self._event.wait()
+            self._event.clear()
+            while not self._throttle.stopped and self._turn():
+                self._yield()
+
+    def _yield(self) -> bool:
+        """Yield to a key press; return True if a more urgent request is waiting."""
+        if not self._is_asked:
+            self._throttle.wait_until_idle(self._event)
+            self._event.clear()  # whatever set it is handled in this turn
+        return self._is_asked
+
+    @property
+    def _is_asked(self) -> bool:
+        """Whether a request takes precedence over the comparison."""
+        return self._requested is not None or (self._look is not None and self._can_look(self._look))
+
+    def _turn(self) -> bool:
+        """Do a slice of the most urgent work; return False if there is none."""
+        if self._requested is not None:
+            (ask, known, reload), self._requested = self._requested, None
+            self._work = self._compare(ask, known) if ask is not None else None
+            if ask is None or reload:
+                self._comparisons.clear()
+            return True
+        if self._look is not None and self._can_look(self._look):
+            looked, self._look = self._look, None
+            self._answer_look(looked)
+            return True
+        if self._work is not None:
+            self._work = self._work if _advance(self._work) else None
+            return True
+        self._look = None  # its comparison was dropped
+        if self._prefetch is not None:
+            ref, self._prefetch = self._prefetch, None
+            self._work = self._read_ahead(ref)
+            return True
+        if self._pair_work is None and self._pending_pairs:
+            self._pair_work = self._find_divergence(self._pending_pairs.popleft())
+        if self._pair_work is not None:
+            self._pair_work = self._pair_work if _advance(self._pair_work) else None
+            return True
+        return False
+
+    def _answer(self, ask: Ask, answer: Answer) -> None:
+        with self._mailbox.open(asked=True) as mail:
+            mail.diffs[ask] = answer
+
+    # ---- whole runs
+
+    def _compare(self, ask: Compare, known: dict[RunRef, Run]) -> Iterator[None]:
+        runs = yield from self._read(ask, known)
+        if runs is None:
+            return
+        comparison = Comparison(*runs, relation=ask.relation, strict=ask.strict, breathe=self._yield)
+        self._comparisons[ask] = comparison
+        while len(self._comparisons) > MAX_COMPARISONS:
+            self._comparisons.popitem(last=False)
+        due, located = time.monotonic() + FIRST_SECONDS, False
+        for diff in comparison.steps():
+            first = diff.first is not None and not located
+            if first or diff.complete or time.monotonic() >= due:
+                self._post(ask, diff, first=first)
+                due, located = time.monotonic() + NEWS_SECONDS, located or first
+            yield
+
+    def _post(self, ask: Compare, diff: Diff, *, first: bool) -> None:
+        """Deliver a diff; with the first divergence also its step diff, which the screen needs next."""
+        look: dict[Ask, Answer] = {}
+        if first and diff.first is not None:
+            row = diff.rows[diff.first.row]
+            at = LookAt(ask, row.a, row.b, CHANGES)
+            look[at] = look_at(self._comparisons[ask], at)
+        with self._mailbox.open(asked=True) as mail:
+            mail.diffs[ask] = diff
+            mail.diffs.update(look)
+        if first:
+            self._throttle.yield_to_key()
+
+    def _read(self, ask: Compare | FindDivergence, known: dict[RunRef, Run]) -> Generator[None, None, list[Run] | None]:
+        """Read both runs; if one is unreadable, answer with the failure and return None."""
+        runs: list[Run] = []
+        for ref in (ask.a, ask.b):
+            run = known.get(ref) or self._find_run(ref)
+            if run is None:
+                reader = yield from self._read_all(ref)
+                why = reader.lost or (reader.failure.reason if reader.failure is not None else "")
+                if why and not len(reader):
+                    self._answer(ask, ReadFailure(f"{ref.address}: {why}"))
+                    return None
+                run = reader.build()
+            runs.append(run)
+        return [masking.masked_errors(run) for run in runs]
+
+    def _read_all(self, ref: RunRef) -> Generator[None, None, Reader]:
+        reader = Reader(self._source, ref, redactor=masking.current())
+        reader.read()
+        while reader.more and not reader.lost:
+            yield
+            reader.read()
+        return reader
+
+    def _read_ahead(self, ref: RunRef) -> Iterator[None]:
+        path = self._source.local_path(ref.path)
+        if path is None or not 0 < _size(path) <= MAX_PREFETCH_BYTES:
+            return
+        reader = yield from self._read_all(ref)
+        if not reader.lost and reader.failure is None:
+            with self._mailbox.open() as mail:
+                mail.runs.setdefault(ref, reader.build())
+
+    def _find_run(self, ref: RunRef) -> Run | None:
+        both = (run for one in self._comparisons.values() for run in (one.a, one.b))
+        return next((run for run in both if run.summary.ref == ref), None)
+
+    def _find_divergence(self, ask: FindDivergence) -> Iterator[None]:
+        runs = yield from self._read(ask, {})
+        if runs is None:
+            return
+        last: Diff | None = None
+        for diff in Comparison(*runs, relation=ask.relation, breathe=self._yield).steps():
+            last = diff
+            yield
+        if last is not None:
+            self._answer(ask, divergence_of(last))
+
+    # ---- one pair of steps
+
+    def _can_look(self, ask: LookAt | tuple[Calls, Run]) -> bool:
+        return isinstance(ask, tuple) or ask.of in self._comparisons
+
+    def _answer_look(self, ask: LookAt | tuple[Calls, Run]) -> None:
+        if isinstance(ask, tuple):
+            pair, run = ask
+            self._answer(pair, calls(run, run.index[pair.a], run.index[pair.b]))
+        else:
+            self._answer(ask, look_at(self._comparisons[ask.of], ask))
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def _advance(work: Iterator[None]) -> bool:
+    try:
+        next(work)
+    except StopIteration:
+        return False
+    return True
+
+
+class _Side:
+    """A step of one run with its body; both None if the run has no such step."""
+
+    def __init__(self, run: Run, position: int | None) -> None:
+        self.run, self.position = run, position
+        self.span: Span | None = None if position is None else run.spans[position]
+        self.body: Body | None = None if self.span is None else run.load(self.span)
+
+
+def look_at(comparison: Comparison, ask: LookAt) -> Look:
+    """Compare two steps under a tab, or under the first one if that tab is empty."""
+    a, b = _Side(comparison.a, ask.a), _Side(comparison.b, ask.b)
+    main = b if b.position is not None else a
+    tabs = _tabs(a, b, main)
+    notes = _flags(a, b)
+    tab = ask.tab if ask.tab in tabs else CHANGES
+    if tab == CONTEXT and a.body is not None and b.body is not None:
+        look = _contexts(a, b)
+    elif tab == PREVIOUS and main.position is not None:
+        before = previous_call(main.run, main.position)
+        look = _contexts(_Side(main.run, before), main)
+    elif tab == STATE and main.span is not None and main.span.step is not None:
+        state = comparison.state(main.span.step)
+        about = f"accumulated state after superstep {main.span.step}"
+        over = [letter for letter, side in (("A", a), ("B", b)) if ended_before(side.run, main.span.step)]
+        about += "".join(f", {letter} at its end" for letter in over)
+        look = Look(STATE, (), tuple(state_sections(state)), about=about)
+    else:
+        row = Row(Kind.ONLY_A if ask.b is None else Kind.ONLY_B if ask.a is None else Kind.SAME, ask.a, ask.b)
+        look = Look(CHANGES, (), tuple(step_sections(a.body, b.body, comparison.changes(row))))
+    return _prepared(replace(look, tab=tab, tabs=tabs, notes=(*look.notes, *notes)))
+
+
+def calls(run: Run, a: int, b: int) -> Look:
+    """Compare the inputs of two model calls of a run."""
+    return _prepared(_contexts(_Side(run, a), _Side(run, b)))
+
+
+def _prepared(look: Look) -> Look:
+    """Compute costly parts here, where they block no keys."""
+    for section in look.sections:
+        if section.differs:
+            _ = section.compared
+    return look
+
+
+def _tabs(a: _Side, b: _Side, main: _Side) -> tuple[str, ...]:
+    tabs = [CHANGES]
+    body, span = main.body, main.span
+    if a.body is not None and b.body is not None and a.body.input_messages and b.body.input_messages:
+        tabs.append(CONTEXT)
+    if span is None or body is None or main.position is None:
+        return tuple(tabs)
+    if span.operation is Operation.CHAT and body.input_messages and previous_call(main.run, main.position) is not None:
+        tabs.append(PREVIOUS)
+    if body.state is not None and span.step is not None:
+        tabs.append(STATE)
+    return tuple(tabs)
+
+
+def _flags(a: _Side, b: _Side) -> tuple[str, ...]:
+    """Return notes on stored checks that fail."""
+    return tuple(
+        _NO_MATCH.format(check.name, letter)
+        for letter, side in (("A", a), ("B", b))
+        for check in (side.body.checks if side.body is not None else ())
+        if check.matches is None
+    )
+
+
+def _contexts(a: _Side, b: _Side) -> Look:
+    left = a.body.input_messages if a.body is not None else ()
+    right = b.body.input_messages if b.body is not None else ()
+    found = context_diff(left, right, a.span, b.span)
+    notes = (_PREFIX,) if found.break_at is not None and found.break_at >= len(right) else ()
+    sides = (_side_label(a), _side_label(b)) if a.run is b.run else ("A", "B")
+    sections = tuple(context_sections(left, right, found))
+    return Look(CONTEXT, (CONTEXT,), sections, found, notes=notes, sides=sides)
+
+
+def _side_label(side: _Side) -> str:
+    return "" if side.span is None else span_title(side.run, side.span)
+
+
+def divergence_of(diff: Diff) -> Divergence:
+    """Summarize a diff in one phrase."""
+    if diff.first is None or diff.same:
+        return Divergence(True)
+    row = diff.rows[diff.first.row]
+    span = diff.span_b(row) or diff.span_a(row)
+    run = diff.a if row.b is None else diff.b
+    return Divergence(False, difference_label(diff, diff.first), "" if span is None else span_label(run, span))

@@ -1,0 +1,26 @@
+"""What the runs of each failure signature share that others lack: for a document, which waits until all is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from tracetui.analysis.contrast import Contrast, comparable
+from tracetui.analysis.triage import Group
+from tracetui.live.jobs.aggregate import Contrasts
+from tracetui.model import RunSummary
+from tracetui.sources.base import Source
+from tracetui.store.relations import Relations
+
+MOST_READ: Final = 100
+"""Runs of a signature, and of those it is compared with, that are read to tell what they share."""
+
+
+def shared_by(source: Source, runs: Sequence[RunSummary], groups: Iterable[Group]) -> dict[str, Contrast]:
+    """What those of `runs` share that have a signature, by its id; one run shares nothing with itself.
+
+    Raises `LinkLost`.
+    """
+    contrasts = Contrasts(source, original=Relations(runs).original, most=MOST_READ)
+    several = [group for group in groups if len(group.runs) > 1]
+    return {group.id: contrasts.of(group.runs, comparable(runs, set(group.runs))) for group in several}

@@ -1,0 +1,490 @@
+"""Full-text search in the inputs, outputs, messages and errors of many runs.
+
+The raw bytes of a file, or of each member of an archive, are prefiltered with `Needle.may_match`. Only a file that
+passes is read through its format, and only decoded values count. Files that do not start like JSON (databases, files
+of plug-ins) are always read, since their bytes prove nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
+from enum import StrEnum
+from functools import partial
+from itertools import groupby
+from os.path import basename
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from tracetui.errors import FormatError
+from tracetui.formats import guard, registry
+from tracetui.formats.base import Format
+from tracetui.formats.guard import problem_of
+from tracetui.formats.harbor import logs
+from tracetui.live.jobs.needle import Needle
+from tracetui.live.jobs.runner import Job, Step, by_file
+from tracetui.live.load import Reader
+from tracetui.live.scan import entries, look
+from tracetui.model import Body, Operation, Problem, Run, RunBody, RunRef, RunSummary, Span, quote_key
+from tracetui.model.masked import masked_body, masked_run_body, masked_span
+from tracetui.model.part import Ownership, ownership
+from tracetui.redact import MASK, Redactor
+from tracetui.sources.archive import MAGIC, Archive
+from tracetui.sources.base import SHARED, Entry, File, LinkLost, Source, Stat
+from tracetui.store.span_names import step_number
+
+Keys = tuple[str | int, ...]
+PIECE: Final = 4 << 20
+"""Bytes of a file scanned at once."""
+BEFORE: Final = 60
+"""Characters of a line shown before a match, at most."""
+AFTER: Final = 160
+"""Characters shown after a match, and of the match itself."""
+DEPTH: Final = 3
+"""Levels of subfolders searched for other files of a run."""
+MAX_HITS: Final = 50_000
+TICK: Final = 32
+"""Spans without a hit after which a search yields."""
+_JSON: Final = re.compile(rb'\xef\xbb\xbf|[\s{\["0-9tfn-]')
+_METADATA_FIELDS: Final = frozenset({"role", "id", "finish_reason"})
+"""Fields of our own structs that are not content."""
+
+
+class Kind(StrEnum):
+    """The kind of field that contains a text."""
+
+    ERROR = "error"
+    INPUT = "input"
+    OUTPUT = "output"
+    MESSAGE = "message"
+    ATTRIBUTE = "attribute"
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What counts as a hit."""
+
+    names: bool = False
+    """Also match names of fields, not only values."""
+    repeats: bool = False
+    """Also match inputs that an earlier step of the run already showed."""
+    wanted: Callable[[RunSummary], bool] | None = None
+    """Filters runs by their list-stage summary; None: all."""
+    redactor: Redactor | None = None
+    """Masks the text of hits; the search itself is exact. None: hits are exact too."""
+
+
+PLAIN: Final = Options()
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """One line of one value that matches. Its texts are not cleaned."""
+
+    ref: RunRef
+    span: str | None
+    """Id of the span; None for the run itself."""
+    step: int | None
+    name: str
+    """Name of the span; empty for the run."""
+    kind: Kind
+    keys: tuple[str | int, ...]
+    """Path of the value in ``show --json``: ``("input", "messages", 3, "content")``."""
+    line: int
+    """Line number within the value, from 1."""
+    before: str
+    """Text before the match in that line, at most `BEFORE` characters."""
+    match: str
+    after: str
+
+    @property
+    def path(self) -> str:
+        """The value's path in short: ``input.messages[3].content``."""
+        parts = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in self.keys)
+        return "".join(parts).removeprefix(".")
+
+    @property
+    def address(self) -> str:
+        """The address of the whole value, as ``tracetui show`` takes it."""
+        parts = [*([] if self.span is None else [self.span]), *map(str, self.keys)]
+        return "/".join((self.ref.address, *map(quote_key, parts)))
+
+
+class Outcome(StrEnum):
+    """How the search of one file ended."""
+
+    PASSED = "passed"
+    """Its bytes rule out a match."""
+    SEARCHED = "searched"
+    FOREIGN = "foreign"
+    """It may match, but is not a trace."""
+    FAILED = "failed"
+    """It, or a run or step in it, could not be read."""
+
+
+Item: TypeAlias = Hit | Problem | Outcome | None
+"""Yielded by a search: hits and problems as they occur, an outcome after each file, None for a step without news."""
+
+
+def grep(
+    source: Source, roots: Iterable[str], needle: Needle, options: Options = PLAIN, *, only: Format | None = None
+) -> Iterator[Item]:
+    """Search every file below `roots`, in walking order; `only` reads all of them as that format. Raises `LinkLost`."""
+    last: Format | None = None
+    searched, shared = set[str](), dict[str, Any]()
+    """Main files of the runs searched, along with all of their parts."""
+    for entry in entries(source, roots):
+        if entry.skipped is not None:
+            if entry.failed:
+                yield Problem(entry.path, "", entry.skipped)
+                yield Outcome.FAILED
+            continue
+        may_match = yield from _scan(source, entry.path, entry.stat, needle)
+        if not may_match:
+            yield Outcome.PASSED if may_match is False else Outcome.FAILED
+            continue
+        found, last = look(source, entry, deep=False, last=last, only=only, shared=shared)
+        yield from found.problems
+        if (found.part_of or found.path) in searched:
+            yield Outcome.SEARCHED
+            continue
+        if found.part_of:
+            found, last = look(source, Entry(found.part_of), deep=False, last=last, only=only, shared=shared)
+        searched.add(found.path)
+        whole, cache = bool(found.runs) or not found.problems, {SHARED: shared}
+        listed = {run.ref: None for run in found.runs if options.wanted is None or options.wanted(run)}
+        for ref in listed:
+            whole &= yield from grep_run(source, ref, needle, options, listed, reported=found.problems, cache=cache)
+        yield (Outcome.SEARCHED if found.runs else Outcome.FOREIGN) if whole else Outcome.FAILED
+
+
+def grep_runs(source: Source, refs: Iterable[RunRef], needle: Needle, options: Options = PLAIN) -> Iterator[Item]:
+    """Search these runs; consecutive runs of a file share one scan of its bytes. Raises `LinkLost`."""
+    mains: dict[str, str] = {}
+    listed = dict.fromkeys(refs)
+    for path, group in groupby(listed, key=lambda ref: ref.path):
+        may_match = yield from _scan(source, path, None, needle)
+        runs = list(group)
+        if may_match is False:
+            may_match = yield from _part_may_match(source, runs[0], needle, mains)
+        if not may_match:
+            yield Outcome.PASSED if may_match is False else Outcome.FAILED
+            continue
+        whole, cache = True, dict[str, Any]()
+        for ref in runs:
+            whole &= yield from grep_run(source, ref, needle, options, listed, cache=cache)
+        yield Outcome.SEARCHED if whole else Outcome.FAILED
+
+
+def grep_job(refs: Sequence[RunRef], needle: Needle, options: Options, *, most: int = MAX_HITS) -> Job:
+    """Return a job that searches these runs in this order, grouped by file.
+
+    `JobProgress.new` contains each `Hit` and `Problem`; `done` counts files.
+    """
+    ordered = by_file(refs)
+
+    def work(source: Source) -> Generator[Step, None, None]:
+        hits = 0
+        for item in grep_runs(source, ordered, needle, options):
+            if isinstance(item, Hit):
+                hits += 1
+                if hits > most:
+                    yield Step(more=True)
+                    return
+            if isinstance(item, Outcome):
+                yield Step(done=1)
+            else:
+                yield Step(() if item is None else (item,))
+
+    return Job("grep", len({ref.path for ref in refs}), work)
+
+
+def _part_may_match(
+    source: Source, ref: RunRef, needle: Needle, mains: dict[str, str]
+) -> Generator[Problem | None, None, bool]:
+    """Whether another file of a run may match. Adds the main file of each match to `mains`."""
+    fmt = registry.load(ref.format)
+    try:
+        folders = [(folder, DEPTH) for folder in guard.part_folders(fmt, ref.path)]
+    except (OSError, FormatError):  # reported when the file was listed
+        return False
+    with source.open(ref.path) as file:
+        while folders:
+            folder, depth = folders.pop()
+            listed = file.folder(folder)
+            folders += ((f"{folder}/{basename(path)}", depth - 1) for path in listed.folders if depth)
+            for entry in listed.entries:
+                if entry.skipped is None and entry.path != ref.path and entry.path not in mains:
+                    mains[entry.path] = ""
+                    if (yield from _scan(source, entry.path, entry.stat, needle)):
+                        try:
+                            with source.open(entry.path) as part:
+                                in_trial = logs.main_file(part, registry.detect(part))
+                                mains[entry.path] = in_trial or guard.main_file(fmt, part) or ""
+                        except LinkLost:
+                            raise
+                        except (OSError, FormatError) as error:
+                            yield problem_of(entry.path, error)
+    return ref.path in mains.values()
+
+
+def _scan(source: Source, path: str, stat: Stat | None, needle: Needle) -> Generator[Problem | None, None, bool | None]:
+    """Whether the bytes of a file may match; None, after a problem, if they cannot be read."""
+    try:
+        with source.open(path, stat) as file:
+            data = file.read(0, min(file.stat.size, PIECE))  # a larger size would allocate as much for every file
+            if data.startswith(MAGIC):
+                return (yield from _scan_members(file, needle))
+            if not _JSON.match(data) or needle.may_match(data):
+                return bool(data)
+            return (yield from _scan_rest(file, needle)) if len(data) == PIECE else False
+    except LinkLost:
+        raise
+    except OSError as error:
+        yield problem_of(path, error)
+        return None
+
+
+def _scan_rest(file: File, needle: Needle) -> Generator[None, None, bool]:
+    """Scan the rest after the first piece; consecutive pieces overlap by the needle's longest encoding."""
+    offset = PIECE
+    while True:
+        yield None
+        begin = max(0, offset - needle.overlap)
+        data = file.read(begin, PIECE + offset - begin)
+        if needle.may_match(data):
+            return True
+        if begin + len(data) < offset + PIECE:
+            return False
+        offset += PIECE
+        if data[-1] == 0:  # perhaps the start of a hole, which contains nothing
+            offset = max(offset, file.next_data(offset))
+
+
+def _scan_members(file: File, needle: Needle) -> Generator[None, None, bool]:
+    """Scan the members of an archive; an unreadable one may match, and reading it reports why."""
+    try:
+        archive = Archive(file)
+        if needle.may_match(json.dumps([*archive.members]).encode()):
+            return True
+        for name in archive.members:
+            data = archive.read(name)
+            if not _JSON.match(data) or needle.may_match(data):
+                return True
+            yield None
+    except FormatError:
+        return True
+    return archive.damage is not None
+
+
+# ---- one run
+
+
+def grep_run(
+    source: Source,
+    ref: RunRef,
+    needle: Needle,
+    options: Options = PLAIN,
+    listed: Container[RunRef] = (),
+    *,
+    reported: Iterable[Problem] = (),
+    cache: dict[str, Any] | None = None,
+) -> Generator[Item, None, bool]:
+    """Search one run and yield its problems, except for those `reported`. Return False if a part of it was unreadable.
+
+    Spans of other runs in `listed` are searched there. `cache`: see `Reader`. Raises `LinkLost`.
+    """
+    reader = Reader(source, ref, cache=cache)
+    while reader.more:
+        reader.read()
+        if reader.lost:
+            raise LinkLost(reader.lost)
+        yield None
+    run, redactor = reader.build(), options.redactor
+    yield from (problem for problem in run.problems if problem not in reported)
+    whole = reader.failure is None
+    seen = _SearchedTexts()
+    for number, (span, owner) in enumerate(zip(run.spans, ownership(run, listed), strict=True)):
+        if owner is Ownership.LISTED:
+            continue
+        body = run.load(span)
+        if (problem := _unreadable(run, span, body)) is not None:
+            yield problem
+            whole = False
+        shown = None if redactor is None else partial(_masked_texts, span, body, redactor)
+        yield from _hits(run, span, span_fields(span, body), needle, options, seen, shown)
+        if not number % TICK:
+            yield None
+    shown = None if redactor is None else partial(_masked_run_texts, run.body, redactor)
+    yield from _hits(run, None, run_fields(run.body), needle, options, seen, shown)
+    return whole
+
+
+def _masked_texts(span: Span, body: Body, redactor: Redactor) -> dict[Keys, str]:
+    fields = span_fields(masked_span(span, redactor), masked_body(body, redactor))
+    return {keys: text for field in fields for keys, text in leaves(field.value, field.keys)}
+
+
+def _masked_run_texts(body: RunBody, redactor: Redactor) -> dict[Keys, str]:
+    return {
+        keys: text
+        for field in run_fields(masked_run_body(body, redactor))
+        for keys, text in leaves(field.value, field.keys)
+    }
+
+
+def _unreadable(run: Run, span: Span, body: Body) -> Problem | None:
+    if body.raw or body.attributes.keys() != {"problem"}:
+        return None
+    return Problem(run.summary.ref.path, f"span {span.id}", str(body.attributes["problem"]))
+
+
+def _hits(
+    run: Run,
+    span: Span | None,
+    fields: Iterable[Field],
+    needle: Needle,
+    options: Options,
+    seen: _SearchedTexts,
+    shown: Callable[[], dict[Keys, str]] | None,
+) -> Iterator[Hit]:
+    """Yield the hits in one span, or (None) in the run's own fields; `seen` tracks the texts searched in the run so
+    far.
+
+    Each text is reported once per span. Repeated inputs and texts are reported at their first occurrence, unless
+    `repeats` is set. `shown` returns masked texts for display; None: as they are.
+    """
+    here: set[str] = set()
+    texts: dict[Keys, str] | None = None
+    redactor = options.redactor
+    for field in fields:
+        value = field.value if options.repeats or not field.given else seen.new(field.value)
+        for keys, text in leaves(value, field.keys, names=options.names):
+            if next(needle.matches(text), None) is None:
+                continue
+            again = text in here or (text in seen.texts and (field.given or span is None))
+            if again and not options.repeats:
+                continue
+            here.add(text)
+            visible = text
+            if redactor is not None and options.names and text == keys[-1]:
+                visible = redactor.text(text)
+            elif shown is not None:
+                texts = shown() if texts is None else texts
+                visible = texts.get(keys, MASK)
+            for line in _lines(visible, needle):
+                yield Hit(
+                    ref=run.summary.ref,
+                    span=None if span is None else span.id,
+                    step=None if span is None else step_number(run, span),
+                    name="" if span is None else span.name if redactor is None else redactor.header(span.name),
+                    kind=field.kind,
+                    keys=keys,
+                    line=line.number,
+                    before=line.before,
+                    match=line.match,
+                    after=line.after,
+                )
+    seen.texts |= here
+
+
+class _SearchedTexts:
+    """Texts searched in a run."""
+
+    def __init__(self) -> None:
+        self.texts: set[str] = set()
+        """Texts with hits."""
+        self._given: tuple[Any, ...] = ()
+
+    def new(self, given: Any) -> Any:
+        """Return the inputs of a call, with None for messages identical to those of the previous call."""
+        if not isinstance(given, tuple):
+            return given
+        before, self._given = {id(one) for one in self._given}, given or self._given
+        return tuple(None if id(one) in before else one for one in given)
+
+
+class _Line(NamedTuple):
+    number: int
+    before: str
+    match: str
+    after: str
+
+
+def _lines(text: str, needle: Needle) -> Iterator[_Line]:
+    """Yield the matching lines of a text, or its beginning if masking hides the match."""
+    end, number, counted = -1, 1, 0
+    for match in needle.matches(text):
+        start = match.start()
+        if start < end:
+            continue  # in a line already reported
+        number += text.count("\n", counted, start)
+        counted = start
+        begin = text.rfind("\n", 0, start) + 1
+        newline = text.find("\n", start)
+        stop = min(match.end(), start + AFTER)
+        last = max(stop, len(text) if newline < 0 else newline)
+        end = len(text) if newline < 0 else newline + 1
+        before, after = text[max(begin, start - BEFORE) : start], text[stop : min(last, stop + AFTER)]
+        yield _Line(number, before, text[start:stop], after)
+    if end < 0:
+        yield _Line(1, "", "", text.partition("\n")[0][:AFTER])
+
+
+class Field(NamedTuple):
+    """One field of a span or run; `given` if it mostly repeats earlier content, like the context of a model call."""
+
+    kind: Kind
+    keys: Keys
+    value: Any
+    given: bool = False
+
+
+def span_fields(span: Span, body: Body) -> Iterator[Field]:
+    """Yield the fields of a span: its error first, as the output usually repeats it."""
+    passed_on = span.operation is not Operation.EXECUTE_TOOL
+    yield Field(Kind.ERROR, ("error",), span.error)
+    yield Field(Kind.ERROR, ("attributes", "tracetui.traceback"), body.traceback)
+    yield Field(Kind.INPUT, ("input",), body.input, passed_on)
+    yield Field(Kind.OUTPUT, ("output",), body.output)
+    given: Keys = ("input",) if body.input is None else ("attributes", "gen_ai.input.messages")
+    made: Keys = ("output",) if body.output is None else ("attributes", "gen_ai.output.messages")
+    yield Field(Kind.MESSAGE, given, body.input_messages, passed_on)
+    yield Field(Kind.MESSAGE, made, body.output_messages)
+    yield Field(Kind.ATTRIBUTE, ("attributes",), body.attributes)
+
+
+def run_fields(body: RunBody) -> Iterator[Field]:
+    """Yield the fields of the run itself."""
+    yield Field(Kind.ERROR, ("error",), body.error)
+    yield Field(Kind.INPUT, ("input",), body.input)
+    yield Field(Kind.OUTPUT, ("output",), body.output)
+    for name in ("system_prompt", "goal", "reason", "criteria", "metrics", "findings", "limits", "attributes"):
+        yield Field(Kind.ATTRIBUTE, (name,), getattr(body, name))
+
+
+def leaves(value: Any, keys: Keys, *, names: bool = False) -> Iterator[tuple[Keys, str]]:
+    """Yield every text and number of a value in order, without recursion, and with `names` also field names."""
+    todo: list[tuple[Keys, Any]] = [(keys, value)]
+    while todo:
+        at, item = todo.pop()
+        if isinstance(item, str):
+            yield at, item
+        elif isinstance(item, dict):
+            if names:
+                yield from (((*at, name), name) for name in item if isinstance(name, str))
+            todo.extend(((*at, str(name)), below) for name, below in reversed(item.items()))
+        elif isinstance(item, list | tuple):
+            todo.extend(((*at, i), item[i]) for i in range(len(item) - 1, -1, -1))
+        elif isinstance(item, msgspec.Struct):
+            fields = [name for name in item.__struct_fields__ if name not in _METADATA_FIELDS]
+            todo.extend(((*at, name), getattr(item, name)) for name in reversed(fields))
+        elif isinstance(item, int | float) and not isinstance(item, bool):
+            yield at, _digits(item)
+
+
+def _digits(number: float) -> str:
+    try:
+        return str(number)
+    except ValueError:  # Python's limit of digits
+        return ""

@@ -1,0 +1,200 @@
+"""Requests and results exchanged by the UI loop and the workers, and the mailbox for the results."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from tracetui.live.scan import Found
+from tracetui.model import Body, Run, RunRef, Span
+from tracetui.store.store import OPEN_BODIES
+from tracetui.text import Clean
+
+if TYPE_CHECKING:
+    from tracetui.analysis.assessment import Assessment
+    from tracetui.analysis.step_diff import Look
+    from tracetui.diff.result import Diff
+    from tracetui.live.jobs.runner import JobProgress
+
+
+class Compare(msgspec.Struct, frozen=True):
+    """Request: compare B with A. `relation` is B's relation to A; `strict` ignores nothing. Answered by a growing
+    `Diff` until that is complete.
+    """
+
+    a: RunRef
+    b: RunRef
+    relation: str | None = None
+    strict: bool = False
+
+
+class LookAt(msgspec.Struct, frozen=True):
+    """Request: compare two steps of runs under comparison, by position; None on the side without the step."""
+
+    of: Compare
+    a: int | None
+    b: int | None
+    tab: str
+
+
+class Calls(msgspec.Struct, frozen=True):
+    """Request: compare the inputs of two model calls of one run, by span id, the earlier first."""
+
+    run: RunRef
+    a: str
+    b: str
+
+
+class FindDivergence(msgspec.Struct, frozen=True):
+    """Request: find where two runs first differ. Answered once, by a `Divergence`."""
+
+    a: RunRef
+    b: RunRef
+    relation: str | None = None
+
+
+class Divergence(msgspec.Struct, frozen=True):
+    """Whether two runs are the same; if not, a short description of the first difference."""
+
+    same: bool
+    words: Clean = Clean("")
+    step: str = ""
+    """The step of the difference, as `store.span_names` names it."""
+
+
+class ReadFailure(msgspec.Struct, frozen=True):
+    """Why a run could not be read, not cleaned."""
+
+    why: str
+
+
+Ask: TypeAlias = Compare | LookAt | Calls | FindDivergence
+
+Answer: TypeAlias = "Diff | Look | Divergence | ReadFailure"
+
+
+class Excerpt(msgspec.Struct, frozen=True):
+    """Bytes of a file from `offset`; `at` is the index of the problem in them, None if the problem names no byte."""
+
+    data: bytes = b""
+    offset: int = 0
+    at: int | None = None
+    size: int = 0
+    """Size of the whole file in bytes."""
+
+
+class WatchState(msgspec.Struct, frozen=True):
+    """How the directory is kept up to date."""
+
+    mode: str = ""
+    """``events``, ``polling``, or empty before watching starts."""
+    reason: str = ""
+    """Why it polls."""
+    folders: int = 0
+    files: int = 0
+    lost: str = ""
+    """Why the source is unreachable; its last known state stays."""
+
+
+class Mail(msgspec.Struct):
+    """Everything delivered since the mailbox was last emptied."""
+
+    found: list[Found] = []
+    runs: dict[RunRef, Run] = {}
+    """Newest state of each run that was read."""
+    bodies: dict[tuple[RunRef, str], tuple[Span, Body]] = {}
+    """Bodies by run and span id, with the span version each belongs to."""
+    unmasked: tuple[RunRef, Span, Body] | None = None
+    """The unmasked body that was requested, to reveal one value. It is not cached."""
+    excerpts: dict[str, Excerpt] = {}
+    """Text around a problem, by path of the file."""
+    diffs: dict[Ask, Answer] = {}
+    """Newest answer to each diff request."""
+    assessments: dict[RunRef, Assessment] = {}
+    """Assessments of runs that were read."""
+    callbacks: list[Callable[[], None]] = []
+    """Callbacks for the UI loop, from `Engine.run_in_background`."""
+    progress: JobProgress | None = None
+    """Progress of the current job."""
+    watching: WatchState | None = None
+    """The watch state, if it changed."""
+    seen: int = 0
+    """Files processed so far by the current stage."""
+    total: int | None = None
+    """Files to process; None while the walk is running."""
+    asked: bool = False
+    """Whether it answers a request."""
+    stage: str = ""
+    """``list``, ``deep``, or empty when done."""
+    listed: bool = False
+    """The list stage is complete: a file it did not find does not exist."""
+    failure: BaseException | None = None
+    """A bug in a worker, for the app to raise."""
+
+    def put_body(self, ref: RunRef, span: Span, body: Body) -> None:
+        """Add a body; keep at most `OPEN_BODIES`."""
+        self.bodies[ref, span.id] = span, body
+        while len(self.bodies) > OPEN_BODIES:
+            del self.bodies[next(iter(self.bodies))]
+
+
+class Mailbox:
+    """One mailbox for all workers. Calls `notify` once when it becomes non-empty."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._mail = Mail()
+        self._full = False
+        self._arrived = threading.Event()
+        self._taken = threading.Event()
+        self._taken.set()
+        self._notify: Callable[[], None] | None = None
+
+    def bind(self, notify: Callable[[], None]) -> None:
+        """Call `notify` whenever the box becomes non-empty; at once if it already is."""
+        with self._lock:
+            self._notify = notify
+            full = self._full
+        if full:
+            notify()
+
+    @contextmanager
+    def open(self, *, asked: bool = False) -> Iterator[Mail]:
+        """Add mail. If it was `asked` for, notify in any case."""
+        with self._lock:
+            yield self._mail
+            ring, self._full = asked or not self._full, True
+            self._mail.asked |= asked
+            self._arrived.set()
+            self._taken.clear()
+            notify = self._notify
+        if ring and notify is not None:
+            notify()
+
+    def collect(self) -> Mail:
+        """Return all mail since the last call."""
+        with self._lock:
+            mail, self._mail, self._full = self._mail, Mail(stage=self._mail.stage), False
+            self._arrived.clear()
+            self._taken.set()
+        return mail
+
+    @property
+    def urgent(self) -> bool:
+        """Whether it contains an answer to a request."""
+        with self._lock:
+            return self._mail.asked
+
+    def wait(self, seconds: float) -> bool:
+        """Wait up to `seconds` for mail; return True if there is some."""
+        return seconds > 0 and self._arrived.wait(seconds)
+
+    def wait_taken(self, seconds: float) -> bool:
+        """Wait up to `seconds` until the mail is collected; return True if it was. Keeps workers from outrunning the
+        screen.
+        """
+        return self._taken.wait(seconds)

@@ -1,0 +1,72 @@
+"""Throttle the workers before the first paint, after a key press and while the app handles mail."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+PAINT_SECONDS: Final = 0.05
+"""Duration of the first paint; scanning on would only slow it down."""
+PATIENCE_SECONDS: Final = 0.5
+"""Longest wait for an app that does not resume the workers."""
+KEY_SECONDS: Final = 0.015
+"""Pause after a key press, long enough to paint it. A key held down leaves the workers half of the time."""
+
+
+class Throttle:
+    """Shared by the app and its workers."""
+
+    def __init__(self) -> None:
+        self._stopped = threading.Event()
+        self._screen_ready = threading.Event()
+        self._painted = threading.Event()
+        self._idle = threading.Event()
+        self._idle.set()
+        self._key_until = 0.0
+
+    @property
+    def stopped(self) -> bool:
+        """True once the workers must end."""
+        return self._stopped.is_set()
+
+    def stop(self) -> None:
+        """Tell the workers to end, and release all that wait."""
+        for event in (self._stopped, self._screen_ready, self._painted, self._idle):
+            event.set()
+
+    def screen_ready(self) -> None:
+        """Report that a screen takes mail."""
+        self._screen_ready.set()
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """Suspend the workers while the app handles mail: two threads that compute take twice as long each."""
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._idle.set()
+
+    def yield_to_key(self) -> None:
+        """Make the workers pause briefly: a key was pressed, or its answer is ready to paint."""
+        self._key_until = time.monotonic() + KEY_SECONDS
+
+    def wait_until_idle(self, bell: threading.Event | None = None) -> None:
+        """Wait while the app is busy; after a key press only until `bell` is set. Costs next to nothing otherwise."""
+        if not self._idle.is_set():
+            self._idle.wait(PATIENCE_SECONDS)
+        if (rest := self._key_until - time.monotonic()) > 0:
+            (bell or self._stopped).wait(min(rest, KEY_SECONDS))
+
+    def wait_for_paint(self) -> None:
+        """Wait until the first rows are painted."""
+        if not self._painted.is_set() and self._screen_ready.wait(PATIENCE_SECONDS):
+            self._painted.wait(PAINT_SECONDS)
+        self._painted.set()
+
+    def wait_for_stop(self, seconds: float) -> bool:
+        """Wait `seconds`, or until the workers must end; return whether they must."""
+        return self._stopped.wait(seconds)

@@ -1,0 +1,113 @@
+"""Classify files that no format claims: broken (a problem) or something else (ignored).
+
+Only files with a trace extension are read. An unreadable or empty one was probably meant to be a trace; a readable
+file of another kind (a configuration, a data set) is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from tracetui.errors import FormatError
+from tracetui.formats.decode import decode
+from tracetui.formats.near_miss import shape_of, shape_of_tables
+from tracetui.sources.base import HEAD_SIZE, SQLITE_MAGIC, File
+
+PROBE_LIMIT: Final = 64 << 20
+"""Bytes up to which a JSON document is decoded to check whether it is broken."""
+PROBE_LINES: Final = 20
+
+
+class Unclaimed(NamedTuple):
+    """A file that no format claims."""
+
+    reason: str
+    shape: str = ""
+    """What it looks like if it looks like a trace: ``chat messages``."""
+
+
+def explain(file: File) -> Unclaimed:
+    """Return the reason to ignore `file`. Raises `FormatError` if it is broken or empty."""
+    probe = _PROBES.get(file.name.lower().rpartition(".")[2])
+    if probe is not None and not file.head:
+        raise FormatError("empty file", "byte 0")
+    shape = (probe or _text)(file)
+    if shape:
+        return Unclaimed(f"holds {shape}, but no format claims it", shape)
+    return Unclaimed("no format claims it" if probe is None else "readable, but no format claims it")
+
+
+def _text(file: File) -> str:
+    """The shape of a file that need not be a trace: of its first lines that are JSON objects."""
+    found = []
+    for line in file.head.split(b"\n", PROBE_LINES)[:PROBE_LINES]:
+        if line.lstrip()[:1] == b"{":
+            try:
+                found.append(decode(line)[0])
+            except FormatError:
+                continue
+    return shape_of(found)
+
+
+def _document(file: File) -> str:
+    if file.stat.size > PROBE_LIMIT:
+        raise FormatError("no format claims it; too large to check why")
+    value, note = decode(file.read_all())
+    if note is not None:
+        raise FormatError(f"no format claims it; {note}")
+    if not isinstance(value, dict | list):
+        raise FormatError(f"expected an object or list, found {_kind(value)}")
+    if not value:
+        raise FormatError("empty object" if isinstance(value, dict) else "empty list")
+    if isinstance(value, dict) and "__proto__" in value:
+        raise FormatError("contains the key __proto__, which no trace uses (prototype pollution)")
+    return shape_of([value])
+
+
+def _kind(value: Any) -> str:
+    return {str: "a string", bool: "true or false", type(None): "null"}.get(type(value), "a number")
+
+
+def _lines(file: File) -> str:
+    """Return the shape of the first line that is JSON; at least one must be."""
+    *whole, last = file.head.split(b"\n")
+    if len(file.head) < HEAD_SIZE:
+        whole.append(last)
+    elif not whole:
+        raise FormatError("no format claims it; first line too long to check why", "line 1")
+    failure = FormatError("nothing but white space")
+    for number, line in enumerate(whole[:PROBE_LINES], 1):
+        if not line.strip():
+            continue
+        try:
+            return shape_of([decode(line)[0]])
+        except FormatError as error:
+            failure = failure if failure.where else FormatError(error.reason, f"line {number}")
+    raise failure
+
+
+def _database(file: File) -> str:
+    if not file.head.startswith(SQLITE_MAGIC):
+        raise FormatError("not a SQLite database", "byte 0")
+    from sqlite3 import Error as SqliteError  # slow to import, and rarely needed
+
+    try:
+        with file.database() as connection:
+            count = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    except SqliteError as error:
+        raise FormatError(f"cannot be read as a SQLite database ({error})") from error
+    if not count:
+        raise FormatError("a SQLite database without tables")
+    return shape_of_tables(file.tables)
+
+
+_PROBES: Final[dict[str, Callable[[File], str]]] = {
+    "json": _document,
+    "jsonl": _lines,
+    "ndjson": _lines,
+    "db": _database,
+    "sqlite": _database,
+    "sqlite3": _database,
+}
+"""Probe by file extension. A file with any other extension is not a trace."""

@@ -1,0 +1,297 @@
+"""Find changed files: hints show where to look at once, and periodic sweeps find the rest.
+
+A hint is never trusted: its folder is listed again and compared. Without hints, or without complete ones (remote
+machines, network file systems, no watches left), sweeps run more often.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from tracetui.live.watch.notify import Notify, explain_error, open_notify, why_polling
+from tracetui.live.watch.tree import Change, Tree
+from tracetui.sources.base import LinkLost, Source, Stat
+
+__all__ = ["Change", "Watch"]
+
+GLANCE_SECONDS: Final = 0.75
+"""Shortest interval between checks of names and recently changed files."""
+SWEEP_SECONDS: Final = 3.5
+"""Shortest interval between sweeps."""
+RECENT_SECONDS: Final = 600.0
+_MAX_RECENT: Final = 200
+_REMOTE_FILES_A_SECOND: Final = 400
+"""A small remote tree is swept more often: about 50 KB a second in any case."""
+_PREFETCH: Final = 32
+"""Remote folders requested at once."""
+_SLICE_SECONDS: Final = 0.02
+"""Longest slice of a sweep before hints are handled again."""
+_REST_HINTED: Final = 250
+"""Rest after a sweep, as a multiple of its duration, with hints …"""
+_REST_POLLING: Final = 20
+"""… without hints …"""
+_REST_REMOTE: Final = 2
+"""… and for a remote tree, where most of the duration is waiting."""
+
+
+class Watch:
+    """Changes below some roots. One thread calls `changes` and `sweep`; the rest is thread-safe."""
+
+    def __init__(
+        self,
+        source: Source,
+        roots: Sequence[str],
+        *,
+        known: Mapping[str, Stat] = {},
+        events: bool = True,
+        notify: Callable[[], Notify] = open_notify,
+    ) -> None:
+        """Reads nothing yet. `known` is the state the caller has seen; `notify` opens the notifier."""
+        self._lost: dict[str, str] = {}
+        """Unreachable roots, and why; their last known state stays."""
+        self.mode = "polling"
+        """``events`` or ``polling``."""
+        self.reason = ""
+        """Why it polls."""
+        self._source = source
+        self._tree = Tree(source, roots, known)
+        self._local = all(self._tree.local_path(root) is not None for root in self._tree.roots)
+        self._notify: Notify | None = None
+        self._stop = threading.Event()
+        self._busy = threading.Lock()
+        self._todo: list[str] = []
+        """Folders left in the sweep, the next one last."""
+        self._hinted: dict[str, bool] = {}
+        """Folders to list because of hints; True: the folder may have been replaced."""
+        self._recent: dict[str, float] = {}
+        """Recently changed files and when (monotonic), oldest first."""
+        self._sweeping = False
+        self._sweep_again = False
+        """Hints were lost during the sweep, so it must run again."""
+        self._swept = 0.0
+        """Seconds spent on the sweep so far."""
+        self._sweep_at = 0.0
+        self._glance_at = 0.0
+        self._begin(events, notify)
+
+    @property
+    def lost(self) -> str:
+        """Why roots are unreachable; empty if all are reachable."""
+        return "; ".join(dict.fromkeys(self._lost.values()))
+
+    @property
+    def folders(self) -> int:
+        """Number of known folders."""
+        return self._tree.folders
+
+    @property
+    def files(self) -> int:
+        """Number of known files to read."""
+        return self._tree.files
+
+    def changes(self, timeout: float) -> list[Change]:
+        """Return files that changed since they were last reported (or since `known`), each once; wait up to `timeout`
+        seconds for one (0: do not wait).
+
+        An unlistable root or folder is an entry with the reason, as in walking. A file may be reported without having
+        changed. Empty after the timeout, and once `stop` is called.
+        """
+        with self._busy:
+            self._wait(time.monotonic() + timeout)
+            changes = self._take()
+        self._release()
+        return changes
+
+    def sweep(self) -> list[Change]:
+        """Compare everything now; return the changes as `changes` does."""
+        with self._busy:
+            self._begin_sweep()
+            while self._sweeping and not self._stop.is_set():
+                self._guard(lambda: self._sweep_slice(float("inf")))
+            changes = self._take()
+        self._release()
+        return changes
+
+    def stop(self) -> None:
+        """End `changes` now and in the future, and release all watches."""
+        self._stop.set()
+        notify = self._notify
+        if notify is not None:
+            notify.wake()
+        self._release()
+
+    def _begin(self, events: bool, notify: Callable[[], Notify]) -> None:
+        self.reason = (
+            "remote machine"
+            if not self._local
+            else "events are off"
+            if not events
+            else why_polling(path for root in self._tree.roots if (path := self._tree.local_path(root)) is not None)
+        )
+        if self.reason:
+            return
+        try:
+            self._notify = self._tree.notify = notify()
+            self.mode = "events"
+        except OSError as error:
+            self._poll(error)
+
+    def _release(self) -> None:
+        """Release all watches after `stop`, in whichever thread notices first."""
+        if self._stop.is_set() and self._busy.acquire(blocking=False):
+            try:
+                if self._notify is not None:
+                    self._notify.close()
+            finally:
+                self._busy.release()
+
+    def _poll(self, error: OSError) -> None:
+        """Fall back to polling."""
+        if self._notify is not None:
+            self._notify.close()
+        self._notify = self._tree.notify = None
+        self.mode, self.reason = "polling", explain_error(error)
+
+    # ---- waiting
+
+    def _wait(self, deadline: float) -> None:
+        seconds = 0.0
+        while not self._stop.is_set():
+            self._wait_for_hints(seconds)
+            self._guard(self._work)
+            now = time.monotonic()
+            if self._tree.found or now >= deadline:
+                return
+            seconds = 0.0 if self._todo else min(deadline, self._due()) - now
+
+    def _due(self) -> float:
+        """Return when the next work is due without a hint."""
+        hinted = min((self._tree.listable_at(folder) for folder in self._hinted), default=self._sweep_at)
+        return min(self._glance_at, self._sweep_at, hinted)
+
+    def _wait_for_hints(self, seconds: float) -> None:
+        """Wait for hints."""
+        if self._notify is None:
+            self._stop.wait(max(0.0, seconds))
+            return
+        try:
+            hints = self._notify.wait(max(0.0, seconds))
+        except OSError as error:
+            self._poll(error)
+            return
+        if hints is None:
+            self._sweep_at, self._sweep_again = 0.0, self._sweeping
+        for path, named in (hints or {}).items():
+            self._hint(path, named)
+
+    def _hint(self, path: str, named: bool) -> None:
+        folder, itself = self._tree.owner_of(path)
+        if folder is None or (not named and self._tree.skips(path)) or self._tree.check_file(path):
+            return
+        self._hinted[folder] = self._hinted.get(folder, False) or (named and itself)
+
+    # ---- looking
+
+    def _guard(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except OSError as error:  # no watch left for a new folder; every other failure is an entry
+            self._poll(error)
+            self._begin_sweep()
+
+    def _work(self) -> None:
+        """Do the work that is due: hinted folders first, then names and recent files, then a slice of the sweep."""
+        self._list_hinted()
+        began = time.monotonic()
+        if began >= self._glance_at:
+            self._glance()
+            now = time.monotonic()
+            self._glance_at = now + max(GLANCE_SECONDS, self._rest * (now - began))
+        if began >= self._sweep_at and not self._sweeping:
+            self._begin_sweep()
+        self._sweep_slice(time.monotonic() + _SLICE_SECONDS)
+
+    @property
+    def _rest(self) -> int:
+        return _REST_HINTED if self._notify is not None else _REST_POLLING if self._local else _REST_REMOTE
+
+    def _list_hinted(self) -> None:
+        now = time.monotonic()
+        for folder in [folder for folder in self._hinted if self._tree.listable_at(folder) <= now]:
+            other = self._hinted.pop(folder)
+            if other and self._notify is not None:
+                for below in self._tree.below(folder):
+                    self._notify.remove(below)
+            self._visit(folder, deep=other)
+
+    def _visit(self, folder: str, *, deep: bool = False) -> None:
+        pending = [folder]
+        while pending and not self._stop.is_set():
+            pending.extend(self._list(pending.pop(), deep=deep))
+
+    def _list(self, folder: str, *, deep: bool) -> list[str]:
+        """Compare a folder; return the folders below it to compare as well.
+
+        For an unreachable machine nothing changes; the sweep after reconnecting makes up for that.
+        """
+        root = self._tree.root_of(folder) or folder
+        try:
+            below = self._tree.visit(folder, deep=deep)
+        except LinkLost as error:
+            self._lost[root] = str(error) or "the connection is lost"
+            return []
+        if self._lost.pop(root, None) is not None:
+            self._sweep_at, self._sweep_again = 0.0, self._sweeping
+        return below[::-1]
+
+    def _glance(self) -> None:
+        """Do the cheap checks: names and recently changed files."""
+        for folder in self._tree.paths() if self._local else self._tree.roots:
+            stale = self._tree.stale(folder)
+            if stale is not None:
+                self._hinted[folder] = stale
+        for path in self._recent:
+            self._hint(path, named=False)
+        self._list_hinted()
+
+    def _begin_sweep(self) -> None:
+        self._todo, self._sweeping, self._sweep_again, self._swept = [*self._tree.roots][::-1], True, False, 0.0
+
+    def _sweep_slice(self, until: float) -> None:
+        """Do a slice of the sweep until that time."""
+        began = time.monotonic()
+        while self._todo and not self._stop.is_set() and time.monotonic() < until:
+            with suppress(LinkLost):  # listing reports it for each
+                self._source.prefetch(self._todo[: -_PREFETCH - 1 : -1])
+            self._todo.extend(self._list(self._todo.pop(), deep=True))
+        if not self._sweeping:
+            return
+        now = time.monotonic()
+        self._swept += now - began
+        if not self._todo and not self._stop.is_set():
+            self._sweeping = False
+            if not self._lost:
+                self._tree.forget_known()
+            self._sweep_at = 0.0 if self._sweep_again else now + max(self._sweep_seconds, self._rest * self._swept)
+
+    @property
+    def _sweep_seconds(self) -> float:
+        if self._local:
+            return SWEEP_SECONDS
+        return min(SWEEP_SECONDS, max(GLANCE_SECONDS, self._tree.files / _REMOTE_FILES_A_SECOND))
+
+    def _take(self) -> list[Change]:
+        found, self._tree.found = self._tree.found, {}
+        now = time.monotonic()
+        for path in found:
+            self._recent.pop(path, None)
+            self._recent[path] = now
+        for path in list(self._recent):
+            if len(self._recent) <= _MAX_RECENT and now - self._recent[path] < RECENT_SECONDS:
+                break
+            del self._recent[path]
+        return list(found.values())

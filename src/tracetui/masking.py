@@ -1,0 +1,85 @@
+"""Masks secrets and cleans the text of runs and spans for display, without loading their bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+from secrets import token_bytes
+from typing import Final
+
+from tracetui import text as gate
+from tracetui.model import Run
+from tracetui.model import masked as masking
+from tracetui.redact import ASCII_MASK, MASK, Redactor
+from tracetui.text import Clean
+
+_KEY: Final = token_bytes(16)
+_screen = Redactor(_KEY)
+_current: ContextVar[Redactor | None] = ContextVar("redactor")
+
+
+def choose(*, ascii_glyphs: bool) -> Redactor:
+    """Set the mask glyphs for this process, wherever `using` sets no other redactor."""
+    global _screen
+    _screen = Redactor(_KEY, mask=ASCII_MASK if ascii_glyphs else MASK)
+    return _screen
+
+
+def current() -> Redactor | None:
+    """The active redactor; None if masking is off."""
+    return _current.get(_screen)
+
+
+@contextmanager
+def using(redactor: Redactor | None) -> Iterator[Redactor | None]:
+    """Use another redactor (None: no masking) in this context."""
+    token = _current.set(redactor)
+    try:
+        yield redactor
+    finally:
+        _current.reset(token)
+
+
+def mask(text: str) -> str:
+    """Mask the secrets of a header's text. Doesn't clean it."""
+    redactor = _current.get(_screen)
+    return _on_screen(redactor, text) if redactor is _screen else text if redactor is None else redactor.header(text)
+
+
+@lru_cache(4096)
+def _on_screen(redactor: Redactor, text: str) -> str:
+    return redactor.header(text)
+
+
+def masked_errors(run: Run) -> Run:
+    """Mask error messages, which a diff compares as values."""
+    redactor = current()
+    return run if redactor is None else masking.masked_errors(run, redactor)
+
+
+def clean(text: str, limit: int | None = None) -> Clean:
+    """`tracetui.text.clean` with secrets masked."""
+    return gate.clean(mask(text), limit)
+
+
+def clean_lines(text: str) -> list[Clean]:
+    """`tracetui.text.clean_lines` with secrets masked."""
+    return gate.clean_lines(mask(text))
+
+
+def one_line(text: str, limit: int = 500) -> Clean:
+    """`tracetui.text.one_line` with secrets masked."""
+    return gate.one_line(mask(text), limit)
+
+
+def record(raw: bytes) -> bytes:
+    """Mask a source record."""
+    redactor = current()
+    return raw if redactor is None else _record(redactor, raw)
+
+
+@lru_cache(2)  # panes redraw the same record
+def _record(redactor: Redactor, raw: bytes) -> bytes:
+    return redactor.raw(raw)

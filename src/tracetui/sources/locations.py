@@ -1,0 +1,139 @@
+"""Resolve command-line paths to this machine or a remote one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from tracetui.errors import NothingReadable
+from tracetui.sources.base import Closable, Entry, File, Folder, LinkLost, Source, Stat
+from tracetui.sources.local import LocalSource
+
+if TYPE_CHECKING:
+    from tracetui.sources.remote import SshSource
+    from tracetui.sources.ssh import Host, RemotePath
+
+
+def host_of(word: str) -> Host | None:
+    """Return the machine of a path, or of an address that starts with one; None for this machine.
+
+    A local path takes precedence over ``host:dir``; ``ssh://`` is always remote. Raises `UsageError` for an invalid
+    host name.
+    """
+    if not word.startswith("ssh://") and (":" not in word.partition("/")[0] or _exists_locally(word)):
+        return None
+    place = _parse_remote(word)
+    return place.host if place is not None else None
+
+
+def _parse_remote(word: str) -> RemotePath | None:
+    from tracetui.sources.ssh import parse_remote_path  # don't load SSH for local use
+
+    return parse_remote_path(word)
+
+
+def _exists_locally(word: str) -> bool:
+    """True if the word starts with an existing local path (a name may contain ``#`` as well)."""
+    first = word.partition("/")[0]
+    return os.path.lexists(_path_prefix(word)) or os.path.lexists(first)
+
+
+def _path_prefix(path: str) -> str:
+    """Return the first part of a path, or of an address that starts with one."""
+    return path.partition("/")[0].partition("#")[0]
+
+
+def parent(path: str) -> str:
+    """Return the folder of a path as the user would write it; ``.`` for a bare name."""
+    if host_of(path) is None:
+        return os.path.dirname(path) or os.curdir
+    from tracetui.sources.ssh import parent as remote_parent
+
+    return remote_parent(path)
+
+
+class MultiHostSource(Closable):
+    """Several machines as one source; each path goes to its machine. A context manager: its end closes the connections.
+
+    Only connects to the machines of `roots`, never to one that a trace names.
+    """
+
+    def __init__(self, roots: Sequence[str], local: LocalSource | None = None) -> None:
+        """Raises `UsageError` for a root with an invalid host name."""
+        self._local = local or LocalSource()
+        self._local_roots = {_path_prefix(root) for root in roots if host_of(root) is None}
+        self._hosts: dict[Host, SshSource] = {}
+        for root in roots:
+            host = host_of(root)
+            if host is not None and host not in self._hosts:
+                from tracetui.sources.remote import SshSource
+
+                self._hosts[host] = SshSource(host)
+
+    @property
+    def received(self) -> int:
+        """Bytes received from other machines."""
+        return sum(source.received for source in self._hosts.values())
+
+    def connect(self) -> None:
+        """Connect to every machine. Raises `NothingReadable`, with the reason and the next step."""
+        try:
+            for source in self._hosts.values():
+                source.client()
+        except LinkLost as error:
+            raise NothingReadable(str(error)) from error
+
+    def close(self) -> None:
+        """Close the connections, and delete copies."""
+        for source in self._hosts.values():
+            source.close()
+
+    def is_file(self, path: str) -> bool:
+        return self._source(path).is_file(path)
+
+    def is_folder(self, path: str) -> bool:
+        return self._source(path).is_folder(path)
+
+    def walk(self, root: str) -> Iterator[Entry]:
+        return self._source(root).walk(root)
+
+    def list(self, path: str) -> Folder:
+        return self._source(path).list(path)
+
+    def prefetch(self, paths: Sequence[str]) -> None:
+        for there, group in groupby(paths, self._remote_for):
+            if there is not None:
+                there.prefetch(list(group))
+            return  # the next machine's folders are prefetched in turn
+
+    def local_path(self, path: str) -> str | None:
+        return self._source(path).local_path(path)
+
+    def open(self, path: str, stat: Stat | None = None) -> File:
+        return self._source(path).open(path, stat)
+
+    def _source(self, path: str) -> Source:
+        return self._remote_for(path) or self._local
+
+    def _remote_for(self, path: str) -> SshSource | None:
+        """Return the remote source of a path, None if local."""
+        if not self._hosts or (_path_prefix(path) in self._local_roots and not path.startswith("ssh://")):
+            return None
+        place = _parse_remote(path) if ":" in _path_prefix(path) else None
+        return self._hosts.get(place.host) if place is not None else None
+
+
+def source_for(roots: Sequence[str], local: LocalSource | None = None) -> MultiHostSource:
+    """Return a connected source for these roots, for use in a ``with``.
+
+    `local` reads the paths of this machine. Raises `UsageError` or `NothingReadable`, one sentence each.
+    """
+    places = MultiHostSource(roots, local)
+    try:
+        places.connect()
+    except BaseException:
+        places.close()
+        raise
+    return places

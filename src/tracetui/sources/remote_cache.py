@@ -1,0 +1,240 @@
+"""Cache of file stats and bytes of another machine.
+
+SFTP reports size and modification time (whole seconds), but no inode or ctime. So:
+
+* **Stat.** Device and inode are 0. `ctime_ns` is 0 while the second of the modification time may not be over, because
+  a later change may then leave the same stat. It becomes `mtime` plus one second once that is certain: the file was
+  unchanged for `SETTLED_SECONDS`, or is older than any clock error. Watchers see this as one more change, and read
+  again in case they read too early.
+* **Same stat.** Cached bytes are used.
+* **Grown.** The file counts as an appended log if `PROBE` bytes before its old end, and `PROBE` bytes of its head
+  (different ones each time), are unchanged; then its head and old end stay cached, and the rest is read on demand. A
+  rewritten document fails this check, since it continues at its old end. A format's fingerprint may come from cached
+  bytes; a rewrite that spares all probed bytes is detected some growths later.
+* **Any other change.** All of the file is dropped, as is everything read before its second was over. A file known to
+  grow like a log is exempt from that, and from the change of `ctime_ns`: reading all of it again would cost too much.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from threading import Lock
+from typing import Final
+
+import msgspec
+
+from tracetui.sources.base import HEAD_SIZE, MOVING_SECONDS, Stat
+
+LIMIT: Final = 32 << 20
+"""Bytes cached of all files together."""
+SETTLED_SECONDS: Final = 2.0
+CLOCKS_APART: Final = 3600.0
+"""Seconds by which the other machine's clock may be wrong without harm."""
+PROBE: Final = 512
+EDGE: Final = HEAD_SIZE
+"""Bytes cached of the head and of the old end of a file that grew."""
+_SECOND: Final = 1_000_000_000
+ByteRange = tuple[int, int]
+"""Offset and size."""
+
+
+class Probe(msgspec.Struct, frozen=True):
+    """Ranges to read again before cached bytes of a file may be used; answered with `RemoteCache.resolve`."""
+
+    head: ByteRange
+    tail: ByteRange
+
+
+class _CachedFile:
+    """Cached state of one file."""
+
+    __slots__ = ("asked", "changed", "is_log", "over", "pieces", "probe", "probe_offset", "seen", "starts", "stat")
+
+    def __init__(self, stat: Stat, now: float) -> None:
+        self.stat = stat
+        self.seen = now
+        """When this state was first seen."""
+        self.asked = 0.0
+        """When this state was requested."""
+        self.changed: float | None = None
+        """When a change was last seen."""
+        self.is_log = False
+        self.over = False
+        """Whether bytes read before the second of its mtime was over have been dropped."""
+        self.probe: Probe | None = None
+        self.probe_offset = 0
+        self.starts: list[int] = []
+        self.pieces: dict[int, bytes] = {}
+
+    def forget(self) -> int:
+        freed = sum(map(len, self.pieces.values()))
+        self.starts, self.pieces, self.probe = [], {}, None
+        return freed
+
+    def cached(self, offset: int, size: int) -> list[tuple[int, bytes]]:
+        """Return the cached pieces of a range, in order."""
+        found = []
+        first = max(0, bisect_right(self.starts, offset) - 1)
+        for start in self.starts[first : bisect_left(self.starts, offset + size)]:
+            data = self.pieces[start][max(0, offset - start) : offset + size - start]
+            if data:
+                found.append((max(start, offset), data))
+        return found
+
+    def put(self, offset: int, data: bytes) -> None:
+        if offset not in self.pieces:
+            self.starts.insert(bisect_left(self.starts, offset), offset)
+        self.pieces[offset] = data
+
+
+class RemoteCache:
+    """Shared by all threads that read from one machine."""
+
+    def __init__(self, limit: int = LIMIT) -> None:
+        self._limit = limit
+        self._lock = Lock()
+        self._files: dict[str, _CachedFile] = {}
+        self._lru: OrderedDict[str, _CachedFile] = OrderedDict()
+        """Files with cached bytes, least recently used first."""
+        self._size = 0
+        self._clock_offset = 0.0
+
+    def observe(self, path: str, size: int, mtime: int, *, watched: bool = False, asked: float | None = None) -> Stat:
+        """Record a stat `asked` for at that time (monotonic; None: now); return the stat to use.
+
+        Only a watcher sees the change when the second is over.
+        """
+        now = time.monotonic()
+        asked = now if asked is None else asked
+        stat = Stat(0, 0, size, mtime * _SECOND)
+        with self._lock:
+            file = self._files.get(path)
+            if file is None:
+                file = self._files[path] = _CachedFile(self._with_ctime(stat), now)
+                file.asked = asked
+                return file.stat
+            before = file.stat
+            if asked < file.asked:  # a later request was answered first
+                return before
+            file.asked = asked
+            same = (before.size, before.mtime_ns) == (size, mtime * _SECOND)
+            if same:
+                if not (before.ctime_ns or file.is_log or file.over) and now - file.seen >= SETTLED_SECONDS:
+                    self._size -= file.forget()
+                    file.over = True
+                if file.over and watched:
+                    file.stat = _completed(before)
+                return file.stat
+            file.seen = file.changed = now
+            file.over = False
+            self._clock_offset = mtime - time.time()  # written since the last look: this is the time over there
+            stat = self._with_ctime(stat)
+            self._start_probe(file, stat)
+            file.stat = stat
+            return stat
+
+    def _with_ctime(self, stat: Stat) -> Stat:
+        return _completed(stat) if time.time() + self._clock_offset - stat.mtime > CLOCKS_APART else stat
+
+    def _start_probe(self, file: _CachedFile, stat: Stat) -> None:
+        """Drop, or prepare to verify, the cached bytes after a change."""
+        before = file.stat
+        grew = stat.size > before.size and stat.mtime_ns >= before.mtime_ns
+        if file.probe is not None or not file.pieces or not grew:
+            self._size -= file.forget()
+            file.is_log = False
+            return
+        head = file.cached(0, min(EDGE, before.size))
+        tail = file.cached(max(0, before.size - EDGE), min(EDGE, before.size))
+        self._size -= file.forget()
+        if not (head and tail) or head[0][0] != 0 or tail[-1][0] + len(tail[-1][1]) != before.size:
+            file.is_log = False
+            return
+        for offset, data in (*head, *tail):
+            file.put(offset, data)
+        self._drop_overlaps(file)
+        self._size += sum(map(len, file.pieces.values()))
+        first = file.probe_offset % max(1, len(head[0][1]))
+        size = min(PROBE, len(head[0][1]) - first)
+        file.probe_offset = first + size
+        last = min(PROBE, before.size)
+        file.probe = Probe((first, size), (before.size - last, last))
+
+    def _drop_overlaps(self, file: _CachedFile) -> None:
+        """Remove overlaps of pieces: head and end of a short file are the same bytes."""
+        end = 0
+        for start in list(file.starts):
+            data = file.pieces[start]
+            if start < end:
+                del file.pieces[start]
+                file.starts.remove(start)
+                data = data[end - start :]
+                start = end
+                if not data:
+                    continue
+                file.put(start, data)
+            end = start + len(data)
+
+    def probe(self, path: str, stat: Stat) -> Probe | None:
+        """Return the ranges to verify before `cached` returns anything of that version of the file."""
+        with self._lock:
+            file = self._files.get(path)
+            return file.probe if file is not None and file.stat == stat else None
+
+    def resolve(self, path: str, stat: Stat, head: bytes, tail: bytes) -> None:
+        """Answer the probe with the current bytes."""
+        with self._lock:
+            file = self._files.get(path)
+            if file is None or file.stat != stat or file.probe is None:
+                return
+            probe, file.probe = file.probe, None
+            now = [(probe.head[0], head), (probe.tail[0], tail)]
+            spans = (probe.head, probe.tail)
+            file.is_log = all(_joined(file.cached(*span)) == data for span, (_, data) in zip(spans, now, strict=True))
+            if not file.is_log:
+                self._size -= file.forget()
+
+    def cached(self, path: str, stat: Stat, offset: int, size: int) -> list[tuple[int, bytes]]:
+        """Return the cached pieces of a range, in order: (offset, bytes)."""
+        with self._lock:
+            file = self._files.get(path)
+            if file is None or file.stat != stat or file.probe is not None:
+                return []
+            if path in self._lru:
+                self._lru.move_to_end(path)
+            return file.cached(offset, size)
+
+    def store(self, path: str, stat: Stat, offset: int, data: bytes) -> None:
+        """Cache bytes, if still of the current version."""
+        with self._lock:
+            file = self._files.get(path)
+            if file is None or file.stat != stat or file.probe is not None or len(data) * 4 > self._limit:
+                return
+            if not data or file.cached(offset, len(data)):
+                return
+            file.put(offset, data)
+            self._size += len(data)
+            self._lru[path] = file
+            self._lru.move_to_end(path)
+            while self._size > self._limit:
+                _, other = self._lru.popitem(last=False)
+                self._size -= other.forget()
+
+    def is_moving(self, path: str, mtime: float) -> bool:
+        """Whether the file changed recently: by observation, else by its mtime and the other machine's clock."""
+        with self._lock:
+            file = self._files.get(path)
+            if file is not None and file.changed is not None:
+                return time.monotonic() - file.changed < MOVING_SECONDS
+            return time.time() + self._clock_offset - mtime < MOVING_SECONDS
+
+
+def _completed(stat: Stat) -> Stat:
+    """Return the stat of a file whose last second is over."""
+    return msgspec.structs.replace(stat, ctime_ns=stat.mtime_ns + _SECOND)
+
+
+def _joined(pieces: list[tuple[int, bytes]]) -> bytes:
+    return b"".join(data for _, data in pieces)

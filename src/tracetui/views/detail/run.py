@@ -1,0 +1,340 @@
+"""The tabs *run* and *goal*: facts about a run as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from datetime import UTC, tzinfo
+from typing import TYPE_CHECKING, Final
+
+from tracetui.analysis import prices
+from tracetui.masking import clean, one_line
+from tracetui.model import (
+    Criterion,
+    Metric,
+    Problem,
+    Run,
+    RunBody,
+    RunSummary,
+    Status,
+    StatusSource,
+    Total,
+    Usage,
+)
+from tracetui.text import Clean, cost, duration, grouped, pad, tokens
+from tracetui.views.bars import amount
+from tracetui.views.detail.assessment import add_doom, add_limits, add_loops
+from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
+from tracetui.views.labels import ledger_words, number, start_label
+from tracetui.views.rows import Line, Piece
+from tracetui.views.sheet import Each, Sheet
+from tracetui.views.stack import Stack
+
+if TYPE_CHECKING:
+    from tracetui.analysis.assessment import Assessment
+    from tracetui.analysis.statistics import Estimate
+
+
+SOURCES: Final = {
+    StatusSource.EXPLICIT: "recorded in the trace",
+    StatusSource.POLICY: "from a recorded limit violation",
+    StatusSource.EXIT: "from a nonzero exit code",
+    StatusSource.DERIVED: "inferred from the last event",
+    None: "no reason recorded",
+}
+"""Status sources in words."""
+
+
+def source_words(status: Status, source: StatusSource | None) -> Clean:
+    """The source of a status."""
+    if status is Status.RUNNING and source is StatusSource.DERIVED:
+        return Clean("inferred: no end record yet")
+    return Clean(SOURCES[source])
+
+
+_MAX_ROWS: Final = 8
+_TURNS: Final = 60
+
+
+def run_rows(
+    run: Run,
+    *,
+    width: int,
+    opened: frozenset[Hashable] = frozenset(),
+    glyphs: Glyphs = UNICODE,
+    now: float | None = None,
+    zone: tzinfo = UTC,
+    assessment: Assessment | None = None,
+) -> Stack:
+    """The *run* tab: facts about the run, its results and its problems."""
+    sheet = Sheet("run", width, opened=opened, glyphs=glyphs)
+    _status(sheet, run)
+    _times(sheet, run.summary, now, zone)
+    add_usage(sheet, run.summary.usage)
+    _cost(sheet, run.summary.usage, assessment)
+    _counts(sheet, run.summary)
+    if assessment is not None and assessment.work is not None:
+        from tracetui.views.detail.assessment import add_work  # loaded by the assessment
+
+        add_work(sheet, assessment.work)
+    sheet.blank()
+    _origin(sheet, run.summary)
+    add_totals(sheet, run.body.totals)
+    if run.summary.deep:
+        sheet.prose("read", ledger_words(run.summary.ledger, glyphs=glyphs), "sec")
+    sheet.blank()
+    add_limits(sheet, run.body.limits, assessment)
+    if assessment is not None:
+        add_loops(sheet, assessment)
+        add_doom(sheet, assessment)
+    if has_goal(run.body):
+        sheet.blank()
+        _goal(sheet, run)
+    _texts(sheet, run.body)
+    if run.body.attributes:
+        sheet.title("Attributes", "as recorded")
+        sheet.tree(run.body.attributes)
+    _problems(sheet, run.problems)
+    return sheet.rows()
+
+
+def goal_rows(run: Run, *, width: int, opened: frozenset[Hashable] = frozenset(), glyphs: Glyphs = UNICODE) -> Stack:
+    """The *goal* tab: goal, criteria with evidence and turns, metrics, findings."""
+    sheet = Sheet("goal", width, opened=opened, glyphs=glyphs)
+    _goal(sheet, run)
+    return sheet.rows()
+
+
+def has_goal(body: RunBody) -> bool:
+    """True if the trace has a goal or its evaluation."""
+    return bool(body.criteria or body.metrics or body.findings or body.goal)
+
+
+# ---- sections
+
+
+def _status(sheet: Sheet, run: Run) -> None:
+    summary = run.summary
+    sheet.fact("status", *status_pieces(summary.status, summary.status_word, sheet.glyphs))
+    sheet.fact("", Piece(source_words(summary.status, summary.status_source), "dim"))
+    error = summary.first_error
+    if run.body.error is not None:
+        sheet.prose("error", run.body.error.words, most=_MAX_ROWS)
+    elif error is not None:
+        words = error.words or error.name or ""
+        spans = (error.span,) if error.span is not None else ()
+        style = "status.error" if summary.status is Status.ERROR else "sec"
+        sheet.fact("first ✗" if sheet.glyphs is UNICODE else "error", Piece(one_line(words), style), spans=spans)
+    if summary.result:
+        sheet.fact("result", Piece(one_line(summary.result), "sec"))
+    if summary.errors and summary.status is Status.OK:
+        sheet.fact("", Piece(Clean(f"{grouped(summary.errors)} failed inside, and the run continued"), "status.warn"))
+
+
+def status_pieces(status: Status, word: str | None, glyphs: Glyphs) -> list[Piece]:
+    """A status with the recorded word."""
+    sign, style = status_glyph(status, glyphs)
+    pieces = [Piece(Clean(f"{sign} {status.value}"), style)]
+    if word is not None and word.lower() != status.value:
+        pieces += [Piece(Clean("  recorded as "), "dim"), Piece(one_line(word, 80), "sec")]
+    return pieces
+
+
+def _times(sheet: Sheet, run: RunSummary, now: float | None, zone: tzinfo) -> None:
+    missing = sheet.glyphs.missing
+    started = start_label(run, now=now, zone=zone)
+    sheet.fact("started", Piece(started or missing, "sec" if started else "dim"))
+    took = missing if run.duration_ms is None else duration(run.duration_ms)
+    sheet.fact("time", Piece(took, "sec"))
+
+
+def _origin(sheet: Sheet, run: RunSummary) -> None:
+    missing = sheet.glyphs.missing
+    for label, text in (("id", run.id), ("name", run.name), ("agent", run.agent), ("model", run.model)):
+        sheet.fact(label, Piece(clean(text, 500) if text else missing, "sec" if text else "dim"))
+    for label, text in (("source", run.source), ("tags", ", ".join(run.tags))):
+        if text:
+            sheet.fact(label, Piece(clean(text, 500), "sec"))
+    sheet.fact("format", Piece(clean(run.ref.format), "sec"))
+    sheet.prose("address", run.ref.address, "sec")
+    if run.replay_of is not None:
+        words = Clean(f"{sheet.glyphs.replay} {clean(run.replay_of, 200)}")
+        sheet.fact(run.relation or "replay", Piece(words, "accent"), run=run.replay_of)
+    if run.parent is not None:
+        sheet.fact("parent", Piece(clean(run.parent, 200), "accent"), run=run.parent)
+
+
+def add_usage(sheet: Sheet, used: Usage | None, label: str = "tokens") -> None:
+    """Tokens, ``—`` if not recorded."""
+    missing = sheet.glyphs.missing
+    if used is None:
+        sheet.fact(label, Piece(missing, "dim"), Piece(Clean("  not recorded"), "dim"))
+        return
+    parts = [("in", used.input_tokens), ("out", used.output_tokens), ("total", used.total_tokens)]
+    parts += [("cache read", used.cache_read_tokens), ("cache written", used.cache_creation_tokens)]
+    parts += [("reasoning", used.reasoning_tokens)]
+    pieces = []
+    for name, count in parts:
+        if count is not None or name in ("in", "out", "reasoning"):
+            value = missing if count is None else tokens(count)
+            pieces += [Piece(Clean(f"{name} "), "dim"), Piece(Clean(f"{value}  "), "sec")]
+    sheet.fact(label, *pieces)
+
+
+def add_price(sheet: Sheet, recorded: float | None, estimate: Estimate | None) -> None:
+    """The recorded cost, else an estimate and its source."""
+    if recorded is not None:
+        sheet.fact("cost", Piece(cost(recorded), "sec"))
+    elif estimate is None:
+        sheet.fact("cost", Piece(sheet.glyphs.missing, "dim"))
+    else:
+        of = f", {'models' if len(estimate.models) > 1 else 'model'} {', '.join(estimate.models)}"
+        words = one_line(f"estimated by {prices.origin()}{of if estimate.models else ''}", 300)
+        sheet.fact("cost", Piece(cost(estimate.usd, estimated=True), "sec"), Piece(Clean(f"  {words}"), "dim"))
+        if estimate.unpriced:
+            without = f"excludes {', '.join(estimate.unpriced)} (no known price)"
+            sheet.fact("", Piece(one_line(without, 300), "dim"))
+
+
+def _cost(sheet: Sheet, used: Usage | None, assessment: Assessment | None) -> None:
+    """The cost of the run; if only the library is missing for an estimate, how to install it."""
+    if used is None:
+        return
+    if used.cost_usd is None and assessment is not None and prices.wanted() and not prices.installed():
+        words = Clean(f"  pip install '{prices.EXTRA}' to estimate it")
+        sheet.fact("cost", Piece(sheet.glyphs.missing, "dim"), Piece(words, "dim"))
+        return
+    add_price(sheet, used.cost_usd, assessment.estimate if assessment is not None else None)
+
+
+def _counts(sheet: Sheet, run: RunSummary) -> None:
+    counted = (
+        ("steps", run.steps),
+        ("spans", run.spans),
+        ("model calls", run.llm_calls),
+        ("tool calls", run.tool_calls),
+        ("errors", run.errors),
+    )
+    pieces = []
+    for name, count in counted:
+        value = sheet.glyphs.missing if count is None else grouped(count)
+        style = "status.error" if name == "errors" and count else "sec"
+        word = name[:-1] if count == 1 else name
+        pieces += [Piece(Clean(f"{value} "), style), Piece(Clean(f"{word}  "), "dim")]
+    sheet.fact("counted", *pieces)
+
+
+def add_totals(sheet: Sheet, declared: tuple[Total, ...]) -> None:
+    """Recorded totals beside our counts. A difference is highlighted."""
+    for i, total in enumerate(declared):
+        name = Piece(Clean(f"{one_line(total.name, 40)} "), "dim")
+        says = number(total.declared, sheet.glyphs)
+        found = number(total.counted, sheet.glyphs)
+        if total.differs:
+            words = Piece(Clean(f"{says} declared, {found} counted"), "status.warn")
+            sheet.fact("" if i else "declared", name, words)
+        elif total.counted is None or total.declared is None:
+            words = Piece(Clean(f"{says} declared, {found} counted"), "dim")
+            sheet.fact("" if i else "declared", name, words)
+        else:
+            sign = Piece(Clean(f" {sheet.glyphs.ok}"), "status.ok")
+            sheet.fact("" if i else "declared", name, Piece(says, "sec"), sign, Piece(Clean(" matches count"), "dim"))
+
+
+def _goal(sheet: Sheet, run: Run) -> None:
+    body = run.body
+    if body.goal:
+        sheet.prose("goal", body.goal, "text bold", most=_MAX_ROWS)
+    if body.reason:
+        sheet.prose("why", body.reason, "sec", most=_MAX_ROWS)
+    if body.criteria:
+        met = sum(criterion.met is True for criterion in body.criteria)
+        sheet.title("Criteria", f"{met} of {len(body.criteria)} met")
+    for i, criterion in enumerate(body.criteria):
+        _criterion(sheet, run, i + 1, criterion)
+    if body.metrics:
+        sheet.title("Metrics")
+    width = max((len(one_line(metric.name, 30)) for metric in body.metrics), default=0)
+    for metric in body.metrics:
+        _metric(sheet, metric, width)
+    if body.findings:
+        sheet.title("Findings", grouped(len(body.findings)))
+    for finding in body.findings:
+        sheet.bullet(finding, "sec", most=_MAX_ROWS)
+
+
+def _criterion(sheet: Sheet, run: Run, position: int, criterion: Criterion) -> None:
+    status = {True: Status.OK, False: Status.ERROR, None: Status.UNKNOWN}[criterion.met]
+    sign, style = status_glyph(status, sheet.glyphs)
+    spans = _spans_of(run, criterion.steps)
+    if position > 1:
+        sheet.blank()
+    head = (Piece(sign, style), Piece(Clean(f" {position} "), "dim"))
+    sheet.line(*head, Piece(one_line(criterion.text, 2000), "text bold"), spans=spans)
+    if len(criterion.text) > sheet.width - 5:
+        sheet.prose("", criterion.text, "sec")
+    if criterion.evidence:
+        sheet.prose("", criterion.evidence, "sec", most=_MAX_ROWS)
+    if criterion.steps:
+        sheet.fact("turns", *_turns(run, criterion, style, sheet.glyphs), spans=spans)
+
+
+def _spans_of(run: Run, numbers: tuple[int, ...]) -> tuple[str, ...]:
+    wanted = set(numbers)
+    return tuple(step.span for step in run.steps if step.number in wanted)
+
+
+def _turns(run: Run, criterion: Criterion, style: str, glyphs: Glyphs) -> list[Piece]:
+    """All turns of the run, with the numbers of the criterion's turns: ``· · 3 4 ·``."""
+    named = set(criterion.steps)
+    steps = [step.number for step in run.steps if step.number is not None]
+    if len(steps) > _TURNS or not named <= set(steps):
+        return [Piece(Clean(" ".join(map(str, criterion.steps[:_TURNS]))), f"{style} bold")]
+    return [
+        Piece(Clean(f"{step} "), f"{style} bold") if step in named else Piece(Clean(f"{glyphs.zero} "), "dim")
+        for step in steps
+    ]
+
+
+def _metric(sheet: Sheet, metric: Metric, width: int) -> None:
+    status = {True: Status.OK, False: Status.ERROR, None: None}[metric.passed]
+    sign, style = status_glyph(status, sheet.glyphs) if status else (sheet.glyphs.zero, "dim")
+    pieces = [Piece(sign, style), Piece(Clean(" " + pad(one_line(metric.name, 30), width) + "  "), "text")]
+    if metric.score is not None:
+        top = next((scale for scale in (1, 10, 100) if max(metric.score, metric.threshold or 0) <= scale), metric.score)
+        bar = "bar.error" if metric.passed is False else "bar.agent"
+        pieces += amount(metric.score, top, sheet.bar, bar, threshold=metric.threshold, glyphs=sheet.glyphs)
+        pieces.append(Piece(Clean("  ")))
+    pieces.append(Piece(number(metric.score, sheet.glyphs), f"{style} bold" if metric.passed is False else "text"))
+    if metric.threshold is not None:
+        pieces.append(Piece(Clean(f" {sheet.glyphs.at_least} {number(metric.threshold)}"), "dim"))
+    sheet.line(*pieces)
+    if metric.reason:
+        sheet.prose("", metric.reason, "sec", most=3)
+    if metric.details:
+        sheet.value("", metric.details, most=3)
+
+
+def _texts(sheet: Sheet, body: RunBody) -> None:
+    shown = (
+        ("input", body.input),
+        ("output", body.output),
+        ("system", body.system_prompt),
+        ("user", body.last_user),
+        ("answer", body.last_assistant),
+    )
+    sheet.blank()
+    for label, value in shown:
+        if value is not None:
+            sheet.value(label, value, most=_MAX_ROWS)
+
+
+def _problems(sheet: Sheet, problems: tuple[Problem, ...]) -> None:
+    if not problems:
+        return
+    sheet.title("Notes", f"{grouped(len(problems))} {sheet.glyphs.dot} parse problems and inconsistencies")
+    sheet.add(Each("problems", len(problems), lambda i: _problem(problems[i], sheet.glyphs)))
+
+
+def _problem(problem: Problem, glyphs: Glyphs) -> Line:
+    where = Piece(Clean(f"{one_line(problem.where, 60)}  " if problem.where else ""), "sec")
+    return (Piece(glyphs.note, "status.warn bold"), Piece(Clean(" ")), where, Piece(one_line(problem.reason)))

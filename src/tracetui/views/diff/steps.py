@@ -1,0 +1,366 @@
+"""The aligned steps of two runs as rows, and the headline of the diff."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, Final, NamedTuple
+
+from tracetui.analysis.step_diff import WORDS, difference_label, step_label
+from tracetui.analysis.values import lookalike_labels, with_label
+from tracetui.diff import noise
+from tracetui.diff.result import Diff, Divergence, Row
+from tracetui.diff.step import Kind
+from tracetui.masking import one_line
+from tracetui.model import RunSummary, Span, Status
+from tracetui.text import Clean, cost, duration, grouped, pad, tokens
+from tracetui.views.glyphs import UNICODE, Glyphs, kind
+from tracetui.views.labels import short_id
+from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
+
+BESIDE: Final = 84
+"""Minimum cells to show the steps side by side."""
+_NOISE_LABELS: Final = {
+    noise.IDS: "ids",
+    noise.TIMES: "time",
+    noise.DURATIONS: "duration",
+    noise.TOKENS: "tokens",
+    noise.SPACE: "space",
+    noise.FOLDERS: "folder",
+    noise.MASKED: "mask",
+    noise.PLACES: "position",
+    noise.EMPTY: "empty",
+    noise.JSON_FORM: "format",
+    noise.NUMBER_FORM: "number",
+    noise.COMMANDS: "space",
+    noise.HASHES: "hash",
+    noise.RECORDS: "record",
+    noise.WORDINGS: "words",
+    noise.NOTES: "notes",
+}
+"""Short labels of ignored differences."""
+_CHANGES: Final = {
+    Kind.INPUT: "input changed",
+    Kind.OUTPUT: "output changed",
+    Kind.STATUS: "status changed",
+    Kind.ONLY_A: "only in A",
+    Kind.ONLY_B: "only in B",
+    Kind.MOVED: "moved",
+}
+_STYLES: Final = {Kind.SAME: "dim", Kind.ONLY_A: "diff.rem", Kind.ONLY_B: "diff.add"}
+PREFIX: Final = "prefix"
+"""Key of the folded common prefix."""
+_CONTEXT_ROWS: Final = 2
+"""Common rows to keep before the first difference."""
+_MIN_FOLD: Final = 4
+"""Minimum rows of a fold."""
+_MIDDLE: Final = 10
+_MAX_INDENT: Final = 8
+
+
+class PairKey(NamedTuple):
+    """Key of a row: positions of its steps in A and B."""
+
+    a: int | None
+    b: int | None
+
+
+class PairRows:
+    """Rows of aligned steps; see `tracetui.views.rows.Rows`.
+
+    The common prefix is a fold.
+    """
+
+    def __init__(self, diff: Diff, *, glyphs: Glyphs = UNICODE, unfolded: bool = False) -> None:
+        self.diff = diff
+        self._glyphs = glyphs
+        self._unfolded = unfolded
+        self._prefix = _common(diff)
+        self._before = self._prefix - 1 if self._prefix and not unfolded else -1 if self._prefix else 0
+        """Offset from row to pair."""
+        number = max((abs(span.step or 0) for run in (diff.a, diff.b) for span in run.spans[-1:]), default=0)
+        self._number = max(3, min(6, len(str(number))))
+
+    def __len__(self) -> int:
+        return len(self.diff.rows) - self._before
+
+    def pair(self, index: int) -> int | None:
+        """The pair of a row; None for the fold."""
+        return None if self._is_fold(index) else index + self._before
+
+    def row_of(self, pair: int) -> int:
+        """The row of a pair, or the fold that contains it."""
+        return max(0, pair - self._before)
+
+    def _is_fold(self, index: int) -> bool:
+        return self._prefix > 0 and index == 0
+
+    def fold(self, index: int) -> Fold | None:
+        """The fold of a row."""
+        return Fold(PREFIX, self._unfolded) if self._is_fold(index) else None
+
+    def parent(self, index: int) -> int | None:
+        """The row that a row folds into."""
+        return 0 if 0 < index <= self._prefix and self._unfolded else None
+
+    def key(self, index: int) -> Hashable:
+        if self._is_fold(index):
+            return PREFIX
+        row = self.diff.rows[index + self._before]
+        return PairKey(row.a, row.b)
+
+    def index(self, key: Hashable) -> int | None:
+        if key == PREFIX and self._prefix:
+            return 0
+        pair = self._pair_of(key) if isinstance(key, PairKey) else None
+        return None if pair is None else self.row_of(pair)
+
+    def _pair_of(self, key: PairKey) -> int | None:
+        rows = self.diff.rows
+        found = (i for i, row in enumerate(rows) if row.b == key.b and row.a == key.a)
+        if (exact := next(found, None)) is not None:
+            return exact
+        near = (i for i, row in enumerate(rows) if key.b is not None and row.b == key.b)
+        return next(near, None)
+
+    def selectable(self, index: int) -> bool:
+        return True
+
+    def mark(self, index: int) -> str | None:
+        if self._is_fold(index):
+            return None
+        row = self.diff.rows[index + self._before]
+        if row.kind is Kind.SAME or row.downstream or row.noise:
+            return None
+        return _STYLES.get(row.kind, "diff.chg")
+
+    def plain(self, index: int) -> str:
+        """A folded prefix includes its content, so that search finds it."""
+        if not self._is_fold(index):
+            return self._plain(self.diff.rows[index + self._before])
+        return "" if self._unfolded else "\n".join(map(self._plain, self.diff.rows[: self._prefix]))
+
+    def _plain(self, row: Row) -> str:
+        steps = (one for one in (self.diff.span_a(row), self.diff.span_b(row)) if one is not None)
+        texts = dict.fromkeys(text for span in steps for text in (span.name, span.preview) if text)
+        return " ".join((WORDS[row.kind], row.noise, *texts, row.path)).strip()
+
+    def differing(self) -> list[int]:
+        """Visible rows with differences."""
+        start = 0 if self._unfolded else self._prefix
+        return [self.row_of(i) for i, row in enumerate(self.diff.rows) if i >= start and row.kind is not Kind.SAME]
+
+    # ---- drawing
+
+    def line(self, index: int, width: int) -> Line:
+        if self._is_fold(index):
+            return tuple(fit(self._folded(), width))
+        pair = index + self._before
+        row = self.diff.rows[pair]
+        dim = row.downstream or bool(row.noise)
+        first = self.diff.first is not None and self.diff.first.row == pair
+        if width < BESIDE:
+            return tuple(fit(self._narrow(row, pair, width, first), width))
+        half = (width - _MIDDLE - 2) // 2
+        left = self._step(self.diff.span_a(row), self._depth(row, in_b=False), half, dim, first)
+        middle = fill(self._sign(row, pair), _MIDDLE)
+        right = width - half - _MIDDLE - 2
+        other = self._step(self.diff.span_b(row), self._depth(row, in_b=True), right, dim, first)
+        blank = Piece(Clean(" "))
+        return (*fill(left, half), blank, *middle, blank, *fill(other, right))
+
+    def _folded(self) -> list[Piece]:
+        mark = self._glyphs.unfolded if self._unfolded else self._glyphs.folded
+        words = f" {grouped(self._prefix)} equal steps"
+        return [Piece(mark, "sec"), Piece(Clean(words), "dim")]
+
+    def _depth(self, row: Row, *, in_b: bool) -> int:
+        run, place = (self.diff.b, row.b) if in_b else (self.diff.a, row.a)
+        return 0 if place is None else min(2 * run.depths[place], _MAX_INDENT)
+
+    def _sign(self, row: Row, pair: int) -> list[Piece]:
+        """Glyph, downstream arrow, and kind of difference."""
+        glyphs = self._glyphs
+        if pair >= self.diff.compared and row.kind is Kind.SAME:
+            return [Piece(Clean(f"{glyphs.zero} "), "dim")]  # only headers compared so far
+        quiet = row.downstream or bool(row.noise)
+        style = "dim" if quiet else _STYLES.get(row.kind, "diff.chg")
+        arrow = glyphs.downstream if row.downstream else Clean(" ")
+        word = WORDS[row.kind].rstrip("≠") if row.kind is not Kind.SAME else ""
+        word = _NOISE_LABELS.get(row.noise, word)
+        flag = Piece(glyphs.note, "status.warn") if row.flags else Piece(Clean(""))
+        strong = style if quiet or row.kind is Kind.SAME else f"{style} bold"
+        return [Piece(Clean(f"{self._glyph(row)}{arrow}"), strong), Piece(Clean(word), style), flag]
+
+    def _glyph(self, row: Row) -> Clean:
+        glyphs = self._glyphs
+        signs = {
+            Kind.SAME: glyphs.same,
+            Kind.ONLY_A: glyphs.only_a,
+            Kind.ONLY_B: glyphs.only_b,
+            Kind.MOVED: glyphs.edited,
+        }
+        return signs.get(row.kind, glyphs.changed)
+
+    def _step(self, span: Span | None, indent: int, width: int, dim: bool, first: bool) -> list[Piece]:
+        """Number, kind, name, argument and time of a step."""
+        if span is None:
+            return [Piece(Clean(" " * (self._number + 1))), Piece(self._glyphs.zero, "line")]
+        time = pad(duration(span.duration_ms), 5, right=True)
+        pieces = [
+            Piece(Clean(f"{self._numbered(span)} {' ' * indent}"), "dim"),
+            *self._named(span, dim, first),
+        ]
+        return [*fill(pieces, max(4, width - 6)), Piece(Clean(f" {time}"), "dim" if dim else "sec")]
+
+    def _numbered(self, span: Span) -> Clean:
+        number = str(span.step) if span.step is not None and span.is_step else ""
+        return pad(Clean(number), self._number, right=True)
+
+    def _named(self, span: Span, dim: bool, first: bool) -> list[Piece]:
+        sign, style = kind(span, self._glyphs)
+        failed = span.status is Status.ERROR
+        name = "status.error bold" if failed else "dim" if dim else "text bold" if first else "text"
+        pieces = [
+            Piece(sign, "dim" if dim and not failed else style),
+            Piece(Clean(" ")),
+            Piece(one_line(span.name, 120) or self._glyphs.missing, name),
+        ]
+        if span.preview:
+            pieces.append(Piece(Clean(f" {one_line(span.preview, 200)}"), "dim"))
+        return pieces
+
+    def _narrow(self, row: Row, pair: int, width: int, first: bool) -> list[Piece]:
+        """One column: glyph, both numbers, name, location of the difference."""
+        diff, dim = self.diff, row.downstream or bool(row.noise)
+        span = diff.span_b(row) or diff.span_a(row)
+        assert span is not None
+        both = (diff.span_a(row), diff.span_b(row))
+        numbers = " ".join(pad(Clean("") if one is None else self._numbered(one), self._number) for one in both)
+        indent = " " * self._depth(row, in_b=row.b is not None)
+        lead = [*fill(self._sign(row, pair), _MIDDLE), Piece(Clean(f"{numbers} {indent}"), "dim")]
+        named = self._named(span, dim, first)
+        if not row.path:
+            return [*lead, *named]
+        path = Piece(Clean(f"  {one_line(row.path, 60)}"), "dim" if dim else "diff.chg")
+        name = width_of((*lead, *named[:3]))
+        return [*fit([*lead, *named], max(name, width - width_of((path,)))), path]
+
+
+def _common(diff: Diff) -> int:
+    """Number of equal pairs (ignoring noise) to fold at the start."""
+    if diff.first is None:
+        return 0
+    loud = (i for i, row in enumerate(diff.rows) if row.kind is not Kind.SAME and (diff.strict or not row.noise))
+    common = min(next(loud, 0), diff.first.row) - _CONTEXT_ROWS
+    return common if common >= _MIN_FOLD else 0
+
+
+def sentence(diff: Diff, glyphs: Glyphs, width: int) -> Line:
+    """The headline: no differences, or the first one."""
+    words = "" if diff.complete else f"  ·  comparing, {grouped(diff.compared)} of {grouped(len(diff.rows))}"
+    going = Piece(Clean(words), "status.running")
+    if diff.first is None:
+        if not diff.complete:
+            return (Piece(Clean("no differences so far"), "text"), going)
+        ignored = "" if diff.strict or not diff.ignored else " (ids, times and counters ignored)"
+        return (
+            Piece(Clean(f"{glyphs.same} No differences"), "status.ok bold"),
+            Piece(Clean(f"{ignored}  ·  {grouped(len(diff.rows))} steps"), "sec"),
+        )
+    row = diff.rows[diff.first.row]
+    if diff.complete and diff.apart:
+        alone = f"{grouped(diff.counts[Kind.ONLY_A])} only in A, {grouped(diff.counts[Kind.ONLY_B])} only in B"
+        return (
+            Piece(Clean(f"{glyphs.changed} No steps in common"), "diff.chg bold"),
+            Piece(Clean(f"  ·  {alone}, compared by {one_line(diff.by, 80)}"), "sec"),
+        )
+    if diff.first.noise:
+        where = f"  ·  first: {diff.first.noise}: {difference_label(diff, diff.first)}"
+        words = f"{glyphs.same} No differences except ignored values"
+        return (Piece(Clean(words), "status.ok bold"), Piece(Clean(where), "sec"))
+    pieces = [
+        Piece(Clean(f"{glyphs.changed} First difference: {step_label(diff, row)}"), "diff.chg bold"),
+        Piece(Clean(f", {_CHANGES[diff.first.kind]}"), "diff.chg"),
+    ]
+    if diff.first.path:
+        pieces.append(Piece(Clean(f": {one_line(diff.first.path, 80)}"), "text bold"))
+    pieces.append(going)
+    apart = len(diff.independent)
+    facts = [f"{diff.downstream} downstream"] if diff.downstream else []
+    facts += [f"{apart} independent"] if apart else []
+    facts += ["nothing ignored"] if diff.strict and diff.complete else []
+    if diff.decision is not None:
+        pieces.append(Piece(Clean("  ·  "), "dim"))
+        pieces += _decision(diff, diff.decision)
+    elif diff.first.kind is not Kind.MOVED and width >= 100:
+        pieces += _values(diff.first)
+    pieces.append(Piece(Clean("".join(f"  ·  {fact}" for fact in facts)), "sec"))
+    return tuple(pieces)
+
+
+def _decision(diff: Diff, found: Divergence) -> list[Piece]:
+    where = step_label(diff, diff.rows[found.row])
+    return [
+        Piece(Clean(f"{where} decided "), "sec"),
+        *_both(found),
+    ]
+
+
+def _values(first: Divergence) -> list[Piece]:
+    """Both values, if short."""
+    left, right = _short(first.a), _short(first.b)
+    if first.kind in (Kind.ONLY_A, Kind.ONLY_B) or len(left) + len(right) > 40:
+        return []
+    return [Piece(Clean("  ")), *_both(first)]
+
+
+def _both(found: Divergence) -> list[Piece]:
+    """Both values, labeled if they print alike."""
+    left, right = one_line(_short(found.a), 40), one_line(_short(found.b), 40)
+    if (words := lookalike_labels(found.a, found.b)) is not None:
+        left, right = with_label(left, words[0]), with_label(right, words[1])
+    return [Piece(left, "diff.rem"), Piece(Clean(" → "), "dim"), Piece(right, "diff.add")]
+
+
+def _short(value: Any) -> str:
+    return value if isinstance(value, str) else "—" if value is None else repr(value)
+
+
+def summary(diff: Diff) -> Line:
+    """Row counts by kind, and the deltas from A to B."""
+    counts = diff.counts
+    pieces: list[Piece] = []
+    formats = [run.summary.ref.format for run in (diff.a, diff.b)]
+    if formats[0] != formats[1]:
+        words = f"{formats[0]} and {formats[1]}: fields of both formats"
+        pieces += [Piece(Clean(words), "text"), Piece(Clean(" · "), "dim")]
+    for each in Kind:
+        if counts[each] or each is Kind.SAME:
+            style = "sec" if each is Kind.SAME else _STYLES.get(each, "diff.chg")
+            pieces += [Piece(Clean(f"{WORDS[each]} {grouped(counts[each])}"), style), Piece(Clean(" · "), "dim")]
+    deltas = diff.deltas
+    for name, value, written in (
+        ("tokens", deltas.tokens, tokens),
+        ("time", deltas.duration_ms, duration),
+        ("cost", deltas.cost_usd, cost),
+    ):
+        if value is not None:
+            pieces += [Piece(Clean(f"Δ {name} {_signed(value, written)}"), "sec"), Piece(Clean(" · "), "dim")]
+    if aside := sum(bool(row.noise) for row in diff.rows) if diff.strict else 0:
+        pieces += [Piece(Clean(f"{grouped(aside)} usually ignored"), "dim"), Piece(Clean(" · "), "dim")]
+    if diff.ignored:
+        words = f"{grouped(sum(diff.ignored.values()))} ignored"
+        pieces += [Piece(Clean(words), "dim"), Piece(Clean(" · "), "dim")]
+    if diff.notes:
+        pieces += [Piece(Clean("bounded"), "status.warn"), Piece(Clean(" · "), "dim")]
+    return tuple(pieces[:-1])
+
+
+def _signed(value: Any, written: Any) -> str:
+    sign = "−" if value < 0 else "+" if value > 0 else "±"
+    return f"{sign}{written(abs(value))}"
+
+
+def name_of(run: RunSummary) -> Clean:
+    """The short id of a run."""
+    return short_id(run.id)

@@ -1,0 +1,369 @@
+"""The run list as rows: one line per run, group heading or unreadable file."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Hashable
+from functools import cached_property
+from itertools import islice
+from os.path import basename
+from typing import Final, NamedTuple
+
+from tracetui import text
+from tracetui.analysis.arrangement import Item, parents
+from tracetui.analysis.liveness import State
+from tracetui.masking import clean, one_line
+from tracetui.model import Problem, RunRef, RunSummary, Status, StatusSource
+from tracetui.store.facts import haystack, run_time, total_tokens
+from tracetui.text import Clean
+from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
+from tracetui.views.labels import short_id
+from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
+
+StateOf = Callable[[RunSummary], State]
+"""Returns the liveness state of a run."""
+
+
+class Relationship(NamedTuple):
+    """Relations of a run to others: its letter if marked, and text before and after its outcome."""
+
+    mark: str = ""
+    before: Line = ()
+    after: Line = ()
+
+
+RelationshipOf = Callable[[RunSummary, Glyphs], Relationship]
+
+
+def no_relationship(run: RunSummary, glyphs: Glyphs) -> Relationship:
+    """No relations."""
+    return Relationship()
+
+
+def recorded_state(run: RunSummary) -> State:
+    """The state of a run from its recorded status alone."""
+    return State.RUNNING if run.status is Status.RUNNING else State.ENDED
+
+
+def status_now(run: RunSummary, state: State) -> Status:
+    """The status to show: running or unknown for a run without an end record."""
+    if state is State.ENDED:
+        return run.status
+    return Status.UNKNOWN if state is State.UNKNOWN else Status.RUNNING
+
+
+def _silence_word(run: RunSummary, state: State) -> Line:
+    """The word for a silent run."""
+    if state in (State.QUIET, State.STALLED):
+        return (Piece(Clean(state), "status.warn" if state is State.STALLED else "status.running"), Piece(Clean(" ")))
+    if state is State.UNKNOWN and run.status is Status.RUNNING:
+        return (Piece(one_line(f"{run.status_word or 'no end'}, silent", 60), "status.unknown"), Piece(Clean(" ")))
+    return ()
+
+
+def _elapsed(run: RunSummary, now: float) -> float | None:
+    """Milliseconds since the start; None if unknown."""
+    if run.started_at is None or run.time_zone is None or run.started_at > now:
+        return None
+    return (now - run.started_at) * 1000
+
+
+_NAMED_RELATIONS: Final = ("fork", "retry")
+"""Relations shown as a word."""
+_MIN_PROMPT: Final = 12
+"""Minimum cells for a prompt."""
+
+
+class RunRows:
+    """Rows of the run list at one moment; see `tracetui.views.rows.Rows`."""
+
+    def __init__(
+        self,
+        items: list[Item],
+        *,
+        now: float,
+        glyphs: Glyphs = UNICODE,
+        all_columns: bool = False,
+        state_of: StateOf = recorded_state,
+        relationship_of: RelationshipOf = no_relationship,
+    ) -> None:
+        self._items = items
+        self._state_of = state_of
+        self._relationship_of = relationship_of
+        self.now = now
+        self._glyphs = glyphs
+        self._all = all_columns
+        self._index: dict[Hashable, int] | None = None
+
+    def prepare(self) -> None:
+        """Compute everything that reads all rows."""
+        self.index("")
+        self.longest_name, self._headings  # noqa: B018 - they are remembered
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def above(self, index: int) -> int:
+        """Number of rows above this one, without group headings."""
+        return index - bisect_left(self._headings, index)
+
+    @cached_property
+    def _headings(self) -> list[int]:
+        return [i for i, item in enumerate(self._items) if isinstance(item, tuple)]
+
+    def item(self, index: int) -> Item:
+        """The run, the problem, or the (label, count) of a group heading."""
+        return self._items[index]
+
+    def key(self, index: int) -> Hashable:
+        item = self._items[index]
+        return item.ref if isinstance(item, RunSummary) else item.path if isinstance(item, Problem) else item[0]
+
+    def index(self, key: Hashable) -> int | None:
+        if self._index is None:
+            items = self._items
+            self._index = {one.ref if isinstance(one, RunSummary) else self.key(i): i for i, one in enumerate(items)}
+        return self._index.get(key)
+
+    def renew(self, run: RunSummary) -> int | None:
+        """Replace a run in its row; return the row, or None if it has none."""
+        index = self.index(run.ref)
+        if index is not None:
+            self._items[index] = run
+        return index
+
+    def selectable(self, index: int) -> bool:
+        return not isinstance(self._items[index], tuple)
+
+    def mark(self, index: int) -> str | None:
+        item = self._items[index]
+        return "status.error" if isinstance(item, RunSummary) and item.status is Status.ERROR else None
+
+    def plain(self, index: int) -> str:
+        item = self._items[index]
+        if isinstance(item, RunSummary):
+            return " ".join(haystack(item))
+        return f"{item.path} {item.reason}" if isinstance(item, Problem) else item[0]
+
+    def line(self, index: int, width: int) -> Line:
+        item = self._items[index]
+        if isinstance(item, tuple):
+            return _group_line(item, width, self._glyphs)
+        columns = columns_for(width, self._all, name=self.longest_name)
+        if isinstance(item, Problem):
+            return _problem_line(item, columns, width, self._glyphs)
+        pieces: list[Piece] = []
+        for name, size in columns:
+            pieces.extend(fill(self._cell(item, name, size), size))
+            pieces.append(Piece(Clean(" ")))
+        return tuple(pieces[:-1])
+
+    @cached_property
+    def longest_name(self) -> int:
+        """The 90th percentile of the name length of the first rows, in characters."""
+        runs = (item for item in islice(self._items, _SAMPLE) if isinstance(item, RunSummary))
+        lengths = sorted(map(self._name_length, runs))
+        return lengths[len(lengths) * 9 // 10] if lengths else 0
+
+    def _name_length(self, run: RunSummary) -> int:
+        if not run.label:
+            return len(run.name or run.id)
+        return len(run.label) + (2 if run.ref in self._below else len(run.name) + bool(run.name))
+
+    @cached_property
+    def _below(self) -> Collection[RunRef]:
+        """Runs nested below their parent."""
+        return parents([item for item in self._items if isinstance(item, RunSummary)])
+
+    def _cell(self, run: RunSummary, name: str, size: int) -> list[Piece]:
+        state = self._state_of(run)
+        status = status_now(run, state)
+        bold = " bold" if status in (Status.ERROR, Status.RUNNING) else ""
+        if name == "status":
+            glyph, style = status_glyph(status, self._glyphs)
+            return [Piece(glyph, style)]
+        if name == "name":
+            mark = self._relationship_of(run, self._glyphs).mark
+            chip = [Piece(Clean(f" {mark} "), "onaccent bold"), Piece(Clean(" "))] if mark else []
+            return [*chip, *_name(run, size - 4 * bool(mark), bold, below=run.ref in self._below)]
+        if name == "outcome":
+            ties = self._relationship_of(run, self._glyphs)
+            room = size - width_of(ties.after)
+            before = (*_silence_word(run, state), *ties.before)
+            shown = (*before, *outcome(run, self._glyphs))
+            if run.relation in _NAMED_RELATIONS and not ties.after and room - width_of(shown) < _MIN_PROMPT:
+                shown = (*before, *outcome(run, self._glyphs, named=False))  # the prompt says more than an id
+            return [*fit((*shown, *_prompt(run, shown, room)), max(8, room)), *ties.after]
+        if name == "time":
+            going = status is Status.RUNNING
+            elapsed = _elapsed(run, self.now) if going and run.duration_ms is None else run.duration_ms
+            return [column(text.duration(elapsed), size, "status.running" if going else "sec", right=True)]
+        return [_CELLS[name](run, size, self.now)]
+
+
+_MIN_NAME, _MIN_OUTCOME = 8, 12
+"""Minimum useful cells of a column."""
+_SAMPLE: Final = 2_000
+"""Maximum rows to measure names of."""
+_NAMES: Final = (16, 18, 20, 24, 28, 32)
+"""Widths of the name column: few, so that it rarely changes while runs arrive."""
+_OUTCOME_FIRST: Final = 16
+"""Cells of the outcome before the name column grows."""
+
+
+def columns_for(width: int, all_columns: bool = False, *, name: int = 0) -> list[tuple[str, int]]:
+    """(column, cells) for a list of `width` cells, in order. Less important columns are dropped first.
+
+    `name` is the desired width of the name column, granted if the outcome has enough room.
+    """
+    least = 14 if width < 70 else 15
+    fixed = [("status", 1), ("name", least), ("outcome", 0), ("time", 5), ("step", 4), ("age", 4)]
+    if width < 39:
+        fixed.remove(("step", 4))
+    if width >= 66 or all_columns:
+        fixed.insert(3, ("id", 9))
+    if width >= 100 or all_columns or 68 <= width < 76:
+        fixed.insert(4, ("tok", 5))
+    if width >= 112 or all_columns:
+        fixed.insert(5, ("model", 14))
+    if width >= 124 or all_columns:
+        fixed.insert(6, ("format", 11))
+    if width >= 130 or all_columns:
+        fixed.insert(-2, ("err", 3))
+    room = width - sum(size for _, size in fixed) - len(fixed) + 1
+    most = least + max(0, room - _OUTCOME_FIRST)
+    size = max(least, min(most, next((one for one in (least, *_NAMES) if one >= name), _NAMES[-1])))
+    size = max(_MIN_NAME, size - max(0, _MIN_OUTCOME - room))
+    sizes = {"name": size, "outcome": max(_MIN_OUTCOME, room + least - size)}
+    return [(key, sizes.get(key, size)) for key, size in fixed]
+
+
+def hidden_columns(width: int) -> int:
+    """Number of columns dropped at that width."""
+    return len(columns_for(1000)) - len(columns_for(width))
+
+
+def heading(width: int, all_columns: bool = False, *, name: int = 0) -> Line:
+    """The column headings."""
+    cells = []
+    for key, size in columns_for(width, all_columns, name=name):
+        label = "" if key == "status" else key
+        cells.append(column(Clean(label), size, "dim", right=key in ("tok", "time", "step", "age", "err")))
+        cells.append(Piece(Clean(" ")))
+    return tuple(cells[:-1])
+
+
+def _name(run: RunSummary, size: int, bold: str, *, below: bool) -> list[Piece]:
+    label = clean(run.label or run.name or run.id, 200)
+    if below:
+        return [column(Clean("  " + label), size, "text" + bold if bold else "sec")]
+    if run.label and run.name:  # keep the label visible
+        room = max(size // 3, size - text.cells(label) - 1)
+        label = Clean(f"{text.truncate(clean(run.name, 200), room)} {label}")
+    return [column(label, size, "text" + bold)]
+
+
+def _id(run: RunSummary, size: int, now: float) -> Piece:
+    return column(short_id(run.id, size), size, "dim")
+
+
+_CELLS: Final[dict[str, Callable[[RunSummary, int, float], Piece]]] = {
+    "id": _id,
+    "step": lambda run, size, now: column(
+        text.count(run.steps) if run.deep or run.steps is not None else Clean("·"), size, "sec", right=True
+    ),
+    "age": lambda run, size, now: column(text.age(_age(run, now)), size, "dim", right=True),
+    "tok": lambda run, size, now: column(
+        text.tokens(total_tokens(run)) if run.deep or run.usage else Clean("·"), size, "sec", right=True
+    ),
+    "model": lambda run, size, now: column(
+        text.truncate_middle(clean(run.model or ("—" if run.deep else "·"), 200), size), size, "sec"
+    ),
+    "format": lambda run, size, now: column(Clean(run.ref.format), size, "dim"),
+    "err": lambda run, size, now: column(
+        text.count(run.errors) if run.errors else Clean("·"), size, "status.error" if run.errors else "dim", right=True
+    ),
+}
+
+
+def _age(run: RunSummary, now: float) -> float | None:
+    return max(0.0, now - run_time(run))
+
+
+def outcome(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = True) -> Line:
+    """The outcome of a run in one phrase: cause of failure, relation to its original (with its id if `named`), or
+    prompt.
+    """
+    pieces: list[Piece] = []
+    if run.status is Status.ERROR:
+        pieces = _cause(run)
+    elif run.status is Status.RUNNING:
+        pieces = [Piece(one_line(run.result or run.prompt or "running", 200), "status.running")]
+    elif run.status is Status.PAUSED:
+        pieces = [Piece(one_line(run.result or "waiting for a human", 200), "status.paused")]
+    elif run.status is Status.CANCELLED:
+        pieces = [Piece(one_line(run.result or run.status_word or "cancelled", 200), "sec")]
+    relation = _relation(run, named=named)
+    if pieces and relation:  # show that it is a replay even if only the error fits
+        return (Piece(Clean(f"{glyphs.replay} "), "accent"), *pieces, Piece(Clean(" ")), *relation)
+    if pieces:
+        return tuple(pieces)
+    if relation:
+        return (Piece(Clean(f"{glyphs.replay} "), "accent"), *relation)
+    if run.result:
+        style = "status.ok" if run.status is Status.OK else "sec"
+        return (Piece(one_line(run.result, 200), style),)
+    if run.status is Status.UNKNOWN and run.deep:
+        word = run.status_word if run.status_source is StatusSource.EXPLICIT else None
+        if not run.prompt:
+            return (Piece(one_line(word or "no end record", 60), "sec"),)
+        asked = Piece(one_line(run.prompt, 200), "text")
+        return (asked,) if word is None else (asked, Piece(Clean(" · "), "dim"), Piece(one_line(word, 60), "sec"))
+    return (Piece(one_line(run.prompt, 200) if run.prompt or run.deep else Clean("·"), "dim"),)
+
+
+def _prompt(run: RunSummary, shown: Line, size: int) -> Line:
+    """The prompt of a run after its outcome, if it fits."""
+    prompt = one_line(run.prompt, 200)
+    if not prompt or size - width_of(shown) < _MIN_PROMPT or any(piece.text == prompt for piece in shown):
+        return ()
+    return (Piece(Clean("  ")), Piece(prompt, "dim"))
+
+
+def _cause(run: RunSummary) -> list[Piece]:
+    error = run.first_error
+    if error is None:
+        return [Piece(one_line(run.result or run.status_word or "failed", 200), "status.error")]
+    if run.result:
+        return [Piece(one_line(run.result, 200), "status.error")]
+    if error.type is None:
+        return [Piece(one_line(error.message or run.status_word or "failed", 200), "status.error")]
+    pieces = [Piece(one_line(error.type, 60), "status.error")]
+    detail = error.name if error.name and error.name != error.type else error.message
+    if detail:
+        pieces.append(Piece(Clean(" " + one_line(detail, 200)), "sec"))
+    return pieces
+
+
+def _relation(run: RunSummary, *, named: bool) -> list[Piece]:
+    if run.relation is None:
+        return []
+    name = Clean("teacher") if run.relation == "student" else short_id(run.replay_of or "?")
+    if not named:
+        return [Piece(one_line(run.relation, 20), "sec")]
+    word = Clean(f" {run.relation}") if run.relation in _NAMED_RELATIONS else Clean("")
+    return [Piece(name, "accent"), Piece(word, "sec")]
+
+
+def _group_line(item: tuple[str, int], width: int, glyphs: Glyphs) -> Line:
+    number = str(item[1])
+    label = text.truncate_middle(clean(item[0], 200), max(8, width - len(number) - 4))  # keep both ends of a path
+    rule = glyphs.rule * max(0, width - text.cells(label) - len(number) - 3)
+    return (Piece(label, "dim"), Piece(Clean(f" {rule} "), "line"), Piece(Clean(number), "dim"))
+
+
+def _problem_line(problem: Problem, columns: list[tuple[str, int]], width: int, glyphs: Glyphs) -> Line:
+    name = column(clean(basename(problem.path), 200), columns[1][1], "status.warn")
+    place = f"{problem.reason}, {problem.where}" if problem.where else problem.reason
+    what = Piece(one_line(f"unreadable: {place}", 300), "status.warn")
+    return tuple(fit([Piece(glyphs.note, "status.warn bold"), Piece(Clean(" ")), name, Piece(Clean(" ")), what], width))

@@ -1,0 +1,372 @@
+"""The smaller lists as rows: trace directories, query facets, search hits, call statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from enum import StrEnum
+from typing import Final, NamedTuple, Protocol
+
+from tracetui.analysis.statistics import Row
+from tracetui.formats.homes import Home
+from tracetui.masking import clean, one_line
+from tracetui.model import RunRef, RunSummary
+from tracetui.store.query.complete import Facet
+from tracetui.text import Clean, age, cost, count, duration, grouped, tokens, truncate, truncate_middle
+from tracetui.views.bars import amount
+from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
+from tracetui.views.labels import run_label, short_id
+from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
+
+ALL: Final = ""
+"""Key of the last row, for all directories. Absent if there is only one."""
+_HOME_KEY, _FILES, _AGE = 5, 9, 5
+"""Cells of these columns."""
+
+
+class HomeRows:
+    """See `tracetui.views.rows.Rows`. The key of a row is the path of its directory."""
+
+    def __init__(
+        self,
+        homes: Sequence[Home],
+        names: Sequence[str],
+        picked: Collection[Hashable],
+        *,
+        now: float,
+        glyphs: Glyphs = UNICODE,
+    ) -> None:
+        """`names` are display paths; `picked` contains keys."""
+        self._homes, self._names, self._picked, self._now, self._glyphs = homes, names, picked, now, glyphs
+        self._keys = [*(home.path for home in homes), *([ALL] if len(homes) > 1 else [])]
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def key(self, index: int) -> Hashable:
+        return self._keys[index]
+
+    def index(self, key: Hashable) -> int | None:
+        return self._keys.index(key) if key in self._keys else None
+
+    def selectable(self, index: int) -> bool:
+        return True
+
+    def mark(self, index: int) -> str | None:
+        return None
+
+    def plain(self, index: int) -> str:
+        return str(self._keys[index])
+
+    def line(self, index: int, width: int) -> Line:
+        if index < len(self._homes):
+            number = str(index + 1) if index < 9 else " "
+            return self._line(self._homes[index], number, self._names[index], width)
+        files, newest = sum(home.files for home in self._homes), max(home.changed_at for home in self._homes)
+        title = f"{grouped(len(self._homes))} directories"
+        return self._line(Home(title, ALL, files, any(home.more for home in self._homes), newest), "a", "all", width)
+
+    def _line(self, home: Home, key: str, name: str, width: int) -> Line:
+        picked, (room, program) = home.path in self._picked, _home_room(width)
+        path = truncate_middle(clean(name, 500), room - 1)  # a blank before the next column
+        pieces = [
+            Piece(Clean(f" {key} "), "key bold"),
+            Piece(self._glyphs.ok if picked else Clean(" "), "accent bold"),
+            Piece(Clean(" ")),
+            column(path, room, "accent bold" if picked else "text"),
+            column(one_line(home.title, program), program, "sec"),
+            column(Clean(f"{grouped(home.files)}{'+' * home.more}"), _FILES, "text", right=True),
+            column(age(max(0.0, self._now - home.changed_at)), _AGE, "dim", right=True),
+        ]
+        return tuple(fit(pieces, width))
+
+
+def homes_heading(width: int) -> Line:
+    """The column headings."""
+    room, program = _home_room(width)
+    cells = [
+        column(Clean(" " * _HOME_KEY + "directory"), _HOME_KEY + room, "dim"),
+        column(Clean("traces" if program else ""), program, "dim"),
+    ]
+    cells += [column(Clean("files"), _FILES, "dim", right=True), column(Clean("age"), _AGE, "dim", right=True)]
+    return tuple(fit(cells, width))
+
+
+def _home_room(width: int) -> tuple[int, int]:
+    """Cells of the path and of the program."""
+    program = 24 if width >= 66 else 0
+    return max(8, width - _HOME_KEY - program - _FILES - _AGE), program
+
+
+class Choice(NamedTuple):
+    """A query term, and the number of runs that match it."""
+
+    key: str
+    term: str
+    value: str | None
+    runs: int
+
+
+class FacetRows:
+    """See `tracetui.views.rows.Rows`. The key of a row is its term, that of a heading ``(key,)``."""
+
+    def __init__(
+        self, facets: Sequence[Facet], picked: Collection[str], total: int, *, glyphs: Glyphs = UNICODE
+    ) -> None:
+        self._picked, self._total, self._glyphs = picked, total, glyphs
+        self._items: list[Choice | str] = []
+        for facet in facets:
+            self._items.append(facet.key)
+            self._items += [Choice(facet.key, facet.term(value), value, count) for value, count in facet.values]
+        self._index = {self.key(i): i for i in range(len(self._items))}
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def choice(self, index: int) -> Choice | None:
+        """The value of a row, None for a heading."""
+        item = self._items[index] if 0 <= index < len(self._items) else ""
+        return item if isinstance(item, Choice) else None
+
+    def key(self, index: int) -> Hashable:
+        item = self._items[index]
+        return item.term if isinstance(item, Choice) else (item,)
+
+    def index(self, key: Hashable) -> int | None:
+        return self._index.get(key)
+
+    def selectable(self, index: int) -> bool:
+        return isinstance(self._items[index], Choice)
+
+    def mark(self, index: int) -> str | None:
+        item = self._items[index]
+        return "accent" if isinstance(item, Choice) and item.term in self._picked else None
+
+    def plain(self, index: int) -> str:
+        item = self._items[index]
+        return item.term if isinstance(item, Choice) else item
+
+    def line(self, index: int, width: int) -> Line:
+        item = self._items[index]
+        if not isinstance(item, Choice):
+            rule = self._glyphs.rule * max(0, width - len(item) - 1)
+            return (Piece(one_line(item, 40), "sec bold"), Piece(Clean(f" {rule}"), "line"))
+        picked = item.term in self._picked
+        sign = Piece(self._glyphs.ok if picked else Clean(" "), "accent bold")
+        name = one_line(item.value, 200) if item.value is not None else Clean("none")
+        style = "dim" if item.value is None else "accent bold" if picked else "text"
+        room = max(10, min(60, width - 40))
+        bar = amount(item.runs, self._total, max(0, min(24, width - room - 12)), "bar.model", glyphs=self._glyphs)
+        cells = [Piece(Clean(" ")), sign, Piece(Clean(" ")), *fill([Piece(name, style)], room)]
+        return tuple(fit([*cells, column(grouped(item.runs), 7, "sec", right=True), Piece(Clean("  ")), *bar], width))
+
+
+def picked_query(picked: Sequence[Choice]) -> str:
+    """The query for the picked values: any value per key, all keys."""
+    by_key: dict[str, list[str]] = {}
+    for choice in picked:
+        by_key.setdefault(choice.key, []).append(choice.term)
+    parts = [terms[0] if len(terms) == 1 else f"({' or '.join(terms)})" for terms in by_key.values()]
+    return " ".join(parts)
+
+
+_MIN_PATH: Final = 12
+"""Minimum cells of a path and of a step name; the match gets the rest."""
+
+
+class Hit(Protocol):
+    """A search hit (`tracetui.live.surveying.grep.Hit`)."""
+
+    @property
+    def ref(self) -> RunRef: ...
+    @property
+    def span(self) -> str | None: ...
+    @property
+    def step(self) -> int | None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> StrEnum: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def before(self) -> str: ...
+    @property
+    def match(self) -> str: ...
+    @property
+    def after(self) -> str: ...
+    @property
+    def address(self) -> str: ...
+
+
+class HitRows:
+    """See `tracetui.views.rows.Rows`. Append-only: the key of a row is its index."""
+
+    def __init__(self, summary: Callable[[RunRef], RunSummary | None], *, glyphs: Glyphs = UNICODE) -> None:
+        self._summary, self._glyphs = summary, glyphs
+        self._items: list[Hit | RunRef] = []
+        self.runs = self.hits = 0
+
+    def extend(self, hits: Iterable[Hit]) -> None:
+        """Append hits."""
+        for hit in hits:
+            last = self._items[-1] if self._items else None
+            if (last if isinstance(last, RunRef) or last is None else last.ref) != hit.ref:
+                self._items.append(hit.ref)
+                self.runs += 1
+            self._items.append(hit)
+            self.hits += 1
+
+    def hit(self, index: int) -> Hit | None:
+        """The hit of a row; None for a run heading."""
+        item = self._items[index] if 0 <= index < len(self._items) else None
+        return None if isinstance(item, RunRef) else item
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def key(self, index: int) -> Hashable:
+        return index
+
+    def index(self, key: Hashable) -> int | None:
+        return key if isinstance(key, int) and key < len(self._items) else None
+
+    def selectable(self, index: int) -> bool:
+        return not isinstance(self._items[index], RunRef)
+
+    def mark(self, index: int) -> str | None:
+        return None
+
+    def plain(self, index: int) -> str:
+        item = self._items[index]
+        if isinstance(item, RunRef):
+            return item.address
+        return f"{item.name} {item.path} {item.before}{item.match}{item.after}"
+
+    def line(self, index: int, width: int) -> Line:
+        item = self._items[index]
+        return tuple(fit(self._run(item) if isinstance(item, RunRef) else self._hit(item, width), width))
+
+    def _run(self, ref: RunRef) -> Line:
+        run = self._summary(ref)
+        if run is None:
+            return (Piece(clean(ref.address, 300), "sec"),)
+        sign, style = status_glyph(run.status, self._glyphs)
+        return (
+            Piece(sign, style),
+            Piece(Clean(" ")),
+            Piece(truncate(run_label(run), 60), "text bold"),
+            Piece(Clean(f" {short_id(run.id)}"), "sec"),
+            Piece(Clean(f"  {one_line(run.prompt, 120)}"), "dim"),
+        )
+
+    def _hit(self, hit: Hit, width: int) -> Line:
+        step = f"{hit.step}" if hit.step is not None else ""
+        path = truncate_middle(one_line(hit.path, 120), max(_MIN_PATH, width * 3 // 8))  # both ends are distinctive
+        head: Line = (
+            Piece(Clean(f"{step:>6} "), "dim"),
+            Piece(truncate(one_line(hit.name or "run", 40), max(_MIN_PATH, width // 5)), "text"),
+            Piece(Clean(f" {path}  "), "dim"),
+        )
+        room = max(0, width - width_of(head) - len(hit.match))
+        before = one_line(hit.before, 200)
+        if len(before) > room // 2:
+            before = Clean(f"{self._glyphs.cut}{before[len(before) - room // 2 :]}") if room > 1 else Clean("")
+        gap = Clean(" ") if before and hit.before[-1:].isspace() else Clean("")
+        lead = Clean(" ") if hit.after[:1].isspace() else Clean("")
+        return (
+            *head,
+            Piece(Clean(before + gap), "sec"),
+            Piece(one_line(hit.match, 200), "hit"),
+            Piece(Clean(lead + one_line(hit.after, 300)), "sec"),
+        )
+
+
+_NAMES: Final = ("calls", "errors", "runs", "p50", "p95", "total", "tokens", "cost")
+_CELL: Final = 8
+_COST: Final = 11
+"""Cells of the last column: ``~$1234.56``."""
+_BAR_FROM: Final = 110
+_BAR: Final = 20
+
+
+class StatisticRows:
+    """See `tracetui.views.rows.Rows`. The key of a row is its name."""
+
+    def __init__(self, rows: Sequence[Row], *, glyphs: Glyphs = UNICODE) -> None:
+        self._rows, self._glyphs = rows, glyphs
+        self._index = {row.name: i for i, row in enumerate(rows)}
+        self.by_tokens = not any(row.total_ms for row in rows)
+        """Whether the bars show tokens, because the traces have no times (as for the model calls of coding agents)."""
+        self._all = sum(self._size(row) or 0.0 for row in rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def row(self, index: int) -> Row | None:
+        """The statistics of a row."""
+        return self._rows[index] if 0 <= index < len(self._rows) else None
+
+    def key(self, index: int) -> Hashable:
+        return self._rows[index].name
+
+    def index(self, key: Hashable) -> int | None:
+        return self._index.get(key) if isinstance(key, str) else None
+
+    def _size(self, row: Row) -> float | None:
+        """The value of the row's bar."""
+        return row.usage.all_tokens if self.by_tokens else row.total_ms
+
+    def selectable(self, index: int) -> bool:
+        return True
+
+    def mark(self, index: int) -> str | None:
+        return "status.error" if self._rows[index].errors else None
+
+    def plain(self, index: int) -> str:
+        return self._rows[index].name
+
+    def line(self, index: int, width: int) -> Line:
+        row = self._rows[index]
+        cells = (
+            (count(row.count), "text"),
+            (count(row.errors) if row.errors else self._glyphs.zero, "status.error" if row.errors else "dim"),
+            (count(row.runs), "sec"),
+            (duration(row.p50_ms), "sec"),
+            (duration(row.p95_ms), "sec"),
+            (duration(row.total_ms), "text"),
+            (tokens(row.usage.all_tokens), "sec"),
+            (cost(row.cost_usd, estimated=row.estimated_cost_usd is not None), "sec"),
+        )
+        name = one_line(row.name, 200) if row.name else Clean("(not recorded)")
+        name = truncate_middle(name, _name_room(width) - 1)  # versions of a model differ at the end
+        pieces = fill([Piece(name, "text bold" if row.errors else "text")], _name_room(width))
+        pieces += [
+            column(text, _size_of(i), style, right=True) for i, (text, style) in enumerate(cells[: _shown(width)])
+        ]
+        if width >= _BAR_FROM and self._all and (size := self._size(row)) is not None:
+            pieces += (Piece(Clean("  ")), *amount(size, self._all, _BAR, "bar.agent", glyphs=self._glyphs))
+        return tuple(fit(pieces, width))
+
+
+def statistics_heading(width: int, what: str, by_tokens: bool = False) -> Line:
+    """The column headings; the last one describes the bars."""
+    pieces = fill([Piece(one_line(what, 20), "dim")], _name_room(width))
+    pieces += [column(Clean(name), _size_of(i), "dim", right=True) for i, name in enumerate(_NAMES[: _shown(width)])]
+    if width >= _BAR_FROM:
+        pieces.append(Piece(Clean("  share of tokens" if by_tokens else "  share of time"), "dim"))
+    return tuple(fit(pieces, width))
+
+
+def _size_of(column: int) -> int:
+    return _COST if column == len(_NAMES) - 1 else _CELL
+
+
+def _shown(width: int) -> int:
+    """Number of columns that fit."""
+    return max(2, min(len(_NAMES), (width - 16 - _COST + _CELL) // _CELL))
+
+
+def _name_room(width: int) -> int:
+    """Cells of the name."""
+    bar = _BAR + 2 if width >= _BAR_FROM else 0
+    return max(8, width - sum(map(_size_of, range(_shown(width)))) - bar)

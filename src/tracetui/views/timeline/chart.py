@@ -1,0 +1,255 @@
+"""The time axis of a run: computed once, queried per span."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from functools import cached_property
+from heapq import nlargest
+from itertools import accumulate, islice
+from math import nan
+from typing import Final
+
+from tracetui.model import Run, Span, Status, Usage
+from tracetui.model.build import CONTAINERS
+from tracetui.text import Clean
+from tracetui.views.bars import Bar, bar, container, instant, on_grid
+from tracetui.views.glyphs import UNICODE, Glyphs, bar_style
+from tracetui.views.rows import Piece
+from tracetui.views.timeline.growth import Growth, update_chosen
+
+_LATEST: Final = 1e12
+"""Later times and longer durations are invalid and don't extend the axis."""
+_PAINTED: Final = 1000
+"""Maximum spans painted individually in the overview; beyond that a sample, the longest and all failed ones."""
+_SAMPLE_LONGEST: Final = 200
+
+
+def tokens_of(usage: Usage | None) -> int | None:
+    """All tokens of a usage; None if not recorded."""
+    return None if usage is None else usage.all_tokens
+
+
+class Chart:
+    """The time axis of a run and the position of each span on it.
+
+    Spans without start times but with durations are laid end to end (`end_to_end`).
+    """
+
+    def __init__(self, run: Run, now: float | None = None, *, before: tuple[Chart, Growth] | None = None) -> None:
+        """Measure `run`. `before` is the chart of an earlier state and the growth since."""
+        self._run = run
+        self._now = now if now is not None and 0 < now < _LATEST else None
+        self.end_to_end = False
+        self._offsets: array[float] | None = None
+        self._base = 0.0
+        self.total_ms = 0.0
+        """Length of the axis, 0 without recorded times."""
+        self._reach = _reach(run.spans) if before is None else self._reach_since(*before)
+        if before is not None:
+            self._take_over(*before)
+        self._measure()
+
+    def _take_over(self, before: Chart, delta: Growth) -> None:
+        """Update the cached values of the earlier state."""
+        cached, spans = before.__dict__, self._run.spans
+        if "_tokens_before" in cached:
+            self._tokens_before = self._tokens_since(before, delta)
+        if "_leaves" in cached:
+            self._leaves = update_chosen(before._leaves, delta, len(spans), self._is_leaf)
+        if "_longest" in cached and not any(self._length(i) < before._length(i) for i in delta.changed):
+            new_leaves = (i for i in (*delta.changed, *range(delta.start, len(spans))) if self._is_leaf(i))
+            self._longest = nlargest(_SAMPLE_LONGEST, {*before._longest, *new_leaves}, key=self._length)
+        if "_failed" in cached:
+            self._failed = update_chosen(before._failed, delta, len(spans), self._is_failed)
+        if cached.get("_takes_time") is False:
+            new = (*(spans[i] for i in delta.changed), *spans[delta.start :])
+            self._takes_time = any(span.duration_ms for span in new)
+
+    def _measure(self) -> None:
+        first, last = self._reach if self._reach[1] else _reach(self._run.spans, own=False)
+        if last:
+            if self._now is not None and self._run.summary.status is Status.RUNNING:
+                last = max(last, self._now)
+            self._base = first
+            self.total_ms = (last - first) * 1000
+        if not last or self.total_ms <= 0:
+            self._lay_end_to_end()
+
+    def _reach_since(self, before: Chart, delta: Growth) -> tuple[float, float]:
+        """First start and last end. Remeasures everything only if a changed span had set one of them."""
+        spans, (first, last) = self._run.spans, before._reach
+        gone = _reach([before._run.spans[i] for i in delta.changed])
+        new = _reach([*(spans[i] for i in delta.changed), *spans[delta.start :]])
+        if gone[0] <= first < new[0] or gone[1] >= last > new[1]:
+            return _reach(spans)
+        return min(first, new[0]), max(last, new[1])
+
+    def _lay_end_to_end(self) -> None:
+        """Each span begins at the end of the previous one, a container with its first span."""
+        self.total_ms = 0.0
+        if not self._takes_time:
+            return
+        spans, sizes = self._run.spans, self._run.sizes
+        offsets = array("d", [nan]) * len(spans)
+        at = 0.0
+        ends: list[tuple[int, float]] = []
+        for i, span in enumerate(spans):
+            while ends and ends[-1][0] <= i:
+                at = max(at, ends.pop()[1])
+            length = span.duration_ms
+            if length is not None and 0 <= length < _LATEST:
+                offsets[i] = at
+                if sizes[i] == 1:
+                    at += length
+                else:
+                    ends.append((i + sizes[i], at + length))
+        self.total_ms = max([at, *(end for _, end in ends)])
+        self._offsets = offsets
+        self.end_to_end = True
+
+    def extent(self, position: int) -> tuple[float, float | None] | None:
+        """Start and end of a span in ms from the start of the axis; the end is None if not recorded.
+
+        None for spans without a time, and for inherited spans before the start.
+        """
+        span = self._run.spans[position]
+        if self._offsets is not None:
+            start = self._offsets[position]
+            return None if start != start else (start, start + (span.duration_ms or 0.0))
+        started = span.started_at
+        if started is None or not 0 < started < _LATEST:
+            return None
+        start = (started - self._base) * 1000
+        if start < 0 and span.taken_over:
+            return None
+        length = span.duration_ms
+        if length is not None and 0 <= length < _LATEST:
+            return start, start + length
+        return start, (self.total_ms if span.status is Status.RUNNING else None)
+
+    def elapsed(self, span: Span) -> float | None:
+        """The duration of a span, so far if it is running; None if not recorded."""
+        goes_on = self._run.summary.status is Status.RUNNING and span.status is Status.RUNNING
+        if span.duration_ms is None and goes_on and self._now and span.started_at:
+            return max(0.0, self._now - span.started_at) * 1000
+        return span.duration_ms
+
+    def tokens(self, position: int) -> int | None:
+        """Tokens of a span; for a container without usage, the sum of its descendants; None if not recorded."""
+        own = tokens_of(self._run.spans[position].usage)
+        if own is not None or self._run.sizes[position] == 1:
+            return own
+        sums, counts = self._tokens_before
+        end = position + self._run.sizes[position]
+        return sums[end] - sums[position] if counts[end] > counts[position] else None
+
+    @property
+    def has_tokens(self) -> bool:
+        """True if any span has tokens."""
+        return self._tokens_before[1][-1] > 0
+
+    @cached_property
+    def _tokens_before(self) -> tuple[list[int], list[int]]:
+        """Prefix sums over leaves: tokens, and number of spans with tokens."""
+        return _add_up([0], [0], self._run.spans)
+
+    def _tokens_since(self, before: Chart, delta: Growth) -> tuple[list[int], list[int]]:
+        spans, old = self._run.spans, before._run.spans
+        same = next((i for i in delta.changed if _stated(spans[i]) != _stated(old[i])), delta.start)
+        sums, counts = before._tokens_before
+        return _add_up(sums[: same + 1], counts[: same + 1], spans[same:])
+
+    def pieces(
+        self, position: int, ticks: tuple[int, ...], width: int, glyphs: Glyphs = UNICODE, *, thin: bool = False
+    ) -> list[Piece]:
+        """The bar of a span in `width` cells with the time grid; `thin` for containers."""
+        extent = self.extent(position)
+        if extent is None:
+            return on_grid(Bar(0, ""), "line", ticks, width, glyphs)
+        start, end = extent
+        span = self._run.spans[position]
+        style = bar_style(span)
+        if end is None:
+            return on_grid(instant(start, self.total_ms, width, glyphs), style, ticks, width, glyphs)
+        draw = container if thin else bar
+        return on_grid(draw(start, end, self.total_ms, width, glyphs), style, ticks, width, glyphs)
+
+    def whole(self, width: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
+        """The whole run in one row: each cell shows an operation, failures on top."""
+        styles = ["line"] * width
+        for position in self._painted():
+            extent = self.extent(position)
+            if extent is None or extent[1] is None:
+                continue
+            first = min(width - 1, int(extent[0] / self.total_ms * width))
+            last = max(first + 1, min(width, round(extent[1] / self.total_ms * width)))
+            styles[first:last] = [bar_style(self._run.spans[position])] * (last - first)
+        full = Clean(glyphs.ends[-1])
+        return [Piece(full, style) if style != "line" else Piece(Clean(" ")) for style in styles]
+
+    def _painted(self) -> Sequence[int]:
+        if self.total_ms <= 0:
+            return ()
+        leaves: Sequence[int] = self._leaves
+        if len(leaves) > _PAINTED:
+            leaves = sorted({*leaves[:: 1 + len(leaves) // _PAINTED], *self._longest})
+        return (*leaves, *self._failed)
+
+    @cached_property
+    def _takes_time(self) -> bool:
+        """Whether any span has a duration."""
+        return any(span.duration_ms for span in self._run.spans)
+
+    @cached_property
+    def _leaves(self) -> array[int]:
+        """Positions of the leaves (no containers)."""
+        return array("L", [i for i in range(len(self._run.spans)) if self._is_leaf(i)])
+
+    @cached_property
+    def _longest(self) -> list[int]:
+        return nlargest(_SAMPLE_LONGEST, self._leaves, key=self._length)
+
+    @cached_property
+    def _failed(self) -> array[int]:
+        return array("L", [i for i in self._leaves if self._is_failed(i)])
+
+    def _length(self, position: int) -> tuple[float, int]:
+        """Sort key of a leaf: duration, then position. Containers sort last."""
+        length = self._run.spans[position].duration_ms
+        valid = length is not None and 0 < length < _LATEST and self._is_leaf(position)
+        return (length or 0.0) if valid else 0.0, -position
+
+    def _is_leaf(self, position: int) -> bool:
+        return self._run.sizes[position] == 1 and self._run.spans[position].operation not in CONTAINERS
+
+    def _is_failed(self, position: int) -> bool:
+        return self._run.spans[position].status is Status.ERROR and self._is_leaf(position)
+
+
+def _reach(spans: Sequence[Span], *, own: bool = True) -> tuple[float, float]:
+    """First start and last end of spans with valid times; `own`: without inherited spans."""
+    first, last = _LATEST, 0.0
+    for span in spans:
+        start = span.started_at
+        if start is not None and 0 < start < _LATEST and not (own and span.taken_over):
+            if start < first:
+                first = start
+            length = span.duration_ms
+            end = start + length / 1000 if length is not None and 0 < length < _LATEST else start
+            if end > last:
+                last = end
+    return first, last
+
+
+def _stated(span: Span) -> int | None:
+    """The tokens of a span that count for its containers."""
+    return None if span.operation in CONTAINERS else tokens_of(span.usage)
+
+
+def _add_up(sums: list[int], counts: list[int], spans: Sequence[Span]) -> tuple[list[int], list[int]]:
+    """Extend the prefix sums."""
+    stated = [_stated(span) for span in spans]
+    sums += islice(accumulate((count or 0 for count in stated), initial=sums[-1]), 1, None)
+    counts += islice(accumulate((count is not None for count in stated), initial=counts[-1]), 1, None)
+    return sums, counts

@@ -1,0 +1,409 @@
+"""The spans of a run as rows: the timeline (one line per step) and the span tree.
+
+A row costs one array entry (its span's position), and a fold another: cheap for 100,000 spans.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final
+
+from tracetui.analysis import navigation
+from tracetui.masking import one_line
+from tracetui.model import Operation, Run, Span, Status
+from tracetui.model.build import CONTAINERS
+from tracetui.store.span_names import step_number
+from tracetui.text import Clean, count, pad
+from tracetui.views.bars import axis
+from tracetui.views.glyphs import UNICODE, Glyphs, kind
+from tracetui.views.labels import BLANK, Columns, argument, name_beside, time_cell, token_cell
+from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
+from tracetui.views.timeline.chart import Chart
+from tracetui.views.timeline.growth import Keep, growth, update_visible, visible
+from tracetui.views.timeline.header import ending
+
+if TYPE_CHECKING:
+    from tracetui.views.timeline.loops import Folds, LoopRow
+
+
+END: Final = ("end of run",)
+"""Key of the last row. Span ids are strings, so it is unique."""
+
+_BAR_FROM, _TOKENS_FROM, _TIME_FROM, _NUMBER_FROM = 56, 66, 30, 16
+_BOLD: Final = frozenset({Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW})
+_THIN: Final = CONTAINERS | {Operation.NODE}
+_QUIET: Final = {Operation.META: "dim", Operation.HOOK: "sec", Operation.UNKNOWN: "sec"}
+"""Operations that aren't work of the agent are dimmed."""
+_MAX_INDENT: Final = 40
+"""Maximum indentation in cells; deeper spans show their depth as a number."""
+
+
+class SpanRows:
+    """Rows of a run's spans; see `tracetui.views.rows.Rows`. The key of a row is the id of its span.
+
+    With `tree`, every span is below its parent, and the descendants of spans in `folded` are hidden. Otherwise the rows
+    are flat, without non-empty containers, and only abandoned branches fold. `keep` filters spans (in a tree, ancestors
+    stay). `longest_first` sorts the timeline by duration. `chart` and `shown` are reused if given. `folds` are the
+    loops of a timeline without filter and sort order: a folded loop has one row, at its first call.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        *,
+        tree: bool,
+        folded: frozenset[str] = frozenset(),
+        glyphs: Glyphs = UNICODE,
+        now: float | None = None,
+        keep: Keep | None = None,
+        longest_first: bool = False,
+        chart: Chart | None = None,
+        shown: Sequence[int] | None = None,
+        folds: Folds | None = None,
+    ) -> None:
+        self.run = run
+        self.tree = tree
+        self.folded = folded if tree else navigation.abandoned_branches(run, folded)
+        self._glyphs = glyphs
+        self._now = now
+        self.keep = keep
+        self.longest_first = longest_first and not tree
+        self._chart = chart
+        self._failures: array[int] | None = None
+        self._marked: frozenset[int] | None = None
+        self._columns: tuple[int, Columns] | None = None
+        self._ticks: tuple[int, ...] = ()
+        self._shown = visible(run, tree, self.folded, keep) if shown is None else shown
+        self.folds = folds
+        self._loops = folds if not (tree or keep is not None or self.longest_first) else None
+        self._visible = self._longest() if self.longest_first else self._shown
+        if self._loops is not None:
+            self._visible = self._loops.shown(self._shown)
+        self._ranks: dict[int, int] | None = None
+        self._ending = ending(run, glyphs)
+
+    def refold(self, folded: frozenset[str]) -> SpanRows:
+        """The same rows with other folds. Reuses the chart."""
+        return self._copy(folded=folded)
+
+    def fold_loops(self, folds: Folds | None) -> SpanRows:
+        """The same rows with other loops or folded loops."""
+        return self._copy(folds=folds, shown=self._shown)
+
+    def reveal(self, key: Hashable) -> SpanRows:
+        """Unfold the loop or branch that hides a span in the timeline. Tree folds stay."""
+        position = self.run.index.get(key) if isinstance(key, str) else None
+        if position is None or self.tree:
+            return self
+        branches = {self.run.spans[at].id for at in self._folded_above(position)}
+        rows = self.refold(self.folded - branches) if branches else self
+        hides = rows._loops.hidden_by(position) if rows._loops is not None else None
+        if rows._loops is None or hides is None:
+            return rows
+        return rows.fold_loops(rows._loops.with_unfolded(rows._loops.unfolded | {hides}))
+
+    def with_filter(self, keep: Keep | None, *, longest_first: bool = False) -> SpanRows:
+        """The same spans with another filter or sort order. Reuses the chart."""
+        return self._copy(keep=keep, longest_first=longest_first)
+
+    def with_run(self, run: Run, *, now: float | None = None) -> SpanRows:
+        """The rows of a newer state of the run. If the run only grew at the end, only new spans are measured."""
+        delta = growth(self.run, run)
+        folds = self.folds.with_run(delta, run) if self.folds is not None else None
+        if delta is None:
+            return self._copy(run, now=now, chart=None, folds=folds)
+        chart = Chart(run, now, before=(self._chart, delta)) if self._chart is not None else None
+        shown = update_visible(self._shown, delta, run, self.tree, self.folded, self.keep)
+        return self._copy(run, now=now, chart=chart, shown=shown, folds=folds)
+
+    def _copy(self, run: Run | None = None, **other: Any) -> SpanRows:
+        """A copy with changes."""
+        same = {
+            "tree": self.tree,
+            "folded": self.folded,
+            "glyphs": self._glyphs,
+            "now": self._now,
+            "keep": self.keep,
+            "longest_first": self.longest_first,
+            "chart": self._chart,
+            "folds": self.folds,
+        }
+        return SpanRows(run or self.run, **{**same, **other})
+
+    @property
+    def chart(self) -> Chart:
+        """The time axis."""
+        if self._chart is None:
+            self._chart = Chart(self.run, self._now)
+        return self._chart
+
+    # ---- the rows
+
+    def __len__(self) -> int:
+        return len(self._visible) + (1 if self._ending else 0)
+
+    def span(self, index: int) -> Span | None:
+        """The span of a row, None for the last row."""
+        return self.run.spans[self._visible[index]] if index < len(self._visible) else None
+
+    def key(self, index: int) -> Hashable:
+        span = self.span(index)
+        return END if span is None else span.id
+
+    def index(self, key: Hashable) -> int | None:
+        """The row of a span; for a hidden span, the row that stands for it (folded ancestor, first child)."""
+        if key == END:
+            return len(self._visible) if self._ending else None
+        position = self.run.index.get(key) if isinstance(key, str) else None
+        if position is None or not self._visible:
+            return None
+        if self.tree:
+            return max(0, bisect_right(self._visible, position) - 1)
+        position = min(self._folded_above(position), default=position)
+        place = min(len(self._shown) - 1, bisect_left(self._shown, position))
+        shown = self._shown[place]
+        return self._rank(shown) if self.longest_first else bisect_right(self._visible, shown) - 1
+
+    def selectable(self, index: int) -> bool:
+        return index < len(self._visible)
+
+    def mark(self, index: int) -> str | None:
+        if self._marked is None:  # computed at once from the failed spans, since a minimap asks for every row
+            failed = [span.id for span in self.run.spans if span.status is Status.ERROR]
+            rows = {row for row in map(self.index, failed) if row is not None}
+            if self.folded and not self.tree:  # a branch may hide rows of others
+                rows.update(range(len(self)))
+            self._marked = frozenset(filter(self._is_failure, rows))
+        return "status.error" if index in self._marked else None
+
+    def _is_failure(self, index: int) -> bool:
+        """Whether the span of a row, or one that the row hides, failed."""
+        span = self.span(index)
+        if span is None or span.status is Status.ERROR:
+            return span is not None
+        position = self._visible[index]
+        loop = self._loop(position)
+        return loop.failed > 0 if loop is not None else span.id in self.folded and self._failed_below(position) > 0
+
+    def plain(self, index: int) -> str:
+        span = self.span(index)
+        if span is None:
+            return " ".join(piece.text for piece in self._ending)
+        loop = self._loop(self._visible[index])
+        return loop.plain(plain) if loop is not None else plain(span)
+
+    def line(self, index: int, width: int) -> Line:
+        columns = self._layout(width)
+        position = self._visible[index] if index < len(self._visible) else -1
+        if position < 0:
+            indent = Piece(Clean(" " * (columns.number + 1 if columns.number else 0)))
+            return tuple(fit((indent, *self._ending), width))
+        span, loop = self.run.spans[position], self._loop(position)
+        pieces: list[Piece] = []
+        if columns.number:
+            failed = span.status is Status.ERROR or (loop is not None and loop.failed)
+            number = self._number(index, position)
+            pieces += (Piece(pad(number, columns.number, right=True), "status.error" if failed else "dim"), BLANK)
+        if loop is not None:
+            return (*pieces, *loop.cells(columns, self.chart, self._ticks, self._glyphs))
+        pieces += fill(self._what(position, span, columns.what), columns.what)
+        if columns.tokens:
+            pieces += (BLANK, token_cell(self.chart.tokens(position), self._glyphs))
+        if columns.time:
+            pieces += (BLANK, self._time(span))
+        if columns.bar:
+            pieces.append(BLANK)
+            thin = self.tree and self.run.sizes[position] > 1 and span.operation in _THIN
+            pieces += self.chart.pieces(position, self._ticks, columns.bar, self._glyphs, thin=thin)
+        return tuple(pieces)
+
+    def header(self, width: int) -> Line:
+        """The column headings and the time axis."""
+        columns = self._layout(width)
+        pieces: list[Piece] = []
+        if columns.number:
+            pieces += (Piece(pad(Clean("#"), columns.number, right=True), "dim"), BLANK)
+        word = Clean(("  span" if self.tree else "  step") if columns.what > 8 else "")
+        pieces.append(Piece(pad(word, columns.what), "dim"))
+        if columns.tokens:
+            pieces.append(Piece(Clean("   tok"), "dim"))
+        if columns.time:
+            pieces.append(Piece(Clean("  time"), "accent" if self.longest_first else "dim"))
+        if columns.bar:
+            note = "end to end" if self.chart.end_to_end else ""
+            pieces += (BLANK, *axis(self.chart.total_ms, columns.bar, note=note).heading)
+        return tuple(fit(pieces, width))
+
+    def overview(self, width: int) -> Line:
+        """The whole run in one row, for wide screens; empty without times."""
+        if self.chart.total_ms <= 0 or width < 40:
+            return ()
+        return (Piece(Clean("whole run  "), "dim"), *self.chart.whole(width - 11, self._glyphs))
+
+    # ---- folds
+
+    def fold(self, index: int) -> Fold | None:
+        """The fold of a row, with the id of a span or loop to toggle; None for none."""
+        if index >= len(self._visible):
+            return None
+        position = self._visible[index]
+        if self._loops is not None and (around := self._loops.loop_at(position)) is not None:
+            return Fold(self._loops.key(around), not self._loops.is_folded(around))
+        span = self.run.spans[position]
+        if self.run.sizes[position] == 1 or not (self.tree or navigation.is_abandoned_branch(self.run, position)):
+            return None
+        return Fold(span.id, span.id not in self.folded)
+
+    def _folded_above(self, position: int) -> list[int]:
+        """The folded spans that hide a span."""
+        if self.keep is not None and not self.tree:
+            return []
+        return [at for one in self.folded if (at := self.run.index[one]) < position < at + self.run.sizes[at]]
+
+    def _loop(self, position: int) -> LoopRow | None:
+        """The folded loop of a row."""
+        return self._loops.row(position) if self._loops is not None else None
+
+    def folded_calls(self, index: int) -> list[Span]:
+        """The calls of a folded loop's row; empty for other rows."""
+        loop = self._loop(self._visible[index]) if index < len(self._visible) else None
+        return loop.calls if loop is not None else []
+
+    def parent(self, index: int) -> int | None:
+        """The row of the parent, None at the top and in the timeline."""
+        if not self.tree or index >= len(self._visible):
+            return None
+        position = self.run.parent(self._visible[index])
+        return None if position is None else self.index(self.run.spans[position].id)
+
+    @property
+    def hidden(self) -> int:
+        """Number of spans without a row."""
+        return len(self.run.spans) - len(self._visible)
+
+    # ---- the order
+
+    def _longest(self) -> Sequence[int]:
+        """Visible positions, longest first, then those without a duration."""
+        spans, elapsed = self.run.spans, self.chart.elapsed
+        times = {i: elapsed(spans[i]) for i in self._shown}
+        return array("L", sorted(self._shown, key=lambda i: (times[i] is None, -(times[i] or 0.0), i)))
+
+    def _rank(self, position: int) -> int:
+        """The row of a visible span."""
+        if self._ranks is None:
+            self._ranks = {position: row for row, position in enumerate(self._visible)}
+        return self._ranks[position]
+
+    # ---- one row
+
+    def _layout(self, width: int) -> Columns:
+        if self._columns is not None and self._columns[0] == width:
+            return self._columns[1]
+        steps = self.run.steps
+        largest = max((len(_step(step.number)) for step in (steps[0], steps[-1])), default=1) if steps else 1
+        number = max(3, min(largest, 6)) if width >= _NUMBER_FROM else 0
+        bar = 0
+        if width >= _BAR_FROM and self.chart.total_ms > 0:
+            bar = max(12, int(width * (0.35 if width < 90 else 0.42)))
+        tok = 5 if width >= _TOKENS_FROM and self.chart.has_tokens else 0
+        time = 5 if width >= _TIME_FROM else 0
+        taken = sum(size + 1 for size in (number, tok, time, bar) if size)
+        columns = Columns(number, max(0, width - taken), tok, time, bar)
+        self._ticks = axis(self.chart.total_ms, bar).ticks if bar else ()
+        self._columns = width, columns
+        return columns
+
+    def _number(self, index: int, position: int) -> Clean:
+        """The step number, on the first row of the step."""
+        span = self.run.spans[position]
+        if span.step is None:
+            return Clean("")
+        if not span.is_step and step_number(self.run, span) != span.step:
+            return Clean("")  # a number of a nested graph or agent, which opens no step of this run
+        if not span.is_step and not self.longest_first:
+            before = self.run.parent(position) if self.tree else (self._visible[index - 1] if index else None)
+            if before is not None and self.run.spans[before].step == span.step:
+                return Clean("")
+        return _step(span.step)
+
+    def _what(self, position: int, span: Span, width: int) -> list[Piece]:
+        """Guides, fold mark, glyph, name, argument and note. The note stays when the argument is truncated."""
+        pieces = self._guides(position, span) if self.tree else self._fold_mark(position, span)
+        sign, style = kind(span, self._glyphs)
+        name_style = "text bold" if span.operation in _BOLD else _QUIET.get(span.operation, "text")
+        if span.status in (Status.ERROR, Status.RUNNING):
+            name_style = f"{style} bold"
+        notes, given = self._notes(position, span, style), argument(span)
+        pieces += (Piece(sign, style), BLANK)
+        room = width - width_of((*pieces, *notes))
+        pieces.append(Piece(name_beside(span, given, room) or self._glyphs.missing, name_style))
+        if span.operation is Operation.UNKNOWN:
+            pieces.append(Piece(Clean(" unknown kind"), "dim"))
+        if given:
+            room = width - width_of((*pieces, *notes))
+            pieces += fit([Piece(Clean(" " + given), "dim")], room) if room > 3 or not notes else ()
+        return pieces + notes
+
+    def _notes(self, position: int, span: Span, style: str) -> list[Piece]:
+        """The span's note, and a summary of hidden spans."""
+        gap = Piece(Clean("  " if span.preview else " "))
+        pieces = [gap, Piece(one_line(span.note, 60), style if span.status in _LOUD else "accent")] if span.note else []
+        if span.id in self.folded and self.run.sizes[position] > 1:
+            pieces += (gap, Piece(Clean(f"{self.run.sizes[position] - 1} below"), "dim"))
+            failed = self._failed_below(position)
+            if failed:
+                pieces.append(Piece(Clean(f" {failed}{self._glyphs.error}"), "status.error"))
+        if self.folds is not None and (notes := [*self.folds.notes(position, self._glyphs)]):
+            pieces += notes
+        return pieces
+
+    def _failed_below(self, position: int) -> int:
+        """Number of failed descendants."""
+        if self._failures is None:
+            failed = (span.status is Status.ERROR for span in self.run.spans)
+            self._failures = array("L", accumulate(failed, initial=0))
+        return self._failures[position + self.run.sizes[position]] - self._failures[position + 1]
+
+    def _guides(self, position: int, span: Span) -> list[Piece]:
+        """A guide per ancestor below the root, then the fold mark or blanks."""
+        depth = self.run.depths[position]
+        pieces = []
+        if depth:
+            indent = min(depth * 2, _MAX_INDENT)
+            guide = ("  " + f"{self._glyphs.guide} " * depth)[:indent]
+            pieces.append(Piece(Clean(guide), "line"))
+            if indent < depth * 2:
+                pieces.append(Piece(Clean(f"{depth}{self._glyphs.path} "), "dim"))
+        return pieces + (self._fold_mark(position, span) or [Piece(Clean("  "))])
+
+    def _fold_mark(self, position: int, span: Span) -> list[Piece]:
+        """The fold mark; empty for other rows."""
+        if self.run.sizes[position] == 1 or not (self.tree or navigation.is_abandoned_branch(self.run, position)):
+            return []
+        mark = self._glyphs.folded if span.id in self.folded else self._glyphs.unfolded
+        return [Piece(Clean(f"{mark} "), "dim")]
+
+    def _time(self, span: Span) -> Piece:
+        style = "sec"
+        if span.status is Status.ERROR:
+            style = "status.error bold"
+        elif span.status is Status.RUNNING:
+            style = "status.running bold"
+        return time_cell(self.chart.elapsed(span), style, self._glyphs)
+
+
+_LOUD: Final = frozenset({Status.ERROR, Status.RUNNING, Status.PAUSED})
+
+
+def plain(span: Span) -> str:
+    """The searchable text of a span."""
+    error = f"{span.error.type or ''} {span.error.message}" if span.error else ""
+    return " ".join(filter(None, (span.name, span.preview, span.note, error)))
+
+
+def _step(number: int | None) -> Clean:
+    return Clean("") if number is None else Clean(str(number)) if -999 < number < 1_000_000 else count(number)

@@ -1,0 +1,186 @@
+"""What tells failed runs from the others: planted causes come first, whatever else is different by chance."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from tests.views.build import make_run, make_span, runs
+from tracetui.analysis.contrast import (
+    MAX_FINDINGS,
+    MIN_WEIGHT,
+    Feature,
+    Features,
+    Finding,
+    Kind,
+    comparable,
+    contrast,
+    features,
+)
+from tracetui.model import Body, Operation, Run, RunRef, Span, Status
+
+CHAT, TOOL, NODE = Operation.CHAT, Operation.EXECUTE_TOOL, Operation.NODE
+Call = tuple[str, dict[str, Any]]
+
+"""Whole runs take their time to be made."""
+
+
+def run_of(calls: list[Call], *, model: str = "gpt", **header: Any) -> Run:
+    spans: list[Span] = []
+    bodies: dict[str, Body] = {}
+    for i, (name, arguments) in enumerate(calls):
+        spans.append(make_span(f"c{i}", model, CHAT, i, 5, step=i + 1, model=model))
+        spans.append(make_span(f"t{i}", name, TOOL, i, 5))
+        bodies[f"t{i}"] = Body(input=arguments)
+    return make_run(spans, bodies=bodies, **header)
+
+
+def side(name: str, whole: list[Run]) -> list[tuple[RunRef, Features]]:
+    return [(RunRef("any", f"{name}/{i}"), features(run, run.load)) for i, run in enumerate(whole)]
+
+
+def night(chance: random.Random, count: int) -> list[list[Call]]:
+    """Runs that differ in everything by chance."""
+    return [
+        [
+            (chance.choice(["search", "fetch", "read"]), {"query": f"q{chance.randrange(6)}", "k": chance.randrange(3)})
+            for _ in range(chance.randint(3, 8))
+        ]
+        for _ in range(count)
+    ]
+
+
+PLANTED: dict[str, tuple[Callable[[list[Call]], None], Feature]] = {
+    "a tool": (lambda calls: calls.insert(1, ("export", {"to": f"f{len(calls)}"})), Feature(Kind.TOOL, "tool export")),
+    "an argument": (
+        lambda calls: calls.insert(0, ("search", {"query": "q77"})),
+        Feature(Kind.ARGUMENT, "search(query=q77)"),
+    ),
+    "a sequence": (
+        lambda calls: calls.extend([("login", {}), ("read", {})]),
+        Feature(Kind.SEQUENCE, "login → read"),
+    ),
+}
+
+
+@pytest.mark.parametrize("cause", PLANTED)
+@pytest.mark.parametrize("seed", range(5))
+def test_a_planted_cause_comes_first(cause: str, seed: int) -> None:
+    chance = random.Random(seed)
+    plant, wanted = PLANTED[cause]
+    bad, good = night(chance, 9), night(chance, 31)
+    for calls in bad:
+        plant(calls)
+    if cause == "a sequence":  # the tool alone is used by others too
+        for calls in good:
+            calls.insert(0, ("login", {}))
+            calls.insert(1, ("fetch", {}))
+
+    first = contrast(side("a", [run_of(calls) for calls in bad]), side("b", [run_of(calls) for calls in good]))[0]
+
+    assert wanted in first.features
+    assert (first.in_a, first.of_a, first.in_b, first.of_b) == (9, 9, 0, 31)
+
+
+def test_a_planted_model_comes_first_also_where_not_all_have_it() -> None:
+    chance = random.Random(3)
+    bad = [run_of(calls, model="tiny" if i else "gpt") for i, calls in enumerate(night(chance, 8))]
+    good = [run_of(calls, model="gpt") for calls in night(chance, 20)]
+
+    first = contrast(side("a", bad), side("b", good))[0]
+
+    assert first.words == "model tiny"
+    assert (first.in_a, first.of_a, first.in_b) == (7, 8, 0)
+    assert first.example == (RunRef("any", "a/1"), "c0")
+
+
+def test_what_says_the_same_is_one_row_and_the_simplest_explains() -> None:
+    bad = [run_of([("search", {"q": f"x{i}"}), ("export", {"format": "pdf", "dpi": 300})]) for i in range(4)]
+    good = [run_of([("search", {"q": f"y{i}"}), ("fetch", {})]) for i in range(4)]
+
+    (first, *others) = contrast(side("a", bad), side("b", good))
+
+    assert [feature.words for feature in first.features] == [
+        "tool export",
+        "export(dpi=300)",
+        "export(format=pdf)",
+        "search → export",
+    ]
+    assert first.words == "tool export, also export(dpi=300) +2"
+    assert others == []
+
+
+def test_agents_tags_and_nodes_are_told() -> None:
+    node = [make_span("1", "plan", NODE, 0, 5), make_span("2", "act", NODE, 1, 5)]
+    bad = [make_run(node, agent="new", tags=("v2",)) for _ in range(3)]
+    good = [make_run(node[:1], agent="old", tags=("v1",)) for _ in range(3)]
+
+    (first,) = contrast(side("a", bad), side("b", good))
+
+    assert {feature.words for feature in first.features} == {"agent new", "tag v2", "node act", "plan → act"}
+
+
+def test_one_of_two_weighs_less_than_ten_of_twenty() -> None:
+    one, ten = (Finding((), *counts, (RunRef("any", "a"), None)) for counts in ((1, 2, 0, 2), (10, 20, 0, 20)))
+
+    assert MIN_WEIGHT < one.weight < ten.weight
+
+
+@settings(max_examples=20)
+@given(st.lists(runs(), min_size=1, max_size=3), st.lists(runs(), max_size=3), st.randoms())
+def test_the_order_of_runs_changes_nothing_but_the_example(a: list[Run], b: list[Run], chance: random.Random) -> None:
+    left, right = side("a", a), side("b", b)
+    found = contrast(left, right)
+    chance.shuffle(left)
+    chance.shuffle(right)
+
+    again = contrast(left, right)
+
+    assert [(one.features, one.in_a, one.in_b) for one in again] == [
+        (one.features, one.in_a, one.in_b) for one in found
+    ]
+    assert len(found) <= MAX_FINDINGS
+
+
+@settings(max_examples=20)
+@given(st.lists(runs(), min_size=1, max_size=3), st.lists(runs(), max_size=3))
+def test_counts_equal_a_plain_recount_and_examples_are_examples(a: list[Run], b: list[Run]) -> None:
+    left, right = side("a", a), side("b", b)
+    known = dict(left)
+    for one in contrast(left, right):
+        for feature in one.features:
+            assert one.in_a == sum(feature in its for _, its in left)
+            assert one.in_b == sum(feature in its for _, its in right)
+        ref, span = one.example
+        assert known[ref][one.features[0]] == span
+        assert (one.of_a, one.of_b) == (len(a), len(b))
+
+
+def test_runs_are_compared_with_those_of_the_same_agents_that_did_not_fail() -> None:
+    bad, good, other, late, worse = (
+        replace(make_run([], agent=agent, status=status).summary, ref=RunRef("any", name))
+        for name, agent, status in (
+            ("bad", "planner", Status.ERROR),
+            ("good", "planner", Status.OK),
+            ("other", "coder", Status.OK),
+            ("late", "planner", Status.RUNNING),
+            ("worse", "planner", Status.ERROR),
+        )
+    )
+
+    assert comparable([bad, good, other, late, worse], {bad.ref}) == [good.ref]
+    assert comparable([bad, other, late, worse], {bad.ref}) == [other.ref]
+    assert comparable([bad], {bad.ref}) == []
+
+
+def test_a_side_of_equals_has_nothing_of_its_own() -> None:
+    same = [run_of([("search", {"q": "x"})]) for _ in range(5)]
+
+    assert contrast(side("a", same), side("b", same)) == []
+    assert contrast([], side("b", same)) == []

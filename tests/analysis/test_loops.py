@@ -1,0 +1,168 @@
+"""Which calls are the same in what they were given and what came of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.diff.build import VALUES, Did, chat, run_of
+from tests.shared import needs_shared, sample
+from tests.views.build import runs
+from tracetui import load
+from tracetui.analysis.loops import Loop, candidates, loops
+from tracetui.model import Body, Operation, Run, Span
+from tracetui.text import UNSAFE
+from tracetui.views.glyphs import ASCII
+from tracetui.views.timeline.loops import loop_cost, loop_title
+
+
+def found(run: Run) -> list[tuple[str, int]]:
+    return [(loop_title(run, loop), loop.first) for loop in loops(run, run.load)]
+
+
+def search(given: Any, made: Any, **rest: Any) -> Did:
+    return Did(given=given, made=made, **rest)
+
+
+@pytest.mark.parametrize("hashed", [False, True])
+def test_the_same_call_with_the_same_result_is_identical(hashed: bool) -> None:
+    steps = [search("first", 0), *[search({"q": "EV"}, ["a", 1])] * 3, search("last", 0)]
+    assert found(run_of(steps, hashed=hashed)) == [("search ×3 (identical)", 1)]
+
+
+def test_the_same_call_with_other_results_is_the_same_call() -> None:
+    run = run_of([search("q", number) for number in range(4)])
+    assert found(run) == [("search ×4 (same call)", 0)]
+    failing = run_of([search("q", 1), search("q", 1, failed=True), search("q", 1)])
+    assert found(failing) == [("search ×3 (same call)", 0)]
+
+
+def test_another_argument_that_the_header_does_not_show_is_another_call() -> None:
+    long = "x" * 200
+    assert found(run_of([search({"q": long + end}, 1) for end in "aabc"])) == [("search ×2 (identical)", 0)]
+
+
+def test_ids_and_times_are_no_difference() -> None:
+    steps = [
+        search({"q": "EV"}, {"request_id": f"req_{number}x", "created_at": 1763730562 + number, "hits": 3})
+        for number in range(3)
+    ]
+    assert found(run_of(steps)) == [("search ×3 (identical)", 0)]
+
+
+def test_a_cycle_is_written_as_one() -> None:
+    steps = [search("q", 1, name="fetch"), search("p", 2, name="parse")] * 4
+    run = run_of(steps)
+    assert found(run) == [("fetch → parse ×4 (identical)", 0)]
+    assert loop_title(run, loops(run, run.load)[0], ASCII) == "fetch > parse x4 (identical)"
+
+
+def test_a_model_that_says_the_same_again_in_a_conversation_that_grows_is_in_a_loop() -> None:
+    steps = [step for _ in range(3) for step in (Did(Operation.CHAT, "gpt"), search("q", "nothing"))]
+    bodies = {f"s{i}": chat(*["go on"] * (i + 1), answer="I search.") for i in (0, 2, 4)}
+    bodies |= {f"s{i}": Body(input="q", output="nothing") for i in (1, 3, 5)}
+    assert found(run_of(steps, bodies=bodies)) == [("gpt → search ×3 (identical)", 0)]
+
+    bodies["s4"] = chat(*["go on"] * 5, answer="I give up.")
+    assert found(run_of(steps, bodies=bodies)) == [("gpt → search ×2 (identical)", 0)]
+
+
+def test_a_model_that_is_asked_the_same_again_and_says_something_else_repeats_the_call() -> None:
+    bodies = {f"s{i}": chat("which?", answer=f"number {i}") for i in range(3)}
+    run = run_of([Did(Operation.CHAT, "gpt")] * 3, bodies=bodies)
+    assert found(run) == [("gpt ×3 (same call)", 0)]
+
+
+def test_a_model_that_answers_other_questions_alike_is_in_no_loop() -> None:
+    questions = [chat(f"Is {town} large?", answer="Yes.") for town in ("Paris", "Lyon", "Nice")]
+    bodies = {f"s{i}": body for i, body in enumerate(questions)}
+
+    assert found(run_of([Did(Operation.CHAT, "gpt")] * 3, bodies=bodies)) == []
+    assert found(run_of([Did(Operation.CHAT, "gpt")] * 3, bodies=dict.fromkeys(bodies, questions[0]))) == [
+        ("gpt ×3 (identical)", 0)
+    ]
+
+
+def test_sub_agents_that_are_asked_other_questions_are_in_no_loop() -> None:
+    def agent(question: str) -> Body:
+        return Body(input={"agent": "critic"}, output="Fine.", input_messages=chat(question).input_messages)
+
+    steps = [Did(Operation.INVOKE_AGENT, "critic", {"agent": "critic"})] * 3
+    same = {f"s{i}": agent("Is it good?") for i in range(3)}
+    assert found(run_of(steps, bodies=same)) == [("critic ×3 (identical)", 0)]
+    other = {f"s{i}": agent(f"Is chapter {i} good?") for i in range(3)}
+    assert found(run_of(steps, bodies=other)) == []
+
+
+def test_calls_of_sub_agents_that_are_asked_other_questions_are_in_no_loop() -> None:
+    steps = [
+        step
+        for _ in range(3)
+        for step in (
+            Did(Operation.INVOKE_AGENT, "critic"),
+            Did(Operation.CHAT, "gpt", depth=1),
+            search("q", 1, depth=1),
+        )
+    ]
+    said = Body(output="I search.")
+    bodies = {f"s{i}": Body(input="q", output=1) for i in (2, 5, 8)} | {f"s{i}": said for i in (1, 4, 7)}
+    same = bodies | {f"s{i}": Body(input="Is it good?") for i in (0, 3, 6)}
+    assert found(run_of(steps, bodies=same)) == [("gpt → search ×3 (identical)", 1)]
+    other = bodies | {f"s{i}": Body(input=f"Is chapter {i} good?") for i in (0, 3, 6)}
+    assert found(run_of(steps, bodies=other)) == []
+
+
+def test_where_the_trace_says_nothing_nothing_is_the_same() -> None:
+    run = run_of([search(None, None)] * 3)
+    assert candidates(run)
+    assert found(run) == []
+
+
+def test_only_bodies_of_candidates_are_loaded_and_each_once() -> None:
+    run = run_of([search("first", 0), *[search("q", 1), search("p", 2)] * 4, search("last", 0)])
+    asked: list[str] = []
+
+    def body_of(span: Span) -> Body:
+        asked.append(span.id)
+        return run.load(span)
+
+    assert len(loops(run, body_of)) == 1
+    assert asked.count("s1") == 1
+    assert sorted(asked) == [f"s{i}" for i in range(1, 9)]
+
+
+@given(VALUES, VALUES, st.integers(2, 6), st.integers(1, 4))
+def test_any_value_that_comes_again_is_the_same(given: Any, made: Any, times: int, period: int) -> None:
+    if given is None and made is None:
+        return
+    cycle = [search(given, made, name=f"tool {number}") for number in range(period)]
+    run = run_of(cycle * times)
+
+    assert [(loop.period, loop.times, loop.identical) for loop in loops(run, run.load)] == [(period, times, True)]
+
+
+@given(runs())
+def test_any_run_has_loops_or_none(run: Run) -> None:
+    for loop in loops(run, lambda span: Body(input=span.name)):
+        assert not UNSAFE.search(loop_title(run, loop))
+        assert not UNSAFE.search(loop_cost(loop))
+
+
+def test_what_a_loop_cost_is_said_as_far_as_it_is_known() -> None:
+    assert loop_cost(Loop((0, 1), 1, True, 1230.0, 4500)) == "1.2s, 4.5k tokens"
+    assert loop_cost(Loop((0, 1), 1, True, None, 0)) == "0 tokens"
+    assert loop_cost(Loop((0, 1), 1, True, None, None)) == ""
+
+
+@needs_shared
+@pytest.mark.parametrize("version", ["v0", "v1"])
+def test_a_real_run_that_repeats_itself(version: str) -> None:
+    repeating = load(str(sample("paprika", version, "d65f3bf5-ce98-4e99-a48b-9e0a02a623f1.json")))
+    counting = load(str(sample("paprika", version, "536d0a94-c641-4324-ad96-e580f431c0da.json")))
+
+    assert found(repeating) == [("gpt-4o ×4 (identical)", 0)]
+    assert loops(repeating, repeating.load)[0].wasted_tokens == 450
+    assert found(counting) == []

@@ -1,0 +1,64 @@
+"""The replays of a run as rows; and that the list tells a replay also where there is room for little more."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from tests.views.build import HOSTILE, check_line, check_rows, text_of_line, texts
+from tracetui.model import FirstError, RunRef, RunSummary, Status
+from tracetui.text import Clean
+from tracetui.views.diff.runs import ReplayRows
+from tracetui.views.glyphs import UNICODE
+from tracetui.views.list.runs import outcome
+
+
+class Told(NamedTuple):
+    same: bool
+    words: Clean = Clean("step 4 search · input≠ args.query")
+
+
+ORIGINAL = RunSummary(
+    ref=RunRef("any", "a"), id="rag-1", name="rag", status=Status.OK, steps=3, duration_ms=62.0, deep=True
+)
+
+
+def replay(ident: str, **more: object) -> RunSummary:
+    return replace(ORIGINAL, ref=RunRef("any", ident), id=ident, replay_of="rag-1", relation="fork", **more)
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_the_original_stands_above_its_replays_in_the_same_columns(width: int) -> None:
+    runs = [replay("rag-1-fork"), replay("rag-1-fork-ee8223", status=Status.ERROR), replay("new")]
+    told = {runs[0].ref: Told(False), runs[1].ref: Told(True)}
+    rows = ReplayRows(runs, told, lambda ref: "fork")
+    check_rows(rows, width)
+    names, original = (text_of_line(line) for line in rows.heading(ORIGINAL, width))
+    drawn = texts(rows, width)
+
+    assert names.split() == ["run", "is", "a", "steps", "time", "vs.", "original"]
+    for line in (original, *drawn):
+        assert line[names.index("steps") + 4] == "3"
+        assert line[names.index("time") : names.index("time") + 4] == "62ms"
+    assert "compared with the others" in original
+    at = names.index("vs.")
+    assert [line[at] for line in drawn] == ["≠", "=", "·"]
+
+
+@given(HOSTILE, HOSTILE, st.integers(24, 200))
+def test_no_name_breaks_the_heading(ident: str, name: str, width: int) -> None:
+    run = replace(ORIGINAL, id=ident, name=name)
+    for line in ReplayRows([], {}, lambda ref: None).heading(run, width):
+        check_line(line, width)
+
+
+def test_that_a_run_is_a_replay_comes_before_its_error() -> None:
+    failed = replay("b", status=Status.ERROR, first_error=FirstError("no such thing, and more of it", "KeyError"))
+
+    assert text_of_line(outcome(failed)) == f"{UNICODE.replay} KeyError no such thing, and more of it rag-1 fork"
+    assert text_of_line(outcome(replay("c"))) == f"{UNICODE.replay} rag-1 fork"
+    assert not text_of_line(outcome(replace(failed, relation=None))).startswith(UNICODE.replay)

@@ -1,0 +1,97 @@
+"""What a row of the list says of a run, and what the heading of a group says of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from tests.store.build import make_summary
+from tests.views.build import check_rows, texts
+from tracetui.analysis.arrangement import Item
+from tracetui.model import FirstError, RunSummary, Status
+from tracetui.views.list.runs import RunRows, columns_for
+
+ASKED = "count the lines in notes.txt and write the number down"
+
+
+def row(run: RunSummary, width: int = 80) -> str:
+    (text,) = texts(RunRows([run], now=1_763_730_600.0), width)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("known", "shown"),
+    [
+        ({"status": Status.OK}, "count the lines in notes.txt"),
+        ({"status": Status.UNKNOWN, "deep": True}, "count the lines in notes.txt"),
+        ({"status": Status.RUNNING}, "count the lines in notes.txt"),
+        (
+            {"status": Status.ERROR, "first_error": FirstError("m", "TimeoutError", name="Bash")},
+            "TimeoutError Bash  count the",
+        ),
+        ({"status": Status.CANCELLED, "status_word": "stopped"}, "stopped  count the lines in"),
+        ({"status": Status.OK, "relation": "fork", "replay_of": "01a1f8db"}, "01a1f8db fork  count the"),
+        ({"status": Status.OK, "result": "goal met 2/2"}, "goal met 2/2  count the"),
+    ],
+)
+def test_what_was_asked_is_seen_on_eighty_columns(known: dict[str, Any], shown: str) -> None:
+    text = row(make_summary(prompt=ASKED, **known))
+    assert shown in text
+    assert text.count("count the") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "parent", "shown"),
+    [
+        ("tides", None, "tides dover #2"),
+        ("tides_of_the_channel", None, "tides_of_the_channel dover #2"),
+        ("tides_of_the_channel_of_the_north", None, "tides_of_the_channel_o… dover #2"),
+        ("tides", "p", "  dover #2"),
+    ],
+)
+def test_a_run_of_its_own_is_called_by_its_name_and_label(name: str, parent: str | None, shown: str) -> None:
+    run = replace(make_summary(label="dover #2", parent=parent), name=name)
+    above = replace(run, id="p", parent=None, ref=replace(run.ref, path="/traces/p.json"))
+    assert shown in texts(RunRows([above, run], now=1_763_730_600.0), 80)[1]
+
+
+def test_what_a_fork_was_asked_comes_before_the_id_of_its_original_where_there_is_room_for_one() -> None:
+    fork = make_summary(prompt="find another way", relation="fork", replay_of="0690e0f0", status=Status.OK)
+    assert "↺ fork  find anoth" in row(fork, 54)
+    assert "↺ 0690e0f0 fork  find another way" in row(fork, 90)
+
+
+def test_a_long_cause_has_the_room_to_itself() -> None:
+    error = FirstError("Step limit exceeded: 11 of 10", None)
+    text = row(make_summary(prompt=ASKED, status=Status.ERROR, first_error=error))
+    assert "Step limit exceeded: 11 of 10 " in text
+    assert "count" not in text
+
+
+@pytest.mark.parametrize("width", [20, 54, 80, 140])
+def test_of_a_long_folder_both_ends_are_seen(width: int) -> None:
+    items: list[Item] = [(f"/home/me/{'deeper/' * 20}project", 12)]
+    rows = RunRows(items, now=0.0)
+    check_rows(rows, width)
+    (text,) = texts(rows, width)
+    assert text.startswith("/ho")
+    assert "oject " in text
+    assert text.endswith(" 12")
+
+
+def test_the_columns_fit() -> None:
+    for width in range(34, 200):
+        assert sum(size for _, size in columns_for(width)) + len(columns_for(width)) - 1 <= width, width
+
+
+def test_names_get_the_room_that_they_want_and_no_column_is_cut() -> None:
+    for width in range(34, 200):
+        short, long = columns_for(width, name=8), columns_for(width, name=18)
+        for columns in (short, long):
+            assert sum(size for _, size in columns) + len(columns) - 1 <= max(width, 34), width
+        assert dict(short)["name"] <= dict(long)["name"], width
+        if width >= 53:
+            assert dict(long)["name"] >= 16, width
+            assert dict(long)["outcome"] >= 16, width
