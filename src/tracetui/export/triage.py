@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from tracetui.analysis.contrast import Contrast
+from tracetui.analysis.contrast import NO_FINDINGS, Contrast
 from tracetui.analysis.triage import CauseVerdicts, Group, Split, Task, Variant, groups, splits_of, variants_of
 from tracetui.export.contrast import address_of, contrast_value
 from tracetui.export.json import encode, moment
@@ -210,7 +210,7 @@ def _shared(shared: Contrast, redactor: Redactor | None) -> Iterator[Block]:
     if rows:
         yield Table(_SHARED, rows, frozenset({1, 2}))
     else:
-        yield Prose(Clean("Nothing sets these runs apart from passed runs."))
+        yield Prose(Clean(NO_FINDINGS))
     if shared.note:
         yield Prose(one_line(shared.note, 200))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui import text
 from tracetui.analysis.cause import Cause, failure_of
+from tracetui.analysis.contrast import NO_FINDINGS
 from tracetui.analysis.triage import Group, Task
 from tracetui.masking import one_line
 from tracetui.model import RunRef, RunSummary
@@ -381,7 +382,7 @@ def _shared(
     if shared is None:
         return [*rows, ((Piece(Clean("comparing with passed runs …"), "dim"),), None)]
     if not shared.findings and not progress:
-        rows.append(((Piece(Clean("no common factors"), "dim"),), None))
+        rows.append(((Piece(Clean(NO_FINDINGS), "dim"),), None))
     found = enumerate(shared.findings)
     rows += [(finding_line(one, width, glyphs), Example(i, *one.example)) for i, one in found]
     if progress:
