@@ -115,7 +115,7 @@ class Engine:
         return read_run(self._source, ref)
 
     def shared_by(self, runs: Sequence[RunSummary], groups: Iterable[Group]) -> dict[str, Contrast]:
-        """Return the features shared by the runs of each signature (`causes.shared_by`). Blocks, as `read` does."""
+        """Return the features shared by the runs of each cause (`causes.shared_by`). Blocks, as `read` does."""
         from tracetui.live.jobs.causes import shared_by
 
         return shared_by(self._source, runs, groups)

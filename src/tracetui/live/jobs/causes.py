@@ -1,4 +1,4 @@
-"""What the runs of each failure signature share that others lack: for a document, which waits until all is known."""
+"""Contrasts the runs of every cause with passed runs, for a document, which waits for all of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_READ: Final = 100
 
 
 def shared_by(source: Source, runs: Sequence[RunSummary], groups: Iterable[Group]) -> dict[str, Contrast]:
-    """What those of `runs` share that have a signature, by its id; one run shares nothing with itself.
+    """The contrast of every cause of these runs with several of them, by its id.
 
     Raises `LinkLost`.
     """

@@ -83,9 +83,9 @@ class Verdicts:
                 targets.append(_ref(subject))
         self.sidecar.judge_all(targets, verdict)
         self.last = verdict
-        if len(subjects) == 1 and len(targets) == 1:
+        if len(subjects) == 1 and not getattr(subjects[0], "tasks", ()):
             return named(subjects[0])
-        return f"{len(targets)} {'tasks' if len(subjects) == 1 else 'rows'}"
+        return f"{len(targets)} {'task' if len(subjects) == 1 else 'row'}{'s' if len(targets) != 1 else ''}"
 
     def merge(self, causes: Iterable[Group], into: Group) -> None:
         """Treat these causes as the same as another."""
