@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from tests.ui.conftest import Opener, press, settle, text_of, until
 from tests.formats.test_harbor import recorded, trial
+from tests.ui.conftest import Opener, press, settle, text_of, until
 from tests.ui.test_filtering import line
 from tracetui.store.judgement import Verdict
 from tracetui.ui.app import TraceApp
