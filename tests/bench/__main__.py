@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from tests.bench import data, diff, formats, grep, home, listing, live, screen, secrets, triage, triage_screen
+from tests.bench import data, diff, formats, grep, home, listing, live, screen, secrets, tasks, triage, triage_screen
 from tests.bench.table import Row, say
 from tests.shared import ROOT
 
@@ -35,6 +35,7 @@ PARTS = {
     "secrets": secrets.rows,
     "query": triage.rows,
     "triage": triage_screen.rows,
+    "tasks": tasks.rows,
 }
 SAVED: Final = ROOT / "docs" / "performance.json"
 _ROW: Final = re.compile(

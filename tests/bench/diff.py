@@ -43,8 +43,8 @@ def _alignment(count: int, percent: int, rounds: int, chance: random.Random) -> 
     steps = [_step(chance) for _ in range(count)]
     a, b = _run(steps), _run(_edited(steps, percent / 100, chance, lambda: _step(chance)))
     left, right = ([(span.operation, span.name, span.preview) for span in run.spans] for run in (a, b))
-    took = _times(lambda: align(a, b), rounds)
-    other = _times(lambda: difflib.SequenceMatcher(None, left, right, autojunk=False).get_opcodes(), rounds)
+    took = cpu_ms(lambda: align(a, b), rounds)
+    other = cpu_ms(lambda: difflib.SequenceMatcher(None, left, right, autojunk=False).get_opcodes(), rounds)
     reference = Reference("difflib, which pairs nothing that changed,", other)
     return timed(f"align {count} steps, {percent} % changed", took, 2, reference)
 
@@ -54,8 +54,8 @@ def _texts(count: int, percent: int, rounds: int, chance: random.Random) -> Row:
     lines = [" ".join(words[i : i + 9]) for i in range(0, len(words), 9)]
     other = [_reworded(line, chance) if chance.random() < percent / 100 else line for line in lines]
     a, b = "\n".join(lines), "\n".join(other)
-    took = _times(lambda: text_diff(a, b), rounds)
-    base = _times(lambda: difflib.SequenceMatcher(None, lines, other, autojunk=False).get_opcodes(), rounds)
+    took = cpu_ms(lambda: text_diff(a, b), rounds)
+    base = cpu_ms(lambda: difflib.SequenceMatcher(None, lines, other, autojunk=False).get_opcodes(), rounds)
     size = f"two messages of {len(a) // 1000} kB"
     return timed(f"{size}, {percent} % of lines changed", took, 7, Reference("difflib, lines only,", base))
 
@@ -74,8 +74,8 @@ def _first_hunk(count: int, rounds: int) -> Row:
         first = next(found.first for found in Comparison(a, b).steps() if found.first is not None)
         text_diff(str(first.a), str(first.b))
 
-    took = _times(until_seen, rounds)
-    whole = _times(lambda: list(Comparison(a, b).steps()), 1)
+    took = cpu_ms(until_seen, rounds)
+    whole = cpu_ms(lambda: list(Comparison(a, b).steps()), 1)
     what = f"first difference of two runs of {count} steps"
     return timed(what, took, 50, references.decoding(), f"all of it: {whole:.0f} ms")
 
@@ -140,7 +140,7 @@ def _run(steps: Sequence[Step]) -> Run:
     return builder.build()
 
 
-def _times(work: Callable[[], object], rounds: int) -> float:
+def cpu_ms(work: Callable[[], object], rounds: int) -> float:
     """Milliseconds, the median of so many rounds after one that only warms up."""
     times = []
     for number in range(rounds + 1):

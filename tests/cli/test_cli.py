@@ -30,7 +30,7 @@ def test_without_a_terminal_the_bare_command_prints_the_list_and_a_sentence(cli:
     assert result.status == 0
     assert result.out == cli("ls", "traces").out
     assert b"\x1b" not in result.out
-    assert result.err == "tracetui: 3 of 10 failed, 1 unreadable · 3 causes · tracetui triage traces\n"
+    assert result.err == "tracetui: 3 of 10 runs failed, 1 unreadable · 3 causes · tracetui triage traces\n"
 
 
 def test_the_default_directory(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +56,7 @@ def test_the_default_directory(cli: Cli, tmp_path: Path, monkeypatch: pytest.Mon
         (["show", "traces/paprika/cut.json"], 1, "cut off"),
         (["show", "traces/notes.txt"], 1, "no format claims it"),
         (["show", "nothing-like-it", "--trace-dir", "traces"], 1, "no run 'nothing-like-it' in traces"),
-        (["show", "traces/nowhere.json"], 1, "there is no file traces/nowhere.json"),
+        (["show", "traces/nowhere.json"], 1, "no file traces/nowhere.json"),
         (["show", "plan", "--trace-dir", "traces"], 2, "traces/paprika/plan-7.json"),
         (["show", "bump-2", "--trace-dir", "traces"], 2, "ambiguous"),
         (["show", "traces/daily.db"], 2, "contains 3 runs"),
@@ -342,7 +342,7 @@ def test_a_query_asks_for_what_people_said_and_how_runs_are_tied(cli: Cli) -> No
 def test_a_query_that_fits_nothing_says_so(cli: Cli) -> None:
     result = cli("ls", "traces", "-q", "agent:nobody")
 
-    assert (result.status, result.err) == (0, "tracetui: none of 11 runs fits agent:nobody\n")
+    assert (result.status, result.err) == (0, "tracetui: 0 of 11 runs match agent:nobody\n")
 
 
 def test_a_wrong_query_is_wrong_usage_and_points_at_the_column(cli: Cli) -> None:
@@ -350,7 +350,7 @@ def test_a_wrong_query_is_wrong_usage_and_points_at_the_column(cli: Cli) -> None
 
     assert (result.status, result.out) == (2, b"")
     assert result.err == (
-        "tracetui: `soon` is not what `dur` takes; write a duration such as `250ms`, `5s`, `2m` or `1h30m`\n"
+        "tracetui: `dur` doesn't take `soon`; write a duration such as `250ms`, `5s`, `2m` or `1h30m`\n"
         "  status:error dur>soon\n"
         "                   ^\n"
     )

@@ -110,7 +110,7 @@ def test_exit_codes_as_diff_has_them(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        (["traces/nowhere.json", ORIGINAL], 1, "there is no file"),
+        (["traces/nowhere.json", ORIGINAL], 1, "no file"),
         ([ORIGINAL], 2, "has no original"),
         ([], 2, "takes one or two runs"),
         ([ORIGINAL, REPLAY, TEACHER], 2, "takes one or two runs"),

@@ -19,7 +19,7 @@ def test_a_value_outside_a_closed_set_is_wrong_usage(cli: Cli, name: str, comman
     result = cli(*command, "traces", "-q", f"{name}:zzzz")
 
     assert result.status == 2
-    assert f"`{name}:` does not know `zzzz`" in result.err
+    assert f"`{name}:` has no value `zzzz`" in result.err
 
 
 @pytest.mark.parametrize(

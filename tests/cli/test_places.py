@@ -16,7 +16,8 @@ def test_an_address_means_one_run_wherever_places_are_taken(cli: Cli) -> None:
     for word in (run["address"], f"traces#{run['id']}"):
         assert [one["address"] for one in cli("ls", word, "--json").data["runs"]] == [run["address"]]
         triage = cli("triage", word, "--json").data
-        assert triage["counts"] == {"runs": 1, "failed": 1, "causes": 1, "signatures": 1}
+        counts = {"runs": 1, "failed": 1, "errors": 1, "wrong_answers": 0, "causes": 1, "signatures": 1}
+        assert triage["counts"] == counts
         assert triage["causes"][0]["runs"] == [run["address"]]
         assert set(cli("grep", "-e", ".", "-l", word).text.split()) == {run["address"]}
         assert cli("ls", word, "--fail-on", "error").status == 3
@@ -49,7 +50,7 @@ def test_a_part_of_a_run_is_no_place(cli: Cli) -> None:
     for command in (["ls"], ["triage"], ["grep", "x"]):
         result = cli(*command, f"{run['address']}/status")
         assert (result.status, result.out) == (2, b"")
-        assert f"a whole one is taken: {run['address']}" in result.err
+        assert f"use the whole run: {run['address']}" in result.err
 
 
 def test_what_is_neither_a_place_nor_a_run_is_told_as_unreadable(cli: Cli) -> None:

@@ -36,7 +36,7 @@ def test_both_files_say_that_they_hold_a_part(cli: Cli, folder: Path) -> None:
 
 
 def test_it_counts_once(cli: Cli, folder: Path) -> None:
-    assert "1 of 1 failed" in cli("triage", str(folder)).err
+    assert "1 of 1 run failed" in cli("triage", str(folder)).err
     counts = cli("triage", str(folder), "--json").data["counts"]
     assert (counts["runs"], counts["failed"]) == (1, 1)
 
@@ -45,4 +45,4 @@ def test_a_part_whose_trace_has_no_other_counts(cli: Cli, folder: Path) -> None:
     (folder / "traces.jsonl").unlink()
     listed = cli("ls", str(folder)).text
     assert "[part" not in listed
-    assert "0 of 1 failed" in cli("triage", str(folder)).err
+    assert "0 of 1 run failed" in cli("triage", str(folder)).err

@@ -24,7 +24,7 @@ def test_people_get_a_table_and_a_sentence(cli: Cli) -> None:
     assert result.status == 0
     assert [line.split()[0] for line in result.text.splitlines()] == ["ID", "F-54b7", "F-9495", "F-19db"]
     assert result.text.splitlines()[2].endswith(f"—        traces/paprika/stuck-9.json              {TITLE}")
-    assert result.err == "tracetui: 3 of 10 failed, 1 unreadable · 3 causes\n"
+    assert result.err == "tracetui: 3 of 10 runs failed, 1 unreadable · 3 causes\n"
 
 
 def test_scripts_get_the_whole_of_it(cli: Cli) -> None:
@@ -101,7 +101,7 @@ def test_without_a_failure_there_is_only_the_sentence(cli: Cli) -> None:
     result = cli("triage", "traces/lattice", "--fail-on", "error")
 
     assert (result.status, result.text) == (0, "")
-    assert result.err == "tracetui: 0 of 2 failed\n"
+    assert result.err == "tracetui: 0 of 2 runs failed\n"
     assert cli("triage", "traces/lattice", "--json").data["causes"] == []
 
 
@@ -143,7 +143,7 @@ def test_five_hundred_failures_fit_on_a_screen(cli: Cli, tmp_path: Path) -> None
     result = cli("triage", "night")
 
     assert len(result.text.splitlines()) == 13
-    assert result.err == "tracetui: 500 of 520 failed · 12 causes\n"
+    assert result.err == "tracetui: 500 of 520 runs failed · 12 causes\n"
     assert json.loads(cli("triage", "night", "--json").out)["counts"]["failed"] == 500
 
 

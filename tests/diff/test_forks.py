@@ -163,7 +163,7 @@ def test_an_attempt_more_is_not_why_a_step_came_out_differently() -> None:
     assert [(row.kind.value, row.downstream) for row in found.rows] == [("output", False), ("only_a", True)]
     sections = step_sections(a.load(a.spans[0]), b.load(b.spans[0]), comparison.changes(found.rows[0]))
     assert [(one.side, one.differs, one.note) for one in sections[:2]] == [
-        ("input", False, "A does not say"),
+        ("input", False, "not recorded in A"),
         ("output", True, ""),
     ]
 

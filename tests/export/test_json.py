@@ -33,7 +33,8 @@ from tracetui.model import (
 from tracetui.model.build import RunBuilder
 
 RUN_FIELDS = """
-address path format id name agent model status status_word status_source started_at time_zone duration_ms
+address path format id name agent model status status_word status_source outcome outcome_source scores
+result task task_source trial started_at time_zone duration_ms
 steps spans llm_calls tool_calls errors usage estimated_cost_usd replay_of replay_of_address relation repeats
 identity parent
 first_error tools models nodes tags source writer problems

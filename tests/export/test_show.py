@@ -163,8 +163,8 @@ def test_lists_are_newest_first_and_sentences_count_top_level_runs() -> None:
     ]
 
     assert [one.id for one in newest_first(runs)] == ["d", "e", "c", "a", "b"]
-    assert triage(runs, 0) == "1 of 4 failed"
-    assert triage(runs, 2) == "1 of 4 failed, 2 unreadable"
+    assert triage(runs, 0) == "1 of 4 runs failed"
+    assert triage(runs, 2) == "1 of 4 runs failed, 2 unreadable"
 
 
 def test_totals_that_differ_are_told_in_full() -> None:

@@ -440,9 +440,9 @@ def test_every_bad_line_is_named_and_hides_no_good_one() -> None:
         ("line 5", "does not end"),
         ("line 6", "not valid JSON"),
         ("line 7", "not a JSON object"),
-        ("line 10", "'toolu_1' is used again"),
-        ("line 11", "no call 'toolu_9' waits"),
-        ("line 13", "no call 'toolu_1' waits"),
+        ("line 10", "'toolu_1' is reused"),
+        ("line 11", "no open call 'toolu_9'"),
+        ("line 13", "no open call 'toolu_1'"),
         ("line 14", "64 NUL bytes"),
         ("line 16", "user_prompt after session_end"),
         ("line 17", "a second session_start"),
@@ -722,7 +722,7 @@ def test_the_body_of_a_changed_line_is_refused(tmp_path: Path) -> None:
     run = read(path)
     path.write_bytes(encoded(start(), turn(1, call("a", command="rm")), result("b", content="x")))
     for span in (run.spans[1],):
-        with SOURCE.open(str(path)) as file, pytest.raises(FormatError, match="another record"):
+        with SOURCE.open(str(path)) as file, pytest.raises(FormatError, match="was replaced"):
             Ccpa().body(file, ref(path), span)
     assert "problem" in run.load(run.spans[1]).attributes
 

@@ -361,8 +361,8 @@ def test_outputs_without_a_call_and_calls_without_an_id_are_reported(tmp_path: P
     nameless = item("function_call", name="exec_command", arguments="{")
     run = read_records(tmp_path, meta(), output("lost"), nameless)
     assert [(problem.where, problem.reason) for problem in run.problems] == [
-        ("line 2", "an output, but no call 'lost' waits for one"),
-        ("line 3", "a call of exec_command has no id: its output cannot be matched"),
+        ("line 2", "no open call 'lost' for this result"),
+        ("line 3", "call of exec_command has no id: its result can't be matched"),
     ]
 
 

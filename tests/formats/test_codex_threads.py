@@ -292,8 +292,8 @@ def test_the_agents_of_a_history_are_there_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("there", "reason"),
     [
-        ([], f"the history in thread {FIRST} is missing: no file of it was found"),
-        (original()[:3], f"the history in thread {FIRST} ends before the fork"),
+        ([], f"history of thread {FIRST} is missing: no file found"),
+        (original()[:3], f"history of thread {FIRST} ends before the fork"),
     ],
 )
 def test_a_missing_history_is_reported(tmp_path: Path, there: list[Record], reason: str) -> None:

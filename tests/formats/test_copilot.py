@@ -417,11 +417,11 @@ def test_unknown_kinds_are_rows_of_their_own_and_no_problem(tmp_path: Path) -> N
 def test_damage_is_reported_and_the_rest_is_read() -> None:
     run = case("drift")
     assert sorted((problem.where, problem.reason) for problem in run.problems) == [
-        ("last line", "cut off: 49 bytes that are no whole record"),
-        ("line 10", "a call of rake has no id: its result cannot be told"),
-        ("line 11", "a result, but no call without an id waits for one"),
+        ("last line", "cut off: 49 bytes, not a complete record"),
+        ("line 10", "call of rake has no id: its result can't be matched"),
+        ("line 11", "result has no call id"),
         ("line 17", "not a JSON object: [1,2]"),
-        ("line 9", "a result, but no call 'call_lost' waits for one"),
+        ("line 9", "no open call 'call_lost' for this result"),
     ]
     assert run.summary.first_error is not None
     assert run.summary.first_error.message == "out of memory"
@@ -439,7 +439,7 @@ def test_a_changed_file_has_no_bodies_of_what_was_there(tmp_path: Path) -> None:
     path = written(tmp_path, start(), user("Prune"))
     run = read(path)
     path.write_bytes(path.read_bytes().replace(b"Prune", b"Water"))
-    with pytest.raises(FormatError, match="another record is there now"):
+    with pytest.raises(FormatError, match="the record was replaced"):
         run.load(run.spans[0])
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.shared import settled
 from tracetui.formats import registry
-from tracetui.formats.fields import Fields, unknown_fields
+from tracetui.formats.schema import Fields, unknown_fields
 from tracetui.live.scan import scan
 from tracetui.model import Operation, RunRef, RunSummary, Unread
 from tracetui.model.ledger import MORE_KINDS, MOST_KINDS

@@ -29,7 +29,7 @@ from tracetui.model import Error, FirstError, Operation, Problem, Run, RunRef, R
 from tracetui.model.build import RunBuilder
 from tracetui.sources.local import LocalFile
 from tracetui.testing.growth import Follower
-from tracetui.views.list.runs import outcome
+from tracetui.views.list.runs import result_phrase
 
 FORMAT = Hypergraph()
 V6 = V2 + TO_V3 + TO_V4 + TO_V6
@@ -495,9 +495,7 @@ def test_rows_without_an_id_or_with_one_twice_are_a_problem(tmp_path: Path) -> N
     with LocalFile(str(path)) as file:
         found = list(FORMAT.summarize(file, deep=True))
     assert [item.id for item in found if isinstance(item, RunSummary)] == ["a", "7"]
-    assert [item.reason for item in found if isinstance(item, Problem)] == [
-        "2 rows have no id, or one that an earlier row has"
-    ]
+    assert [item.reason for item in found if isinstance(item, Problem)] == ["2 rows have no id or a duplicate id"]
     assert len({span.id for span in read(path, "a").spans}) == 3
     assert read(path, "7").summary.id == "7"
 
@@ -514,7 +512,7 @@ def test_a_run_whose_id_is_not_utf_8_is_a_problem(tmp_path: Path) -> None:
             found = list(FORMAT.summarize(file, deep=deep))
         assert [one.id for one in found if isinstance(one, RunSummary)] == ["a\ufffd"]
         (problem,) = [one for one in found if isinstance(one, Problem)]
-        assert problem.reason == "its id is not UTF-8: it cannot be read"
+        assert problem.reason == "id is not UTF-8"
 
 
 def test_other_databases_are_not_claimed(tmp_path: Path) -> None:
@@ -631,7 +629,7 @@ def test_a_failed_run_that_routed_shows_why_it_failed(tmp_path: Path) -> None:
     run = next(run for run in load_all(str(path)) if run.summary.id == "ticket-1")
 
     assert run.summary.result == ""
-    assert "no such desk" in "".join(piece.text for piece in outcome(run.summary))
+    assert "no such desk" in "".join(piece.text for piece in result_phrase(run.summary))
     assert next(span.note for span in run.spans if span.name == "route") == "→ billing_desk"
 
 
@@ -659,4 +657,4 @@ def test_a_failed_log_that_routed_shows_why_it_failed(tmp_path: Path) -> None:
     (run,) = load_all(str(tmp_path / "log.json"))
 
     assert run.summary.status is Status.ERROR
-    assert "closed" in "".join(piece.text for piece in outcome(run.summary))
+    assert "closed" in "".join(piece.text for piece in result_phrase(run.summary))

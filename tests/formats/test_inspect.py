@@ -755,7 +755,7 @@ def test_events_within_events_end_somewhere(tmp_path: Path) -> None:
         told = {"event": "tool", "function": "deep", "arguments": {}, "events": [told]}
     run = events(tmp_path, told)
     assert 10 < len(run.spans) < 40
-    assert [one.reason for one in run.problems] == ["events within its events are shown no deeper"]
+    assert [one.reason for one in run.problems] == ["more deeply nested events are not shown"]
     for one in run.spans:
         run.load(one)
 

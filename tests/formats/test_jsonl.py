@@ -11,7 +11,8 @@ import pytest
 
 from tracetui.formats.agent_log import Conversation
 from tracetui.formats.base import Chunk
-from tracetui.formats.jsonl import At, Line, LogReader, skim
+from tracetui.formats.jsonl import Line, LogReader, skim
+from tracetui.formats.record_cache import SpanRef
 from tracetui.formats.schema import Schema
 from tracetui.model import LAST_LINE, Header, RunBody, Span
 from tracetui.sources.local import LocalSource
@@ -22,7 +23,7 @@ class Step(msgspec.Struct, tag_field="type", tag="step"):
     id: str = ""
 
     def take(self, session: Session, line: Line) -> None:
-        session.put(Span(id=self.id, name="step", at=At(*line.place)))
+        session.put(Span(id=self.id, name="step", at=SpanRef(*line.byte_range)))
 
 
 class End(msgspec.Struct, tag_field="type", tag="end"):

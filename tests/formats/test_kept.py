@@ -11,7 +11,7 @@ import pytest
 
 from tests.formats import inspect_build
 from tracetui.formats import registry
-from tracetui.formats.kept import MOST, once
+from tracetui.formats.record_cache import CACHE_SIZE, cached
 from tracetui.live.load import read_run
 from tracetui.live.scan import scan
 from tracetui.sources.base import CACHE, Stat
@@ -191,19 +191,19 @@ def test_only_the_latest_are_kept_and_only_of_what_the_file_is_now(tmp_path: Pat
     def ask(place: int) -> int:
         with LocalSource().open(str(path)) as file:
             file.memo[CACHE] = kept
-            return once(file, (place,), lambda: made.append(place) or place)  # type: ignore[func-returns-value]
+            return cached(file, (place,), lambda: made.append(place) or place)  # type: ignore[func-returns-value]
 
-    assert [ask(0), ask(0), *map(ask, range(1, MOST)), ask(0)] == [0, 0, *range(1, MOST), 0]
-    assert made == [*range(MOST)]
-    ask(MOST)  # the place that was asked for longest ago is forgotten
+    assert [ask(0), ask(0), *map(ask, range(1, CACHE_SIZE)), ask(0)] == [0, 0, *range(1, CACHE_SIZE), 0]
+    assert made == [*range(CACHE_SIZE)]
+    ask(CACHE_SIZE)  # the place that was asked for longest ago is forgotten
     ask(0)
-    assert made == [*range(MOST + 1)]
+    assert made == [*range(CACHE_SIZE + 1)]
     ask(1)
-    assert made == [*range(MOST + 1), 1]
-    assert len(kept["records"]) == MOST
+    assert made == [*range(CACHE_SIZE + 1), 1]
+    assert len(kept["records"]) == CACHE_SIZE
     path.write_text("12")
     ask(1)
-    assert made == [*range(MOST + 1), 1, 1]
+    assert made == [*range(CACHE_SIZE + 1), 1, 1]
     with LocalSource().open(str(path)) as file:
-        once(file, (1,), lambda: made.append(9))
+        cached(file, (1,), lambda: made.append(9))
     assert made[-1] == 9

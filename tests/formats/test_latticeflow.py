@@ -267,7 +267,7 @@ def test_rows_that_hold_no_trace_are_problems(tmp_path: Path) -> None:
     row = json.dumps({"trace": {"items": [message("user", "hi")]}})
     path = written(tmp_path, "\n".join([row, '{"row": 1}', "", "[]", "null", '{"trace": {}}', row]), "t.jsonl")
     assert [one.ref.key for one in summaries(path)] == ["L1", "L7"]
-    assert problems(path) == [(f"line {number}", "there is no trace in it") for number in (2, 4, 5, 6)]
+    assert problems(path) == [(f"line {number}", "no trace found") for number in (2, 4, 5, 6)]
 
 
 @pytest.mark.parametrize("first", ["{oops", "not JSON at all", '{"header": 1}', "null", "{"])

@@ -131,7 +131,7 @@ def test_a_session_of_pi_that_goes_back_and_forth_all_the_time(tmp_path: Path) -
     run, summary = read(Pi(), tmp_path / "s.jsonl", made.records)
     assert top != one
     assert [problem.reason for problem in run.problems] == [
-        "too many returns to earlier entries: what this line abandons is not shown as abandoned"
+        "too many returns to earlier entries: this line's abandoned entries are shown as normal"
     ]
     assert summary.usage is not None
     assert summary.usage.output_tokens == 5 * (1 + 2 * MANY)

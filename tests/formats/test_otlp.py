@@ -388,8 +388,8 @@ def test_logs_and_metrics_between_are_told_once(tmp_path: Path) -> None:
     found, problems = listed(path)
     assert [one.name for one in found] == ["span 1"]
     assert [(one.where, one.reason) for one in problems] == [
-        ("line 4", "no spans are in it"),
-        ("line 5", "no spans are in it"),
+        ("line 4", "no spans found"),
+        ("line 5", "no spans found"),
         ("logs and metrics", "2 exports of logs or metrics are not read"),
     ]
 
@@ -400,7 +400,7 @@ def test_a_span_that_is_written_again_is_there_once_and_told_if_it_differs(tmp_p
     run = told(tmp_path, request(one), request(other))
     assert [one.duration_ms for one in run.spans] == [7]
     assert [one.reason for one in run.problems] == [
-        "span 0000000000000001 is there twice with different content: the last one is shown"
+        "span 0000000000000001 is recorded twice with different content; the last one is shown"
     ]
 
 

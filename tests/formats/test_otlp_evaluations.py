@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.formats.test_otlp import CHAT, FORMAT, TRACE, Record, request, span
 from tests.formats.test_otlp_logs import log, logs, value
-from tracetui.formats.otlp.evaluations import scores_of_span
 from tracetui.formats.otlp.records import Event
+from tracetui.formats.otlp.vocabulary import scores_of_span
 from tracetui.model import Run, RunRef, RunSummary, Score
 from tracetui.sources.base import CACHE
 from tracetui.sources.local import LocalSource

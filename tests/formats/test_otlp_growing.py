@@ -15,7 +15,7 @@ from tests.formats.test_otlp_logs import EVENTS, log, logs
 from tracetui.errors import FormatError
 from tracetui.formats.jsonl import Line
 from tracetui.formats.otlp import files as counting
-from tracetui.formats.otlp.files import Places, places_of
+from tracetui.formats.otlp.files import LineIndex, lines_of_trace
 from tracetui.live.load import Reader, read_run
 from tracetui.model import RunRef
 from tracetui.sources.base import CACHE
@@ -132,7 +132,7 @@ def test_many_traces_of_one_file_are_read_by_their_own_lines(tmp_path: Path, end
         run = reader.build()
         assert (run.spans, run.summary, run.body) == (alone.spans, alone.summary, alone.body)
         assert run.load(run.spans[0]) == alone.load(alone.spans[0])
-    (places,) = (one for one in kept.values() if isinstance(one, Places))
+    (places,) = (one for one in kept.values() if isinstance(one, LineIndex))
     assert (places.lines is None) is bool(end)
 
 
@@ -141,9 +141,9 @@ def test_a_large_trace_is_read_a_little_at_a_time(tmp_path: Path, monkeypatch: p
     path.write_bytes(b"".join(json.dumps(request(one)).encode() + b"\n" for one in spans()))
     with LocalSource().open(str(path)) as file:
         file.memo[CACHE] = {}
-        assert places_of(file, f"{1:032x}") is not None
+        assert lines_of_trace(file, f"{1:032x}") is not None
         monkeypatch.setattr("tracetui.formats.otlp.files.LINES_AT_ONCE", 10)
-        assert places_of(file, f"{1:032x}") is None
+        assert lines_of_trace(file, f"{1:032x}") is None
 
 
 def test_a_file_that_changes_while_many_are_read_is_read_as_it_is(tmp_path: Path) -> None:

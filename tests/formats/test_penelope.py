@@ -30,7 +30,7 @@ from tracetui.model import (
     text_of,
 )
 from tracetui.sources.local import LocalSource
-from tracetui.views.list.runs import outcome
+from tracetui.views.list.runs import result_phrase
 
 FIXTURES = Path(__file__).parent / "penelope"
 SOURCE = LocalSource()
@@ -372,7 +372,7 @@ def test_a_test_that_broke_down_before_its_first_turn_says_its_error(
     path = written(tmp_path, document)
     for found in (summary(path, deep=False), summary(path, deep=True), read(path).summary):
         assert (found.result, found.scores, found.outcome) == ("", (), None)
-        assert "".join(piece.text for piece in outcome(found)) == (message or findings[0])
+        assert "".join(piece.text for piece in result_phrase(found)) == (message or findings[0])
         assert found.first_error is not None
         assert found.first_error.type is None
 

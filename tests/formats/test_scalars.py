@@ -28,7 +28,7 @@ VALUES = st.recursive(
         (scalars.version, str),
         (scalars.layout, str),
         (scalars.number, float),
-        (scalars.whole, int),
+        (scalars.integer, int),
         (scalars.natural, int),
         (scalars.moment, float),
     ],
@@ -48,14 +48,14 @@ def test_objects_and_arrays_are_empty_where_there_is_none(value: Any) -> None:
 
 
 def test_truth_is_no_number() -> None:
-    assert [taken(True) for taken in (scalars.number, scalars.whole, scalars.natural)] == [None] * 3
+    assert [taken(True) for taken in (scalars.number, scalars.integer, scalars.natural)] == [None] * 3
 
 
 def test_numbers_have_their_limits() -> None:
     assert scalars.number(10**400) is scalars.number(math.nan) is scalars.number(math.inf) is None
-    assert scalars.whole(2**63 - 1) == 2**63 - 1
-    assert scalars.whole(2**63) is scalars.natural(2**53) is scalars.natural(-1) is None
-    assert scalars.whole(1.0) is None
+    assert scalars.integer(2**63 - 1) == 2**63 - 1
+    assert scalars.integer(2**63) is scalars.natural(2**53) is scalars.natural(-1) is None
+    assert scalars.integer(1.0) is None
 
 
 def test_a_time_without_a_zone_is_that_of_utc() -> None:

@@ -16,7 +16,7 @@ from tracetui.export.json import encode, run_value, span_document
 from tracetui.live.load import read_run
 from tracetui.live.scan import scan
 from tracetui.live.tail.tail import Tail
-from tracetui.model import Run
+from tracetui.model import Run, TaskKey
 from tracetui.model.event import Event
 from tracetui.sources.local import LocalSource
 from tracetui.store.relations import Relations
@@ -82,13 +82,14 @@ def from_scratch(root: str) -> dict[str, Any]:
     """Every run below `root` with its spans, as ``ls`` and ``show`` give them now."""
     source = LocalSource()
     found = [run for one in scan(source, [root], deep=True) for run in one.runs]
-    replays = Relations(found).replay_addresses()
-    return {run.ref.address: _shown(read_run(source, run.ref), replays[run.ref]) for run in found}
+    relations = Relations(found)
+    replays, tasks = relations.replay_addresses(), relations.inherited_tasks
+    return {run.ref.address: _shown(read_run(source, run.ref), replays[run.ref], tasks.get(run.ref)) for run in found}
 
 
-def _shown(run: Run, replay: str | None) -> Any:
+def _shown(run: Run, replay: str | None, task: TaskKey | None) -> Any:
     spans = [span_document(run, position) for position in range(len(run.spans))]
-    return json.loads(encode([run_value(run.summary, replay), spans]))
+    return json.loads(encode([run_value(run.summary, replay, inherited=task), spans]))
 
 
 def until(tail: Tail, replay: Replay, reached: Callable[[], bool]) -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from tests.live.replay import Replay, until, until_equal
 from tests.live.sessions import Session, paprika
+from tests.scored import install, reward, write_run
 from tracetui import demo
 from tracetui.live.tail import run_events
 from tracetui.live.tail.tail import Tail
@@ -389,3 +390,16 @@ def test_a_large_file_does_not_hold_others_up(tmp_path: Path, begin: Begin, monk
 
 def _now() -> float:
     return datetime.now(tz=UTC).timestamp()
+
+
+def test_a_retry_gets_the_task_of_its_original_once_that_appears(
+    begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch)
+    write_run(tmp_path, "again", replay_of="first", relation="retry")
+    tail, replay = begin(from_start=True), Replay()
+    until_equal(tail, replay, str(tmp_path))
+    write_run(tmp_path, "first", task="t1", scores=[reward(0.0, passed=False)])
+    until_equal(tail, replay, str(tmp_path))
+    runs = {run["id"]: (run["task"], run["outcome"]) for run, _ in replay.known().values()}
+    assert runs == {"again": ("t1", None), "first": ("t1", "failed")}

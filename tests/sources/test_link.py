@@ -18,7 +18,7 @@ from tests.live.sessions import Session
 from tests.shared import PATIENCE
 from tests.sources.sshd import Proxy, SlowLine, Sshd, missing, until
 from tests.sources.test_sftp import answers
-from tracetui.cli.reading import replay_address, runs_in
+from tracetui.cli.reading import original_of, runs_in
 from tracetui.live.scan import scan
 from tracetui.live.tail.tail import Tail
 from tracetui.live.watch.watch import Watch
@@ -200,7 +200,9 @@ def test_the_original_of_a_run_in_the_home_folder_there(
     for place in ("there:", "ssh://there/~/"):
         with source_for([place]) as source:
             run = next(run for run in runs_in(source, f"{place}plan-7-again.json", None))
-            assert replay_address(source, run, None) == f"{place}plan-7.json"
+            original = original_of(source, run, None)
+            assert original is not None
+            assert original.ref.address == f"{place}plan-7.json"
 
 
 def test_a_database_is_checked_once_while_it_is_open(there: Sshd, tmp_path: Path) -> None:

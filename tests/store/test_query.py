@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.store.build import make_summary
 from tracetui import demo
 from tracetui.live.scan import scan
-from tracetui.model import FirstError, RunRef, RunSummary, Status, Usage
+from tracetui.model import FirstError, Outcome, RunRef, RunSummary, Score, Status, Usage
 from tracetui.sources.local import LocalSource
 from tracetui.store import query
 from tracetui.store.relations import Relations
@@ -34,7 +34,8 @@ RUNS = [
     make_summary(
         "b2", status=Status.OK, status_word="completed", model="claude", models=("claude",), tools=(), nodes=("plan",),
         started_at=NOW - 30 * HOUR, duration_ms=400.0, usage=Usage(0, 0), steps=12, errors=0, prompt="Write a *poem*",
-        agent="writer", problems=2, label="[item 3]",
+        agent="writer", problems=2, label="[item 3]", task="poems/1", trial="epoch 2", outcome=Outcome.PASSED,
+        scores=(Score("reward", 1.0, True), Score("Word Count", 12, None)),
     ),
     make_summary(
         "c3", status=Status.RUNNING, started_at=None, modified_at=NOW - 3 * HOUR, agent=None, prompt="", parent="a1",
@@ -72,6 +73,24 @@ CASES = [
     ("status:ok,running", "b2 c3"),
     ("-status:ok", "a1 c3"),
     ("status!=ok", "a1 c3"),
+    ("outcome:passed", "b2"),
+    ("outcome:failed", ""),
+    ("outcome:none", "a1 c3"),
+    ("score:reward", "b2"),
+    ("score:REW*", "b2"),
+    ("score:none", "a1 c3"),
+    ("score:reward<0.5", ""),
+    ("score:reward>=1", "b2"),
+    ("score:reward=1", "b2"),
+    ("score!=reward", "a1 c3"),
+    ("score:reward!=0", "b2"),
+    ("score:'word count>10'", "b2"),
+    ("score:accuracy=C", ""),
+    ("has:score", "b2"),
+    ("task:poems/1", "a1 b2"),
+    ("task:poem*", "a1 b2"),
+    ("task:none", "c3"),
+    ("trial:'epoch 2'", "b2"),
     ("agent:writer", "b2"),
     ("agent:write", ""),
     ("agent:researcher", "a1 c3"),
@@ -286,7 +305,7 @@ def samples() -> list[RunSummary]:
 def test_the_samples_have_something_for_most_keys() -> None:
     relations = Relations(samples())
     context = query.Told(lambda: relations)
-    silent = {"verdict", "note", "signature", "tag", "source", "cost", "problems"}
+    silent = {"verdict", "note", "signature", "tag", "source", "cost", "problems", "outcome", "score", "task", "trial"}
     empty = [
         key.name
         for key in query.RUN_KEYS.keys
@@ -300,7 +319,9 @@ def test_the_samples_have_something_for_most_keys() -> None:
 
 def test_a_facet_counts_what_its_term_finds() -> None:
     facets = query.facets(query.RUN_KEYS, samples())
-    assert {"status", "agent", "model", "tool", "node", "format", "verdict"} >= {facet.key for facet in facets} - {
+    assert {"status", "outcome", "agent", "model", "tool", "node", "format", "verdict", "score", "task"} >= {
+        facet.key for facet in facets
+    } - {
         "tag",
         "source",
     }
@@ -328,12 +349,12 @@ def test_values_that_mean_the_same_are_one_facet() -> None:
 
 @pytest.mark.parametrize("text", ["since:25:00", "since:9:60", "on:24:00"])
 def test_a_time_of_day_that_no_clock_shows_is_wrong(text: str) -> None:
-    with pytest.raises(query.QueryError, match="is not what"):
+    with pytest.raises(query.QueryError, match=r"doesn.t take"):
         query.for_runs(text + " x", People())
 
 
 def test_of_many_choices_some_are_told() -> None:
-    with pytest.raises(query.QueryError, match=r"it knows agent, .* …$"):
+    with pytest.raises(query.QueryError, match=r"use agent, .* …$"):
         query.for_runs("has:xyzzy", People())
 
 
@@ -346,7 +367,9 @@ def offered(text: str, runs: list[RunSummary] = RUNS, **more: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "first"),
     [
-        ("", ["status:", "verdict:", "agent:"]),
+        ("", ["status:", "outcome:", "verdict:"]),
+        ("score:", ["score:reward", 'score:"Word Count"']),
+        ("task:", ["task:poems/1"]),
         ("sta", ["status:"]),
         ("-ta", ["-tag:"]),
         ("a (to", ["a (tool:", "a (tokens>", "a (tool_calls>"]),
@@ -362,7 +385,7 @@ def offered(text: str, runs: list[RunSummary] = RUNS, **more: Any) -> list[str]:
         ("sig:", ["sig:F-3a9c"]),
         ("has:or", ["has:original"]),
         ("is:", ["is:running", "is:failed"]),
-        ("a o", ["a original:", "a output_tokens>", "a on:", "a or "]),
+        ("a o", ["a outcome:", "a original:", "a output_tokens>", "a on:", "a or "]),
         ("nigh", ["tag:nightly"]),
     ],
 )

@@ -84,7 +84,7 @@ def test_what_a_query_finds(text: str, expected: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("cached:maybe", "`true` or `false`"), ("verdict:none", "there is no key `verdict`"), ("opp:chat", "`op`")],
+    [("cached:maybe", "`true` or `false`"), ("verdict:none", "no key `verdict`"), ("opp:chat", "`op`")],
 )
 def test_what_it_does_not_know_it_says(text: str, words: str) -> None:
     with pytest.raises(query.QueryError, match=words):

@@ -114,7 +114,7 @@ def test_what_is_meant(text: str, expected: Node) -> None:
         ("(a or ) b", 3, "nothing follows `or`", False),
         ("stauts:error", 0, "did you mean `status`?", False),
         ("free qqqqqq:x", 5, "in quotes", False),
-        ("agent>5", 5, "is no number", False),
+        ("agent>5", 5, "isn't a number", False),
         ("has:verdikt", 4, "did you mean `verdict`?", False),
         ("has:verd", 4, "verdict", True),
         ("verdict:realy", 8, "did you mean `real`?", False),

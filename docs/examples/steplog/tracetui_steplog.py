@@ -10,10 +10,10 @@ from msgspec import UNSET, Raw, Struct
 
 from tracetui.formats.agent_log import Rows
 from tracetui.formats.base import CERTAIN, NO
-from tracetui.formats.jsonl import At, Line, LogReader, counted
+from tracetui.formats.jsonl import Line, LogReader, counted
 from tracetui.formats.lines import record_on
-from tracetui.formats.places import record_at
-from tracetui.formats.schema import NULL, Finite, Schema, Whole
+from tracetui.formats.record_cache import SpanRef, record_at
+from tracetui.formats.schema import NULL, Finite, Integer, Schema
 from tracetui.model import (
     Body,
     Error,
@@ -35,7 +35,7 @@ class Record(Struct, gc=False):
     """A line. A field of another type has its default here, and is shown with all others in the detail of its step."""
 
     known: ClassVar = ""
-    step: Whole | None = None
+    step: Integer | None = None
     tool: str | None = None
     input: Raw = NULL
     output: Raw = NULL
@@ -92,7 +92,7 @@ class Steplog:
         return LogReader(SCHEMA, Session)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
-        record, raw = record_at(file, *span.at.places[0])  # raises if the file was changed meanwhile
+        record, raw = record_at(file, *span.at.ranges[0])  # raises if the file was changed meanwhile
         return Body(input=record.pop("input", None), output=record.pop("output", None), attributes=record, raw=raw)
 
 
@@ -109,5 +109,5 @@ def span_of(record: Record, line: Line) -> Span:
         status_source=StatusSource.DERIVED if record.error is UNSET else StatusSource.EXPLICIT,
         duration_ms=record.ms,
         error=Error(str(record.error)) if failed else None,
-        at=At(*line.place),
+        at=SpanRef(*line.byte_range),
     )

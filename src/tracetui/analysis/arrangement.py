@@ -11,6 +11,7 @@ import msgspec
 
 from tracetui.model import Problem, RunRef, RunSummary, Status
 from tracetui.store.facts import recorded_running, run_time, total_tokens
+from tracetui.store.outcomes import OutcomeCounts
 
 if TYPE_CHECKING:
     from tracetui.store import query
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
 Item = RunSummary | Problem | tuple[str, int]
 """A run, an unreadable file, or the (label, count) of a group heading."""
 
-SORTS: Final = ("newest", "name", "outcome", "time", "steps", "tokens", "errors", "id", "model", "format")
+SORTS: Final = ("newest", "name", "outcome", "score", "time", "steps", "tokens", "errors", "id", "model", "format")
 """Sort orders; `Arrangement.reverse` reverses any of them."""
-GROUPS: Final = ("day", "agent", "source", "format", "status", "none")
+GROUPS: Final = ("day", "agent", "source", "format", "status", "task", "outcome", "none")
 """Group-by criteria."""
+_RATED: Final = ("agent", "task", "outcome")
+"""Groups with their pass rate, if any run has an outcome."""
 
 
 Going = Callable[[RunSummary], bool]
@@ -77,7 +80,7 @@ def arrange(
     """
     selected, broken = (order or Order()).of(runs, arrangement), list(problems)
     if arrangement.failures:
-        selected, broken = [run for run in selected if run.status is Status.ERROR], []
+        selected, broken = [run for run in selected if run.failed], []
     if arrangement.words:
         wanted = _query(arrangement, now, going, context)
         selected = wanted.select(selected, columns)
@@ -86,7 +89,8 @@ def arrange(
     nested = _nest(selected, above)
     if arrangement.group == "none" or (arrangement.group == "day" and arrangement.sort != "newest"):
         return [*nested, *broken]
-    return _grouped(nested, broken, above, _group_label(arrangement.group, now, going))
+    rated = arrangement.group in _RATED and any(run.outcome is not None for run in nested)
+    return _grouped(nested, broken, above, _group_label(arrangement.group, now, going, context), rated=rated)
 
 
 def row_key_of(
@@ -96,14 +100,14 @@ def row_key_of(
     wanted = _query(arrangement, now, going, context).matches if arrangement.words else None
     key, label, failures = (
         _SORT_KEYS[arrangement.sort],
-        _group_label(arrangement.group, now, going),
+        _group_label(arrangement.group, now, going, context),
         arrangement.failures,
     )
 
     def shown(run: RunSummary) -> bool:
-        return (not failures or run.status is Status.ERROR) and (wanted is None or wanted(run))
+        return (not failures or run.failed) and (wanted is None or wanted(run))
 
-    return lambda run: (shown(run), key(run), label(run), run.parent)
+    return lambda run: (shown(run), key(run), label(run), run.parent, run.outcome, run.failed)
 
 
 def _query(
@@ -159,6 +163,8 @@ def _grouped(
     problems: list[Problem],
     above: Mapping[RunRef, RunRef],
     label_of: Callable[[RunSummary], str],
+    *,
+    rated: bool,
 ) -> list[Item]:
     groups: dict[str, list[RunSummary | Problem]] = {}
     children: Counter[str] = Counter()
@@ -181,12 +187,18 @@ def _grouped(
         order.insert(0, "live")
     items: list[Item] = []
     for name in order:
-        items.append((name, len(groups[name]) - children[name]))
+        tops = (run for run in groups[name] if isinstance(run, RunSummary) and run.parent is None)
+        passes = OutcomeCounts.of(tops).passes if rated else ""
+        items.append((f"{name} · {passes}" if passes else name, len(groups[name]) - children[name]))
         items.extend(groups[name])
     return items
 
 
-def _group_label(group: str, now: float, going: Going) -> Callable[[RunSummary], str]:
+def _group_label(group: str, now: float, going: Going, context: query.Context | None) -> Callable[[RunSummary], str]:
+    if group == "task":
+        return lambda run: _task_label(run, context)
+    if group == "outcome":
+        return _outcome_label
     if group == "agent":
         return lambda run: run.agent or run.name
     if group == "source":
@@ -196,6 +208,25 @@ def _group_label(group: str, now: float, going: Going) -> Callable[[RunSummary],
     if group == "status":
         return lambda run: _status_label(run, going)
     return _day_label(now, going)
+
+
+def _task_label(run: RunSummary, context: query.Context | None) -> str:
+    """The name of the task; of a derived one its first input and the name of the run."""
+    key = run.task_key
+    name = context.task(run) if context is not None else None if key is None else key.name
+    if name is None:
+        return "no task"
+    if key is None or not key.derived or name != key.name:
+        return name
+    return f"{run.prompt or key.name} · {run.name} (derived)"
+
+
+def _outcome_label(run: RunSummary) -> str:
+    if run.is_wrong:
+        return "wrong answer"
+    if run.status is Status.ERROR:
+        return "error"
+    return "no outcome" if run.outcome is None else run.outcome.value
 
 
 def _status_label(run: RunSummary, going: Going) -> str:
@@ -248,7 +279,13 @@ _STATUS_ORDER: Final = {
 _SORT_KEYS: Final[dict[str, Callable[[RunSummary], Any]]] = {
     "newest": lambda run: (-run_time(run), run.ref.path, run.ref.key or ""),
     "name": lambda run: (run.name.lower(), -run_time(run)),
-    "outcome": lambda run: (_STATUS_ORDER[run.status], run.first_error.type or "" if run.first_error else ""),
+    "outcome": lambda run: (
+        _STATUS_ORDER[Status.ERROR] if run.failed else _STATUS_ORDER[run.status],
+        run.is_wrong,
+        run.outcome is not None,
+        run.first_error.type or "" if run.first_error else "",
+    ),
+    "score": lambda run: (run.score is None, run.score or 0.0),
     "time": lambda run: _descending(run.duration_ms),
     "steps": lambda run: _descending(run.steps),
     "tokens": lambda run: _descending(total_tokens(run)),

@@ -103,7 +103,7 @@ def comparable(runs: Iterable[RunSummary], a: Collection[RunRef]) -> list[RunRef
 
 
 def _passed(run: RunSummary, *, scored: bool) -> bool:
-    if run.status is Status.ERROR or run.status is Status.RUNNING:
+    if run.failed or run.status is Status.RUNNING:
         return False
     return run.outcome is Outcome.PASSED if scored else True
 

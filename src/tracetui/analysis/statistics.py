@@ -1,4 +1,4 @@
-"""Statistics over the spans of many runs: by tool, model, node, agent or operation.
+"""Statistics over the spans of many runs: by tool, model, node, agent, operation or task.
 
 Nothing is counted twice. The usage of a container (agent, workflow, turn) counts only if no call in it records its own.
 A call nested in a call of the same name adds no time to the row. A span counts for the run that owns it
@@ -10,18 +10,20 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from enum import StrEnum
 from itertools import accumulate
 from math import ceil, inf
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import msgspec
 
 from tracetui.analysis import prices
-from tracetui.model import Operation, Run, RunRef, Span, Status, Usage
+from tracetui.model import Operation, Run, RunRef, RunSummary, Span, Status, TaskKey, Usage
 from tracetui.model.part import Ownership, ownership
 from tracetui.model.tally import CONTAINERS
+from tracetui.store.outcomes import OutcomeCounts
 
 UNNAMED: Final = ""
 """Row name for calls without a recorded agent or model."""
@@ -36,6 +38,8 @@ class By(StrEnum):
     AGENT = "agent"
     """Sub-agents by name; other spans count for the run's own agent."""
     OPERATION = "operation"
+    TASK = "task"
+    """The calls are whole runs."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -55,6 +59,15 @@ class Row(msgspec.Struct, frozen=True):
     estimated_cost_usd: float | None = None
     """Estimated cost of the calls without a recorded cost, as far as prices are known (`analysis.prices`)."""
 
+    passed: int | None = None
+    """Of its runs, how many passed; this and the next two are None where no run of any row has an outcome."""
+    failed: int | None = None
+    """Of its runs, how many ended in an error or gave a wrong answer."""
+    pass_rate: float | None = None
+    """`OutcomeCounts.pass_rate` of its runs; None where none can be rated."""
+    prompt: str = ""
+    """Of a derived task, whose name is a key: the first input of its first run."""
+
     @property
     def cost_usd(self) -> float | None:
         """Total cost, partly or fully estimated."""
@@ -65,10 +78,17 @@ class Row(msgspec.Struct, frozen=True):
 class Statistics:
     """Accumulates runs, eight bytes per span. Not thread-safe."""
 
-    def __init__(self, by: By, listed: Container[RunRef] = ()) -> None:
-        """`listed`: all runs to be added, including nested ones."""
+    def __init__(
+        self,
+        by: By,
+        listed: Container[RunRef] = (),
+        inherited: Mapping[RunRef, TaskKey] = MappingProxyType({}),
+    ) -> None:
+        """`listed`: all runs to be added, including nested ones; `inherited`: the tasks of replays
+        (`Relations.inherited_tasks`).
+        """
         self.by = by
-        self._listed = listed
+        self._listed, self._inherited = listed, inherited
         self._totals: dict[str, _Totals] = {}
         self._seen: set[str] = set()
         self.runs = 0
@@ -82,28 +102,34 @@ class Statistics:
             self._seen.add(identity)
         self.runs += 1
         seen: set[str] = set()
-        for call in _calls(run, self.by, self._listed):
+        task = self._inherited.get(run.summary.ref) or run.summary.task_key
+        for call in _calls(run, self.by, self._listed, task):
             totals = self._totals.get(call.name)
             if totals is None:
-                totals = self._totals[call.name] = _Totals()
+                derived = self.by is By.TASK and task is not None and task.derived
+                totals = self._totals[call.name] = _Totals(run.summary.prompt if derived else "")
             totals.add(call)
             if call.name not in seen:
                 seen.add(call.name)
-                totals.runs += 1
+                totals.outcomes.add(run.summary)
 
     def rows(self) -> list[Row]:
         """One row per name: longest total first, then by count and name."""
-        made = [totals.row(name) for name, totals in self._totals.items()]
+        rated = any(totals.outcomes.evaluated for totals in self._totals.values())
+        made = [totals.row(name, rated=rated) for name, totals in self._totals.items()]
         return sorted(made, key=lambda row: (-(row.total_ms or 0.0), -row.count, row.name))
 
 
 class _Totals:
     """The accumulated values of one name."""
 
-    __slots__ = ("count", "durations", "errors", "estimated", "repeated", "runs", "total", "usage")
+    __slots__ = ("count", "durations", "errors", "estimated", "outcomes", "prompt", "repeated", "total", "usage")
 
-    def __init__(self) -> None:
-        self.count = self.errors = self.runs = 0
+    def __init__(self, prompt: str) -> None:
+        self.prompt = prompt
+        self.count = self.errors = 0
+        self.outcomes = OutcomeCounts()
+        """Of the runs that it occurs in."""
         self.durations = array("d")
         self.total: float | None = None
         self.repeated = 0.0
@@ -126,18 +152,22 @@ class _Totals:
             if cost is not None:
                 self.estimated = (self.estimated or 0.0) + cost
 
-    def row(self, name: str) -> Row:
-        ordered = sorted(self.durations)
+    def row(self, name: str, *, rated: bool) -> Row:
+        ordered, outcomes = sorted(self.durations), self.outcomes
         return Row(
             name=name,
             count=self.count,
             errors=self.errors,
-            runs=self.runs,
+            runs=outcomes.runs,
             p50_ms=_rank(ordered, 0.5),
             p95_ms=_rank(ordered, 0.95),
             total_ms=None if self.total is None else max(0.0, self.total - self.repeated),
             usage=self.usage,
             estimated_cost_usd=self.estimated,
+            passed=outcomes.passed if rated else None,
+            failed=outcomes.failed if rated else None,
+            pass_rate=outcomes.pass_rate if rated else None,
+            prompt=self.prompt,
         )
 
 
@@ -188,11 +218,11 @@ class _Call(NamedTuple):
     """Not a call: the duration of a call of a nested run, within a call of the same name here."""
 
 
-def _calls(run: Run, by: By, listed: Container[RunRef]) -> Iterator[_Call]:
+def _calls(run: Run, by: By, listed: Container[RunRef], task: TaskKey | None) -> Iterator[_Call]:
     """The contributions of a run. Usage counts for the innermost call with a name, and for no other."""
     whole = run.summary
-    root = (whole.agent or UNNAMED) if by is By.AGENT else whole.model if by is By.MODEL else None
-    if by is By.AGENT:
+    root = _root(whole, by, task)
+    if by in (By.AGENT, By.TASK):
         within = whole.parent is not None  # its parent waited meanwhile
         yield _Call(root or UNNAMED, True, whole.status is Status.ERROR, whole.duration_ms, within)
     with_usage = [0, *accumulate(bool(span.usage) for span in run.spans)]
@@ -222,6 +252,15 @@ def _calls(run: Run, by: By, listed: Container[RunRef]) -> Iterator[_Call]:
             yield _Call(owner, usage=usage, model=model, at=at)
 
 
+def _root(run: RunSummary, by: By, task: TaskKey | None) -> str | None:
+    """The name of the row of the run as a whole."""
+    if by is By.AGENT:
+        return run.agent or UNNAMED
+    if by is By.TASK:
+        return UNNAMED if task is None else task.name
+    return run.model if by is By.MODEL else None
+
+
 def _name(span: Span, by: By) -> str | None:
     operation = span.operation
     if by is By.OPERATION:
@@ -232,4 +271,4 @@ def _name(span: Span, by: By) -> str | None:
         return span.name if operation is Operation.EXECUTE_TOOL else None
     if by is By.NODE:
         return span.name if span.is_node else None
-    return span.name if operation is Operation.INVOKE_AGENT else None
+    return span.name if by is By.AGENT and operation is Operation.INVOKE_AGENT else None

@@ -1,8 +1,8 @@
 """The command line: the app by default; the commands print the same model as text or JSON.
 
 Every command is a module with ``HELP``, ``arguments(parser)`` and ``run(args) -> exit status``, imported on use.
-Exit statuses: 0 success; 1 nothing readable; 2 wrong usage; 3 a run failed and ``--fail-on error`` was given (then 1
-also covers a file or format that could not be read).
+Exit statuses: 0 success; 1 nothing readable; 2 wrong usage; 3 a run meets a condition of ``--fail-on`` (then 1 also
+covers a file or format that could not be read).
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import tracetui
 from tracetui.cli.output import complain
 from tracetui.cli.parser import (
     THEMES,
+    add_pass,
     add_paths,
     default_directory,
     default_label,
@@ -36,6 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the app."""
     parser.add_argument("--version", action="version", version=f"tracetui {tracetui.__version__}")
     add_paths(parser)
+    add_pass(parser)
     add_display(parser)
     add_watching(parser)
 
@@ -77,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
             notify=args.notify,
             slow=args.slow,
             events=not args.polling,
+            rule=args.rule,
         )
 
 

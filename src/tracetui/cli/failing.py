@@ -1,9 +1,9 @@
-"""``--fail-on error``: an exit status for CI, where a failed run is no trouble of ours."""
+"""``--fail-on``: exit statuses for CI."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from tracetui.cli.output import complain
@@ -11,47 +11,58 @@ from tracetui.errors import PluginError, UsageError
 from tracetui.model import Problem, RunSummary, Status
 
 UNREADABLE: Final = 1
-"""Exit status where no run failed, but something could not be read that may hold one."""
+"""Exit status if no run failed, but a file or format could not be read."""
 FAILED: Final = 3
-"""Exit status where a run failed and the user asked to be told."""
+"""Exit status if a run meets a condition of ``--fail-on``."""
+CONDITIONS: Final[Mapping[str, Callable[[RunSummary], bool]]] = {
+    "error": lambda run: run.status is Status.ERROR,
+    "failed": lambda run: run.failed,
+}
 NEW: Final = "new"
 """Condition: a cause has no verdict."""
 MOST_NAMED: Final = 20
-"""Unreadable files that are named on standard error."""
+"""Maximum of unreadable files named on standard error."""
 
 
 def add_fail_on(parser: argparse.ArgumentParser) -> None:
-    """--fail-on."""
-    words = "exit with status 3 if one of the printed runs failed, else 1 if a file or format could not be read"
-    parser.add_argument("--fail-on", action="append", default=[], choices=("error", NEW), help=words)
+    """Add ``--fail-on``."""
+    parser.add_argument(
+        "--fail-on",
+        action="append",
+        default=[],
+        choices=(*CONDITIONS, NEW),
+        help="exit with status 3 if one of the printed runs ended in an error, failed (an error or a wrong answer), or"
+        " (triage) has a cause without a verdict, else 1 if a file or format could not be read; may be repeated",
+    )
 
 
 def status_of(
     args: argparse.Namespace, runs: Iterable[RunSummary], problems: Sequence[Problem] = (), *, new: bool | None = None
 ) -> int:
-    """The exit status after these runs were printed; `problems` are those of files, `new` says whether a cause is new.
+    """Return the exit status for printed runs and problems of files; name unreadable files on standard error.
 
-    Says what could not be read. Raises `UsageError` for ``--fail-on new`` where causes are not known (None).
+    `new` says whether a cause is new. Raises `UsageError` for ``--fail-on new`` if that is None: causes are not known.
     """
     if not args.fail_on:
         return 0
     if NEW in args.fail_on and new is None:
         raise UsageError("--fail-on new needs causes; use it with tracetui triage")
-    failed = "error" in args.fail_on and any(run.status is Status.ERROR for run in runs)
+    conditions = [CONDITIONS[word] for word in args.fail_on if word != NEW]
+    failed = any(meets(run) for run in runs for meets in conditions)
     unreadable = complain_of(problems, args.format)
     return FAILED if failed or (NEW in args.fail_on and new) else UNREADABLE if unreadable else 0
 
 
 def complain_of(problems: Sequence[Problem], only: str | None = None) -> bool:
-    """Name the files and formats that could not be read on standard error; whether there are any.
+    """Name unreadable files and formats on standard error; return whether there are any.
 
-    `only` is the format that was to be read, if it was but one.
+    `only` is the format of ``--format``, if given.
     """
     words = list(dict.fromkeys([*(f"{one.path}: {one.reason}" for one in _masked(problems)), *_formats(only)]))
     for line in words[:MOST_NAMED]:
         complain(f"cannot read {line}")
     if len(words) > MOST_NAMED:
-        complain(f"cannot read {len(words) - MOST_NAMED} more; `tracetui doctor` lists them")
+        complain(f"cannot read {len(words) - MOST_NAMED} more; see `tracetui doctor`")
     return bool(words)
 
 
@@ -64,7 +75,7 @@ def _masked(problems: Sequence[Problem]) -> Iterator[Problem]:
 
 
 def _formats(only: str | None) -> Iterator[str]:
-    """What is wrong with formats that cannot be loaded, where any format was to be read."""
+    """Yield the errors of formats that can't be loaded, unless one format was forced."""
     from tracetui.formats import registry
 
     for name in registry.names() if only is None else ():

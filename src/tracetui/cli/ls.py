@@ -1,59 +1,67 @@
-"""``tracetui ls``: every run, as a table or as data."""
+"""``tracetui ls``: list runs, as a table or as JSON."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from functools import cache
 
 from tracetui.analysis import prices
 from tracetui.cli.failing import add_fail_on, status_of
 from tracetui.cli.output import complain, nothing, write_bytes, write_lines
-from tracetui.cli.parser import add_paths_and_runs, add_redact, roots
-from tracetui.cli.reading import Listing, aim_of, listing_at, only, screen_for, sources_at
+from tracetui.cli.parser import add_pass, add_paths_and_runs, add_redact, roots
+from tracetui.cli.reading import Listing, aim_of, check_rule, listing_at, only, rule_of, screen_for, sources_at
 from tracetui.errors import UsageError
-from tracetui.export.listing import listing, part_notes
+from tracetui.export.listing import listing, outcomes_of, part_notes
 from tracetui.live.load import FileCaches, read_run
 from tracetui.model import Problem, RunRef, RunSummary
-from tracetui.model.masked import masked_problem, masked_summary
+from tracetui.model.masked import masked_problem, masked_summary, masked_task
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.store.relations import Relations
 
-HELP = "list every run, and what could not be read"
+HELP = "list runs and unreadable files"
 EXAMPLES = """\
-At a terminal that is too narrow for addresses, runs are named by the beginnings of their ids, which `show` takes after
-PLACE#. Into a pipe the table is whole.
+If addresses don't fit the terminal, the table shows short ids; use them as `tracetui show PLACE#ID`. Output to a pipe
+is never cut.
 
 examples:
   tracetui ls traces/
   tracetui ls traces/ -q 'status:error tool:bash dur>5s'
+  tracetui ls traces/ --pass 'reward>=0.9' -q outcome:failed
   tracetui ls traces/ --json | jq '.runs[] | select(.status == "error") | .address'
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``ls``."""
+    """Add the options of ``ls``."""
     add_paths_and_runs(parser)
-    parser.add_argument("-q", "--query", metavar="QUERY", help="only the runs that it asks for, see docs/query.md")
-    parser.add_argument("--json", action="store_true", help="as data: tracetui/runs/1, see docs/json.md")
+    parser.add_argument("-q", "--query", metavar="QUERY", help="list matching runs only, see docs/query.md")
+    parser.add_argument("--json", action="store_true", help="print JSON (tracetui/runs/1, see docs/json.md)")
     add_redact(parser)
+    add_pass(parser)
     add_fail_on(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the list. Raises `NothingReadable` after it if there is no run."""
+    """Print the list. Raises `NothingReadable` afterwards if there is no run."""
     found = print_listing(args)
+    counts = outcomes_of(found.runs)
+    if counts.evaluated and not args.json:
+        sys.stdout.flush()
+        complain(counts.failures)
     return status_of(args, found.runs, found.problems)
 
 
 def print_listing(args: argparse.Namespace) -> Listing:
-    """Print the list, and return it. Raises `UsageError` before anything is read if the query is wrong."""
+    """Print the list and return it. Raises `UsageError` before reading anything if the query is wrong."""
     places = roots(args)
-    wanted = asked(args.query) if args.query else None
+    wanted, rule = asked(args.query) if args.query else None, rule_of(args)
     with sources_at(places, args) as source:
         aim = aim_of(source, args)
-        everything = found = listing_at(source, aim, only(args), deep=True)
+        everything = found = listing_at(source, aim, only(args), deep=True, rule=rule)
+        check_rule(args, everything.runs)
         if wanted is not None:
             found = wanted(everything)
         shown = _masked(found) if args.redact or not args.json else found
@@ -61,13 +69,14 @@ def print_listing(args: argparse.Namespace) -> Listing:
             from tracetui.export.json import runs_document
 
             inside, estimates = _inside(source, found)
+            relations = Relations(everything.runs)
+            tasks = relations.inherited_tasks
             if args.redact:
                 redactor = Redactor()
                 inside = [masked_problem(problem, redactor) for problem in inside]
-            replays = Relations(everything.runs).replay_addresses()
-            write_bytes(
-                runs_document(shown.runs, [*shown.problems, *inside], replays, estimates, everything.files.fields)
-            )
+                tasks = {ref: masked_task(task, redactor) for ref, task in tasks.items()}
+            replays, files = relations.replay_addresses(), everything.files.fields
+            write_bytes(runs_document(shown.runs, [*shown.problems, *inside], replays, estimates, tasks, files))
         elif found.runs or found.problems:
             screen = screen_for(aim.places, everything.runs)
             write_lines(listing(shown.runs, shown.problems, screen, part_notes(everything.runs)))
@@ -76,7 +85,7 @@ def print_listing(args: argparse.Namespace) -> Listing:
     if not everything.runs:
         raise nothing(places, found.problems)
     if not found.runs:
-        complain(f"none of {len(everything.runs)} runs fits {args.query}")
+        complain(f"0 of {len(everything.runs)} runs match {args.query}")
     return found
 
 
@@ -87,7 +96,7 @@ def _masked(found: Listing) -> Listing:
 
 
 def asked(text: str) -> Callable[[Listing], Listing]:
-    """Leaves the runs of a listing that a query asks for; problems stay. Raises `UsageError` if the query is wrong."""
+    """Return a filter of listings that keeps matching runs and all problems. Raises `UsageError` for a wrong query."""
     from tracetui.analysis.query_context import QueryContext
     from tracetui.formats import registry
     from tracetui.store import query
@@ -100,24 +109,23 @@ def asked(text: str) -> Callable[[Listing], Listing]:
     except query.QueryError as error:
         raise UsageError(query.pointed(text, error)) from None
 
-    def leave(listing: Listing) -> Listing:
+    def select(listing: Listing) -> Listing:
         runs.extend(listing.runs)
         return Listing(found.select(runs), listing.problems)
 
-    return leave
+    return select
 
 
 def _inside(source: Source, found: Listing) -> tuple[list[Problem], dict[RunRef, float | None]]:
-    """What only runs that are read tell: the problems inside of them, which their summaries count, and what several
-    models cost. Of others nothing is read."""
-    told, problems, estimates = set(found.problems), list[Problem](), dict[RunRef, float | None]()
+    """Return problems inside of runs and costs of runs with several models; reads only runs that have them."""
+    listed, problems, estimates = set(found.problems), list[Problem](), dict[RunRef, float | None]()
     shared = FileCaches()
     for summary in found.runs:
         priced = prices.takes_reading(summary)
         if not summary.problems and not priced:
             continue
         run = read_run(source, summary.ref, shared.for_run(summary.ref))
-        problems += [problem for problem in run.problems if problem not in told]
+        problems += [problem for problem in run.problems if problem not in listed]
         if priced:
             from tracetui.analysis.statistics import estimate_of
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from tracetui.cli.output import complain
 from tracetui.errors import UsageError, nearest
+from tracetui.model import PassRule
 from tracetui.sources.local import LocalSource
 from tracetui.sources.locations import host_of
 
@@ -174,6 +175,14 @@ def add_place(parser: argparse.ArgumentParser) -> None:
 def add_redact(parser: argparse.ArgumentParser) -> None:
     """Add --redact."""
     parser.add_argument("--redact", action="store_true", help="mask secrets in exact output too (--json, --raw)")
+
+
+def add_pass(parser: argparse.ArgumentParser) -> None:
+    """--pass."""
+    parser.add_argument(
+        "--pass", dest="rule", type=PassRule.parse, metavar="EXPR",
+        help="what score makes a run pass: 'reward>=0.9', 'accuracy=C'; other runs with it failed",
+    )  # fmt: skip
 
 
 def roots(args: argparse.Namespace) -> list[str]:

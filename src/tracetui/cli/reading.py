@@ -1,4 +1,4 @@
-"""What the commands read with: the source, one whole scan, and the run that an address means."""
+"""Reading for commands: open sources, list runs, resolve addresses."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ import msgspec
 
 from tracetui.cli.output import nothing, terminal_width
 from tracetui.cli.parser import default_directory, roots
-from tracetui.errors import NothingReadable, UsageError
+from tracetui.errors import NothingReadable, UsageError, nearest
 from tracetui.export.listing import Screen, newest_first
 from tracetui.formats import registry
 from tracetui.formats.base import Format
 from tracetui.live.scan import Found, look, scan
-from tracetui.model import Problem, RunRef, RunSummary
+from tracetui.model import PassRule, Problem, RunRef, RunSummary
+from tracetui.redact import Redactor
 from tracetui.sources.base import Entry, Source
 from tracetui.sources.local import STDIN, LocalSource, StdinSource
 from tracetui.sources.locations import MultiHostSource, parent, source_for
 from tracetui.store import address
 from tracetui.store.relations import Relations, has_original
+from tracetui.store.settings import load_pass_rule
 from tracetui.views.labels import short_names
 
 NAMED: Final = 3
@@ -62,7 +64,7 @@ class FileCounts(msgspec.Struct, frozen=True):
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """Everything that was found: runs newest first, and the problems of files."""
+    """Runs, newest first, and problems of files."""
 
     runs: list[RunSummary]
     problems: list[Problem]
@@ -70,19 +72,19 @@ class Listing(msgspec.Struct, frozen=True):
 
 
 class Aim(msgspec.Struct):
-    """What words on the command line mean: places, and of some files only certain runs."""
+    """The target of PATH arguments: places, and for some files only certain runs."""
 
     places: list[str]
     chosen: dict[str, set[RunRef]] = {}
 
     def wants(self, ref: RunRef) -> bool:
-        """Whether a run is meant."""
+        """Return whether a run is in the target."""
         return ref.path not in self.chosen or ref in self.chosen[ref.path]
 
 
 @contextmanager
 def source_of(paths: Sequence[str]) -> Iterator[MultiHostSource]:
-    """What these paths or addresses are read from: this machine, others, standard input for ``-``.
+    """Open the sources of paths or addresses: this machine, others, standard input for ``-``.
 
     Raises `UsageError` or `NothingReadable` for a machine that cannot be reached.
     """
@@ -92,23 +94,45 @@ def source_of(paths: Sequence[str]) -> Iterator[MultiHostSource]:
 
 
 def source_at(text: str, args: argparse.Namespace) -> AbstractContextManager[MultiHostSource]:
-    """What the address `text` is read from, or the places in which a run of that id is looked for."""
+    """Open the source of the address `text`, or the places to search for a run with that id."""
     return sources_at([text], args)
 
 
 def sources_at(texts: Sequence[str], args: argparse.Namespace) -> AbstractContextManager[MultiHostSource]:
-    """What several addresses are read from."""
+    """Open the sources of several addresses."""
     places = [re.split("[/#]", text)[0] if text.startswith(STDIN) else text for text in texts]
     return source_of([*places, *args.trace_dir])
 
 
 def only(args: argparse.Namespace) -> Format | None:
-    """The format that ``--format`` forces."""
+    """Return the format of ``--format``."""
     return registry.load(args.format) if args.format else None
 
 
+def rule_of(args: argparse.Namespace) -> PassRule | None:
+    """Return the rule of ``--pass``, else of the settings. Raises `UsageError`."""
+    rule: PassRule | None = args.rule
+    return rule or load_pass_rule()
+
+
+def check_rule(args: argparse.Namespace, runs: Sequence[RunSummary]) -> None:
+    """Raise `UsageError` if no run has the score of ``--pass``, which would silently have no effect."""
+    scores = [score for run in runs for score in run.scores] if args.rule is not None else []
+    if args.rule is None or not runs or any(map(args.rule.applies_to, scores)):
+        return
+    names = sorted({score.name for score in scores})
+    like = nearest(args.rule.name, names)
+    hint = f"did you mean {like!r}?" if like else f"there are: {', '.join(names[:_MOST_NAMES])}" if names else ""
+    message = f"no run has a score {args.rule.name!r}; {hint or 'none of them has scores'}"
+    raise UsageError(Redactor().header(message))
+
+
+_MOST_NAMES: Final = 8
+"""Names of scores in an error."""
+
+
 def found_in(source: Source, paths: Sequence[str], forced: Format | None, *, deep: bool) -> Iterator[Found]:
-    """Every file below `paths`. Garbage collection rests: summaries are many, small and acyclic."""
+    """Scan every file below `paths`, without garbage collection: summaries are many, small and acyclic."""
     gc.disable()
     try:
         yield from scan(source, paths, deep=deep, only=forced)
@@ -116,13 +140,15 @@ def found_in(source: Source, paths: Sequence[str], forced: Format | None, *, dee
         gc.enable()
 
 
-def listing_of(source: Source, paths: Sequence[str], forced: Format | None, *, deep: bool) -> Listing:
-    """All runs and problems below `paths`."""
+def listing_of(
+    source: Source, paths: Sequence[str], forced: Format | None, *, deep: bool, rule: PassRule | None = None
+) -> Listing:
+    """List all runs and problems below `paths`, with outcomes by `rule`."""
     runs: list[RunSummary] = []
     problems: list[Problem] = []
     kinds, near_misses = Counter[str](), list[Found]()
     for found in found_in(source, paths, forced, deep=deep):
-        runs.extend(found.runs)
+        runs.extend(run.with_rule(rule) for run in found.runs)
         problems.extend(found.problems)
         kinds["unclaimed" if found.unclaimed else found.kind] += 1
         if found.near_miss:
@@ -133,10 +159,10 @@ def listing_of(source: Source, paths: Sequence[str], forced: Format | None, *, d
 
 
 def aim_of(source: Source, args: argparse.Namespace) -> Aim:
-    """What the words of a command mean that takes places, and addresses or ids of runs.
+    """Resolve the PATH arguments of a command: places, and addresses or ids of runs.
 
-    What is neither stays a place: that it can't be read is told where it is read. Raises `UsageError` for an id that
-    several runs have, and for a part of a run.
+    An unknown word counts as a place; reading it reports the error. Raises `UsageError` for an id of several runs, and
+    for a part of a run.
     """
     if not args.paths:
         return Aim(roots(args))
@@ -149,7 +175,7 @@ def aim_of(source: Source, args: argparse.Namespace) -> Aim:
             aim.places.append(word)
         else:
             aim.chosen.setdefault(found.path, set()).add(found)
-    beside = aim.chosen or args.trace_dir  # with a run, --trace-dir says where to look for it
+    beside = aim.chosen or args.trace_dir  # with a run, --trace-dir is where to search for it
     aim.places += [path for path in beside if path not in aim.places]
     return aim
 
@@ -160,27 +186,27 @@ def _one_run(source: Source, word: str, args: argparse.Namespace) -> RunRef | No
     except NothingReadable:
         return None
     if parts:
-        raise UsageError(f"{word} is a part of a run; a whole one is taken: {found.ref.address}")
+        raise UsageError(f"{word} is a part of a run; use the whole run: {found.ref.address}")
     return found.ref
 
 
-def listing_at(source: Source, aim: Aim, forced: Format | None, *, deep: bool) -> Listing:
-    """All runs that are meant, and the problems of the places that they are in."""
-    found = listing_of(source, aim.places, forced, deep=deep)
+def listing_at(source: Source, aim: Aim, forced: Format | None, *, deep: bool, rule: PassRule | None = None) -> Listing:
+    """List the runs of a target, and the problems of its places; see `listing_of`."""
+    found = listing_of(source, aim.places, forced, deep=deep, rule=rule)
     return msgspec.structs.replace(found, runs=[run for run in found.runs if aim.wants(run.ref)])
 
 
 def screen_for(places: Sequence[str], runs: Sequence[RunSummary]) -> Screen | None:
-    """The terminal for a list of what was found in `places`, which are `runs`; None where there is no terminal."""
+    """Return the terminal for a list of the `runs` in `places`; None without a terminal."""
     width = terminal_width()
     named = [] if [*places] == [default_directory()] else places
     return None if width is None else Screen(width, time.time(), named, short_names(runs))
 
 
 def run_at(source: Source, text: str, args: argparse.Namespace) -> tuple[RunSummary, tuple[str, ...]]:
-    """The run that an address, a bare id or a prefix of one means, and the parts that follow it.
+    """Resolve an address, an id or the beginning of one to its run, and return the parts that follow.
 
-    Raises `NothingReadable` if there is none, `UsageError` if several are meant.
+    Raises `NothingReadable` if no run matches, `UsageError` if several do.
     """
     forced = only(args)
     parsed = address.parse(text, source.is_file)
@@ -194,7 +220,7 @@ def run_at(source: Source, text: str, args: argparse.Namespace) -> tuple[RunSumm
     listing = listing_of(source, places, forced, deep=False)
     if not listing.runs:
         if places != [text] and os.sep in text:
-            raise NothingReadable(f"there is no file {text}")
+            raise NothingReadable(f"no file {text}")
         raise nothing(places, listing.problems)
     if places == [text]:
         return address.pick(listing.runs, None, text), ()
@@ -202,17 +228,17 @@ def run_at(source: Source, text: str, args: argparse.Namespace) -> tuple[RunSumm
 
 
 def _places_for(text: str, args: argparse.Namespace) -> list[str]:
-    """Where a run is looked for that was named by its id."""
+    """Return the places to search for a run id."""
     try:
         return roots(args)
     except UsageError as error:
         if os.sep in text:
-            raise NothingReadable(f"there is no file {text}") from None
-        raise UsageError(f"there is no file or folder {text}; to look for a run of that id, {error}") from None
+            raise NothingReadable(f"no file {text}") from None
+        raise UsageError(f"no file or folder {text}; to search for a run with that id: {error}") from None
 
 
 def in_folder(source: Source, text: str) -> tuple[str, str]:
-    """``DIR#RUN/…`` as the folder and what follows it: the id of a run in it, or the beginning of one."""
+    """Split ``DIR#RUN/…`` into the folder and the rest: the id of a run in it, or the beginning of one."""
     for place in (found.start() for found in re.finditer("#", text)):
         if source.is_folder(text[:place]):
             return text[:place], text[place + 1 :]
@@ -220,29 +246,23 @@ def in_folder(source: Source, text: str) -> tuple[str, str]:
 
 
 def runs_in(source: Source, path: str, forced: Format | None) -> tuple[RunSummary, ...]:
-    """The runs of one file, as its list stage tells. Raises `NothingReadable` with the reason if there are none."""
+    """Return the runs of a file after the list stage. Raises `NothingReadable` with the reason if there are none."""
     entry = next(iter(source.walk(path)), Entry(path, skipped="no such file"))
     found, _ = look(source, entry, deep=False, only=forced, named=True)
     if not found.runs:
         reason = found.problems[0].reason if found.problems else found.reason
-        raise NothingReadable(f"no run could be read in {path}: {reason}; `tracetui doctor` tells more")
+        raise NothingReadable(f"no readable run in {path}: {reason}; see `tracetui doctor`")
     return found.runs
-
-
-def replay_address(source: Source, run: RunSummary, forced: Format | None) -> str | None:
-    """`replay_of_address` of one run: the original that it names is looked for in its own folder."""
-    found = original_of(source, run, forced) if has_original(run) else None
-    return None if found is None else found.ref.address
 
 
 def original_of(
     source: Source, run: RunSummary, forced: Format | None, places: Sequence[str] = ()
 ) -> RunSummary | None:
-    """The run that `run` replays, forks, retries, imitates, copies or repeats: in its own folder, else below `places`.
+    """Find the run that `run` replays, forks, retries, imitates, copies or repeats: in its folder, else below `places`.
 
-    None if it names none and is the first of its task, or if none there is certainly meant.
+    Returns None if there is none, or several candidates.
     """
-    if run.repeats is None and run.identity is None and not has_original(run):
+    if run.task_key is None and run.identity is None and not has_original(run):
         return None
     path = run.ref.path
     folder = path if path == STDIN else parent(run.replay_of_path or path)
@@ -257,6 +277,6 @@ def original_of(
 
 
 def _without_dot(run: RunSummary) -> RunSummary:
-    """A run found below ``.`` under the path that the user would write."""
+    """Return a run found below ``.`` with its path as the user would write it."""
     path = run.ref.path.removeprefix(os.curdir + os.sep)
     return msgspec.structs.replace(run, ref=msgspec.structs.replace(run.ref, path=path))

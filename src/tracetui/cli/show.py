@@ -1,4 +1,4 @@
-"""``tracetui show``: one run, step, span or value."""
+"""``tracetui show``: print a run, step, span or value."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any
 
 from tracetui.cli.failing import add_fail_on, status_of
 from tracetui.cli.output import write_bytes, write_lines
-from tracetui.cli.parser import add_place, add_redact
-from tracetui.cli.reading import only, replay_address, run_at, source_at
+from tracetui.cli.parser import add_pass, add_place, add_redact
+from tracetui.cli.reading import check_rule, only, original_of, rule_of, run_at, source_at
 from tracetui.errors import UsageError
 from tracetui.export import json, text
 from tracetui.export.text import value_lines
 from tracetui.live.load import read_run
-from tracetui.model import Run, RunRef, Span
-from tracetui.model.masked import masked
+from tracetui.model import Run, RunRef, RunSummary, Span
+from tracetui.model.masked import masked, masked_task
 from tracetui.model.part import is_part, part_of
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.store.address import Target, lookup, target
+from tracetui.store.relations import Relations, has_original
 
-HELP = "print one run, or a step, span or value of it"
+HELP = "print a run, or a step, span or value of it"
 EXAMPLES = """\
-An address is what `tracetui ls` prints, or the id of a run, or the beginning of an id;
-/STEP, /SPAN and the names of fields may follow.
+ADDRESS is an address from `tracetui ls`, a run id or the beginning of one. Append /STEP, /SPAN or names of fields.
 
 examples:
   tracetui show traces/0690.json            the run as text
@@ -38,22 +38,25 @@ _CHUNK = 1 << 20
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``show``."""
-    parser.add_argument("address", metavar="ADDRESS", help="as printed by ls, or a run id, or the beginning of one")
+    """Add the options of ``show``."""
+    parser.add_argument("address", metavar="ADDRESS", help="address from ls, run id, or the beginning of one")
     add_place(parser)
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--json", action="store_true", help="as data: tracetui/run/1, see docs/json.md")
-    how.add_argument("--raw", action="store_true", help="the exact bytes of the source record")
+    how.add_argument("--json", action="store_true", help="print JSON (tracetui/run/1, see docs/json.md)")
+    how.add_argument("--raw", action="store_true", help="print the exact bytes of the source record")
     add_redact(parser)
+    add_pass(parser)
     add_fail_on(parser)
-    parser.add_argument("--state", metavar="N", type=int, help="the accumulated state of a graph after step N")
+    parser.add_argument("--state", metavar="N", type=int, help="print the accumulated state of a graph after step N")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what the address means."""
+    """Print what is at the address."""
+    rule = rule_of(args)
     with source_at(args.address, args) as source:
         summary, parts = run_at(source, args.address, args)
-        opened = read_run(source, summary.ref)
+        opened = exact = read_run(source, summary.ref).with_rule(rule)
+        check_rule(args, [opened.summary])
         if args.redact or not (args.json or args.raw):
             opened = masked(opened, Redactor())
         wanted = target(opened, parts)
@@ -64,15 +67,24 @@ def run(args: argparse.Namespace) -> int:
         elif wanted.keys or wanted.span is not None:
             _part(opened, wanted, args)
         elif args.json:
-            replay = replay_address(source, opened.summary, only(args))
-            write_bytes(json.run_document(opened, replay, _node_stats(opened)))
+            write_bytes(_document(source, opened, exact.summary, args))
         else:
             write_lines(text.run_lines(opened))
     return status_of(args, [opened.summary])
 
 
+def _document(source: Source, run: Run, exact: RunSummary, args: argparse.Namespace) -> Iterator[bytes]:
+    """Return the run as JSON; `exact` is its summary before masking, by which its original is found."""
+    original = original_of(source, exact, only(args)) if has_original(exact) else None
+    task = Relations([exact, original]).task(exact) if original is not None else exact.task_key
+    if task is not None and args.redact:
+        task = masked_task(task, Redactor())
+    replay = None if original is None else original.ref.address
+    return json.run_document(run, replay, _node_stats(run), inherited=task)
+
+
 def _part(run: Run, wanted: Target, args: argparse.Namespace) -> None:
-    """A span, or a value in it or in the run. A sub-agent is printed as a run of its own."""
+    """Print a span, or a value in it or in the run. A sub-agent is printed as a run of its own."""
     if wanted.span is None:
         _value(_run_value(run), wanted.keys, "the run", args)
         return
@@ -105,7 +117,7 @@ def _value(value: Any, keys: tuple[str, ...], what: str, args: argparse.Namespac
 
 
 def _state(run: Run, number: int) -> dict[str, Any]:
-    """The state after step `number` (a step that is not there changes nothing: that after the last one before it)."""
+    """Return the state after step `number`, or after the last step before it."""
     address = run.summary.ref.address
     numbers = [step.number for step in run.steps if step.number is not None]
     if numbers and number < min(numbers):
@@ -130,7 +142,7 @@ def _node_stats(run: Run) -> dict[str, Any]:
 
 
 def _raw(source: Source, run: Run, wanted: Target, args: argparse.Namespace) -> None:
-    """The source record: as it is into a pipe or file, through the gate onto a terminal."""
+    """Print the source record: exact bytes to a pipe or file, cleaned text to a terminal."""
     if wanted.keys:
         raise UsageError("--raw takes the address of a run, step or span; leave out the field")
     records = _run_record(source, run) if wanted.span is None else _span_record(run, wanted.span)
@@ -152,7 +164,7 @@ def _span_record(run: Run, span: Span) -> Iterator[bytes]:
 
 
 def _run_record(source: Source, run: Run) -> Iterator[bytes]:
-    """The bytes of a run: its file, its range of the file, or (databases) its row and those of its steps."""
+    """Return the bytes of a run: its file, its range of the file, or (databases) its row and those of its steps."""
     ref, extent = run.summary.ref, run.body.extent
     if extent is None and ref.key is not None:
         if run.body.raw:

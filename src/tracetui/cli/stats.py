@@ -1,4 +1,4 @@
-"""``tracetui stats``: calls, errors, durations and tokens by tool, model, node, agent or operation."""
+"""``tracetui stats``: calls, errors, durations and tokens by tool, model, node, agent, operation or task."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from msgspec.structs import asdict
 from tracetui.analysis.statistics import By, Row, Statistics
 from tracetui.cli.ls import asked
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
-from tracetui.cli.parser import add_place, roots
-from tracetui.cli.reading import Listing, listing_of, only, run_at, sources_at
+from tracetui.cli.parser import add_pass, add_place, roots
+from tracetui.cli.reading import Listing, check_rule, listing_of, only, rule_of, run_at, sources_at
 from tracetui.errors import UsageError
 from tracetui.export.json import encode, problem_value
 from tracetui.export.table import Column, Table
 from tracetui.live.load import FileCaches, read_run
-from tracetui.model import Problem, Run, RunRef
+from tracetui.model import PassRule, Problem, Run, RunRef, RunSummary
 from tracetui.model.part import is_part, part_of
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.store.address import target
-from tracetui.store.relations import copies_of
+from tracetui.store.relations import Relations, copies_of
 from tracetui.text import Clean, cost, count, duration, one_line, tokens, truncate
 
-HELP = "count calls, errors, time and tokens by tool, model, node, agent or operation"
+HELP = "count calls, errors, time and tokens by tool, model, node, agent, operation or task"
 EXAMPLES = """\
 PATH is a directory, a file, or the address of a run or sub-agent (see `tracetui ls`).
 
@@ -33,6 +33,7 @@ examples:
   tracetui stats traces/                            every tool of every run
   tracetui stats runs.db#wf-1 --by node             the nodes of one run
   tracetui stats traces/ --by model -q status:error
+  tracetui stats traces/ --by task                  the pass rate of every task
 """
 SCHEMA: Final = "tracetui/stats/1"
 _NUMBERS: Final = (
@@ -45,6 +46,12 @@ _NUMBERS: Final = (
     Column("TOKENS", right=True),
     Column("COST", right=True),
 )
+_OUTCOMES: Final = (
+    Column("PASSED", right=True, leaves=2),
+    Column("FAILED", right=True, leaves=3),
+    Column("PASS RATE", right=True, leaves=4),
+)
+"""Only where a run has an outcome."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,19 +60,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     parser.add_argument("--by", choices=[by.value for by in By], default=By.TOOL.value, help="group rows by this")
     parser.add_argument("-q", "--query", metavar="QUERY", help="only runs that match QUERY, see docs/query.md")
+    add_pass(parser)
     parser.add_argument("--json", action="store_true", help="JSON output: tracetui/stats/1, see docs/grep.md")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the table. Raises `NothingReadable` if there is no run, `UsageError` for an invalid query."""
     places = roots(args)
-    wanted = asked(args.query) if args.query else None
+    wanted, rule = asked(args.query) if args.query else None, rule_of(args)
     problems: list[Problem] = []
     with sources_at(places, args) as source:
-        found = _runs(source, places, args, wanted, problems)
-        statistics, shared = Statistics(By(args.by), {one.ref for one in found if not one.parts}), FileCaches()
+        found, summaries = _runs(source, places, args, wanted, rule, problems)
+        tasks = Relations(summaries).inherited_tasks
+        statistics, shared = Statistics(By(args.by), {one.ref for one in found if not one.parts}, tasks), FileCaches()
         for one in found:
-            whole = read_run(source, one.ref, shared.for_run(one.ref))
+            whole = read_run(source, one.ref, shared.for_run(one.ref)).with_rule(rule)
             statistics.add(_part(whole, one.parts, one.place) if one.parts else whole)
     if not statistics.runs and wanted is None:
         raise nothing(places, problems)
@@ -88,24 +97,32 @@ class _Selection(NamedTuple):
 
 
 def _runs(
-    source: Source, places: Sequence[str], args: argparse.Namespace, wanted: Any, problems: list[Problem]
-) -> list[_Selection]:
-    """The selected runs, each once."""
+    source: Source,
+    places: Sequence[str],
+    args: argparse.Namespace,
+    wanted: Any,
+    rule: PassRule | None,
+    problems: list[Problem],
+) -> tuple[list[_Selection], list[RunSummary]]:
+    """The selected runs, each once, and the summaries of all listed runs."""
     named: dict[_Selection, None] = {}
+    listed: dict[RunRef, RunSummary] = {}
     for place in places:
         if source.is_folder(place) or source.is_file(place):
-            listing = listing_of(source, [place], only(args), deep=wanted is not None)
+            listing = listing_of(source, [place], only(args), deep=wanted is not None, rule=rule)
         else:
             summary, parts = run_at(source, place, args)
             if parts:
                 named[_Selection(summary.ref, parts, place)] = None
                 continue
-            listing = Listing([summary], [])
+            listing = Listing([summary.with_rule(rule)], [])
         problems.extend(listing.problems)
+        listed |= {summary.ref: summary for summary in listing.runs}
         found = (wanted(listing) if wanted is not None else listing).runs
         copies = copies_of(found)
         named |= dict.fromkeys(_Selection(summary.ref) for summary in found if summary.ref not in copies)
-    return [*named]
+    check_rule(args, [*listed.values()])
+    return [*named], [*listed.values()]
 
 
 def _part(run: Run, parts: Sequence[str], text: str) -> Run:
@@ -118,11 +135,22 @@ def _part(run: Run, parts: Sequence[str], text: str) -> Run:
 def _table(statistics: Statistics) -> Iterator[Clean]:
     redactor = Redactor()
     name = Column(statistics.by.value.upper(), 48, least=16, middle=True)
+    found = statistics.rows()
+    rated = any(row.passed is not None for row in found)
     rows = [
-        (truncate(one_line(redactor.header(row.name), 200), name.most) or Clean("—"), *_cells(row))
-        for row in statistics.rows()
+        (
+            truncate(one_line(redactor.header(row.prompt or row.name), 200), name.most) or Clean("—"),
+            *_cells(row),
+            *(_outcome_cells(row) if rated else ()),
+        )
+        for row in found
     ]
-    return Table((name, *_NUMBERS), rows).lines(terminal_width())
+    return Table((name, *_NUMBERS, *(_OUTCOMES if rated else ())), rows).lines(terminal_width())
+
+
+def _outcome_cells(row: Row) -> tuple[Clean, ...]:
+    rate = Clean("—" if row.pass_rate is None else f"{row.pass_rate:.0%}")
+    return count(row.passed), count(row.failed), rate
 
 
 def _cells(row: Row) -> tuple[Clean, ...]:

@@ -9,8 +9,8 @@ from pathlib import Path
 from tracetui.analysis.triage import CauseVerdicts
 from tracetui.cli.failing import NEW, add_fail_on, status_of
 from tracetui.cli.output import complain, nothing, write_bytes, write_lines
-from tracetui.cli.parser import add_paths_and_runs, add_redact, roots
-from tracetui.cli.reading import Listing, aim_of, listing_at, only, screen_for, sources_at
+from tracetui.cli.parser import add_pass, add_paths_and_runs, add_redact, roots
+from tracetui.cli.reading import Listing, aim_of, check_rule, listing_at, only, rule_of, screen_for, sources_at
 from tracetui.errors import UsageError
 from tracetui.export.listing import triage
 from tracetui.export.triage import cause_table, json_lines, next_command, triage_of, triage_value
@@ -40,6 +40,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="as data: tracetui/triage/1, see docs/json.md")
     add_verdicts(parser)
     add_redact(parser)
+    add_pass(parser)
     add_fail_on(parser)
 
 
@@ -67,10 +68,11 @@ def verdicts_of(args: argparse.Namespace) -> CauseVerdicts:
 
 def run(args: argparse.Namespace) -> int:
     """Print the causes. Raises `NothingReadable` if there is no run, `UsageError` as `verdicts_of` does."""
-    places, verdicts = roots(args), verdicts_of(args)
+    places, rule, verdicts = roots(args), rule_of(args), verdicts_of(args)
     with sources_at(places, args) as source:
         aim = aim_of(source, args)
-        found = listing_at(source, aim, only(args), deep=True)
+        found = listing_at(source, aim, only(args), deep=True, rule=rule)
+        check_rule(args, found.runs)
         if not found.runs:
             raise nothing(places, found.problems)
         redactor = Redactor() if args.redact or not args.json else None
@@ -87,5 +89,5 @@ def run(args: argparse.Namespace) -> int:
 
 
 def sentence(found: Listing, causes: int) -> str:
-    """``7 of 40 failed, 1 unreadable · 2 causes``."""
+    """``7 of 40 runs failed, 1 unreadable · 2 causes``."""
     return triage(found.runs, len({problem.path for problem in found.problems}), causes)

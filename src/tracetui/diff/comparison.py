@@ -33,7 +33,8 @@ def compare(a: Run, b: Run, *, relation: str | None = None, strict: bool = False
 def relation_of(a: Run, b: Run) -> str | None:
     """The relation of B to A as recorded in B, or ``repeat`` for runs of the same task; None if unknown."""
     one, other = b.summary, a.summary
-    if one.replay_of is None and one.repeats is not None and one.repeats == other.repeats and one.ref != other.ref:
+    same_task = one.task_key is not None and one.task_key == other.task_key
+    if one.replay_of is None and same_task and one.ref != other.ref:
         return "repeat"
     named = one.replay_of == other.id or (one.replay_of_path is not None and one.replay_of_path == other.ref.path)
     return one.relation if one.replay_of is not None and named and one.ref != other.ref else None
@@ -338,6 +339,12 @@ def _answers_all(span: Span, *bodies: Body) -> bool:
     return silent and (said or span.operation is Operation.CHAT)
 
 
+def working_folder(run: Run) -> str | None:
+    """The working directory of a run, None where the trace states none."""
+    found = run.body.attributes.get("cwd")
+    return found if isinstance(found, str) else None
+
+
 def _folders(a: Run, b: Run) -> tuple[str, str] | None:
-    found = [run.body.attributes.get("cwd") for run in (a, b)]
-    return (found[0], found[1]) if isinstance(found[0], str) and isinstance(found[1], str) else None
+    left, right = working_folder(a), working_folder(b)
+    return None if left is None or right is None else (left, right)

@@ -236,6 +236,36 @@ class Noise:
         return _WORD.sub(replaced, a).strip() == b.strip()
 
 
+def without_noise(field: str, value: Any, *, command: bool = False) -> Any:
+    """Replace a text or number in the input of a step by a stand-in for everything that a `Noise` lets pass for it.
+
+    `field` is the name that it is under; `command`: it is in the arguments of a shell.
+    """
+    if isinstance(value, str):
+        return _text_without_noise(field, value, command)
+    if isinstance(value, bool) or value is None:
+        return value
+    if field in _TOKEN_FIELDS:
+        return f"\0{TOKENS}"
+    if field in _PLACE_FIELDS and isinstance(value, int):
+        return f"\0{PLACES}"
+    if _DURATION_FIELD.fullmatch(field):
+        return f"\0{DURATIONS}"
+    return f"\0{TIMES}" if _is_epoch_time(value) and _TIME_FIELD.fullmatch(field) else value
+
+
+def _text_without_noise(field: str, text: str, command: bool) -> str:
+    if command and field in _COMMAND_FIELDS:
+        return text.strip() if "<<" in text else "\0".join(_shell_words(text))
+    if _FOLDER_FIELD.fullmatch(field):
+        return f"\0{FOLDERS}"
+    if _WHOLE_TIME.fullmatch(text):
+        return f"\0{TIMES}" if _TIME_FIELD.fullmatch(field) else text
+    if len(text) <= _ID_LENGTH and _MADE_ID.fullmatch(text.strip()):
+        return f"\0{IDS}" if _TAGGED_ID.fullmatch(text.strip()) else text
+    return _IN_TEXT.sub(_placeholder, text)
+
+
 class Cache(dict[_K, _V]):
     """A dictionary that is cleared when full and ignores large keys."""
 

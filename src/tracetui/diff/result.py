@@ -72,6 +72,7 @@ def facts(a: Run, b: Run) -> list[Fact]:
     left, right = a.summary, b.summary
     found = [
         Fact("status", left.status_word or left.status.value, right.status_word or right.status.value),
+        Fact("outcome", left.outcome, right.outcome),
         Fact("agent", left.agent or left.name, right.agent or right.name),
         Fact("model", left.model, right.model),
         Fact("result", left.result or None, right.result or None),

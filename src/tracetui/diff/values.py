@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from tracetui.diff.noise import EMPTY, JSON_FORM, NUMBER_FORM, Noise
+from tracetui.diff.noise import EMPTY, JSON_FORM, NUMBER_FORM, Noise, without_noise
 from tracetui.diff.sequence import blocks_of
 
 # ---- positions of call ids and shell arguments
@@ -185,7 +185,7 @@ def _changes(first: ValuePair, noise: Noise, side: str, recorded: bool, all_nois
             if noise.ignores(kind):
                 continue
             inside = _decoded(left, right) if kind is None else None
-            if inside is not None and _encoded(inside[0]) == _encoded(inside[1]):
+            if inside is not None and encoded(inside[0]) == encoded(inside[1]):
                 kind = JSON_FORM
                 if not noise.ignores(kind):
                     inside = None
@@ -226,7 +226,7 @@ def _inconsistent_ids(pair: ValuePair, side: str, noise: Noise) -> list[Change]:
         if isinstance(value, list | tuple):
             todo.extend(reversed([((path_a, i), (path_b, i), one, flags, True) for i, one in enumerate(value)]))
             continue
-        raw = _encoded(value) if item and isinstance(value, dict) else None
+        raw = encoded(value) if item and isinstance(value, dict) else None
         if raw is None and isinstance(value, dict):
             for key, one in reversed(value.items()):
                 todo.append(((path_a, key), (path_b, key), one, flags_of(key, value, path_a, flags), False))
@@ -294,8 +294,8 @@ def _refuse(word: str) -> Any:
     raise ValueError(word)
 
 
-def _encoded(value: Any) -> bytes | None:
-    """A value as JSON with sorted keys; None if it can't be encoded."""
+def encoded(value: Any) -> bytes | None:
+    """Encode a value as JSON with sorted keys; None if it can't be encoded."""
     try:
         return msgspec.json.encode(value, order="deterministic")
     except (ValueError, TypeError, RecursionError, OverflowError):
@@ -360,7 +360,7 @@ def _members(pair: ValuePair, noise: Noise) -> Iterator[ValuePair]:
 def _items(pair: ValuePair, noise: Noise) -> Iterator[ValuePair]:
     """Pair the items of two lists: equal ones (noise ignored); between them, those of the same shape."""
     path_a, path_b, a, b, flags, _ = pair
-    raw_a, raw_b = [_encoded(item) for item in a], [_encoded(item) for item in b]
+    raw_a, raw_b = [encoded(item) for item in a], [encoded(item) for item in b]
     keys_a = [_key(item, raw, path_a, flags, noise) for item, raw in zip(a, raw_a, strict=True)]
     keys_b = [_key(item, raw, path_b, flags, noise) for item, raw in zip(b, raw_b, strict=True)]
     for block in blocks_of(keys_a, keys_b, bits=_MOST_ITEMS).blocks:
@@ -405,7 +405,7 @@ def _key(item: Any, raw: bytes | None, path: Path, flags: int, noise: Noise) -> 
     """A comparison key for a list item, without noise that its position or form reveals."""
     if isinstance(item, str):
         inside = _json_of(item)
-        return item.strip() if inside is None else _encoded(_canonical(inside, path, flags))
+        return item.strip() if inside is None else encoded(_canonical(inside, path, flags))
     if isinstance(item, bool | None):
         return item, bool
     if isinstance(item, int | float):
@@ -415,29 +415,56 @@ def _key(item: Any, raw: bytes | None, path: Path, flags: int, noise: Noise) -> 
     found = noise.canonical.get(key := (raw, _field(path), flags))
     if found is None:
         try:
-            found = _encoded(_canonical(item, path, flags)) or raw
+            found = encoded(_canonical(item, path, flags)) or raw
         except RecursionError:
             found = raw
         noise.canonical.put(key, found, len(raw))
     return found
 
 
-def _canonical(value: Any, path: Path, flags: int) -> Any:
-    """A value without noise of position or form: call ids, JSON formatting, number formats."""
+def encode_without_noise(value: Any, flags: int = 0, folder: str | None = None) -> bytes:
+    """Encode the input of a step so that two inputs which differ only in noise have equal bytes.
+
+    `flags` are those of the whole value, `folder` is the working directory of the run. Unlike a `Noise`, it sees one
+    run only: any call id equals any other, and masked values equal only themselves.
+    """
+
+    def leaf(one: Any, path: Path, flags: int) -> Any:
+        if isinstance(one, str) and folder:
+            one = one.replace(folder, "\0folder")
+        return without_noise(_field(path), one, command=bool(flags & SHELL))
+
+    try:
+        found = encoded(_canonical(value, None, flags, leaf))
+    except RecursionError:
+        found = encoded(value)
+    return repr(value).encode("utf-8", "replace") if found is None else found
+
+
+def _canonical(
+    value: Any, path: Path, flags: int, leaf: Callable[[Any, Path, int], Any] = lambda one, path, flags: one
+) -> Any:
+    """A value without noise of position or form: call ids, JSON formatting, number formats.
+
+    `leaf` replaces texts and numbers, by their path and flags.
+    """
     if isinstance(value, dict):
         return {
-            key: _canonical(one, (path, key), flags_of(key, value, path, flags))
+            key: _canonical(one, (path, key), flags_of(key, value, path, flags), leaf)
             for key, one in value.items()
             if one is not None
         }
     if isinstance(value, list | tuple):
-        return [_canonical(one, (path, i), flags) for i, one in enumerate(value)]
+        return [_canonical(one, (path, i), flags, leaf) for i, one in enumerate(value)]
     if flags & CALL:
         return "\0call"
     if isinstance(value, str):
         inside = _json_of(value)
-        return value.strip() if inside is None else ["\0json", _canonical(inside, path, flags)]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+        if inside is not None:
+            return ["\0json", _canonical(inside, path, flags, leaf)]
+        found = leaf(value, path, flags)
+        return found.strip() if isinstance(found, str) else found
+    return leaf(int(value) if isinstance(value, float) and value.is_integer() else value, path, flags)
 
 
 def _field(path: Path) -> str:

@@ -15,6 +15,7 @@ from tracetui.redact import Redactor
 from tracetui.text import Clean, duration, grouped, pad, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs, kind, status_glyph
 from tracetui.views.labels import clock
+from tracetui.views.scores import score_cell, status_word
 
 RUN_WIDTH: Final = 20
 NAME: Final = 60
@@ -31,7 +32,12 @@ def event_value(event: Event) -> dict[str, Any]:
     """One event as a JSON value. Loads the body of a span."""
     if isinstance(event, RunChanged):
         run = event.summary
-        return {"event": "run", "run": run.ref.address, "id": run.id, "summary": run_value(run, event.replay)}
+        return {
+            "event": "run",
+            "run": run.ref.address,
+            "id": run.id,
+            "summary": run_value(run, event.replay, inherited=event.task),
+        }
     if isinstance(event, SpanChanged):
         address = event.run.summary.ref.address
         return {"event": "span", "run": address, "span": span_document(event.run, event.position)}
@@ -103,7 +109,9 @@ class Lines:
 
     def _end(self, run: RunSummary) -> Clean:
         sign, _ = status_glyph(run.status, self._glyphs)
-        words = [f"{sign} {run.status.value}"]
+        words = [f"{self._glyphs.wrong if run.is_wrong else sign} {status_word(run)}"]
+        if run.scores:
+            words.append(score_cell(run, self._glyphs))
         if run.steps is not None:
             words.append(f"{grouped(run.steps)} step{'' if run.steps == 1 else 's'}")
         if run.first_error is not None and run.status is Status.ERROR:

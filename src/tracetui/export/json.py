@@ -1,8 +1,8 @@
-"""Runs, spans and problems as JSON: what `--json` prints, and the program's public contract (docs/json.md).
+"""Runs, spans and problems as JSON: the output of `--json` and the program's public contract (docs/json.md).
 
-Values are exact. Characters that a terminal may act upon or that do not show are written as ``\\uXXXX``, so that the
-output may go anywhere. What orjson refuses (depth, lone surrogates, integers over 64 bits, keys that are no strings)
-goes through an encoder that does not recurse and takes its words from the standard library.
+Values are exact. Invisible characters and terminal controls are written as ``\\uXXXX``, so the output is safe to print.
+Values that orjson refuses (depth, lone surrogates, integers over 64 bits, keys that aren't strings) go through a
+non-recursive encoder based on the standard library.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ import orjson
 
 from tracetui.analysis import prices
 from tracetui.analysis.statistics import estimate_of
-from tracetui.model import Body, FirstError, Ledger, Problem, Run, RunBody, RunSummary, Span, Usage
+from tracetui.model import Body, FirstError, Ledger, Problem, Run, RunBody, RunSummary, Span, TaskKey, Usage
 from tracetui.text import UNSAFE
 
 RUNS: Final = "tracetui/runs/1"
 RUN: Final = "tracetui/run/1"
 
 Masked = Callable[[], dict[str, int] | None]
-"""How many secrets were masked, by rule, by the time that it is called; None where none were to be."""
+"""Returns the number of secrets masked so far, by rule; None without masking."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_USAGE: Final = Usage()
-_FOREIGN: Final = re.compile("[\x7f-\U0010ffff]+")  # JSON has escaped the rest: most text is passed over quickly
+_FOREIGN: Final = re.compile("[\x7f-\U0010ffff]+")  # JSON escapes the rest; skips most text quickly
 
 
 def runs_document(
@@ -41,22 +41,29 @@ def runs_document(
     problems: Iterable[Problem],
     replays: Mapping[Any, str | None],
     estimates: Mapping[Any, float | None] = MappingProxyType({}),
+    tasks: Mapping[Any, TaskKey] = MappingProxyType({}),
     files: Mapping[str, Any] = MappingProxyType({}),
 ) -> Iterator[bytes]:
-    """What ``ls --json`` prints, one run a line; `replays` holds the `replay_of_address` of each `RunRef`, `estimates`
-    what those cost of which the summary does not tell. `files` are fields about the files, added at the end."""
+    """Yield the output of ``ls --json``, one run a line; `files` are fields about the files, added at the end.
+
+    By `RunRef`: `replays` has each `replay_of_address`, `estimates` costs that summaries lack, `tasks` inherited tasks.
+    """
     yield b'{"schema":' + encode(RUNS) + b',"runs":['
-    yield from _listed(run_value(run, replays.get(run.ref), estimates.get(run.ref)) for run in runs)
+    yield from _listed(run_value(run, replays.get(run.ref), estimates.get(run.ref), tasks.get(run.ref)) for run in runs)
     yield b'],"problems":['
     yield from _listed(problem_value(problem) for problem in problems)
     yield b"]" + b"".join(b"," + encode(name) + b":" + encode(value) for name, value in files.items()) + b"}\n"
 
 
 def run_document(
-    run: Run, replay: str | None, extra: Mapping[str, Any] | None = None, masked: Masked | None = None
+    run: Run,
+    replay: str | None,
+    extra: Mapping[str, Any] | None = None,
+    masked: Masked | None = None,
+    inherited: TaskKey | None = None,
 ) -> Iterator[bytes]:
-    """What ``show --json`` prints, one span a line; `extra` is added to the run, and at the end what was masked."""
-    whole = {**read_run_value(run, replay), **(extra or {})}
+    """Yield the output of ``show --json``, one span a line; `extra` fields belong to the run, `masked` ends it."""
+    whole = {**read_run_value(run, replay, inherited), **(extra or {})}
     yield b'{"schema":' + encode(RUN) + b',"run":' + encode(whole) + b',"steps":['
     yield from _listed({"number": step.number, "span": step.span} for step in run.steps)
     yield b'],"spans":['
@@ -67,7 +74,7 @@ def run_document(
 
 
 def masked_field(masked: Masked | None) -> bytes:
-    """The last field of a document in which secrets may have been masked."""
+    """Return the last field of a document in which secrets may be masked."""
     return b"" if masked is None else b',"masked":' + encode(masked())
 
 
@@ -81,8 +88,11 @@ def _listed(values: Iterable[Any]) -> Iterator[bytes]:
 # ---- values
 
 
-def run_value(run: RunSummary, replay: str | None, estimated: float | None = None) -> dict[str, Any]:
-    """One run as ``ls`` lists it; `estimated` is what it costs, where its summary does not tell that."""
+def run_value(
+    run: RunSummary, replay: str | None, estimated: float | None = None, inherited: TaskKey | None = None
+) -> dict[str, Any]:
+    """Return a run as ``ls`` does; `estimated` is a cost that the summary lacks, `inherited` the original's task."""
+    task = inherited or run.task_key
     return {
         "address": run.ref.address,
         "path": run.ref.path,
@@ -94,6 +104,13 @@ def run_value(run: RunSummary, replay: str | None, estimated: float | None = Non
         "status": run.status,
         "status_word": run.status_word,
         "status_source": run.status_source,
+        "outcome": run.outcome,
+        "outcome_source": run.outcome_source or None,
+        "scores": run.scores,
+        "result": run.result or None,
+        "task": None if task is None else task.name,
+        "task_source": None if task is None else task.source,
+        "trial": run.trial,
         "started_at": moment(run.started_at, zone=run.time_zone),
         "time_zone": None if run.started_at is None else run.time_zone,
         "duration_ms": run.duration_ms,
@@ -121,12 +138,12 @@ def run_value(run: RunSummary, replay: str | None, estimated: float | None = Non
     }
 
 
-def read_run_value(run: Run, replay: str | None) -> dict[str, Any]:
-    """One run that was read, as ``show`` prints it: its cost is estimated call by call."""
+def read_run_value(run: Run, replay: str | None, inherited: TaskKey | None = None) -> dict[str, Any]:
+    """Return an opened run as ``show`` prints it: its cost is estimated call by call."""
     estimate = estimate_of(run)
     estimated = estimate.usd if estimate is not None else None
     more = {"estimated_cost_usd": estimated, "ledger": ledger_value(run.summary.ledger)}
-    return {**run_value(run.summary, replay), **more, **run_body_value(run.body)}
+    return {**run_value(run.summary, replay, inherited=inherited), **more, **run_body_value(run.body)}
 
 
 def _first_error(error: FirstError | None) -> dict[str, Any] | None:
@@ -137,20 +154,20 @@ def _first_error(error: FirstError | None) -> dict[str, Any] | None:
 
 
 def run_body_value(body: RunBody) -> dict[str, Any]:
-    """What ``show`` adds to a run."""
+    """Return the fields that ``show`` adds to a run."""
     found = msgspec.structs.asdict(body)
     del found["layout"], found["extent"], found["raw"]
     return found
 
 
 def span_document(run: Run, position: int) -> dict[str, Any]:
-    """One span of a run, its body included."""
+    """Return a span of a run with its body."""
     span = run.spans[position]
     return span_value(span, run.depths[position], run.load(span), zone=run.summary.time_zone)
 
 
 def span_value(span: Span, depth: int, body: Body, *, zone: str | None = "UTC") -> dict[str, Any]:
-    """One span as ``show`` prints it."""
+    """Return a span as ``show`` prints it."""
     given, attributes = body.input, dict(body.attributes)
     if given is None:
         given = body.input_messages or None
@@ -185,7 +202,7 @@ def span_value(span: Span, depth: int, body: Body, *, zone: str | None = "UTC") 
 
 
 def _derived(span: Span, body: Body) -> dict[str, Any]:
-    """What tracetui worked out and the contract has no field for, under names that no trace uses."""
+    """Return derived values without a field in the contract, under names that no trace uses."""
     found = {
         "note": span.note,
         "bindings": body.bindings,
@@ -198,7 +215,7 @@ def _derived(span: Span, body: Body) -> dict[str, Any]:
 
 
 def ledger_value(ledger: Ledger) -> dict[str, Any]:
-    """How much was understood."""
+    """Return a ledger: how much was understood."""
     return {
         "bytes": ledger.size,
         "understood_bytes": ledger.understood,
@@ -211,14 +228,14 @@ def ledger_value(ledger: Ledger) -> dict[str, Any]:
 
 
 def problem_value(problem: Problem) -> dict[str, Any]:
-    """One thing that could not be read."""
+    """Return a problem as JSON."""
     return {"path": problem.path, "where": problem.where, "reason": problem.reason}
 
 
 def moment(seconds: float | None, *, zone: str | None = "UTC") -> str | None:
-    """Seconds since the epoch as ISO 8601: with ``Z``, or without it where `zone` is None (a naive time).
+    """Format seconds since the epoch as ISO 8601, with ``Z`` unless `zone` is None (a naive time).
 
-    None for None and for what no calendar has (before the year 1, after 9999).
+    Returns None for None and for years before 1 or after 9999.
     """
     if seconds is None:
         return None
@@ -233,10 +250,10 @@ def moment(seconds: float | None, *, zone: str | None = "UTC") -> str | None:
 
 
 def encode(value: Any) -> bytes:
-    """`value` as one line of JSON. Takes whatever the model holds; never raises for its content."""
+    """Encode any value of the model as one line of JSON. Never raises for its content."""
     try:
         data = orjson.dumps(value, default=plain)
-    except TypeError:  # orjson's error for everything that it refuses
+    except TypeError:  # raised for every value that orjson refuses
         return "".join(_pieces(value)).encode("ascii")
     if data.isascii() and b"\x7f" not in data:
         return data
@@ -252,7 +269,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """What is not JSON by itself, one level deep."""
+    """Convert a value that isn't JSON by itself, one level deep."""
     if isinstance(value, msgspec.Struct):
         fields = {name: getattr(value, name) for name in value.__struct_fields__}
         tag = type(value).__struct_config__.tag
@@ -267,28 +284,28 @@ def plain(value: Any) -> Any:
 
 
 def _pieces(value: Any) -> Iterator[str]:
-    """JSON text of `value`, without recursion. All of it is ASCII."""
+    """Yield the JSON text of `value` in ASCII, without recursion."""
     todo: list[Any] = [value]
     while todo:
         item = todo.pop()
-        if isinstance(item, _Done):
+        if isinstance(item, _JsonText):
             yield item
         elif item is None or isinstance(item, str | int | float):
             yield _scalar(item)
         elif isinstance(item, dict):
-            todo.append(_Done("}"))
-            _push(todo, [(_Done(f"{_key(key)}:"), below) for key, below in item.items()])
+            todo.append(_JsonText("}"))
+            _push(todo, [(_JsonText(f"{_key(key)}:"), below) for key, below in item.items()])
             yield "{"
         elif isinstance(item, list | tuple):
-            todo.append(_Done("]"))
+            todo.append(_JsonText("]"))
             _push(todo, [(below,) for below in item])
             yield "["
         else:
             todo.append(plain(item))
 
 
-class _Done(str):
-    """Text that is JSON already."""
+class _JsonText(str):
+    """Text that is already JSON."""
 
     __slots__ = ()
 
@@ -297,7 +314,7 @@ def _push(todo: list[Any], groups: Sequence[tuple[Any, ...]]) -> None:
     for place in range(len(groups) - 1, -1, -1):
         todo.extend(reversed(groups[place]))
         if place:
-            todo.append(_Done(","))
+            todo.append(_JsonText(","))
 
 
 def _key(key: Any) -> str:
@@ -308,5 +325,5 @@ def _scalar(item: Any) -> str:
     if isinstance(item, Enum):
         item = item.value
     if isinstance(item, float) and not isfinite(item):
-        return "null"  # as orjson: JSON has no word for NaN and the infinities
+        return "null"  # as orjson does: JSON has no NaN and no infinities
     return json.dumps(item).replace("\x7f", "\\u007f")

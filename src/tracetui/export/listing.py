@@ -1,4 +1,4 @@
-"""The table that ``ls`` prints: one run or unreadable file a row, cleaned, in columns as wide as what is in them."""
+"""The table of ``ls``: one run or unreadable file a row, cleaned, in columns as wide as their content."""
 
 from __future__ import annotations
 
@@ -9,51 +9,59 @@ from shlex import quote
 from typing import Final, NamedTuple
 
 from tracetui.export.table import Column, Table
-from tracetui.model import Problem, RunRef, RunSummary, Status
+from tracetui.model import Problem, RunRef, RunSummary
+from tracetui.store.outcomes import OutcomeCounts
 from tracetui.store.relations import split_traces, uncounted_parts
-from tracetui.text import Clean, age, cells, clean, count, duration, one_line, pad, tokens, truncate, truncate_middle
+from tracetui.text import Clean, age, cells, clean, count, duration, one_line, tokens, truncate, truncate_middle
 from tracetui.views.labels import run_label, start_label
-from tracetui.views.list.runs import outcome
+from tracetui.views.list.runs import result_phrase
+from tracetui.views.scores import score_cell, status_word
 from tracetui.views.timeline.chart import tokens_of
 
-_OUTCOME: Final = Column("OUTCOME", least=20)
+_STATUS: Final = Column("STATUS", 12)
+_SCORE: Final = Column("SCORE", 16, leaves=3)
+"""Only where a run has scores."""
+_NAME: Final = Column("NAME", 28)
+_RESULT: Final = Column("RESULT", least=20)
 _WHOLE: Final = (
-    Column("STATUS", 10),
+    _STATUS,
+    _SCORE,
     Column("STARTED", 20),
     Column("TIME", 6, right=True),
     Column("STEPS", 5, right=True),
     Column("TOKENS", 6, right=True),
-    Column("NAME", 28),
+    _NAME,
     Column("ADDRESS"),
-    _OUTCOME,
+    _RESULT,
 )
 _NARROW: Final = (
-    Column("STATUS", 10),
+    _STATUS,
+    _SCORE,
     Column("AGE", 4, right=True),
     Column("TIME", 6, right=True),
     Column("STEPS", 5, right=True, leaves=2),
     Column("TOKENS", 6, right=True, leaves=1),
-    Column("NAME", 28, least=12, middle=True),
+    _NAME._replace(least=12, middle=True),
     Column("ID", least=8, middle=True),
-    _OUTCOME,
+    _RESULT,
 )
 
 
 class Screen(NamedTuple):
-    """The terminal that a list is printed to."""
+    """The terminal for a list."""
 
     width: int
     """Cells of a line."""
     now: float
     """UTC seconds."""
     places: Sequence[str]
-    """Where the runs are; none: where they are looked for anyway."""
+    """Places of the runs; empty: the default place."""
     names: Mapping[RunRef, str]
-    """What every run there can be named by (`tracetui.views.labels.short_names`)."""
+    """A short unique name for every run (`tracetui.views.labels.short_names`)."""
 
     @property
     def usage(self) -> Clean:
-        """How one of these names is used: ``tracetui show traces#ID``."""
+        """How to use one of these names: ``tracetui show traces#ID``."""
         place = "PLACE#" if len(self.places) > 1 else "".join(f"{quote(place)}#" for place in self.places)
         return clean(f"tracetui show {place}ID")
 
@@ -64,15 +72,27 @@ def listing(
     screen: Screen | None = None,
     notes: Mapping[RunRef, str] | None = None,
 ) -> Iterator[Clean]:
-    """The lines of the table. Addresses are never cut, so that they can be used: where `screen` has no room for them,
-    there are ids instead, and a line above says how to use one. `notes` are put after the outcome of a run."""
-    notes = notes or {}
-    whole = Table(_WHOLE, chain((_run_cells(run, notes) for run in runs), map(_problem_cells, problems)))
+    """Return the lines of the table.
+
+    Addresses are never cut: if they don't fit on the `screen`, ids replace them, and a line above says how to use one.
+    `notes` follow the result of a run.
+    """
+    notes, scored = notes or {}, any(run.scores for run in runs)
+    whole = _table(_WHOLE, chain((_run_cells(run, notes) for run in runs), map(_problem_cells, problems)), scored)
     if screen is None or whole.room <= screen.width:
         return whole.lines(None if screen is None else screen.width)
     rows = [_narrow_cells(run, screen, notes) for run in runs]
     broken = (_narrow_problem(problem, screen) for problem in problems)
-    return chain(_above(runs, problems, screen), Table(_NARROW, rows).lines(screen.width) if rows else (), broken)
+    narrow = _table(_NARROW, rows, scored).lines(screen.width) if rows else ()
+    return chain(_above(runs, problems, screen), narrow, broken)
+
+
+def _table(columns: Sequence[Column], rows: Iterable[Sequence[Clean]], scored: bool) -> Table:
+    """Return the table, without its score column if no run has a score."""
+    if scored:
+        return Table(columns, rows)
+    at = columns.index(_SCORE)
+    return Table([*columns[:at], *columns[at + 1 :]], ([*row[:at], *row[at + 1 :]] for row in rows))
 
 
 def _above(runs: Sequence[RunSummary], problems: Sequence[Problem], screen: Screen) -> Iterator[Clean]:
@@ -83,7 +103,7 @@ def _above(runs: Sequence[RunSummary], problems: Sequence[Problem], screen: Scre
 
 
 def part_notes(runs: Iterable[RunSummary]) -> dict[RunRef, str]:
-    """What to say of runs that are parts of one trace: ``[part 1 of 2 of its trace, also in b.jsonl]``."""
+    """Return notes for runs that are parts of one trace: ``[part 1 of 2 of its trace, also in b.jsonl]``."""
     notes = {}
     for refs in split_traces(runs).values():
         for place, ref in enumerate(refs, 1):
@@ -94,30 +114,35 @@ def part_notes(runs: Iterable[RunSummary]) -> dict[RunRef, str]:
 
 def _narrow_cells(run: RunSummary, screen: Screen, notes: Mapping[RunRef, str]) -> tuple[Clean, ...]:
     whole = _run_cells(run, notes)
-    return (whole[0], since(run, screen.now), *whole[2:6], clean(screen.names[run.ref]), whole[-1])
+    return (*whole[:2], since(run, screen.now), *whole[3:7], clean(screen.names[run.ref]), whole[-1])
 
 
 def _narrow_problem(problem: Problem, screen: Screen) -> Clean:
-    """``unreadable  2026/run.json  byte 0: empty file``: the reason is read, so the path is cut first."""
+    """Format ``unreadable  2026/run.json  byte 0: empty file``; the path is cut before the reason."""
     status, *_, reason = _problem_cells(problem)
     below = next((problem.path[len(one) :] for one in screen.places if problem.path.startswith(one)), problem.path)
-    head = pad(status, _NARROW[0].most)
-    room = max(screen.width - cells(head) - 4, 0)
+    room = max(screen.width - cells(status) - 4, 0)
     path = truncate_middle(clean(below.lstrip("/") or problem.path), max(room - cells(reason), room // 2))
-    return Clean(f"{head}  {path}  {truncate(reason, room - cells(path))}".rstrip())
+    return Clean(f"{status}  {path}  {truncate(reason, room - cells(path))}".rstrip())
 
 
 def _run_cells(run: RunSummary, notes: Mapping[RunRef, str]) -> tuple[Clean, ...]:
     return (
-        Clean(run.status.value),
+        status_word(run),
+        score_cell(run),
         started(run),
         duration(run.duration_ms),
         count(run.steps),
         tokens(tokens_of(run.usage)),
-        truncate(run_label(run), _WHOLE[5].most),
+        truncate(run_label(run), _NAME.most),
         clean(run.ref.address),
-        Clean("".join(piece.text for piece in outcome(run)) + _put_after(notes.get(run.ref)) + _noted(run.problems)),
+        _result(run, notes),
     )
+
+
+def _result(run: RunSummary, notes: Mapping[RunRef, str]) -> Clean:
+    phrase = "".join(piece.text for piece in result_phrase(run))
+    return Clean(phrase + _put_after(notes.get(run.ref)) + _noted(run.problems))
 
 
 def _put_after(note: str | None) -> str:
@@ -131,34 +156,34 @@ def _noted(problems: int) -> str:
 def _problem_cells(problem: Problem) -> tuple[Clean, ...]:
     reason = f"{problem.where}: {problem.reason}" if problem.where else problem.reason
     unsaid = Clean("—")
-    return (Clean("unreadable"), *[unsaid] * 5, clean(problem.path), one_line(reason, 200))
+    return (Clean("unreadable"), *[unsaid] * 6, clean(problem.path), one_line(reason, 200))
 
 
 def started(run: RunSummary) -> Clean:
-    """When a run started, to the second; ``—`` where the trace does not say."""
+    """Format the start of a run, to the second; ``—`` if not recorded."""
     return Clean((start_label(run) or "—").removesuffix(" local, zone unknown"))
 
 
 def since(run: RunSummary | None, now: float) -> Clean:
-    """How long ago a run started; ``—`` where the trace does not say."""
+    """Format the age of a run; ``—`` if its start isn't recorded."""
     return age(None if run is None or run.started_at is None else max(0.0, now - run.started_at))
 
 
 def newest_first(runs: Iterable[RunSummary]) -> list[RunSummary]:
-    """The order of every list: by start, newest first; runs without one last; then by address."""
+    """Sort runs by start, newest first; runs without one last; then by address."""
     return sorted(runs, key=lambda run: (run.started_at is None, -(run.started_at or 0.0), run.ref.address))
 
 
-def triage(runs: Iterable[RunSummary], unreadable: int, causes: int = 0) -> str:
-    """The sentence that turns a list into an action: ``7 of 40 failed · 2 causes``.
-
-    Counts runs that no other run started; a trace in several files is one run.
-    """
+def outcomes_of(runs: Iterable[RunSummary]) -> OutcomeCounts:
+    """Count the outcomes of top-level runs (not started by another); a trace in several files is one run."""
     known = list(runs)
     parts = uncounted_parts(known)
-    top = [run for run in known if run.parent is None and run.ref not in parts]
-    failed = sum(run.status is Status.ERROR for run in top)
-    words = f"{failed} of {len(top)} failed"
+    return OutcomeCounts.of(run for run in known if run.parent is None and run.ref not in parts)
+
+
+def triage(runs: Iterable[RunSummary], unreadable: int, causes: int = 0) -> str:
+    """Return the summary sentence: ``7 of 40 runs failed · 2 causes``."""
+    words = outcomes_of(runs).failures
     if unreadable:
         words += f", {unreadable} unreadable"
     return words if not causes else f"{words} · {causes} cause{'' if causes == 1 else 's'}"

@@ -36,6 +36,7 @@ from tracetui.model.masked import unmasked
 from tracetui.store.span_names import span_title
 from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, measured, one_line, tokens
 from tracetui.views.labels import number
+from tracetui.views.scores import outcome_word, score_line
 from tracetui.views.timeline.chart import tokens_of
 from tracetui.views.timeline.loops import loop_cost as cost_of
 from tracetui.views.timeline.loops import loop_title as loop_title
@@ -158,6 +159,11 @@ def facts(run: Run) -> Iterator[Fact]:
 def _outcome(run: Run) -> Iterator[Fact]:
     summary = run.summary
     yield Fact("status", [_status(run)])
+    if summary.outcome is not None:
+        source = f": {one_line(summary.outcome_source, 300)}" if summary.outcome_source else ""
+        yield Fact("outcome", [Clean(f"{outcome_word(summary)}{source}")])
+    for score in summary.scores:
+        yield Fact("score", [score_line(score)])
     if (error := summary.first_error) is not None:
         label = "cause" if summary.status is Status.ERROR else "inside"
         where = _location(run, error.span)
@@ -248,6 +254,9 @@ def _facts(run: Run) -> Iterator[Fact]:
     yield Fact("started", [Clean(" · ".join([when, *naive, *took]))] if when else [])
     yield Fact("took", [duration(summary.duration_ms)] if took and not when else [])
     yield Fact(summary.relation or "replay", [one_line(f"of {summary.replay_of}")] if summary.replay_of else [])
+    if (task := summary.task_key) is not None and not task.derived:
+        yield Fact("task", [one_line(task.name, 300)])
+    yield Fact("trial", [one_line(summary.trial, 300)] if summary.trial else [])
     yield Fact("parent", [one_line(summary.parent)] if summary.parent else [])
     for total in run.body.totals:
         if total.differs:

@@ -21,6 +21,7 @@ from tracetui.model import RunSummary
 from tracetui.model.masked import masked_summary
 from tracetui.redact import Redactor
 from tracetui.store.judgement import Judgement
+from tracetui.store.outcomes import OutcomeCounts
 from tracetui.store.relations import uncounted_parts
 from tracetui.text import (
     Clean,
@@ -95,9 +96,9 @@ def triage_of(runs: Iterable[RunSummary], verdicts: CauseVerdicts, redactor: Red
     found = groups(listed.values(), verdicts.decisions)
     entries = [_entry_of(group, [listed[ref] for ref in group.runs], verdicts, redactor) for group in found]
     counted = listed.keys() - uncounted_parts(listed.values())
-    failed = sum(ref in counted for group in found for ref in group.runs)
-    totals = {"runs": len(counted), "failed": failed, "causes": len(found), "signatures": len(found)}
-    return Triage(entries, totals)
+    counts = OutcomeCounts.of(listed[ref] for ref in counted)
+    totals = {"runs": counts.runs, "failed": counts.failed, "errors": counts.errors, "wrong_answers": counts.wrong}
+    return Triage(entries, {**totals, "causes": len(found), "signatures": len(found)})
 
 
 def _entry_of(group: Group, runs: Sequence[RunSummary], verdicts: CauseVerdicts, redactor: Redactor | None) -> Entry:

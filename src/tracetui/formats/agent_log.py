@@ -1,4 +1,4 @@
-"""What the logs of agents have in common: messages and responses in a row, tool calls below their response.
+"""Base of agent logs: rows of messages and responses, with tool calls below their response.
 
 A format's session derives from `Conversation` and calls its methods from the one function that interprets a kind of
 record. Rows that may still change (a call that waits for its answer, a group of notes) are mutable, and become a span
@@ -7,14 +7,17 @@ when they are collected.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Final, Protocol
 
 import msgspec
 
-from tracetui.formats.jsonl import At, Line, Place
+from tracetui.formats.jsonl import Line
+from tracetui.formats.lines import MAX_LINE, lines
+from tracetui.formats.record_cache import ByteRange, SpanRef
 from tracetui.formats.schema import Unknown
 from tracetui.model import PREVIEW, Error, Operation, Problem, Span, Status, StatusSource, Usage
-from tracetui.sources.base import File
+from tracetui.sources.base import HEAD_SIZE, Entry, File
 
 CHAT: Final = Operation.CHAT
 EXECUTE_TOOL: Final = Operation.EXECUTE_TOOL
@@ -34,17 +37,17 @@ EXIT: Final = StatusSource.EXIT
 # Constants, because looking up a member of an enum costs more than all other arguments of a span in Python 3.11.
 
 DONE: Final[dict[str, Any]] = {"status": OK, "status_source": DERIVED}
-"""The fields of a span of which nothing says that it failed."""
+"""Fields of a span without a sign of failure."""
 MOST_NOTES: Final = 64
 """Notes in one row."""
 
 Outcome = tuple[Status, StatusSource | None, Error | None]
-"""How a call or response ended, which field says so, and why it failed."""
+"""Status of a call or response, the source of the status, and the error."""
 
 
 def row(ident: str, name: str, when: float | None, line: Line, **facts: Any) -> Span:
     """The span of the record on `line`, which began at `when` (seconds since the epoch); `facts` are further fields."""
-    return Span(id=ident, name=name, started_at=when, at=At(line.offset, len(line.data)), **facts)
+    return Span(id=ident, name=name, started_at=when, at=SpanRef(line.offset, len(line.data)), **facts)
 
 
 def usage_without_cache(
@@ -66,8 +69,8 @@ def usage_without_cache(
     return Usage(plain, output, None, read, written, reasoning, cost)
 
 
-class Made(msgspec.Struct, frozen=True, gc=False):
-    """Where a span is that no record stands for (an abandoned branch, a sub-agent): what is known of it."""
+class SyntheticRef(msgspec.Struct, frozen=True, gc=False):
+    """Reference of a span without a record of its own, such as an abandoned branch or a sub-agent: its facts."""
 
     facts: tuple[tuple[str, str | None], ...]
     part: str = ""
@@ -75,7 +78,7 @@ class Made(msgspec.Struct, frozen=True, gc=False):
 
 
 class Row(Protocol):
-    """What other rows need to know of a row of the conversation."""
+    """The part of a conversation row that other rows use."""
 
     @property
     def id(self) -> str: ...
@@ -139,31 +142,31 @@ class SpanRow(msgspec.Struct, gc=False):
 
 
 class OpenRow(SpanRow, gc=False):
-    """A response or a tool call of a log whose responses are steps: it runs until later lines end it."""
+    """A response or a tool call that runs until later lines end it. Responses are steps."""
 
     STEPS: ClassVar[Operation] = CHAT
     status: Status = RUNNING
     source: StatusSource | None = DERIVED
 
-    def add_line(self, place: Place) -> None:
+    def add_line(self, place: ByteRange) -> None:
         """Add a line of the same row: of a response, or with the result of a call."""
         at = self.at
-        self.at = At(at.offset, at.length, at.block, (*at.more, place), at.part)
+        self.at = SpanRef(at.offset, at.length, at.block, (*at.more, place), at.part)
 
 
 class Call(OpenRow, gc=False):
-    """A tool call and, once they are known, its results."""
+    """A tool call and its results so far."""
 
 
 class Notes(msgspec.Struct, gc=False):
-    """What the program notes about itself, in one row for notes that follow each other."""
+    """Consecutive notes of the program about itself, as one row."""
 
     id: str
     parent_id: str | None
     step: int | None
     started_at: float | None
     preview: str
-    lines: list[Place]
+    lines: list[ByteRange]
     part: str = ""
 
     def span(self) -> Span:
@@ -177,8 +180,13 @@ class Notes(msgspec.Struct, gc=False):
             step=self.step,
             started_at=self.started_at,
             preview=self.preview,
-            at=At(offset, length, more=tuple(more), part=self.part),
+            at=SpanRef(offset, length, more=tuple(more), part=self.part),
         )
+
+
+def unmatched(key: str | None) -> str:
+    """The problem of a tool result whose call, with the id `key`, isn't open."""
+    return "result has no call id" if key is None else f"no open call {key[:PREVIEW]!r} for this result"
 
 
 class Rows:
@@ -187,10 +195,10 @@ class Rows:
     file: File
     ended = False
     skipped = False
-    """Records were left out (list stage): ids that depend on them are not known."""
+    """Records were skipped (list stage): ids that depend on them are unknown."""
 
     def __init__(self, file: File, *, part: str = "") -> None:
-        """`part` as in `At`."""
+        """`part` as in `SpanRef`."""
         self.file, self.part = file, part
         self.records = 0
         self.unknown: Unknown = {}
@@ -211,9 +219,9 @@ class Rows:
         self._changed.clear()
         return changed
 
-    def at(self, line: Line, block: int = -1) -> At:
+    def at(self, line: Line, block: int = -1) -> SpanRef:
         """Where the record on a line is, or a block of it."""
-        return At(line.offset, len(line.data), block, (), self.part)
+        return SpanRef(line.offset, len(line.data), block, (), self.part)
 
     def emit(self, row: Any) -> None:
         """Give out a new row, or a row that changed: a `Span` or a `Pending` one."""
@@ -221,12 +229,10 @@ class Rows:
 
 
 class Conversation(Rows):
-    """The rows of a log with one conversation. `top` is the latest row of the conversation itself: what is not part of
-    it hangs below that row.
-    """
+    """The rows of a log with one conversation. `top` is its latest row, the parent of rows outside the conversation."""
 
     def __init__(self, file: File, *, root: str | None = None, part: str = "") -> None:
-        """`root` is the id of the span of the sub-agent that this is the conversation of; `part` as in `At`."""
+        """`root` is the id of the span of the sub-agent that this is the conversation of; `part` as in `SpanRef`."""
         super().__init__(file, part=part)
         self.root = root
         self.steps = 0
@@ -240,7 +246,7 @@ class Conversation(Rows):
         """Calls of the latest response that have no answer yet."""
 
     def below_top(self) -> dict[str, Any]:
-        """The fields of a span that hangs below the latest row of the conversation."""
+        """Fields of a span whose parent is the latest row of the conversation."""
         top = self.top
         return {"parent_id": self.root} if top is None else {"parent_id": top.id, "step": top.step}
 
@@ -260,12 +266,11 @@ class Conversation(Rows):
         """The call that the tool result on `line` names; None, and a problem, if there is none."""
         call = None if key is None else self.calls.get(key)
         if call is None:
-            named = "without an id" if key is None else repr(key[:PREVIEW])
-            self.problem(line, f"an answer, but there is no call {named}")
+            self.problem(line, unmatched(key))
         return call
 
     def settle(self) -> None:
-        """The conversation went on: calls that wait for an answer do not run any more, as far as the trace says."""
+        """Stop timing unanswered calls because the conversation continued."""
         for call in self.waiting:
             if call.status is RUNNING:
                 call.status, call.source = UNKNOWN, None
@@ -278,9 +283,80 @@ class Conversation(Rows):
         if notes is None or len(notes.lines) >= MOST_NOTES:
             top = self.top
             parent, step = (self.root, None) if top is None else (top.id, top.step)
-            notes = self.notes = Notes(ident, parent, step, when, label, [line.place], self.part)
+            notes = self.notes = Notes(ident, parent, step, when, label, [line.byte_range], self.part)
         else:
-            notes.lines.append(line.place)
+            notes.lines.append(line.byte_range)
             if label not in notes.preview:
                 notes.preview = f"{notes.preview}, {label}"[:PREVIEW]
         self._changed[notes.id] = notes
+
+
+# ---- forks
+
+Order = tuple[Any, ...]
+"""Sort key of sessions with the same beginning: a copy sorts after its original."""
+
+
+class Copies:
+    """The records of a session that earlier sessions have, too: they count there."""
+
+    def __init__(self, keys: Callable[[bytes], Iterable[Hashable]]) -> None:
+        """`keys` identifies the record on a line: a copy has the same keys."""
+        self._keys = keys
+        self.has_all = False
+        """All copied records count elsewhere, whatever their keys."""
+        self.earlier: tuple[tuple[Order, str], ...] = ()
+        """The earlier sessions, the first one first, by path relative to the folder of the session."""
+        self.keys: frozenset[Hashable] = frozenset()
+        """Keys of all their records."""
+        self._orders: dict[tuple[str, int], Order | None] = {}
+
+    def __contains__(self, key: Hashable) -> bool:
+        return self.has_all or key in self.keys
+
+    def look(
+        self,
+        file: File,
+        others: Mapping[str, Entry],
+        order_of: Callable[[str, Entry], Order | None],
+        own: Callable[[], Order],
+    ) -> None:
+        """Find the earlier ones among the sessions `others`, by relative path. A session is opened once.
+
+        `order_of` returns None for a session with another beginning, and may raise `OSError`; `own` is the order of the
+        session in `file`.
+        """
+        known, self._orders = self._orders, {}
+        for path, entry in others.items():
+            version = path, 0 if entry.stat is None else min(entry.stat.size, HEAD_SIZE)
+            try:
+                self._orders[version] = known[version] if version in known else order_of(path, entry)
+            except OSError:
+                continue
+        same = sorted((order, path) for (path, _), order in self._orders.items() if order is not None)
+        limit = own() if same else ()
+        earlier = tuple(one for one in same if one[0] < limit)
+        if earlier != self.earlier:
+            self.earlier = earlier
+            self.keys = frozenset(key for _, path in earlier for key in keys_in(file, path, self._keys))
+
+    def forget(self) -> None:
+        """Begin again, for another session."""
+        self.earlier, self.keys, self._orders = (), frozenset(), {}
+
+
+def keys_in(file: File, path: str, keys: Callable[[bytes], Iterable[Hashable]]) -> Iterator[Hashable]:
+    """The keys of all records of another session, `path` relative to the folder of `file`; none if it is gone."""
+    try:
+        with file.other(path) as other:
+            for line in lines(other, limit=MAX_LINE, end=other.stat.size):
+                if not line.skipped:
+                    yield from keys(line.data)
+    except OSError:
+        return
+
+
+def sessions_beside(file: File, folder: str = "") -> dict[str, Entry]:
+    """The other files of JSON lines in a folder, by path relative to the folder of `file`."""
+    found = (one for one in file.folder(folder).entries if one.skipped is None and one.path != file.path)
+    return {f"{folder}/{one.name}" if folder else one.name: one for one in found if one.name.endswith(".jsonl")}

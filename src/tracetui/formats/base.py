@@ -1,12 +1,12 @@
-"""What a format is: four methods.
+"""The interface of a format: four methods.
 
 ``sniff``      does this file look like mine?
 ``summarize``  the runs in it, from as few bytes as possible (``deep=False``) or with everything counted (``deep=True``)
-``open``       a reader of one run: each `Reader.more` returns what is new (loading is tailing from the start)
-``body``       everything that the source says about one span, when its detail is shown
+``open``       a reader of one run: each `Reader.more` returns new spans (loading is tailing from the start)
+``body``       everything recorded about one span, for its detail view
 
 A format only translates. It computes no depth, order, totals or display text and starts no thread. The format itself
-keeps no state; a reader holds that of the one run that it reads. docs/writing-a-format.md shows how.
+keeps no state; a reader has the state of its run. docs/writing-a-format.md shows how.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ NO: Final = 0
 
 
 class Chunk(msgspec.Struct, frozen=True, kw_only=True):
-    """What one `Reader.more` found.
+    """The result of one `Reader.more`.
 
-    Span ids are unique within a run: a span whose id is known already is a newer version of it. One is given again
-    whenever anything about it, its body included, has changed. `header` and `body` are complete as of now and replace
-    earlier ones.
+    Span ids are unique within a run: a span with an id seen before replaces the earlier one. A reader
+    repeats a span whenever anything about it, its body included, has changed. `header` and `body` are complete and
+    replace earlier ones.
     """
 
     spans: Sequence[Span] = ()
@@ -38,7 +38,7 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     body: RunBody | None = None
     problems: Sequence[Problem] = ()
     reset: bool = False
-    """The file was rewritten: forget what was read before, this chunk is the whole new beginning."""
+    """The file was rewritten: discard everything read before; this chunk starts again."""
     done: bool = True
     """False: there is more to read; call again."""
 
@@ -51,8 +51,8 @@ class Reader(Protocol):
         """Everything of the run that is new since the last call, at most about 50 ms worth.
 
         `file` is the run's file as it is now. If it was rewritten, cut or replaced, it is read from its start and the
-        chunk says ``reset=True``. An unfinished last line waits in the file. Where nothing is new, the call is cheap.
-        Raises `FormatError` if nothing can be read, `OSError` if the file cannot be; a later call goes on from there.
+        chunk says ``reset=True``. An unfinished last line waits in the file. A call without news is cheap.
+        Raises `FormatError` if nothing can be read, `OSError` if the file cannot be; a later call continues from there.
         """
         ...
 
@@ -69,15 +69,15 @@ class Format(Protocol):
     def sniff(self, file: File) -> int:
         """How surely `file` is of this format: 0 = no … 100 = certain. May look at `file.head` and `file.tables`.
 
-        Never depends on the order of JSON keys. May leave what it decoded in `file.memo`. Never raises for any bytes.
+        Never depends on the order of JSON keys. May cache decoded values in `file.memo`. Never raises for any bytes.
         """
         ...
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        """The runs of `file`, and what could not be read in it.
+        """List the runs of `file` and its problems.
 
-        ``deep=False`` fills what the list shows from as few bytes as will do, ``deep=True`` everything; what the first
-        fills equals what the second and a full `read` give. Raises `FormatError` if nothing can be read.
+        ``deep=False`` fills the columns of the list from as few bytes as possible, ``deep=True`` everything. Both, and
+        a full read, agree on the fields that they share. Raises `FormatError` if nothing can be read.
         """
         ...
 
@@ -92,30 +92,30 @@ class Format(Protocol):
 
 @runtime_checkable
 class Forking(Protocol):
-    """What a format may have besides: its framework can go on from a step."""
+    """Optional protocol: the framework can resume from a step."""
 
     def fork(self, run: Run, span: Span) -> str | None:
-        """Python that begins a new run with the state after `span`; None where there is nothing to go on from.
+        """Return Python that starts a new run with the state after `span`, or None if `span` can't be resumed.
 
-        What comes from the trace stands in it as `ascii` writes it, and nowhere else.
+        Values from the trace appear only as `ascii` literals.
         """
         ...
 
 
 @runtime_checkable
 class Composed(Protocol):
-    """What a format may have besides: some of its runs are in several files.
+    """Optional protocol: some runs are in several files.
 
-    A run is listed under one of them, its main file, and the reader of that reads the others (`File.folder`,
-    `File.other`) on as well. Whoever meets one of the others asks `whole_of`, and looks at the main file instead.
+    A run is listed under its main file, whose reader also reads the other parts (`File.folder`, `File.other`). For a
+    part, `whole_of` names the main file.
     """
 
     def whole_of(self, file: File) -> str | None:
-        """Path of the main file of the run that `file` is a part of; None where it stands for itself."""
+        """Return the path of the main file if `file` is a part of a run, else None."""
         ...
 
     def parts_in(self, path: str) -> Sequence[str]:
-        """Folders, relative to that of the main file `path`, in which parts of its run are or may come to be."""
+        """Return the folders, relative to that of the main file `path`, that may get parts of its run."""
         ...
 
 
@@ -131,15 +131,15 @@ def _is_composed(kind: type) -> bool:
 
 @runtime_checkable
 class Homed(Protocol):
-    """What a format may have besides: the program that writes it keeps its traces in places of its own."""
+    """Optional protocol: the program that writes the format has standard trace directories."""
 
     home_variables: Sequence[str]
     """Names of the environment variables that `homes` looks at."""
 
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
-        """Folders, and files, in which that program keeps nothing but traces, whether or not they are there.
+        """Return folders and files that the program uses for traces only; they need not exist.
 
-        `environ` is the environment, `home` the user's home folder; nothing else is asked or looked at. They are
-        offered to somebody who names no place (`tracetui.formats.homes`).
+        `environ` is the environment, `home` the user's home folder; no file is read. The start
+        screen offers them (`tracetui.formats.homes`).
         """
         ...

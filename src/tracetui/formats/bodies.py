@@ -1,19 +1,19 @@
-"""Helpers for the bodies of spans: nothing of a record is lost, whatever has no place in a message."""
+"""Bodies, message parts and previews of tool calls. Fields that don't fit a message go to the attributes."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeVar
 
+import msgspec
 import orjson
 from msgspec.structs import replace
 
-from tracetui.formats.jsonl import At
-from tracetui.formats.kept import opened
-from tracetui.formats.places import changed, record_at
-from tracetui.formats.scalars import text, without
-from tracetui.model import Blob, Body, Message, Part, Reasoning, Text, ToolCall
+from tracetui.formats.record_cache import SpanRef, changed, open_part, record_at
+from tracetui.formats.scalars import mapping, text, without, word
+from tracetui.formats.schema import plain
+from tracetui.model import PREVIEW, Blob, Body, Message, Part, Reasoning, Text, ToolCall
 from tracetui.sources.base import File
 
 _T = TypeVar("_T")
@@ -22,8 +22,8 @@ _T = TypeVar("_T")
 def convert_each(
     name: str, items: Iterable[tuple[int, Any]], convert: Callable[[Any], tuple[_T, Any]], rests: dict[str, Any]
 ) -> list[_T]:
-    """Convert `items`, each after its index, to messages or parts. `convert` returns one and the rest, fields without a
-    place in it; each rest is added to `rests` as ``NAME[INDEX]``.
+    """Convert `items` (pairs of index and item) to messages or parts. `convert` returns the result and the fields that
+    don't fit it, which are added to `rests` as ``NAME[INDEX]``.
     """
     found = []
     for index, item in items:
@@ -78,16 +78,16 @@ def blocks_of(content: Any) -> list[Any]:
 
 def records_of(file: File, at: Any) -> tuple[list[dict[str, Any]], bytes]:
     """The records of a row, and their lines. Raises `FormatError` if the file has others there now."""
-    if not isinstance(at, At):
+    if not isinstance(at, SpanRef):
         raise changed()
     if at.part:
-        with opened(file, at.part) as other:
+        with open_part(file, at.part) as other:
             return records_of(other, replace(at, part=""))
-    found = [record_at(file, *line, many=at.block > 0) for line in at.places]
+    found = [record_at(file, *line, many=at.block > 0) for line in at.ranges]
     return [record for record, _ in found], b"\n".join(data for _, data in found)
 
 
-def block_of(content: Any, at: At) -> dict[str, Any]:
+def block_of(content: Any, at: SpanRef) -> dict[str, Any]:
     """The content block of a row. Raises `FormatError` if there is none any more."""
     blocks = blocks_of(content)
     block = blocks[at.block] if at.block < len(blocks) else None
@@ -97,7 +97,7 @@ def block_of(content: Any, at: At) -> dict[str, Any]:
 
 
 def part_of(block: Any, *, call: str, arguments: str) -> tuple[Part, dict[str, Any]]:
-    """A content block as a message part, and the fields without a place in it.
+    """A content block as a message part, and the fields that don't fit it.
 
     Types of tool calls end with `call`; `arguments` is the field with the arguments.
     """
@@ -124,3 +124,117 @@ def message_body(message: Message, attributes: dict[str, Any], raw: bytes, *, is
 def notes_body(records: list[dict[str, Any]], raw: bytes) -> Body:
     """The body of a row of notes: each record by its number and type."""
     return Body(attributes={f"{n}. {kind_of(one)[:120]}": one for n, one in enumerate(records, 1)}, raw=raw)
+
+
+# ---- messages
+
+
+def text_in(content: Any) -> str:
+    """The text of a message: text itself, or the texts of its parts."""
+    if isinstance(content, str):
+        return content
+    texts = [mapping(part).get("text") for part in content] if isinstance(content, list) else []
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def parts_in(content: Any) -> tuple[list[Part], Any]:
+    """A message as parts, and the message itself where these do not show all of it."""
+    if isinstance(content, str):
+        return ([Text(content)] if content else []), None
+    if not isinstance(content, list):
+        return [], content
+    complete = True
+    found: list[Part] = []
+    for item in content:
+        text = mapping(item).get("text")
+        if isinstance(text, str):
+            found.append(Text(text))
+            complete = complete and item.keys() <= {"type", "text"}
+        else:
+            found.append(Blob(word(mapping(item).get("type")) or "part", item))
+    return found, None if complete else content
+
+
+# ---- previews of tool calls
+
+_ARGUMENTS: Final = (
+    "command",
+    "pattern",
+    "file_path",
+    "path",
+    "notebook_path",
+    "url",
+    "query",
+    "subagent_type",
+    "skill",
+    "description",
+    "prompt",
+)
+"""Arguments that distinguish calls of a tool, the most specific first."""
+
+
+def argument(given: Any, *, tasks: Sequence[str] = ("description", "prompt")) -> str:
+    """The preview of a call: its most specific argument. The kind of a sub-agent precedes its task, the first
+    present one of `tasks`.
+    """
+    if not isinstance(given, dict):
+        return given[:PREVIEW] if isinstance(given, str) else "" if given is None else as_json(given)
+    for name in _ARGUMENTS:
+        value = given.get(name)
+        if isinstance(value, str):
+            if name == "subagent_type":
+                task = next((found for task in tasks if isinstance(found := given.get(task), str) and found), "")
+                value = f"{value[:PREVIEW]}: {task[:PREVIEW]}"
+            return value[:PREVIEW]
+    return as_json(given) if given else ""
+
+
+class _Arguments(msgspec.Struct, gc=False):
+    """The arguments in the order of `_ARGUMENTS`."""
+
+    command: str | None = None
+    pattern: str | None = None
+    file_path: str | None = None
+    path: str | None = None
+    notebook_path: str | None = None
+    url: str | None = None
+    query: str | None = None
+    subagent_type: str | None = None
+    skill: str | None = None
+    description: str | None = None
+    prompt: str | None = None
+
+
+_decode_arguments: Final = msgspec.json.Decoder(_Arguments).decode
+
+
+def preview_of(raw: msgspec.Raw, *, tasks: Sequence[str] = ("description", "prompt")) -> str:
+    """`argument` for undecoded arguments; decodes as few as possible."""
+    return preview_and_task(raw, tasks=tasks)[0]
+
+
+def preview_and_task(raw: msgspec.Raw, *, tasks: Sequence[str] = ("description", "prompt")) -> tuple[str, str | None]:
+    """`preview_of`, and the text that is given to a sub-agent as its task (``prompt``), if there is one."""
+    try:
+        found = _decode_arguments(raw)
+    except (ValueError, RecursionError):
+        given = plain(raw)
+        task = given.get("prompt") if isinstance(given, dict) else None
+        return argument(given, tasks=tasks), task if isinstance(task, str) else None
+    if found.command is not None:
+        return found.command[:PREVIEW], found.prompt
+    for name in _ARGUMENTS:
+        value = getattr(found, name)
+        if value is not None and name != "subagent_type":
+            return value[:PREVIEW], found.prompt
+        if value is not None:
+            break
+    return argument(plain(raw), tasks=tasks), found.prompt
+
+
+def as_json(value: Any) -> str:
+    """The beginning of a value as JSON."""
+    try:
+        return orjson.dumps(value)[: PREVIEW * 4].decode("utf-8", "ignore")[:PREVIEW]
+    except orjson.JSONEncodeError:  # lone surrogates, depth, integers over 64 bits
+        return repr(value)[:PREVIEW] if isinstance(value, int) else "…"

@@ -1,4 +1,4 @@
-"""JSON as it really is on disk: strict and fast first, lenient where that fails, and the reader is told."""
+"""Decode JSON found on disk: strictly and fast, or leniently and with a note."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def strict(data: bytes) -> Any:
     try:
         return msgspec.json.decode(data)
     except (ValueError, RecursionError):
-        return orjson.loads(data)  # takes what is nested a thousand deep, and says where it stopped
+        return orjson.loads(data)  # accepts a nesting depth of 1000, and reports the position of an error
 
 
 def decode(data: bytes) -> tuple[Any, str | None]:
-    """Decode one JSON document into (value, note); the note says why it had to be read leniently, None if not.
+    """Decode one JSON document into (value, note); the note is the reason for lenient decoding, None if strict.
 
-    Integers of any size are exact (one of thousands of digits becomes text). Lenient covers what strict JSON refuses:
+    Integers of any size are exact (one of thousands of digits becomes text). Lenient decoding accepts:
     byte-order marks, UTF-16, ``NaN`` and ``Infinity``, lone surrogates, invalid UTF-8. Raises `FormatError` with the
     byte where reading stopped.
     """
@@ -81,13 +81,13 @@ def skippable(line: bytes) -> None:
 
 
 def check_numbers(line: bytes) -> None:
-    """The same for a line that is known to be UTF-8: only numbers of thousands of digits are left."""
+    """`skippable` for valid UTF-8: checks only for numbers of thousands of digits."""
     if len(line) > 2 * _DIGITS and _has_digits(line):
         strict(line)
 
 
 def _check_text(line: bytes) -> None:
-    """Raise `UnicodeDecodeError` for what is not UTF-8; a piece at a time, which takes no room."""
+    """Raise `UnicodeDecodeError` for invalid UTF-8; checks piece by piece to save memory."""
     if len(line) <= _PIECE:
         line.decode()
         return
@@ -119,21 +119,21 @@ def _text(data: bytes) -> tuple[str, str]:
     try:
         return data.decode("utf-8"), ""
     except UnicodeDecodeError as error:
-        place = error.start
+        offset = error.start
     try:
         return data.decode("utf-8", "surrogatepass"), "lone surrogates"
     except UnicodeDecodeError:
-        return data.decode("utf-8", "replace"), f"bytes that are not UTF-8, the first at byte {place}"
+        return data.decode("utf-8", "replace"), f"bytes that are not UTF-8, the first at byte {offset}"
 
 
 def _failure(error: orjson.JSONDecodeError, data: bytes) -> FormatError:
     """Say where strict decoding stopped: at the end means that the file is cut."""
-    place = len(error.doc[: error.pos].encode("utf-8", "surrogatepass")) if isinstance(error.doc, str) else error.pos
+    offset = len(error.doc[: error.pos].encode("utf-8", "surrogatepass")) if isinstance(error.doc, str) else error.pos
     tail = len(data.rstrip())
     message = error.msg.split(": line")[0]
-    if place >= tail or "unexpected end" in message.lower() or "eof" in message.lower():
+    if offset >= tail or "unexpected end" in message.lower() or "eof" in message.lower():
         return FormatError("cut off: the JSON document does not end", f"byte {tail}")
-    return FormatError(f"not valid JSON ({message})", f"byte {place}")
+    return FormatError(f"not valid JSON ({message})", f"byte {offset}")
 
 
 _TOKEN: Final = re.compile(rb'"((?:[^"\\]|\\.)*+)"\s*(:?)|[{}\[\]]')
@@ -149,6 +149,6 @@ def top_names(head: bytes) -> Iterator[bytes]:
         elif first in b"}]":
             depth -= 1
             if depth == 0:
-                return  # what follows is another document
+                return  # another document follows
         elif depth == 1 and match.group(2):
             yield match.group(1)

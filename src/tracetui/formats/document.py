@@ -11,8 +11,7 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk
 from tracetui.formats.decode import decode
-from tracetui.formats.fields import keys_of
-from tracetui.formats.schema import Schema, Unknown, plain, raw_of
+from tracetui.formats.schema import Schema, Unknown, keys_of, plain, raw_of
 from tracetui.model import Body, Problem, RunRef, RunSummary
 from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import File, Stat, settled
@@ -21,17 +20,17 @@ _T = TypeVar("_T")
 
 
 class Record(msgspec.Struct, frozen=True):
-    """One object of a list: its place there, as a Struct, and as it is written (a rendering where the document is not
+    """One object of a list: its index, as a Struct, and its bytes (a rendering if the document is not
     strict JSON).
     """
 
-    place: int
+    index: int
     value: Any
     raw: msgspec.Raw
 
 
 class Outline:
-    """The object that a document is, or holds at `where`; its fields are decoded as they are asked for.
+    """The object of a document, or the object at `where` in it; decodes fields on demand.
 
     `data` is the document, or the fields of an object of which the rest was read (leniently, if there is a `note`).
     Raises `FormatError` for a document that is no object.
@@ -39,9 +38,9 @@ class Outline:
 
     def __init__(self, data: bytes | dict[str, Any], path: str, where: str = "", note: str | None = None) -> None:
         self.unknown: Unknown = {}
-        """Fields that were met and are not known."""
+        """Counts of unknown fields."""
         self.rest: dict[str, Any] = {}
-        """What was met in place of a record, by where it is."""
+        """Values found instead of records, by location."""
         self._path, self._where = path, where
         self._problems: dict[Problem, None] = {}
         """In order; a value that is read again adds none."""
@@ -64,7 +63,7 @@ class Outline:
 
     @property
     def problems(self) -> list[Problem]:
-        """What is wrong with what was read until now."""
+        """Problems found so far."""
         lenient = [Problem(self._path, self._where, f"read leniently: {self._note}")] if self._note else []
         return [*lenient, *self._problems]
 
@@ -110,16 +109,16 @@ class Outline:
         if found is not None and len(found) == len(items):
             yield from map(Record, range(len(items)), found, items)
             return
-        for place, raw in enumerate(items):
+        for index, raw in enumerate(items):
             try:
                 one, other, note = schema.decode(bytes(raw), self.unknown)
                 self._note = self._note or note
                 if one is not None:
-                    yield Record(place, one, raw)
+                    yield Record(index, one, raw)
                 else:
-                    self._leave(f"{name}[{place}]", other, "not an object")
+                    self._leave(f"{name}[{index}]", other, "not an object")
             except FormatError as error:
-                self._leave(f"{name}[{place}]", None, error.reason)
+                self._leave(f"{name}[{index}]", None, error.reason)
 
     def _leave(self, where: str, value: Any, reason: str) -> None:
         self.rest[where] = value
@@ -130,33 +129,33 @@ class Outline:
         self._problems[Problem(self._path, f"{self._where}, {where}" if self._where else where, reason)] = None
 
 
-class Whole(msgspec.Struct, frozen=True):
-    """The version of a file that was read."""
+class Fingerprint(msgspec.Struct, frozen=True):
+    """Identifies a version of a file."""
 
     stat: Stat
     check: int | None
-    """Checksum of its bytes while a change may leave the same stat behind, None once none can."""
+    """Checksum of its bytes while a change may leave the same stat; None after that."""
 
 
-def whole(file: File, data: bytes | None = None) -> Whole:
-    """The version of `file`; `data` is all of it, read here if it is needed and not given."""
+def fingerprint(file: File, data: bytes | None = None) -> Fingerprint:
+    """The fingerprint of `file`; `data` is its content, read if needed and not given."""
     if settled(file.stat):
-        return Whole(file.stat, None)
-    return Whole(file.stat, crc32(file.read_all() if data is None else data))
+        return Fingerprint(file.stat, None)
+    return Fingerprint(file.stat, crc32(file.read_all() if data is None else data))
 
 
-def unchanged(file: File, before: Whole | None) -> Whole | None:
-    """The version to remember if `file` is still what was read `before`; None if it must be read."""
+def unchanged(file: File, before: Fingerprint | None) -> Fingerprint | None:
+    """Return the fingerprint to remember if `file` has not changed since `before`, else None."""
     if before is None or before.stat != file.stat:
         return None
     if before.check is None:
         return before
-    found = whole(file, data := file.read_all())
+    found = fingerprint(file, data := file.read_all())
     return found if crc32(data) == before.check else None
 
 
 def summary(ref: RunRef, file: File, chunk: Chunk, *, deep: bool) -> RunSummary:
-    """The summary of a run: counted in a chunk that is all of it (`deep`), else what its header alone says."""
+    """The summary of a run: counted from `chunk`, the complete run, if `deep`; else from its header alone."""
     if not deep and chunk.header is not None:
         return summary_of(ref, chunk.header, None, modified_at=file.stat.mtime, moving=file.moving)
     builder = RunBuilder(ref, lambda span: Body())
@@ -167,13 +166,13 @@ def summary(ref: RunRef, file: File, chunk: Chunk, *, deep: bool) -> RunSummary:
 class DocumentReader:
     """The `Reader` of a run that is one document, which `read` makes a complete chunk of.
 
-    `read` gets the file and all of its bytes; it raises `FormatError` for what cannot be read. What was read before
-    stays until a later version can be read.
+    `read` gets the file and all of its bytes; it raises `FormatError` for unreadable content. The last
+    version stays until a later one can be read.
     """
 
     def __init__(self, read: Callable[[File, bytes], Chunk]) -> None:
         self._read = read
-        self._version: Whole | None = None
+        self._version: Fingerprint | None = None
 
     def more(self, file: File) -> Chunk:
         if (same := unchanged(file, self._version)) is not None:
@@ -181,5 +180,5 @@ class DocumentReader:
             return Chunk()
         data = file.read_all()
         chunk = msgspec.structs.replace(self._read(file, data), reset=self._version is not None)
-        self._version = whole(file, data)
+        self._version = fingerprint(file, data)
         return chunk

@@ -54,7 +54,7 @@ def sniff(fmt: Format, file: File) -> int:
 
 
 def summarize(fmt: Format, file: File, *, deep: bool, alone: bool = False) -> Iterator[RunSummary | Problem]:
-    """`Format.summarize`; what it yielded before it failed is kept. `alone`: without the trial that a run is of."""
+    """`Format.summarize`; items yielded before a failure count. `alone`: without the trial that a run is of."""
     with BOUNDARY:
         reading = fmt if alone else in_trial(fmt, file)
         for item in reading.summarize(file, deep=deep):
@@ -134,9 +134,9 @@ def problem_of(path: str, error: BaseException) -> Problem:
 
 
 def _describe(error: BaseException) -> str:
-    """What went wrong, in one sentence, whatever the exception is made of."""
+    """Describe an exception in one sentence, even if its own text fails."""
     if isinstance(error, MemoryError):
-        return "needs more memory than there is"
+        return "out of memory"
     try:
         return str(reason_of(error)) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
     except Exception:  # its text is made by the plug-in as well
@@ -187,7 +187,7 @@ def check_fields(item: msgspec.Struct) -> None:
     except RecursionError:  # a deep value, in a field that may hold anything
         return
     except (TypeError, ValueError, OverflowError) as error:
-        raise TypeError(f"{type(item).__name__} holds what is no JSON value: {error}") from error
+        raise TypeError(f"{type(item).__name__} contains a value that is not JSON: {error}") from error
     msgspec.convert(builtin, type(item))
 
 

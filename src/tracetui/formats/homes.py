@@ -1,4 +1,4 @@
-"""Where traces are on this machine: what formats say of the programs that write them, and what of it is there."""
+"""Find the standard trace directories that exist on this machine."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tracetui.text import Clean, grouped
 
 MOST_FILES: Final = 50_000
 MOST_SECONDS: Final = 0.3
-"""No more is counted in one place: somebody waits."""
+"""Limits of counting one directory: the user waits."""
 _LOOKED_AT: Final = 200
-"""Files that are looked at to see whether the place is what it is taken for."""
+"""Files checked to confirm the format of a directory."""
 
 
 class Home(msgspec.Struct, frozen=True):
-    """A place in which there are traces."""
+    """A directory with traces."""
 
     title: str
     """Of the format that names it."""
@@ -41,12 +41,12 @@ class Home(msgspec.Struct, frozen=True):
 
 
 def variables() -> list[str]:
-    """The environment variables that say where traces are, in the order of the formats; each once."""
+    """Environment variables with trace directories, in the order of the formats, without duplicates."""
     return list(dict.fromkeys(name for one in registry.formats() for name in _variables(one)))
 
 
 def found(source: Source, environ: Mapping[str, str], home: PurePath) -> list[Home]:
-    """The places in which a format finds a file of its own, in the order of the formats; each once."""
+    """Directories with at least one file of the format that names them, in the order of the formats."""
     there: dict[str, Home] = {}
     for candidate in registry.formats():
         for path in map(str, _homes(candidate, environ, home)[0]):
@@ -57,7 +57,7 @@ def found(source: Source, environ: Mapping[str, str], home: PurePath) -> list[Ho
 
 
 def fault(candidate: Format, environ: Mapping[str, str], home: PurePath) -> str | None:
-    """Why a format names no places; None for one that does, and for one whose program has none."""
+    """The reason that a format failed to name its directories, else None."""
     try:
         guard.home_variables(candidate)
     except (FormatError, OSError) as error:
@@ -68,12 +68,12 @@ def fault(candidate: Format, environ: Mapping[str, str], home: PurePath) -> str 
 def _variables(candidate: Format) -> Sequence[str]:
     try:
         return guard.home_variables(candidate)
-    except (FormatError, OSError):  # `fault` says it
+    except (FormatError, OSError):  # `fault` reports it
         return ()
 
 
 def _homes(candidate: Format, environ: Mapping[str, str], home: PurePath) -> tuple[Sequence[PurePath], str | None]:
-    """The places that a format names; none, and the reason, for one that fails."""
+    """The directories that a format names; none, and the reason, if it fails."""
     try:
         return guard.homes(candidate, environ, home), None
     except (FormatError, OSError) as error:
@@ -81,7 +81,7 @@ def _homes(candidate: Format, environ: Mapping[str, str], home: PurePath) -> tup
 
 
 def _counted(source: Source, candidate: Format, path: str) -> Home | None:
-    """What is in a place; None if nothing that was looked at is of the format."""
+    """Count the files of a directory; None if no checked file is of the format."""
     files, more, newest, is_its = 0, False, 0.0, False
     end = time.monotonic() + MOST_SECONDS
     for entry in source.walk(path):

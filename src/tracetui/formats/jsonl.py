@@ -1,8 +1,8 @@
 """JSON lines: one reader for logs that are appended to. The list stage, counting, the full read and tailing use it.
 
-A format brings a `Schema` of its records and a `Session`, which takes one record after the other and knows what the
-run is so far. A session is plain mutable state: nothing copies it. Where the file was rewritten, and where an exception
-may have left a record half taken, a new session reads the file from its start.
+A format brings a `Schema` of its records and a `Session`, which takes one record after the other and has the
+state of the run so far. A session is plain mutable state: nothing copies it. If the file was rewritten, or an exception
+may have interrupted a record, a new session reads the file from its start.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk
-from tracetui.formats.calls import as_json
+from tracetui.formats.bodies import as_json
 from tracetui.formats.decode import check_numbers, skippable
 from tracetui.formats.lines import BLANK, MAX_LINE, Position, continues, edges_of, hash_of, lines, without_marks
 from tracetui.formats.lines import Line as RawLine
+from tracetui.formats.record_cache import ByteRange
 from tracetui.formats.schema import Schema, Unknown
 from tracetui.model import LAST_LINE, Body, Header, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, summary_of
@@ -39,10 +40,7 @@ _LONG: Final = 4000
 _LAST: Final = 1024
 """Bytes at the end that the list stage takes first,"""
 _FURTHER: Final = 4
-"""and the factor by which it takes more, until they say how the run stands. So much is taken whole."""
-
-Place = tuple[int, int]
-"""Offset and size of one line in bytes."""
+"""and the growth factor of that window until the status is clear. Smaller files are read completely."""
 
 
 class Line(msgspec.Struct, gc=False):
@@ -54,34 +52,13 @@ class Line(msgspec.Struct, gc=False):
     data: bytes = b""
 
     @property
-    def place(self) -> Place:
+    def byte_range(self) -> ByteRange:
         """Offset and size in bytes."""
         return self.offset, len(self.data)
 
 
-class At(msgspec.Struct, frozen=True, gc=False):
-    """Where the body of a span is: its line, the block within its record, and further lines that belong to it."""
-
-    offset: int
-    length: int
-    block: int = -1
-    more: tuple[Place, ...] = ()
-    part: str = ""
-    """Path of the file that holds them, relative to the folder of the main one; empty for the main file."""
-
-    @property
-    def places(self) -> tuple[Place, ...]:
-        """All lines, the first one first."""
-        return ((self.offset, self.length), *self.more)
-
-    @property
-    def size(self) -> int:
-        """Bytes of all lines."""
-        return self.length + sum(size for _, size in self.more)
-
-
 class Session(Protocol):
-    """What is known of one run so far. `file`, its file as it is now, is set before records are taken."""
+    """The state of one run. `file`, its current file, is set before records are taken."""
 
     file: File
     records: int
@@ -93,17 +70,17 @@ class Session(Protocol):
 
     @property
     def ended(self) -> bool:
-        """The last record says that the run ended: half a line after it is damage, not the beginning of more."""
+        """The last record ended the run: a partial line after it is damage, not a line in progress."""
         ...
 
     @property
     def settled(self) -> bool:
-        """No later record changes what the beginning of the file says in the list stage."""
+        """No later record changes the list-stage result of the beginning of the file."""
         ...
 
     @property
     def stands(self) -> bool:
-        """The records taken since `skip` say how the run stands."""
+        """The records taken since `skip` determine the status of the run."""
         ...
 
     def take(self, record: Any, line: Line) -> None:
@@ -119,11 +96,11 @@ class Session(Protocol):
         ...
 
     def header(self) -> Header:
-        """The header as far as it is known."""
+        """The header so far."""
         ...
 
     def run_body(self) -> RunBody:
-        """What the records say about the run as a whole."""
+        """The body of the run."""
         ...
 
 
@@ -157,7 +134,7 @@ class LogReader(Generic[S]):
         self.session: S
         self.path = ""
         self.done = True
-        """False while the file holds more than was read."""
+        """False while the file has unread content."""
 
     def _reset(self) -> None:
         self._offset, self._number, self._check, self._edges = 0, 1, 0, b""
@@ -182,7 +159,7 @@ class LogReader(Generic[S]):
         return self.session.records
 
     def read(self, file: File, seconds: float) -> Chunk:
-        """What is new, at most about so many seconds worth."""
+        """Read what is new, for about `seconds` at most."""
         if not self.advance(file, perf_counter() + seconds):
             return Chunk()
         session = self.session
@@ -210,18 +187,18 @@ class LogReader(Generic[S]):
 
     @property
     def unfinished(self) -> tuple[Problem, ...]:
-        """A last line that is not a record yet: a problem once the file is at rest."""
+        """A last a line that is not a record yet: a problem once the file is at rest."""
         one = self._partial
         if one is None or one.taken or one.reported or one.blank:
             return ()
-        return (Problem(self.path, LAST_LINE, f"cut off: {one.size} bytes that are no whole record", one.size, True),)
+        return (Problem(self.path, LAST_LINE, f"cut off: {one.size} bytes, not a complete record", one.size, True),)
 
     def is_current(self, stat: Stat | None) -> bool:
         """Whether all of that version of the file was read."""
         return self._current and stat == self.stat
 
     def advance(self, file: File, deadline: float) -> bool:
-        """Take what is new until `deadline` (`perf_counter`); False if nothing can be new."""
+        """Take new records until `deadline` (`perf_counter`); False if the file has no news."""
         stat = file.stat
         if self.stat is None or self._busy or not self._continues(file):
             self._restarted |= self.stat is not None
@@ -239,7 +216,7 @@ class LogReader(Generic[S]):
     # ---- which version of the file
 
     def _continues(self, file: File) -> bool:
-        """Whether what was read is still there. Of a file that changed without growing, every byte is compared."""
+        """Whether the content read so far is unchanged. If the file changed without growing, compares every byte."""
         stat, before = file.stat, self.stat
         if before is None or (self._current and stat == before):
             return True
@@ -314,13 +291,13 @@ class LogReader(Generic[S]):
         return in_time
 
     def _take_long(self, found: RawLine) -> None:
-        """Take one finished line that is longer than a block."""
+        """Take one finished a line that is longer than a block."""
         taken = self._partial is not None and self._partial.taken
         self._busy, self._partial = True, None
         line = Line(found.offset, found.number, found.data)
         if found.skipped:
             size = len(found.data) + found.skipped
-            _lose(self.session, line, f"a line of {size} bytes is too long to be read", size, torn=False)
+            _lose(self.session, line, f"line too long to read ({size} bytes)", size, torn=False)
         elif not taken and found.data.strip():
             record = decode_line(self.session, self._schema, line)
             if record is not None:
@@ -346,14 +323,14 @@ class LogReader(Generic[S]):
         if record is not None:
             session.take(record, line)
         elif session.ended and not found.data.isspace():
-            _lose(session, line, "cut off: the line does not end, and it comes after the end of the session", size)
+            _lose(session, line, "cut off: incomplete line after the end of the session", size)
             reported = True
         self._busy = False
         self._partial = _Partial(size, digest, record is not None, reported, blank)
 
 
 def decode_line(session: Session, schema: Schema[Any], line: Line) -> Any:
-    """The record on a finished line that is not empty; None if it has none, which is reported."""
+    """The record on a finished a line that is not empty; None if it has none, which is reported."""
     try:
         data, note = without_marks(line.data)
         record, value, lenient = schema.decode(data, session.unknown)
@@ -393,9 +370,7 @@ def _lose(session: Session, line: Line, reason: str, size: int, *, torn: bool = 
 
 
 def skim(file: File, schema: Schema[Any], session: Session) -> None:
-    """The list stage: take the first lines until the session is settled, then the last ones until they say how it
-    stands.
-    """
+    """The list stage: take first lines until the session is settled, then last lines until the status is clear."""
     session.file = file
     line, end, size = Line(), 0, file.stat.size
     for line.number, (data, end) in enumerate(_first_lines(file), 1):  # noqa: B007
@@ -419,7 +394,7 @@ def skim(file: File, schema: Schema[Any], session: Session) -> None:
 
 
 def _take(session: Session, schema: Schema[Any], line: Line, data: bytes) -> None:
-    """Take the record on a line of the list stage, if it holds one."""
+    """Take the record on a line of the list stage, if any."""
     line.data = data
     if not data or data.isspace():
         return
@@ -460,7 +435,7 @@ class Counting(Protocol):
         ...
 
     def read(self, file: File, seconds: float) -> Chunk:
-        """What is new, at most about so many seconds worth."""
+        """Read what is new, for about `seconds` at most."""
         ...
 
 
@@ -469,7 +444,7 @@ def counted(ref: RunRef, file: File, reader: Counting) -> RunSummary:
     builder, chunk = RunBuilder(ref, lambda span: Body()), reader.read(file, inf)
     builder.add(chunk.spans, header=chunk.header, problems=chunk.problems)
     if not reader.records and (chunk.problems or not file.moving):
-        first = next(iter(chunk.problems), None) or Problem(file.path, "line 1", "it does not end")
+        first = next(iter(chunk.problems), None) or Problem(file.path, "line 1", "incomplete line")
         raise FormatError(f"no record could be read: {first.reason}", first.where)
     return builder.summary(modified_at=file.stat.mtime, moving=file.moving)
 

@@ -15,9 +15,9 @@ from tracetui.sources.base import MAX_DOCUMENT, File, Stat
 
 BLOCK: Final = 1 << 20
 MAX_LINE: Final = MAX_LENIENT
-"""Bytes of the longest line that is read; a longer one becomes a problem."""
+"""Bytes of the longest a line that is read; a longer one becomes a problem."""
 BLANK: Final = b"\xef\xbb\xbf \t\r\0"
-"""What may stand before a record."""
+"""Bytes allowed before a record."""
 _EDGE: Final = 4096
 
 
@@ -44,8 +44,8 @@ def lines(
     """Lines of `file` from byte `offset`, the first of them being line `number`; nothing from byte `end` on.
 
     Split at ``\\n`` only (U+2028, U+0085 and ``\\x1c`` are content). The last one may be unfinished (``whole`` False).
-    Memory is bounded by one block and the longest line, or by `limit` bytes of it: what a line has beyond (give or take
-    a block) is passed over, and `Line.skipped` says how much. A hole that makes a line too long is not read.
+    Memory is bounded by one block and the longest line, or by `limit` bytes of it: the rest of a line (give or take a
+    block) is skipped and counted in `Line.skipped`. A hole that makes a line too long is not read.
     """
     rest: list[bytes] = []  # pieces of a line that is longer than a block
     skipped = kept = 0
@@ -136,7 +136,7 @@ class Position(msgspec.Struct, frozen=True):
 
 
 def continues(file: File, position: Position) -> bool:
-    """Whether what was read is still there. Of a file that changed without growing, every byte is compared."""
+    """Whether the content before `position` is unchanged. If the file changed without growing, compares every byte."""
     stat, before = file.stat, position.stat
     if (stat.device, stat.inode) != (before.device, before.inode) or position.edges != edges_of(file, position.offset):
         return False

@@ -81,7 +81,7 @@ def load(name: str) -> Format:
     except (FormatError, OSError) as error:
         raise PluginError(f"format {name!r} from {plugin.value} cannot be loaded: {error}") from error
     if not is_format:
-        raise PluginError(f"format {name!r} from {plugin.value} lacks part of the protocol")
+        raise PluginError(f"format {name!r} from {plugin.value} doesn't implement the format protocol")
     if named != name:
         raise PluginError(f"format {name!r} from {plugin.value} calls itself {named!r}")
     return made  # type: ignore[no-any-return]
@@ -100,7 +100,7 @@ def formats() -> tuple[Format, ...]:
 
 
 def scores(file: File) -> tuple[dict[str, int], list[str]]:
-    """How surely each format claims `file`, and a sentence for each that failed to say. Raises `OSError`."""
+    """The score of each format for `file`, and a sentence for each format that failed. Raises `OSError`."""
     found: dict[str, int] = {}
     failures: list[str] = []
     for candidate in formats():
@@ -115,7 +115,7 @@ def detect(file: File, first: Format | None = None) -> Format | None:
     """The format that claims `file` most surely, None if none does. `first` is asked before the others.
 
     Formats are asked in the order that decides ties, and imported only when they are: one that is certain ends it.
-    Raises `OSError` if the file cannot be read, `FormatError` if none claims it and one failed to say whether it does.
+    Raises `OSError` if the file cannot be read, `FormatError` if none claims it and one failed.
     """
     if first is not None and score(first, file) >= CERTAIN:
         return first
@@ -155,4 +155,4 @@ def score(candidate: Format, file: File) -> int:
 
 
 def _failure(candidate: Format, error: FormatError) -> str:
-    return f"format {candidate.name} cannot say whether the file is its own: {error}"
+    return f"format {candidate.name} failed to recognize the file: {error}"

@@ -1,14 +1,16 @@
-"""Fields of traces, whose types nobody may trust: the value if it is what was asked for, else nothing."""
+"""Read fields of untrusted types: the value if it has the requested type, else None or an empty value."""
 
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC, datetime
+from hashlib import blake2b
 from sys import intern
 from typing import Any, Final
 
 LENGTH: Final = 120
-"""Characters of a version, or of a score that is a text."""
+"""Characters of a version, tag, source or text score."""
 _SHARED: Final = 64
 _TIME_LIMIT: Final = 64
 _EMPTY: Final[dict[str, Any]] = {}
@@ -23,24 +25,24 @@ def string(value: Any) -> str | None:
 
 
 def text(value: Any) -> str | None:
-    """`value` if it is text with something in it."""
+    """`value` if it is nonempty text."""
     return value if isinstance(value, str) and value else None
 
 
 def word(value: Any) -> str | None:
-    """The same; short texts that many spans have (names, models, ids) are kept once."""
+    """`text`, interned if short, because many spans share names, models and ids."""
     if not isinstance(value, str) or not value:
         return None
     return intern(value) if len(value) <= _SHARED else value
 
 
 def version(*values: Any) -> str | None:
-    """The first of `values` that says a version: a text with something in it."""
+    """The first of `values` that is a nonempty text, as a version."""
     return next((value[:LENGTH] for value in values if isinstance(value, str) and value), None)
 
 
 def layout(value: Any) -> str | None:
-    """``schema 2``: the version of how records are laid out, for a writer that does not tell its own."""
+    """``schema 2``: the version of the record layout, for writers that don't record their own version."""
     if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
         return None
     return f"schema {str(value)[:LENGTH]}"
@@ -88,7 +90,7 @@ def number(value: Any) -> float | None:
         return None
 
 
-def whole(value: Any) -> int | None:
+def integer(value: Any) -> int | None:
     """`value` if it is a whole number of at most 64 bits."""
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None
 
@@ -128,6 +130,44 @@ def zoned(value: Any) -> tuple[float | None, str | None]:
 def between(start: float | None, end: float | None) -> float | None:
     """Milliseconds from one time in seconds to another, to the microsecond.
 
-    None where one of them is not known, or they are the wrong way round.
+    None if one of them is unknown or `end` is before `start`.
     """
     return None if start is None or end is None or end < start else round((end - start) * 1000, 3)
+
+
+# ---- labels of a run
+
+MAX_TAGS: Final = 64
+"""Tags of a run."""
+_SOURCES: Final = ("source", "source_uri", "source_type", "origin", "framework")
+
+
+def folder_of(path: Any) -> str | None:
+    """The last part of the path of a folder, on any system: how people call the project that an agent worked in."""
+    parts = re.split(r"[/\\]", path) if isinstance(path, str) else []
+    return next((part[:LENGTH] for part in reversed(parts) if part), None)
+
+
+def task_key(name: str, given: str | bytes) -> str | None:
+    """`Header.repeats` of a run: a hash of its task name and complete input. None without input."""
+    data = given if isinstance(given, bytes) else given.encode("utf-8", "surrogatepass")
+    if not data:
+        return None
+    return blake2b(data, digest_size=8, key=blake2b(name.encode("utf-8", "surrogatepass")).digest()).hexdigest()
+
+
+def tags_in(*holders: Any) -> tuple[str, ...]:
+    """The texts of the first list called ``tags`` among the objects `holders`."""
+    for holder in holders:
+        if holder and isinstance(holder, dict) and isinstance(tags := holder.get("tags"), list):
+            return tuple([tag[:LENGTH] for tag in tags if isinstance(tag, str) and tag][:MAX_TAGS])
+    return ()
+
+
+def source_in(*holders: Any) -> str | None:
+    """The first source of a trace among ``source``, ``origin``, ``framework`` …"""
+    for holder in holders:
+        for name in _SOURCES if holder and isinstance(holder, dict) else ():
+            if isinstance(value := holder.get(name), str) and value:
+                return value[:LENGTH]
+    return None

@@ -1,6 +1,6 @@
 """Typed records: a format declares each kind of record once, as a msgspec Struct; this decodes records into them.
 
-Decoding is strict and fast: every field is known and has the type that the Struct declares. Where that fails,
+Strict decoding is fast: it accepts only known fields of the declared types. If it fails,
 `loosen` converts the record field by field, replaces values of other types by their defaults and counts unknown and
 mistyped fields, as ``KIND.FIELD``. Long texts and arguments are declared `msgspec.Raw` and decoded where they are used.
 
@@ -12,7 +12,7 @@ open: its unknown fields are ignored here. All are shown in the detail of the sp
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property, reduce
 from math import inf
 from operator import or_
@@ -24,18 +24,18 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode, skippable
-from tracetui.model.ledger import MORE_KINDS
+from tracetui.model.ledger import MORE_KINDS, Kinds, kinds_of
 from tracetui.model.tally import NAME_LENGTH
 
 NULL: Final = msgspec.Raw(b"null")
 Natural = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
 """A whole number that can count something: not negative, and exact in JavaScript (below 2⁵³)."""
-Whole = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+Integer = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 """A whole number of at most 64 bits."""
 Finite = Annotated[float, msgspec.Meta(ge=-float_info.max, le=float_info.max)]
 """A number that is neither infinite nor NaN."""
 Loose = bool | int | float | str | list[Any] | None
-"""What may stand where an object is expected, without being counted as mistyped: ``Details | Loose``."""
+"""Types accepted instead of an object without being counted as mistyped: ``Details | Loose``."""
 
 Unknown = dict[str, int]
 """How often each unknown or mistyped field was met, by ``KIND.FIELD``."""
@@ -67,13 +67,13 @@ class Schema(Generic[_T]):
         self._closed = _closed(kinds)
         self.strict: Callable[[bytes], _T] = msgspec.json.Decoder(self._closed).decode
         """Decodes a record of which all fields are known and typed as declared, else raises `ValueError` or
-        `RecursionError`. Does not see what `tracetui.formats.decode.skippable` checks."""
+        `RecursionError`. Skips the checks of `tracetui.formats.decode.skippable`."""
         self._open: Callable[[bytes], _T] = msgspec.json.Decoder(kinds).decode
 
     def decode(self, data: bytes, unknown: Unknown) -> tuple[_T | None, Any, str | None]:
         """The record in `data`; else None and the value there; and a note if it had to be read leniently.
 
-        Raises `FormatError` for what is not JSON.
+        Raises `FormatError` for invalid JSON.
         """
         try:
             if not data.isascii() or len(data) > 4000:
@@ -95,7 +95,7 @@ class Schema(Generic[_T]):
         return msgspec.json.Decoder(list[self._closed]).decode  # type: ignore[name-defined]
 
     def convert(self, value: Any, unknown: Unknown) -> _T:
-        """The record that `value`, decoded JSON, is. The default one for what is not an object."""
+        """Convert `value`, decoded JSON, to a record; the default record if it is not an object."""
         value = self._current(value) if isinstance(value, dict) else {}
         try:
             data = msgspec.json.encode(value)
@@ -117,15 +117,15 @@ class Schema(Generic[_T]):
 
 
 class Field(Generic[_T]):
-    """Decodes one field that was kept as it is written (`msgspec.Raw`)."""
+    """Decodes one undecoded field (`msgspec.Raw`)."""
 
     def __init__(self, kind: Any) -> None:
         self._type = kind
         self.strict: Callable[[Any], _T] = msgspec.json.Decoder(_closed(kind)).decode
-        """Decodes what is as declared. Raises `ValueError` or `RecursionError` for anything else."""
+        """Decodes values of the declared type. Raises `ValueError` or `RecursionError` for any other."""
 
     def value(self, raw: msgspec.Raw, unknown: Unknown | None = None) -> _T:
-        """The value; what has another type is replaced by the default, and counted in `unknown`."""
+        """The value; a mistyped one becomes the default and is counted in `unknown`."""
         try:
             return self.strict(raw)
         except (ValueError, RecursionError):
@@ -134,7 +134,7 @@ class Field(Generic[_T]):
 
 
 def plain(raw: Any) -> Any:
-    """The value of a field that was kept as it is written, None if it cannot be decoded; any other value as it is."""
+    """Decode a `msgspec.Raw`, None if that fails; return any other value unchanged."""
     if not isinstance(raw, msgspec.Raw):
         return raw
     try:
@@ -148,7 +148,7 @@ def plain(raw: Any) -> Any:
 
 
 def raw_of(value: Any) -> msgspec.Raw:
-    """A rendering of decoded JSON; `NULL` for what is nested too deeply to be written."""
+    """Encode decoded JSON; `NULL` if it is nested too deeply."""
     try:
         return msgspec.Raw(json.dumps(value).encode())
     except (RecursionError, ValueError, TypeError):
@@ -156,7 +156,7 @@ def raw_of(value: Any) -> msgspec.Raw:
 
 
 def tag_of(record: msgspec.Struct) -> str:
-    """The kind of a record as its tag says it; empty for a Struct without a tag."""
+    """The tag of a record; empty for a Struct without one."""
     return str(record.__struct_config__.tag or "")
 
 
@@ -248,23 +248,23 @@ def count(unknown: Unknown, name: str) -> None:
 
 
 class _Shape:
-    """What `_record` must know of a Struct."""
+    """The fields of a Struct, for `_record`."""
 
     def __init__(self, struct: type[msgspec.Struct]) -> None:
         config, declared = struct.__struct_config__, msgspec.structs.fields(struct)
         self.kind = str(config.tag or getattr(struct, "counted_as", None) or struct.__name__.lower())
         self.fields = {one.encode_name: (one.name, one.type) for one in declared}
         self.required = {one.name: one.type for one in declared if one.required}
-        self.structs = {one.encode_name: one.type for one in declared if _holds_struct(one.type)}
+        self.structs = {one.encode_name: one.type for one in declared if _has_struct(one.type)}
         names: str | None = getattr(struct, "known", None)
         self.known = None if names is None else frozenset((*names.split(), *self.fields, config.tag_field or ""))
 
 
-def _holds_struct(kind: Any) -> bool:
-    """Whether there may be objects in a value of that type whose fields are counted."""
+def _has_struct(kind: Any) -> bool:
+    """Whether a value of that type may contain Structs."""
     kinds, other = _members(kind)
     items = [get_args(one)[0] for one in kinds if get_origin(one) is list and get_args(one)]
-    return other is not None or any(map(_is_struct, kinds)) or any(map(_holds_struct, items))
+    return other is not None or any(map(_is_struct, kinds)) or any(map(_has_struct, items))
 
 
 def _is_struct(kind: Any) -> bool:
@@ -287,9 +287,9 @@ def _struct_for(value: dict[str, Any], kinds: tuple[Any, ...]) -> type[msgspec.S
 
 
 def _members(kind: Any) -> tuple[tuple[Any, ...], Any]:
-    """The types of a union, and what stands for objects of other kinds."""
+    """The types of a union, and the Struct for objects of other kinds."""
     try:
-        return _known_members(kind)
+        return _cached_members(kind)
     except TypeError:  # not hashable
         return _find_members(kind)
 
@@ -307,11 +307,11 @@ def _find_members(kind: Any) -> tuple[tuple[Any, ...], Any]:
     return (kind,), None
 
 
-_known_members = cache(_find_members)
+_cached_members = cache(_find_members)
 
 
 def _default(kind: Any) -> Any:
-    """What stands for a value of another type where one is required."""
+    """The default of a required field."""
     kinds, other = _members(kind)
     if type(None) in kinds:
         return None
@@ -386,3 +386,44 @@ def _field_default(field: Any) -> Any:
     if field.default_factory is not msgspec.NODEFAULT:
         return msgspec.field(default_factory=field.default_factory)
     return field.default
+
+
+# ---- unknown fields of records without a Struct
+
+_SHAPES: Final = 4_096
+"""Key sets that are remembered."""
+
+keys_of: Final[Callable[[bytes | memoryview], Mapping[str, Any]]] = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+"""Decode the field names of an object, but not the values."""
+
+
+class Fields:
+    """The known fields of each kind of record, names between blanks; ignores other kinds.
+
+    `common` are the fields of every kind. Caches comparisons only, so an instance can be a constant.
+    """
+
+    def __init__(self, kinds: Mapping[str, str], common: str = "") -> None:
+        shared = frozenset(common.split())
+        self._known = {kind: shared.union(names.split()) for kind, names in kinds.items()}
+        self._shapes: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}
+
+    def count(self, unknown: Unknown, kind: str, names: Iterable[str]) -> None:
+        """Count in `unknown` the unknown fields of a record of that kind."""
+        shape = kind, tuple(names)
+        found = self._shapes.get(shape)
+        if found is None:
+            known = self._known.get(kind)
+            found = (
+                () if known is None else tuple(f"{kind}.{name}"[:NAME_LENGTH] for name in shape[1] if name not in known)
+            )
+            if len(self._shapes) >= _SHAPES:
+                self._shapes.clear()
+            self._shapes[shape] = found
+        for name in found:
+            count(unknown, name)
+
+
+def unknown_fields(*parts: Unknown) -> Kinds:
+    """All of them added up, for `Header.fields`."""
+    return kinds_of(item for part in parts for item in part.items()) if any(parts) else ()

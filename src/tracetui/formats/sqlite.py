@@ -17,7 +17,7 @@ IN_CHUNK: Final = 400
 """Values in one ``IN (…)``: some builds of SQLite take 999 at most."""
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class ReadState(msgspec.Struct, frozen=True, kw_only=True):
     """All of a run as far as it was read."""
 
     spans: Sequence[Span] = ()
@@ -28,19 +28,19 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     done: bool = True
     """False: there is more to read."""
     memory: Any = None
-    """What the next read needs, never changed any more: a read that fails leaves it as it was."""
+    """Data for the next read; immutable, because a failed read must not change it."""
 
 
 class DatabaseReader:
     """The `Reader` of a run of a database.
 
-    `read` gets a connection (one state of the database for all statements), the path, and what was found before. While
+    `read` gets a connection (one state of the database for all statements), the path, and the last state. While
     the database has not changed it is not asked.
     """
 
-    def __init__(self, read: Callable[[Connection, str, Found | None], Found]) -> None:
+    def __init__(self, read: Callable[[Connection, str, ReadState | None], ReadState]) -> None:
         self._read = read
-        self._found: Found | None = None
+        self._found: ReadState | None = None
         self._version: object = None
         """The version of the database all of which was read."""
 
@@ -56,14 +56,14 @@ class DatabaseReader:
         except (Error, OSError) as error:
             if before is None or not is_passing(error):
                 raise
-            return Chunk()  # what was read before stays
+            return Chunk()  # keep the last state
         whole = found.done and (before is None or before.done)  # else its pieces may be of several versions
         self._found, self._version = found, version if whole else None
         return chunk_of(before, found)
 
 
 class KindReader:
-    """The `Reader` of a run in a file that is a database, or something else: `kind_of` tells, `readers` read each."""
+    """The `Reader` of a run in a file that is a database, or something else: `kind_of` decides, `readers` read each."""
 
     def __init__(self, kind_of: Callable[[File], str], readers: Mapping[str, Callable[[], Reader]]) -> None:
         self._kind_of, self._readers = kind_of, readers
@@ -87,30 +87,30 @@ def is_database(file: File) -> bool:
     return file.read(0, len(SQLITE_MAGIC)) == SQLITE_MAGIC
 
 
-def chunk_of(before: Found | None, now: Found) -> Chunk:
-    """What of `now` is new; all of it where a span or a problem is gone, or a span moved among its siblings."""
+def chunk_of(before: ReadState | None, now: ReadState) -> Chunk:
+    """The changes from `before` to `now`; all of `now` if a span or problem was removed or a span moved."""
     given = None if before is None else changed(before.spans, now.spans)
-    told = () if before is None else before.problems
-    reset = before is not None and (given is None or list(now.problems[: len(told)]) != list(told))
+    reported = () if before is None else before.problems
+    reset = before is not None and (given is None or list(now.problems[: len(reported)]) != list(reported))
     if before is None or reset:
-        before, given, told = Found(), None, ()
+        before, given, reported = ReadState(), None, ()
     return Chunk(
         spans=now.spans if given is None else given,
         header=None if now.header == before.header else now.header,
         body=None if now.body == before.body else now.body,
-        problems=now.problems[len(told) :],
+        problems=now.problems[len(reported) :],
         reset=reset,
         done=now.done,
     )
 
 
 def changed(before: Sequence[Span], now: Sequence[Span]) -> Sequence[Span] | None:
-    """What of `now` is another object than before; None where a span is gone, or stands elsewhere among its siblings.
+    """The spans of `now` that are not the same object in `before`; None if a span was removed or moved.
 
-    Whoever knows `before`, and puts each span that is new after its siblings, has `now` then.
+    `before` with these spans, new ones after their siblings, equals `now`.
     """
     pairs = enumerate(zip(before, now, strict=False))
-    same = next((place for place, (old, new) in pairs if old is not new), min(len(before), len(now)))
+    same = next((index for index, (old, new) in pairs if old is not new), min(len(before), len(now)))
     before, now = before[same:], now[same:]
     known = {span.id: (rank, span) for rank, span in enumerate(before)}
     given: list[Span] = []
@@ -139,5 +139,5 @@ def many(connection: Connection, sql: str, keys: Iterable[Any], *more: Any) -> I
 
 
 def quoted(name: str) -> str:
-    """An SQL identifier, whatever it holds."""
+    """Quote an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'

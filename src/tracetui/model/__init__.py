@@ -1,7 +1,7 @@
 """The model: what every format is translated into. It knows no format, no file and no screen."""
 
 from tracetui.model.ledger import Ledger, Unread
-from tracetui.model.outcome import Judgment, Outcome, Score, judge
+from tracetui.model.outcome import Judgment, Outcome, PassRule, Score, judge
 from tracetui.model.run import (
     LAST_LINE,
     Criterion,
@@ -15,6 +15,7 @@ from tracetui.model.run import (
     RunRef,
     RunSummary,
     Step,
+    TaskKey,
     Total,
     quote_key,
 )
@@ -71,6 +72,7 @@ __all__ = [
     "Operation",
     "Outcome",
     "Part",
+    "PassRule",
     "Problem",
     "Reasoning",
     "Run",
@@ -82,6 +84,7 @@ __all__ = [
     "Status",
     "StatusSource",
     "Step",
+    "TaskKey",
     "Text",
     "ToolCall",
     "ToolResult",

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from tracetui.model.run import Problem, Run, RunSummary
+from tracetui.model.run import Problem, Run, RunSummary, TaskKey
 
 
 class RunChanged(msgspec.Struct, frozen=True):
@@ -19,6 +19,8 @@ class RunChanged(msgspec.Struct, frozen=True):
     summary: RunSummary
     replay: str | None = None
     """Address of the run that it replays, if known."""
+    task: TaskKey | None = None
+    """Task of that run, if it is inherited."""
 
 
 class SpanChanged(msgspec.Struct, frozen=True):

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from tracetui.model.ledger import Kinds, Unread
-from tracetui.model.run import FirstError, Problem, Run, RunBody, RunSummary
+from tracetui.model.outcome import Score
+from tracetui.model.run import FirstError, Problem, Run, RunBody, RunSummary, TaskKey
 from tracetui.model.span import Body, Error, Span
 from tracetui.redact import Redactor
 
@@ -110,6 +111,7 @@ def masked_summary(run: RunSummary, redactor: Redactor) -> RunSummary:
     mask = redactor.header
     texts = {"name": run.name, "agent": run.agent, "status_word": run.status_word, "label": run.label}
     texts |= {"prompt": run.prompt, "result": run.result, "model": run.model, "source": run.source}
+    texts |= {"task": run.task, "trial": run.trial, "headline": run.headline, "outcome_source": run.outcome_source}
     made = {name: mask(text) for name, text in texts.items() if text}
     changed = {name: text for name, text in made.items() if text is not texts[name]}
     lists = {"tools": run.tools, "models": run.models, "nodes": run.nodes, "tags": run.tags}
@@ -117,9 +119,24 @@ def masked_summary(run: RunSummary, redactor: Redactor) -> RunSummary:
     changed_lists = {name: values for name, values in masked_lists.items() if values != lists[name]}
     error = None if run.first_error is None else _masked_cause(run.first_error, redactor)
     unread = None if run.unread is None else _masked_unread(run.unread, redactor)
-    if error is run.first_error and unread is run.unread and not changed and not changed_lists:
+    scores = tuple([_masked_score(score, redactor) for score in run.scores])
+    same = error is run.first_error and unread is run.unread and scores == run.scores
+    if same and not changed and not changed_lists:
         return run
-    return replace(run, first_error=error, unread=unread, **changed, **changed_lists)
+    return replace(run, first_error=error, unread=unread, scores=scores, **changed, **changed_lists)
+
+
+def masked_task(task: TaskKey, redactor: Redactor) -> TaskKey:
+    """The name of a task."""
+    return replace(task, name=redactor.header(task.name))
+
+
+def _masked_score(score: Score, redactor: Redactor) -> Score:
+    """A score; its name, value and reason may quote anything."""
+    texts = {"name": score.name, "value": score.value, "source": score.source, "reason": score.reason}
+    made = {name: redactor.header(text) for name, text in texts.items() if isinstance(text, str) and text}
+    changed = {name: text for name, text in made.items() if text is not texts[name]}
+    return replace(score, **changed) if changed else score
 
 
 def _masked_unread(unread: Unread, redactor: Redactor) -> Unread:

@@ -1,4 +1,4 @@
-"""Runs: what `tracetui ls` lists and `tracetui show` opens."""
+"""Runs, as `tracetui ls` lists and `tracetui show` opens them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.model.ledger import Kinds, Ledger, Unread, ledger
-from tracetui.model.outcome import Outcome, Score
+from tracetui.model.outcome import Outcome, PassRule, Score, deciding, judge, number_of
 from tracetui.model.span import Body, Error, Operation, Span, Status, StatusSource, Usage, error_text
 
 
 class RunRef(msgspec.Struct, frozen=True, gc=False, order=True):
-    """Which run: identity is the file and, where a file holds several runs, the run's key in it."""
+    """Reference to a run: its file and, in a file of several runs, its key."""
 
     format: str
     path: str
     key: str | None = None
     span: str | None = None
-    """Set for a part of a run that is shown as a trace of its own: the id of the span that it is."""
+    """Id of the span, for a part of a run that is shown as a trace of its own."""
 
     @property
     def address(self) -> str:
@@ -29,30 +29,30 @@ class RunRef(msgspec.Struct, frozen=True, gc=False, order=True):
 
 
 def quote_key(key: str) -> str:
-    """Percent-encode what an address uses itself: ``/``, ``#`` and ``%``."""
+    """Percent-encode the separators of an address: ``/``, ``#`` and ``%``."""
     return key.replace("%", "%25").replace("/", "%2F").replace("#", "%23")
 
 
 TREE: Final = "spans"
-"""Where problems of the tree of spans are: a parent that is not there."""
+"""`Problem.where` for the tree of spans: a missing parent."""
 LAST_LINE: Final = "last line"
-"""Where a file ends that was cut off."""
+"""`Problem.where` for the end of a file that was cut off."""
 
 
 class Problem(msgspec.Struct, frozen=True, gc=False):
-    """Something that could not be read: in which file, where in it (``line 3``, ``byte 812``, ``steps[2]``), why."""
+    """Something unreadable: its file, where in it (``line 3``, ``byte 812``, ``steps[2]``), and why."""
 
     path: str
     where: str
     reason: str
     lost: int | None = None
-    """Bytes of the file that nothing is shown of because of it; None where all that was said is shown all the same."""
+    """Bytes of the file that are not shown because of it; None if everything is shown."""
     torn: bool = False
-    """It is a line (or a document) that is cut off or broken: the writer, not the reader, is at fault."""
+    """A line or document is cut off or broken: the writer is at fault, not the reader."""
 
     @property
     def may_pass(self) -> bool:
-        """Whether what comes next may mend it: it is about the tree of spans, or about the last line."""
+        """Whether more data may fix it: it is about the tree of spans, or about the last line."""
         return self.where in (TREE, LAST_LINE)
 
 
@@ -65,16 +65,30 @@ class FirstError(msgspec.Struct, frozen=True, gc=False):
     name: str | None = None
     """Name of that span, for one-line summaries."""
     operation: Operation | None = None
-    """What kind of work that span is."""
+    """Kind of work of that span."""
 
     @property
     def words(self) -> str:
-        """Type and text, the type once."""
+        """Type and text, without repeating the type."""
         return error_text(self.type, self.message)
 
 
+class TaskKey(msgspec.Struct, frozen=True, gc=False, order=True):
+    """Which task a run did: runs with equal keys are repetitions of each other."""
+
+    name: str
+    """The trace's name of the task; of a derived one the key of its name and first input."""
+    derived: bool = False
+    """The trace names no task."""
+
+    @property
+    def source(self) -> str:
+        """``trace`` or ``derived``."""
+        return "derived" if self.derived else "trace"
+
+
 class Header(msgspec.Struct, frozen=True, kw_only=True):
-    """What a trace says about the run as a whole, before anything is counted.
+    """Facts that a trace records about the run as a whole, before anything is counted.
 
     Formats fill it in both stages, so that a summary from a file's head and tail equals that of the full read.
     """
@@ -84,74 +98,73 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     agent: str | None = None
     model: str | None = None
     status: Status | None = None
-    """None: to be derived (ok if it ended and nothing failed at its end)."""
+    """None: derived (ok if it ended and nothing failed at its end)."""
     status_word: str | None = None
     status_source: StatusSource | None = None
     ended: bool = True
-    """False: there is no end record; the run is `running` while its file moves, else `unknown`."""
+    """False: there is no end record; the run is `running` while its file changes, else `unknown`."""
     started_at: float | None = None
     time_zone: str | None = "UTC"
     """None for naive local times: printed without ``Z``."""
     duration_ms: float | None = None
     usage: Usage | None = None
-    """Usage as the run states it; what is None, here or in it, is the sum over its spans."""
+    """Recorded usage; fields that are None, or all of it, are summed over the spans."""
     steps: int | None = None
-    """Number of steps as far as the head of the file tells; None: counted."""
+    """Number of steps, if the head of the file has it; None: counted."""
     by_start: bool = False
-    """Spans come in any order, parents after those below them: siblings are shown in that in which they began."""
+    """Spans come in any order, parents after children: siblings are sorted by start."""
     tells_calls: bool = True
-    """False: the trace does not tell calls of models and tools from other work, so that they cannot be counted."""
+    """False: the trace doesn't distinguish calls of models and tools from other work, so they can't be counted."""
     replay_of: str | None = None
     """Raw id of the original."""
     replay_of_path: str | None = None
-    """Path of the original's file, where the format knows it (a sibling file)."""
+    """Path of the original's file, if the format records it (a sibling file)."""
     relation: str | None = None
     """replay, fork, retry or student."""
     repeats: str | None = None
-    """Key of the task that was done, as `formats.labels.task_key` makes it: runs with the same key are repetitions of
-    each other. None where the trace does not say what went in: then nothing is a repetition of it."""
+    """Key of name and first input, by `formats.scalars.task_key`: the derived task of a run whose trace names none.
+    None if the trace doesn't record the input."""
     identity: str | None = None
-    """Key of this very run, the same wherever it is told, as `formats.labels.task_key` makes it of the program's name
-    and an id that is unique in the world: runs of one key are one run, told several times. None where there is none."""
+    """Key of the run, equal in all its copies: made by `formats.scalars.task_key` of the program's name and a globally
+    unique id. None without such an id."""
     split: bool = False
-    """Other files may hold parts of the run, under the same `id`, which no other run has."""
+    """Other files may contain parts of the run, under the same `id`, which no other run has."""
     parent: str | None = None
     """Raw id of the run that started this one."""
     error: FirstError | None = None
-    """The cause as the run itself states it."""
+    """The cause that the run itself records."""
     prompt: str = ""
     """First real user prompt, goal or input: at most 120 characters, not cleaned."""
     result: str = ""
-    """One phrase that says how it went, where the format has one (``goal met 2/2``, ``→ account_support``)."""
+    """The format's own phrase for the result (``goal met 2/2``, ``→ account_support``); empty without one."""
     scores: tuple[Score, ...] = ()
     """Every evaluation of the run that the trace records, in its order."""
     headline: str | None = None
-    """Name of the score that the trace itself calls the result; None where it singles none out."""
+    """Name of the score that the trace calls the result; None if it names none."""
     task: str | None = None
-    """Name of the task that was done, where the trace says it: runs of one task are repetitions of each other."""
+    """Name of the task, if recorded: runs of one task are repetitions of each other."""
     trial: str | None = None
-    """Which of the repetitions it is, where the trace says it: an epoch, the name of a trial."""
+    """Which repetition it is, if recorded: an epoch, the name of a trial."""
     label: str | None = None
-    """How a run is called beside its siblings (``[item 12]``)."""
+    """Name among its siblings (``[item 12]``)."""
     tags: tuple[str, ...] = ()
-    """The trace's own tags, as `formats.labels` reads them."""
+    """The trace's own tags, as `formats.scalars` reads them."""
     source: str | None = None
-    """Where the trace says that it comes from: a framework, a data set, a place."""
+    """Recorded origin: a framework, a data set, a place."""
     writer: str | None = None
-    """Version of the program that wrote it, as the trace says it (the last one, where several wrote)."""
+    """Recorded version of the program that wrote it (of several, the last)."""
     size: int | None = None
-    """Bytes of the run's files, or of its part of a file that holds several; None where that cannot be told."""
+    """Bytes of the run's files, or of its part of a file of several runs; None if unknown."""
     unfinished: tuple[Problem, ...] = ()
-    """Last lines that are no record yet: they are problems once the file is still."""
+    """Last lines that aren't complete records: problems once the file stops changing."""
     fields: Kinds = ()
-    """Unknown fields of records of known kinds, as `formats.fields` counts them; nothing before the deep pass."""
+    """Unknown fields of records of known kinds, as `formats.schema` counts them; empty before the deep pass."""
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One row of the run list, and one element of ``tracetui ls --json``.
 
-    `deep` is False after the list stage: counts that are None then are *not yet known*; afterwards None means that the
-    trace does not say.
+    `deep` is False after the list stage: None in a count means *not yet known* then, and *not recorded* afterwards.
     """
 
     ref: RunRef
@@ -176,59 +189,104 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     replay_of_path: str | None = None
     relation: str | None = None
     repeats: str | None = None
-    """Key of the task: equal for repetitions of it."""
+    """Key of name and first input; see `task_key`."""
     identity: str | None = None
-    """Key of the run: equal where it is told several times."""
+    """Key of the run, equal in all its copies."""
     split: bool = False
-    """Other files may hold parts of it, under the same `id`."""
+    """Other files may contain parts of it, under the same `id`."""
     parent: str | None = None
     first_error: FirstError | None = None
     prompt: str = ""
     result: str = ""
     scores: tuple[Score, ...] = ()
     outcome: Outcome | None = None
-    """How the run was evaluated; None where it was not."""
+    """How the run was evaluated; None if it wasn't."""
+    headline: str | None = None
+    """Name of the score that decides the outcome; None: all of them do."""
     outcome_source: str = ""
     """The score and field or rule that decided the outcome."""
     task: str | None = None
-    """Name of the task, where the trace says it."""
+    """Name of the task, if recorded; see `task_key`."""
     trial: str | None = None
     label: str | None = None
     tools: tuple[str, ...] | None = None
-    """Names of the tools that were called, sorted: the first `tally.MOST_NAMES`. Equal ones are one object."""
+    """Names of the called tools, sorted: the first `tally.MOST_NAMES`. Equal tuples are one object."""
     models: tuple[str, ...] | None = None
-    """The same of the models."""
+    """Names of the called models, likewise."""
     nodes: tuple[str, ...] | None = None
-    """The same of the nodes of a graph."""
+    """Names of the graph nodes that ran, likewise."""
     tags: tuple[str, ...] = ()
-    """The trace's own; none before the deep pass where the list stage does not see them."""
+    """Recorded tags; empty before the deep pass if the list stage doesn't see them."""
     source: str | None = None
-    """Where the trace says that it comes from."""
+    """Recorded origin."""
     writer: str | None = None
     """Version of the program that wrote it."""
     size: int | None = None
-    """Bytes of what was read of it."""
+    """Bytes that were read of it."""
     unread: Unread | None = None
-    """What of it was not understood; None for nothing, as nearly always, and before the deep pass."""
+    """Parts that were not understood; None if there are none, and before the deep pass."""
     unfinished: bool = False
-    """Its file changed just now, and its last line is no record yet."""
+    """Its file changed just now, and its last line isn't a complete record."""
     modified_at: float = 0.0
-    """Modification time of the file: the order until start times are known, and for runs without one."""
+    """Modification time of the file: sorts runs whose start is unknown."""
     deep: bool = False
 
     @property
+    def failed(self) -> bool:
+        """Whether it ended in an error or was evaluated as failed; also an error that passed."""
+        return self.status is Status.ERROR or self.outcome is Outcome.FAILED
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether it failed without an error: a wrong answer."""
+        return self.outcome is Outcome.FAILED and self.status is not Status.ERROR
+
+    @property
+    def deciding_scores(self) -> list[Score]:
+        """The scores that decide the outcome."""
+        return deciding(self.scores, self.headline)
+
+    @property
+    def score(self) -> float | None:
+        """The deciding score as a number; of several the share that passed. None if there is no number."""
+        scores = self.deciding_scores
+        if len(scores) == 1:
+            return number_of(scores[0].passed if scores[0].value is None else scores[0].value)
+        return sum(score.passed is True for score in scores) / len(scores) if scores else None
+
+    @property
+    def task_key(self) -> TaskKey | None:
+        """The task that its trace names, else the one derived from its name and first input; None where neither is."""
+        if self.task is not None:
+            return TaskKey(self.task)
+        return None if self.repeats is None else TaskKey(self.repeats, derived=True)
+
+    def with_rule(self, rule: PassRule | None) -> RunSummary:
+        """Return the summary with scores and outcome by the user's rule; unchanged if it has no score of that name."""
+        if rule is None:
+            return self
+        headline = next((score.name for score in self.scores if rule.applies_to(score)), None)
+        if headline is None:
+            return self
+        scores = rule.apply(self.scores)
+        judgment = judge(scores, headline)
+        return msgspec.structs.replace(
+            self, scores=scores, headline=headline, outcome=judgment.outcome, outcome_source=judgment.source
+        )
+
+    @property
     def seems_running(self) -> bool:
-        """Whether it counts as running only because its file has changed lately."""
+        """Whether it counts as running only because its file changed recently."""
         return self.status is Status.RUNNING and self.status_source is StatusSource.DERIVED
 
     @property
     def ledger(self) -> Ledger:
-        """How much of it was understood, as far as that was found out (`deep`)."""
+        """How much of it was understood, as far as known (`deep`)."""
         return ledger(self.size, self.unread, self.writer)
 
 
 class Limit(msgspec.Struct, frozen=True, gc=False):
-    """A policy's limit and how far the run came; `violated` where the trace says so."""
+    """A policy's limit and the run's value; `violated` as recorded."""
 
     name: str
     limit: float | None = None
@@ -239,7 +297,7 @@ class Limit(msgspec.Struct, frozen=True, gc=False):
 
 
 class Criterion(msgspec.Struct, frozen=True, gc=False):
-    """One criterion of a goal: met or not, by what evidence, in which steps (`spans`: their ids)."""
+    """One criterion of a goal: met or not, the evidence and its steps."""
 
     text: str
     met: bool | None
@@ -248,7 +306,7 @@ class Criterion(msgspec.Struct, frozen=True, gc=False):
 
 
 class Metric(msgspec.Struct, frozen=True):
-    """A score that the trace holds; `threshold` and `passed` are None where it does not say."""
+    """A recorded metric; `threshold` and `passed` are None if not recorded."""
 
     name: str
     score: float | None = None
@@ -259,7 +317,7 @@ class Metric(msgspec.Struct, frozen=True):
 
 
 class Total(msgspec.Struct, frozen=True, gc=False):
-    """A number that the trace declares, recounted: a difference shows both."""
+    """A number that the trace declares, and our own count of it."""
 
     name: str
     declared: float | int | None
@@ -267,12 +325,12 @@ class Total(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def differs(self) -> bool:
-        """True where both are known and not the same."""
+        """Whether both are known and differ."""
         return self.declared is not None and self.counted is not None and self.declared != self.counted
 
 
 class RunBody(msgspec.Struct, frozen=True, kw_only=True):
-    """What the trace says about the run as a whole: the *Run* tab."""
+    """Recorded content of the run as a whole: the *Run* tab."""
 
     input: Any = None
     output: Any = None
@@ -289,31 +347,31 @@ class RunBody(msgspec.Struct, frozen=True, kw_only=True):
     last_user: str | None = None
     last_assistant: str | None = None
     attributes: dict[str, Any] = {}
-    """All the rest under the trace's own names: environment, extensions, versions, working directory, metadata …"""
+    """All other fields under the trace's own names: environment, extensions, versions, working directory, metadata …"""
     layout: str = ""
-    """``RunLog`` or ``Workflow`` where the format's document lays out a table under that name."""
+    """``RunLog`` or ``Workflow`` if the format's document has a table of that name."""
     extent: tuple[int, int] | None = None
-    """Offset and length in bytes of the run's own record, in a file that holds several; None: no such range."""
+    """Offset and length in bytes of the run's record in a file of several; None: no such range."""
     raw: bytes = b""
-    """Of a run in a database, where there is no such range: its own row as JSON."""
+    """The run's row as JSON, in a database; empty otherwise."""
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
-    """What the trace counts as a step: its own number and the span that is it."""
+    """A step as the trace counts it: its recorded number and its span."""
 
     number: int | None
     span: str
 
 
 GOING_ON: Final = frozenset({Status.RUNNING, Status.PAUSED})
-"""Statuses of a run with spans that may go on as well."""
+"""Statuses of runs that may continue."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True):
-    """A whole run: its summary, its spans in pre-order, and how to get at their bodies.
+    """A whole run: its summary, its spans in pre-order, and a loader of their bodies.
 
     ``depths[i]`` is the depth of ``spans[i]`` (0 = top), ``sizes[i]`` the number of spans of its subtree with itself,
-    so that ``i + sizes[i]`` is the next span that is not below it.
+    so ``i + sizes[i]`` is the next span outside of it.
     """
 
     summary: RunSummary
@@ -326,20 +384,20 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True):
     index: dict[str, int]
     """Position of each span by id."""
     load: Callable[[Span], Body]
-    """Reads the body of one span from the source; an unreadable one is an empty body with a ``problem`` attribute."""
+    """Reads the body of a span from the source; an unreadable body is empty with a ``problem`` attribute."""
     unended: tuple[int, ...] = ()
-    """Positions of the spans without an end in the trace: `running` while the run goes on, else `unknown`."""
+    """Positions of the spans without a recorded end: `running` while the run continues, else `unknown`."""
     revision: int = 0
     complete: bool = True
-    """False while more of the source is still to be read."""
+    """False while the source isn't read to its end."""
 
     def span(self, span_id: str) -> Span | None:
-        """The span with that id, or None."""
+        """Return the span with that id, or None."""
         position = self.index.get(span_id)
         return None if position is None else self.spans[position]
 
     def children(self, position: int) -> list[int]:
-        """Positions of the direct children of ``spans[position]``."""
+        """Return the positions of the direct children of ``spans[position]``."""
         found, i, end = [], position + 1, position + self.sizes[position]
         while i < end:
             found.append(i)
@@ -347,18 +405,23 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True):
         return found
 
     def parent(self, position: int) -> int | None:
-        """Position of the parent of ``spans[position]``, None at the top."""
+        """Return the position of the parent of ``spans[position]``, None at the top."""
         parent_id = self.spans[position].parent_id if self.depths[position] else None  # at the top a cycle was cut
         return None if parent_id is None else self.index.get(parent_id)
 
+    def with_rule(self, rule: PassRule | None) -> Run:
+        """Return the run with the outcome by the user's rule (`RunSummary.with_rule`)."""
+        summary = self.summary.with_rule(rule)
+        return self if summary is self.summary else msgspec.structs.replace(self, summary=summary)
+
     def standing(self, *, going: bool) -> Run:
-        """The run with its unended spans `running` if it is `going` on, else `unknown`."""
+        """Return the run with its unended spans `running` if it is still `going`, else `unknown`."""
         spans = stand(self.spans, self.unended, going=going)
         return self if spans is self.spans else msgspec.structs.replace(self, spans=spans)
 
 
 def stand(spans: tuple[Span, ...], unended: tuple[int, ...], *, going: bool) -> tuple[Span, ...]:
-    """The spans, of which those that have no end have the status of a run that is `going` on, or of one that is not."""
+    """Return the spans, those without an end `running` if the run is still `going`, else `unknown`."""
     status = Status.RUNNING if going else Status.UNKNOWN
     changed = [i for i in unended if spans[i].status is not status]
     if not changed:
@@ -382,6 +445,7 @@ __all__ = [
     "RunRef",
     "RunSummary",
     "Step",
+    "TaskKey",
     "Total",
     "quote_key",
     "stand",

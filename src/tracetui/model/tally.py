@@ -1,4 +1,4 @@
-"""What was counted in a run, and the summary that is made of it. `summary_of` is the only place that rolls up."""
+"""Counts of a run, and its summary. `summary_of` is the only place that combines header and counts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.model.ledger import Unread, size_of, unread
-from tracetui.model.outcome import judge
+from tracetui.model.outcome import Judgment, Score, judge
 from tracetui.model.run import FirstError, Header, RunRef, RunSummary
 from tracetui.model.span import Operation, Span, Status, StatusSource, Usage
 
 CONTAINERS: Final = frozenset({Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW, Operation.TURN})
-"""Operations whose usage and time repeat those of the spans below them."""
+"""Operations whose usage and time include those of the spans below them."""
 
 _CHAT: Final = Operation.CHAT
 _EXECUTE_TOOL: Final = Operation.EXECUTE_TOOL
@@ -25,14 +25,13 @@ _ERROR: Final = Status.ERROR
 
 NO_USAGE: Final = Usage()
 MOST_NAMES: Final = 64
-"""So many names of a kind are kept of a run: the first ones in alphabetical order, so that it matters not which came
-first."""
+"""Maximum of stored names per kind and run: the first in alphabetical order, whatever order they came in."""
 NAME_LENGTH: Final = 120
-"""Characters of such a name."""
+"""Maximum characters of a stored name."""
 
 
 class Tally(msgspec.Struct, kw_only=True):
-    """What was counted in a run: the same numbers whether a format skimmed the file or read all of it."""
+    """Counts of a run: the same whether a format skimmed the file or read all of it."""
 
     steps: int = 0
     spans: int = 0
@@ -42,7 +41,7 @@ class Tally(msgspec.Struct, kw_only=True):
     usage: Usage = NO_USAGE
     first_error: FirstError | None = None
     ends_in_error: bool = False
-    """The last thing that happened failed."""
+    """The last span failed."""
     first_start: float | None = None
     last_end: float | None = None
     problems: int = 0
@@ -57,7 +56,7 @@ class Tally(msgspec.Struct, kw_only=True):
     """Bytes of both."""
 
     def copy(self) -> Tally:
-        """A tally that goes on from here without changing this one."""
+        """Return a copy that can be changed independently."""
         names = {"tools": set(self.tools), "models": set(self.models), "nodes": set(self.nodes)}
         return msgspec.structs.replace(self, unknown=dict(self.unknown), **names)
 
@@ -102,7 +101,7 @@ class Tally(msgspec.Struct, kw_only=True):
                 self.last_end = end
 
     def exchange(self, old: Span, new: Span) -> bool:
-        """Count `new` instead of `old`, another version of it; False, and nothing done, if only a recount can tell."""
+        """Replace `old` with `new`, another version of it; return False, without a change, if that takes a recount."""
         if _weight(old) != _weight(new):
             return False
         gone, come = _extent(old), _extent(new)
@@ -120,7 +119,7 @@ class Tally(msgspec.Struct, kw_only=True):
 
 
 def _weight(span: Span) -> tuple[Any, ...]:
-    """What of a span counts by its place among the others, or cannot be taken back."""
+    """Return the parts of a span that count by their position, or can't be subtracted."""
     failure = (span.error, span.name, span.operation) if span.status is Status.ERROR else None
     named = span.operation is Operation.EXECUTE_TOOL, span.is_node
     unknown = (span.name, size_of(span.at)) if span.operation is Operation.UNKNOWN else None
@@ -129,7 +128,7 @@ def _weight(span: Span) -> tuple[Any, ...]:
 
 
 def keep(kept: set[str], name: str) -> None:
-    """Put a name among those of its kind."""
+    """Add a name to those of its kind."""
     name = name[:NAME_LENGTH]
     if name not in kept:
         kept.add(name)
@@ -138,13 +137,13 @@ def keep(kept: set[str], name: str) -> None:
 
 
 def kept(names: Iterable[str]) -> set[str]:
-    """What is kept of these names."""
+    """Return the names that are stored of these."""
     found = {name[:NAME_LENGTH] for name in names}
     return found if len(found) <= MOST_NAMES else set(sorted(found)[:MOST_NAMES])
 
 
 def _extent(span: Span) -> tuple[float, float] | None:
-    """Start and end in seconds."""
+    """Return start and end in seconds."""
     start = span.started_at
     if start is None or not -inf < start < inf:
         return None
@@ -152,19 +151,19 @@ def _extent(span: Span) -> tuple[float, float] | None:
 
 
 class GrowingTally:
-    """The tally of spans that grow at their end: the last `unsettled` are counted each time, those before once."""
+    """The tally of a growing list of spans: the last `unsettled` are counted each time, earlier ones once."""
 
     def __init__(self, unsettled: int = 32) -> None:
         self._unsettled = unsettled
         self._settled = Tally()
 
     def exchange(self, position: int, old: Span, new: Span) -> None:
-        """A span was replaced by a newer version of itself."""
+        """Take in that a span was replaced with a newer version."""
         if position < self._settled.spans and not self._settled.exchange(old, new):
             self._settled = Tally()
 
     def of(self, spans: Sequence[Span]) -> Tally:
-        """The tally of all spans, of which those that were there the last time are the same but for exchanges."""
+        """Return the tally of all spans; since the last call, earlier spans changed only by `exchange`."""
         if len(spans) - self._settled.spans > 2 * self._unsettled:
             for span in spans[self._settled.spans : -self._unsettled]:
                 self._settled.add(span)
@@ -177,10 +176,10 @@ class GrowingTally:
 def summary_of(
     ref: RunRef, header: Header, tally: Tally | None, *, modified_at: float = 0.0, moving: bool = False
 ) -> RunSummary:
-    """Roll a header and what was counted up into a summary.
+    """Combine a header and counts into a summary.
 
-    `tally` is None in the list stage: counts stay unknown and ``deep`` is False. `moving` says whether the file changed
-    just now: only then is a run without an end `running`.
+    `tally` is None in the list stage: counts stay unknown and ``deep`` is False. `moving`: the file changed just now;
+    only then is a run without an end `running`.
     """
     status, source = _standing(header, tally, moving=moving)
     started, duration = _duration(header, tally)
@@ -190,7 +189,8 @@ def summary_of(
     error = header.error
     if error is None and tally is not None:
         error = tally.first_error
-    agent, judgment = _shared(header.agent), judge(header.scores, header.headline)
+    agent = _shared(header.agent)
+    scores, judgment = _judged(header.scores, tuple([type(score.value) for score in header.scores]), header.headline)
     return RunSummary(
         ref=ref,
         id=header.id,
@@ -220,7 +220,8 @@ def summary_of(
         first_error=error,
         prompt=header.prompt,
         result=header.result,
-        scores=header.scores,
+        scores=scores,
+        headline=_shared(header.headline),
         outcome=judgment.outcome,
         outcome_source=judgment.source,
         task=_shared(header.task),
@@ -241,7 +242,7 @@ def summary_of(
 
 
 def _standing(header: Header, tally: Tally | None, *, moving: bool) -> tuple[Status | None, StatusSource | None]:
-    """How the run stands, and what says so: the trace, else its end and what came before that."""
+    """Return status and its source: recorded, else derived from the end of the run."""
     if header.status is not None:
         return header.status, header.status_source
     if not header.ended:
@@ -252,7 +253,7 @@ def _standing(header: Header, tally: Tally | None, *, moving: bool) -> tuple[Sta
 
 
 def _duration(header: Header, tally: Tally | None) -> tuple[float | None, float | None]:
-    """When the run began (seconds since the epoch), and for how long it went on (milliseconds)."""
+    """Return start (seconds since the epoch) and duration (milliseconds)."""
     started, duration = header.started_at, header.duration_ms
     if tally is None:
         return started, duration
@@ -268,12 +269,12 @@ def _unread(header: Header, tally: Tally, *, moving: bool) -> Unread | None:
 
 
 def _shared(text: str | None) -> str | None:
-    """The same text, one object for all runs that have it."""
+    """Return the text as one object shared by all runs that have it."""
     return None if text is None else intern(text)
 
 
 def _models(header: Header, tally: Tally | None) -> tuple[str, ...] | None:
-    """The models of the spans and of the run as a whole."""
+    """Return the models of the spans and of the run as a whole."""
     if tally is None or not (header.tells_calls or header.model or tally.models):
         return None
     if header.model is None or header.model in tally.models:
@@ -286,6 +287,17 @@ def _names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=1024)
+def _judged(
+    scores: tuple[Score, ...], types: tuple[type, ...], headline: str | None
+) -> tuple[tuple[Score, ...], Judgment]:
+    """Return the scores as one object shared by all runs that have them, and the judgment.
+
+    `types` are those of the values: true, 1 and 1.0 are equal, but not the same in JSON.
+    """
+    return scores, judge(scores, headline)
+
+
+@lru_cache(maxsize=1024)
 def _one(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The same names, one object for all runs that have them."""
+    """Return the names as one object shared by all runs that have them."""
     return tuple(map(intern, names))

@@ -3,7 +3,7 @@
 A trace refers to another run by a raw id, and ids repeat. Candidates are searched in the same file, then in the same
 folder, then everywhere; if several match at one level, the reference stays unresolved.
 
-Runs of one task (`RunSummary.repeats`) without a recorded original are repetitions of the earliest of them. Runs with
+Runs of one task (`RunSummary.task_key`) without a recorded original are repetitions of the earliest of them. Runs with
 the same `RunSummary.identity` are one run stored in several files: one counts, the others are copies. The parts of a
 trace that was split across files are one run, and each file shows its own spans.
 """
@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from tracetui.model import RunRef, RunSummary, Status, StatusSource
+from tracetui.model import RunRef, RunSummary, Status, StatusSource, TaskKey
 
 REPEAT: Final = "repeat"
 """Relation of a run to the earliest run of the same task."""
@@ -43,6 +43,8 @@ class Relations:
                 self._by_path[run.ref.path].append(run)
         self._by_id = _index_ids(self._all, {one for run in tied for one in (run.replay_of, run.parent)})
         self._originals = {run.ref: self._original(run) for run in tied}
+        self.inherited_tasks = _inherited_tasks(self._all, self._originals)
+        """The tasks of replays and retries whose traces name none: those of their originals."""
         self._parents = {run.ref: self._named(run.ref, run.parent) for run in tied}
         self._replays = _inverse(self._originals)
         self._copies = copies_of(self._all)
@@ -75,6 +77,10 @@ class Relations:
     def variants(self, ref: RunRef) -> list[RunRef]:
         """All runs with the original `ref`: replays, copies, repetitions."""
         return self.replays(ref) + self._duplicates.get(ref, []) + self.repeats(ref)
+
+    def task(self, run: RunSummary) -> TaskKey | None:
+        """The task that a run did: a replay or retry whose trace names none did that of its original."""
+        return run.task_key if run.task is not None else self.inherited_tasks.get(run.ref) or run.task_key
 
     def parts(self, ref: RunRef) -> Sequence[RunRef]:
         """All parts of the split trace of `ref`, the counted one first; else empty."""
@@ -141,6 +147,32 @@ def has_original(run: RunSummary) -> bool:
     return run.replay_of is not None or run.replay_of_path is not None
 
 
+def inherits_task(run: RunSummary) -> bool:
+    """Whether a run did the task of its original: it names none itself and isn't a fork, which may go elsewhere."""
+    return run.task is None and has_original(run) and run.relation != "fork"
+
+
+def _inherited_tasks(runs: Iterable[RunSummary], originals: dict[RunRef, RunRef | None]) -> dict[RunRef, TaskKey]:
+    """The tasks of the runs that inherit one, through any number of replays; originals in a circle have none to give.
+
+    Follows every link once.
+    """
+    named = {ref for ref in originals.values() if ref is not None}
+    by_ref = {run.ref: run for run in runs if run.ref in originals or run.ref in named} if named else {}
+    found: dict[RunRef, TaskKey | None] = {}
+    for start in originals if named else ():
+        path, run = dict[RunRef, None](), by_ref[start]
+        while run.ref not in found and run.ref not in path and inherits_task(run):
+            original = originals.get(run.ref)
+            if original is None:
+                break
+            path[run.ref] = None
+            run = by_ref[original]
+        task = None if run.ref in path else found.get(run.ref, run.task_key)
+        found |= dict.fromkeys(path, task)
+    return {ref: task for ref, task in found.items() if task is not None}
+
+
 def copies_of(runs: Iterable[RunSummary]) -> dict[RunRef, RunRef]:
     """Map copies to the run that counts, independent of the order of `runs`.
 
@@ -189,10 +221,10 @@ def _where(run: RunSummary) -> tuple[bool, str, str]:
 
 def _repetitions(runs: Iterable[RunSummary]) -> dict[RunRef, list[RunRef]]:
     """By earliest run, the later runs of the same task, independent of the order of `runs`."""
-    by_task: dict[str, list[RunSummary]] = {}
+    by_task: dict[TaskKey, list[RunSummary]] = {}
     for run in runs:
-        if run.repeats is not None and not has_original(run):
-            by_task.setdefault(run.repeats, []).append(run)
+        if (task := run.task_key) is not None and not has_original(run):
+            by_task.setdefault(task, []).append(run)
     found = (sorted(same, key=_when) for same in by_task.values() if len(same) > 1)
     return {first.ref: [run.ref for run in later[:MAX_REPEATS]] for first, *later in found}
 

@@ -8,8 +8,9 @@ from typing import Final, Protocol
 
 import msgspec
 
-from tracetui.model import Body, Ledger, Problem, Run, RunRef, RunSummary, Span, Status
+from tracetui.model import Body, Ledger, PassRule, Problem, Run, RunRef, RunSummary, Span, Status
 from tracetui.model.ledger import total
+from tracetui.store.outcomes import OutcomeCounts
 from tracetui.store.pulse import Pulse
 from tracetui.store.relations import Relations, has_end, uncounted_parts
 
@@ -44,17 +45,20 @@ class Overview(msgspec.Struct, frozen=True):
     by_format: dict[str, int] = {}
     causes: dict[str, int] = {}
     """Failed runs by the type of their first error."""
+    outcomes: OutcomeCounts = msgspec.field(default_factory=OutcomeCounts)
 
     @property
     def failed(self) -> int:
-        """How many runs failed."""
-        return self.by_status.get(Status.ERROR, 0)
+        """How many runs failed: with an error or a wrong answer."""
+        return self.outcomes.failed
 
 
 class Store:
     """The runs of a directory. Not thread-safe (UI loop only). `revision` increases with every change of the list."""
 
-    def __init__(self) -> None:
+    def __init__(self, rule: PassRule | None = None) -> None:
+        """`rule`: the user's own, applied to every run that comes in."""
+        self.rule = rule
         self.runs: dict[RunRef, RunSummary] = {}
         self.problems: dict[str, tuple[Problem, ...]] = {}
         """Problems of files, by path; those of a run are in the run."""
@@ -106,7 +110,7 @@ class Store:
 
     def put(self, run: RunSummary, now: float) -> None:
         """Update the summary of an open run, if it is still listed."""
-        if run.ref in self.runs and run != self.runs[run.ref]:
+        if run.ref in self.runs and run.with_rule(self.rule) != self.runs[run.ref]:
             self._put(run, now)
             self.revision += 1
 
@@ -137,12 +141,12 @@ class Store:
         return refs if isinstance(refs, tuple) else (refs,)
 
     def _put(self, run: RunSummary, now: float) -> None:
-        before = self.runs.get(run.ref)
+        run, before = run.with_rule(self.rule), self.runs.get(run.ref)
         if before is not None:
             self._counts.add(before, -1)
             if before.deep and _changed(before, run):
                 self._pulse(before).beat(now, run.spans)
-        if run.status is Status.ERROR and (before is None or before.status is not Status.ERROR):
+        if run.failed and (before is None or not before.failed):
             self._failed.append(run.ref)
         if run.status is Status.RUNNING or (run.status is Status.UNKNOWN and run.status_source is not None):
             self.unended.add(run.ref)
@@ -217,7 +221,7 @@ class Store:
 
     def cache(self, run: Run) -> None:
         """Cache an open run; its summary is more complete than that of the list."""
-        self._open[run.summary.ref] = run
+        self._open[run.summary.ref] = run.with_rule(self.rule)
         self._open.move_to_end(run.summary.ref)
         while len(self._open) > OPEN_RUNS:
             self._open.popitem(last=False)
@@ -254,9 +258,10 @@ class Store:
 
 def _relation_key(run: RunSummary) -> tuple[object, ...]:
     """The fields of a run that relate it to others."""
-    when = None if run.repeats is None else run.started_at
+    task = run.task_key
+    when = None if task is None else run.started_at
     part = run.split and has_end(run)
-    return run.id, run.replay_of, run.replay_of_path, run.relation, run.parent, run.repeats, run.identity, when, part
+    return run.id, run.replay_of, run.replay_of_path, run.relation, run.parent, task, run.identity, when, part
 
 
 def _changed(before: RunSummary, after: RunSummary) -> bool:
@@ -280,6 +285,7 @@ class _Counts:
         self._by_status: Counter[Status] = Counter()
         self._by_format: Counter[str] = Counter()
         self._causes: Counter[str] = Counter()
+        self._outcomes = OutcomeCounts()
         self._parts: dict[str, tuple[RunSummary, ...]] = {}
         """Runs that may be parts of a trace split over files, by run id."""
 
@@ -305,9 +311,11 @@ class _Counts:
     def _add(self, run: RunSummary, by: int) -> None:
         self._by_status[run.status] += by
         self._by_format[run.ref.format] += by
+        self._outcomes.add(run, by)
         if run.status is Status.ERROR and run.first_error is not None and run.first_error.type:
             self._causes[run.first_error.type] += by
 
     def overview(self) -> Overview:
         """The nonzero counts."""
-        return Overview(self._by_status.total(), +self._by_status, +self._by_format, +self._causes)
+        outcomes = msgspec.structs.replace(self._outcomes)
+        return Overview(self._by_status.total(), +self._by_status, +self._by_format, +self._causes, outcomes)

@@ -22,7 +22,7 @@ from tracetui import masking
 from tracetui.live.engine import Engine
 from tracetui.live.mailbox import Calls, Mail
 from tracetui.masking import one_line
-from tracetui.model import Run, RunRef, RunSummary
+from tracetui.model import PassRule, Run, RunRef, RunSummary
 from tracetui.sources.base import Source
 from tracetui.sources.local import LocalSource
 from tracetui.store import address
@@ -92,13 +92,14 @@ class TraceApp(HostApp):
         state: MainState | None = None,
         slow: bool = False,
         notify: bool = False,
+        rule: PassRule | None = None,
     ) -> None:
-        """`notify`: the terminal rings when a run fails."""
+        """`notify`: the terminal rings when a run fails. `rule`: which score makes a run pass."""
         super().__init__(commands, palette=palette, glyphs=glyphs, zone=zone)
         self.pace = Pace(slow=slow)
         self.engine = engine
         self.roots = list(roots)
-        self.store = Store()
+        self.store = Store(rule)
         self.verdicts = Verdicts(roots)
         self.liveness = LivenessTracker(self.store, lambda: self.clock())
         self.assessments = Assessments(engine)
@@ -352,7 +353,7 @@ class TraceApp(HostApp):
         from tracetui.live.jobs.aggregate import statistics_job
         from tracetui.ui.screens.lists import StatisticsScreen
 
-        job = statistics_job(refs)
+        job = statistics_job(refs, self.store.rule, self.store.relations.inherited_tasks)
         self.push_screen(StatisticsScreen(job, of, self.commands))
         self.surveys.ask(job)
 
@@ -404,11 +405,12 @@ def run_app(
     notify: bool = False,
     slow: bool = False,
     events: bool = True,
+    rule: PassRule | None = None,
 ) -> int:
     """Run the application on these files and directories until the user quits; returns the exit status.
 
     `target` is the address to open; `newest` opens the newest run instead; `follow` follows that run, else the newest.
-    `events` False polls.
+    `events` False polls. `rule` wins over the one of the settings.
     """
     settings = config.load()
     commands = config.commands(settings)
@@ -428,6 +430,7 @@ def run_app(
         state=first_state(config.arrangement(settings), wanted, follow=follow, newest=newest),
         slow=slow,
         notify=notify,
+        rule=rule or config.rule(settings),
     )
 
     def afterwards() -> None:

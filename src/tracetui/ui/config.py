@@ -5,6 +5,7 @@
     theme = "light"          # dark, light, high-contrast, ansi
     ascii = false            # draw with ASCII characters only
     time = "utc"             # or "local"
+    pass = "reward>=0.9"     # which score makes a run pass: see docs/query.md
     [list]
     sort = "newest"          # and group, columns = "all"
     [keys]
@@ -23,6 +24,8 @@ import msgspec
 
 from tracetui.analysis.arrangement import GROUPS, SORTS, Arrangement
 from tracetui.errors import UsageError, nearest
+from tracetui.model import PassRule
+from tracetui.store.settings import pass_rule, settings_file
 from tracetui.ui.commands import COMMANDS, Command
 from tracetui.ui.theme import PALETTES
 
@@ -41,6 +44,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     theme: str = "dark"
     ascii: bool = False
     time: str = "local"
+    pass_rule: str | None = msgspec.field(name="pass", default=None)
     list: ListConfig | None = None
     keys: dict[str, str] = {}
 
@@ -51,7 +55,7 @@ _LIST_CHOICES: Final = {"sort": SORTS, "group": GROUPS, "columns": ("fitting", "
 
 def load() -> Config:
     """The user's settings, the defaults where there is no file. Raises `UsageError` for one that makes no sense."""
-    path = _folder("XDG_CONFIG_HOME", ".config") / "config.toml"
+    path = settings_file()
     try:
         text = path.read_text("utf-8")
         import tomllib  # most have no such file
@@ -68,7 +72,13 @@ def load() -> Config:
                 like = nearest(value, allowed)
                 hint = f"; did you mean {like!r}?" if like else ""
                 raise UsageError(f"{path}: {name} is {value!r}; it can be {', '.join(allowed)}{hint}")
+    rule(found)
     return found
+
+
+def rule(config: Config) -> PassRule | None:
+    """The user's rule for scores. Raises `UsageError` for one that makes no sense."""
+    return pass_rule(config.pass_rule)
 
 
 def commands(config: Config) -> tuple[Command, ...]:

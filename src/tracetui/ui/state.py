@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tracetui.analysis import navigation
 from tracetui.analysis.arrangement import GROUPS, SORTS, Arrangement
 from tracetui.errors import UsageError
-from tracetui.model import Run, RunRef, RunSummary, Status
+from tracetui.model import Run, RunRef, RunSummary
 from tracetui.store import address
 from tracetui.store.address import Address
 from tracetui.store.facts import run_time
@@ -340,4 +340,4 @@ def next_failed(
     following = [*order[at + 1 :]] if step > 0 else [*order[: max(at, 0)]][::-1]
     if here and state.ref is not None:
         following.insert(0, state.ref)
-    return next((ref for ref in following if ref in runs and runs[ref].status is Status.ERROR), None)
+    return next((ref for ref in following if ref in runs and runs[ref].failed), None)

@@ -18,6 +18,8 @@ class Glyphs(msgspec.Struct, frozen=True, kw_only=True, dict=False):
 
     ok: Clean
     error: Clean
+    wrong: Clean
+    """A wrong answer: failed without an error."""
     running: Clean
     paused: Clean
     cancelled: Clean
@@ -96,6 +98,7 @@ def _set(**signs: str) -> Glyphs:
 UNICODE: Final = _set(
     ok="✓",
     error="✗",
+    wrong="⊗",
     running="◐",
     paused="‖",
     cancelled="⊘",
@@ -159,6 +162,7 @@ UNICODE: Final = _set(
 ASCII: Final = _set(
     ok=".",
     error="E",
+    wrong="W",
     running="R",
     paused="P",
     cancelled="C",

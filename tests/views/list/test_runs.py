@@ -94,4 +94,4 @@ def test_names_get_the_room_that_they_want_and_no_column_is_cut() -> None:
         assert dict(short)["name"] <= dict(long)["name"], width
         if width >= 53:
             assert dict(long)["name"] >= 16, width
-            assert dict(long)["outcome"] >= 16, width
+            assert dict(long)["result"] >= 16, width

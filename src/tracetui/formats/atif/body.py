@@ -10,9 +10,8 @@ from msgspec import Raw
 
 from tracetui.errors import FormatError
 from tracetui.formats.atif.records import AGENT, At, Document, answers_of, arguments_in, step_in
-from tracetui.formats.bodies import rendered
-from tracetui.formats.kept import once
-from tracetui.formats.messages import parts_in, text_in
+from tracetui.formats.bodies import parts_in, rendered, text_in
+from tracetui.formats.record_cache import cached
 from tracetui.formats.scalars import mapping, sequence, without, word
 from tracetui.formats.schema import plain
 from tracetui.model import Body, Message, Part, Reasoning, Span, ToolCall, ToolResult
@@ -77,7 +76,7 @@ def _source_of(file: File, at: At) -> _Source:
         return _Source(bytes(piece), Document(piece, {}).root)
     if not at.call:
         return _Source(bytes(piece), plain(piece))
-    return once(file, (at.path, crc32(piece), at.size), lambda: _Source(bytes(piece), plain(piece)))
+    return cached(file, (at.path, crc32(piece), at.size), lambda: _Source(bytes(piece), plain(piece)))
 
 
 def _message(source: _Source) -> Body:

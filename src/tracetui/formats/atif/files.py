@@ -17,7 +17,7 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.atif.records import Document, document, refs_in
-from tracetui.formats.document import Whole, unchanged
+from tracetui.formats.document import Fingerprint, unchanged
 from tracetui.sources.base import File, Stat
 
 CONTINUED: Final = "continued_trajectory_ref"
@@ -136,8 +136,8 @@ def _name(path: str) -> str:
 class Mark(msgspec.Struct):
     """All files of a run as they were read."""
 
-    own: Whole
-    parts: dict[str, Whole | None]
+    own: Fingerprint
+    parts: dict[str, Fingerprint | None]
     """By path, relative to the folder of the run's file; None for one that could not be read."""
     missing: list[tuple[str, str]]
     """References to what was not there, and the files that they are in."""

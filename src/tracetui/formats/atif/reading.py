@@ -35,12 +35,10 @@ from tracetui.formats.atif.records import (
     text_of,
 )
 from tracetui.formats.base import Chunk
-from tracetui.formats.document import Whole, whole
-from tracetui.formats.fields import unknown_fields
-from tracetui.formats.labels import source_in, tags_in, task_key
-from tracetui.formats.messages import text_in
-from tracetui.formats.scalars import layout, mapping, moment, version, word, zoned
-from tracetui.formats.schema import Unknown, plain
+from tracetui.formats.bodies import text_in
+from tracetui.formats.document import Fingerprint, fingerprint
+from tracetui.formats.scalars import layout, mapping, moment, source_in, tags_in, task_key, version, word, zoned
+from tracetui.formats.schema import Unknown, plain, unknown_fields
 from tracetui.model import (
     COPIED,
     MESSAGE_LIMIT,
@@ -155,8 +153,8 @@ class Reading:
         self.problems: list[Problem] = []
         self._file, self._folders = file, Folders(file)
         self._unknown: Unknown = {}
-        self._own = whole(file, data)
-        self._parts: dict[str, Whole | None] = {}
+        self._own = fingerprint(file, data)
+        self._parts: dict[str, Fingerprint | None] = {}
         self._missing: list[tuple[str, str]] = []
         self._size = len(data)
         self._agents = self._continued = 0
@@ -361,7 +359,7 @@ class Reading:
             with self._file.other(found) as other:
                 self._file.other(found, other.stat)  # the run moves while a part of it does
                 data = other.read_all()
-                self._parts[found] = whole(other, data)
+                self._parts[found] = fingerprint(other, data)
                 self._size += len(data)
             return document(data, self._unknown), found
         except (OSError, FormatError) as error:

@@ -15,7 +15,7 @@ from msgspec import Raw, Struct
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode, decode_value
-from tracetui.formats.schema import NULL, Finite, Loose, Schema, Unknown, Whole
+from tracetui.formats.schema import NULL, Finite, Integer, Loose, Schema, Unknown
 
 AGENT: Final = "agent"
 STEPS: Final = "steps"
@@ -42,7 +42,7 @@ class Extra(Struct, gc=False):
 
     error: Any = None
     error_type: str | None = None
-    exit_code: Whole | None = None
+    exit_code: Integer | None = None
     is_error: bool | None = None
     tool_result_is_error: bool | None = None
     """In the ``extra`` of a step: that its only call failed."""
@@ -80,25 +80,25 @@ class Observation(Struct, gc=False):
 
 
 class MetricsExtra(Struct, gc=False):
-    cache_creation_input_tokens: Whole | None = None
-    reasoning_tokens: Whole | None = None
-    reasoning_output_tokens: Whole | None = None
+    cache_creation_input_tokens: Integer | None = None
+    reasoning_tokens: Integer | None = None
+    reasoning_output_tokens: Integer | None = None
 
 
 class Metrics(Struct, gc=False):
     """What a step used. Cached input is part of the prompt."""
 
     known: ClassVar[str] = "prompt_token_ids completion_token_ids logprobs"
-    prompt_tokens: Whole | None = None
-    completion_tokens: Whole | None = None
-    cached_tokens: Whole | None = None
+    prompt_tokens: Integer | None = None
+    completion_tokens: Integer | None = None
+    cached_tokens: Integer | None = None
     cost_usd: Finite | None = None
     extra: MetricsExtra | Loose = None
 
 
 class Step(Struct, gc=False):
     known: ClassVar[str] = "reasoning_effort"
-    step_id: Whole | None = None
+    step_id: Integer | None = None
     timestamp: str | None = None
     source: str | None = None
     model_name: str | None = None
@@ -109,7 +109,7 @@ class Step(Struct, gc=False):
     metrics: Metrics | None = None
     is_copied_context: bool | None = None
     """Since 1.5: it repeats a step of another trajectory, only so that the context is complete."""
-    llm_call_count: Whole | None = None
+    llm_call_count: Integer | None = None
     """Since 1.7. 0: the step was made without the model."""
     extra: Extra | Loose = None
 
@@ -138,11 +138,11 @@ class Agent(Struct, gc=False):
 
 class FinalMetrics(Struct, gc=False):
     known: ClassVar[str] = "extra"
-    total_prompt_tokens: Whole | None = None
-    total_completion_tokens: Whole | None = None
-    total_cached_tokens: Whole | None = None
+    total_prompt_tokens: Integer | None = None
+    total_completion_tokens: Integer | None = None
+    total_cached_tokens: Integer | None = None
     total_cost_usd: Finite | None = None
-    total_steps: Whole | None = None
+    total_steps: Integer | None = None
 
 
 class Trajectory(Struct, gc=False):

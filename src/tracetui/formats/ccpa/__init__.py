@@ -12,9 +12,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from tracetui.formats.base import CERTAIN, NO
-from tracetui.formats.ccpa.body import body_of
 from tracetui.formats.ccpa.records import KINDS, SCHEMA
-from tracetui.formats.ccpa.session import Session
+from tracetui.formats.ccpa.session import Session, body_of
 from tracetui.formats.jsonl import LogReader, counted, listed, skim
 from tracetui.formats.lines import record_on
 from tracetui.formats.scalars import string

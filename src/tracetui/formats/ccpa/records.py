@@ -1,4 +1,4 @@
-"""Records of a ccpa trace: what each kind holds, and what it means. One JSON object a line.
+"""Records of a ccpa trace: the fields of each kind, and its interpretation. One JSON object per line.
 
 Facts: paiml/claude-code-parity-apr. Its ``crates/ccpa-trace/src/lib.rs``, contract and fixtures have the fields that
 are on disk, its page "Trace JSON Schema reference" documents others. Both are read: the real name of a field before
@@ -25,10 +25,12 @@ from tracetui.formats.agent_log import (
     OK,
     UNKNOWN_KIND,
     Call,
+    unmatched,
 )
-from tracetui.formats.calls import argument, preview_of
-from tracetui.formats.jsonl import At, Line
-from tracetui.formats.schema import NULL, Finite, Loose, Schema, Whole, plain, tag_of
+from tracetui.formats.bodies import argument, preview_of
+from tracetui.formats.jsonl import Line
+from tracetui.formats.record_cache import SpanRef
+from tracetui.formats.schema import NULL, Finite, Integer, Loose, Schema, plain, tag_of
 from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Operation, Span, Status, StatusSource, Usage
 from tracetui.model.span import plain_word, status_of
 
@@ -56,17 +58,19 @@ class Block(Struct, gc=False):
     name: str | None = None
     input: Raw = NULL
 
-    def call(self, parent: str, place: int, at: At, step: int | None) -> Call:
+    def call(self, parent: str, place: int, at: SpanRef, step: int | None) -> Call:
         """The tool call that the block is, of the turn `parent`; it waits for its answer."""
         name = intern(self.name) if self.name else "tool"
         shown = preview_of(self.input, tasks=_TASKS)
-        return Call(f"{parent}.{place}", name, EXECUTE_TOOL, parent, step, None, At(at.offset, at.length, place), shown)
+        return Call(
+            f"{parent}.{place}", name, EXECUTE_TOOL, parent, step, None, SpanRef(at.offset, at.length, place), shown
+        )
 
 
 class Effects(Struct, gc=False):
     """Side effects of a call."""
 
-    exit_code: Whole | None = None
+    exit_code: Integer | None = None
 
 
 def content_text(content: Any) -> str:
@@ -81,19 +85,19 @@ def content_text(content: Any) -> str:
 
 
 class Base(Struct, gc=False):
-    """What every record has."""
+    """Fields of every record."""
 
-    turn: Whole | None = None
+    turn: Integer | None = None
 
-    def row(self, ident: str, at: At, model: str | None = None) -> Span:
+    def row(self, ident: str, at: SpanRef, model: str | None = None) -> Span:
         """The row that the record is by itself; `model` is the model of the session."""
         kind = kind_of(self)
         operation = OTHER if kind in KINDS else UNKNOWN_KIND
         return Span(id=ident, name=kind[:PREVIEW], operation=operation, step=self.turn, at=at)
 
     def take(self, session: Session, line: Line) -> None:
-        """Add what the record means to the session."""
-        session.add(self.row(f"l{line.number}", At(*line.place)))
+        """Add the record to the session."""
+        session.add(self.row(f"l{line.number}", SpanRef(*line.byte_range)))
 
 
 class Other(Base):
@@ -109,7 +113,7 @@ class Record(Base, tag_field="kind"):
 
 
 class Start(Record, tag="session_start"):
-    """The first record; a second one is out of place."""
+    """The first record; a second one is a problem."""
 
     known: ClassVar = "cwd cwd_sha256 git_commit"
     v: Any = None
@@ -134,7 +138,7 @@ class Prompt(Record, tag="user_prompt"):
     known: ClassVar = "attachments v"
     text: Any = None
 
-    def row(self, ident: str, at: At, model: str | None = None) -> Span:
+    def row(self, ident: str, at: SpanRef, model: str | None = None) -> Span:
         return Span(
             id=ident,
             name="user",
@@ -161,7 +165,7 @@ class Turn(Record, tag="assistant_turn"):
     blocks: list[Block] = []
     stop_reason: str | None = None
 
-    def row(self, ident: str, at: At, model: str | None = None) -> Span:
+    def row(self, ident: str, at: SpanRef, model: str | None = None) -> Span:
         word, status, source, note, error = self.stop_reason, OK, DERIVED, "", None
         if word is not None:
             source = EXPLICIT
@@ -187,14 +191,14 @@ class Turn(Record, tag="assistant_turn"):
 
     def take(self, session: Session, line: Line) -> None:
         session.settle()
-        at = At(line.offset, len(line.data))
+        at = SpanRef(line.offset, len(line.data))
         span = self.row(f"l{line.number}", at, session.model)
         session.turn, session.recent = span, {}
         session.add(span)
         texts = []
-        for place, block in enumerate(self.blocks):
+        for index, block in enumerate(self.blocks):
             if block.type == "tool_use":
-                session.add_call(block.id, block.call(span.id, place, at, self.turn), line)
+                session.add_call(block.id, block.call(span.id, index, at, self.turn), line)
             elif block.type == "text" and block.text is not None:
                 texts.append(block.text)
         session.last_assistant = "\n".join(texts) or session.last_assistant
@@ -220,8 +224,8 @@ class Result(Record, tag="tool_result"):
         is_explicit = self.ok is not None or self.is_error is not None
         return OK, EXPLICIT if is_explicit else EXIT if code == 0 else DERIVED, None, None
 
-    def row(self, ident: str, at: At, model: str | None = None) -> Span:
-        """An answer whose call is not in the trace."""
+    def row(self, ident: str, at: SpanRef, model: str | None = None) -> Span:
+        """A result without a call in the trace."""
         status, source, word, error = self.outcome()
         return Span(
             id=ident,
@@ -240,18 +244,17 @@ class Result(Record, tag="tool_result"):
         key = self.tool_use_id
         call = None if key is None else session.calls.get(key)
         if call is None or call.at.more:
-            shown = "without an id" if key is None else repr(key[:PREVIEW])
-            session.problem(line, f"a result, but no call {shown} waits for one")
+            session.problem(line, unmatched(key))
             super().take(session, line)
             return
         call.status, call.source, call.status_word, call.error = self.outcome()
-        call.add_line(line.place)
+        call.add_line(line.byte_range)
         session.failed = session.failed or call.status is ERROR
         session.emit(call)
 
 
 class Hook(Record, tag="hook_event"):
-    """A hook that fired, with what it decided."""
+    """A hook that fired, with its decision."""
 
     event: str | None = None
     trigger: str | None = None
@@ -259,10 +262,10 @@ class Hook(Record, tag="hook_event"):
     matcher: str | None = None
     tool_use_id: str | None = None
     decision: str | None = None
-    exit_code: Whole | None = None
+    exit_code: Integer | None = None
     output: Any = None
 
-    def row(self, ident: str, at: At, model: str | None = None) -> Span:
+    def row(self, ident: str, at: SpanRef, model: str | None = None) -> Span:
         decision, code = self.decision, self.exit_code
         status, source, error = OK, DERIVED, None
         if decision is not None:
@@ -287,7 +290,7 @@ class Hook(Record, tag="hook_event"):
 
     def take(self, session: Session, line: Line) -> None:
         """Put the hook below the call that it names, or that its turn and matcher fit, else below its turn."""
-        span, turn = self.row(f"l{line.number}", At(*line.place)), session.turn
+        span, turn = self.row(f"l{line.number}", SpanRef(*line.byte_range)), session.turn
         is_here = turn is not None and self.turn is not None and turn.step == self.turn
         key = self.tool_use_id
         if key is None and is_here:
@@ -313,7 +316,7 @@ class Skill(Record, tag="skill_invocation"):
     source: str | None = None
     args: Any = None
 
-    def row(self, ident: str, at: At, model: str | None = None) -> Span:
+    def row(self, ident: str, at: SpanRef, model: str | None = None) -> Span:
         return Span(
             id=ident,
             name=f"skill {(_first(self.name, self.skill_name) or '?')[:PREVIEW]}",
@@ -327,13 +330,13 @@ class Skill(Record, tag="skill_invocation"):
 
 
 class End(Record, tag="session_end"):
-    """The last record; of several, all but the last are out of place."""
+    """The last record; earlier ones are a problem."""
 
     stop_reason: str | None = None
     reason: str | None = None
     elapsed_ms: Finite | None = None
-    tokens_in: Whole | None = None
-    tokens_out: Whole | None = None
+    tokens_in: Integer | None = None
+    tokens_out: Integer | None = None
 
     @property
     def word(self) -> str | None:
@@ -349,7 +352,7 @@ class End(Record, tag="session_end"):
     def take(self, session: Session, line: Line) -> None:
         if session.end is not None:
             session.problem(line, "a second session_end")
-            session.add(session.end.row(f"l{session.tail.number}", At(*session.tail.place)))
+            session.add(session.end.row(f"l{session.tail.number}", SpanRef(*session.tail.byte_range)))
         session.end, session.tail = self, Line(line.offset, line.number, line.data)
         session.ended = session.closed = True
         session.settle()

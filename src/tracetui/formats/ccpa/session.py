@@ -15,18 +15,33 @@ from msgspec.structs import replace
 
 from tracetui.errors import FormatError
 from tracetui.formats.agent_log import CANCELLED, ERROR, EXPLICIT, RUNNING, UNKNOWN, Call, Conversation
-from tracetui.formats.ccpa.records import End, Start, kind_of
-from tracetui.formats.fields import unknown_fields
+from tracetui.formats.ccpa.records import SCHEMA, End, Start, Turn, kind_of
 from tracetui.formats.jsonl import Line
 from tracetui.formats.lines import record_on
-from tracetui.formats.scalars import child, layout, word
-from tracetui.model import PREVIEW, Error, FirstError, Header, RunBody, Span
+from tracetui.formats.record_cache import SpanRef, changed, record_at
+from tracetui.formats.scalars import child, layout, sequence, string, without, word
+from tracetui.formats.schema import unknown_fields
+from tracetui.model import (
+    PREVIEW,
+    Blob,
+    Body,
+    Error,
+    FirstError,
+    Header,
+    Message,
+    Part,
+    Reasoning,
+    RunBody,
+    Span,
+    Text,
+    ToolCall,
+)
 from tracetui.model.span import plain_word, status_of
 from tracetui.sources.base import File, LinkLost
 
 STUDENT_ACTOR: Final = "apr-code"
 _FEW: Final = 64
-"""Records among which the list stage looks for the prompt: what is further back, the deep pass finds."""
+"""Records searched for the prompt in the list stage; the deep pass searches all."""
 _LOOK_BACK: Final = 4 << 20
 """Bytes in which the list stage looks for an end: no session has more after its end."""
 _LARGEST_META: Final = 1 << 16
@@ -37,7 +52,7 @@ _TEACHER: Final = re.compile(r"(^|-)teacher(?![a-z])")
 
 
 class Session(Conversation):
-    """What is known of one session; see `tracetui.formats.jsonl.Session`. `calls` has the latest call of each id."""
+    """State of one session; see `tracetui.formats.jsonl.Session`. `calls` has the latest call of each id."""
 
     def __init__(self, file: File) -> None:
         super().__init__(file)
@@ -84,13 +99,13 @@ class Session(Conversation):
     def add_call(self, key: str | None, call: Call, line: Line) -> None:
         """Add a call to the latest turn; `key` is its id."""
         if key is None:
-            self.problem(line, f"a call of {call.name[:PREVIEW]} has no id: its answer cannot be told")
+            self.problem(line, f"call of {call.name[:PREVIEW]} has no id: its result can't be matched")
             call.status, call.source = UNKNOWN, None
             self.call(None, call)
             return
         before = self.calls.get(key)
         if before is not None and not before.at.more:
-            self.problem(line, f"call id {key[:PREVIEW]!r} is used again before its answer came")
+            self.problem(line, f"call id {key[:PREVIEW]!r} is reused before its result")
             if before.status is RUNNING:
                 before.status, before.source = UNKNOWN, None
                 self.emit(before)
@@ -112,12 +127,12 @@ class Session(Conversation):
 
     @property
     def settled(self) -> bool:
-        """No later record changes what the list stage takes from the beginning."""
+        """No later record changes what the list stage reads at the beginning."""
         return self.start is not None and (self.prompt is not None or self.records >= _FEW)
 
     @property
     def stands(self) -> bool:
-        """The end is known, or the session has none."""
+        """The end was read, or the session has none."""
         if self.end is not None:
             return True
         file, size = self.file, self.file.stat.size
@@ -141,7 +156,7 @@ class Session(Conversation):
         return found and found[:PREVIEW]
 
     def header(self) -> Header:
-        """The header as far as it is known."""
+        """The header so far."""
         file, start, end = self.file, self.start or Start(), self.end or End()
         name = file.name
         stem = name[: _STEM.search(name).start()] or name  # type: ignore[union-attr]  # matches anything
@@ -204,7 +219,7 @@ def _moment(value: str | None) -> tuple[float | None, str | None]:
 
 
 def _cause(word: str | None, failed: bool | None) -> FirstError | None:
-    """The end reason as the cause of a failed run; `failed` is whether a span failed, None if that is not known.
+    """The end reason as the cause of a failed run; `failed` is whether a span failed, None if unknown.
 
     ``error`` names no cause: where a call failed, that call is it. A limit that was reached is the cause itself, since
     the run continued after its failed calls.
@@ -232,3 +247,121 @@ def _original(file: File, name: str, stem: str, actor: str | None) -> tuple[str 
     prefix = stem[: named.start()] + named.group(1) if named else ""
     path = file.sibling(f"{prefix}teacher{name[len(stem) :]}")
     return ("student" if named or path else None), path
+
+
+# ---- bodies
+
+Record = dict[str, Any]
+
+
+def body_of(file: File, span: Span) -> Body:
+    """The body of a span; raises `FormatError` if the record was replaced."""
+    at = span.at
+    if not isinstance(at, SpanRef):
+        raise changed()
+    record, data = record_at(file, at.offset, at.length, many=at.block > 0)
+    typed = SCHEMA.convert(record, {})
+    if at.block >= 0:
+        return _call_body(file, span, data, record, typed)
+    _verify(span, typed.row(span.id, at, span.name))
+    kind = record.get("kind")
+    if kind == "user_prompt":
+        return _prompt_body(record, data)
+    if kind == "assistant_turn":
+        return _turn_body(record, data)
+    if kind == "tool_result":
+        return Body(output=record.get("content"), attributes=_answer(record), raw=data)
+    if kind == "hook_event":
+        return Body(output=record.get("output"), attributes=without(record, "output"), raw=data)
+    if kind == "skill_invocation":
+        return Body(input=record.get("args"), attributes=without(record, "args"), raw=data)
+    return Body(attributes=record, raw=data)
+
+
+def _verify(span: Span, again: Span) -> None:
+    """Raise `FormatError` unless both are the same call, turn or event."""
+    if (span.operation, span.name, span.step, span.preview) != (again.operation, again.name, again.step, again.preview):
+        raise changed(f"byte {span.at.offset}")
+
+
+def _prompt_body(record: Record, data: bytes) -> Body:
+    text, attached = record.get("text"), record.get("attachments")
+    parts: list[Part] = [Text(text)] if isinstance(text, str) else []
+    parts += [Blob("attachment", one) for one in attached] if isinstance(attached, list) else []
+    messages = (Message("user", tuple(parts)),) if parts else ()
+    return Body(input=text, input_messages=messages, attributes=without(record, "text"), raw=data)
+
+
+def _turn_body(record: Record, data: bytes) -> Body:
+    """The turn as a message; `output` is its text, or all its blocks where they are not only text."""
+    blocks, attributes = sequence(record.get("blocks")), without(record, "blocks")
+    if not blocks:
+        attributes["blocks"] = record.get("blocks")
+    parts = []
+    for index, block in enumerate(blocks):
+        part, rest = _part(block)
+        parts.append(part)
+        if rest:
+            attributes[f"blocks[{index}]"] = rest
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    return Body(
+        output=("\n".join(texts) if len(texts) == len(parts) else blocks) if parts else None,
+        output_messages=(Message("assistant", tuple(parts), finish_reason=string(record.get("stop_reason"))),)
+        if parts
+        else (),
+        attributes=attributes,
+        raw=data,
+    )
+
+
+def _part(block: Any) -> tuple[Part, Record]:
+    """A block as part of a message, and the fields that don't fit it."""
+    if not isinstance(block, dict):
+        return Blob("block", block), {}
+    kind = block.get("type")
+    if kind == "text" and isinstance(block.get("text"), str):
+        return Text(block["text"]), without(block, "type", "text")
+    if kind == "thinking":
+        name = "thinking" if isinstance(block.get("thinking"), str) else "text"
+        if isinstance(block.get(name), str):
+            return Reasoning(block[name]), without(block, "type", name)
+    if kind == "tool_use" and isinstance(block.get("name"), str):
+        ident = string(block.get("id"))
+        shown = ("type", "name", "input") if ident is None else ("type", "name", "input", "id")
+        return ToolCall(ident, block["name"], block.get("input")), without(block, *shown)
+    return Blob(kind if isinstance(kind, str) else "block", block), {}
+
+
+def _call_body(file: File, span: Span, data: bytes, record: Record, turn: Any) -> Body:
+    """The call's block and its result's record as one; where both have a field, the result's is ``result.FIELD``."""
+    at: SpanRef = span.at
+    typed = turn.blocks[at.block] if isinstance(turn, Turn) and at.block < len(turn.blocks) else None
+    if typed is None or typed.type != "tool_use":
+        raise changed(f"byte {at.offset}")
+    _verify(span, typed.call("", at.block, at, span.step).span())
+    block: Record = record["blocks"][at.block]
+    attributes = without(block, "input")
+    if not at.more:
+        return Body(input=block.get("input"), attributes=attributes, raw=data)
+    answer, answer_data = record_at(file, *at.more[0])
+    if answer.get("tool_use_id") != block.get("id"):
+        raise changed(f"byte {at.more[0][0]}")
+    for key, value in _answer(answer).items():
+        attributes[f"result.{key}" if key in attributes else key] = value
+    return Body(
+        input=block.get("input"),
+        output=answer.get("content"),
+        attributes=attributes,
+        raw=data + b"\n" + answer_data,
+    )
+
+
+def _answer(record: Record) -> Record:
+    """The fields of a result but its content, with its side effects."""
+    effects = record.get("side_effects")
+    if not isinstance(effects, dict):
+        return without(record, "content")
+    attributes = without(record, "content", "side_effects")
+    for key, value in effects.items():
+        attributes[f"side_effects.{key}" if key in attributes else key] = value
+    return attributes

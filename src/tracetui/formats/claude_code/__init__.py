@@ -1,4 +1,4 @@
-"""Sessions of Claude Code: what it keeps below ``~/.claude/projects``, one file a session, appended to line by line.
+"""Sessions of Claude Code below ``~/.claude/projects``: one file per session, which grows line by line.
 
 The files of sub-agents, ``SESSION/subagents/agent-ID.jsonl``, are parts of the run of their session. A session never
 ends: it can always be continued, and only the time of its file shows whether it is running.
@@ -27,7 +27,7 @@ LIKELY: Final = 60
 MAYBE: Final = 40
 _BEGINS: Final = re.compile(rb'\s*\{[^\n]{0,60000}"(?:parentUuid|isSidechain)"\s*:')
 _FEW: Final = 200
-"""Lines of the head that are looked at to see what a file is."""
+"""Lines of the head checked to recognize a file."""
 
 
 class ClaudeCode:

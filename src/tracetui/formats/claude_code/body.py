@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from tracetui.formats.agent_log import CHAT, INVOKE_AGENT, MESSAGE, META, Made
+from tracetui.formats.agent_log import CHAT, INVOKE_AGENT, MESSAGE, META, SyntheticRef
 from tracetui.formats.bodies import (
     add_field,
     block_of,
@@ -18,8 +18,7 @@ from tracetui.formats.bodies import (
     type_of,
 )
 from tracetui.formats.claude_code.parts import meta_of, part_at
-from tracetui.formats.jsonl import At
-from tracetui.formats.places import changed
+from tracetui.formats.record_cache import SpanRef, changed
 from tracetui.formats.scalars import mapping, text, without
 from tracetui.model import Body, Link, Message, Part, Reasoning, Span, ToolCall
 from tracetui.sources.base import File
@@ -34,7 +33,7 @@ _SPILLED: Final = re.compile(r"tool-results[/\\]([A-Za-z0-9_.-]{1,160})")
 def body_of(file: File, span: Span) -> Body:
     """The body of a span. Raises `FormatError` if the file has other records there now."""
     at = span.at
-    if isinstance(at, Made):
+    if isinstance(at, SyntheticRef):
         return _made(file, span, at)
     records, raw = records_of(file, at)
     if span.operation is CHAT and kind_of(records[0]) != "assistant":
@@ -57,7 +56,7 @@ def _message(records: list[Record], raw: bytes, *, is_response: bool) -> Body:
         for block in blocks_of(_content(record)):
             if is_response or not _is_result(block):
                 part, rest = part_of(block, call="tool_use", arguments="input")
-                if isinstance(part, Reasoning) and not part.text:  # only the signature was kept
+                if isinstance(part, Reasoning) and not part.text:  # only the signature is recorded
                     rest = block
                 else:
                     parts.append(part)
@@ -72,7 +71,7 @@ def _message(records: list[Record], raw: bytes, *, is_response: bool) -> Body:
     return message_body(found, attributes, raw, is_output=is_response)
 
 
-def _call(main: File, records: list[Record], at: At, raw: bytes) -> Body:
+def _call(main: File, records: list[Record], at: SpanRef, raw: bytes) -> Body:
     """A tool call with its results, or a result without a call.
 
     A field of a result that the call has too is ``result.FIELD`` or, of its record, ``record.FIELD``.
@@ -116,7 +115,7 @@ def _spilled(main: File, output: Any) -> tuple[str, str] | None:
     return None
 
 
-def _made(file: File, span: Span, at: Made) -> Body:
+def _made(file: File, span: Span, at: SyntheticRef) -> Body:
     """A span without a record: a sub-agent, an abandoned branch."""
     attributes: Record = {key: value for key, value in at.facts if value}
     if span.operation is not INVOKE_AGENT:

@@ -1,4 +1,4 @@
-"""A run in several files: that of the session, and those of its sub-agents beside it, which come and grow meanwhile."""
+"""A run in several files: the session's, and those of its sub-agents, which appear and grow during the run."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from msgspec.structs import replace
 from tracetui.errors import FormatError
 from tracetui.formats.agent_log import CHAT
 from tracetui.formats.base import Chunk
-from tracetui.formats.claude_code.originals import Originals
 from tracetui.formats.claude_code.records import SCHEMA
-from tracetui.formats.claude_code.session import Response, Session, agent_span, started_by
+from tracetui.formats.claude_code.session import Originals, Response, Session, agent_span, started_by
 from tracetui.formats.decode import decode
-from tracetui.formats.fields import unknown_fields
 from tracetui.formats.jsonl import BUDGET, FIRST, LogReader
 from tracetui.formats.scalars import mapping, sequence, text
+from tracetui.formats.schema import unknown_fields
 from tracetui.model import COPIED, PREVIEW, Header, Problem, Span
 from tracetui.sources.base import File, Stat, reason_of
 
@@ -48,7 +47,7 @@ class Part(NamedTuple):
 
 
 class Meta(msgspec.Struct, frozen=True):
-    """The description of a sub-agent in the file beside its records."""
+    """The description of a sub-agent, from the file next to its records."""
 
     kind: str = ""
     task: str = ""
@@ -221,7 +220,7 @@ class RunReader:
         return self.read(file, self._main.budget)
 
     def read(self, file: File, seconds: float) -> Chunk:
-        """What is new in all files, at most about so many seconds worth."""
+        """Read what is new in all files, for about `seconds` at most."""
         if not self._advance(file, seconds):
             self._begin()
             self._advance(file, seconds)
@@ -235,7 +234,7 @@ class RunReader:
         return self._chunk(file)
 
     def _advance(self, file: File, seconds: float) -> bool:
-        """Read what is new; False if a sub-agent's file was rewritten or is gone."""
+        """Read new records; False if a sub-agent's file was rewritten or deleted."""
         deadline = perf_counter() + seconds
         self._moved |= self._main.advance(file, deadline)
         if self._main.take_restart():
@@ -246,7 +245,7 @@ class RunReader:
             return True
         if not self._meet(file):
             return False
-        # however long it took to see what is there
+        # regardless of the time spent on listing files
         return not self._done or self._read_parts(file, max(deadline, perf_counter() + BUDGET * FIRST))
 
     def _meet(self, file: File) -> bool:
@@ -274,12 +273,12 @@ class RunReader:
         return self._files.keys() <= {part.path for part in parts}
 
     def _read_parts(self, file: File, deadline: float) -> bool:
-        """Read what is new in the files of sub-agents; False if one was rewritten."""
+        """Read new records of sub-agents; False if a file was rewritten."""
         has_begun = False
         for agent in self._files.values():
             if agent.is_current:
                 continue
-            if agent.to_read and has_begun and perf_counter() > deadline:  # what was read before is asked in any case
+            if agent.to_read and has_begun and perf_counter() > deadline:  # always check files read before
                 self._done = False
                 continue
             has_begun |= agent.to_read
@@ -344,7 +343,7 @@ class RunReader:
         return new, changed
 
     def _of_parts(self) -> Iterator[Span]:
-        """What is new in the files of sub-agents."""
+        """Collect the news of sub-agents."""
         for agent in self._files.values():
             session = agent.session
             if session is None:

@@ -7,6 +7,9 @@ always be continued. But if the last call of the model failed for good, the sess
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from math import inf
 from typing import Any, Final
 
 from msgspec import Struct
@@ -23,13 +26,16 @@ from tracetui.formats.agent_log import (
     UNKNOWN,
     Call,
     Conversation,
-    Made,
+    Copies,
     OpenRow,
+    Order,
+    SyntheticRef,
+    sessions_beside,
 )
-from tracetui.formats.claude_code.originals import Originals, keys_of
 from tracetui.formats.claude_code.records import (
     ABANDONED,
     BACKGROUND,
+    SCHEMA,
     Assistant,
     Envelope,
     Forked,
@@ -38,10 +44,10 @@ from tracetui.formats.claude_code.records import (
     clean_text,
     typed_command,
 )
-from tracetui.formats.fields import unknown_fields
 from tracetui.formats.jsonl import Line
-from tracetui.formats.labels import folder_of
-from tracetui.formats.scalars import between, moment, version
+from tracetui.formats.lines import MAX_LINE, lines, record_on
+from tracetui.formats.scalars import between, folder_of, moment, version
+from tracetui.formats.schema import unknown_fields
 from tracetui.model import (
     COPIED,
     COUNTED_COPY,
@@ -54,11 +60,11 @@ from tracetui.model import (
     Span,
 )
 from tracetui.model.span import status_of
-from tracetui.sources.base import File
+from tracetui.sources.base import HEAD_SIZE, SHARED, Entry, File, cacheable
 
 AGENT: Final = "claude"
 ROOT: Final = "\0root"
-"""What prompts follow that name no record: the first one, and what took its place. No record is called so."""
+"""Parent of prompts that name no record: the first one and its replacements. Not the id of a record."""
 EARLIER: Final = 1.0
 """Seconds by which the conversation must be older than the file, if it was copied from another."""
 _HEAD: Final = 6
@@ -104,7 +110,7 @@ class Response(OpenRow, gc=False):
 class Node(Struct, gc=False):
     """A record in the tree of a conversation."""
 
-    place: int
+    index: int
     parent: str | None
     top: str | None
     """The latest row of the conversation when it was written."""
@@ -198,7 +204,7 @@ class Agent(Conversation):
         ident = None if key is None else self.prefix + key
         found = None if ident is None else self.rows.get(ident)
         if type(found) is Response:
-            found.add_line(line.place)
+            found.add_line(line.byte_range)
             found.duration_ms = between(found.started_at, when) or found.duration_ms
         else:
             self.settle()
@@ -271,7 +277,9 @@ class Agent(Conversation):
                 parent_id=self.root,
                 preview=next((span.preview for span in spans if span.name == "user"), ""),
                 note=f"{responses} responses" if responses != 1 else "1 response",
-                at=Made((("went_back_to", None if parent == ROOT else parent), ("went_on_with", uuid)), self.part),
+                at=SyntheticRef(
+                    (("went_back_to", None if parent == ROOT else parent), ("went_on_with", uuid)), self.part
+                ),
             )
         )
         self.notes = None
@@ -307,7 +315,7 @@ class Agent(Conversation):
         if not any(node.is_prompt for node in nodes) or (uuid == ROOT and all(node.parent == ROOT for node in nodes)):
             return []
         start.latest = None
-        tops = dict.fromkeys(node.top for node in sorted(nodes, key=lambda node: node.place))
+        tops = dict.fromkeys(node.top for node in sorted(nodes, key=lambda node: node.index))
         rows = [self.rows[top] for top in tops if top is not None and top != start.top and top in self.rows]
         return [row for row in rows if row.parent_id == self.root]
 
@@ -341,7 +349,7 @@ class Session(Agent):
         self.is_fork = False
         """Its first record was copied, by a field or by its time."""
         self._copied_before: float | None = None
-        """What is older was copied from the session that this one continues."""
+        """Older records were copied from the session that this one continues."""
         self._within: dict[str, Agent] = {}
         """Conversations of sub-agents in this file, by id."""
         self._owners: dict[str, str] = {}
@@ -416,7 +424,7 @@ class Session(Agent):
         return found
 
     def collect(self) -> list[Span]:
-        """Spans that are new or changed since the last call, sub-agents below what started them."""
+        """Spans that are new or changed since the last call, sub-agents below the call that started them."""
         for key, agent in self._within.items():
             call = self.calls.get(self.starters.get(key) or self.tasks.get(agent.task) or "")
             linked = agent.span if call is None or agent.span is None else started_by(agent.span, call)
@@ -429,7 +437,7 @@ class Session(Agent):
 
     @property
     def is_known(self) -> bool:
-        """Whether its id is known."""
+        """Whether it has an id."""
         return self.uuid is not None and "sessionId" in self.metadata
 
     @property
@@ -501,12 +509,12 @@ def agent_span(agent: str, kind: str, preview: str, when: float | None, task: st
         status_source=DERIVED,
         started_at=when,
         preview=preview,
-        at=Made((("agentId", agent), ("task", task)), part),
+        at=SyntheticRef((("agentId", agent), ("task", task)), part),
     )
 
 
 def started_by(span: Span, call: Call) -> Span:
-    """The span of a sub-agent that this call started, as it stands by the answer of the call."""
+    """The span of a sub-agent started by this call, with the status in the result of the call."""
     kind, is_typed, task = call.preview.partition(": ")
     known = call.status in (OK, RUNNING) and call.note != BACKGROUND
     return replace(
@@ -519,3 +527,112 @@ def started_by(span: Span, call: Call) -> Span:
         duration_ms=call.duration_ms if call.note != BACKGROUND else None,
         preview=span.preview or task,
     )
+
+
+# ---- originals
+
+_IDENT: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_OLD: Final = re.compile(r"(?:[01]\.|2\.0\b)")
+"""Versions in which resuming copied the whole session."""
+_MOST: Final = 2_000
+"""Sessions of a folder that are compared, the latest first."""
+_FIRST_RECORDS: Final = "claude-code first records"
+"""Key in `SHARED` of the id of the first record of each session, by the version of its file: each old session of a
+folder is compared with all others."""
+_MOST_FIRST_RECORDS: Final = 20_000
+
+
+class Originals(Copies):
+    """The sessions that a session was copied from."""
+
+    def __init__(self) -> None:
+        super().__init__(_keys_on)
+        self._uuid: str | None = None
+
+    def update(self, session: Session, file: File) -> None:
+        """Look for them again; only forks and sessions of old versions can have any."""
+        is_old = _OLD.match(session.metadata.get("version", "")) is not None
+        if session.uuid is None:  # nothing was read yet
+            return
+        may_have = session.agent is None and (session.is_fork or is_old)
+        if session.uuid != self._uuid or not may_have:
+            self._uuid = session.uuid
+            self.forget()
+        if not may_have:
+            return
+        others = sessions_beside(file)
+        if len(others) > _MOST:
+            times = {path: 0 if one.stat is None else -one.stat.mtime_ns for path, one in others.items()}
+            others = {path: others[path] for path in sorted(others, key=times.__getitem__)[:_MOST]}
+        begun = inf if session.first is None else session.first
+        self.look(
+            file,
+            others,
+            lambda path, entry: _order(file, session, path, entry),
+            lambda: (begun, _last_time(file), file.name),
+        )
+
+    def original(self, session: Session, file: File) -> tuple[str, str | None] | None:
+        """Id and path of the session that this one was forked from."""
+        if session.forked_from is not None:
+            name = f"{session.forked_from}.jsonl"
+            return session.forked_from, file.sibling(name) if _IDENT.fullmatch(session.forked_from) else None
+        if session.uuid != self._uuid:
+            self.update(session, file)
+        if session.uuid is None or not self.earlier:
+            return None
+        path = self.earlier[0][1]
+        return path.removesuffix(".jsonl"), file.sibling(path)
+
+
+def _order(file: File, session: Session, path: str, entry: Entry) -> Order | None:
+    """When another session began and ended, if it has the first record of this one."""
+    uuid = session.uuid or ""
+    version = (entry.path, entry.stat)
+    cache: dict[Any, str | None] = file.memo.get(SHARED, {}).setdefault(_FIRST_RECORDS, {})
+    if not session.is_fork and cache.get(version, uuid) != uuid:
+        return None
+    with file.other(path) as other:
+        if session.is_fork:
+            is_same = b'"' + uuid.encode("utf-8", "replace") + b'"' in other.head
+        else:
+            first = next((found for data in other.head.split(b"\n") if data and (found := _read(data).uuid)), None)
+            is_same = first == uuid
+            if entry.stat is not None and cacheable(entry.stat):
+                if len(cache) >= _MOST_FIRST_RECORDS:
+                    cache.clear()
+                cache[version] = first
+        if not is_same:
+            return None
+        records = (_read(line.data) for line in lines(other, limit=MAX_LINE, end=other.stat.size))
+        own = (moment(one.timestamp) for one in records if not isinstance(one.forked_from, Forked))
+        begun = next((when for when in own if when is not None), inf)
+        return begun, _last_time(other), other.name
+
+
+def _last_time(file: File) -> float:
+    """The last time in the last bytes of a file, else 0. Of sessions that begin at the same time, the one that ends
+    first was copied.
+    """
+    start = max(0, file.stat.size - HEAD_SIZE)
+    times = (moment(_read(data).timestamp) for data in reversed(file.read(start, HEAD_SIZE).split(b"\n")) if data)
+    return next((when for when in times if when is not None), 0.0)
+
+
+def keys_of(record: Envelope) -> tuple[str | None, str | None]:
+    """Keys that a record, and its response, share with a copy; None without an id."""
+    key = f"{record.kind} {record.uuid} {record.timestamp}" if record.uuid else None
+    return key, record.response or key
+
+
+def _keys_on(data: bytes) -> Iterator[str]:
+    return (key for key in keys_of(_read(data)) if key is not None)
+
+
+def _read(data: bytes) -> Envelope:
+    """The record on a line; an empty one if there is none."""
+    try:
+        found: Envelope = SCHEMA.strict(data)
+    except (ValueError, RecursionError):
+        found = SCHEMA.convert(record_on(data), {})
+    return found

@@ -14,7 +14,8 @@ from typing import Any, Final
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.codex.body import body_of
-from tracetui.formats.codex.records import KINDS, SCHEMA, At
+from tracetui.formats.codex.payloads import SpanRef
+from tracetui.formats.codex.records import KINDS, SCHEMA
 from tracetui.formats.codex.session import Session
 from tracetui.formats.codex.threads import Reader, main_file_of
 from tracetui.formats.jsonl import counted, listed, skim
@@ -40,8 +41,8 @@ class Codex:
         if b'"payload"' not in head and b'"instructions"' not in head:
             return NO
         lines = head.split(b"\n", _LOOK)
-        for place, data in enumerate(lines[:_LOOK]):
-            score = _claims(data, first=place == 0)
+        for index, data in enumerate(lines[:_LOOK]):
+            score = _claims(data, first=index == 0)
             if score:
                 return score
         begins = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
@@ -61,7 +62,7 @@ class Codex:
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """From the lines that the span came from; `raw` is all of them."""
-        if not isinstance(span.at, At) or span.at.path is None:
+        if not isinstance(span.at, SpanRef) or span.at.path is None:
             return body_of(file, span)
         with file.other(span.at.path) as other:
             return body_of(other, span)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from tracetui.formats.codex.records import SCHEMA, At, Message, ToolCall, in_envelope
+from tracetui.formats.codex.payloads import Message, SpanRef
+from tracetui.formats.codex.records import SCHEMA, ToolCall, in_envelope
 from tracetui.formats.lines import record_on
-from tracetui.formats.places import Named, changed, records_at
+from tracetui.formats.record_cache import Named, changed, records_at
 from tracetui.formats.scalars import child, mapping, string, without, word
 from tracetui.model import Blob, Body, Link, Operation, Part, Reasoning, Span, Text
 from tracetui.model import Message as ModelMessage
@@ -26,7 +27,7 @@ class Record:
         self.name: str = read.kind()
         self.read = read.payload
         self.item = getattr(read.payload, "item", None) or read.payload
-        """What it is about: itself, or the item that an event completes."""
+        """Its subject: itself, or the item that an event completes."""
         self.fields = child(self.payload, "item") or self.payload
         """The fields of `item`."""
 
@@ -72,9 +73,9 @@ def about(data: bytes) -> tuple[str | None, dict[str, Any]]:
 
 def body_of(file: File, span: Span) -> Body:
     """The body of a span; `file` is that of its thread. Raises `FormatError` if the file changed."""
-    if not isinstance(span.at, At):
+    if not isinstance(span.at, SpanRef):
         raise changed()
-    found = records_at(file, span.at.places)
+    found = records_at(file, span.at.ranges)
     records, raw = [Record(value) for value, _ in found], b"\n".join(data for _, data in found)
     if span.operation is Operation.CHAT:
         return _response(records, raw)
@@ -136,7 +137,7 @@ def _parts(content: Any, name: str, *, reasoning: bool = False) -> tuple[list[Pa
     """The parts of a content, and all other fields of each under ``name[0]``."""
     parts: list[Part] = []
     rests: dict[str, Any] = {}
-    for place, part in enumerate(content if isinstance(content, list) else [content]):
+    for index, part in enumerate(content if isinstance(content, list) else [content]):
         kind = string(part.get("type")) if isinstance(part, dict) else None
         text = part if isinstance(part, str) else string(part.get("text")) if kind in _TEXTS else None
         if text is None:
@@ -145,7 +146,7 @@ def _parts(content: Any, name: str, *, reasoning: bool = False) -> tuple[list[Pa
         parts.append(Reasoning(text) if reasoning else Text(text))
         rest = without(part, "type", "text") if isinstance(part, dict) else None
         if rest:
-            rests[f"{name}[{place}]"] = rest
+            rests[f"{name}[{index}]"] = rest
     return parts, rests
 
 

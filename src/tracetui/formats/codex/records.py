@@ -1,15 +1,14 @@
-"""Records of a Codex rollout: the fields of each kind, and what they mean.
+"""Records of a Codex rollout: tool calls, events, and the lines that hold all payloads.
 
-A line is ``{"timestamp", "type", "payload"}``. Before that envelope (until mid 2025) it was the payload itself, and the
-first one ``{"id", "timestamp", "instructions"}``: `in_envelope` turns one into the other. Almost everything is recorded
-twice, as an item of the conversation with the model (``response_item``) and as an event for the screen (``event_msg``):
-both are one span here. Facts: files of codex 0.169.0, and public ones of 0.50 to 0.149.
+A line is ``{"timestamp", "type", "payload"}``. Until mid 2025 a line was the payload itself, and the first one
+``{"id", "timestamp", "instructions"}``; `in_envelope` converts it. Almost everything is recorded twice, as an item of
+the conversation with the model (``response_item``) and as an event for the screen (``event_msg``): both are one span.
+Facts: files of codex 0.169.0, and public ones of 0.50 to 0.149.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -18,16 +17,41 @@ import msgspec
 from msgspec import Raw, Struct
 
 from tracetui.formats.agent_log import CANCELLED, ERROR, OK, RUNNING
-from tracetui.formats.calls import as_json
+from tracetui.formats.codex.payloads import (
+    ARGUMENTS,
+    COMMON,
+    MESSAGE_EVENTS,
+    MESSAGE_ITEMS,
+    MESSAGES,
+    Arguments,
+    Compacted,
+    Content,
+    Contents,
+    Context,
+    Counts,
+    Item,
+    Message,
+    Meta,
+    Part,
+    Result,
+    Scalar,
+    TokenUsage,
+    World,
+    call_preview,
+    error_text,
+    object_in,
+    text_in,
+    variants_of,
+)
 from tracetui.formats.decode import decode_value
-from tracetui.formats.places import LinesAt
-from tracetui.formats.scalars import child, mapping, string, whole, word
-from tracetui.formats.schema import NULL, Finite, Loose, Schema, Whole, plain, tag_of, tagged
-from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Usage
+from tracetui.formats.scalars import child, integer, mapping, string, word
+from tracetui.formats.schema import NULL, Finite, Integer, Loose, Schema, plain, tag_of, tagged
+from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error
 from tracetui.model.span import plain_word, status_of
 
 if TYPE_CHECKING:
     from tracetui.formats.codex.session import Session
+
 
 KINDS: Final = frozenset(
     {"session_meta", "response_item", "event_msg", "token_usage_record", "turn_context", "compacted", "world_state"}
@@ -65,381 +89,11 @@ _TOOLS: Final = {
 """Tools by the completed items (capitalized) and events about their calls; empty where a field names the tool."""
 _PHASE: Final = re.compile(r"_(?:begin|end|request|response|output_delta)$")
 _UNFINISHED: Final = ("_begin", "_request", "_delta")
-_CONTEXT: Final = re.compile(r"<([A-Za-z_][\w-]{0,60})>")
-_INSTRUCTIONS: Final = "# AGENTS.md instructions"
-_LABELS: Final = ("message", "reason", "thread_name", "text", "user_facing_hint", "model", "status")
-"""Fields that may be the preview of a record."""
-_FILE: Final = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _HEADER_LIMIT: Final = 1000
 _CODE: Final = re.compile(r"^(?:Exit code: |Process exited with code )(-?\d{1,9})$", re.MULTILINE)
 _OUTPUT: Final = re.compile(r"^Output:$\n?", re.MULTILINE)
 _HEADERS: Final = ("Chunk ID: ", "Exit code: ", "Wall time: ", "Process exited with code ")
 """Beginnings of the lines that Codex writes before the output of a command."""
-_COMMON: Final = "id internal_chat_message_metadata_passthrough metadata "
-"""Fields that any payload may have."""
-
-
-class At(LinesAt, frozen=True, gc=False):
-    """Where a span is."""
-
-    path: str | None = None
-    """The file, where it is not that of the run."""
-
-
-# ---- parts of records
-
-
-class Part(Struct, gc=False):
-    text: str | None = None
-
-
-Texts = str | list[Part | str] | None
-
-
-class Content(Struct, gc=False, rename={"is_error": "isError"}):
-    """A content, output, error or result that is an object."""
-
-    content: Texts = None
-    text: Texts = None
-    message: str | None = None
-    success: bool | None = None
-    is_error: bool | None = None
-
-
-Contents = str | list[Part | str] | Content | None
-Scalar = bool | int | float
-
-
-class Result(Content, gc=False, rename={"is_error": "isError", "ok": "Ok", "err": "Err"}):
-    """The result of a tool; ``Ok`` or ``Err`` where it is a `Result` of Rust."""
-
-    ok: Content | Loose = None
-    err: Contents | Scalar = None
-
-
-class Counts(Struct, gc=False, frozen=True):
-    """Tokens, in the order of the fields of `Usage`. Cached input is within the input, reasoning within the output."""
-
-    input_tokens: Whole | None = None
-    output_tokens: Whole | None = None
-    total_tokens: Whole | None = None
-    cached_input_tokens: Whole | None = None
-    cache_write_input_tokens: Whole | None = None
-    reasoning_output_tokens: Whole | None = None
-
-    def usage(self) -> Usage | None:
-        """None if there are no tokens."""
-        numbers = msgspec.structs.astuple(self)
-        return Usage(*numbers) if any(numbers) else None
-
-    def minus(self, before: Counts | None) -> Counts:
-        """The difference to an earlier total; a total that became smaller started again."""
-        now, then = msgspec.structs.astuple(self), () if before is None else msgspec.structs.astuple(before)
-        if not then or any((a or 0) < (b or 0) for a, b in zip(now, then, strict=True)):
-            return self
-        return Counts(*(None if a is None else a - (b or 0) for a, b in zip(now, then, strict=True)))
-
-
-def text_in(content: Any) -> str:
-    """The text of a message's or an output's content: text itself, or the texts of its parts."""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        if len(content) == 1 and isinstance(content[0], Part):
-            return content[0].text or ""
-        texts = [part.text if isinstance(part, Part) else part for part in content]
-        return "\n".join([text for text in texts if text is not None])
-    if isinstance(content, Content):
-        return text_in(content.text if content.content is None else content.content)
-    return ""
-
-
-def error_text(output: str) -> str:
-    """The end of an output, as the message of an error."""
-    found = output[-4 * MESSAGE_LIMIT :].strip()
-    return found if len(found) <= MESSAGE_LIMIT else found[: MESSAGE_LIMIT - 1] + "…"
-
-
-def object_in(text: str, limit: int) -> dict[str, Any]:
-    """The JSON object that a text is; an empty one for any other text, and for one of more than `limit` characters."""
-    return mapping(decode_value(text)) if text[:1] == "{" and len(text) < limit else {}
-
-
-def call_preview(value: Any) -> str:
-    """The argument that distinguishes a call from the next one."""
-    if isinstance(value, str):
-        touched = _FILE.search(value[:4096])
-        return (touched[1] if touched else value.lstrip().partition("\n")[0])[:PREVIEW]
-    if not isinstance(value, dict):
-        return "" if value is None else as_json(value)
-    for name in _ARGUMENTS:
-        found = value.get(name)
-        if isinstance(found, list) and found and all(isinstance(part, str) for part in found):
-            shell = len(found) == 3 and found[1] in ("-lc", "-c")
-            return (found[2] if shell else " ".join(part[:PREVIEW] for part in found[:PREVIEW]))[:PREVIEW]
-        if isinstance(found, str) and found:
-            return found[:PREVIEW]
-    return as_json(value) if value else ""
-
-
-# ---- payloads
-
-
-class Payload(Struct, gc=False):
-    """The payload of a record. A kind without a meaning of its own is a row of its own."""
-
-    counted_as: ClassVar[str] = ""
-    """The kind where no tag says it."""
-
-    def kind(self) -> str:
-        """The kind of the record."""
-        return str(self.__struct_config__.tag or self.counted_as)
-
-    def label(self) -> str:
-        """The preview of a row of its own."""
-        found = (getattr(self, name, None) for name in _LABELS)
-        return next((one for one in found if isinstance(one, str) and one), "")
-
-    def threads(self) -> list[str]:
-        """The threads of agents that a call began, by its output or its event."""
-        receivers, new = getattr(self, "receiver_thread_ids", None), getattr(self, "new_thread_id", None)
-        output = getattr(self, "output", None)
-        found = [*receivers, new] if isinstance(receivers, list) else [new]
-        if isinstance(output, str) and output[:1] == "{":
-            found.append(object_in(output, 1 << 16).get("agent_id"))
-        return [thread for thread in found if isinstance(thread, str) and thread]
-
-    def take(self, session: Session) -> None:
-        """Interpret the record."""
-        session.add_record()
-
-
-def _kinds(base: Any, tags: Mapping[str, str | None], **attributes: Any) -> list[Any]:
-    """Kinds of payloads that differ from `base` in their tag only, each with further known fields; None: any."""
-    return [
-        msgspec.defstruct(
-            tag,
-            [],
-            bases=(base,),
-            tag=tag,
-            namespace=attributes if names is None else attributes | {"known": _COMMON + names},
-            gc=False,
-        )
-        for tag, names in tags.items()
-    ]
-
-
-# ---- the thread as a whole
-
-
-class Base(Struct, gc=False):
-    """The history that a fork continues, and where in that thread's file it ends."""
-
-    thread_id: str | None = None
-    end_byte_offset: Whole | None = None
-    end_ordinal_exclusive: Whole | None = None
-
-
-class Spawn(Struct, gc=False):
-    parent_thread_id: str | None = None
-    agent_nickname: str | None = None
-
-
-class Subagent(Struct, gc=False):
-    thread_spawn: Spawn | Loose = None
-
-
-class Source(Struct, gc=False):
-    subagent: Subagent | Loose = None
-
-
-class Git(Struct, gc=False):
-    branch: str | None = None
-
-
-class Meta(Payload):
-    """The first record: the thread as a whole."""
-
-    known: ClassVar = _COMMON + (
-        "account_scoped agent_path agent_role base_instructions context_window dynamic_tools "
-        "forked_from_ordinal_exclusive history_mode instructions memory_mode model_provider multi_agent_version "
-        "originator runtime_workspace_roots session_id thread_source type"
-    )
-    counted_as: ClassVar[str] = "session_meta"
-    id: str | None = None
-    timestamp: str | None = None
-    cwd: str | None = None
-    cli_version: str | None = None
-    agent_nickname: str | None = None
-    forked_from_id: str | None = None
-    """The original of a fork, also of one that only names its history."""
-    parent_thread_id: str | None = None
-    """The thread that spawned this one."""
-    history_base: Base | Loose = None
-    source: Source | Loose = None
-    git: Git | Loose = None
-
-    def __post_init__(self) -> None:
-        base, spawn = self.history_base, self.spawn or Spawn()
-        self.forked_from_id = self.forked_from_id or (base.thread_id if isinstance(base, Base) else None)
-        self.parent_thread_id = self.parent_thread_id or spawn.parent_thread_id or None
-        self.agent_nickname = self.agent_nickname or spawn.agent_nickname or None
-
-    @property
-    def spawn(self) -> Spawn | None:
-        """How the thread of an agent was spawned."""
-        within = self.source.subagent if isinstance(self.source, Source) else None
-        found = within.thread_spawn if isinstance(within, Subagent) else None
-        return found if isinstance(found, Spawn) else None
-
-    def take(self, session: Session) -> None:
-        session.begin(self)
-
-
-class Context(Payload):
-    """The settings that a turn begins with."""
-
-    known: ClassVar = _COMMON + (
-        "active_permission_profile approval_policy approvals_reviewer base_instructions collaboration_mode comp_hash "
-        "current_date cwd developer_instructions disabled_plugin_ids effort file_system_sandbox_policy "
-        "final_output_json_schema multi_agent_mode multi_agent_version network permission_profile personality "
-        "realtime_active root_turn_id sandbox_policy summary timezone truncation_policy turn_id type "
-        "user_instructions workspace_roots"
-    )
-    counted_as: ClassVar[str] = "turn_context"
-    model: str | None = None
-
-    def take(self, session: Session) -> None:
-        session.use_model(self.model)
-        if session.turn is None:
-            session.open_turn(implicit=True)
-        else:
-            session.extend(session.turn)
-
-
-class World(Payload):
-    """The environment of the agent."""
-
-    known: ClassVar = _COMMON + "full state type"
-    counted_as: ClassVar[str] = "world_state"
-
-    def take(self, session: Session) -> None:
-        session.add_to_turn()
-
-
-class Compacted(Payload):
-    """The conversation so far was replaced by a summary of it."""
-
-    known: ClassVar = _COMMON + "first_window_id previous_window_id replacement_history type window_id window_number"
-    counted_as: ClassVar[str] = "compacted"
-    message: str | None = None
-
-    def take(self, session: Session) -> None:
-        session.compact(self.message or "")
-
-
-class TokenUsage(Payload):
-    """The tokens of a response, and those of the thread so far."""
-
-    known: ClassVar = _COMMON + "response_id root_turn_id session_id thread_id turn_id turn_token_usage type"
-    counted_as: ClassVar[str] = "token_usage_record"
-    usage: Counts | Loose = None
-    thread_token_usage: Counts | Loose = None
-
-    def take(self, session: Session) -> None:
-        session.count_tokens(self.usage, self.thread_token_usage, own=True)
-
-
-# ---- messages, as items of the conversation and as events
-
-
-class Metadata(Struct, gc=False):
-    content_item_kinds: list[Any] | None = None
-
-
-class Item(Payload):
-    """An item of the conversation, or an event."""
-
-    id: str | None = None
-    metadata: Metadata | Loose = msgspec.field(default=None, name="internal_chat_message_metadata_passthrough")
-
-
-class Message(Item):
-    """A message of the user or the model, or one that Codex wrote in the name of one of them. An early version has the
-    text of a prompt in ``message``.
-    """
-
-    author: ClassVar[str] = ""
-    """The role where no field says it."""
-    reasoning: ClassVar[bool] = False
-    event: ClassVar[bool] = False
-    """It repeats an item."""
-    confirmed: ClassVar[bool] = False
-    """Only a message of the user is recorded in this way."""
-    role: str | None = None
-    content: Contents = None
-    message: str | None = None
-    text: str | None = None
-    summary: Contents = None
-    summary_text: Contents = None
-    raw_content: Contents = None
-    context: str | None = msgspec.field(default=None, name="kind")
-    started_at_ms: Finite | None = None
-
-    def texts(self) -> str:
-        """Its text: of reasoning, the summary if there is one."""
-        for content in (self.summary, self.summary_text, self.content, self.raw_content, self.message, self.text):
-            if content and (text := text_in(content)):
-                return text
-        return ""
-
-    def name(self, text: str) -> str:
-        """Its role; a message of role user that no user wrote has the name of what it is (``environment_context``,
-        ``AGENTS.md``).
-        """
-        role = self.author or self.role or "message"
-        if role != "user":
-            return role
-        named = (self.metadata.content_item_kinds or ()) if isinstance(self.metadata, Metadata) else ()
-        kinds = [one for one in named if isinstance(one, str)]
-        if any(one.startswith("user.") for one in kinds):
-            return role
-        if text.startswith(_INSTRUCTIONS):
-            return "AGENTS.md"
-        begin = _CONTEXT.match(text.lstrip()[:PREVIEW])
-        if begin is not None and text.rstrip().endswith(f"</{begin[1]}>"):
-            return begin[1]
-        if self.context not in (None, "plain", ""):
-            return self.context
-        return "context" if kinds and kinds != ["unknown"] else role
-
-    def take(self, session: Session) -> None:
-        role, text = self.author or self.role, self.texts()
-        if self.reasoning or role == "assistant":
-            session.add_output(self, text)
-        else:
-            session.add_message(self, text, self.name(text), from_user=role == "user")
-
-
-_MESSAGES: Final = (
-    *_kinds(Message, {"message": "end_turn phase status"}),
-    *_kinds(Message, {"reasoning": "encrypted_content"}, reasoning=True),
-)
-_MESSAGE_EVENTS: Final = (
-    *_kinds(Message, {"agent_message": "author memory_citation phase recipient"}, author="assistant", event=True),
-    *_kinds(Message, {"agent_reasoning": "", "agent_reasoning_raw_content": ""}, reasoning=True, event=True),
-    *_kinds(
-        Message,
-        {"user_message": "audio client_id images local_audio local_images text_elements"},
-        author="user",
-        event=True,
-    ),
-)
-_MESSAGE_ITEMS: Final = (
-    *_kinds(Message, {"UserMessage": None}, author="user", event=True, confirmed=True),
-    *_kinds(Message, {"AgentMessage": None}, author="assistant", event=True),
-    *_kinds(Message, {"Reasoning": None}, reasoning=True, event=True),
-)
 
 
 # ---- tool calls
@@ -485,7 +139,7 @@ class ToolCall(Item):
 
 
 _CALLS: Final = (
-    *_kinds(
+    *variants_of(
         ToolCall,
         {
             "function_call": "namespace",
@@ -494,16 +148,16 @@ _CALLS: Final = (
             "tool_search_call": "execution",
         },
     ),
-    *_kinds(ToolCall, {"web_search_call": "", "image_generation_call": "result revised_prompt"}, hosted=True),
+    *variants_of(ToolCall, {"web_search_call": "", "image_generation_call": "result revised_prompt"}, hosted=True),
 )
 
 
 class Outcome(Struct, gc=False):
-    """What records say about how a call went; each field None where they do not."""
+    """The recorded outcome of a call; None for fields not recorded."""
 
     finished: bool = False
     failed: bool | None = None
-    """A status or error field says so."""
+    """From a status or error field."""
     code: int | None = None
     """Exit code of the command."""
     word: str | None = None
@@ -523,7 +177,7 @@ class ToolOutput(Item):
     new_thread_id: Any = None
 
     def take(self, session: Session) -> None:
-        """Its ``success``, or the exit code before the text, says how the call went."""
+        """The outcome from ``success``, or from the exit code before the text."""
         output = self.output
         success = output.success if isinstance(output, Content) else self.success
         text = text_in(output)
@@ -532,7 +186,7 @@ class ToolOutput(Item):
         session.add_tool_output(self, text, outcome)
 
 
-_OUTPUTS: Final = _kinds(
+_OUTPUTS: Final = variants_of(
     ToolOutput,
     {"function_call_output": "", "custom_tool_call_output": "name", "tool_search_output": "execution status tools"},
 )
@@ -542,7 +196,7 @@ def _exit_code(text: str) -> tuple[int | None, str]:
     """The exit code before an output, and the output. In early versions that was JSON in a text."""
     if text[:1] == "{":
         old = object_in(text, 1 << 20)
-        code = whole(child(old, "metadata").get("exit_code"))
+        code = integer(child(old, "metadata").get("exit_code"))
         return (None, text) if code is None else (code, string(old.get("output")) or "")
     if not text.startswith(_HEADERS):
         return None, text
@@ -567,25 +221,6 @@ class Invocation(Struct, gc=False):
     arguments: Any = None
 
 
-class Arguments(Item):
-    """Arguments that distinguish one call from the next, the most specific first."""
-
-    cmd: Any = None
-    command: Any = None
-    query: Any = None
-    path: Any = None
-    file_path: Any = None
-    pattern: Any = None
-    url: Any = None
-    message: Any = None
-    prompt: Any = None
-    input: Any = None
-    task_name: Any = None
-
-
-_ARGUMENTS: Final = Arguments.__struct_fields__[len(Item.__struct_fields__) :]
-
-
 class Event(Arguments):
     """An event of any kind; where it has the id of a call, it is about that."""
 
@@ -594,7 +229,7 @@ class Event(Arguments):
     call_id: str | None = None
     old_call_id: str | None = msgspec.field(default=None, name="callId")
     status: str | None = None
-    exit_code: Whole | None = None
+    exit_code: Integer | None = None
     success: bool | None = None
     stderr: str | None = None
     aggregated_output: str | None = None
@@ -621,7 +256,7 @@ class Event(Arguments):
             session.add_record()
 
     def outcome(self, *, unfinished: bool) -> Outcome:
-        """What it says about how the call went."""
+        """The outcome of the call, as recorded."""
         status, result, error, success = self.status or None, self.result, self.error, self.success
         meant = None if status is None else OK if status == "completed" else status_of(status)
         returned = result.ok if isinstance(result, Result) and isinstance(result.ok, Content) else result
@@ -658,7 +293,7 @@ class Event(Arguments):
         changes = plain(self.changes)
         if isinstance(changes, dict) and changes:
             return str(next(iter(changes)))[:PREVIEW]
-        named = ((name, getattr(self, name)) for name in _ARGUMENTS)
+        named = ((name, getattr(self, name)) for name in ARGUMENTS)
         return call_preview({name: value for name, value in named if isinstance(value, str | list)})
 
     def tool(self, kind: str) -> str:
@@ -673,7 +308,7 @@ class Event(Arguments):
         return _TOOLS.get(kind) or own or kind
 
 
-_TOOL_EVENTS: Final = _kinds(
+_TOOL_EVENTS: Final = variants_of(
     Event,
     {
         "exec_command_end": "cwd formatted_output interaction_input parsed_cmd process_id source turn_id",
@@ -683,7 +318,7 @@ _TOOL_EVENTS: Final = _kinds(
         "view_image_tool_call": "",
     },
 )
-_TOOL_ITEMS: Final = _kinds(Event, {kind: None for kind in _TOOLS if kind[0].isupper()})
+_TOOL_ITEMS: Final = variants_of(Event, {kind: None for kind in _TOOLS if kind[0].isupper()})
 
 
 class Other(Event):
@@ -721,13 +356,13 @@ class ContextCompacted(Item):
         session.confirm_compaction()
 
 
-_COMPLETED: Final = (*_MESSAGE_ITEMS, *_TOOL_ITEMS, *_kinds(ContextCompacted, {"ContextCompaction": None}))
+_COMPLETED: Final = (*MESSAGE_ITEMS, *_TOOL_ITEMS, *variants_of(ContextCompacted, {"ContextCompaction": None}))
 
 
 class Completed(Item, tag="item_completed"):
     """An item of the conversation is complete, or a tool finished."""
 
-    known: ClassVar = _COMMON + "thread_id turn_id"
+    known: ClassVar = COMMON + "thread_id turn_id"
     item: tagged(*_COMPLETED, other=Other) | None = None  # type: ignore[valid-type]
     started_at_ms: Finite | None = None
     completed_at_ms: Finite | None = None
@@ -764,7 +399,7 @@ class Info(Struct, gc=False):
 class TokenCount(Item, tag="token_count"):
     """The tokens of the last response, and those of the whole thread."""
 
-    known: ClassVar = _COMMON + "rate_limits"
+    known: ClassVar = COMMON + "rate_limits"
     info: Info | Loose = None
 
     def take(self, session: Session) -> None:
@@ -773,7 +408,7 @@ class TokenCount(Item, tag="token_count"):
 
 
 class TaskStarted(Item, tag="task_started"):
-    known: ClassVar = _COMMON + (
+    known: ClassVar = COMMON + (
         "collaboration_mode_kind model_context_window root_turn_id started_at turn_attribution turn_id"
     )
 
@@ -828,7 +463,7 @@ class TurnEnd(Item):
 
 
 class SettingsApplied(Item, tag="thread_settings_applied"):
-    known: ClassVar = _COMMON + "thread_id"
+    known: ClassVar = COMMON + "thread_id"
     thread_settings: Any = None
 
     def label(self) -> str:
@@ -886,17 +521,17 @@ def in_envelope(value: dict[str, Any]) -> dict[str, Any]:
     return {"type": kind if isinstance(kind, str) and kind else "?", "payload": value}
 
 
-_ITEMS: Final = (*_MESSAGES, *_CALLS, *_OUTPUTS, *_kinds(Item, {"ghost_snapshot": "ghost_commit"}))
+_ITEMS: Final = (*MESSAGES, *_CALLS, *_OUTPUTS, *variants_of(Item, {"ghost_snapshot": "ghost_commit"}))
 _EVENTS: Final = (
-    *(*_MESSAGE_EVENTS, *_TOOL_EVENTS, Completed, TokenCount, TaskStarted, SettingsApplied),
-    *_kinds(
+    *(*MESSAGE_EVENTS, *_TOOL_EVENTS, Completed, TokenCount, TaskStarted, SettingsApplied),
+    *variants_of(
         TurnEnd,
         {
             "task_complete": "completed_at root_turn_id started_at time_to_first_token_ms turn_id",
             "turn_aborted": "completed_at root_turn_id started_at turn_id",
         },
     ),
-    *(*_kinds(Failure, {"error": ""}), *_kinds(ContextCompacted, {"context_compacted": ""})),
+    *(*variants_of(Failure, {"error": ""}), *variants_of(ContextCompacted, {"context_compacted": ""})),
 )
 _LINES: Final = {
     "response_item": tagged(*_ITEMS, other=Other),

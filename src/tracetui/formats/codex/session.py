@@ -29,24 +29,15 @@ from tracetui.formats.agent_log import (
     UNKNOWN_KIND,
     Rows,
     SpanRow,
+    unmatched,
 )
 from tracetui.formats.codex.body import about
-from tracetui.formats.codex.records import (
-    At,
-    Counts,
-    Event,
-    Message,
-    Meta,
-    Outcome,
-    ToolCall,
-    ToolOutput,
-    is_known,
-)
-from tracetui.formats.fields import unknown_fields
+from tracetui.formats.codex.payloads import Counts, Message, Meta, SpanRef
+from tracetui.formats.codex.records import Event, Outcome, ToolCall, ToolOutput, is_known
 from tracetui.formats.jsonl import Line
-from tracetui.formats.labels import folder_of
-from tracetui.formats.places import PLACE_SIZE, place_of
-from tracetui.formats.scalars import moment, version
+from tracetui.formats.record_cache import PACKED_SIZE, pack_range
+from tracetui.formats.scalars import folder_of, moment, version
+from tracetui.formats.schema import unknown_fields
 from tracetui.model import (
     INHERITED,
     PREVIEW,
@@ -64,7 +55,7 @@ TURN: Final = Operation.TURN
 OTHER: Final = Operation.OTHER
 MOST: Final = 1000
 """Records in one row; each of any further ones is a row of its own. As many rows wait for the next turn."""
-_LONGEST: Final = MOST * PLACE_SIZE
+_LONGEST: Final = MOST * PACKED_SIZE
 _FIRST: Final = 2000
 """Records in which the list stage looks for the first prompt."""
 _IDS: Final = 64
@@ -107,7 +98,7 @@ class Call(Row):
     outcome: Outcome = field(default_factory=Outcome)
 
     def update(self, later: Outcome) -> None:
-        """Add what one more record says. A status or error field counts more than the exit code; what an event says is
+        """Add the outcome of a record. A status or error field overrides the exit code; the outcome of an event is
         exacter than an output: that stays.
         """
         now = self.outcome
@@ -230,7 +221,7 @@ class Session(Rows):
         payload.take(self)
 
     def begin(self, meta: Meta) -> None:
-        """The first record says what thread this is; a further one is a row."""
+        """Take the first record, which names the thread; a further one is a row."""
         if self.meta is not None:
             self.add_record()
             return
@@ -265,7 +256,7 @@ class Session(Rows):
             None if parent is None else parent.id,
             None if parent is None else parent.step,
             self.when,
-            At(place_of(line.offset, line.data), self._path),
+            SpanRef(pack_range(line.offset, line.data), self._path),
             preview[:PREVIEW],
             self.origin,
             status,
@@ -285,7 +276,7 @@ class Session(Rows):
         if len(at.lines) >= _LONGEST:
             self.add_record()
             return False
-        row.at = At(at.lines + place_of(line.offset, line.data), at.path)
+        row.at = SpanRef(at.lines + pack_range(line.offset, line.data), at.path)
         self._changed[row.id] = row
         return True
 
@@ -352,7 +343,7 @@ class Session(Rows):
         if agent is None:
             turn.step = self.turns
         if not own:
-            turn.at = At(b"", self._path)
+            turn.at = SpanRef(b"", self._path)
         if not implicit:
             turn.status, turn.source = RUNNING, DERIVED
         self.turn = turn
@@ -387,7 +378,7 @@ class Session(Rows):
             self.emit(self.agent)
 
     def _settle(self, status: Status, source: StatusSource | None) -> None:
-        """The conversation went on or ended: calls of this turn without an answer do not run any more."""
+        """Stop timing unanswered calls of this turn because the conversation continued or ended."""
         for call in self.unanswered.values():
             if call.status is RUNNING:
                 call.status, call.source = status, source
@@ -402,7 +393,7 @@ class Session(Rows):
     # ---- messages and responses
 
     def add_message(self, message: Message, text: str, name: str, *, from_user: bool) -> None:
-        """A message from outside: a prompt, or what Codex adds to the conversation in the name of its user."""
+        """A message from outside: a prompt, or text that Codex adds in the user's name."""
         last = self._unrepeated
         if from_user and last is not None and last[2] != message.event and (text in last[1] or last[1] in text):
             row, known, _ = last
@@ -514,12 +505,12 @@ class Session(Rows):
                 call.name, call.preview = name[:PREVIEW], preview
         else:
             if call is not None and key in self.unanswered:
-                self.problem(self.line, f"call id {(key or '')[:PREVIEW]!r} is used again before its answer came")
+                self.problem(self.line, f"call id {(key or '')[:PREVIEW]!r} is reused before its result")
             call = self._add_call(name, preview, response, "c")
             call.outcome.finished, call.outcome.word = request.hosted, request.status or None
         call.requested = True
         if not key:
-            self.problem(self.line, f"a call of {name[:PREVIEW]} has no id: its output cannot be matched")
+            self.problem(self.line, f"call of {name[:PREVIEW]} has no id: its result can't be matched")
             call.status, call.source = UNKNOWN, None
             return
         self._keep(key, call, Outcome())
@@ -530,8 +521,7 @@ class Session(Rows):
         key = record.call_id
         call = self.calls.get(key) if key else None
         if call is None or key is None:
-            shown = "without an id" if not key else repr(key[:PREVIEW])
-            self.problem(self.line, f"an output, but no call {shown} waits for one")
+            self.problem(self.line, unmatched(key or None))
             self._add_call(self.record.kind(), text).update(outcome)
             return
         for thread in record.threads():
@@ -588,7 +578,7 @@ class Session(Rows):
 
     @property
     def settled(self) -> bool:
-        """No later record changes what the beginning says."""
+        """No later record changes the list-stage result of the beginning."""
         named = self.prompt is not None and self.first_model is not None
         return (named and self.meta is not None) or self.records > _FIRST
 
@@ -599,13 +589,13 @@ class Session(Rows):
 
     @property
     def stands(self) -> bool:
-        """The records taken since `skip` say how the thread stands: where the model worked in them and no turn ends,
+        """The records since `skip` determine the status of the thread: where the model worked in them and no turn ends,
         one is open.
         """
         return self._stands or self._active
 
     def header(self) -> Header:
-        """The header as far as it is known."""
+        """The header so far."""
         meta = self.meta or Meta()
         stem = _STEM.sub("", self.file.name) or self.file.name
         began = moment(meta.timestamp)
@@ -642,7 +632,7 @@ class Session(Rows):
             last_assistant=self.last_assistant,
             system_prompt=prompt,
             attributes=attributes,
-            extent=None if self.meta is None else self._first.place,
+            extent=None if self.meta is None else self._first.byte_range,
         )
 
 
@@ -650,5 +640,5 @@ _NO_COUNTS: Final = Counts()
 
 
 def _since(begin: float | None, end: float | None) -> float | None:
-    """Milliseconds between two times in seconds; None where one is not known or they are the wrong way round."""
+    """Milliseconds between two times in seconds; None if one is unknown or they are reversed."""
     return None if begin is None or end is None or end < begin else (end - begin) * 1000

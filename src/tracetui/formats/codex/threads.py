@@ -1,7 +1,7 @@
 """Threads that make one run: a fork begins with the history of another, an agent's thread is below its call.
 
 Each thread is in a file of its own, ``sessions/YYYY/MM/DD/rollout-<local time>-<thread>.jsonl``, which Codex may pack
-(``.jsonl.zst``) when it was not used for long. A thread's id says when it began (UUID version 7), and so in which
+(``.jsonl.zst``) when it was not used for long. A thread's id contains its start time (UUID version 7), and so in which
 folder its file is. Today's forks name the history that they continue; an old fork copied it: Codex wrote the records
 of the original again, at another time, before those of its own.
 """
@@ -21,12 +21,13 @@ from msgspec import Raw, Struct
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk
-from tracetui.formats.codex.records import SCHEMA, At, Base, Meta
+from tracetui.formats.codex.payloads import Base, Meta, SpanRef
+from tracetui.formats.codex.records import SCHEMA
 from tracetui.formats.codex.session import Row, Session
-from tracetui.formats.fields import unknown_fields
 from tracetui.formats.jsonl import Line, LogReader
 from tracetui.formats.lines import BLOCK, MAX_LINE, lines
 from tracetui.formats.scalars import moment
+from tracetui.formats.schema import unknown_fields
 from tracetui.model import INHERITED, Operation, Problem, Span
 from tracetui.sources.base import MOVING_SECONDS, Entry, File
 
@@ -71,7 +72,7 @@ def _folders(thread: str) -> Iterator[str]:
     for days in (0, -1, 1) if began is not None and began.year < 9999 else ():  # the folder is that of the local day
         assert began is not None
         day = (began + timedelta(days)).strftime("%Y/%m/%d")
-        yield f"../{day[8:]}"  # the way over the folders above is not known where they are the working folder
+        yield f"../{day[8:]}"  # the parent folders are unknown if they are the working folder
         yield f"../../{day[5:]}"
         yield f"../../../{day}"
         yield f"../sessions/{day}"
@@ -136,7 +137,7 @@ def _payload(data: bytes) -> Any:
 
 
 def _spawns(file: File, thread: str) -> bool:
-    """Whether a record of `file` says that it began that thread."""
+    """Whether a record of `file` starts that thread."""
     name = thread.encode("utf-8", "surrogatepass")
     position, rest = 0, b""
     try:
@@ -177,7 +178,7 @@ class Reader:
         return self.read(file, self._own.budget)
 
     def read(self, file: File, seconds: float) -> Chunk:
-        """What is new, at most about so many seconds worth."""
+        """Read what is new, for about `seconds` at most."""
         file.memo.pop(_LISTED, None)
         own, deadline = self._own, perf_counter() + seconds
         moved, reset = own.advance(file, deadline), own.take_restart()
@@ -228,7 +229,7 @@ class Reader:
         def begin(other: File) -> Session:
             session = Session(other, path=path, prefix=f"{thread}:", origin=note)
             session.agent = Row(
-                f"{thread}:", "agent", Operation.INVOKE_AGENT, call, None, None, At(b"", path), note=note
+                f"{thread}:", "agent", Operation.INVOKE_AGENT, call, None, None, SpanRef(b"", path), note=note
             )
             session.emit(session.agent)
             return session
@@ -259,7 +260,7 @@ class Reader:
 
 
 def inherit(session: Session, meta: Meta, seen: tuple[str, ...] = ()) -> None:
-    """Read what a fork has from others: the history that it continues, or the records that it may have copied."""
+    """Read inherited records of a fork: the history that it continues, or the records that it may have copied."""
     base, file = meta.history_base, session.file
     if not isinstance(base, Base) or base.thread_id is None:
         session.copies = _copies(file, meta) if base is None else None
@@ -269,19 +270,19 @@ def inherit(session: Session, meta: Meta, seen: tuple[str, ...] = ()) -> None:
         return
     path = find(file, thread)
     if path is None:
-        session.problem(session.line, f"the history in thread {thread[:64]} is missing: no file of it was found")
+        session.problem(session.line, f"history of thread {thread[:64]} is missing: no file found")
         return
     look_back = partial(inherit, seen=(*seen, thread))
     history = Session(file, path=path, prefix=f"{thread}:", origin=INHERITED, look_back=look_back)
     with file.other(path) as other:
-        whole = _read_history(history, other, base)
-    if not whole:
-        session.problem(session.line, f"the history in thread {thread[:64]} ends before the fork")
+        integer = _read_history(history, other, base)
+    if not integer:
+        session.problem(session.line, f"history of thread {thread[:64]} ends before the fork")
     session.continue_from(history)
 
 
 def _read_history(session: Session, other: File, base: Base) -> bool:
-    """Take what came before the fork; False if not all of it is there."""
+    """Take the records before the fork; False if some are missing."""
     end, last = base.end_byte_offset, base.end_ordinal_exclusive
     size, line = other.stat.size, Line()
     for found in lines(other, limit=MAX_LINE, end=size if end is None else max(0, min(end, size))):
@@ -342,7 +343,7 @@ class Copies:
 
 
 def _copies(file: File, meta: Meta) -> Copies | None:
-    """The records that an old fork may have copied. Where its original is gone no other thread says what they cost."""
+    """The records that an old fork may have copied. If its original is deleted, no other thread counts them."""
     original = meta.forked_from_id
     path = find(file, original) if original and original != meta.id else None
     if path is None:

@@ -12,9 +12,9 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from tracetui.formats.base import CERTAIN, NO
-from tracetui.formats.copilot.body import body_of
-from tracetui.formats.copilot.records import ABORT, KINDS, SCHEMA
-from tracetui.formats.copilot.session import Session
+from tracetui.formats.copilot.events import ABORT
+from tracetui.formats.copilot.records import KINDS, SCHEMA
+from tracetui.formats.copilot.session import Session, body_of
 from tracetui.formats.jsonl import LogReader, counted, listed, skim
 from tracetui.formats.lines import records_in
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span

@@ -7,8 +7,10 @@ began it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
+import msgspec
 import orjson
 from msgspec import Raw, Struct
 
@@ -20,6 +22,7 @@ from tracetui.formats.agent_log import (
     EXECUTE_TOOL,
     EXPLICIT,
     INVOKE_AGENT,
+    MESSAGE,
     META,
     OK,
     RUNNING,
@@ -27,34 +30,49 @@ from tracetui.formats.agent_log import (
     UNKNOWN_KIND,
     Rows,
     SpanRow,
+    unmatched,
 )
-from tracetui.formats.copilot.body import attributes_of
-from tracetui.formats.copilot.records import (
-    CONTINUES,
-    KINDS,
-    AgentData,
+from tracetui.formats.copilot.events import (
     CallUsage,
+    Content,
     Context,
     Event,
     Shutdown,
     Start,
+    Tokens,
+    as_count,
     call_preview,
     kind_of,
 )
-from tracetui.formats.copilot.usage import Ledger
-from tracetui.formats.fields import unknown_fields
+from tracetui.formats.copilot.records import CONTINUES, KINDS, SCHEMA, AgentData
 from tracetui.formats.jsonl import Line
-from tracetui.formats.labels import folder_of
 from tracetui.formats.lines import record_on
-from tracetui.formats.places import PLACE_SIZE, LinesAt, place_of
-from tracetui.formats.scalars import between, mapping, moment, version
-from tracetui.model import PREVIEW, Error, FirstError, Header, Operation, RunBody, Status, StatusSource
+from tracetui.formats.record_cache import PACKED_SIZE, Named, PackedSpanRef, changed, pack_range, records_at
+from tracetui.formats.scalars import between, child, folder_of, mapping, moment, number, version
+from tracetui.formats.schema import loosen, unknown_fields
+from tracetui.model import (
+    PREVIEW,
+    Body,
+    Error,
+    FirstError,
+    Header,
+    Message,
+    Operation,
+    RunBody,
+    Span,
+    Status,
+    StatusSource,
+    Text,
+    Total,
+    Usage,
+)
+from tracetui.model.tally import NO_USAGE
 from tracetui.sources.base import File, LinkLost
 
 AGENT: Final = "copilot"
 TURN: Final = Operation.TURN
-_LONGEST: Final = 1000 * PLACE_SIZE
-"""Bytes of the places of a row: events beyond that have rows of their own."""
+_LONGEST: Final = 1000 * PACKED_SIZE
+"""Bytes of the packed ranges of a row; further events get rows of their own."""
 _FEW: Final = 256
 """Events among which the list stage looks for the prompt and the model."""
 _TOKENS_ONLY: Final = "(only its tokens were recorded)"
@@ -132,7 +150,7 @@ class Session(Rows):
     event: Event
     """The event that is taken now,"""
     line: Line
-    place: bytes
+    packed: bytes
     """where it is,"""
     time: float | None
     conversation: Conversation
@@ -175,7 +193,7 @@ class Session(Rows):
         event: Event = record
         self.records += 1
         self.event, self.line, self.time = event, line, moment(event.timestamp)
-        self.place = place_of(line.offset, line.data)
+        self.packed = pack_range(line.offset, line.data)
         if self.first is None and not self.skipped:
             self.first = self.time
         data, self.conversation = event.data, self.main
@@ -196,7 +214,7 @@ class Session(Rows):
             conversation = Conversation(key)
             row = self.new("sub-agent", INVOKE_AGENT, "a")
             row.status, row.source = RUNNING, DERIVED
-            row.at = LinesAt(self.place if isinstance(self.event.data, AgentData) else b"")
+            row.at = PackedSpanRef(self.packed if isinstance(self.event.data, AgentData) else b"")
             self.conversations[key], conversation.agent, self.conversation = conversation, row, conversation
             self.put_below_call(row, call)
         self.conversation = self.active[key] = conversation
@@ -244,7 +262,13 @@ class Session(Rows):
         above = self.conversation.turn or self.conversation.agent
         parent, step = (None, None) if above is None else (above.id, above.step)
         row = Row(
-            f"l{self.line.number}{suffix}", name[:PREVIEW], operation, parent, step, self.time, LinesAt(self.place)
+            f"l{self.line.number}{suffix}",
+            name[:PREVIEW],
+            operation,
+            parent,
+            step,
+            self.time,
+            PackedSpanRef(self.packed),
         )
         self._changed[row.id] = row
         return row
@@ -261,7 +285,7 @@ class Session(Rows):
         if len(row.at.lines) >= _LONGEST:
             self.row()
         else:
-            row.at = LinesAt(row.at.lines + self.place)
+            row.at = PackedSpanRef(row.at.lines + self.packed)
         self._changed[row.id] = row
 
     def end_row(self, row: Row) -> None:
@@ -281,7 +305,7 @@ class Session(Rows):
             self.turns += 1
             turn.step = self.turns
         if implicit:
-            turn.at = LinesAt()
+            turn.at = PackedSpanRef()
         else:
             turn.status, turn.source = RUNNING, DERIVED
         conversation.turn, conversation.implicit = turn, implicit
@@ -295,7 +319,7 @@ class Session(Rows):
         conversation.waiting.clear()
 
     def close(self, conversation: Conversation) -> None:
-        """End what is open in a conversation, but for the sub-agent itself: its end is not in the trace."""
+        """End the open rows of a conversation, but not the sub-agent itself: its end is not in the trace."""
         if conversation.waiting:
             self.settle(conversation, UNKNOWN, None)
         if conversation.turn is not None:
@@ -381,7 +405,7 @@ class Session(Rows):
         row = self._call_row(name, call, call_preview(arguments))
         row.status, row.source = RUNNING, DERIVED
         if key is None:
-            self.problem(self.line, f"a call of {name[:PREVIEW]} has no id: its result cannot be told")
+            self.problem(self.line, f"call of {name[:PREVIEW]} has no id: its result can't be matched")
             row.status, row.source = UNKNOWN, None
             return
         self.calls[key] = self.conversation.waiting[key] = call
@@ -391,8 +415,7 @@ class Session(Rows):
         """The row of the call that this event has the result of; None, and a problem, where there is no such call."""
         call = None if key is None else self.calls.get(key)
         if call is None or key is None:
-            shown = "without an id" if key is None else repr(key[:PREVIEW])
-            self.problem(self.line, f"a result, but no call {shown} waits for one")
+            self.problem(self.line, unmatched(key))
             return None
         row = call.row
         if row is None:  # its start is not in the trace
@@ -418,7 +441,7 @@ class Session(Rows):
 
     @property
     def settled(self) -> bool:
-        """No later event changes what the list stage takes from the beginning."""
+        """No later event changes the list-stage result of the beginning."""
         known = self.prompt is not None and self.model is not None
         return self.start is not None and (known or self.records >= _FEW)
 
@@ -434,7 +457,7 @@ class Session(Rows):
     # ---- the session as a whole
 
     def header(self) -> Header:
-        """The header as far as it is known."""
+        """The header so far."""
         file, start = self.file, self.start or Start()
         context, space = start.context if isinstance(start.context, Context) else Context(), workspace(file)
         ident = start.session_id or space.get("id") or _stem(file)
@@ -546,3 +569,181 @@ def _stem(file: File) -> str:
     if file.name == _EVENTS:
         return folder_of(file.path[: -len(_EVENTS)]) or file.name
     return file.name.removesuffix(".jsonl") or file.name
+
+
+# ---- usage
+
+_NAMES: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens", "reasoning_tokens")
+
+
+class Period:
+    """Usage between a start of the program and its shutdown."""
+
+    def __init__(self) -> None:
+        self.by_records = self.by_messages = NO_USAGE
+        """By the records of the calls; and by the messages of calls without a record."""
+        self.calls = 0
+        """Records."""
+        self.cost = self.duration = 0.0
+        """Premium requests; milliseconds."""
+
+    def add(self, other: Period, *, messages: bool) -> None:
+        """Add another period, with or without its usage by `messages`."""
+        self.by_records, self.calls = self.by_records + other.by_records, self.calls + other.calls
+        self.by_messages = self.by_messages + other.by_messages if messages else self.by_messages
+        self.cost, self.duration = self.cost + other.cost, self.duration + other.duration
+
+    @property
+    def usage(self) -> Usage:
+        """The sum."""
+        return self.by_records + self.by_messages
+
+
+class Ledger:
+    """Usage so far."""
+
+    def __init__(self) -> None:
+        self.open, self.before, self.ended = Period(), Period(), Period()
+        """Since the last shutdown; before it; and the period that it ended."""
+        self.declared_only = NO_USAGE
+        """Declared by shutdowns of periods without records."""
+        self._models: dict[str, Any] | None = None
+        """Usage per model declared by the last shutdown,"""
+        self._declared = NO_USAGE
+        """the sum of that,"""
+        self._duration: float | None = None
+        """and the time that it declares (milliseconds)."""
+
+    def add_record(self, call: CallUsage, usage: Usage) -> None:
+        """Count one call by its record."""
+        period = self.open
+        period.by_records += usage
+        period.calls += 1
+        period.cost += call.cost or 0.0
+        period.duration += call.duration or 0.0
+
+    def add_message(self, usage: Usage) -> None:
+        """Count one call by its message."""
+        self.open.by_messages += usage
+
+    def remove_message(self, usage: Usage) -> None:
+        """Subtract a message whose call has a usage record after all."""
+        counted, less = msgspec.structs.astuple(self.open.by_messages), msgspec.structs.astuple(usage)
+        self.open.by_messages = Usage(
+            *[a if a is None or b is None else (a - b) or None for a, b in zip(counted, less, strict=True)]
+        )
+
+    def shut_down(self, models: Any, snapshot: Any, details: Any, duration: float | None) -> None:
+        """End the period; the shutdown declares tokens by model, or by kind, and the time of all calls."""
+        found = models if isinstance(models, dict) and models else child(snapshot, "modelMetrics")
+        declared = NO_USAGE
+        for one in found.values():
+            declared += loosen(child(one, "usage"), Tokens, {}).counts()
+        declared = declared or _by_kind(details)
+        declared_only = NO_USAGE if self.open.calls else declared
+        self.before.add(self.open, messages=not declared_only)
+        self.declared_only += declared_only
+        self._models, self._declared, self._duration = found, declared, duration
+        self.ended, self.open = self.open, Period()
+
+    @property
+    def usage(self) -> Usage | None:
+        """The usage of the run if it exceeds the sum over its spans, else None."""
+        return self.declared_only + self.before.usage + self.open.usage if self.declared_only else None
+
+    def totals(self) -> tuple[Total, ...]:
+        """The totals declared by the last shutdown, next to the counted ones.
+
+        It is about the whole session or about its last period, as the version has it: either is right.
+        """
+        if self._models is None:
+            return ()
+        periods = (self.ended, self.before)
+        totals = [
+            _total(name, getattr(self._declared, name), [getattr(one.usage, name) for one in periods])
+            for name in _NAMES
+        ]
+        requests = [child(one, "requests") for one in self._models.values()]
+        count = _sum(as_count(number(one.get("count"))) for one in requests)
+        cost = _sum(number(one.get("cost")) for one in requests)
+        for name, declared, field in (
+            ("requests", count, "calls"),
+            ("premium requests", cost, "cost"),
+            ("API duration in ms", self._duration, "duration"),
+        ):
+            counted = [getattr(one, field) if self.ended.calls else None for one in periods]
+            totals.append(_total(name, declared, counted))
+        return tuple([one for one in totals if one.declared is not None])
+
+
+def _by_kind(details: Any) -> Usage:
+    """Tokens by kind, where input is uncached input only."""
+    plain, made, read, written = (
+        as_count(number(child(mapping(details), name).get("tokenCount")))
+        for name in ("input", "output", "cache_read", "cache_write")
+    )
+    given = _sum((plain, read, written))
+    return Usage(input_tokens=given, output_tokens=made, cache_read_tokens=read, cache_creation_tokens=written)
+
+
+def _total(name: str, declared: float | int | None, readings: list[Any]) -> Total:
+    """A declared number with the counted one: the matching reading, else the first."""
+    counted = [round(one, 6) if isinstance(one, float) else one for one in readings]
+    return Total(name, declared, next((one for one in counted if one == declared), counted[0]))
+
+
+def _sum(values: Iterable[Any]) -> Any:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+# ---- bodies
+
+_ENCRYPTED: Final = ("encryptedContent", "reasoningOpaque")
+
+
+def body_of(file: File, span: Span) -> Body:
+    """The body of a span; calls and responses have their attributes by kind of event.
+
+    Raises `FormatError` if something else is there now.
+    """
+    if not isinstance(span.at, PackedSpanRef):
+        raise changed()
+    found = records_at(file, span.at.ranges)
+    operation, content, attributes = span.operation, Content(), Named()
+    is_flat = operation is MESSAGE or (len(found) == 1 and operation not in (CHAT, EXECUTE_TOOL))
+    for record, _ in found:
+        event, fields = SCHEMA.convert(record, {}), dict(mapping(record.get("data")))
+        if operation in (CHAT, MESSAGE, EXECUTE_TOOL):
+            event.data.show(content, fields)
+        rest = attributes_of(record, fields)
+        if is_flat:
+            attributes.flat(rest)
+        else:
+            attributes.add(kind_of(event), rest)
+    parts, raw = tuple(content.parts), b"\n".join(data for _, data in found)
+    if operation is MESSAGE:
+        message = Message(content.role, parts)
+        return Body(input=content.input, input_messages=(message,), attributes=attributes.fields, raw=raw)
+    if operation is CHAT:
+        text = "\n".join(part.text for part in parts if isinstance(part, Text) and part.text)
+        messages = (Message("assistant", parts, finish_reason=content.finish_reason),) if parts else ()
+        return Body(output=text or None, output_messages=messages, attributes=attributes.fields, raw=raw)
+    return Body(input=content.input, output=content.output, attributes=attributes.fields, raw=raw)
+
+
+def attributes_of(record: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
+    """`fields` of the data of an event, and all of its envelope; ``event.id`` where the data has an `id`."""
+    data, kind = record.get("data"), record.get("type")
+    around = {
+        name: value
+        for name, value in record.items()
+        if not (name == "data" and isinstance(data, dict)) and not (name == "type" and kind and isinstance(kind, str))
+    }
+    found = fields | {f"event.{name}" if name in fields else name: value for name, value in around.items()}
+    return {name: _masked(value) if name in _ENCRYPTED else value for name, value in found.items()}
+
+
+def _masked(value: Any) -> Any:
+    """The length of an encrypted text."""
+    return f"encrypted, {len(value)} characters" if isinstance(value, str) and value else value

@@ -1,4 +1,4 @@
-"""Gemini CLI sessions: what it keeps below ``~/.gemini/tmp/PROJECT/chats``, one file a session or sub-agent.
+"""Gemini CLI sessions below ``~/.gemini/tmp/PROJECT/chats``: one file per session or sub-agent.
 
 Today's files are JSON lines, ``session-TIME-ID.jsonl``, and ``PARENT/ID.jsonl`` for a sub-agent, which is a run of its
 own; earlier versions rewrote one JSON document, ``session-TIME-ID.json``, with the same messages.
@@ -15,9 +15,8 @@ from msgspec.structs import replace
 from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
 from tracetui.formats.decode import top_names
 from tracetui.formats.document import DocumentReader, Outline, summary
-from tracetui.formats.gemini.body import body_of
-from tracetui.formats.gemini.records import RECORD, Source
-from tracetui.formats.gemini.session import Session
+from tracetui.formats.gemini.records import RECORD, RecordRef
+from tracetui.formats.gemini.session import Session, body_of
 from tracetui.formats.jsonl import LogReader, counted, listed, skim
 from tracetui.formats.lines import records_in
 from tracetui.formats.scalars import text
@@ -26,7 +25,7 @@ from tracetui.sources.base import HEAD_SIZE, File
 
 LIKELY: Final = 60
 _FEW: Final = 16
-"""Lines of the head that are looked at to see what a file is."""
+"""Lines of the head checked to recognize a file."""
 _DOCUMENT: Final = frozenset({b"sessionId", b"projectHash", b"startTime"})
 """Names at the top of a document; some may be beyond the head."""
 
@@ -89,7 +88,7 @@ class AnyLayoutReader:
 
 
 def is_document(file: File) -> bool:
-    """Whether a file is one JSON document: its first line is no whole record, or holds the messages."""
+    """Whether a file is one JSON document: its first line is an incomplete record, or has the messages."""
     first = next(records_in(file.head, 1), None)
     return b"messages" in top_names(file.head) if first is None else "messages" in first
 
@@ -107,7 +106,7 @@ def _read(file: File, data: bytes) -> Chunk:
     session.unknown = outline.unknown
     session.describe(outline.record(RECORD, "messages"), outline.values("messages"))
     for one in outline.records("messages", RECORD):
-        session.message(one.value, Source(-1, len(one.raw), one.place, one.raw), one.place)
+        session.message(one.value, RecordRef(-1, len(one.raw), one.index, one.raw), one.index)
     session.metadata |= outline.rest
     session.note_time(session.begin.last_updated if session.begin else None)
     problems = [*outline.problems, *session.problems]

@@ -1,8 +1,8 @@
-"""Qwen Code sessions: what it keeps below ``~/.qwen/projects/PROJECT/chats``, one file of JSON lines a session.
+"""Qwen Code sessions below ``~/.qwen/projects/PROJECT/chats``: one file of JSON lines per session.
 
 Qwen Code came from Gemini CLI: messages have the parts of the Gemini API, but records are appended and name the one
 that they follow. Records of one id are pieces of one message. A record that goes back to an earlier one abandons the
-messages between. Facts: public files of 0.21.13; no record says that a session ended.
+messages between. Facts: public files of 0.21.13; the end of a session is not recorded.
 """
 
 from __future__ import annotations
@@ -16,20 +16,18 @@ from msgspec.structs import replace
 
 from tracetui.formats.agent_log import ERROR, EXPLICIT, META
 from tracetui.formats.base import CERTAIN, NO
-from tracetui.formats.gemini.body import body_of
-from tracetui.formats.gemini.records import Record, Source, Tokens, parts_of
-from tracetui.formats.gemini.session import MOST, Entry, Session
+from tracetui.formats.gemini.records import Record, RecordRef, Tokens, parts_of
+from tracetui.formats.gemini.session import MOST, Entry, Session, body_of
 from tracetui.formats.jsonl import Line, LogReader, counted, listed, skim
-from tracetui.formats.labels import folder_of
 from tracetui.formats.lines import records_in
-from tracetui.formats.scalars import mapping, moment, sequence, text
+from tracetui.formats.scalars import folder_of, mapping, moment, sequence, text
 from tracetui.formats.schema import NULL, Loose, Natural, Schema, plain, raw_of
 from tracetui.model import MESSAGE_LIMIT, PREVIEW, Body, Error, FirstError, Header, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import File
 
 AGENT: Final = "qwen-code"
 _FEW: Final = 16
-"""Lines of the head that are looked at to see what a file is."""
+"""Lines of the head checked to recognize a file."""
 _KINDS: Final = frozenset({"user", "assistant", "tool_result", "system"})
 
 
@@ -55,7 +53,7 @@ class Result(Struct, gc=False):
 
 
 class Payload(Struct, gc=False, rename="camel"):
-    """What the program adds to a record."""
+    """Fields that the program adds to a record."""
 
     display_text: str | None = None
     ui_event: dict[str, Any] | Loose = None
@@ -85,7 +83,7 @@ ITEM: Final = Schema[Item](Item)
 
 
 class QwenSession(Session):
-    """What is known of one session; see `tracetui.formats.jsonl.Session`."""
+    """State of one session; see `tracetui.formats.jsonl.Session`."""
 
     def __init__(self, file: File) -> None:
         super().__init__(file)
@@ -102,9 +100,9 @@ class QwenSession(Session):
         self.records += 1
         item: Item = record
         if self.begin is None and item.session_id is not None:
-            self.begin, self.head, self.extent = Record(session_id=item.session_id), item, line.place
+            self.begin, self.head, self.extent = Record(session_id=item.session_id), item, line.byte_range
             self.first = moment(item.timestamp)
-        source, when = Source(*line.place), moment(item.timestamp)
+        source, when = RecordRef(*line.byte_range), moment(item.timestamp)
         self.note_time(item.timestamp)
         self._follow(item, source, line)
         if item.type in ("user", "assistant", "tool_result") and item.message is not None:
@@ -118,15 +116,15 @@ class QwenSession(Session):
             if latest is not None:
                 self._message_at[item.uuid] = latest
 
-    def _follow(self, item: Item, source: Source, line: Line) -> None:
-        """Abandon what is between this record and the one that it follows."""
+    def _follow(self, item: Item, source: RecordRef, line: Line) -> None:
+        """Abandon the records between this record and its predecessor."""
         before, after = self._message_at.get(item.parent_uuid or ""), next(reversed(self.entries), None)
         if before is None or before == after or before not in self.entries or item.uuid in self._known:
             return
         if item.subtype == "rewind" or (item.type == "user" and item.subtype != "notification"):
             self._rewind(None, before, source, line)
 
-    def _message(self, item: Item, source: Source, when: float | None, line: Line) -> None:
+    def _message(self, item: Item, source: RecordRef, when: float | None, line: Line) -> None:
         content = item.message.parts if item.message is not None else NULL
         key = item.uuid or f"record {line.number}"
         if item.type == "assistant":
@@ -162,7 +160,7 @@ class QwenSession(Session):
             self.prompt = shown.strip()[:PREVIEW]
         self.message(record, source, line.number)
 
-    def _event(self, item: Item, source: Source, when: float | None, line: Line) -> None:
+    def _event(self, item: Item, source: RecordRef, when: float | None, line: Line) -> None:
         event = mapping(item.system_payload.ui_event) if isinstance(item.system_payload, Payload) else {}
         failed = text(event.get("error_message"))
         if failed is None:

@@ -65,7 +65,7 @@ class ToolCall(Struct, gc=False, rename="camel"):
     """Session of the sub-agent that the call began."""
 
     def outcome(self) -> Outcome:
-        """How the call ended, as far as its own fields say."""
+        """The outcome of the call by its own fields."""
         if self.status is not None:
             return outcome_of(self.status, self.result, self.name, is_agent=bool(self.agent_id))
         return (UNKNOWN, None, None) if self.result == NULL else (OK, DERIVED, None)
@@ -171,7 +171,7 @@ def outcome_of_response(answer: Named, name: str, status: str | None) -> Outcome
     return outcome, DERIVED if source is EXPLICIT else source, error
 
 
-class Source(Struct, frozen=True, gc=False):
+class RecordRef(Struct, frozen=True, gc=False):
     """Where a record is: on a line, or an item of the list that the line sets. `raw` is a message of a document."""
 
     offset: int
@@ -180,12 +180,12 @@ class Source(Struct, frozen=True, gc=False):
     raw: Raw | None = None
 
 
-class Spot(Struct, frozen=True, gc=False):
+class SpanRef(Struct, frozen=True, gc=False):
     """Where the body of a span is: its records, the latest version last, and the call within them."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[RecordRef, ...]
     call: int = -1
-    answers: tuple[Source, ...] = ()
+    answers: tuple[RecordRef, ...] = ()
     """Messages that repeat the answer of the call."""
 
     @property

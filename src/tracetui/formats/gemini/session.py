@@ -1,9 +1,9 @@
 """A Gemini CLI session while its records come in: a log of messages that are written again, replaced and cut.
 
 A message is written again under its id as its tool calls end: the last version counts. ``$set`` changes metadata; with
-``messages`` it replaces the list, as a resumed session does: messages in it that are known are copies without tokens
+``messages`` it replaces the list, as a resumed session does: messages seen before are copies without tokens
 and keep their first version, those that it leaves out were part of the conversation and stay. ``$rewindTo`` takes back
-a message and all after it, or all messages where there is none of that id. No record says that a session ended.
+a message and all after it, or all messages where there is none of that id. The end of a session is not recorded.
 """
 
 from __future__ import annotations
@@ -30,33 +30,49 @@ from tracetui.formats.agent_log import (
     UNKNOWN_KIND,
     Conversation,
 )
-from tracetui.formats.calls import preview_of
-from tracetui.formats.fields import unknown_fields
+from tracetui.formats.bodies import preview_of
 from tracetui.formats.gemini.records import (
     RECORD,
     Change,
     Named,
     Record,
-    Source,
-    Spot,
+    RecordRef,
+    SpanRef,
     Tokens,
     ToolCall,
     outcome_of_response,
     parts_of,
     text_of,
 )
-from tracetui.formats.jsonl import Line, Place
-from tracetui.formats.labels import folder_of
+from tracetui.formats.jsonl import Line
 from tracetui.formats.lines import record_on
-from tracetui.formats.scalars import between, moment
-from tracetui.formats.schema import plain, raw_of
-from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, FirstError, Header, Problem, RunBody, Span
+from tracetui.formats.record_cache import ByteRange, changed, record_at
+from tracetui.formats.scalars import between, folder_of, mapping, moment, sequence, text, without
+from tracetui.formats.schema import plain, raw_of, unknown_fields
+from tracetui.model import (
+    MESSAGE_LIMIT,
+    PREVIEW,
+    Blob,
+    Body,
+    Error,
+    FirstError,
+    Header,
+    Message,
+    Operation,
+    Part,
+    Problem,
+    Reasoning,
+    RunBody,
+    Span,
+    Text,
+)
+from tracetui.model import ToolCall as CallPart
 from tracetui.sources.base import File
 
 AGENT: Final = "gemini-cli"
 ABANDONED: Final = "abandoned"
 _CONTEXT: Final = "<session_context>"
-"""How the message begins with which the program describes the place that it works in."""
+"""Beginning of the message in which the program describes its working directory."""
 MOST: Final = 256
 """Versions of a message that its detail shows."""
 _OWN_ID: Final = "line "
@@ -69,7 +85,7 @@ _NOTICES: Final = frozenset({"info", "warning", "error"})
 class Entry(Struct, gc=False):
     """A message: its versions, its row, and the rows of its calls by the ids that answers name."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[RecordRef, ...]
     ident: str
     row: Span | None = None
     calls: dict[str, Span] = {}
@@ -77,12 +93,12 @@ class Entry(Struct, gc=False):
 
 
 class Session(Conversation):
-    """What is known of one session; see `tracetui.formats.jsonl.Session`."""
+    """State of one session; see `tracetui.formats.jsonl.Session`."""
 
     def __init__(self, file: File) -> None:
         super().__init__(file)
         self.begin: Record | None = None
-        self.extent: Place | None = None
+        self.extent: ByteRange | None = None
         self.metadata: dict[str, Any] = {}
         self._notes: Span | None = None
         """The row of notes that the next one joins."""
@@ -110,7 +126,7 @@ class Session(Conversation):
 
     def take(self, record: Any, line: Line) -> None:
         self.records += 1
-        source = Source(*line.place)
+        source = RecordRef(*line.byte_range)
         if record.change is not None:
             self._change(record.change, source, line)
         elif record.rewind_to is not None:
@@ -120,14 +136,14 @@ class Session(Conversation):
         else:
             self.message(record, source, line.number)
 
-    def _describe(self, record: Record, source: Source, line: Line) -> None:
+    def _describe(self, record: Record, source: RecordRef, line: Line) -> None:
         """Take metadata, which a resumed session repeats."""
         self.note_time(record.last_updated or record.start_time)
         if self.begin is not None:
             self._meta("session", source, line)
             return
         self.describe(record, record_on(line.data) or {})
-        self.extent = line.place
+        self.extent = line.byte_range
 
     def describe(self, record: Record, metadata: dict[str, Any]) -> None:
         """Take the metadata at the begin of a session, or those of a document."""
@@ -135,7 +151,7 @@ class Session(Conversation):
         start = moment(record.start_time)
         self.first = self.first if start is None else start
 
-    def _change(self, change: Change, source: Source, line: Line) -> None:
+    def _change(self, change: Change, source: RecordRef, line: Line) -> None:
         self.note_time(change.last_updated)
         whole = record_on(line.data) or {}
         values = whole.get("$set")
@@ -147,7 +163,7 @@ class Session(Conversation):
         elif messages is not None or len(whole) > 1 or not values.keys() <= {"lastUpdated"}:
             self._meta(f"set {', '.join(values) or 'messages'}", source, line)
 
-    def _replace(self, messages: Raw, source: Source, line: Line) -> None:
+    def _replace(self, messages: Raw, source: RecordRef, line: Line) -> None:
         """Take a new list of messages."""
         try:
             items = msgspec.json.decode(messages, type=list[Raw])
@@ -167,7 +183,7 @@ class Session(Conversation):
             else:
                 self.message(record, replace(source, item=number), line.number)
 
-    def message(self, record: Record, source: Source, number: int) -> None:
+    def message(self, record: Record, source: RecordRef, number: int) -> None:
         """Take a message, or a later version of one."""
         key, when = record.id or None, moment(record.timestamp)
         entry = None if key is None else self._known.get(key)
@@ -178,7 +194,7 @@ class Session(Conversation):
             entry.sources = (*entry.sources, source)
         else:
             entry.sources = (*entry.sources[:-1], source)
-            reason = f"more than {MOST} versions of message {key!r:.80}: the one before is not shown"
+            reason = f"more than {MOST} versions of message {key!r:.80}; the previous one is not shown"
             self.problems.append(Problem(self.file.path, f"line {number}", reason))
         self.entries[key or entry.ident] = entry
         if key is not None:
@@ -280,9 +296,9 @@ class Session(Conversation):
             error=error,
             preview=preview_of(call.args),
             note="sub-agent" if call.agent_id else "",
-            at=Spot(entry.sources, number),
+            at=SpanRef(entry.sources, number),
         )
-        if known is not None and isinstance(known.at, Spot) and known.at.answers:
+        if known is not None and isinstance(known.at, SpanRef) and known.at.answers:
             span = replace(span, at=replace(span.at, answers=known.at.answers))
         entry.calls[key] = span
         self._answered[key] = entry
@@ -291,7 +307,7 @@ class Session(Conversation):
         self.emit(span)
 
     def _answers(self, entry: Entry, answers: list[Named], word: str | None = None, when: float | None = None) -> bool:
-        """Take answers, which ended as `word` states; False if one of them answers no known call."""
+        """Take results with the status `word`; False if one of them has no call."""
         found = [self._answer(entry, one, word, when) for one in answers]
         return all(found)
 
@@ -300,7 +316,7 @@ class Session(Conversation):
         if asked is None or answer.id is None:
             return False
         span = asked.calls[answer.id]
-        if not isinstance(span.at, Spot) or len(span.at.answers) >= MOST:
+        if not isinstance(span.at, SpanRef) or len(span.at.answers) >= MOST:
             return False
         span = replace(span, at=replace(span.at, answers=(*span.at.answers, *entry.sources[-1:])))
         if word is not None or span.status is RUNNING or span.status is UNKNOWN:
@@ -325,17 +341,17 @@ class Session(Conversation):
 
     def _put(self, entry: Entry, span: Span) -> None:
         self._notes = None
-        entry.row = replace(span, at=Spot(entry.sources))
+        entry.row = replace(span, at=SpanRef(entry.sources))
         self.put(entry.row)
 
-    def _meta(self, label: str, source: Source, line: Line) -> None:
+    def _meta(self, label: str, source: RecordRef, line: Line) -> None:
         """Take a record about the session: one row for those that follow each other."""
         row = self._notes
-        if row is not None and isinstance(row.at, Spot) and len(row.at.sources) < MOST_NOTES:
+        if row is not None and isinstance(row.at, SpanRef) and len(row.at.sources) < MOST_NOTES:
             shown = row.preview if label in row.preview else f"{row.preview}, {label}"[:PREVIEW]
-            row = replace(row, preview=shown, at=Spot((*row.at.sources, source)))
+            row = replace(row, preview=shown, at=SpanRef((*row.at.sources, source)))
         else:
-            ident, at = self._free_id(None, f"{_OWN_ID}{line.number}"), Spot((source,))
+            ident, at = self._free_id(None, f"{_OWN_ID}{line.number}"), SpanRef((source,))
             row = Span(id=ident, name="meta", operation=META, preview=label[:PREVIEW], at=at, **self.below_top())
         self._notes = row
         self.emit(row)
@@ -367,7 +383,7 @@ class Session(Conversation):
 
     # ---- rewinding
 
-    def _rewind(self, to: str | None, after: str | None, source: Source, line: Line) -> None:
+    def _rewind(self, to: str | None, after: str | None, source: RecordRef, line: Line) -> None:
         """Take back the messages from `to` on, or all after `after`; all where there is none of that id."""
         left: list[Entry] = []
         while self.entries and next(reversed(self.entries)) != after:
@@ -383,7 +399,7 @@ class Session(Conversation):
         self.top = None
         ident = self._free_id(None, f"{_OWN_ID}{line.number}")
         text = next((row.preview for row in rows if row.name == "user"), "")
-        self.emit(Span(id=ident, name="abandoned branch", preview=text, at=Spot((source,))))
+        self.emit(Span(id=ident, name="abandoned branch", preview=text, at=SpanRef((source,))))
         for entry in left:
             self._abandon(entry, ident)
         self._set_failure()
@@ -403,7 +419,7 @@ class Session(Conversation):
 
     @property
     def settled(self) -> bool:
-        """No later record changes what the list stage takes from the beginning."""
+        """No later record changes what the list stage reads at the beginning."""
         return self.begin is not None and bool(self.prompt) and self.model is not None and self.first is not None
 
     @property
@@ -416,11 +432,11 @@ class Session(Conversation):
         self._has_time = self._has_outcome = False
 
     def header(self) -> Header:
-        """The header as far as it is known."""
+        """The header so far."""
         begin = self.begin or Record()
         folder = next(iter(begin.directories or ()), None)
         is_part = begin.kind == "subagent"
-        parent, project = _place(self.file.path, is_part=is_part)
+        parent, project = _parent_and_project(self.file.path, is_part=is_part)
         return Header(
             id=begin.session_id or self.file.name.rpartition(".")[0] or self.file.name,
             name=folder_of(folder) or project or AGENT,
@@ -444,19 +460,157 @@ class Session(Conversation):
         return RunBody(
             last_user=self.last_prompt,
             last_assistant=self.last_answer,
-            attributes=self.metadata | ({"$set": dict(changed)} if (changed := self._changed_metadata) else {}),
+            attributes=self.metadata | ({"$set": dict(self._changed_metadata)} if self._changed_metadata else {}),
             extent=self.extent,
         )
 
 
 def _asked(call: Named | None) -> ToolCall:
-    """A call among the parts of a response, of which no result is known."""
+    """A call among the parts of a response, without a result yet."""
     return ToolCall() if call is None else ToolCall(call.id, call.name, call.args)
 
 
-def _place(path: str, *, is_part: bool) -> tuple[str | None, str | None]:
+def _parent_and_project(path: str, *, is_part: bool) -> tuple[str | None, str | None]:
     """The session that a sub-agent is of, and the project: from ``PROJECT/chats/PARENT/ID.jsonl``."""
     folders = path.replace("\\", "/").split("/")[:-1]
     parent = folders.pop() if is_part and len(folders) > 1 and folders[-2] == "chats" else None
     project = folders[-2] if len(folders) > 1 and folders[-1] == "chats" and not _HASH.fullmatch(folders[-2]) else None
     return parent, project
+
+
+# ---- bodies
+
+Item = dict[str, Any]
+
+
+def body_of(file: File, span: Span) -> Body:
+    """The body of a span; raises `FormatError` if the records were replaced."""
+    at = span.at
+    if not isinstance(at, SpanRef):
+        raise changed()
+    found = _merged([_record(file, one) for one in at.sources])
+    (*earlier, record), raw = [one for one, _ in found], b"\n".join(data for _, data in found)
+    if at.call >= 0:
+        answers = [_record(file, one)[0] for one in at.answers]
+        return _call(record, at.call, [*earlier, *answers], raw)
+    if span.operation in (Operation.UNKNOWN, Operation.OTHER) or "id" not in record or "type" not in record:
+        many = {str(number): one for number, one in enumerate([*earlier, record], 1)}
+        return Body(attributes=many if earlier else record, raw=raw)
+    return _message(
+        record, [_difference(one, record) for one in earlier], raw, is_output=span.operation is Operation.CHAT
+    )
+
+
+def _message(record: Item, earlier: list[Item], raw: bytes, *, is_output: bool) -> Body:
+    """A message or response; all that its parts do not show is among the attributes."""
+    fields, content, calls = dict(record), record.get("content"), sequence(record.get("toolCalls"))
+    fields.pop("content", None)
+    parts: list[Part] = _thoughts(fields.get("thoughts"))
+    if not fields.get("thoughts"):
+        fields.pop("thoughts", None)
+    parts += map(_part, content if isinstance(content, list) else [] if content is None else [content])
+    shown = "\n".join(one.text for one in parts if isinstance(one, Text)) or None
+    requests = [one for one in calls if isinstance(one, dict)]
+    if requests:
+        fields.pop("toolCalls")
+    if others := [one for one in calls if not isinstance(one, dict)]:
+        fields["toolCalls"] = others
+    parts += [CallPart(text(one.get("id")), text(one.get("name")) or "tool", one.get("args")) for one in requests]
+    message = (Message(text(record.get("type")) or "?", tuple(parts), text(record.get("id"))),)
+    attributes = _with_others(fields, earlier)
+    if is_output:
+        return Body(output=shown, output_messages=message, attributes=attributes, raw=raw)
+    return Body(input=shown, input_messages=message, attributes=attributes, raw=raw)
+
+
+def _merged(found: list[tuple[Item, bytes]]) -> list[tuple[Item, bytes]]:
+    """Records of Qwen Code that are pieces of one message, as one of Gemini CLI; any others as they are."""
+    if not all("uuid" in one and isinstance(mapping(one.get("message")).get("parts"), list) for one, _ in found):
+        return found
+    content, rest = [], dict[str, Any]()
+    for number, (one, _) in enumerate(found, 1):
+        message = mapping(one.get("message"))
+        content += message["parts"]
+        fields = {**without(one, "message"), "message": without(message, "parts")}
+        changed_fields = {key: value for key, value in fields.items() if key not in rest or rest[key] != value}
+        if number == 1:
+            rest = fields
+        elif changed_fields:
+            rest[f"piece {number}"] = changed_fields
+    return [({"id": rest.get("uuid"), **rest, "content": content}, b"\n".join(data for _, data in found))]
+
+
+def _record(file: File, source: RecordRef) -> tuple[Item, bytes]:
+    """The record at `source`, and its bytes: a rendering for an item of a list."""
+    if source.raw is not None:
+        value, data = plain(source.raw), bytes(source.raw)
+    else:
+        value, data = record_at(file, source.offset, source.length, many=source.item >= 0)
+        if source.item >= 0:
+            items = sequence(mapping(value.get("$set")).get("messages"))
+            value = items[source.item] if source.item < len(items) else None
+            data = bytes(raw_of(value)) if value is not None else b""
+    if not isinstance(value, dict):
+        raise changed(f"byte {source.offset}")
+    return value, data
+
+
+def _call(record: Item, number: int, others: list[Item], raw: bytes) -> Body:
+    """A call with its result. Other messages about it are below ``message``."""
+    calls = [one for one in sequence(record.get("toolCalls")) if isinstance(one, dict)]
+    if not record.get("toolCalls"):
+        content = record.get("content")
+        blocks = content if isinstance(content, list) else [content]
+        asked = [mapping(one).get("functionCall") for one in blocks]
+        calls = [one for one in asked if isinstance(one, dict)]
+    if number >= len(calls):
+        raise changed()
+    call = calls[number]
+    result = call.get("result")
+    attributes = without(call, "args", "result")
+    mine = [one for one in others if one.get("type") in ("user", "tool_result")]
+    return Body(input=call.get("args"), output=_output(result), attributes=_with_others(attributes, mine), raw=raw)
+
+
+def _output(result: Any) -> Any:
+    """The input of the model: its text if that is all, else the value."""
+    if isinstance(result, list) and len(result) == 1:
+        response = mapping(mapping(mapping(result[0]).get("functionResponse")).get("response"))
+        if len(response) == 1 and isinstance(response.get("output"), str):
+            return response["output"]
+    return result
+
+
+def _thoughts(value: Any) -> list[Part]:
+    """Thoughts as parts of a message."""
+    texts = [[mapping(one).get(name) for name in ("subject", "description")] for one in sequence(value)]
+    thoughts = ["\n".join(one for one in pair if isinstance(one, str) and one) for pair in texts]
+    return [Reasoning(one) for one in thoughts if one]
+
+
+def _part(block: Any) -> Part:
+    if isinstance(block, str):
+        return Text(block)
+    if isinstance(block, dict):
+        shown, call, thought = block.get("text"), mapping(block.get("functionCall")), block.get("thought", False)
+        if isinstance(shown, str) and block.keys() <= {"text", "thought"} and isinstance(thought, bool):
+            return Reasoning(shown) if thought else Text(shown)
+        if isinstance(call.get("name"), str) and len(block) == 1 and call.keys() <= {"id", "name", "args"}:
+            return CallPart(text(call.get("id")), call["name"], call.get("args"))
+    return Blob(next(iter(block), "part") if isinstance(block, dict) else "part", block)
+
+
+def _difference(record: Item, last: Item) -> Item:
+    """The fields in which an earlier version of a message differs from the last one."""
+    return {key: value for key, value in record.items() if key not in last or last[key] != value}
+
+
+def _with_others(attributes: Item, others: list[Item]) -> Item:
+    """The attributes, and other records that belong to them."""
+    found = dict(attributes)
+    for number, one in enumerate((one for one in others if one), 1):
+        name = f"message {number}"
+        while name in found:
+            name += "+"
+        found[name] = one
+    return found

@@ -15,7 +15,7 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode
-from tracetui.formats.document import Whole, unchanged, whole
+from tracetui.formats.document import Fingerprint, fingerprint, unchanged
 from tracetui.formats.harbor.trial import CHECKS, RESULT, Trial
 from tracetui.formats.scalars import child, mapping, sequence
 from tracetui.sources.base import File, LinkLost
@@ -85,7 +85,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     """None while it has no result."""
     begun: bool
     """There is a trial."""
-    versions: dict[str, Whole | None]
+    versions: dict[str, Fingerprint | None]
     """By path; None for a file that could not be read."""
 
 
@@ -101,7 +101,7 @@ def load(file: File, root: str, step: str | None = None) -> Snapshot:
 
 
 def _load(file: File, root: str, step: str | None) -> Snapshot:
-    versions: dict[str, Whole | None] = {}
+    versions: dict[str, Fingerprint | None] = {}
     result, _ = _read(file, root + RESULT, versions)
     if not isinstance(result, dict) or not is_result(result):
         config, _ = _read(file, root + _CONFIG, versions)
@@ -112,7 +112,7 @@ def _load(file: File, root: str, step: str | None) -> Snapshot:
 
 
 def trial_of(
-    file: File, root: str, step: str | None, result: dict[str, Any], size: int, versions: dict[str, Whole | None]
+    file: File, root: str, step: str | None, result: dict[str, Any], size: int, versions: dict[str, Fingerprint | None]
 ) -> Trial:
     """The trial with that result of `size` bytes; adds the versions of the other files that are read."""
     notes: list[tuple[str, str]] = []
@@ -134,7 +134,7 @@ def reload(file: File, root: str, step: str | None, before: Snapshot) -> Snapsho
     return before
 
 
-def _is_same(file: File, path: str, version: Whole | None) -> bool:
+def _is_same(file: File, path: str, version: Fingerprint | None) -> bool:
     try:
         with file.other(path) as other:
             stat = other.stat  # raises for a file that is not there
@@ -145,16 +145,16 @@ def _is_same(file: File, path: str, version: Whole | None) -> bool:
         return version is None
 
 
-def _read(file: File, path: str, versions: dict[str, Whole | None]) -> tuple[Any, str]:
+def _read(file: File, path: str, versions: dict[str, Fingerprint | None]) -> tuple[Any, str]:
     """The decoded JSON file at `path`, None where there is none; and why one that is there cannot be read."""
     versions[path] = None
     try:
         with file.other(path) as other:
             if other.stat.size > LARGEST:
-                versions[path] = Whole(other.stat, None)
+                versions[path] = Fingerprint(other.stat, None)
                 return None, f"not read: {other.stat.size >> 20} MiB, more than {LARGEST >> 20} MiB"
             data = other.read_all()
-            versions[path] = whole(other, data)
+            versions[path] = fingerprint(other, data)
     except LinkLost:
         raise
     except OSError:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tracetui.formats.base import Chunk, Format, Reader
 from tracetui.formats.harbor.files import Position, Snapshot, load, position, reload
 from tracetui.formats.harbor.trial import AGENT_PHASE, PhaseRef, Trial
-from tracetui.formats.places import changed
+from tracetui.formats.record_cache import changed
 from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.model.tally import CONTAINERS
 from tracetui.sources.base import File

@@ -14,9 +14,20 @@ import msgspec
 from msgspec.structs import replace
 
 from tracetui.formats.bodies import rendered
-from tracetui.formats.labels import task_key
-from tracetui.formats.places import changed
-from tracetui.formats.scalars import between, child, mapping, moment, natural, number, sequence, text, version, word
+from tracetui.formats.record_cache import changed
+from tracetui.formats.scalars import (
+    between,
+    child,
+    mapping,
+    moment,
+    natural,
+    number,
+    sequence,
+    task_key,
+    text,
+    version,
+    word,
+)
 from tracetui.model import (
     MESSAGE_LIMIT,
     PREVIEW,
@@ -304,6 +315,7 @@ class Trial:
             **self._missing(run),
             first_error=self._first_error or run.first_error,
             outcome=judgment.outcome,
+            headline=HEADLINE,
             outcome_source=judgment.source,
         )
         if not run.deep:
@@ -383,6 +395,6 @@ def _title(name: str) -> str:
 def _evidence(test: dict[str, Any]) -> str:
     """Why a check failed: its message, and the assertion of a pytest traceback (lines that begin with ``E``)."""
     message = (text(test.get("message")) or "").strip()
-    lines = (text(test.get("trace")) or "").splitlines()
+    lines = (text(test.get("trace")) or "").split("\n")
     assertion = next((line[1:].strip() for line in lines if line.startswith("E  ")), "")
     return ": ".join(dict.fromkeys(filter(None, (message, assertion))))[:MESSAGE_LIMIT]

@@ -26,7 +26,7 @@ from tracetui.formats.hypergraph.rows import (
     value_of,
 )
 from tracetui.formats.hypergraph.runs import failed, steps_of
-from tracetui.formats.scalars import text, whole
+from tracetui.formats.scalars import integer, text
 from tracetui.formats.schema import plain
 from tracetui.formats.sqlite import quoted
 from tracetui.model import INHERITED, Binding, Body, Error, FirstError, Link, RunBody, Span, Status, Total
@@ -92,7 +92,7 @@ def _step_body(database: Database, rowid: int, span: Span, kept: dict[str, Any])
 def _bindings(row: Row, before: dict[str, Write]) -> Iterator[Binding]:
     versions = json_of(row.get("input_versions"))
     for name, number in versions.items() if isinstance(versions, dict) else ():
-        version, write = whole(number), before.get(name)
+        version, write = integer(number), before.get(name)
         if write is None:
             yield Binding(name, version, known=False)
         else:

@@ -15,11 +15,10 @@ from msgspec import Struct
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, Chunk
 from tracetui.formats.decode import decode, top_names
-from tracetui.formats.fields import unknown_fields
 from tracetui.formats.hypergraph.runs import arrow, error_type, items_failed
-from tracetui.formats.kept import once
-from tracetui.formats.scalars import mapping, sequence, whole
-from tracetui.formats.schema import Finite, Unknown, Whole, loosen
+from tracetui.formats.record_cache import cached
+from tracetui.formats.scalars import integer, mapping, sequence
+from tracetui.formats.schema import Finite, Integer, Unknown, loosen, unknown_fields
 from tracetui.model import (
     Body,
     Error,
@@ -51,7 +50,7 @@ class Log(Struct, gc=False):
     total_duration_ms: Finite | None = None
     steps: Any = None
     items: Any = None
-    restored_count: Whole | None = None
+    restored_count: Integer | None = None
     node_stats: Any = None
 
 
@@ -60,7 +59,7 @@ class Step(Struct, gc=False):
 
     known: ClassVar = "span_id"
     node_name: str | None = None
-    superstep: Whole | None = None
+    superstep: Integer | None = None
     duration_ms: Finite | None = None
     status: str | None = None
     error: str | None = None
@@ -136,7 +135,7 @@ def body(file: File, span: Span) -> Body:
     """Everything about one step or item."""
     *path, number = span.at
     try:
-        record = once(file, tuple(path), lambda: _list_at(file.read_all(), path))[number]
+        record = cached(file, tuple(path), lambda: _list_at(file.read_all(), path))[number]
     except (LookupError, TypeError):
         raise FormatError("the step is no longer in the file", ".".join(map(str, span.at))) from None
     if isinstance(record, msgspec.Raw):
@@ -215,7 +214,7 @@ def _totals(log: Log, spans: list[Span]) -> Iterator[Total]:
         runs = [span for span in spans if span.is_step and span.name == name and span.status_word != "restored"]
         counted = {"count": len(runs), "errors": sum(span.status is Status.ERROR for span in runs)}
         for key, found in counted.items():
-            if (stated := whole(mapping(stat).get(key))) is not None:
+            if (stated := integer(mapping(stat).get(key))) is not None:
                 yield Total(f"{name} {key}", stated, found)
 
 

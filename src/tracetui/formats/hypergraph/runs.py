@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from tracetui.formats.calls import as_json
+from tracetui.formats.bodies import as_json
 from tracetui.formats.hypergraph.rows import (
     ERROR_HEAD,
     INPUTS_HEAD,
@@ -52,12 +52,12 @@ def summarize(file: File, name: str, thorough: Thorough, *, deep: bool) -> Itera
         runs = list({run.id: run for run in reversed(database.all_runs())}.values())[::-1]
         (rows,) = connection.execute(f'SELECT count(*) FROM "{database.runs}"').fetchone()
         if rows > len(runs):
-            reason = f"{rows - len(runs)} rows have no id, or one that an earlier row has"
+            reason = f"{rows - len(runs)} rows have no id or a duplicate id"
             yield Problem(file.path, database.runs, reason)
         damaged = [run.id for run in runs if REPLACED in run.id]
         damaged = [ident for ident in damaged if ident not in database.runs_by_id(damaged)]
         for ident in damaged:  # no row can be looked up by it
-            yield Problem(file.path, f"run {ident}", "its id is not UTF-8: it cannot be read")
+            yield Problem(file.path, f"run {ident}", "id is not UTF-8")
         runs = [run for run in runs if run.id not in damaged] if damaged else runs
         errors, version = first_errors(database, runs), database.version
         items: dict[str, list[RunRow]] = {}

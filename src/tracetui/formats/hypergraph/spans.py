@@ -36,8 +36,8 @@ from tracetui.formats.hypergraph.rows import (
     text_id,
 )
 from tracetui.formats.hypergraph.runs import arrow, error_type, first_errors, header_of, last_routes
-from tracetui.formats.scalars import moment, number, text, whole
-from tracetui.formats.sqlite import Found, many, quoted
+from tracetui.formats.scalars import integer, moment, number, text
+from tracetui.formats.sqlite import ReadState, many, quoted
 from tracetui.model import INHERITED, Body, Error, Header, Operation, Problem, RunRef, Span, Status, StatusSource
 from tracetui.model.build import RunBuilder, Tally
 
@@ -56,7 +56,7 @@ _WORKFLOW: Final = Operation.INVOKE_WORKFLOW
 
 Pages = dict[int, tuple[Any, ...]]
 """By number of the page: sums over its rows."""
-Made = dict[str, tuple[int, Span]]
+SpanCache = dict[str, tuple[int, Span]]
 """By id: spans that no step is, and a hash of the row that each shows."""
 
 
@@ -78,7 +78,7 @@ class Table(msgspec.Struct, frozen=True):
         return f"FROM {self.source} WHERE +{self.run} IN ({{keys}}) AND {self.rowid} >= {first}"  # by no index of runs
 
 
-class Place(msgspec.Struct, frozen=True):
+class RunPosition(msgspec.Struct, frozen=True):
     """A run of the tree, and where its steps stand."""
 
     run: RunRow
@@ -88,7 +88,7 @@ class Place(msgspec.Struct, frozen=True):
     last: int | None = None
     """The last superstep that is inherited (None: all)."""
 
-    def is_where(self, other: Place) -> bool:
+    def is_where(self, other: RunPosition) -> bool:
         """Whether the steps stand at the same place as those of `other`."""
         return (self.parent, self.inherited, self.last) == (other.parent, other.inherited, other.last)
 
@@ -123,7 +123,7 @@ class Side(msgspec.Struct, frozen=True, gc=False):
 class Rows(msgspec.Struct):
     """The rows of a run as they were read. Once they are, this is changed no more."""
 
-    place: Place
+    position: RunPosition
     pages: dict[str, Pages] = {}
     """By table."""
     sides: dict[str, dict[int, Side]] = {}
@@ -131,7 +131,7 @@ class Rows(msgspec.Struct):
     """In their order."""
     waiting: list[int] = []
     """Steps that are not read yet."""
-    attempts: Made = {}
+    attempts: SpanCache = {}
     spans: list[Span] = []
     """Of the steps and of their attempts."""
     named: list[tuple[RunRow, str]] = []
@@ -144,14 +144,14 @@ class Memory(msgspec.Struct, frozen=True):
     """What is remembered of a run that was read."""
 
     runs: dict[str, Rows]
-    made: Made
+    made: SpanCache
     compared: bool
     """All rows were compared since the last one came."""
     about: object
     """What else the header and the body show."""
 
 
-def read(connection: Connection, path: str, before: Found | None, *, ref: RunRef) -> Found:
+def read(connection: Connection, path: str, before: ReadState | None, *, ref: RunRef) -> ReadState:
     """The run as it is now, as far as there is time: the first piece has a header, the last one also the body."""
     database = Database(connection)
     run = database.run_by_id(ref.key or "")
@@ -161,7 +161,7 @@ def read(connection: Connection, path: str, before: Found | None, *, ref: RunRef
     compares = before is not None and before.done
     tree = Tree(database, path, run, known, keeps=True, compares=compares)
     if tree.partly and not tree.dirty and known is not None and not known.compared:
-        tree = Tree(database, path, run, known, keeps=True, compares=True, whole=True)
+        tree = Tree(database, path, run, known, keeps=True, compares=True, integer=True)
     spans, given = tree.spans, True
     if before is not None:
         if tree.size > SMALL and tree.active:
@@ -171,7 +171,7 @@ def read(connection: Connection, path: str, before: Found | None, *, ref: RunRef
     header, body, about = (before.header, before.body, None) if before is not None else (None, None, None)
     if tree.done:
         more = dict(more_of_run(database, run.id))
-        about = [rows.place.run for rows in tree.runs.values()], more
+        about = [rows.position.run for rows in tree.runs.values()], more
         if given or known is None or known.about != about:
             items = [child for child in database.children_of([run.id]) if child.item is not None]
             error, route = first_errors(database, [run]).get(run.id), last_routes(database, run.id).get(run.id)
@@ -179,7 +179,7 @@ def read(connection: Connection, path: str, before: Found | None, *, ref: RunRef
             body = run_body(database, run, error, items, more)
     header = header or header_of(run, None, (), writer=database.version)
     memory = Memory(tree.runs, tree.made, not tree.dirty, about)
-    return Found(spans=spans, problems=tree.problems, header=header, body=body, done=tree.done, memory=memory)
+    return ReadState(spans=spans, problems=tree.problems, header=header, body=body, done=tree.done, memory=memory)
 
 
 def tally_of(database: Database, path: str, run: RunRow, header: Header) -> Tally:
@@ -209,13 +209,13 @@ class Tree:
         *,
         keeps: bool = False,
         compares: bool = False,
-        whole: bool = False,
+        integer: bool = False,
     ) -> None:
         """`keeps`: it is followed. `compares`: what is known may have changed; else it is read on."""
         self.spans: list[Span] = []
         self.problems: list[Problem] = []
         self.runs: dict[str, Rows] = {}
-        self.made: Made = {}
+        self.made: SpanCache = {}
         self.dirty: dict[str, float] = {}
         """By run: the superstep from which on its steps are new."""
         self.done = True
@@ -229,7 +229,7 @@ class Tree:
         own = self._before.get(run.id)
         self.size = sum(len(rows.steps) for rows in self._before.values())
         """How many steps were known."""
-        self.partly = compares and not whole and self.size > SMALL and own is not None and own.place.run == run
+        self.partly = compares and not integer and self.size > SMALL and own is not None and own.position.run == run
         """Of the rows that are known only the latest are compared."""
         self.partly &= run.standing is _RUNNING
         self._began = time.monotonic() if keeps and not compares else -inf
@@ -248,24 +248,24 @@ class Tree:
         if absent is not None:
             reason = f"it was forked from {absent!r}, which is not in this database: those steps are missing"
             self.problems.append(Problem(self._path, f"run {run.id}", reason))
-        queue = deque([*(Place(ancestor, None, True, last) for ancestor, last in ancestors), Place(run)])
-        seen = {place.run.id for place in queue}
+        queue = deque([*(RunPosition(ancestor, None, True, last) for ancestor, last in ancestors), RunPosition(run)])
+        seen = {position.run.id for position in queue}
         while queue:
-            place = queue.popleft()
-            if place.run.id not in self.runs:
+            position = queue.popleft()
+            if position.run.id not in self.runs:
                 if time.monotonic() >= self._deadline:
                     self.done = False
                     return
-                self._load([place, *(one for one in islice(queue, BATCH - 1) if one.run.id not in self.runs)])
-            rows = self.runs[place.run.id]
+                self._load([position, *(one for one in islice(queue, BATCH - 1) if one.run.id not in self.runs)])
+            rows = self.runs[position.run.id]
             self.spans += rows.spans
             if rows.waiting:
                 self.done = False
                 return
             named = [one for one in rows.named if one[0].id not in seen]
             seen.update(child.id for child, _ in named)
-            queue.extend(Place(child, parent) for child, parent in named)
-            if not place.inherited:
+            queue.extend(RunPosition(child, parent) for child, parent in named)
+            if not position.inherited:
                 self._read_loose(rows, queue, seen)
 
     def _emit_again(self) -> None:
@@ -277,9 +277,9 @@ class Tree:
                 self.spans[position] = msgspec.structs.replace(span)
                 self.made[span.id] = known[0], self.spans[position]
 
-    def _read_loose(self, rows: Rows, queue: deque[Place], seen: set[str]) -> None:
+    def _read_loose(self, rows: Rows, queue: deque[RunPosition], seen: set[str]) -> None:
         """What belongs to a run without a step that names it: nodes that are running now, items of a map."""
-        run, parent = rows.place.run, rows.place.parent
+        run, parent = rows.position.run, rows.position.parent
         pending: dict[str, str] = {}
         if run.standing is _RUNNING:
             self.active = True
@@ -294,7 +294,7 @@ class Tree:
                 below = f"run:{child.id}"
                 self._unnamed.append((len(self.spans), child.id))
                 self._put(run_span(child, below, parent, self._owner(run.id)), hash(child), child.id)
-            queue.append(Place(child, below))
+            queue.append(RunPosition(child, below))
 
     def _read_pending(self, run: RunRow, parent: str | None) -> dict[str, str]:
         """Spans of the nodes that were begun and have no step row yet, by name of the node."""
@@ -322,7 +322,7 @@ class Tree:
             for record in database.attempts(series):
                 above = latest.get(str(series.get(record["series_id"])))
                 if above is not None:
-                    at = whole(record.get("scheduled_superstep"))
+                    at = integer(record.get("scheduled_superstep"))
                     span = attempt_span(record, above, at, self._owner(run.id))
                     self._put(span, hash(tuple(record.values())), run.id)
         return found
@@ -344,31 +344,31 @@ class Tree:
 
     # ---- rows
 
-    def _load(self, places: list[Place]) -> None:
+    def _load(self, positions: list[RunPosition]) -> None:
         """Read the rows of some runs, as far as they are not known and there is time."""
-        known: list[Place] = []
-        new: list[Place] = []
-        for place in places:
-            old = self._before.get(place.run.id)
-            if old is None or not old.place.is_where(place):
-                self._before.pop(place.run.id, None)
-                new.append(place)
+        known: list[RunPosition] = []
+        new: list[RunPosition] = []
+        for position in positions:
+            old = self._before.get(position.run.id)
+            if old is None or not old.position.is_where(position):
+                self._before.pop(position.run.id, None)
+                new.append(position)
             elif self._compares or old.waiting:
-                known.append(place)
+                known.append(position)
             else:
-                self.runs[place.run.id] = old
+                self.runs[position.run.id] = old
         if (known or new) and self._began > -inf and self._deadline == inf:
             now = time.monotonic()
             self._deadline = now + max(PIECE_SECONDS, now - self._began)  # most of it for what is new
         for some, partly in ((known, self.partly), (new, False)):
             if not some:
                 continue
-            loading = [Rows(place) for place in some]
-            self.runs |= {rows.place.run.id: rows for rows in loading}
+            loading = [Rows(position) for position in some]
+            self.runs |= {rows.position.run.id: rows for rows in loading}
             fresh: dict[str, set[int]] = {}
             reads_on = some is known and not self._compares
             for rows in loading if reads_on else ():
-                old = self._before[rows.place.run.id]
+                old = self._before[rows.position.run.id]
                 rows.pages, rows.sides = old.pages, old.sides
             for name, table in () if reads_on else self._tables.items():
                 pages = self._sum_up(name, table, loading, partly=partly) if table.sums else None
@@ -389,43 +389,43 @@ class Tree:
         sql = f"SELECT {table.run}, {table.rowid} >> {PAGE_BITS}, {table.sums} {table.of_runs(first)} GROUP BY 1, 2"
         for rows in loading:
             rows.pages = {**rows.pages, name: {}}
-        by_id = {rows.place.run.id: rows for rows in loading}
+        by_id = {rows.position.run.id: rows for rows in loading}
         for run, page, *sums in many(self._database.connection, sql, by_id):
             if (found := by_id.get(text_id(run))) is not None:
                 found.pages[name][page] = tuple(sums)
         fresh: dict[str, set[int]] = {}
         for rows in loading:
-            old = self._before.get(rows.place.run.id)
+            old = self._before.get(rows.position.run.id)
             before, now = old.pages.get(name, {}) if old is not None else {}, rows.pages[name]
             now |= {page: sums for page, sums in before.items() if page << PAGE_BITS < first}
             again = {page for page in before.keys() | now.keys() if before.get(page) != now.get(page)}
             if again and old is None and name != _STEPS:
                 again = {max(again)}  # where rows come; the others are read if they change
             if again:
-                fresh[rows.place.run.id] = again
+                fresh[rows.position.run.id] = again
         return fresh
 
     def _read_sides(self, name: str, table: Table, loading: list[Rows], fresh: dict[str, set[int]] | None) -> None:
         """Read what another table holds about the steps of some runs (`fresh`: the pages, else all of it)."""
         for rows in loading:
-            old = self._before.get(rows.place.run.id)
-            again = set[int]() if fresh is None else fresh.get(rows.place.run.id, set())
+            old = self._before.get(rows.position.run.id)
+            again = set[int]() if fresh is None else fresh.get(rows.position.run.id, set())
             known = {} if fresh is None or old is None else old.sides.get(name, {})
             kept = {rowid: side for rowid, side in known.items() if rowid >> PAGE_BITS not in again} if again else known
             rows.sides = {**rows.sides, name: kept}
-        by_id = {rows.place.run.id: rows for rows in loading if fresh is None or rows.place.run.id in fresh}
+        by_id = {rows.position.run.id: rows for rows in loading if fresh is None or rows.position.run.id in fresh}
         first = 0 if fresh is None else min((min(again) for again in fresh.values()), default=0) << PAGE_BITS
         sql = f"SELECT {table.run}, {table.rowid}, {table.superstep}, {table.columns} {table.of_runs(first)}"
         for run, rowid, superstep, *row in many(self._database.connection, sql, by_id):
             found = by_id.get(text_id(run))
-            if found is not None and (fresh is None or rowid >> PAGE_BITS in fresh[found.place.run.id]):
-                found.sides[name][rowid] = Side(hash(tuple(row)), whole(superstep))
+            if found is not None and (fresh is None or rowid >> PAGE_BITS in fresh[found.position.run.id]):
+                found.sides[name][rowid] = Side(hash(tuple(row)), integer(superstep))
         for rows in loading if self._compares else ():
-            old = self._before.get(rows.place.run.id)
+            old = self._before.get(rows.position.run.id)
             before, now = old.sides.get(name, {}) if old is not None else {}, rows.sides[name]
             if old is None or before == now:
                 continue
-            again = set[int]() if fresh is None else fresh.get(rows.place.run.id, set())
+            again = set[int]() if fresh is None else fresh.get(rows.position.run.id, set())
             if again & old.pages.get(name, {}).keys() - {rowid >> PAGE_BITS for rowid in before}:
                 self._since(rows, None)  # what was there is not known
                 continue
@@ -438,7 +438,7 @@ class Tree:
 
     def _since(self, rows: Rows, superstep: int | None) -> None:
         """Note that something about this superstep of a run is new; None: about all of them."""
-        run_id = rows.place.run.id
+        run_id = rows.position.run.id
         self.dirty[run_id] = min(-inf if superstep is None else superstep, self.dirty.get(run_id, inf))
 
     def _list_steps(self, loading: list[Rows], fresh: dict[str, set[int]], *, partly: bool) -> dict[str, list[int]]:
@@ -450,11 +450,11 @@ class Tree:
         groups: dict[int | None, list[str]] = {}
         found: dict[str, list[int]] = {}
         for rows in loading:
-            run_id, old = rows.place.run.id, self._before.get(rows.place.run.id)
+            run_id, old = rows.position.run.id, self._before.get(rows.position.run.id)
             found[run_id] = old.waiting if old is not None else []
             if not found[run_id] and (not self._tables or run_id in fresh):
                 found[run_id] = []
-                groups.setdefault(rows.place.last, []).append(run_id)
+                groups.setdefault(rows.position.last, []).append(run_id)
         for last, runs in groups.items():
             upto = "" if last is None else f" AND {step('superstep')} <= {int(last)}"
             for run, rowid in many(self._database.connection, sql + upto + order, runs):
@@ -478,37 +478,37 @@ class Tree:
             count += ROWS
         changed: list[tuple[Rows, Collection[Step]]] = []
         for rows in loading:
-            own = listed[rows.place.run.id]
+            own = listed[rows.position.run.id]
             made = [self._step(rows, read[rowid]) for rowid in own[: max(0, count)] if rowid in read]
             rows.waiting = own[max(0, count) :]
             count -= len(own)
-            if (some := self._take(rows, made, fresh.get(rows.place.run.id, set()))) is not None:
+            if (some := self._take(rows, made, fresh.get(rows.position.run.id, set()))) is not None:
                 changed.append((rows, some))
         return changed
 
     def _step(self, rows: Rows, values: tuple[Any, ...]) -> Step:
         """The step of a row, the same as before where the row is."""
-        place, row, check = rows.place, StepRow(*values[1:]), hash(values)
-        before = self._before.get(place.run.id)
+        position, row, check = rows.position, StepRow(*values[1:]), hash(values)
+        before = self._before.get(position.run.id)
         old = None if before is None else before.steps.get(row.rowid)
         if old is not None and old.check == check:
             return old
-        superstep = whole(row.superstep)
+        superstep = integer(row.superstep)
         if before is not None and self._compares:
             self._since(rows, superstep if old is None else old.superstep)
-        owner = self._owner(place.run.id)
-        span = step_span(self._database, row, superstep, place.parent, inherited=place.inherited, owner=owner)
+        owner = self._owner(position.run.id)
+        span = step_span(self._database, row, superstep, position.parent, inherited=position.inherited, owner=owner)
         return Step(check, superstep, row.index, span, row.node_name == BASELINE, text(row.child), row.series)
 
     def _take(self, rows: Rows, made: list[Step], again: set[int]) -> Collection[Step] | None:
         """Take in steps, which are all of those pages; the steps to be shown, None if all is as it was."""
-        place = rows.place
-        old = self._before.get(place.run.id)
+        position = rows.position
+        old = self._before.get(position.run.id)
         steps = {step.span.at[1]: step for step in made}
         if old is not None:
             for rowid in [rowid for rowid in old.steps if rowid >> PAGE_BITS in again and rowid not in steps]:
                 self._since(rows, old.steps[rowid].superstep)
-            since = self.dirty.get(place.run.id, inf)
+            since = self.dirty.get(position.run.id, inf)
             if since == inf and not made:
                 rows.steps, rows.attempts, rows.spans = old.steps, old.attempts, old.spans
                 return None
@@ -521,7 +521,7 @@ class Tree:
                     steps[rowid] = replace(step, span=replace(step.span))
             if self._compares:
                 steps = dict(sorted(steps.items(), key=lambda one: one[1].order))
-            if since < inf and place.inherited and (place.last is None or since <= place.last):
+            if since < inf and position.inherited and (position.last is None or since <= position.last):
                 self.dirty[self._run.id] = -inf  # its steps began with that
         rows.steps = steps
         if old is None or self._compares:
@@ -538,7 +538,7 @@ class Tree:
         for record in self._database.attempts(tried):
             if (found := tried.get(record["series_id"])) is not None:
                 rows, step = found
-                run_id = rows.place.run.id
+                run_id = rows.position.run.id
                 old = self._before.get(run_id)
                 span = attempt_span(record, step.span.id, step.superstep, step.span.owner)
                 made = None if old is None else old.attempts.get(span.id)
@@ -550,17 +550,17 @@ class Tree:
         """Find the runs that some runs started."""
         loading = [rows for rows in loading if not rows.waiting]
         loose: dict[str, list[RunRow]] = {}
-        for child in self._database.children_of([rows.place.run.id for rows in loading]):
+        for child in self._database.children_of([rows.position.run.id for rows in loading]):
             loose.setdefault(text_id(child.parent), []).append(child)
         named = {
-            rows.place.run.id: {
+            rows.position.run.id: {
                 step.child: step.span.id for step in rows.steps.values() if step.child and not step.hidden
             }
             for rows in loading
         }
         found = self._database.runs_by_id(sorted({child for children in named.values() for child in children}))
         for rows in loading:
-            run_id = rows.place.run.id
+            run_id = rows.position.run.id
             rows.loose = loose.get(run_id, [])
             rows.named = [(found[child], span) for child, span in named[run_id].items() if child in found]
 
@@ -698,7 +698,7 @@ def pending_span(database: Database, rowid: int, row: Row, parent: str | None, o
         owner=owner,
         nested_graph=is_graph,
         parent_id=parent,
-        step=whole(row["superstep"]),
+        step=integer(row["superstep"]),
         status=_RUNNING,
         status_source=StatusSource.DERIVED,
         started_at=moment(row.get("created_at")),

@@ -50,7 +50,7 @@ def body_of(file: File, key: str | None, span: Span) -> Body:
     opened = _open_sample(file, key)
     sample = opened.sample
     if sample.check != at.check:
-        raise FormatError("the file changed: another version of the sample is there now", key or "")
+        raise FormatError("the file changed: the sample was replaced", key or "")
     if at.event is None and at.begin is None:
         record = sample.attempt(opened.attempt or 0)
         return _plain({"error": {name: value_of(value) for name, value in record.items() if name != "events"}}, sample)
@@ -82,7 +82,7 @@ def _open_sample(file: File, key: str | None) -> OpenSample:
     log = open_log(file)
     entry = log.find(key or "")
     if entry is None:
-        raise FormatError("the file changed: the sample is not in the log any more", key or "")
+        raise FormatError("the file changed: the sample is no longer in the log", key or "")
     sample = log.sample(entry.sample)
     events = [item for items in sample.events(entry.attempt) for item in items_of(items) or ()]
     opened = shared[_LATEST] = OpenSample(version, entry.attempt, sample, events, {})
@@ -91,12 +91,12 @@ def _open_sample(file: File, key: str | None) -> OpenSample:
 
 def _event(items: list[Any], path: tuple[int, ...]) -> Any:
     """The event at a place, undecoded where it can be."""
-    for depth, place in enumerate(path):
-        if place >= len(items):
-            raise FormatError("the file changed: another event is there now", f"events[{place}]")
+    for depth, index in enumerate(path):
+        if index >= len(items):
+            raise FormatError("the file changed: the event was replaced", f"events[{index}]")
         if depth == len(path) - 1:
-            return items[place]
-        items = items_of((record_of(items[place]) or {}).get("events")) or []
+            return items[index]
+        items = items_of((record_of(items[index]) or {}).get("events")) or []
     raise FormatError("this span comes from another format")
 
 

@@ -13,19 +13,19 @@ from typing import Any, ClassVar, Final, NamedTuple, get_args
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.calls import argument
-from tracetui.formats.fields import keys_of
+from tracetui.formats.bodies import argument
 from tracetui.formats.inspect_ai.log import error_type, items_of, joined, prompt_in, score_text, text_in
-from tracetui.formats.scalars import between, mapping, moment, sequence, whole, word
+from tracetui.formats.scalars import between, integer, mapping, moment, sequence, word
 from tracetui.formats.schema import (
     NULL,
     Field,
     Finite,
+    Integer,
     Loose,
     Schema,
     Unknown,
-    Whole,
     count,
+    keys_of,
     loosen,
     plain,
     tag_of,
@@ -56,12 +56,12 @@ class Failure(msgspec.Struct, gc=False):
 class TokenUsage(msgspec.Struct, gc=False):
     """Tokens as Inspect counts them."""
 
-    input_tokens: Whole | None = None
-    output_tokens: Whole | None = None
-    total_tokens: Whole | None = None
-    input_tokens_cache_read: Whole | None = None
-    input_tokens_cache_write: Whole | None = None
-    reasoning_tokens: Whole | None = None
+    input_tokens: Integer | None = None
+    output_tokens: Integer | None = None
+    total_tokens: Integer | None = None
+    input_tokens_cache_read: Integer | None = None
+    input_tokens_cache_write: Integer | None = None
+    reasoning_tokens: Integer | None = None
     total_cost: Finite | None = None
 
 
@@ -128,7 +128,7 @@ class Event(msgspec.Struct, tag_field="event", gc=False):
     output: Output | Loose = None
     cache: str | None = None
     """``read``: an answer from Inspect's own cache, which costs nothing."""
-    retries: Whole | None = None
+    retries: Integer | None = None
     input: Any = None
     sample: Any = None
     changes: list[Change] | None = None
@@ -143,8 +143,8 @@ class Event(msgspec.Struct, tag_field="event", gc=False):
     decision: str | None = None
     approver: str | None = None
     explanation: str | None = None
-    tokens_before: Whole | None = None
-    tokens_after: Whole | None = None
+    tokens_before: Integer | None = None
+    tokens_after: Integer | None = None
 
 
 class Other(msgspec.Struct, gc=False):
@@ -308,7 +308,7 @@ class SpanWriter:
             return
         if len(path) >= MAX_DEPTH:
             where = "events" + "".join(f"[{place}]" for place in path)
-            self.problems.append(Problem(self._path, where, "events within its events are shown no deeper"))
+            self.problems.append(Problem(self._path, where, "more deeply nested events are not shown"))
             return
         self.write([events], slot.id, path)
 
@@ -643,7 +643,7 @@ def _facts(event: Event, resolve: Resolve) -> dict[str, Any]:
         case "input":
             return {"operation": Operation.MESSAGE, "preview": text(event.input)}
         case "sandbox":  # a command, or a file that is read or written
-            code = whole(event.result)
+            code = integer(event.result)
             outcome = _FINE
             if code is not None:
                 outcome = _ERROR if code else _OK, StatusSource.EXIT, Error("", f"exit {code}") if code else None

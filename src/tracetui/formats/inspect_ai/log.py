@@ -17,8 +17,8 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode, strict
-from tracetui.formats.scalars import mapping, number, sequence, whole
-from tracetui.formats.schema import NULL, Field, Finite, Loose, Whole, loosen
+from tracetui.formats.scalars import integer, mapping, number, sequence
+from tracetui.formats.schema import NULL, Field, Finite, Integer, Loose, loosen
 from tracetui.model import PREVIEW, Problem
 from tracetui.sources.archive import MAGIC, Archive
 from tracetui.sources.base import CACHE, File, Stat
@@ -197,7 +197,7 @@ class SampleRecord(msgspec.Struct, gc=False):
     started_at: str | None = None
     completed_at: str | None = None
     total_time: Finite | None = None
-    retries: Whole | None = None
+    retries: Integer | None = None
     error_retries: msgspec.Raw = NULL
     events: msgspec.Raw = NULL
     events_data: msgspec.Raw = NULL
@@ -207,9 +207,9 @@ class SampleRecord(msgspec.Struct, gc=False):
     @property
     def key(self) -> str | None:
         """``ID_epoch_N``, as members of archives are called; None for what names no sample."""
-        if isinstance(self.id, bool) or not isinstance(self.id, str | int) or whole(self.epoch) is None:
+        if isinstance(self.id, bool) or not isinstance(self.id, str | int) or integer(self.epoch) is None:
             return None
-        return f"{self.id}_epoch_{self.epoch}" if isinstance(self.id, str) or whole(self.id) is not None else None
+        return f"{self.id}_epoch_{self.epoch}" if isinstance(self.id, str) or integer(self.id) is not None else None
 
     def or_else(self, other: SampleRecord) -> SampleRecord:
         """The same, with the fields of `other` where it has none."""
@@ -265,7 +265,7 @@ class Sample:
         """`check` and `size`: checksum and size of its bytes. Raises `FormatError` if it is no sample."""
         found = decode_sample(item)
         if found is None:
-            raise FormatError("a sample that is no JSON object")
+            raise FormatError("sample is not a JSON object")
         self.record, self.check, self.size = found, check, size
         self._item, self._archive, self._folder = item, archive, folder
         self._parts: dict[str, list[Any]] = {}
@@ -318,7 +318,9 @@ class Sample:
 
     def shared(self, part: str, refs: Any) -> Iterator[tuple[int, Any]]:
         """The ``messages`` or ``calls`` that `refs` mean: ranges of those that events share, each with its index."""
-        ranges = [(whole(one[0]), whole(one[1])) for one in sequence(refs) if isinstance(one, list) and len(one) == 2]
+        ranges = [
+            (integer(one[0]), integer(one[1])) for one in sequence(refs) if isinstance(one, list) and len(one) == 2
+        ]
         items = self._part(part)
         found = (i for a, b in ranges if a is not None and b is not None for i in range(max(0, a), min(b, len(items))))
         return ((i, items[i]) for i in islice(found, MAX_MESSAGES))
@@ -452,13 +454,13 @@ class ArchiveLog(Log):
         self.ended = HEADER in self._members
         self.header = self._record(HEADER) or self._record(START) or {}
         if not self.header and not self._keys:
-            raise FormatError("nothing of the eval can be read", self.problems[0].where if self.problems else "")
+            raise FormatError("the eval can't be read", self.problems[0].where if self.problems else "")
 
     @cached_property
     def samples(self) -> dict[str, Entry]:  # type: ignore[override]
         keys = dict.fromkeys([*self._summaries, *self._keys])  # the summary of a complete sample may be yet to come
         if len(keys) > MAX_SAMPLES:
-            self._add_problem("", f"more than {MAX_SAMPLES} samples: the others are not read")
+            self._add_problem("", f"more than {MAX_SAMPLES} samples; the others are not read")
         return {key: entry for key in islice(keys, MAX_SAMPLES) if (entry := self.entry(key)) is not None}
 
     def entry(self, key: str) -> Entry | None:
@@ -535,7 +537,7 @@ class ArchiveLog(Log):
                 record = decode_sample(item)
                 key = None if record is None else record.key
                 if record is None or key is None:
-                    self._add_problem(name, "a summary that names no sample")
+                    self._add_problem(name, "summary names no sample")
                 else:
                     found[key] = item, record
         return found
@@ -631,7 +633,7 @@ class DocumentLog(Log):
         record = decode_sample(item)
         key = None if record is None else record.key
         if record is None or key is None or key in self.samples or index >= MAX_SAMPLES:
-            reason = "a sample that is there twice" if key in self.samples else "it names no sample"
+            reason = "duplicate sample" if key in self.samples else "names no sample"
             self._add_problem(f"samples[{index}]", reason, size)
             return
         attempts = items_of(record.error_retries) if record.error_retries is not NULL else None

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk
-from tracetui.formats.fields import unknown_fields
 from tracetui.formats.inspect_ai.events import SpanWriter, limit_outcome, sum_usage
 from tracetui.formats.inspect_ai.log import (
     Entry,
@@ -27,9 +26,21 @@ from tracetui.formats.inspect_ai.log import (
     score_text,
     text_in,
 )
-from tracetui.formats.labels import folder_of, tags_in, task_key
-from tracetui.formats.scalars import between, mapping, moment, number, score_value, sequence, whole, without, word
-from tracetui.formats.schema import NULL, plain
+from tracetui.formats.scalars import (
+    between,
+    folder_of,
+    integer,
+    mapping,
+    moment,
+    number,
+    score_value,
+    sequence,
+    tags_in,
+    task_key,
+    without,
+    word,
+)
+from tracetui.formats.schema import NULL, plain, unknown_fields
 from tracetui.model import (
     MESSAGE_LIMIT,
     PREVIEW,
@@ -78,7 +89,7 @@ class Task:
         self.version = tuple(int(part or 0) for part in numbers.groups()) if numbers else None
         """The version of Inspect that wrote the log: ``0.3.95.dev16+g6527d`` is (0, 3, 95)."""
         self.config = mapping(spec.get("config"))
-        self.epochs = whole(self.config.get("epochs")) or 1
+        self.epochs = integer(self.config.get("epochs")) or 1
         self.dataset = mapping(spec.get("dataset"))
         source = word(self.dataset.get("name")) or word(self.dataset.get("location")) or ""
         self.created = moment(spec.get("created"))
@@ -105,7 +116,7 @@ class Task:
 def header_of(task: Task, entry: Entry, record: SampleRecord) -> Header:
     """The header of a sample or an attempt. `record`: its summary; the sample where there is none."""
     given = prompt_in(plain(record.input))
-    epoch = whole(record.epoch)
+    epoch = integer(record.epoch)
     label = f"{record.id!s}"[: PREVIEW // 2] + (f" #{epoch}" if task.epochs > 1 or (epoch or 1) > 1 else "")
     previous = entry.attempts if entry.attempt is None else entry.attempt - 1
     identity = None
@@ -343,7 +354,7 @@ def eval_body(log: Log) -> RunBody:
 def _wanted(task: Task) -> int | None:
     """How many samples there are to be: those of the data set that are wanted, in each epoch."""
     listed = sequence(task.dataset.get("sample_ids"))
-    count = len(listed) if listed else whole(task.dataset.get("samples"))
+    count = len(listed) if listed else integer(task.dataset.get("samples"))
     return None if count is None else count * max(1, task.epochs)
 
 

@@ -14,10 +14,9 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, Chunk
 from tracetui.formats.document import summary
 from tracetui.formats.latticeflow import files, runs
-from tracetui.formats.latticeflow.body import body_of
 from tracetui.formats.latticeflow.files import Document, Origin
-from tracetui.formats.latticeflow.order import Records
-from tracetui.formats.latticeflow.spans import Spans
+from tracetui.formats.latticeflow.records import Records
+from tracetui.formats.latticeflow.spans import Spans, body_of
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import File
 
@@ -60,7 +59,7 @@ class LatticeFlowReader:
             document = files.find(file, self._key)
         except FormatError:
             if before is not None and file.moving:
-                return Chunk()  # caught while it is being written: what was read before stays
+                return Chunk()  # caught in the middle of a write: keep the last version
             raise
         self._origin = now = document.origin
         if before is not None and (before.offset, before.size, before.check) == (now.offset, now.size, now.check):

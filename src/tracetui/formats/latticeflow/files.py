@@ -154,8 +154,8 @@ def claims(file: File) -> bool:
             return trace_in(found) is not None or _has_later_row(head)
     if _has_later_row(head):
         return True
-    whole = len(head) < HEAD_SIZE and head[start : start + 1] == b"["
-    return _holds_trace(_value(head) if whole else _value(_closed(head)), partial=not whole)
+    integer = len(head) < HEAD_SIZE and head[start : start + 1] == b"["
+    return _holds_trace(_value(head) if integer else _value(_closed(head)), partial=not integer)
 
 
 def _holds_trace(top: Any, *, partial: bool) -> bool:
@@ -194,7 +194,7 @@ def _closed(text: bytes) -> bytes:
 
 
 def _start(head: bytes) -> int:
-    """Where the first line that is not blank begins."""
+    """Where the first a line that is not blank begins."""
     start = len(_BOM) if head.startswith(_BOM) else 0
     while start < len(head) and head[start] in b" \t\r\n":
         start += 1
@@ -275,7 +275,7 @@ def _line_documents(file: File) -> Iterator[Document | Problem]:
 
 def _row(file: File, line: Line) -> Document:
     if line.skipped:
-        raise FormatError(f"a line of {len(line.data) + line.skipped} bytes is too long to be read")
+        raise FormatError(f"line too long to read ({len(line.data) + line.skipped} bytes)")
     skip = len(_BOM) if line.number == 1 and line.data.startswith(_BOM) else 0
     return _document(file, line.data[skip:], line.offset + skip, f"line {line.number}")
 
@@ -308,7 +308,7 @@ def _document(file: File, data: bytes, offset: int = 0, where: str = "") -> Docu
 def _found(file: File, top: Any, data: bytes, offset: int, where: str, note: str | None) -> Document:
     inside = trace_in(top)
     if inside is None:
-        raise FormatError("there is no trace in it")
+        raise FormatError("no trace found")
     fields, columns = inside
     origin = Origin(file.stat, offset, len(data), crc32(data), settled(file.stat))
     metadata = mapping(plain(fields.get("metadata")))
@@ -321,7 +321,7 @@ def find(file: File, key: str | None) -> Document:
         for one in documents(file):
             if isinstance(one, Document) and (key is None or one.key == key):
                 return one
-        raise FormatError(f"there is no trace {key!r} in it")
+        raise FormatError(f"trace {key!r} not found")
     named = _LINE_KEY.fullmatch(key)
     number = int(named["number"]) if named else 0
     needle = key.encode() if _PLAIN.fullmatch(key) else b""
@@ -335,4 +335,4 @@ def find(file: File, key: str | None) -> Document:
                 continue
             if number or found.trace_id == key:
                 return msgspec.structs.replace(found, key=key)
-    raise FormatError(f"there is no trace {key!r} in it")
+    raise FormatError(f"trace {key!r} not found")

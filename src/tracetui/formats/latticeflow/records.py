@@ -6,7 +6,8 @@ words that tell records apart (`type`, `role`, `FORMAT`): then the kind follows 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Final, TypeVar
 
 import msgspec
@@ -14,9 +15,10 @@ import orjson
 from msgspec import Raw, Struct
 
 from tracetui.errors import FormatError
-from tracetui.formats.scalars import mapping
+from tracetui.formats.document import Outline
+from tracetui.formats.scalars import mapping, sequence
 from tracetui.formats.schema import NULL, Finite, Loose, Natural, Schema, plain
-from tracetui.model import Usage
+from tracetui.model import Link, Usage
 
 ROLE_UNKNOWN: Final = "unknown"
 CUSTOM_TASK: Final = "custom_task_message"
@@ -278,3 +280,286 @@ def as_text(value: Any) -> str:
 def ident(value: Id) -> str | None:
     """An id as text; None where there is none."""
     return value or None if isinstance(value, str) else None if value is None else str(value)
+
+
+# ---- order of records
+
+Order = tuple[int, int, int]
+LAST: Final = 1 << 60
+LONGEST_ID: Final = 200
+"""Characters of an id that may be part of an address."""
+
+
+class EventEntry(msgspec.Struct, gc=False):
+    """One event with its number in the file, from 0."""
+
+    index: int
+    record: Event
+    piece: Piece
+    kind: str
+    span: str | None
+    """Id of the span that it belongs to."""
+    role: str = ""
+    more: tuple[tuple[str, Piece], ...] = ()
+    """Given items that repeat it, or the record that ends the span."""
+    id: str = ""
+    links: list[Link] = []
+
+
+class ItemEntry(msgspec.Struct, gc=False):
+    """One item of the root conversation."""
+
+    record: Item
+    piece: Piece
+    kind: str
+    role: str = ""
+    index: int = 0
+    order: Order | None = None
+    """Where among the events it is shown; None where an event shows it."""
+
+
+class Records:
+    """All records of a trace, in order."""
+
+    def __init__(self, trace: Outline) -> None:
+        self.events = [
+            EventEntry(one.index, one.value, one.raw, one.value.kind, ident(one.value.span_id))
+            for one in trace.records("events", EVENTS)
+        ]
+        self.begins, self.ends = self._first("span_begin"), self._first("span_end")
+        for span, end in self.ends.items():
+            if span in self.begins:
+                self.begins[span].more = (("span_end", end.piece),)
+        self.scope = self._find_scope()
+        """The span whose content is the root conversation; None for what belongs to no span."""
+        self._root = [event for event in self.events if event.span == self.scope]
+        self._has_messages = any(event.kind == "message_event" for event in self.events)
+        self._set_event_roles()
+        given = [_entry(one.value, one.raw) for one in trace.records("items", ITEMS)]
+        self.items = given or self._derived_items()
+        if given or not self._has_messages:
+            _set_item_roles(self.items)
+            self._arrange(given=bool(given))
+        self._ids: set[str] = set()
+        for span, begin in self.begins.items():
+            begin.id = self.claim_id(span, f"event-{begin.index}")
+        for event in self.events:
+            event.id = event.id or self.claim_id(event.record.id, f"event-{event.index}")
+
+    def _first(self, kind: str) -> dict[str, EventEntry]:
+        found: dict[str, EventEntry] = {}
+        for event in self.events:
+            if event.kind == kind and event.span is not None:
+                found.setdefault(event.span, event)
+        return found
+
+    def _find_scope(self) -> str | None:
+        """None, or the one span around everything where an importer put all content into it."""
+        content = ("message_event", "function_call_event", "model_call_event")
+        if any(event.span is None for event in self.events if event.kind in content):
+            return None
+        tops = [span for span, begin in self.begins.items() if ident(begin.record.parent_span_id) not in self.begins]
+        return tops[0] if len(tops) == 1 else None
+
+    def _set_event_roles(self) -> None:
+        """Roles of the messages that entered, inferred within each span where they are not recorded."""
+        spans: dict[str | None, list[EventEntry]] = defaultdict(list)
+        for event in self.events if self._has_messages else ():
+            if event.kind == "message_event":
+                spans[event.span].append(event)
+        for entered in spans.values():
+            for event, role in zip(entered, roles([one.record.message_item for one in entered]), strict=True):
+                event.role = role
+
+    def _derived_items(self) -> list[ItemEntry]:
+        """Items as `Trace.from_events` derives them: from what entered and was called, else from the model calls."""
+        if not self._has_messages:
+            return self._items_of_model_calls()
+        items = []
+        for event in self._root:
+            found = event.record
+            if event.kind == "message_event":
+                item = found.message_item
+                items.append(ItemEntry(item, event.piece, item.kind, event.role))
+            elif event.kind == "function_call_event":
+                call = Item(call_id=found.call_id, name=found.function, status=found.status)
+                items.append(ItemEntry(call, event.piece, "function_call"))
+        return items
+
+    def _items_of_model_calls(self) -> list[ItemEntry]:
+        """The last context and what followed it; what a compaction removed from it comes before."""
+        items: list[ItemEntry] = []
+        last: EventEntry | None = None
+        trimmed: list[ItemEntry] = []
+        for event in self._root:
+            if event.kind == "model_call_event":
+                if trimmed:
+                    items.extend(_removed(trimmed, _context(event)))
+                    trimmed = []
+                last = event
+            elif event.kind == "compaction" and last is not None:
+                before = [*_context(last), *_outputs(last)]
+                if event.record.strategy == "summary":
+                    items.extend(before)
+                    last = None
+                elif event.record.strategy == "trim":
+                    trimmed, last = before, None
+        return items if last is None else [*items, *_context(last), *_outputs(last)]
+
+    def _arrange(self, *, given: bool) -> None:
+        """Find the event that shows each item; the others get a place among the events."""
+        shown = _Shown(self._root)
+        anchors: list[int | None] = []
+        for k, item in enumerate(self.items):
+            item.index = k
+            event, anchor = shown.match(item) if self._root else (None, None)
+            anchors.append(anchor)
+            if event is None:
+                item.order = (anchor, 1, k) if anchor is not None else (LAST, 0, k)
+            elif given:
+                event.more = (*event.more, (item.kind or "item", item.piece))
+        following = LAST if any(anchor is not None for anchor in anchors) else -1
+        for item, anchor in zip(reversed(self.items), reversed(anchors), strict=True):
+            if anchor is not None:
+                following = anchor
+            elif item.order is not None:
+                item.order = (following, -1, item.index)
+
+    # -- what belongs together
+
+    def claim_id(self, own: Id, otherwise: str) -> str:
+        """`own` if it is an id that no other span of the run has, else `otherwise`."""
+        name = ident(own) or otherwise
+        if name in self._ids or len(name) > LONGEST_ID:
+            name = otherwise
+        while name in self._ids:
+            name += "~"
+        self._ids.add(name)
+        return name
+
+    def outputs_of_calls(self) -> dict[str, list[ItemEntry]]:
+        """Outputs that no event shows, by the call that they answer."""
+        found: dict[str, list[ItemEntry]] = defaultdict(list)
+        calls = {str(item.record.call_id) for item in self.items if item.kind == "function_call" and item.order}
+        for item in self.items:
+            if item.kind == "function_call_output" and item.order and (call_id := str(item.record.call_id)) in calls:
+                found[call_id].append(item)
+        return found
+
+    def hand_offs(self) -> dict[str, EventEntry]:
+        """The call that started each sub-agent, by the agent's span."""
+        found: dict[str, EventEntry] = {}
+        for event in self.events:
+            span = ident(event.record.agent_span_id) if event.kind == "function_call_event" else None
+            if span is not None and span in self.begins and span != event.span:
+                found.setdefault(span, event)
+        return found
+
+    def link(self, handed: dict[str, EventEntry]) -> None:
+        """Links in both directions: between a model call and what it produced, a call and its sub-agent."""
+        by_id: dict[str, EventEntry] = {}
+        by_output: dict[str, EventEntry] = {}
+        for event in self.events:
+            if event.kind == "model_call_event":
+                if (name := ident(event.record.id)) is not None:
+                    by_id.setdefault(name, event)
+                for item in event.record.outputs:
+                    if (name := ident(item.call_id) or ident(item.id)) is not None:
+                        by_output.setdefault(name, event)
+        for event in self.events:
+            found = event.record
+            if event.kind == "message_event":
+                produced, label = found.message_item.id, "message"
+            elif event.kind == "function_call_event":
+                produced, label = found.call_id, f"tool call {found.function}"
+            else:
+                continue
+            model = by_id.get(ident(found.model_call_id) or "") or by_output.get(ident(produced) or "")
+            if model is not None:
+                _link(event, "model call", model, label)
+        for span, call in handed.items():
+            _link(call, "sub-agent", self.begins[span], "started by")
+
+
+def _link(one: EventEntry, label: str, other: EventEntry, back: str) -> None:
+    one.links.append(Link(label, other.id))
+    other.links.append(Link(back, one.id))
+
+
+def _entry(item: Item, piece: Piece) -> ItemEntry:
+    return ItemEntry(item, piece, item.kind)
+
+
+def _set_item_roles(items: list[ItemEntry]) -> None:
+    for one, role in zip(items, roles([one.record for one in items]), strict=True):
+        one.role = role
+
+
+def _context(event: EventEntry) -> list[ItemEntry]:
+    within = event.record.input_context
+    found = elements(within)
+    if found is None:  # lone surrogates
+        found = sequence(plain(within))
+    return [_entry(record(ITEMS, piece), piece) for piece in found]
+
+
+def _outputs(event: EventEntry) -> list[ItemEntry]:
+    return [_entry(item, event.piece) for item in event.record.outputs]
+
+
+def _removed(before: list[ItemEntry], after: list[ItemEntry]) -> list[ItemEntry]:
+    """What a trim took from the front: all before the first item that survived."""
+    if not after:
+        return []
+    survivor = after[0].record
+    same_id = [i for i, item in enumerate(before) if survivor.id is not None and item.record.id == survivor.id]
+    same = same_id or [i for i, item in enumerate(before) if item.record == survivor]
+    return before[: same[0]] if same else []
+
+
+class _Shown:
+    """What the events of the root conversation show, by what an item has in common with them."""
+
+    def __init__(self, events: list[EventEntry]) -> None:
+        self._calls: dict[str, EventEntry] = {}
+        self._asked: dict[str, EventEntry] = {}
+        self._messages: dict[tuple[bool | None, str], list[tuple[int, EventEntry]]] = defaultdict(list)
+        self._used: set[int] = set()
+        self._number = 0
+        for event in events:
+            if event.kind == "function_call_event":
+                self._calls.setdefault(str(event.record.call_id), event)
+            elif event.kind == "message_event":
+                self._add(event.record.message_item, event, event.role)
+        for event in events:
+            for item in event.record.outputs if event.kind == "model_call_event" else ():
+                if item.kind == "function_call":
+                    self._asked.setdefault(str(item.call_id), event)
+                else:
+                    self._add(item, event, "assistant")
+
+    def _add(self, item: Item, event: EventEntry, role: str) -> None:
+        self._number += 1
+        for key in _keys(item, role):
+            self._messages[key].append((self._number, event))
+
+    def match(self, item: ItemEntry) -> tuple[EventEntry | None, int | None]:
+        """The event that shows `item`, and the number of the event beside it."""
+        if item.kind in ("function_call", "function_call_output"):
+            call_id = str(item.record.call_id)
+            call, asked = self._calls.get(call_id), self._asked.get(call_id)
+            anchor = asked if call is None or (asked is not None and asked.index < call.index) else call
+            return call, None if anchor is None else anchor.index
+        for key in _keys(item.record, item.role):
+            for number, event in self._messages.get(key, ()):
+                if number not in self._used:
+                    self._used.add(number)
+                    return event, event.index
+        return None, None
+
+
+def _keys(item: Item, role: str) -> Iterator[tuple[bool | None, str]]:
+    """By what a message is recognized: its id where it has one, else the assistant's or another's text."""
+    if (name := ident(item.id)) is not None:
+        yield None, name
+    yield role == "assistant", item.text or str(item.content)[:1000]

@@ -7,15 +7,14 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.fields import unknown_fields
-from tracetui.formats.labels import source_in, tags_in
 from tracetui.formats.latticeflow.files import Document
-from tracetui.formats.latticeflow.order import ItemEntry, Records
 from tracetui.formats.latticeflow.records import (
     EVENTS,
     ITEMS,
     Item,
+    ItemEntry,
     Piece,
+    Records,
     as_text,
     content_of,
     elements,
@@ -25,8 +24,20 @@ from tracetui.formats.latticeflow.records import (
     roles,
 )
 from tracetui.formats.latticeflow.spans import Spans
-from tracetui.formats.scalars import boolean, mapping, moment, natural, score_value, sequence, whole, word, zoned
-from tracetui.formats.schema import plain
+from tracetui.formats.scalars import (
+    boolean,
+    integer,
+    mapping,
+    moment,
+    natural,
+    score_value,
+    sequence,
+    source_in,
+    tags_in,
+    word,
+    zoned,
+)
+from tracetui.formats.schema import plain, unknown_fields
 from tracetui.model import (
     MESSAGE_LIMIT,
     PREVIEW,
@@ -175,7 +186,7 @@ def _located(error: FirstError, spans: list[Span]) -> FirstError:
 def _name_in(columns: dict[str, Any], name: str) -> str | None:
     """A text or a whole number in a column, as a text."""
     found = columns.get(name)
-    text = word(found if whole(found) is None else str(found))
+    text = word(found if integer(found) is None else str(found))
     return text and text[:MESSAGE_LIMIT]
 
 

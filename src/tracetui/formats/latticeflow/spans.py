@@ -8,23 +8,55 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from tracetui.formats.bodies import rendered
+from tracetui.formats.decode import decode_value
 from tracetui.formats.latticeflow.files import Document, Origin
-from tracetui.formats.latticeflow.order import LAST, EventEntry, ItemEntry, Order, Records
 from tracetui.formats.latticeflow.records import (
     CUSTOM_TASK,
+    EVENTS,
     ITEM_KINDS,
+    ITEMS,
+    LAST,
     ROLE_UNKNOWN,
     Event,
+    EventEntry,
     Item,
+    ItemEntry,
+    Order,
     Piece,
+    Records,
     TokenUsage,
     as_text,
+    elements,
     ident,
     is_missing,
     milliseconds,
+    record,
+    roles,
 )
-from tracetui.formats.scalars import between, moment, word
-from tracetui.model import PREVIEW, Error, Link, Operation, Span, Status, StatusSource, Usage, status_of
+from tracetui.formats.record_cache import Named, changed
+from tracetui.formats.scalars import between, mapping, moment, sequence, string, without, word
+from tracetui.formats.schema import plain
+from tracetui.model import (
+    PREVIEW,
+    Blob,
+    Body,
+    Error,
+    Link,
+    Message,
+    Operation,
+    Part,
+    Reasoning,
+    Span,
+    Status,
+    StatusSource,
+    Text,
+    ToolCall,
+    ToolResult,
+    Usage,
+    status_of,
+)
+from tracetui.sources.base import File
 
 
 class Outcome(NamedTuple):
@@ -41,7 +73,7 @@ NO_OUTCOME: Final = Outcome(Status.UNKNOWN)
 _SPAN_TYPES: Final = {"agent": Operation.INVOKE_AGENT, "function_call": Operation.EXECUTE_TOOL}
 
 
-class At(msgspec.Struct, frozen=True, gc=False):
+class SpanRef(msgspec.Struct, frozen=True, gc=False):
     """What the body of a span is made of: its own record, those that belong to it, and its links."""
 
     origin: Origin
@@ -113,7 +145,7 @@ class Spans:
         self,
         own: str,
         parent: str | None,
-        at: At,
+        at: SpanRef,
         name: str,
         operation: Operation = Operation.OTHER,
         outcome: Outcome = NO_OUTCOME,
@@ -215,8 +247,8 @@ class Spans:
             case _:
                 add(kind[:PREVIEW] or "?", Operation.UNKNOWN)
 
-    def _at(self, event: EventEntry) -> At:
-        return At(self._origin, event.piece, True, event.role, event.more, tuple(event.links))
+    def _at(self, event: EventEntry) -> SpanRef:
+        return SpanRef(self._origin, event.piece, True, event.role, event.more, tuple(event.links))
 
     def _parent(self, event: EventEntry) -> str | None:
         if event.kind == "span_begin":
@@ -264,7 +296,7 @@ class Spans:
 
     # -- messages and items
 
-    def _open_turn(self, own: str, message: Item, at: At, started_at: float | None) -> None:
+    def _open_turn(self, own: str, message: Item, at: SpanRef, started_at: float | None) -> None:
         self._turns += 1
         self._turn = own
         self._containers.add(own)
@@ -283,7 +315,7 @@ class Spans:
         """An item that no event shows."""
         item, kind = entry.record, entry.kind
         own = self._records.claim_id(item.id, f"item-{entry.index}")
-        at = At(self._origin, entry.piece, False, entry.role)
+        at = SpanRef(self._origin, entry.piece, False, entry.role)
         add = partial(self._add, own, self._root if self._turn is None else self._turn)
         if kind == "message" and entry.role == "user":
             self._open_turn(own, item, at, None)
@@ -293,7 +325,7 @@ class Spans:
             answers, status, note = self._outputs.get(str(item.call_id)), item.status, "no output"
             if answers:
                 answer = answers.pop(0)
-                at = At(self._origin, entry.piece, False, entry.role, ((answer.kind, answer.piece),))
+                at = SpanRef(self._origin, entry.piece, False, entry.role, ((answer.kind, answer.piece),))
                 status, note = answer.record.status or status, ""
             outcome, preview = self._outcome(None, status), preview_of(item.arguments)
             add(at, word(item.name) or "function call", Operation.EXECUTE_TOOL, outcome, preview=preview, note=note)
@@ -367,3 +399,128 @@ def preview_of(value: Any) -> str:
 def _elapsed(start: float | None, end: float | None) -> float | None:
     """Milliseconds between two times, none of them negative."""
     return None if start is None or end is None else between(start, max(start, end))
+
+
+# ---- bodies
+
+
+def body_of(file: File, at: SpanRef) -> Body:
+    """Everything about a span. Raises `FormatError` if its bytes are not what they were."""
+    if file.stat != at.origin.stat and not at.origin.has_bytes(file):
+        raise changed(f"byte {at.origin.offset}")
+    value = plain(at.piece)
+    more = Named()
+    for label, piece in at.more:
+        more.add(label, _beyond(plain(piece), mapping(value)))
+    shown = _event(value, at.role) if at.is_event else _item(value, at.role, more.fields)
+    attributes = shown.pop("attributes", {}) | more.fields
+    raw = rendered(value) if at.piece is value else bytes(at.piece)
+    return Body(**shown, attributes=attributes, links=at.links, raw=raw)
+
+
+def _beyond(given: Any, event: dict[str, Any]) -> Any:
+    """What a given item says beyond the event that shows it, None if that is nothing."""
+    if not isinstance(given, dict):
+        return given
+    if given == event.get("item") or given in sequence(event.get("output_items")):
+        return None
+    same = {"arguments": event.get("arguments"), "output": event.get("result")} if "function" in event else {}
+    return {key: given[key] for key in given if same.get(key) is None or given[key] != same[key]}
+
+
+def _event(value: Any, role: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        return {"output": value}
+    rest = dict(value)
+    match record(EVENTS, value).kind:
+        case "message_event" if isinstance(value.get("item"), dict):
+            shown = _item(value["item"], role, {})
+            return {**shown, "attributes": rest | {"item": shown["attributes"]}}
+        case "function_call_event":
+            shown = {"input": decoded(rest.pop("arguments", None)), "output": decoded(rest.pop("result", None))}
+        case "model_call_event":
+            sent, output = _messages(rest, "input_context"), _messages(rest, "output_items")
+            shown = {"input_messages": sent, "output_messages": output}
+        case "custom":
+            shown = {"output": rest.pop("data", None)}
+        case "error" if isinstance(value.get("traceback"), str):
+            shown = {"traceback": rest.pop("traceback")}
+        case _:
+            shown = {}
+    return {**shown, "attributes": rest}
+
+
+def _item(value: Any, role: str, more: dict[str, Any]) -> dict[str, Any]:
+    """An item by itself; the output that answers a call is taken out of `more`."""
+    if not isinstance(value, dict):
+        return {"output": value}
+    kind = record(ITEMS, value).kind
+    rest = dict(value)
+    if kind == "message":
+        message, rest = as_message(value, role)
+        return {"output_messages" if role == "assistant" else "input_messages": (message,), "attributes": rest}
+    if kind == "function_call":
+        shown = {"input": decoded(rest.pop("arguments", None)), "attributes": rest}
+        answer = more.pop("function_call_output", None)
+        if isinstance(answer, dict):
+            shown["output"] = decoded(answer.get("output"))
+            rest["function_call_output"] = without(answer, "output")
+        return shown
+    if kind == "function_call_output":
+        return {"output": decoded(rest.pop("output", None)), "attributes": rest}
+    side = "output" if kind == "custom_task_output_message" else "input"
+    return {side: rest.pop("content", None), "attributes": rest}
+
+
+def _messages(rest: dict[str, Any], name: str) -> tuple[Message, ...]:
+    """The items of a field as messages; what they do not show stays in the field."""
+    found = elements(rest.get(name))
+    if found is None:
+        return ()
+    named = roles([record(ITEMS, one) for one in found])
+    shown = [as_message(one, role) if isinstance(one, dict) else one for one, role in zip(found, named, strict=True)]
+    rest[name] = [one[1] if isinstance(one, tuple) else one for one in shown]
+    return tuple(one[0] for one in shown if isinstance(one, tuple))
+
+
+# ---- messages
+
+
+def as_message(value: dict[str, Any], role: str) -> tuple[Message, dict[str, Any]]:
+    """An item as a `Message`, and the rest of it: what the message does not show."""
+    item = record(ITEMS, value)
+    kind, name = item.kind, string(item.id) or None
+    if kind == "function_call":
+        call = ToolCall(ident(item.call_id), item.name or "", decoded(item.arguments))
+        return Message("assistant", (call,), id=name), without(value, "arguments")
+    if kind == "function_call_output":
+        answer = ToolResult(ident(item.call_id), decoded(value.get("output")))
+        return Message("tool", (answer,), id=name), without(value, "output")
+    rest = without(value, "content")
+    content = value.get("content")
+    if kind != "message":
+        role = role or kind.removesuffix("_message").replace("_", " ") or "item"
+        return Message(role, (Blob(kind, content),), id=name), rest
+    if not isinstance(content, list):
+        return Message(role, (Text(content) if isinstance(content, str) else Blob("content", content),), id=name), rest
+    parts = [_part(part) for part in content]
+    left = [more for _, more in parts]
+    return Message(role, tuple(part for part, _ in parts), id=name), rest | ({"content": left} if any(left) else {})
+
+
+def _part(part: Any) -> tuple[Part, Any]:
+    """A part of a message, and what is left of it once its text is shown."""
+    if isinstance(part, str):
+        return Text(part), {}
+    fields = mapping(part)
+    kind = string(fields.get("type")) or "part"
+    for key in ("text", "refusal"):
+        if isinstance(fields.get(key), str):
+            shown = Reasoning if kind.startswith(("reasoning", "summary")) else Text
+            return shown(fields[key]), without(fields, key)
+    return Blob(kind, part), {}
+
+
+def decoded(value: Any) -> Any:
+    """A value, decoded where it is JSON in a string."""
+    return decode_value(value) if isinstance(value, str) else value

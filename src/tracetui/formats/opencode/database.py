@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode
-from tracetui.formats.opencode.messages import At, Message, body_of, interpret
+from tracetui.formats.opencode.messages import Message, SpanRef, body_of, interpret
 from tracetui.formats.opencode.records import (
     MESSAGES,
     PARTS,
@@ -52,7 +52,7 @@ from tracetui.formats.opencode.runs import (
 )
 from tracetui.formats.scalars import word
 from tracetui.formats.schema import Unknown
-from tracetui.formats.sqlite import Found, many
+from tracetui.formats.sqlite import ReadState, many
 from tracetui.model import Body, Link, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import CACHE, File
@@ -207,12 +207,12 @@ def _source(row: Row, parts: Iterable[Row]) -> tuple[SourceMessage, list[tuple[s
     if problem is not None:
         wrong.append((f"message {message}", problem))
     found: list[Part] = []
-    for place, name, _, written, content in parts:
-        ident = name if isinstance(name, str) and name else f"part row {place}"
+    for store_key, name, _, written, content in parts:
+        ident = name if isinstance(name, str) and name else f"part row {store_key}"
         part, other, problem = decode_record(PARTS, content, unknown)
         if problem is not None:
             wrong.append((f"part {ident}", problem))
-        found.append(Part(ident, part, place, content or b"", other, _time(written)))
+        found.append(Part(ident, part, store_key, content or b"", other, _time(written)))
     return SourceMessage(message, data, rowid, value or b"", beside, _time(created), tuple(found), unknown), wrong
 
 
@@ -220,18 +220,18 @@ def _time(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and 0 < value < 1e14 else None
 
 
-def _stored(database: Database, at: At) -> tuple[SourceMessage, Record]:
+def _stored(database: Database, at: SpanRef) -> tuple[SourceMessage, Record]:
     """The message at that place, with its part there or all of them, and the rows as they are.
 
     Columns that this version does not know are among its fields. Raises `FormatError` if it is gone.
     """
     rows = database.messages("rowid IN ({keys})", [at.message])
     if not rows:
-        raise changed("its row is gone")
+        raise changed("row deleted")
     where, key = ("message_id IN ({keys})", rows[0][1]) if at.part is None else ("rowid IN ({keys})", at.part)
     source, _ = _source(rows[0], [row for found in database.parts(where, [key]).values() for row in found])
     (row,) = database.records("message", "rowid = ?", at.message)
-    below = [database.records("part", "rowid = ?", part.place)[0] for part in source.parts]
+    below = [database.records("part", "rowid = ?", part.store_key)[0] for part in source.parts]
     parts = [replace(part, own=_beside(one) | part.own) for part, one in zip(source.parts, below, strict=True)]
     source = replace(source, parts=tuple(parts), own=_beside(row) | source.own)
     return source, {"message": _plain(row), "parts": list(map(_plain, below))}
@@ -381,7 +381,7 @@ class _RunReader:
             yield row[0], ReadMessage(stamps[row[0]], check, interpret(source), problems)
 
 
-def read(connection: Connection, path: str, before: Found | None, *, ref: RunRef) -> Found:
+def read(connection: Connection, path: str, before: ReadState | None, *, ref: RunRef) -> ReadState:
     """One session and its sub-agents as they are now; what is known already costs a look at its times."""
     database = Database(connection)
     info = database.session(ref.key or "")
@@ -399,7 +399,7 @@ def read(connection: Connection, path: str, before: Found | None, *, ref: RunRef
     if run.done or body is None:
         attributes = _session_attributes(database, info, whole=True)
         body = run_body(run.tree, attributes, rendered(attributes))
-    return Found(
+    return ReadState(
         spans=list(run.spans.spans), problems=run.tree.problems, header=header, body=body, done=run.done, memory=run
     )
 
@@ -411,7 +411,7 @@ def _is_stale(info: Info, latest: float | None) -> bool:
 
 def _session_attributes(database: Database, info: Info, *, whole: bool) -> Record:
     """The row of a session; with `whole` also those of its project, its workspace and its tasks to do."""
-    own = next(iter(database.attributes("session", "rowid = ?", info.place)), {})
+    own = next(iter(database.attributes("session", "rowid = ?", info.store_key)), {})
     if whole:
         for table in ("project", "workspace"):
             key = own.get(f"{table}_id")
@@ -426,7 +426,7 @@ def _session_attributes(database: Database, info: Info, *, whole: bool) -> Recor
 def body(file: File, span: Span) -> Body:
     """Everything about one span."""
     at = span.at
-    if not isinstance(at, At):
+    if not isinstance(at, SpanRef):
         raise FormatError("this span comes from another format")
     with file.database() as connection:
         connection.execute("BEGIN")
@@ -450,15 +450,15 @@ def body(file: File, span: Span) -> Body:
 
 # ---- the list
 
-Mark = tuple[Any, ...]
+Revision = tuple[Any, ...]
 """Differs when rows of a session came, or a session below it."""
 
 
-class Counted(msgspec.Struct, frozen=True):
+class CachedSummary(msgspec.Struct, frozen=True):
     """A run that was counted, with all of its sessions."""
 
     sessions: tuple[str, ...]
-    mark: Mark
+    revision: Revision
     summary: RunSummary
 
 
@@ -471,16 +471,16 @@ def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Pro
         yield from _unlisted(database, file.path, len(infos), deep=deep)
         runs, circular = runs_of(infos)
         for info in circular:
-            yield Problem(file.path, f"session {info.id}", "its parents form a cycle: it is listed as a run")
+            yield Problem(file.path, f"session {info.id}", "parents form a cycle; listed as a run")
         latest = max((info.time.updated or 0 for info in infos), default=0)
         originals = Originals(database, runs)
-        kept: dict[str, Counted] | None = file.memo.get(CACHE) if deep else None
-        marks = {} if kept is None else _marks(database, infos)
+        kept: dict[str, CachedSummary] | None = file.memo.get(CACHE) if deep else None
+        revisions = {} if kept is None else _revisions(database, infos)
         modified_at, moving = file.stat.mtime, file.moving
         for info in runs:
             stale, original = _is_stale(info, latest), originals.of(info)
             known = kept.get(info.id) if kept is not None else None
-            if known is not None and known.mark == (*map(marks.get, known.sessions), original, stale):
+            if known is not None and known.revision == (*map(revisions.get, known.sessions), original, stale):
                 yield replace(known.summary, modified_at=modified_at)
                 continue
             ref = RunRef(name, file.path, info.id)
@@ -492,13 +492,13 @@ def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Pro
             builder, header = RunBuilder(ref, lambda span: Body()), header_of_tree(run.tree, stale=stale)
             builder.add(run.spans.spans, header=header, problems=run.tree.problems)
             summary = builder.summary(modified_at=modified_at, moving=moving)
-            if kept is not None and header.status is not None and run.tree.sessions.keys() <= marks.keys():
-                mark = (*map(marks.get, run.tree.sessions), original, stale)
-                kept[info.id] = Counted(tuple(run.tree.sessions), mark, summary)
+            if kept is not None and header.status is not None and run.tree.sessions.keys() <= revisions.keys():
+                revision = (*map(revisions.get, run.tree.sessions), original, stale)
+                kept[info.id] = CachedSummary(tuple(run.tree.sessions), revision, summary)
             yield summary
 
 
-def _marks(database: Database, infos: Sequence[Info]) -> dict[str, Mark]:
+def _revisions(database: Database, infos: Sequence[Info]) -> dict[str, Revision]:
     """The marks of all sessions but those that changed lately: parts of them may change where no row comes."""
     if not (database.has("message", "time_updated") and database.has("part", "session_id")):
         return {}
@@ -524,7 +524,7 @@ def _unlisted(database: Database, path: str, found: int, *, deep: bool) -> Itera
     if rows > found:
         yield Problem(path, "session", f"{rows - found} rows have no id")
     if not database.has_parts:
-        yield Problem(path, "part", "the table has no columns message_id, data: no part of any message can be read")
+        yield Problem(path, "part", "no columns message_id, data: message parts can't be read")
     if not deep:
         return
     for table, key, above in (("part", "message_id", "message"), ("message", "session_id", "session")):

@@ -12,11 +12,11 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, Chunk
 from tracetui.formats.decode import top_names
 from tracetui.formats.document import Outline
-from tracetui.formats.kept import once
 from tracetui.formats.lines import record_on
-from tracetui.formats.opencode.messages import At, Message, body_of, interpret
+from tracetui.formats.opencode.messages import Message, SpanRef, body_of, interpret
 from tracetui.formats.opencode.records import MESSAGES, PARTS, Part, SourceMessage, changed, decode_record, info_of
 from tracetui.formats.opencode.runs import RunSpans, Session, Tree, header_of_tree, run_body
+from tracetui.formats.record_cache import cached
 from tracetui.formats.scalars import child, mapping, text
 from tracetui.formats.schema import Unknown, plain, raw_of
 from tracetui.model import Body, Problem, Span
@@ -65,19 +65,19 @@ def read(file: File, data: bytes) -> Chunk:
 def body(file: File, span: Span) -> Body:
     """Everything about one span, from its message."""
     at = span.at
-    if not isinstance(at, At):
+    if not isinstance(at, SpanRef):
         raise FormatError("this span comes from another format")
     if at.message is None:
         if at.shows != "revert":
             return Body()
         return Body(attributes=child(Outline(file.read_all(), file.path).values("messages").get("info"), "revert"))
     number, check = at.message
-    items = once(file, ("messages",), lambda: Outline(file.read_all(), file.path).items("messages"))
+    items = cached(file, ("messages",), lambda: Outline(file.read_all(), file.path).items("messages"))
     if number >= len(items) or crc32(items[number]) != check:
         raise changed(f"messages[{number}]")
     raw = bytes(items[number])
     source, _ = _message(raw, number)
-    parts = [replace(part, id=at.part_id) if part.place == at.part else part for part in source.parts]
+    parts = [replace(part, id=at.part_id) if part.store_key == at.part else part for part in source.parts]
     return body_of(span, replace(source, parts=tuple(parts)), raw)
 
 
@@ -87,7 +87,7 @@ def _with_own_ids(source: SourceMessage, number: int, seen: set[str]) -> SourceM
     ident = source.id if source.id and source.id not in seen else f"message {number}"
     seen.add(ident)
     for part in source.parts:
-        own = part.id if part.id and part.id not in seen else f"part {number}.{part.place}"
+        own = part.id if part.id and part.id not in seen else f"part {number}.{part.store_key}"
         seen.add(own)
         parts.append(replace(part, id=own))
     return replace(source, id=ident, parts=tuple(parts))
@@ -96,12 +96,12 @@ def _with_own_ids(source: SourceMessage, number: int, seen: set[str]) -> SourceM
 def _message(raw: bytes, number: int) -> tuple[SourceMessage, str]:
     """A message with its parts, and what is wrong with it. An id is "" where there is none."""
     unknown: Unknown = {}
-    place, wrong = (number, crc32(raw)), ""
+    store_key, wrong = (number, crc32(raw)), ""
     try:
         outline = Outline(raw, "")
     except FormatError:
         data, beside, _ = decode_record(MESSAGES, raw, unknown)
-        return SourceMessage("", data, place, b"", beside), "no JSON object"
+        return SourceMessage("", data, store_key, b"", beside), "not a JSON object"
     info = outline.fields.get("info")
     content = bytes(info if isinstance(info, Raw) else raw_of(info))
     data, beside, _ = decode_record(MESSAGES, content, unknown)
@@ -113,7 +113,7 @@ def _message(raw: bytes, number: int) -> tuple[SourceMessage, str]:
         own, wrong = own | ({"info": beside["data"]} if beside else {}), "it has no info"
     elif not parts and plain(outline.fields.get("parts")) != []:
         wrong = "it has no list of parts"
-    return SourceMessage(data.id or "", data, place, content, own, None, tuple(parts), unknown), wrong
+    return SourceMessage(data.id or "", data, store_key, content, own, None, tuple(parts), unknown), wrong
 
 
 def _part(raw: bytes, number: int, unknown: Unknown) -> Part:

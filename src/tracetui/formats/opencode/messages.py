@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from tracetui.formats.calls import argument, as_json, preview_of
+from tracetui.formats.bodies import argument, as_json, preview_of
 from tracetui.formats.opencode.records import (
     Agent,
     Assistant,
@@ -31,9 +31,9 @@ from tracetui.formats.opencode.records import (
     Tool,
     ToolState,
     User,
+    as_integer,
     changed,
     model_of,
-    whole,
 )
 from tracetui.formats.scalars import child, mapping, string, without, word
 from tracetui.formats.schema import Unknown, plain
@@ -65,7 +65,7 @@ _ABORTED: Final = "MessageAbortedError"
 _NO_USAGE: Final = Usage()
 
 
-class At(msgspec.Struct, frozen=True, gc=False):
+class SpanRef(msgspec.Struct, frozen=True, gc=False):
     """Where a span is in its store: the session, its message, the part of that."""
 
     session: Any = None
@@ -128,7 +128,7 @@ class Message(msgspec.Struct, frozen=True, eq=False):
 
 def interpret(source: SourceMessage, session: Any = None) -> Message:
     """The spans of a message of the session at that place."""
-    at, data, facts = At(session, source.place), source.data, dict[str, Any]()
+    at, data, facts = SpanRef(session, source.store_key), source.data, dict[str, Any]()
     if isinstance(data, Assistant):
         spans, facts = _response(source, data, at)
     elif isinstance(data, User):
@@ -159,14 +159,14 @@ def interpret(source: SourceMessage, session: Any = None) -> Message:
 
 def part_alone(part: Part, unknown: Unknown) -> Message:
     """A part of which the message is missing."""
-    span = replace(_part_span(part, At(), ""), parent_id=None)
+    span = replace(_part_span(part, SpanRef(), ""), parent_id=None)
     return Message(part.id, "part", (span,), len(part.raw), unknown, span.status is Status.RUNNING)
 
 
 # ---- prompts
 
 
-def _prompt(source: SourceMessage, data: User, at: At) -> tuple[list[Span], Record]:
+def _prompt(source: SourceMessage, data: User, at: SpanRef) -> tuple[list[Span], Record]:
     """A prompt, what the program adds to one, or the place where it compacts the session."""
     asked = [part for part in source.parts if part.data.in_prompt and not is_synthetic(part)]
     compacts = not asked and any(isinstance(part.data, Compaction) for part in source.parts)
@@ -210,7 +210,7 @@ def _first(parts: Sequence[Part], *names: str) -> str:
 # ---- responses
 
 
-def _response(source: SourceMessage, data: Assistant, at: At) -> tuple[list[Span], Record]:
+def _response(source: SourceMessage, data: Assistant, at: SpanRef) -> tuple[list[Span], Record]:
     steps, end = steps_of(source.parts), end_of(data)
     used = [_used(parts) for parts in steps]
     if not any(used):
@@ -302,7 +302,7 @@ def _step(
     source: SourceMessage,
     data: Assistant,
     parts: Sequence[Part],
-    at: At,
+    at: SpanRef,
     outcome: Outcome,
     usage: Usage | None,
     *,
@@ -341,15 +341,15 @@ def _response_preview(parts: Sequence[Part]) -> str:
 # ---- parts with spans of their own
 
 
-def _part_span(part: Part, at: At, parent: str) -> Span:
-    data, at = part.data, replace(at, part=part.place, part_id=part.id, size=len(part.raw))
+def _part_span(part: Part, at: SpanRef, parent: str) -> Span:
+    data, at = part.data, replace(at, part=part.store_key, part_id=part.id, size=len(part.raw))
     if isinstance(data, Tool):
         return _call(part, data, at, parent)
     operation, facts = Operation.META, dict[str, Any]()
     if isinstance(data, OtherPart):
         operation = Operation.UNKNOWN
     elif isinstance(data, Retry):
-        operation, attempt = Operation.OTHER, whole(data.attempt)
+        operation, attempt = Operation.OTHER, as_integer(data.attempt)
         facts = Outcome(Status.ERROR, StatusSource.EXPLICIT, None, error_of(data.error))._asdict()
         facts["note"] = "" if attempt is None else f"attempt {attempt}"
     return Span(
@@ -373,7 +373,7 @@ def _preview(part: Part) -> str:
     return _first([part], "text", "snapshot", "prompt", "name", "title", "hash")[:PREVIEW]
 
 
-def _call(part: Part, data: Tool, at: At, parent: str) -> Span:
+def _call(part: Part, data: Tool, at: SpanRef, parent: str) -> Span:
     state = data.state
     begun, given = state.time.start, state.input
     if b'"filePath"' in bytes(given):
@@ -404,7 +404,7 @@ def _call_outcome(state: ToolState) -> Outcome:
         error = plain(state.error)
         failure = Error(_cut(error) or "failed") if isinstance(error, str) else error_of(error)
         return Outcome(Status.ERROR, StatusSource.EXPLICIT, name, failure)
-    if code := whole(metadata.exit):
+    if code := as_integer(metadata.exit):
         kind, output = f"exit {code}", string(plain(state.output)) or string(plain(metadata.output)) or ""
         error = Error(_cut(output[-MESSAGE_LIMIT * 4 :]) or kind, kind)
         return Outcome(Status.ERROR, StatusSource.EXIT, name, error)
@@ -438,9 +438,9 @@ def _cut(text: str) -> str:
 
 def body_of(span: Span, source: SourceMessage, raw: bytes) -> Body:
     """The body of a span of a message. Raises `FormatError` if its part is not there any more."""
-    at: At = span.at
+    at: SpanRef = span.at
     if at.part is not None:
-        part = next((part for part in source.parts if part.place == at.part), None)
+        part = next((part for part in source.parts if part.store_key == at.part), None)
         if part is None or part.id != at.part_id:
             raise changed(f"part {at.part_id}")
         return _part_body(part, raw)

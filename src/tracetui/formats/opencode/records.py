@@ -52,7 +52,7 @@ class Tokens(Struct, frozen=True, gc=False):
 
     def counts(self) -> list[int | None]:
         """Input, output, reasoning, cache read and cache write."""
-        return list(map(whole, (self.input, self.output, self.reasoning, self.cache.read, self.cache.write)))
+        return list(map(as_integer, (self.input, self.output, self.reasoning, self.cache.read, self.cache.write)))
 
     def usage(self, cost: float | None) -> Usage | None:
         """The same as the model has it: cached tokens are input, and reasoning is output."""
@@ -106,7 +106,7 @@ class Info(Struct, gc=False):
     tokens: Tokens = Tokens()
     cost: Finite | None = None
     branch: str | None = msgspec.field(default=None, name="branch of its workspace")
-    place: Any = msgspec.field(default=None, name="place in its store")
+    store_key: Any = msgspec.field(default=None, name="place in its store")
 
     @property
     def model_name(self) -> str | None:
@@ -117,11 +117,11 @@ class Info(Struct, gc=False):
 INFO: Final[Schema[Info]] = Schema(Info)
 
 
-def info_of(record: Record, ident: str, place: Any = None, branch: str | None = None) -> Info:
+def info_of(record: Record, ident: str, store_key: Any = None, branch: str | None = None) -> Info:
     """The info of a session, as opencode itself calls that object."""
     info = INFO.convert(record, {})
     parent = info.parent or None
-    return msgspec.structs.replace(info, id=ident, parent=parent, place=place, branch=branch)
+    return msgspec.structs.replace(info, id=ident, parent=parent, store_key=store_key, branch=branch)
 
 
 # ---- messages
@@ -311,7 +311,7 @@ class Stored(Struct, frozen=True):
 
     id: str
     data: Any
-    place: Any = None
+    store_key: Any = None
     raw: bytes = b""
     own: Record = {}
     """What the store has beside the record, and a record that is no object."""
@@ -373,18 +373,18 @@ def decode_record(schema: Schema[Any], data: Any, unknown: Unknown) -> tuple[Any
     except FormatError as error:
         return schema.convert({}, {}), {"data": data.decode("utf-8", "replace")}, error.reason
     if record is None:
-        return schema.convert({}, {}), {} if value is None else {"data": value}, "it is no JSON object"
+        return schema.convert({}, {}), {} if value is None else {"data": value}, "not a JSON object"
     return record, {}, note and f"read leniently: {note}"
 
 
-def whole(value: float | None) -> int | None:
+def as_integer(value: float | None) -> int | None:
     """`value` if it is a whole number that JavaScript holds exactly."""
     return int(value) if value is not None and value == int(value) and abs(value) < 1 << 53 else None
 
 
 def changed(where: str) -> FormatError:
     """The error of a body whose record is not the one that was read."""
-    return FormatError("the session changed: another record is there now", where)
+    return FormatError("the session changed: the record was replaced", where)
 
 
 def rendered(value: Any) -> bytes:

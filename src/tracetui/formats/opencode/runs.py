@@ -10,10 +10,10 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from tracetui.formats.fields import unknown_fields
-from tracetui.formats.labels import folder_of, task_key
-from tracetui.formats.opencode.messages import RUNNING, At, Message, Outcome, seconds, since
+from tracetui.formats.opencode.messages import RUNNING, Message, Outcome, SpanRef, seconds, since
 from tracetui.formats.opencode.records import Info, Record
+from tracetui.formats.scalars import folder_of, task_key
+from tracetui.formats.schema import unknown_fields
 from tracetui.model import (
     COPIED,
     PREVIEW,
@@ -59,7 +59,7 @@ class Tree(msgspec.Struct, frozen=True):
         return [problem for session in self.sessions.values() for problem in session.problems]
 
 
-class Place(msgspec.Struct, frozen=True):
+class Placement(msgspec.Struct, frozen=True):
     """Where the spans of a message are."""
 
     parent: str | None
@@ -76,7 +76,7 @@ class Turn(msgspec.Struct):
     """A prompt and its responses."""
 
     prompt: Message
-    place: Place
+    placement: Placement
     position: int
     """Of its span in the list."""
     response: Message | None = None
@@ -93,7 +93,7 @@ class RunSpans:
         self.sessions: dict[str, _SessionSpans] = {}
         self.started: dict[str, tuple[str, bool, str]] = {}
         """By sub-agent that a call started: id of the call, whether that is a copy, and its session."""
-        self.placed: dict[str, tuple[Message, Place, tuple[Span, ...]]] = {}
+        self.place_spans: dict[str, tuple[Message, Placement, tuple[Span, ...]]] = {}
         self.made: dict[str, tuple[Info | None, Span]] = {}
         """Spans of no message, and the session that their body shows."""
         self._before = before
@@ -108,12 +108,12 @@ class RunSpans:
             self.sessions[ident].take(session)
         self._before = None
 
-    def put(self, message: Message, place: Place, position: int | None = None) -> None:
+    def put(self, message: Message, placement: Placement, position: int | None = None) -> None:
         """Place the spans of a message: at the end, or again where they are."""
         key = message.spans[0].id
-        known = None if self._before is None else self._before.placed.get(key)
-        spans = known[2] if known is not None and known[:2] == (message, place) else placed(message, place)
-        self.placed[key] = message, place, spans
+        known = None if self._before is None else self._before.place_spans.get(key)
+        spans = known[2] if known is not None and known[:2] == (message, placement) else place_spans(message, placement)
+        self.place_spans[key] = message, placement, spans
         position = len(self.spans) if position is None else position
         self.spans[position : position + len(spans)] = spans
 
@@ -146,7 +146,7 @@ class _SessionSpans:
         """By message: its turn."""
         self._unsettled: list[Turn] = []
         """Turns that no later response follows."""
-        self._running: list[tuple[int, Message, Place]] = []
+        self._running: list[tuple[int, Message, Placement]] = []
         """Messages with calls that may still run."""
         self._changed: dict[int, Turn] = {}
         self._reverted = False
@@ -197,17 +197,17 @@ class _SessionSpans:
         if message.is_prompt:
             self._begin_turn(message, copied=copied)
         turn = self._turn_of.get(message.parent or "", self._turn) if is_response else self._turn
-        place = Place(self._top, None, copied, self._reverted, part)
+        placement = Placement(self._top, None, copied, self._reverted, part)
         if turn is not None:
-            place = replace(place, parent=turn_id(turn.prompt.id), step=turn.place.step)
+            placement = replace(placement, parent=turn_id(turn.prompt.id), step=turn.placement.step)
             self._turn_of[message.id] = turn
             if is_response:
                 turn.response, turn.settled = message, False
                 self._changed[turn.position] = turn
                 self._unsettled.append(turn)
         if message.runs:
-            self._running.append((len(self._run.spans), message, place))
-        self._run.put(message, place)
+            self._running.append((len(self._run.spans), message, placement))
+        self._run.put(message, placement)
         for named, call in message.tasks:
             self._run.started.setdefault(named, (call, copied, self._info.id))
         self._last = message
@@ -218,8 +218,8 @@ class _SessionSpans:
 
     def _settle(self) -> None:
         """A response comes: nothing before it runs any more."""
-        for position, message, place in self._running:
-            self._run.put(message, replace(place, settled=True), position)
+        for position, message, placement in self._running:
+            self._run.put(message, replace(placement, settled=True), position)
         for turn in self._unsettled:
             turn.settled = True
             self._changed[turn.position] = turn
@@ -231,7 +231,7 @@ class _SessionSpans:
         if self._is_root and not self._reverted:
             self._steps += 1
             step = self._steps
-        self._turn = Turn(prompt, Place(self._top, step, copied, self._reverted), len(self._run.spans))
+        self._turn = Turn(prompt, Placement(self._top, step, copied, self._reverted), len(self._run.spans))
         self.prompts.append(prompt)
         self._unsettled.append(self._turn)
         self._changed[self._turn.position] = self._turn
@@ -240,27 +240,27 @@ class _SessionSpans:
     def _revert(self) -> None:
         """From here on everything was reverted: it is below a row of its own."""
         info = self._info
-        at = At(info.place, shows="revert")
+        at = SpanRef(info.store_key, shows="revert")
         row = Span(id=f"{info.id}:reverted", name=REVERTED, operation=Operation.META, parent_id=self._top, at=at)
         self._run.make(row, info)
         self._top, self._reverted, self._turn, self._turn_of = row.id, True, None, {}
 
     def _span(self, turn: Turn) -> Span:
         """A turn, which ended as its last response did."""
-        prompt, response, place = turn.prompt, turn.response, turn.place
+        prompt, response, placement = turn.prompt, turn.response, turn.placement
         end = None if response is None else response.end
-        runs = not (turn.settled or place.copied or place.reverted)
+        runs = not (turn.settled or placement.copied or placement.reverted)
         return Span(
             id=turn_id(prompt.id),
             name="turn",
             operation=Operation.TURN,
-            parent_id=place.parent,
-            step=place.step,
-            is_step=place.step is not None,
+            parent_id=placement.parent,
+            step=placement.step,
+            is_step=placement.step is not None,
             started_at=seconds(prompt.created),
             duration_ms=None if response is None or end is None else since(prompt.created, response.ended_at),
-            note=note_of(copied=place.copied, reverted=place.reverted),
-            at=At(self._info.place),
+            note=note_of(copied=placement.copied, reverted=placement.reverted),
+            at=SpanRef(self._info.store_key),
             **(end or (RUNNING if runs else Outcome()))._asdict(),
         )
 
@@ -277,7 +277,7 @@ class _SessionSpans:
             duration_ms=None if end.status is Status.UNKNOWN else since(created, self._ended),
             preview=info.title[:PREVIEW],
             note=COPIED if self.copied else "",
-            at=At(info.place, shows="session"),
+            at=SpanRef(info.store_key, shows="session"),
             **end._asdict(),
         )
 
@@ -292,20 +292,20 @@ def note_of(own: str = "", *, copied: bool, reverted: bool) -> str:
     return " · ".join(note for note, holds in ((COPIED, copied), (REVERTED, reverted), (own, own)) if holds)
 
 
-def placed(message: Message, place: Place) -> tuple[Span, ...]:
+def place_spans(message: Message, placement: Placement) -> tuple[Span, ...]:
     """The spans of a message in their place."""
     spans = []
     for span in message.spans:
-        reverted = place.reverted or (bool(place.reverted_from) and span.at.part_id >= place.reverted_from)
+        reverted = placement.reverted or (bool(placement.reverted_from) and span.at.part_id >= placement.reverted_from)
         more: dict[str, Any] = {}
-        if place.copied or reverted:
-            more = {"note": note_of(span.note, copied=place.copied, reverted=reverted)}
-        if place.copied:
+        if placement.copied or reverted:
+            more = {"note": note_of(span.note, copied=placement.copied, reverted=reverted)}
+        if placement.copied:
             more["usage"] = None
-        if place.settled and span.status is Status.RUNNING:
+        if placement.settled and span.status is Status.RUNNING:
             more |= {"status": Status.UNKNOWN, "status_source": None}
-        parent = place.parent if span.parent_id is None else span.parent_id
-        spans.append(replace(span, parent_id=parent, step=place.step, **more))
+        parent = placement.parent if span.parent_id is None else span.parent_id
+        spans.append(replace(span, parent_id=parent, step=placement.step, **more))
     return tuple(spans)
 
 

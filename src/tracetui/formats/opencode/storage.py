@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from tracetui.errors import FormatError
 from tracetui.formats.base import NO, Chunk
 from tracetui.formats.decode import decode, top_names
-from tracetui.formats.document import Whole, unchanged, whole
+from tracetui.formats.document import Fingerprint, fingerprint, unchanged
 from tracetui.formats.lines import record_on
-from tracetui.formats.opencode.messages import At, body_of, interpret, part_alone
+from tracetui.formats.opencode.messages import SpanRef, body_of, interpret, part_alone
 from tracetui.formats.opencode.records import (
     MESSAGES,
     PARTS,
@@ -55,10 +55,10 @@ def sniff(file: File) -> int:
         return SURE
     if names >= _SESSION and (b"projectID" in names or (b"version" in names and b"directory" in names)):
         return SURE
-    place = re.split(r"[/\\]", file.path)[-3:-2]
-    if {b"id", b"type"} <= names and place == ["part"] and _KIND.search(head):
+    folder = re.split(r"[/\\]", file.path)[-3:-2]
+    if {b"id", b"type"} <= names and folder == ["part"] and _KIND.search(head):
         return MAYBE
-    return MAYBE if {b"id", b"role"} <= names and place == ["message"] else NO
+    return MAYBE if {b"id", b"role"} <= names and folder == ["message"] else NO
 
 
 # ---- the files of a run
@@ -67,8 +67,8 @@ def sniff(file: File) -> int:
 class Version(msgspec.Struct, frozen=True):
     """All files of a run as they were read."""
 
-    own: Whole
-    parts: dict[str, Whole | None]
+    own: Fingerprint
+    parts: dict[str, Fingerprint | None]
     """By path, relative to the folder of the run's file; None for one that could not be read."""
     folders: tuple[str, ...]
     """Where they are."""
@@ -83,7 +83,7 @@ class _Files:
         self._file = file
         self._seen: set[str] = set()
         self.problems: list[Problem] = []
-        self.parts: dict[str, Whole | None] = {}
+        self.parts: dict[str, Fingerprint | None] = {}
         self.folders: dict[str, None] = {}
         self.others: dict[str, Stat] = {}
 
@@ -103,7 +103,7 @@ class _Files:
         try:
             with self._file.other(path) as other:
                 data = other.read_all()
-                self.parts[path] = whole(other, data)
+                self.parts[path] = fingerprint(other, data)
                 self._file.other(path, other.stat)  # the run moves while this file does
                 return data
         except OSError as error:
@@ -152,7 +152,7 @@ class StorageReader:
             self._version = same
             return Chunk()
         data = file.read_all()
-        own, files = whole(file, data), _Files(file)
+        own, files = fingerprint(file, data), _Files(file)
         record, tree = _tree(file, data, files)
         chunk = Chunk(
             spans=RunSpans(tree).spans,
@@ -179,7 +179,7 @@ def _same(file: File, before: Version) -> Version | None:
         before.others.get(path) != stat and _names_parent(file, path) for path, stat in others.items()
     ):
         return None
-    parts: dict[str, Whole | None] = {}
+    parts: dict[str, Fingerprint | None] = {}
     for path in known:
         part = before.parts[path]
         if part is None or part.stat != there[path]:
@@ -206,7 +206,7 @@ def _tree(file: File, data: bytes, files: _Files) -> tuple[Record, Tree]:
     """The record in `file`, and the run that it is: that of a session, else of a message or part without one."""
     value, note = decode(data)
     if not isinstance(value, dict):
-        raise FormatError("it is no JSON object")
+        raise FormatError("not a JSON object")
     if note is not None:
         files.problems.append(Problem(file.path, "", f"read leniently: {note}"))
     kind, ident = kind_of(value), word(value.get("id")) or stem_of(file.name)
@@ -237,7 +237,7 @@ def _sessions(file: File, files: _Files, root: Info) -> dict[str, Session]:
             continue
         paths = files.names(f"../../message/{info.id}") if is_file_name(info.id) else []
         messages = sorted(map(files.message, paths), key=lambda one: (one.started or 0.0, one.id))
-        found[info.id] = Session(info, tuple([interpret(one, info.place) for one in messages]))
+        found[info.id] = Session(info, tuple([interpret(one, info.store_key) for one in messages]))
         queue += [one for one in beside if one.parent == info.id and one.id not in above]
     return found
 
@@ -261,7 +261,7 @@ def _beside(file: File, files: _Files) -> list[Info]:
 def body(file: File, span: Span) -> Body:
     """Everything about one span, from the files of its message or part."""
     at = span.at
-    if not isinstance(at, At):
+    if not isinstance(at, SpanRef):
         raise FormatError("this span comes from another format")
     files = _Files(file)
     if at.message is None and at.part is None:

@@ -18,9 +18,9 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.decode import top_names
 from tracetui.formats.lines import record_on
-from tracetui.formats.otlp.body import body_of
 from tracetui.formats.otlp.files import Count, TraceReader, counted
 from tracetui.formats.otlp.records import NO_TRACE, OTHERS, REQUEST
+from tracetui.formats.otlp.trace import body_of
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
 from tracetui.sources.base import HEAD_SIZE, File
@@ -52,7 +52,7 @@ class Otlp:
         count, problems = counted(file)
         listed = [key for key, trace in count.traces.items() if trace is None or trace.spans]
         if not listed and (problems or not file.moving):
-            first = problems[0] if problems else Problem(file.path, "line 1", "there is no span in it")
+            first = problems[0] if problems else Problem(file.path, "line 1", "no spans found")
             raise FormatError(f"no span could be read: {first.reason}", first.where)
         for key in listed:
             yield self._listed(file, count, key)

@@ -13,9 +13,8 @@ from tracetui.errors import FormatError
 from tracetui.formats.agent_log import Rows
 from tracetui.formats.base import Chunk
 from tracetui.formats.decode import decode, skippable
-from tracetui.formats.document import Whole, unchanged, whole
+from tracetui.formats.document import Fingerprint, fingerprint, unchanged
 from tracetui.formats.jsonl import Line, LogReader, decode_line
-from tracetui.formats.kept import once
 from tracetui.formats.lines import BLOCK, MAX_LINE, lines, parse, record_on
 from tracetui.formats.lines import Line as RawLine
 from tracetui.formats.otlp.records import (
@@ -33,12 +32,13 @@ from tracetui.formats.otlp.records import (
     spans_on,
 )
 from tracetui.formats.otlp.trace import Trace
+from tracetui.formats.record_cache import cached
 from tracetui.formats.schema import Schema, Unknown
 from tracetui.model import Problem, RunSummary
 from tracetui.sources.base import CACHE, MAX_DOCUMENT, File, Stat, settled
 
 _COUNT: Final = "otlp count"
-_PLACES: Final = "otlp places"
+_LINE_INDEX: Final = "otlp places"
 LINES_AT_ONCE: Final = 4 << 20
 """Bytes of the lines of a trace that are read at once; a larger trace is read a little at a time."""
 _AT_ONCE: Final = 32 << 20
@@ -98,13 +98,13 @@ class TraceReader(LogReader[Trace]):
         self._key, self._exports = key, Exports(key)
         super().__init__(self._exports, lambda file: Trace(path, key))
         self._begun = False
-        self._document: Whole | None = None
+        self._document: Fingerprint | None = None
         """The version of a file of documents that was read."""
 
     def more(self, file: File) -> Chunk:
         if is_document(file):
             return self._read_documents(file)
-        if not self._begun and (places := places_of(file, self._key)) is not None:
+        if not self._begun and (places := lines_of_trace(file, self._key)) is not None:
             self._begin_with(file)
             for place in places:
                 data = file.read(place.offset, place.size)
@@ -127,13 +127,13 @@ class TraceReader(LogReader[Trace]):
             exports = [(line, one[self._key]) for line, one in documents_by_trace(file) if self._key in one]
         except FormatError:
             if self._begun and file.moving:
-                return Chunk()  # caught while it is being written: what was read before stays
+                return Chunk()  # caught in the middle of a write: keep the last version
             raise
         reset = self._begun
         self._begin_with(file)
         for line, export in exports:
             self.session.take(export, Line(line.offset, line.number, line.data))
-        self._document = whole(file)
+        self._document = fingerprint(file)
         return self._chunk(reset=reset)
 
     def _begin_with(self, file: File) -> None:
@@ -158,7 +158,7 @@ def _take_line(session: Any, schema: Exports, line: Line) -> bool:
     return export is not None
 
 
-class Finished(NamedTuple):
+class FinishedLine(NamedTuple):
     """A finished line."""
 
     offset: int
@@ -175,31 +175,31 @@ def traces_on(data: bytes | msgspec.Raw) -> Iterator[str | None]:
             yield None
 
 
-class Places(NamedTuple):
+class LineIndex(NamedTuple):
     """The lines of each trace in a version of a file; None if they must be decoded to find out."""
 
     stat: Stat
-    lines: dict[str, list[Finished]] | None
+    lines: dict[str, list[FinishedLine]] | None
 
 
-def places_of(file: File, key: str) -> list[Finished] | None:
+def lines_of_trace(file: File, key: str) -> list[FinishedLine] | None:
     """The lines of one trace, while many traces are read; None if all lines must be read."""
     kept = file.memo.get(CACHE)
     if kept is None or key == NO_TRACE:
         return None
-    known = kept.get(_PLACES)
-    if not isinstance(known, Places) or known.stat != file.stat:
-        known = kept[_PLACES] = Places(file.stat, _places(file))
+    known = kept.get(_LINE_INDEX)
+    if not isinstance(known, LineIndex) or known.stat != file.stat:
+        known = kept[_LINE_INDEX] = LineIndex(file.stat, _index_lines(file))
     found = known.lines.get(key) if known.lines is not None else None
     return None if found is None or sum(place.size for place in found) > LINES_AT_ONCE else found
 
 
-def _places(file: File) -> dict[str, list[Finished]] | None:
-    found: dict[str, list[Finished]] = {}
+def _index_lines(file: File) -> dict[str, list[FinishedLine]] | None:
+    found: dict[str, list[FinishedLine]] = {}
     for line in lines(file, limit=MAX_LINE, end=file.stat.size):
         if line.skipped or not line.whole or b"\0" in line.data:
             return None
-        place = Finished(line.offset, line.number, len(line.data))
+        place = FinishedLine(line.offset, line.number, len(line.data))
         for key in dict.fromkeys(traces_on(line.data)):
             if key is None:
                 return None
@@ -257,7 +257,7 @@ def documents_by_trace(file: File) -> Iterable[tuple[RawLine, dict[str, Export]]
     Where many traces are read, each document is decoded once.
     """
     if file.stat.size <= _AT_ONCE and settled(file.stat):
-        return once(file, ("documents",), lambda: list(_decode_documents(file)))
+        return cached(file, ("documents",), lambda: list(_decode_documents(file)))
     return _decode_documents(file)
 
 
@@ -316,7 +316,7 @@ class Count(Rows):
             self.others += unread > 0
             self.lost += 0 if has_spans else round(len(line.data) * unread)
         elif not has_spans:
-            self.problems.append(Problem(self.file.path, f"line {line.number}", "no spans are in it", len(line.data)))
+            self.problems.append(Problem(self.file.path, f"line {line.number}", "no spans found", len(line.data)))
 
     def _trace(self, key: str) -> Trace:
         trace = self.traces.get(key)

@@ -327,12 +327,12 @@ def _nested(tree: dict[str, Any]) -> Any:
 
 def _from_details(events: Sequence[Event], names: Sequence[str], role: str) -> Messages | None:
     """Messages in an attribute of an event (``gen_ai.client.inference.operation.details``)."""
-    for place, event in enumerate(events):
+    for index, event in enumerate(events):
         found = _from_json(event.attrs, names, role)
         if found is not None:
             found = _with_system(found, event.attrs) if names is _INPUTS else found
             all_taken = not event.rest and event.attrs.keys() <= set(found.taken)
-            return Messages(found.messages, (), found.rest, (place,) if all_taken else ())
+            return Messages(found.messages, (), found.rest, (index,) if all_taken else ())
     return None
 
 
@@ -341,7 +341,7 @@ def _from_events(events: Sequence[Event], roles: dict[str, str], plain: str) -> 
     messages: list[Message] = []
     rests: Fields = {}
     taken = []
-    for place, event in enumerate(events):
+    for index, event in enumerate(events):
         if event.name not in roles and event.name != plain:
             continue
         for message, rest in _messages_in(event, roles):
@@ -350,7 +350,7 @@ def _from_events(events: Sequence[Event], roles: dict[str, str], plain: str) -> 
                 add_field(rests, event.name, rest)
         if fields := without(event.rest, "timeUnixNano", "time_unix_nano"):
             add_field(rests, event.name, fields)
-        taken.append(place)
+        taken.append(index)
     return Messages(tuple(messages), (), rests, tuple(taken)) or None
 
 

@@ -19,10 +19,10 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.bodies import add_field, rendered
 from tracetui.formats.decode import strict
-from tracetui.formats.fields import Fields
 from tracetui.formats.lines import parse
-from tracetui.formats.places import changed
+from tracetui.formats.record_cache import changed
 from tracetui.formats.scalars import sequence, without
+from tracetui.formats.schema import Fields
 from tracetui.sources.base import File
 
 NO_TRACE: Final = "no trace id"
@@ -70,7 +70,7 @@ class Attribute(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     value: dict[str, Any]
 
 
-Place = tuple[int, int, int]
+RecordPath = tuple[int, int, int]
 """Index of a record in each of the three lists of its request."""
 
 
@@ -87,7 +87,7 @@ class RecordRef(msgspec.Struct, frozen=True, gc=False):
     """Log records that are events of it."""
 
     @property
-    def place(self) -> Place:
+    def path(self) -> RecordPath:
         """Its index in the three lists."""
         return self.resource, self.scope, self.index
 
@@ -125,7 +125,7 @@ FIELDS: Final = Fields({"span": " ".join(name for names in FIELD_NAMES.values() 
 class SpanRecord(NamedTuple):
     """A span with its scope and resource."""
 
-    place: Place
+    path: RecordPath
     trace: str
     """The id of its trace in lower hex, or `NO_TRACE`."""
     span: SpanFields
@@ -185,13 +185,13 @@ def spans_on(
 
 def spans_in(request: Any) -> Iterator[SpanRecord]:
     """All spans of any request, decoded."""
-    for place, span, scope, resource in objects_in(request):
-        yield loose_record(place, span, scope, resource, crc32(rendered(span)))
+    for path, span, scope, resource in objects_in(request):
+        yield loose_record(path, span, scope, resource, crc32(rendered(span)))
 
 
 def objects_in(
     request: Any, lists: tuple[tuple[str, ...], ...] = _SPANS
-) -> Iterator[tuple[Place, dict[str, Any], dict[str, Any], dict[str, Any]]]:
+) -> Iterator[tuple[RecordPath, dict[str, Any], dict[str, Any], dict[str, Any]]]:
     """All spans, or log records, of any request as objects: place, record, scope, resource."""
     for i, resource in enumerate(sequence(named(request, *lists[0]))):
         for j, scope in enumerate(sequence(named(resource, *lists[1]))):
@@ -200,7 +200,7 @@ def objects_in(
                     yield (i, j, k), record, scope, resource
 
 
-def _strict_record(place: Place, raw: msgspec.Raw, scope: dict[str, Any], resource: dict[str, Any]) -> SpanRecord:
+def _strict_record(path: RecordPath, raw: msgspec.Raw, scope: dict[str, Any], resource: dict[str, Any]) -> SpanRecord:
     try:
         span = _decode_span(raw)
         attrs: dict[str, Any] = {}
@@ -209,7 +209,7 @@ def _strict_record(place: Place, raw: msgspec.Raw, scope: dict[str, Any], resour
             plain = len(value) == 1 and "stringValue" in value
             attrs[intern(one.key)] = value["stringValue"] if plain else value_of(value)
         if len(attrs) == len(span.attributes):
-            return SpanRecord(place, identifier(span.trace) or NO_TRACE, span, attrs, scope, resource, crc32(raw))
+            return SpanRecord(path, identifier(span.trace) or NO_TRACE, span, attrs, scope, resource, crc32(raw))
     except (ValueError, RecursionError):
         pass
     try:
@@ -218,15 +218,15 @@ def _strict_record(place: Place, raw: msgspec.Raw, scope: dict[str, Any], resour
         raise ValueError(error.reason) from error
     if not isinstance(value, dict):
         raise ValueError("not an object")
-    return loose_record(place, value, scope, resource, crc32(raw))
+    return loose_record(path, value, scope, resource, crc32(raw))
 
 
 def loose_record(
-    place: Place, value: dict[str, Any], scope: dict[str, Any], resource: dict[str, Any], check: int
+    path: RecordPath, value: dict[str, Any], scope: dict[str, Any], resource: dict[str, Any], check: int
 ) -> SpanRecord:
     """The record of a span whose fields may have any names and types."""
     span = SpanFields(**{key: named(value, *names) for key, names in FIELD_NAMES.items() if key != "attributes"})
-    return SpanRecord(place, trace_id(value), span, attributes_of(value), scope, resource, check, tuple(value))
+    return SpanRecord(path, trace_id(value), span, attributes_of(value), scope, resource, check, tuple(value))
 
 
 def _decode_once(surroundings: Surroundings, kind: str, raw: msgspec.Raw, schema: msgspec.Raw) -> dict[str, Any]:
@@ -239,7 +239,7 @@ def _decode_once(surroundings: Surroundings, kind: str, raw: msgspec.Raw, schema
 class LogRecord(NamedTuple):
     """A record in an export of logs."""
 
-    place: Place
+    path: RecordPath
     fields: dict[str, Any]
     trace: str | None = None
     """The trace that it is an event of; None for any other record."""
@@ -249,11 +249,11 @@ class LogRecord(NamedTuple):
 
 def logs_in(request: Any) -> Iterator[LogRecord]:
     """All log records of a request. The GenAI conventions have messages there, by trace and span."""
-    for place, fields, _, _ in objects_in(request, _LOGS):
+    for path, fields, _, _ in objects_in(request, _LOGS):
         trace, span = trace_id(fields), span_id(fields)
         kinds = "gen_ai." if span is not None else "gen_ai.evaluation."
         is_event = trace != NO_TRACE and _name(fields).startswith(kinds)
-        yield LogRecord(place, fields, trace, span) if is_event else LogRecord(place, fields)
+        yield LogRecord(path, fields, trace, span) if is_event else LogRecord(path, fields)
 
 
 class Export(NamedTuple):
@@ -499,12 +499,12 @@ def event_of(record: dict[str, Any]) -> Event:
 
 def events_at(file: File, refs: Sequence[RecordRef]) -> list[Event]:
     """The events of these log records. Raises `FormatError` if something else is there now."""
-    lines: dict[int, dict[Place, dict[str, Any]]] = {}
+    lines: dict[int, dict[RecordPath, dict[str, Any]]] = {}
     found = []
     for at in refs:
         if at.offset not in lines:
-            lines[at.offset] = {log.place: log.fields for log in logs_in(parse(file.read(at.offset, at.size))[0])}
-        record = lines[at.offset].get(at.place, {})
+            lines[at.offset] = {log.path: log.fields for log in logs_in(parse(file.read(at.offset, at.size))[0])}
+        record = lines[at.offset].get(at.path, {})
         if crc32(rendered(record)) != at.check:
             raise changed(f"byte {at.offset}")
         found.append(event_of(record))

@@ -12,15 +12,13 @@ import msgspec
 from msgspec.structs import replace
 
 from tracetui.formats.agent_log import Rows
-from tracetui.formats.bodies import add_field, rendered
-from tracetui.formats.calls import as_json
-from tracetui.formats.fields import unknown_fields
+from tracetui.formats.bodies import add_field, as_json, rendered
 from tracetui.formats.jsonl import Line
-from tracetui.formats.labels import task_key
+from tracetui.formats.lines import parse
 from tracetui.formats.otlp import messages
-from tracetui.formats.otlp.evaluations import scores_of_event, scores_of_span
 from tracetui.formats.otlp.messages import Messages
 from tracetui.formats.otlp.records import (
+    FIELD_NAMES,
     FIELDS,
     LISTS,
     OTHERS,
@@ -29,16 +27,23 @@ from tracetui.formats.otlp.records import (
     Event,
     Export,
     LogRecord,
+    RecordPath,
     RecordRef,
     SpanRecord,
+    attributes_of,
     evaluated_trace,
     event_of,
+    events_at,
     events_of,
     fields_around,
     identifier,
+    loose_record,
     named,
     nanoseconds,
+    objects_in,
     parent_id,
+    span_id,
+    trace_id,
 )
 from tracetui.formats.otlp.vocabulary import (
     AGENTS,
@@ -53,16 +58,21 @@ from tracetui.formats.otlp.vocabulary import (
     name_of,
     operation_of,
     preview_of,
+    scores_of_event,
+    scores_of_span,
     tags_of,
     usage_of,
 )
-from tracetui.formats.scalars import version, without, word
-from tracetui.formats.schema import Unknown
+from tracetui.formats.record_cache import cached, changed
+from tracetui.formats.scalars import sequence, task_key, version, without, word
+from tracetui.formats.schema import Unknown, unknown_fields
 from tracetui.model import (
     PREVIEW,
+    Body,
     Error,
     FirstError,
     Header,
+    Link,
     Operation,
     Problem,
     RunBody,
@@ -73,6 +83,7 @@ from tracetui.model import (
     Usage,
 )
 from tracetui.model.tally import CONTAINERS
+from tracetui.sources.base import File
 
 _ID_LENGTH: Final = 32
 """Hex digits of a trace id (16 bytes, as OTLP's ``trace.proto`` says), which is unique: rotation, or a file for each
@@ -208,7 +219,7 @@ class Trace(Rows):
         before = self.seen.get(span.id)
         self.seen[span.id] = record.check
         if before is not None and before != record.check:  # exporters that try again write the same one twice
-            reason = f"span {span.id[:PREVIEW]} is there twice with different content: the last one is shown"
+            reason = f"span {span.id[:PREVIEW]} is recorded twice with different content; the last one is shown"
             self.conflicts.append(Problem(self.path, f"line {line.number}", reason))
         self._take_facts(data, span)
         if evaluated_trace(record) == self.key:
@@ -223,7 +234,7 @@ class Trace(Rows):
 
     def take_log(self, log: LogRecord, line: Line) -> None:
         """Take an event of a span, or an evaluation of the trace, from an export of logs."""
-        at = RecordRef(line.offset, len(line.data), crc32(rendered(log.fields)), *log.place)
+        at = RecordRef(line.offset, len(line.data), crc32(rendered(log.fields)), *log.path)
         event = event_of(log.fields)
         if scores := tuple(scores_of_event(log.span, event)):
             self.scores[log.span, at.check] = scores
@@ -411,14 +422,14 @@ class Trace(Rows):
             self.around[key] = kind, fields
         elif known is None and len(self.around) == MOST:
             self.around[b""] = "", {}
-            reason = f"more than {MOST} different resources and scopes: the others are not shown"
+            reason = f"more than {MOST} different resources and scopes; the others are not shown"
             self.conflicts.append(Problem(self.path, "resources", reason))
         return fields
 
     # ---- header and body of the run
 
     def header(self) -> Header:
-        """The header as far as it is known."""
+        """The header so far."""
         root: Span | None = self.root.value
         final: Span | None = self.final.value
         agent = self.agent.value or self.workflow.value or self.service.value
@@ -455,8 +466,8 @@ class Trace(Rows):
     def _outermost_usage(self) -> Usage | None:
         """The usage of the outermost spans that have one; None where calls of models have it."""
         found = Usage()
-        for span_id, usage in self.stated.items():
-            above, seen = self.parents.get(span_id), {span_id}
+        for ident, usage in self.stated.items():
+            above, seen = self.parents.get(ident), {ident}
             while above is not None and above not in seen and above not in self.stated:
                 seen.add(above)
                 above = self.parents.get(above)
@@ -545,7 +556,7 @@ class SpanData:
         record, attrs, operation, start, end = self.record, self.attrs, self.operation, self.start, self.end
         status, text, source = self._status()
         return Span(
-            identifier(record.span.id) or "l{}.{}.{}.{}".format(line.number, *record.place),
+            identifier(record.span.id) or "l{}.{}.{}.{}".format(line.number, *record.path),
             name_of(attrs, operation, self.name),
             operation,
             parent_id(record.span),
@@ -560,7 +571,7 @@ class SpanData:
             model=first(attrs, MODELS) if operation in (_CHAT, _EMBEDDINGS) else None,
             preview=self._preview() if preview else "",
             note=self._finish_reason() if operation is _CHAT else "",
-            at=RecordRef(line.offset, len(line.data), record.check, *record.place),
+            at=RecordRef(line.offset, len(line.data), record.check, *record.path),
         )
 
     def _status(self) -> tuple[Status, str | None, StatusSource | None]:
@@ -625,3 +636,121 @@ def _logfire_error(attrs: Attributes) -> str | None:
 def last_exception(events: Sequence[Event]) -> int | None:
     """Index of the last event that is an exception."""
     return next((i for i in reversed(range(len(events))) if events[i].name == EXCEPTION), None)
+
+
+# ---- bodies
+
+_SHOWN: Final = {name for key in ("trace", "id", "parent", "name", "start", "end") for name in FIELD_NAMES[key]}
+"""Fields that the header of a span shows."""
+
+
+class _Scope(msgspec.Struct):
+    spans: list[msgspec.Raw]
+
+
+class _Resource(msgspec.Struct):
+    scopes: list[_Scope] = msgspec.field(name="scopeSpans")
+
+
+class _Request(msgspec.Struct):
+    resources: list[_Resource] = msgspec.field(name="resourceSpans")
+
+
+_decode_request: Final = msgspec.json.Decoder(_Request).decode
+
+
+def body_of(file: File, span: Span) -> Body:
+    """The body of a span; `raw` is the span as it is written. Raises `FormatError` if something else is there now."""
+    at = span.at
+    if not isinstance(at, RecordRef):
+        raise changed()
+    spans = cached(file, (at.offset, at.size), lambda: _spans_on(file.read(at.offset, at.size)))
+    record = spans.get(at.path)
+    raw = bytes(record) if isinstance(record, msgspec.Raw) else rendered(record)
+    record = parse(raw)[0] if isinstance(record, msgspec.Raw) else record
+    if not isinstance(record, dict) or at.check not in (crc32(raw), crc32(rendered(record))):
+        raise changed(f"byte {at.offset}")
+    data = SpanData(loose_record(at.path, record, {}, {}, at.check), events_at(file, at.logs))
+    sides = data.inputs, data.outputs
+    taken = {name for side in sides for name in side.taken}
+    fields = {key: value for key, value in data.attrs.items() if key not in taken}
+    given, made = (
+        _value(fields, span.operation, side, names) for side, names in zip(sides, (INPUTS, OUTPUTS), strict=True)
+    )
+    for side in sides:
+        for key, value in side.rest.items():
+            add_field(fields, key, value)
+    traceback = _add_events(record, data, fields)
+    _add_others(record, span, fields)
+    return Body(
+        input=given,
+        output=data.outputs.answer if made is None else made,
+        input_messages=data.inputs.messages,
+        output_messages=data.outputs.messages,
+        attributes=fields,
+        links=tuple(_link(one, record) for one in sequence(named(record, "links")) if isinstance(one, dict)),
+        raw=raw,
+        traceback=traceback,
+    )
+
+
+def _spans_on(data: bytes) -> dict[RecordPath, Any]:
+    """The spans of a line or document: their bytes, or their values where the line has other names or is not strict."""
+    try:
+        resources = _decode_request(data).resources
+    except (ValueError, RecursionError):
+        return {place: span for place, span, _, _ in objects_in(parse(data)[0])}
+    return {
+        (i, j, k): span
+        for i, resource in enumerate(resources)
+        for j, scope in enumerate(resource.scopes)
+        for k, span in enumerate(scope.spans)
+    }
+
+
+def _value(fields: dict[str, Any], operation: Operation, side: Messages, names: tuple[str, ...]) -> Any:
+    """The input or output. A call of a model has messages; where it has them, the value stays among the attributes."""
+    found = None if operation is Operation.CHAT and side.messages else find_value(fields, names)
+    if found is None:
+        return None
+    del fields[found[0]]
+    return found[1]
+
+
+def _add_events(record: dict[str, Any], data: SpanData, fields: dict[str, Any]) -> str | None:
+    """Add the events that are no messages to the fields; return the traceback of the last exception."""
+    last, taken = last_exception(data.events), {*data.inputs.events, *data.outputs.events}
+    traceback = None
+    shown: list[Any] = [one for one in sequence(named(record, "events")) if not isinstance(one, dict)]
+    for index, event in enumerate(data.events):
+        if index in taken:
+            continue
+        attrs = dict(event.attrs)
+        if index == last and isinstance(attrs.get("exception.stacktrace"), str):
+            traceback = attrs.pop("exception.stacktrace")
+        when: dict[str, Any] = {} if event.time is None else {"time": event.time / 1e9}
+        times = () if event.time is None else ("timeUnixNano", "time_unix_nano")
+        shown.append({"name": event.name, **when, **without(event.rest, *times), **attrs})
+    if shown:
+        add_field(fields, "events", shown)
+    return traceback
+
+
+def _add_others(record: dict[str, Any], span: Span, fields: dict[str, Any]) -> None:
+    """Add all other fields of the record under their own names."""
+    for key, value in record.items():
+        if key == "name" and value == span.name:
+            continue
+        if key in _SHOWN and key != "name" and isinstance(value, str | int) and not isinstance(value, bool):
+            continue
+        if key in ("attributes", "events") and (isinstance(value, list) or (key == "attributes" and value)):
+            continue
+        if key == "links" and isinstance(value, list):
+            value = [without(one, "attributes") | attributes_of(one) if isinstance(one, dict) else one for one in value]
+        if value not in (None, [], {}):
+            add_field(fields, key, value)
+
+
+def _link(link: dict[str, Any], record: dict[str, Any]) -> Link:
+    other, target = trace_id(link), span_id(link)
+    return Link("linked span", span=target) if other == trace_id(record) else Link("linked trace", run=other)

@@ -17,11 +17,20 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
 from tracetui.formats.decode import top_names
-from tracetui.formats.document import Outline, Whole, unchanged, whole
+from tracetui.formats.document import Fingerprint, Outline, fingerprint, unchanged
 from tracetui.formats.paprika.body import body_of
-from tracetui.formats.paprika.ends import Start, first_steps, quick_facts, start_of
-from tracetui.formats.paprika.records import Place, Trace, places_of, skim, trace_of
-from tracetui.formats.paprika.run import At, header_of, run_body, spans_of
+from tracetui.formats.paprika.records import (
+    ByteRange,
+    DocumentStart,
+    Trace,
+    first_steps,
+    quick_facts,
+    ranges_of,
+    skim,
+    start_of,
+    trace_of,
+)
+from tracetui.formats.paprika.run import SpanRef, header_of, run_body, spans_of
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import Tally, summary_of
 from tracetui.sources.base import HEAD_SIZE, File, Stat
@@ -54,7 +63,7 @@ class Paprika:
         return CERTAIN
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        start: Start | None = None if deep else file.memo.get(self.name) or start_of(file)
+        start: DocumentStart | None = None if deep else file.memo.get(self.name) or start_of(file)
         facts, tally = None if start is None else quick_facts(file, start), None
         if facts is not None:
             _refuse_newer(facts.schema_version)
@@ -73,22 +82,22 @@ class Paprika:
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """From the step's bytes; `raw` holds them exactly, a rendering where the file is not strict JSON."""
-        at: At = span.at
+        at: SpanRef = span.at
         if at.raws:
             return body_of([*at.raws], exact=False)
         if file.stat != at.version:
-            raise FormatError("the file was changed meanwhile", f"byte {at.places[0].offset}")
-        return body_of([msgspec.Raw(file.read(place.offset, place.size)) for place in at.places])
+            raise FormatError("the file changed while it was read", f"byte {at.ranges[0].offset}")
+        return body_of([msgspec.Raw(file.read(place.offset, place.size)) for place in at.ranges])
 
 
 class _Reader:
     """Reads a file as a whole and gives its spans in slices; of a huge one the first steps before that."""
 
     def __init__(self) -> None:
-        self._version: Whole | None = None
+        self._version: Fingerprint | None = None
         self._slices: Iterator[Chunk] = iter(())
         """What is still to be given of that version."""
-        self._begun: tuple[Stat, list[Place]] | None = None
+        self._begun: tuple[Stat, list[ByteRange]] | None = None
         """The first steps, where no more was read yet."""
 
     def more(self, file: File) -> Chunk:
@@ -100,26 +109,26 @@ class _Reader:
         begun, self._begun = self._begun, None
         fresh = self._version is None
         if fresh and begun is None and file.stat.size > HUGE and (first := first_steps(file)) is not None:
-            trace, places = first
+            trace, ranges = first
             _refuse_newer(trace.facts.schema_version)
-            self._begun = file.stat, places
-            spans = [*spans_of(trace, places, file.stat, range(len(trace.steps)))]
+            self._begun = file.stat, ranges
+            spans = [*spans_of(trace, ranges, file.stat, range(len(trace.steps)))]
             return Chunk(spans=spans, header=header_of(trace.facts, file), done=False)
         data = file.read_all()
         trace = _load(file, data)
-        places = places_of(data, trace.records)
-        leads = begun is not None and begun == (file.stat, places[: len(begun[1])])
-        self._slices = _slices(trace, places, file)
-        self._version = whole(file, data)
+        ranges = ranges_of(data, trace.records)
+        leads = begun is not None and begun == (file.stat, ranges[: len(begun[1])])
+        self._slices = _slices(trace, ranges, file)
+        self._version = fingerprint(file, data)
         return msgspec.structs.replace(next(self._slices), reset=not leads and (begun is not None or not fresh))
 
 
-def _slices(trace: Trace, places: list[Place], file: File) -> Iterator[Chunk]:
+def _slices(trace: Trace, ranges: list[ByteRange], file: File) -> Iterator[Chunk]:
     tally = Tally()
     count, version = len(trace.steps), file.stat
     header = header_of(trace.facts, file, trace.steps, trace.unknown)
     for start in range(0, count or 1, SLICE):
-        spans = [*spans_of(trace, places, version, range(start, min(count, start + SLICE)))]
+        spans = [*spans_of(trace, ranges, version, range(start, min(count, start + SLICE)))]
         for span in spans:
             tally.add(span)
         done = start + SLICE >= count
@@ -138,9 +147,9 @@ def _load(file: File, data: bytes, *, bodies: bool = True) -> Trace:
     _refuse_newer(trace.facts.schema_version)
     where, ident, reason = "run_id" if trace.is_old else "record_id", trace.facts.record_id, None
     if not ident:
-        reason = "no id: the file name is used"
+        reason = "no id; using the file name"
     elif not _ID.fullmatch(ident):  # ``InvalidRunIdError``
-        reason = f"the id {ident[:80]!r} breaks the pattern {_ID.pattern}"
+        reason = f"the id {ident[:80]!r} doesn't match the pattern {_ID.pattern}"
     elif ident != splitext(basename(file.path))[0]:
         reason = f"the id {ident[:80]!r} differs from the file name"
     if reason is not None:
@@ -154,7 +163,7 @@ def _refuse_newer(version: Any) -> None:
     found = _MAJOR.match(version) if isinstance(version, str) else None
     major = int(found.group(1)[:9]) if found else version if isinstance(version, int | float) else 1
     if major >= 2:
-        raise FormatError(f"schema_version {version} is newer than what is known (1.x)", "schema_version")
+        raise FormatError(f"schema_version {version} is newer than the supported 1.x", "schema_version")
 
 
 def _score(head: bytes) -> int:

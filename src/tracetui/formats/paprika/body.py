@@ -38,7 +38,7 @@ def body_of(records: list[Raw], *, exact: bool = True) -> Body:
     """
     values = [plain(record) for record in records]
     if not all(isinstance(value, dict) for value in values):
-        raise FormatError("this step cannot be decoded", "")
+        raise FormatError("the step can't be decoded", "")
     merged = {name: item for value in reversed(values) for name, item in value.items()}  # the start event wins
     sent = next((name for name in _INPUTS if name in merged), None)
     got = next((value[_OUTPUT] for value in reversed(values) if _OUTPUT in value), None)

@@ -10,22 +10,20 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.fields import unknown_fields
-from tracetui.formats.labels import source_in, tags_in
 from tracetui.formats.paprika.body import messages_in, messages_out
 from tracetui.formats.paprika.records import (
+    ByteRange,
     Execution,
     ExecutionRecord,
     ModelCall,
-    Place,
     Step,
     Tokens,
     ToolCall,
     Trace,
     Violated,
 )
-from tracetui.formats.scalars import layout, mapping, moment, number, string, zoned
-from tracetui.formats.schema import NULL, Unknown, plain
+from tracetui.formats.scalars import layout, mapping, moment, number, source_in, string, tags_in, zoned
+from tracetui.formats.schema import NULL, Unknown, plain, unknown_fields
 from tracetui.model import (
     PREVIEW,
     Error,
@@ -64,38 +62,38 @@ _EXPLICIT: Final = StatusSource.EXPLICIT
 _DERIVED: Final = StatusSource.DERIVED
 
 
-class At(msgspec.Struct, frozen=True, gc=False):
+class SpanRef(msgspec.Struct, frozen=True, gc=False):
     """Where the records of a step are: places in that version of the file, or as they are written."""
 
     version: Stat
-    places: tuple[Place, ...] = ()
+    ranges: tuple[ByteRange, ...] = ()
     raws: tuple[msgspec.Raw, ...] = ()
 
     @property
     def size(self) -> int:
         """Bytes of the records."""
-        return sum(place.size for place in self.places) + sum(memoryview(raw).nbytes for raw in self.raws)
+        return sum(place.size for place in self.ranges) + sum(memoryview(raw).nbytes for raw in self.raws)
 
 
 # ---- spans
 
 
 def spans_of(
-    trace: Trace, places: Sequence[Place], version: Stat, which: range, *, previews: bool = True
+    trace: Trace, ranges: Sequence[ByteRange], version: Stat, which: range, *, previews: bool = True
 ) -> Iterator[Span]:
-    """The spans of these steps. Without `places`, their bodies come from the records themselves."""
+    """The spans of these steps. Without `ranges`, their bodies come from the records themselves."""
     broken = failing_step(trace.facts, trace.steps)
-    at = At(version)
+    at = SpanRef(version)
     for i in which:
-        if places:
-            at = At(version, tuple([places[record] for record in trace.groups[i]]))
+        if ranges:
+            at = SpanRef(version, tuple([ranges[record] for record in trace.groups[i]]))
         elif trace.records:
-            at = At(version, (), tuple([trace.records[record] for record in trace.groups[i]]))
+            at = SpanRef(version, (), tuple([trace.records[record] for record in trace.groups[i]]))
         cause = error_of(trace.facts.error) if i == broken else None
         yield _span(trace.steps[i], i, cause, at, previews)
 
 
-def _span(step: Step, place: int, cause: Error | None, at: At, previews: bool) -> Span:
+def _span(step: Step, place: int, cause: Error | None, at: SpanRef, previews: bool) -> Span:
     """One step. `cause`: the run's error, if this is the step that it broke off in."""
     operation, tokens, index = step.operation, step.token_usage, step.step_index
     error = cause if step.error is None else error_of(step.error)
@@ -115,7 +113,7 @@ def _span(step: Step, place: int, cause: Error | None, at: At, previews: bool) -
         f"s{place}",
         step.name,
         operation,
-        step=index if type(index) is int else whole(index),
+        step=index if type(index) is int else integer(index),
         is_step=operation is not _POLICY,
         status=status,
         status_word=step.status,
@@ -161,13 +159,13 @@ def _usage(tokens: Tokens) -> Usage | None:
     made = tokens.completion_tokens if tokens.completion_tokens is not None else tokens.output_tokens
     total = tokens.total_tokens
     if type(given) is not int or type(made) is not int or type(total) is not int:
-        given, made, total = whole(given), whole(made), whole(total)
+        given, made, total = integer(given), integer(made), integer(total)
         if given is None and made is None and total is None:
             return None
     return Usage(given, made, total)
 
 
-def whole(value: Any) -> int | None:
+def integer(value: Any) -> int | None:
     """The value if it is a whole number."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
@@ -326,7 +324,7 @@ def _totals_usage(facts: ExecutionRecord) -> Usage | None:
     if facts.totals is None:
         return None
     totals = facts.totals.prompt_tokens, facts.totals.completion_tokens, facts.totals.total_tokens
-    given, made, total = (count if (count := whole(value)) is not None and count >= 0 else None for value in totals)
+    given, made, total = (count if (count := integer(value)) is not None and count >= 0 else None for value in totals)
     return None if given is None and made is None and total is None else Usage(given, made, total)
 
 
@@ -388,7 +386,7 @@ def _totals(declared: dict[str, Any], tally: Tally) -> Iterator[Total]:
     }
     for name, count in counted.items():
         if name in declared:
-            value = whole(declared[name])
+            value = integer(declared[name])
             yield Total(name, number(declared[name]) if value is None else value, count)
 
 

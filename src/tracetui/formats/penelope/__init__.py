@@ -14,10 +14,9 @@ import msgspec
 from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
 from tracetui.formats.decode import top_names
 from tracetui.formats.document import DocumentReader, Outline, summary
-from tracetui.formats.penelope.body import body_of
 from tracetui.formats.penelope.records import milliseconds
 from tracetui.formats.penelope.result import Test, header_of, run_body
-from tracetui.formats.penelope.turns import spans_of, turns_of
+from tracetui.formats.penelope.turns import body_of, spans_of, turns_of
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import HEAD_SIZE, File
 

@@ -14,9 +14,9 @@ from tracetui.errors import FormatError
 from tracetui.formats.bodies import rendered
 from tracetui.formats.decode import decode, decode_value
 from tracetui.formats.scalars import mapping, string
-from tracetui.formats.schema import Finite, Loose, Schema, Whole
+from tracetui.formats.schema import Finite, Integer, Loose, Schema
 
-Number = Whole | Finite
+Number = Integer | Finite
 
 
 # ---- turns
@@ -69,7 +69,7 @@ class Detail(msgspec.Struct, gc=False):
     """
 
     known: ClassVar[str] = "evaluation reasoning retrieval_context"
-    turn_number: Whole | None = None
+    turn_number: Integer | None = None
     timestamp: str | None = None
     executions: list[Exchange | None] | None = None
     target_interaction: Exchange | None = None
@@ -81,7 +81,7 @@ class Line(msgspec.Struct, gc=False):
     """A turn in ``conversation_summary``; ``tool_calls`` are those of the target."""
 
     known: ClassVar[str] = "context conversation_id metadata penelope_reasoning sent_files session_id"
-    turn: Whole | None = None
+    turn: Integer | None = None
     timestamp: str | None = None
     penelope_message: str | None = None
     target_response: str | None = None
@@ -96,16 +96,16 @@ class Spent(msgspec.Struct, gc=False):
     """Tokens, by the names of two generations of providers. Today's ``token_usage`` is a note that there are none."""
 
     known: ClassVar[str] = "note"
-    input_tokens: Whole | None = None
-    prompt_tokens: Whole | None = None
-    output_tokens: Whole | None = None
-    completion_tokens: Whole | None = None
-    total_tokens: Whole | None = None
+    input_tokens: Integer | None = None
+    prompt_tokens: Integer | None = None
+    output_tokens: Integer | None = None
+    completion_tokens: Integer | None = None
+    total_tokens: Integer | None = None
 
 
 class Timing(msgspec.Struct, gc=False):
     known: ClassVar[str] = "timestamp"
-    turn_number: Whole | None = None
+    turn_number: Integer | None = None
     duration_seconds: Finite | None = None
 
 

@@ -11,8 +11,6 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from tracetui.formats.document import Outline
-from tracetui.formats.fields import unknown_fields
-from tracetui.formats.labels import source_in, tags_in
 from tracetui.formats.penelope.records import (
     RESULT,
     TURNS,
@@ -28,7 +26,8 @@ from tracetui.formats.penelope.records import (
     same,
 )
 from tracetui.formats.penelope.turns import Turn
-from tracetui.formats.scalars import boolean, mapping, number, sequence, string, without, zoned
+from tracetui.formats.scalars import boolean, mapping, number, sequence, source_in, string, tags_in, without, zoned
+from tracetui.formats.schema import unknown_fields
 from tracetui.model import (
     MESSAGE_LIMIT,
     PREVIEW,

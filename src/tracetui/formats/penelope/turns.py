@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
+from tracetui.errors import FormatError
+from tracetui.formats.bodies import rendered
 from tracetui.formats.document import Outline, Record
 from tracetui.formats.penelope.records import (
     TURNS,
@@ -19,8 +21,24 @@ from tracetui.formats.penelope.records import (
     decoded,
     same,
 )
-from tracetui.formats.scalars import boolean, mapping, moment, sequence, string, zoned
-from tracetui.model import PREVIEW, Error, Operation, Span, Status, StatusSource
+from tracetui.formats.scalars import boolean, mapping, moment, sequence, string, without, zoned
+from tracetui.formats.schema import plain
+from tracetui.model import (
+    PREVIEW,
+    Blob,
+    Body,
+    Error,
+    Message,
+    Operation,
+    Part,
+    Reasoning,
+    Span,
+    Status,
+    StatusSource,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 TARGET_TOOL: Final = "send_message_to_target"
 ARGUMENTS: Final = ("arguments", "args", "input")
@@ -114,7 +132,7 @@ class Turn(msgspec.Struct, frozen=True):
         return [call.success is False or (call.to_target and failed) for call in self.calls] or [failed]
 
 
-class At(msgspec.Struct, frozen=True):
+class SpanRef(msgspec.Struct, frozen=True):
     """Where the body of a span is: a turn, a call in it, or a call that the target made."""
 
     turn: Turn
@@ -134,13 +152,13 @@ def turns_of(outline: Outline) -> list[Turn]:
     history, summary = (list(outline.records(name, schema)) for name, schema in TURNS.items())
     lines: dict[int, list[Record]] = {}
     for record in summary:
-        lines.setdefault(record.place + 1 if record.value.turn is None else record.value.turn, []).append(record)
+        lines.setdefault(record.index + 1 if record.value.turn is None else record.value.turn, []).append(record)
     found: list[tuple[int, Record | None, Record | None]] = []
     for record in history:
         for i, item in enumerate(record.value.executions or ()):
             if item is None:  # the body of the turn shows it
-                outline.note(f"history[{record.place}].executions[{i}]", "not an object")
-        order = record.place + 1 if record.value.turn_number is None else record.value.turn_number
+                outline.note(f"history[{record.index}].executions[{i}]", "not an object")
+        order = record.index + 1 if record.value.turn_number is None else record.value.turn_number
         found.append((order, record, lines[order].pop(0) if lines.get(order) else None))
     found.extend((order, None, record) for order, records in lines.items() for record in records)
     found.sort(key=lambda item: item[0])
@@ -198,8 +216,8 @@ def _calls(record: Detail) -> Iterator[Call]:
             yield _call(flat, (), True)
         return
     reached = _reached([item for _, item in listed], target)
-    for place, (i, item) in enumerate(listed):
-        yield _call(item, ("executions", i), place == reached)
+    for index, (i, item) in enumerate(listed):
+        yield _call(item, ("executions", i), index == reached)
     if reached is None and target is not None:
         yield _call(target, ("target_interaction",), True)
 
@@ -277,7 +295,7 @@ def _turn_span(turn: Turn, timings: Mapping[int | None, float | None], failed_be
         error=Error(turn.response or "") if failed_here else None,
         preview=(turn.message or "")[:PREVIEW],
         note="call failed" if failed_below else "",
-        at=At(turn),
+        at=SpanRef(turn),
     )
 
 
@@ -294,7 +312,7 @@ def _call_span(turn: Turn, place: int, call: Call, failed: bool) -> Span:
         started_at=call.started_at,
         error=Error(_error_text(turn, call)) if failed else None,
         preview=_main_text(call.arguments),
-        at=At(turn, place),
+        at=SpanRef(turn, place),
     )
 
 
@@ -332,7 +350,7 @@ def _target_spans(turn: Turn, parent: str) -> Iterator[Span]:
             error=Error("" if error is None else as_text(error)) if failed else None,
             preview=_main_text(first_of(call, ARGUMENTS)),
             note="by the target",
-            at=At(turn, None, i),
+            at=SpanRef(turn, None, i),
         )
 
 
@@ -345,3 +363,175 @@ def flattened(call: Any) -> dict[str, Any]:
 def first_of(record: dict[str, Any], names: tuple[str, ...]) -> Any:
     """The first of these fields that there is, decoded."""
     return next((decoded(record[name]) for name in names if name in record), None)
+
+
+# ---- bodies
+
+_RESULTS: Final = ("output", "result", "response")
+_FLAT: Final = ("reasoning", "assistant_message", "tool_message")
+"""Fields of a flat turn that are one call together."""
+
+
+def body_of(at: SpanRef) -> Body:
+    """Everything about the span that is at `at`. Raises `FormatError` if it is not one of ours."""
+    if not isinstance(at, SpanRef):
+        raise FormatError("this span comes from another format")
+    if at.target_tool is not None:
+        return _target_body(at.turn, at.target_tool)
+    if at.call is not None:
+        return _call_body(at.turn, at.turn.calls[at.call])
+    return _turn_body(at.turn)
+
+
+def _fields(record: Record | None) -> dict[str, Any]:
+    return {} if record is None else mapping(plain(record.raw))
+
+
+def _turn_body(turn: Turn) -> Body:
+    """The turn as a conversation: Penelope is its user, the target its assistant, as its own metrics have it."""
+    line, message, response = _fields(turn.summary), turn.message, turn.response
+    thought = string(line.get("penelope_reasoning"))
+    parts: list[Part] = [Reasoning(thought)] if thought else []
+    parts += [Text(message)] if message else []
+    attributes = _rest(turn, _fields(turn.history))
+    consumed = [key for key in ("penelope_message", "penelope_reasoning", "target_response") if string(line.get(key))]
+    if sequence(line.get("tool_calls")):
+        consumed.append("tool_calls")
+    if same(line.get("turn"), attributes.get("turn_number")):
+        consumed.append("turn")
+    for key, value in without(line, *consumed).items():
+        known = key in attributes and not same(attributes[key], value)
+        attributes[f"conversation_summary.{key}" if known else key] = value
+    record = turn.history or turn.summary
+    return Body(
+        input=message,
+        output=response,
+        input_messages=(Message("user", tuple(parts), name="penelope"),) if parts else (),
+        output_messages=(Message("assistant", (Text(response),), name="target"),) if response else (),
+        attributes=attributes,
+        raw=b"" if record is None else bytes(record.raw),
+    )
+
+
+def _rest(turn: Turn, record: dict[str, Any]) -> dict[str, Any]:
+    """The record of a turn in the history without its calls."""
+    if turn.calls and not turn.calls[0].path:
+        record = without(record, *_FLAT)
+    rest = without(record, "executions", "target_interaction")
+    executions, target = record.get("executions"), record.get("target_interaction")
+    if "executions" in record and not isinstance(executions, list):
+        rest["executions"] = executions
+    rest.update((f"executions[{i}]", item) for i, item in enumerate(sequence(executions)) if not isinstance(item, dict))
+    if "target_interaction" in record and not any(same(target, _at(record, call.path)) for call in turn.calls):
+        rest["target_interaction"] = target
+    return rest
+
+
+def _at(value: Any, path: tuple[str | int, ...]) -> Any:
+    for step in path:
+        value = value[step]
+    return value
+
+
+def _call_body(turn: Turn, call: Call) -> Body:
+    record: dict[str, Any] = _at(_fields(turn.history), call.path)
+    if not call.path:
+        record = {name: record[name] for name in _FLAT if name in record}
+    attributes = without(record, *_FLAT)
+    parts: list[Part] = []
+    thought = string(record.get("reasoning"))
+    if thought is not None:
+        parts.append(Reasoning(thought))
+    elif record.get("reasoning") is not None:
+        attributes["reasoning"] = record["reasoning"]
+    asked = _assistant(record.get("assistant_message"), parts, thought, attributes)
+    if any(isinstance(part, ToolCall) and part.name == attributes.get("tool_name") for part in parts):
+        del attributes["tool_name"]  # the call shows it
+    return Body(
+        input=call.arguments,
+        output=call.output,
+        input_messages=asked,
+        output_messages=_tool(record.get("tool_message"), call, attributes),
+        attributes=attributes,
+        raw=_slice(turn.history, call.path, record),
+    )
+
+
+def _assistant(message: Any, parts: list[Part], thought: str | None, attributes: dict[str, Any]) -> tuple[Message, ...]:
+    """Penelope's own message: its reasoning, text and calls; what fits no part goes to `attributes`."""
+    fields = mapping(message)
+    content = fields.get("content")
+    if isinstance(content, str):
+        parts += [Text(content)] if content and content != thought else []  # today's Penelope repeats its reasoning
+    elif content is not None:
+        parts.append(Blob("content", content))
+    rests = [_call_part(item, parts) for item in sequence(fields.get("tool_calls"))]
+    rest = without(fields, "role", "content", "tool_calls")
+    if fields.get("tool_calls") is not None and not isinstance(fields["tool_calls"], list):
+        rest["tool_calls"] = fields["tool_calls"]
+    elif any(rests):
+        rest["tool_calls"] = rests
+    role = string(fields.get("role"))
+    if role is None and fields.get("role") is not None:
+        rest["role"] = fields["role"]
+    if rest or (message is not None and not isinstance(message, dict)):
+        attributes["assistant_message"] = rest or message
+    return (Message(role or "assistant", tuple(parts)),) if parts or fields else ()
+
+
+def _call_part(item: Any, parts: list[Part]) -> dict[str, Any]:
+    """Add one call to `parts`; returns what the part has no place for."""
+    call = mapping(item)
+    function, name = mapping(call.get("function")), string(mapping(call.get("function")).get("name"))
+    if name is None:
+        parts.append(Blob("tool_call", item))
+        return {}
+    call_id = string(call.get("id"))
+    parts.append(ToolCall(call_id, name, decoded(function.get("arguments"))))
+    rest = without(call, "function") if call_id is None else without(call, "function", "id")
+    more = without(function, "name", "arguments")
+    return {**rest, "function": more} if more else rest
+
+
+def _tool(message: Any, call: Call, attributes: dict[str, Any]) -> tuple[Message, ...]:
+    """The tool's answer as a message; what fits no part goes to `attributes`."""
+    if message is None:
+        return ()
+    fields = mapping(message)
+    kept = {key: string(fields.get(key)) for key in ("role", "tool_call_id", "name")}
+    rest = without(fields, "content", *(key for key, value in kept.items() if value is not None))
+    if rest or not call.answered:
+        attributes["tool_message"] = rest or message
+    failed = None if call.success is None else not call.success
+    result = ToolResult(kept["tool_call_id"], call.answer, failed, kept["name"])
+    return (Message(kept["role"] or "tool", (result,)),)
+
+
+def _slice(record: Record | None, path: tuple[str | int, ...], value: Any) -> bytes:
+    """The bytes at `path` in a record, exactly as they are there; a rendering of `value` where that cannot be."""
+    raw: Any = record.raw if record else msgspec.Raw(b"")
+    try:
+        for step in path:
+            kind: Any = dict[str, msgspec.Raw] if isinstance(step, str) else list[msgspec.Raw]
+            raw = msgspec.json.decode(raw, type=kind)[step]
+    except (ValueError, RecursionError):  # nested too deeply
+        return rendered(value)
+    return bytes(raw) or rendered(value)
+
+
+def _target_body(turn: Turn, place: int) -> Body:
+    """A call that the target made; its bytes are in the summary, unless only the text of an answer holds it."""
+    item = turn.target_tools[place]
+    call = flattened(item)
+    shown = (key for names in (ARGUMENTS, _RESULTS) for key in [key for key in names if key in call][:1])
+    attributes = without(call, "function", *shown) if isinstance(item, dict) else {"tool_call": item}
+    function = mapping(item).get("function")
+    hidden = {k: v for k, v in function.items() if k in item} if isinstance(function, dict) else function
+    if hidden not in (None, {}):
+        attributes["function"] = hidden
+    return Body(
+        input=first_of(call, ARGUMENTS),
+        output=first_of(call, _RESULTS),
+        attributes=attributes,
+        raw=_slice(turn.summary, ("tool_calls", place), item) if turn.line.tool_calls else rendered(item),
+    )

@@ -14,16 +14,15 @@ from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.bodies import kind_of
 from tracetui.formats.jsonl import LogReader, counted, listed, skim
 from tracetui.formats.lines import records_in
-from tracetui.formats.pi.body import body_of, message_of
 from tracetui.formats.pi.records import SCHEMA
-from tracetui.formats.pi.session import Session
+from tracetui.formats.pi.session import Session, body_of, message_of
 from tracetui.formats.scalars import text
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import File
 
 LIKELY: Final = 60
 _FEW: Final = 16
-"""Lines of the head that are looked at to see what a file is."""
+"""Lines of the head checked to recognize a file."""
 _ROLES: Final = frozenset({"user", "assistant", "toolResult", "bashExecution"})
 _ANOTHERS: Final = "session_start"
 """The first record of a session of Droid, with messages like those of pi."""

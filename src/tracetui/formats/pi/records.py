@@ -32,8 +32,9 @@ from tracetui.formats.agent_log import (
     row,
     usage_without_cache,
 )
-from tracetui.formats.calls import preview_of
-from tracetui.formats.jsonl import At, Line
+from tracetui.formats.bodies import preview_of
+from tracetui.formats.jsonl import Line
+from tracetui.formats.record_cache import SpanRef
 from tracetui.formats.scalars import between
 from tracetui.formats.schema import NULL, Field, Finite, Loose, Natural, Schema, tag_of, tagged
 from tracetui.model import COPIED, MESSAGE_LIMIT, PREVIEW, Error, Span, Usage
@@ -214,7 +215,7 @@ class Assistant(Message, tag="assistant"):
             model=model,
             preview=preview,
             note="" if reason is None or reason in _USUAL else reason[:PREVIEW],
-            at=At(*line.place),
+            at=SpanRef(*line.byte_range),
         )
         span = session.add(span)
         if isinstance(content, list):
@@ -228,10 +229,10 @@ class Assistant(Message, tag="assistant"):
     def _call(self, session: Session, span: Span, block: Block, number: int, when: float | None, line: Line) -> None:
         key, ident = block.id or None, f"l{line.number}.{number}"
         if key is None:
-            session.problem(line, "a tool call without an id: its answer cannot be found")
+            session.problem(line, "tool call has no id: its result can't be matched")
         elif key != span.id:
             ident = session.ident_of(key, ident)
-        note, at = COPIED if COPIED in span.note else "", At(line.offset, len(line.data), number)
+        note, at = COPIED if COPIED in span.note else "", SpanRef(line.offset, len(line.data), number)
         name, preview = block.name or "tool", preview_of(block.arguments)
         call = Call(ident, name, EXECUTE_TOOL, span.id, span.step, when, at, preview, note)
         if key is None:
@@ -272,7 +273,7 @@ class ToolResult(Message, tag="toolResult"):
         call.status, call.source, call.error = status, source, error
         call.duration_ms = between(call.started_at, when) if stated is None or stated < 0 else stated
         call.usage = None if session.counts_elsewhere(ident) else usage_of(self.usage)
-        call.add_line(line.place)
+        call.add_line(line.byte_range)
         session.emit(call)
 
 

@@ -8,21 +8,47 @@ ended: it can always be continued, and stands as its last response does.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from tracetui.formats.agent_log import CHAT, EXPLICIT, Call, Conversation, Made, Row
-from tracetui.formats.fields import unknown_fields
-from tracetui.formats.jsonl import Line, Place
-from tracetui.formats.labels import folder_of
-from tracetui.formats.lines import record_on
-from tracetui.formats.pi.originals import copies_of, original_of
+from tracetui.formats.agent_log import (
+    CHAT,
+    EXECUTE_TOOL,
+    EXPLICIT,
+    MESSAGE,
+    META,
+    Call,
+    Conversation,
+    Copies,
+    Order,
+    Row,
+    SyntheticRef,
+    sessions_beside,
+)
+from tracetui.formats.bodies import (
+    add_field,
+    block_of,
+    blocks_of,
+    convert_each,
+    kind_of,
+    message_body,
+    notes_body,
+    part_of,
+    records_of,
+    type_of,
+)
+from tracetui.formats.jsonl import Line
+from tracetui.formats.lines import record_on, records_in
 from tracetui.formats.pi.records import ABANDONED, Assistant, Begin, Content, text_in
-from tracetui.formats.scalars import between, layout, moment
-from tracetui.model import COPIED, COUNTED_COPY, PREVIEW, FirstError, Header, RunBody, Span
-from tracetui.sources.base import File
+from tracetui.formats.record_cache import ByteRange, SpanRef
+from tracetui.formats.scalars import between, folder_of, layout, mapping, moment, text, without
+from tracetui.formats.schema import unknown_fields
+from tracetui.model import COPIED, COUNTED_COPY, PREVIEW, Body, FirstError, Header, Message, RunBody, Span
+from tracetui.sources.base import Entry, File, file_name
 
 AGENT: Final = "pi"
 BRANCH: Final = "branch:"
@@ -62,7 +88,7 @@ class Session(Conversation):
     def __init__(self, file: File) -> None:
         super().__init__(file)
         self.begin: Begin | None = None
-        self.extent: Place | None = None
+        self.extent: ByteRange | None = None
         self._head: bytes = b""
         self.original: str | None = None
         """Path of the session that this one comes from, as it was on the machine that wrote it."""
@@ -127,7 +153,7 @@ class Session(Conversation):
 
     def _start(self, record: Begin, when: float | None, line: Line) -> None:
         """Take the first record, which is about the session as a whole."""
-        self.begin, self.extent, self._head = record, line.place, line.data
+        self.begin, self.extent, self._head = record, line.byte_range, line.data
         self.created = self.first = when
         self.original = record.parent_session or record.branched_from or None
         self.chosen_model = self.chosen_model or record.model_id or None
@@ -200,7 +226,7 @@ class Session(Conversation):
         self._moves_left -= len(left) + len(back)
         if self._moves_left < 0:
             self._is_worn = True
-            self.problem(line, "too many returns to earlier entries: what this line abandons is not shown as abandoned")
+            self.problem(line, "too many returns to earlier entries: this line's abandoned entries are shown as normal")
         self.settle()
         self.notes = None
         if left:
@@ -236,7 +262,7 @@ class Session(Conversation):
             return
         if branch is None:
             asked = next((span.preview for span in spans if span.name == "user"), "")
-            at = Made((("went_back_to", fork), ("went_on_with", follower)))
+            at = SyntheticRef((("went_back_to", fork), ("went_on_with", follower)))
             branch = Branch(Span(id=BRANCH + left[0], name="abandoned branch", preview=asked, at=at))
             self._branches[branch.row.id] = branch
             if fork is None:
@@ -345,3 +371,148 @@ class Session(Conversation):
             attributes=attributes,
             extent=self.extent,
         )
+
+
+# ---- originals
+
+_NAME: Final = re.compile(r"[\w.@+-]{1,200}\.jsonl")
+FOLDER: Final = re.compile(r"--.{0,250}--")
+"""The folder of a project."""
+
+
+def copies_of(file: File, original: str | None) -> Copies:
+    """What counts elsewhere of a session whose first record was read; `original` is the path in that."""
+    copies = Copies(_keys_on)
+    copies.has_all = original is None or original_of(file, original)[1] is not None
+    first = None if copies.has_all else _first_entry(file)
+    if original is not None and first is not None:
+
+        def order_of(path: str, entry: Entry) -> Order | None:
+            with file.other(path) as other:
+                return (entry.name,) if _first_entry(other) == first else None
+
+        copies.look(file, _earlier(file, file_name(original)), order_of, lambda: (file.name,))
+    return copies
+
+
+def _earlier(file: File, original: str) -> dict[str, Entry]:
+    """Sessions of this project and of those beside it that may have been forked from the same original before.
+
+    A name begins with the time at which its session began; other names still put all forks in the same order.
+    """
+    *_, project, _ = ["", *re.split(r"[/\\]", file.path)]
+    folders = {file_name(path) for path in file.folder("..").folders} if FOLDER.fullmatch(project) else set()
+    since = original if original[:4].isdigit() and file.name[:4].isdigit() else ""
+    found = sessions_beside(file)
+    for name in sorted(folders - {project}):
+        found |= sessions_beside(file, f"../{name}") if FOLDER.fullmatch(name) else {}
+    return {path: entry for path, entry in found.items() if since < entry.name < file.name}
+
+
+def _first_entry(file: File) -> tuple[str, str | None] | None:
+    """Id and time of the first entry; None if it has no id."""
+    found = next((one for one in records_in(file.head, 2) if one.get("type") != "session"), {})
+    ident = text(found.get("id"))
+    return None if ident is None else (ident, text(found.get("timestamp")))
+
+
+def _keys_on(data: bytes) -> Iterator[str]:
+    ident = text((record_on(data) or {}).get("id"))
+    return iter(() if ident is None else (ident,))
+
+
+def original_of(file: File, original: str | None) -> tuple[str | None, str | None]:
+    """Id and path of the session with the path `original` on the machine that wrote this one.
+
+    Only the last two parts of that count: a file of that name beside this one, or in the folder of another project
+    beside this one's.
+    """
+    if original is None:
+        return None, None
+    *_, folder, name = ["", *re.split(r"[/\\]", original)]
+    stem = name.removesuffix(".jsonl")
+    if not _NAME.fullmatch(name) or name == file.name:
+        return stem.rpartition("_")[2] or None, None
+    relative, path = name, file.sibling(name)
+    if path is None and FOLDER.fullmatch(folder):
+        relative = f"../{folder}/{name}"
+        found = sessions_beside(file, f"../{folder}").get(relative)
+        path = None if found is None else found.path
+    ident = None
+    if path is not None:
+        try:
+            with file.other(relative) as other:
+                ident = text((record_on(other.head.partition(b"\n")[0]) or {}).get("id"))
+        except OSError:
+            pass
+    return ident or stem.rpartition("_")[2], path
+
+
+# ---- bodies
+
+Record = dict[str, Any]
+_part: Final = partial(part_of, call="toolCall", arguments="arguments")
+
+
+def body_of(file: File, span: Span) -> Body:
+    """The body of a span. Raises `FormatError` if the file has other records there now."""
+    at = span.at
+    if isinstance(at, SyntheticRef):
+        return Body(attributes={key: value for key, value in at.facts if value})
+    records, raw = records_of(file, at)
+    if span.operation is META:
+        return notes_body(records, raw)
+    if at.block >= 0:
+        return _call(records, at, raw)
+    if span.operation in (CHAT, MESSAGE):
+        return _message(records[0], raw, is_output=span.operation is CHAT)
+    if span.operation is EXECUTE_TOOL:
+        message = message_of(records[0])
+        given, output = ("command", "output") if "command" in message else ("", "content")
+        attributes = _envelope(records[0], "role", given, output)
+        return Body(input=message.get(given), output=_output(message.get(output)), attributes=attributes, raw=raw)
+    summary = text(records[0].get("summary")) if kind_of(records[0]) == "compaction" else None
+    return Body(output=summary, attributes=without(records[0], *(["summary"] if summary else [])), raw=raw)
+
+
+def _message(record: Record, raw: bytes, *, is_output: bool) -> Body:
+    message = message_of(record)
+    name = "content" if isinstance(message.get("content"), str | list) or "summary" not in message else "summary"
+    content, role, reason = message.get(name), text(message.get("role")), text(message.get("stopReason"))
+    attributes = _envelope(record, name, *(["role"] if role else []), *(["stopReason"] if reason else []))
+    parts = convert_each("content", enumerate(blocks_of(content)), _part, attributes)
+    if not isinstance(content, str | list) and content is not None:
+        attributes[name] = content
+    found = Message(role or kind_of(record), tuple(parts), text(message.get("responseId")), reason)
+    return message_body(found, attributes, raw, is_output=is_output)
+
+
+def _call(records: list[Record], at: SpanRef, raw: bytes) -> Body:
+    """A tool call; the fields of each answer beside its output are under ``result``."""
+    block = block_of(message_of(records[0]).get("content"), at)
+    attributes, output = without(block, "arguments"), None
+    for answer in records[1:]:
+        output = _output(message_of(answer).get("content"))
+        add_field(attributes, "result", _envelope(answer, "role", "content"))
+    return Body(input=block.get("arguments"), output=output, attributes=attributes, raw=raw)
+
+
+def _output(content: Any) -> Any:
+    """The output of a tool: its text, where that is all of it."""
+    blocks = blocks_of(content)
+    is_text = all(
+        type_of(block) == "text" and isinstance(block.get("text"), str) and len(block) == 2 for block in blocks
+    )
+    return "\n".join([block["text"] for block in blocks]) if blocks and is_text else content
+
+
+def _envelope(record: Record, *names: str) -> Record:
+    """The fields of a record, its message without the fields `names`."""
+    if not isinstance(record.get("message"), dict):
+        return without(record, *names) if message_of(record) is record else dict(record)
+    return record | {"message": without(record["message"], *names)}
+
+
+def message_of(record: Record) -> Record:
+    """The message of a record; that of an extension, or about a branch, is the record itself."""
+    return record if kind_of(record) in ("custom_message", "branch_summary") else mapping(record.get("message"))

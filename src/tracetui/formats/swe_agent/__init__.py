@@ -14,9 +14,8 @@ from typing import Final
 from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
 from tracetui.formats.decode import top_names
 from tracetui.formats.document import DocumentReader, summary
-from tracetui.formats.swe_agent.body import body_of
 from tracetui.formats.swe_agent.records import Trace
-from tracetui.formats.swe_agent.run import Reading, header_of, run_body
+from tracetui.formats.swe_agent.run import Reading, body_of, header_of, run_body
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import HEAD_SIZE, File
 

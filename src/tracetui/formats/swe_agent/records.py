@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Final
 
 from msgspec import Raw, Struct
 
+from tracetui.formats.bodies import text_in
 from tracetui.formats.decode import decode, decode_value
 from tracetui.formats.document import Outline
-from tracetui.formats.messages import text_in
 from tracetui.formats.scalars import child, mapping, string, word
-from tracetui.formats.schema import NULL, Finite, Schema, Whole, plain
+from tracetui.formats.schema import NULL, Finite, Integer, Schema, plain
 
 Content = str | list[Any] | None
 _BLOCK: Final = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)
@@ -31,7 +31,7 @@ class Extra(Struct, frozen=True, gc=False):
     timestamp: Finite | None = None
     """Seconds since the epoch when the message was complete."""
     response: Any = None
-    returncode: Whole | None = None
+    returncode: Integer | None = None
     raw_output: Any = None
     exception_info: str | None = None
     interrupt_type: str | None = None
@@ -102,9 +102,9 @@ class Stats(Struct, frozen=True, gc=False):
 
     known: ClassVar[str] = "total_cost"
     instance_cost: Finite | None = None
-    tokens_sent: Whole | None = None
-    tokens_received: Whole | None = None
-    api_calls: Whole | None = None
+    tokens_sent: Integer | None = None
+    tokens_received: Integer | None = None
+    api_calls: Integer | None = None
 
 
 class Info(Struct, frozen=True, gc=False):

@@ -3,33 +3,53 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import PurePath
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
+from tracetui.errors import FormatError
+from tracetui.formats.bodies import parts_in, text_in
+from tracetui.formats.decode import decode
 from tracetui.formats.document import Record
-from tracetui.formats.fields import unknown_fields
-from tracetui.formats.labels import task_key
-from tracetui.formats.messages import text_in
-from tracetui.formats.scalars import between, child, layout, mapping, natural, text, version, word
-from tracetui.formats.swe_agent.records import STEP, Call, Message, Step, Trace, calls_of
-from tracetui.formats.swe_agent.report import scores_of
+from tracetui.formats.scalars import (
+    between,
+    child,
+    layout,
+    mapping,
+    natural,
+    sequence,
+    string,
+    task_key,
+    text,
+    version,
+    without,
+    word,
+)
+from tracetui.formats.schema import plain, unknown_fields
+from tracetui.formats.swe_agent.records import STEP, Call, Message, Step, Trace, calls_of, responded
 from tracetui.model import (
     MESSAGE_LIMIT,
     PREVIEW,
+    Body,
     Error,
     FirstError,
     Header,
     Operation,
+    Reasoning,
     RunBody,
+    Score,
     Span,
     Status,
     StatusSource,
+    Text,
     Total,
     Usage,
 )
-from tracetui.sources.base import File
+from tracetui.model import Message as ModelMessage
+from tracetui.model import ToolCall as CallPart
+from tracetui.sources.base import File, LinkLost
 
 AHEAD: Final = 16  # steps, of which an item of the history may repeat one: SWE-agent asks again three times
 Outcome = tuple[Status, StatusSource, Error | None]
@@ -37,7 +57,7 @@ _OK: Final = (Status.OK, StatusSource.DERIVED, None)
 _OPEN: Final = (Status.RUNNING, StatusSource.DERIVED, None)
 
 
-class At(Struct, frozen=True, gc=False):
+class SpanRef(Struct, frozen=True, gc=False):
     """What a span is recorded in."""
 
     step: Record | None = None
@@ -104,14 +124,14 @@ class Reading:
 
     def _step_of(self, message: Message) -> Record | None:
         """The step whose response a message of the history repeats; those before it have no message."""
-        for place in range(self._next, min(self._next + AHEAD, len(self._steps))):
-            step: Step = self._steps[place].value
+        for index in range(self._next, min(self._next + AHEAD, len(self._steps))):
+            step: Step = self._steps[index].value
             action = (step.action or "").strip()
             alike = bool(action) or text_in(step.response) in (message.text, message.thought)
             if alike and (message.action or "").strip() == action:
-                self._until(place)
-                self._next = place + 1
-                return self._steps[place]
+                self._until(index)
+                self._next = index + 1
+                return self._steps[index]
         return None
 
     def _until(self, end: int) -> None:
@@ -126,12 +146,12 @@ class Reading:
             self.responses += 1
             self.idle += not turn.calls
             self.spans.append(top := self._response(turn))
-            self.spans += [_call(turn, place, top, then) for place in range(len(turn.calls))]
+            self.spans += [_call(turn, index, top, then) for index in range(len(turn.calls))]
 
     def _response(self, turn: Turn) -> Span:
         message, record = turn.message, turn.step or turn.record
         step: Step | None = turn.step.value if turn.step else None
-        place = record.place + 1 if record else 0
+        place = record.index + 1 if record else 0
         model = word(mapping(message.extra.response).get("model")) or self._model
         answer = (message.text if step is None else text_in(step.response)).strip()
         self.texts["assistant"] = answer or self.texts.get("assistant", "")
@@ -148,7 +168,7 @@ class Reading:
             usage=_usage(message),
             model=model,
             preview=((step.thought if step else message.thought) or answer).strip()[:PREVIEW],
-            at=At(turn.step, turn.record),
+            at=SpanRef(turn.step, turn.record),
         )
 
 
@@ -163,7 +183,7 @@ def _message(record: Record) -> Span:
     if author == "exit":
         operation, kind = Operation.META, message.extra.exit_status or ""
     return Span(
-        id=f"m{record.place + 1}",
+        id=f"m{record.index + 1}",
         name=(author or message.type or message.object or "?")[:PREVIEW],
         operation=operation,
         status=Status.ERROR if failed else Status.OK,
@@ -172,7 +192,7 @@ def _message(record: Record) -> Span:
         error=Error(shown[:MESSAGE_LIMIT], kind) if failed else None,
         preview=shown[:PREVIEW],
         note="demonstration" if message.is_demo else kind[:PREVIEW],
-        at=At(message=record),
+        at=SpanRef(message=record),
     )
 
 
@@ -196,7 +216,7 @@ def _call(turn: Turn, place: int, top: Span, then: Message | None) -> Span:
         duration_ms=duration,
         error=error,
         preview=call.preview[:PREVIEW],
-        at=At(turn.step, turn.record, answer, call),
+        at=SpanRef(turn.step, turn.record, answer, call),
     )
 
 
@@ -288,3 +308,149 @@ def run_body(trace: Trace, reading: Reading) -> RunBody:
         last_assistant=reading.texts.get("assistant") or None,
         attributes=trace.outline.values(*trace.lists) | trace.outline.rest,
     )
+
+
+# ---- evaluation report
+
+_LARGEST: Final = 4 << 20
+_ID: Final = re.compile(r"\w[\w.+-]{0,199}")
+"""An instance id that can name a folder."""
+_UNRESOLVED: Final = ("unresolved_ids", "empty_patch_ids", "completed_ids")
+_COUNTED: Final = ("FAIL_TO_PASS", "PASS_TO_PASS")
+"""Tests that must succeed; the harness runs others as well."""
+_RULE: Final = "passed if resolved_ids lists the instance, failed if only the other lists of evaluated ones do"
+
+
+def scores_of(file: File, instance: str) -> tuple[Score, ...]:
+    """Whether a report beside the trajectory says that `instance` is resolved; the first that says so counts.
+
+    A report that is missing, too large or unreadable says nothing. Raises `LinkLost`.
+    """
+    if not _ID.fullmatch(instance):
+        return ()
+    for path in ("report.json", f"../logs/{instance}/report.json", "results.json", "../results.json"):
+        score = _score(path, _report(file, path), instance)
+        if score is not None:
+            return (score,)
+    return ()
+
+
+def _report(file: File, path: str) -> dict[str, Any]:
+    try:
+        with file.other(path) as other:
+            return mapping(decode(other.read_all())[0]) if other.stat.size <= _LARGEST else {}
+    except LinkLost:
+        raise
+    except (OSError, FormatError):
+        return {}
+
+
+def _score(path: str, report: dict[str, Any], instance: str) -> Score | None:
+    one = mapping(report.get(instance))
+    if isinstance(resolved := one.get("resolved"), bool):
+        return Score("resolved", resolved, resolved, f"{path} {instance}.resolved"[:PREVIEW], reason=_failures(one))
+    if instance in sequence(report.get("resolved_ids")):
+        resolved = True
+    elif "resolved_ids" in report and any(instance in sequence(report.get(name)) for name in _UNRESOLVED):
+        resolved = False
+    else:
+        return None
+    return Score("resolved", resolved, resolved, f"{path} resolved_ids", _RULE)
+
+
+def _failures(one: dict[str, Any]) -> str:
+    """The tests that should have succeeded, by the report of one instance."""
+    groups = (mapping(mapping(one.get("tests_status")).get(name)) for name in _COUNTED)
+    tests = [test for group in groups for test in sequence(group.get("failure")) if isinstance(test, str)]
+    return f"failed tests ({len(tests)}): {', '.join(tests)}"[:MESSAGE_LIMIT] if tests else ""
+
+
+# ---- bodies
+
+_OF_COMMAND = ("action", "execution_time", "observation", "state")
+"""Fields of a step that its command shows."""
+
+
+def body_of(at: Any) -> Body:
+    """Everything about the span that is at `at`. Raises `FormatError` if it is not one of this format."""
+    if not isinstance(at, SpanRef):
+        raise FormatError("this span comes from another format")
+    if at.call is not None:
+        return _command(at, at.call)
+    return _message_body(at.message) if at.step is None and at.message is not None else _step_body(at)
+
+
+def _fields(record: Record | None) -> dict[str, Any]:
+    return {} if record is None else mapping(plain(record.raw))
+
+
+def _raw(record: Record | None) -> bytes:
+    return b"" if record is None else bytes(record.raw)
+
+
+def _step_body(at: SpanRef) -> Body:
+    """A response of SWE-agent's model; what only the history has is ``history``."""
+    fields = _fields(at.step)
+    response, thought = fields.get("response"), fields.get("thought")
+    calls = calls_of(at.message.value if at.message else None, at.step.value if at.step else None)
+    parts, rest = parts_in(response)
+    shown = {"response", *(_OF_COMMAND if calls else ()), *(["thought"] if thought == response else [])}
+    asked = _conversation(fields.get("query"))
+    shown |= {"query"} if asked else set()
+    attributes = without(fields, *shown) | ({} if rest is None else {"response": rest})
+    same = {"content": response, "thought": thought, "action": fields.get("action")}
+    more = {name: value for name, value in _fields(at.message).items() if name not in same or value != same[name]}
+    attributes |= {"history": more} if more else {}
+    answer = (ModelMessage("assistant", (*parts, *(CallPart(one.id, one.name, one.arguments) for one in calls))),)
+    return Body(output=response, input_messages=asked, output_messages=answer, attributes=attributes, raw=_raw(at.step))
+
+
+def _conversation(query: Any) -> tuple[ModelMessage, ...]:
+    """The messages that a model was sent; none where they say more than roles and texts."""
+    found = []
+    for item in query if isinstance(query, list) else ():
+        content, role = mapping(item).get("content"), mapping(item).get("role")
+        if not isinstance(content, str) or not isinstance(role, str) or len(item) > 2:
+            return ()
+        found.append(ModelMessage(role, (Text(content),)))
+    return tuple(found)
+
+
+def _command(at: SpanRef, call: Call) -> Body:
+    """A command with what it printed."""
+    answer = _fields(at.answer)
+    if at.step is not None:
+        step = _fields(at.step)
+        output = step.get("observation")
+        attributes = {name: step[name] for name in _OF_COMMAND if name in step and name != "observation"}
+        if attributes.get("action") == call.arguments:
+            attributes.pop("action", None)
+        more = without(answer, "content") if answer.get("content") == output else answer
+        attributes |= {"history": more} if more else {}
+        return Body(input=call.arguments, output=output, attributes=attributes, raw=_raw(at.step))
+    extra = mapping(answer.get("extra"))
+    output, attributes = text(extra.get("raw_output")), answer | {"extra": without(extra, "raw_output")}
+    if output is None:
+        name = "content" if "content" in answer else "output"
+        output, attributes = answer.get(name), without(answer, name)
+    return Body(input=call.arguments, output=output, attributes=attributes, raw=_raw(at.answer or at.message))
+
+
+def _message_body(record: Record) -> Body:
+    """A message; everything but its text and what it asked for stays under its own name."""
+    fields, message = _fields(record), record.value
+    content, thought = fields.get("content"), text(fields.get("reasoning_content"))
+    parts, rest = parts_in(content)
+    answered = "" if parts else responded(fields.get("output"))
+    parts = [*([Reasoning(thought)] if thought else []), *parts, *([Text(answered)] if answered else [])]
+    shown = ["content", *(["role"] if string(fields.get("role")) else []), *(["reasoning_content"] if thought else [])]
+    if fields.get("thought") == content:
+        shown.append("thought")
+    attributes = without(fields, *shown) | ({} if rest is None else {"content": rest})
+    shown_text = content if content else answered or None
+    if not message.is_response:
+        found = (ModelMessage(message.author or "message", tuple(parts)),) if parts else ()
+        return Body(input=shown_text, input_messages=found, attributes=attributes, raw=_raw(record))
+    calls = calls_of(message, None)
+    answer = (ModelMessage("assistant", (*parts, *(CallPart(one.id, one.name, one.arguments) for one in calls))),)
+    return Body(output=shown_text, output_messages=answer, attributes=attributes, raw=_raw(record))

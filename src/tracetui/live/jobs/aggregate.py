@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence, Set
+from collections.abc import Callable, Generator, Mapping, Sequence, Set
 from itertools import zip_longest
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from tracetui.analysis.contrast import Contrast, Feature, Features, Kind, contrast, features
@@ -11,7 +12,7 @@ from tracetui.analysis.statistics import By, Row, Statistics
 from tracetui.diff.comparison import Comparison
 from tracetui.live.jobs.runner import Job, Step, by_file
 from tracetui.live.load import FileCaches, Reader
-from tracetui.model import Run, RunRef
+from tracetui.model import PassRule, Run, RunRef, TaskKey
 from tracetui.model.part import nested_runs
 from tracetui.sources.base import LinkLost, Source
 from tracetui.store.span_names import span_title
@@ -34,10 +35,15 @@ class Counted(NamedTuple):
     rows: dict[By, list[Row]]
 
 
-def statistics_job(refs: Sequence[RunRef]) -> Job:
-    """Count these runs; `JobProgress.result` is a `Counted`, `new` each `Problem`."""
+def statistics_job(
+    refs: Sequence[RunRef], rule: PassRule | None = None, inherited: Mapping[RunRef, TaskKey] = MappingProxyType({})
+) -> Job:
+    """Count these runs; `JobProgress.result` is a `Counted`, `new` each `Problem`.
+
+    `rule` decides outcomes, `inherited` has the tasks of replays (`Relations.inherited_tasks`).
+    """
     listed = {*refs}
-    counters = {by: Statistics(by, listed) for by in By}
+    counters = {by: Statistics(by, listed, inherited) for by in By}
     made, ended = Counted(0, {}), False
 
     def work(source: Source) -> Generator[Step, None, None]:
@@ -47,7 +53,7 @@ def statistics_job(refs: Sequence[RunRef]) -> Job:
             run = yield from _read(source, ref, shared.for_run(ref))
             if run is not None:
                 for one in counters.values():
-                    one.add(run)
+                    one.add(run.with_rule(rule))
             yield Step(done=1)
         ended = True
 

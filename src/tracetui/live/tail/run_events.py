@@ -207,7 +207,7 @@ class RunEvents:
         if spans or differs:
             if differs or not record.reported:
                 record.reported = True
-                yield RunChanged(summary, record.replay)
+                yield RunChanged(summary, record.replay, record.task)
             for position in spans:
                 yield SpanChanged(run, position)
         if record.reported:
@@ -249,12 +249,13 @@ class RunEvents:
         runs = [record.summary for record in self._records.values()]
         if not any(run.replay_of or run.replay_of_path for run in runs):
             return
-        for ref, address in Relations(runs).replay_addresses().items():
-            record = self._records[ref]
-            if record.replay != address:
-                record.replay = address
+        relations = Relations(runs)
+        for ref, address in relations.replay_addresses().items():
+            record, task = self._records[ref], relations.inherited_tasks.get(ref)
+            if (record.replay, record.task) != (address, task):
+                record.replay, record.task = address, task
                 if record.reported:
-                    yield RunChanged(record.summary, address)
+                    yield RunChanged(record.summary, address, task)
 
 
 def _final_status(summary: RunSummary) -> Status | None:
@@ -262,7 +263,7 @@ def _final_status(summary: RunSummary) -> Status | None:
 
 
 def _relation(summary: RunSummary) -> tuple[str | None, ...]:
-    return summary.id, summary.replay_of, summary.replay_of_path
+    return summary.id, summary.replay_of, summary.replay_of_path, summary.relation, summary.task, summary.repeats
 
 
 def _same_beginning(one: RunSummary, other: RunSummary) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.live.load import Reader
-from tracetui.model import Problem, Run, RunRef, RunSummary, Status
+from tracetui.model import Problem, Run, RunRef, RunSummary, Status, TaskKey
 from tracetui.sources.base import Entry, File, FileView, Folder, LinkLost, Source, Stat
 
 ENDED: Final = frozenset({Status.OK, Status.ERROR, Status.CANCELLED})
@@ -22,6 +22,9 @@ class RunRecord(msgspec.Struct):
     reported: bool = False
     """False: it existed at the start and was not reported."""
     replay: str | None = None
+    """Address of its original, if known."""
+    task: TaskKey | None = None
+    """Task of its original, if inherited."""
     ended: Status | None = None
     """The final status that was reported."""
     rewritten: bool = False

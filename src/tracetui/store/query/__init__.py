@@ -1,7 +1,7 @@
-"""The one small language in which runs, and the spans of a run, are asked for: ``status:error tool:bash dur>5s``.
+"""The query language for runs and for the spans of a run: ``status:error tool:bash dur>5s``.
 
-`for_runs` and `for_spans` make a `Query` of a text or raise `QueryError`; `complete` says how a text may go on,
-`facets` what there is to be picked. docs/query.md is made from the tables `RUN_KEYS` and `SPAN_KEYS`.
+`for_runs` and `for_spans` parse a text into a `Query` or raise `QueryError`; `complete` returns completions, `facets`
+the values to pick. docs/query.md is generated from the tables `RUN_KEYS` and `SPAN_KEYS`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tracetui.store.facts import recorded_running
 from tracetui.store.query.complete import Completion, Facet, complete, facets
 from tracetui.store.query.context import Context, Told
 from tracetui.store.query.keys import Key, Kind, Table
-from tracetui.store.query.plan import Columns, Compared, Either, Every, Found, Part, Query, Without
+from tracetui.store.query.plan import AllOf, AnyOf, Columns, Comparison, Negation, Part, Query, WordSearch
 from tracetui.store.query.plan import begun as _begun
 from tracetui.store.query.run_keys import RUN_KEYS
 from tracetui.store.query.span_keys import SPAN_KEYS
@@ -41,29 +41,29 @@ T = TypeVar("T")
 
 
 def for_runs(text: str, context: Context | None = None, *, now: float | None = None) -> Query[RunSummary]:
-    """The query that `text` asks of runs. Raises `QueryError`. `now` is what ``since:2h`` counts from (UTC seconds)."""
-    return _Maker(RUN_KEYS, context or Told(), time.time() if now is None else now).query(text)
+    """Parse a query for runs. Raises `QueryError`. ``since:2h`` counts from `now` (UTC seconds)."""
+    return _Planner(RUN_KEYS, context or Told(), time.time() if now is None else now).query(text)
 
 
 def for_spans(text: str) -> Query[Span]:
-    """The query that `text` asks of spans. Raises `QueryError`."""
-    return _Maker(SPAN_KEYS, None, 0.0).query(text)
+    """Parse a query for spans. Raises `QueryError`."""
+    return _Planner(SPAN_KEYS, None, 0.0).query(text)
 
 
 def begun(
     text: str, context: Context | None = None, *, now: float | None = None
 ) -> tuple[Query[RunSummary], QueryError | None]:
-    """`for_runs` of somebody who is typing: what stands before a part that is wrong counts, and what is wrong."""
+    """Parse a query that is being typed: return its valid beginning, and the error in the rest."""
     return _begun(text, partial(for_runs, context=context, now=now))
 
 
 def begun_for_spans(text: str) -> tuple[Query[Span], QueryError | None]:
-    """The same for spans."""
+    """As `begun`, for spans."""
     return _begun(text, for_spans)
 
 
-class _Maker:
-    """Makes plans of trees."""
+class _Planner:
+    """Turns syntax trees into plans."""
 
     def __init__(self, table: Table[Any], context: Any, now: float) -> None:
         self._table = table
@@ -80,30 +80,30 @@ class _Maker:
         if isinstance(node, Word | And):
             return self._every(node if isinstance(node, And) else And((node,)))
         if isinstance(node, Or):
-            return Either(map(self._plan, node.parts))
+            return AnyOf(map(self._plan, node.parts))
         if isinstance(node, Not):
-            return self._every(And((node,))) if isinstance(node.part, Word) else Without(self._plan(node.part))
+            return self._every(And((node,))) if isinstance(node.part, Word) else Negation(self._plan(node.part))
         return self._term(node)
 
     def _every(self, node: And) -> Part[Any]:
-        """All parts, the words among them looked for together."""
+        """Match all parts; words are searched together."""
         self._check_words(node)
         words = [part.text.lower() for part in node.parts if isinstance(part, Word)]
         negated = [part.part for part in node.parts if isinstance(part, Not)]
         without = [part.text.lower() for part in negated if isinstance(part, Word)]
         rest = [part for part in node.parts if not isinstance(part.part if isinstance(part, Not) else part, Word)]
-        found = [Found(self._table.hay, words, without)] if words or without else []
-        return Every([*map(self._plan, rest), *found]) if rest or not found else found[0]
+        found = [WordSearch(self._table.hay, words, without)] if words or without else []
+        return AllOf([*map(self._plan, rest), *found]) if rest or not found else found[0]
 
     def _check_words(self, node: And) -> None:
-        """Raise `QueryError` for words that were certainly meant as a term: they would find nothing, silently."""
+        """Raise `QueryError` for words that are certainly meant as a term: they would silently match nothing."""
         before = None
         for part in (part.part if isinstance(part, Not) else part for part in node.parts):
             word = part if isinstance(part, Word) and self._text[part.at] not in "\"'" else None
             if word is not None:
                 found = ALMOST_TERM.match(word.text)
                 if found is not None and self._table.find(found[1].lower()) is not None:
-                    raise QueryError(f"write `{found[1]}:` with nothing before or after it but its value", word.at)
+                    raise QueryError(f"write `{found[1]}:` with its value and nothing else around it", word.at)
             if before is not None:
                 if word is not None and COMPARED.match(word.text) and self._table.find(before.text.lower()):
                     raise QueryError(f"write `{before.text}{word.text}` without a blank", word.at)
@@ -115,15 +115,15 @@ class _Maker:
         key = self._table.find(term.key)
         if key is None:
             like = self._table.like(term.key)
-            hint = f"did you mean `{like}`?" if like else "in quotes it is searched for as it stands"
-            raise QueryError(f"there is no key `{term.key}`; {hint}", term.at)
+            hint = f"did you mean `{like}`?" if like else "put it in quotes to search for the text"
+            raise QueryError(f"no key `{term.key}`; {hint}", term.at)
         if key.kind is Kind.FACT:
             facts = [key.facts[one_of(key, key.facts, term, value, self._end)] for value in term.values]
-            return Either([Compared(fact.get(self._context), bool, few=False) for fact in facts])
+            return AnyOf([Comparison(fact.get(self._context), bool, repeats=False) for fact in facts])
         if key.choices_of is not None:
             key = replace(key, choices=tuple(key.choices_of(self._context)))
         test = test_of(key, term, self._now, self._end)
-        return Compared(key.get(self._context), test, few=key.few, kept_as=key.kept_as)
+        return Comparison(key.get(self._context), test, repeats=key.repeats, cache_as=key.cache_as)
 
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""How a query that is being typed may go on, and which values there are to be picked: counted, most frequent first."""
+"""Completions of a query that is being typed, and the values to pick, most frequent first."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tracetui.store.query.syntax import KEY, quoted
 
 T = TypeVar("T")
 MOST: Final = 50
-"""Completions that are offered at once."""
-_FROM: Final = 2
-"""Characters from which a word is also looked for among the values of all keys."""
+"""Completions offered at once."""
+_MIN_PREFIX: Final = 2
+"""Characters of a word before it completes to values of all keys."""
 _SAMPLE: Final = 10_000
-"""Of how many runs, so that it does not slow down typing."""
+"""Runs that this looks at, so that typing stays fast."""
 
 
 class Completion(msgspec.Struct, frozen=True):
-    """`text` may stand in place of what is from `start` to `end`. `hint` says what it is, or how often it is there."""
+    """`text` replaces the characters from `start` to `end`. `hint` describes it, or says how often it occurs."""
 
     text: str
     start: int
@@ -32,41 +32,40 @@ class Completion(msgspec.Struct, frozen=True):
 
 
 class Facet(msgspec.Struct, frozen=True):
-    """A key and the values that it has, with the number of runs or spans of each; None stands for those without one."""
+    """A key and its values with the number of runs or spans of each; None: those without a value."""
 
     key: str
     values: list[tuple[str | None, int]]
 
     def term(self, value: str | None) -> str:
-        """The term that asks for a value."""
+        """Return the term for a value."""
         return f"{self.key}:{'none' if value is None else quoted(value)}"
 
 
 def facets(table: Table[T], items: Iterable[T], context: Any = None) -> list[Facet]:
-    """The keys whose values can be picked, as far as there are any."""
+    """Return the keys whose values can be picked, if any item has one."""
     items, context = list(items), context or Told()
-    tallied = (Facet(key.name, _tally(key, items, (key.offer or key.get)(context))) for key in table.keys if key.facet)
-    return [facet for facet in tallied if any(value is not None for value, _ in facet.values)]
+    keys = [key for key in table.keys if key.facet]
+    found = [Facet(key.name, _tally(key, items, (key.offered or key.get)(context))) for key in keys]
+    return [facet for facet in found if any(value is not None for value, _ in facet.values)]
 
 
 def complete(text: str, cursor: int, table: Table[T], items: Iterable[T], context: Any = None) -> list[Completion]:
-    """What may stand at the cursor: keys and comparisons, values that are there, ``or``. The likeliest first."""
-    place = _Place(text[: max(0, cursor)])
-    found = place.key and table.find(place.key)
+    """Return what may stand at the cursor: keys and comparisons, existing values, ``or``. The likeliest first."""
+    at = _Cursor(text[: max(0, cursor)])
+    found = at.key and table.find(at.key)
     if found:
-        pairs = _values(found, list(items), context or Told(), place.begun)
+        pairs = _values(found, list(items), context or Told(), at.prefix)
         offers: Iterator[tuple[str, str]] = (
             (value if literal else quoted(value), hint) for value, hint, literal in pairs
         )
     else:
-        offers = _words(table, items, context or Told(), place)
-    return [
-        Completion(word, place.start, place.end, hint) for (word, hint), _ in zip(offers, range(MOST), strict=False)
-    ]
+        offers = _words(table, items, context or Told(), at)
+    return [Completion(word, at.start, at.end, hint) for (word, hint), _ in zip(offers, range(MOST), strict=False)]
 
 
-class _Place:
-    """What is being typed before the cursor: a value of a key, or a word that may become a key."""
+class _Cursor:
+    """The text before the cursor: a value of a key, or a word that may become a key."""
 
     def __init__(self, before: str) -> None:
         begin = comma = 0
@@ -87,21 +86,21 @@ class _Place:
         self.key = term[1].lower() if term else ""
         self.start = max(term.end(), comma) if term else begin
         self.end = len(before)
-        self.begun = before[self.start :].lstrip("\"'")
+        self.prefix = before[self.start :].lstrip("\"'")
 
 
-def _words(table: Table[T], items: Iterable[T], context: Any, place: _Place) -> Iterator[tuple[str, str]]:
-    """Keys that begin so, then keys with values that do."""
-    word = place.begun.lower()
+def _words(table: Table[T], items: Iterable[T], context: Any, cursor: _Cursor) -> Iterator[tuple[str, str]]:
+    """Yield keys with this prefix, then values with it."""
+    word = cursor.prefix.lower()
     for key in table.keys:
         name = next((name for name in (key.name, *key.aliases) if name.startswith(word)), None)
         if name is not None and key.kind in MEASURES:
             yield from ((f"{name}{compare}", key.about) for compare in ((">", "<") if word == name else (">",)))
         elif name is not None:
             yield f"{name}:", key.about
-    if "or".startswith(word) and not place.first:
-        yield "or ", "one of both sides"
-    if len(word) < _FROM:
+    if "or".startswith(word) and not cursor.first:
+        yield "or ", "either side matches"
+    if len(word) < _MIN_PREFIX:
         return
     abouts = {key.name: key.about for key in table.keys}
     found = [
@@ -110,30 +109,30 @@ def _words(table: Table[T], items: Iterable[T], context: Any, place: _Place) -> 
         for value, count in facet.values
         if value is not None and value.lower().startswith(word)
     ]
-    yield from ((term, about) for term, about, _ in sorted(found, key=lambda offer: -offer[2]))
+    yield from ((term, about) for term, about, _ in sorted(found, key=lambda found: -found[2]))
 
 
-def _values(key: Key[T], items: list[T], context: Any, begun: str) -> Iterator[tuple[str, str, bool]]:
-    """(value, hint, whether it is written as it is) of the values that begin so, then of those that hold it."""
+def _values(key: Key[T], items: list[T], context: Any, prefix: str) -> Iterator[tuple[str, str, bool]]:
+    """Yield (value, hint, whether it needs no quotes) of values with the prefix, then of those that contain it."""
     if key.kind is Kind.FACT:
-        yield from _fitting(((name, fact.about, True) for name, fact in key.facts.items()), begun, str.lower)
-    elif key.kind is Kind.NAME or key.offer is not None:
-        get = key.get(context) if key.kind is Kind.NAME else (key.offer or key.get)(context)
+        yield from _fitting(((name, fact.about, True) for name, fact in key.facts.items()), prefix, str.lower)
+    elif key.kind is Kind.NAME or key.offered is not None:
+        get = key.get(context) if key.kind is Kind.NAME else (key.offered or key.get)(context)
         tallied = [(value or "none", str(count), value is None) for value, count in _tally(key, items, get)]
-        yield from _fitting(tallied, begun, key.fold)
+        yield from _fitting(tallied, prefix, key.fold)
     elif key.kind is Kind.TRUTH:
         counts = Counter(map(key.get(context), items))
         yield from _fitting(
-            [(str(truth).lower(), str(counts[truth]), True) for truth in (True, False)], begun, str.lower
+            [(str(truth).lower(), str(counts[truth]), True) for truth in (True, False)], prefix, str.lower
         )
     else:
-        yield from _fitting([(example, "", True) for example in key.examples], begun, str.lower)
+        yield from _fitting([(example, "", True) for example in key.examples], prefix, str.lower)
 
 
 def _fitting(
-    offers: Iterable[tuple[str, str, bool]], begun: str, fold: Callable[[str], str]
+    offers: Iterable[tuple[str, str, bool]], prefix: str, fold: Callable[[str], str]
 ) -> Iterator[tuple[str, str, bool]]:
-    wanted, later = fold(begun), []
+    wanted, later = fold(prefix), []
     for offer in offers:
         if fold(offer[0]).startswith(wanted):
             yield offer
@@ -143,15 +142,15 @@ def _fitting(
 
 
 def _tally(key: Key[T], items: list[T], get: Getter[T]) -> list[tuple[str | None, int]]:
-    """The values of a key and how many items have each; what the language takes for the same is counted as one."""
+    """Return the values of a key and how many items have each; values that compare equal count as one."""
     counts: Counter[str | None] = Counter()
     spellings: dict[str, Counter[str]] = {}
-    for held, count in Counter(map(get, items)).items():
-        names = {key.fold(name): name for name in strings(held) if name}
+    for value, count in Counter(map(get, items)).items():
+        names = {key.fold(name): name for name in strings(value) if name}
         for folded, name in names.items():
             counts[folded] += count
             spellings.setdefault(folded, Counter())[name] += count
-        if not names and key.lack:
+        if not names and key.offers_none:
             counts[None] += count
     ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0] or ""))
     return [(spellings[name].most_common(1)[0][0] if name is not None else None, count) for name, count in ordered]

@@ -1,4 +1,4 @@
-"""What a query asks of a run that its summary does not say: what people said of it, and how it is tied to others."""
+"""Facts about a run beyond its summary, for queries: the user's verdicts, notes and tags, relations to other runs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Protocol
 
 from tracetui.model import RunSummary
 from tracetui.store.facts import recorded_running
-from tracetui.store.relations import Relations
+from tracetui.store.relations import Relations, inherits_task
 
 
 class Context(Protocol):
-    """Asked once a run and query, and only for the keys that the query holds: answers should cost O(1)."""
+    """Answers once per run and query, for the keys of the query only; each answer should take O(1)."""
 
     def verdict(self, run: RunSummary) -> str | None:
         """The user's verdict, in lower case."""
@@ -26,23 +26,26 @@ class Context(Protocol):
         """The id of the run's failure signature."""
 
     def relation(self, run: RunSummary) -> str | None:
-        """What it is to its original, in the trace's word, ``copy`` or ``repeat``."""
+        """Its relation to its original: the trace's word, ``copy`` or ``repeat``."""
 
     def replayed(self, run: RunSummary) -> bool:
         """Whether another run replays, forks or retries it."""
 
     def repeated(self, run: RunSummary) -> bool:
-        """Whether it was the first to do a task that others did again."""
+        """Whether it is the first of several runs of its task."""
+
+    def task(self, run: RunSummary) -> str | None:
+        """The name of its task, or the key of a derived one; that of its original where it inherits it."""
 
     def going(self, run: RunSummary) -> bool:
-        """Whether it goes on, as far as anybody can tell."""
+        """Whether it still runs, as far as known."""
 
     def formats(self) -> Collection[str]:
-        """The names of all formats; empty where they are not known."""
+        """The names of all formats; empty if unknown."""
 
 
 class Told:
-    """A `Context` that knows what the traces tell, and nothing that people said. Others inherit from it."""
+    """A `Context` of what the traces record, without verdicts, notes and tags of the user. Base of the others."""
 
     def __init__(
         self,
@@ -65,7 +68,7 @@ class Told:
         return None
 
     def relation(self, run: RunSummary) -> str | None:
-        if (run.repeats is None and run.identity is None) or self._relations is None:
+        if (run.task_key is None and run.identity is None) or self._relations is None:
             return run.relation
         return self._relations().relation(run.ref)
 
@@ -73,7 +76,12 @@ class Told:
         return self._relations is not None and bool(self._relations().replays(run.ref))
 
     def repeated(self, run: RunSummary) -> bool:
-        return run.repeats is not None and self._relations is not None and bool(self._relations().repeats(run.ref))
+        return run.task_key is not None and self._relations is not None and bool(self._relations().repeats(run.ref))
+
+    def task(self, run: RunSummary) -> str | None:
+        inherits = self._relations is not None and inherits_task(run)
+        key = self._relations().task(run) if self._relations is not None and inherits else run.task_key
+        return None if key is None else key.name
 
     def going(self, run: RunSummary) -> bool:
         return self._going(run)

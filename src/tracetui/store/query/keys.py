@@ -1,4 +1,4 @@
-"""What a key of the language is. A table of them is all that there is to say of a language: `run_keys`, `span_keys`."""
+"""Keys of the query language. `run_keys` and `span_keys` are tables of them; everything else follows from a table."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tracetui.errors import nearest
 
 T = TypeVar("T")
 Getter = Callable[[T], Any]
-"""What a run or span says: None, a string, a number, a truth, or a tuple of these of which any may fit."""
+"""Returns the value of a run or span: None, a string, a number, a truth, or a tuple of them, any of which may match."""
 Source = Callable[[Any], Getter[T]]
-"""A getter, once the context is known."""
+"""Returns a getter for a context."""
 
 
 class Kind(StrEnum):
@@ -28,34 +28,37 @@ class Kind(StrEnum):
     DURATION = "duration"
     TIME = "time"
     TRUTH = "truth"
+    SCORE = "score"
     FACT = "fact"
 
 
 MEASURES: Final = frozenset({Kind.NUMBER, Kind.DURATION})
-"""What is compared with `<` and `>`."""
+"""Kinds that `<` and `>` compare."""
 
 ABOUT_KINDS: Final = {
     Kind.NAME: "the whole value, in any case: `tool:bash`; `none` where there is none",
-    Kind.TEXT: 'a part of the text, in any case: `error:"timed out"`; with `=` the whole',
-    Kind.ID: "the beginning of the id; with `=` the whole",
+    Kind.TEXT: 'a part of the text, in any case: `error:"timed out"`; with `=` all of it',
+    Kind.ID: "the beginning of the id; with `=` all of it",
     Kind.NUMBER: "a number, with `<`, `<=`, `>`, `>=` or `:`: `tokens>10k`, `tokens<2M`",
     Kind.DURATION: "a duration: `250ms`, `5s`, `2m`, `1h30m`, `3d`, `1w`; a bare number counts seconds",
     Kind.TIME: "ago (`2h`, `3d`), `today`, `yesterday`, `09:30`, a date (`2026-11-20`, `2026-11`, `2026-11-20T18:00`)",
     Kind.TRUTH: "`true` or `false`",
-    Kind.FACT: "one of the words that follow",
+    Kind.SCORE: "a name, in any case, alone or compared: `score:reward`, `score:reward<0.5`, `score:accuracy=C`; "
+    "in quotes if it has blanks; `none` for a run without scores",
+    Kind.FACT: "one of the words below",
 }
-"""What may stand after a key of each kind."""
+"""What each kind takes as a value."""
 
 
 class Fact(msgspec.Struct, Generic[T], frozen=True):
-    """Something that is so or not: what ``is:`` and ``has:`` are followed by."""
+    """A yes-or-no property: a word that ``is:`` or ``has:`` takes."""
 
     about: str
     get: Source[T]
 
 
 class Key(msgspec.Struct, Generic[T], frozen=True):
-    """One key: what it is called, what it looks at, and what help, completion and documentation say of it."""
+    """One key: its names, its getter, and its text for help, completion and documentation."""
 
     name: str
     kind: Kind
@@ -63,28 +66,33 @@ class Key(msgspec.Struct, Generic[T], frozen=True):
     about: str
     aliases: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
-    """Offered where the values that are there cannot be counted."""
+    """Completions of a key whose values can't be counted."""
     choices: tuple[str, ...] = ()
-    """The only names that there can be besides `none`; empty: any."""
+    """The allowed values besides `none`; empty: any."""
     choices_of: Callable[[Any], Collection[str]] | None = None
-    """The same, where only the context knows them."""
+    """The allowed values, if they depend on the context."""
     facts: Mapping[str, Fact[T]] = {}
     fold: Callable[[str], str] = str.lower
-    """Two names are the same if this makes the same of both."""
-    few: bool = True
-    """Whether distinct values are much fewer than runs, so that each is compared once."""
-    kept_as: str = ""
-    """A name under which the value is kept for the next query, where finding it out takes long."""
+    """Normalizes names: names with equal results are equal."""
+    unique: bool = False
+    """Whether values rarely repeat; always so for numbers, times and scores."""
+    cache_as: str = ""
+    """Name of the column that caches a costly value between queries; empty: not cached."""
     facet: bool = False
-    """Whether its values are offered to be picked."""
-    offer: Source[T] | None = None
-    """What is counted for that, if not what it looks at; texts and ids with one complete to its values."""
-    lack: bool = False
-    """Whether that there is none is picked as well."""
+    """Whether its values can be picked from a list."""
+    offered: Source[T] | None = None
+    """Getter of the values to pick and complete, if it isn't `get`; text and id keys complete only with one."""
+    offers_none: bool = False
+    """Whether `none` can be picked as well."""
+
+    @property
+    def repeats(self) -> bool:
+        """Whether values repeat so often that each distinct one is tested once."""
+        return not self.unique and self.kind not in (*MEASURES, Kind.TIME, Kind.SCORE)
 
 
 class Table(Generic[T]):
-    """The keys of one language, and the text in which its free words are looked for."""
+    """The keys for one kind of item, and the getter of the text that free words search."""
 
     def __init__(self, keys: tuple[Key[T], ...], hay: Getter[T]) -> None:
         self.keys = keys
@@ -92,31 +100,31 @@ class Table(Generic[T]):
         self._by_name = {name: key for key in keys for name in (key.name, *key.aliases)}
 
     def find(self, name: str) -> Key[T] | None:
-        """The key of that name or alias."""
+        """Return the key with that name or alias."""
         return self._by_name.get(name)
 
     def like(self, name: str) -> str | None:
-        """The name of a key that somebody who wrote `name` may have meant."""
+        """Return the key name most like a misspelled `name`."""
         return nearest(name, self._by_name)
 
     def names(self) -> Iterator[str]:
-        """Every name and alias, the names first."""
+        """AllOf name and alias, the names first."""
         yield from (key.name for key in self.keys)
         yield from (alias for key in self.keys for alias in key.aliases)
 
 
-def told(*names: str) -> Source[Any]:
-    """A getter of what the item itself says, whatever the context."""
+def recorded(*names: str) -> Source[Any]:
+    """Return the source of recorded fields, by attribute name."""
     return lambda context: attrgetter(*names)
 
 
-def made(get: Getter[T]) -> Source[T]:
-    """A getter of what is made of what the item says."""
+def computed(get: Getter[T]) -> Source[T]:
+    """Return the source of a value computed from the item alone."""
     return lambda context: get
 
 
 def strings(value: Any) -> Iterator[str]:
-    """The strings that a value holds: itself, or those in it."""
+    """Yield the strings in a value: itself, or those of a tuple."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, tuple):
@@ -124,25 +132,25 @@ def strings(value: Any) -> Iterator[str]:
             yield from strings(part)
 
 
-def said(value: Any) -> bool:
-    """Whether a value says anything: zero says something, nothing and an empty text don't."""
+def has_value(value: Any) -> bool:
+    """Return whether a value is there: zero is, None and empty text aren't."""
     if isinstance(value, tuple):
-        return any(said(part) for part in value)
+        return any(has_value(part) for part in value)
     return value is not None and value != ""
 
 
-def having(keys: tuple[Key[T], ...], more: Mapping[str, Fact[T]]) -> Key[T]:
-    """The key ``has``: whether there is anything to compare a key with; `more` has what differs."""
+def has_key(keys: tuple[Key[T], ...], more: Mapping[str, Fact[T]]) -> Key[T]:
+    """Return the key ``has``, with a fact for each key; `more` overrides them."""
     facts = {
-        key.name: Fact(key.about, _said_by(key)) for key in keys if key.kind not in (Kind.TIME, Kind.FACT, Kind.TRUTH)
+        key.name: Fact(key.about, _has_value(key)) for key in keys if key.kind not in (Kind.TIME, Kind.FACT, Kind.TRUTH)
     }
-    about = "there is one: followed by any other key's name"
-    return Key("has", Kind.FACT, made(said), about, facts=dict(sorted({**facts, **more}.items())))
+    about = "takes the name of another key: the run has a value for it"
+    return Key("has", Kind.FACT, computed(has_value), about, facts=dict(sorted({**facts, **more}.items())))
 
 
-def _said_by(key: Key[T]) -> Source[T]:
+def _has_value(key: Key[T]) -> Source[T]:
     def source(context: Any) -> Getter[T]:
         get = key.get(context)
-        return lambda item: said(get(item))
+        return lambda item: has_value(get(item))
 
     return source

@@ -1,7 +1,7 @@
-"""How a query is evaluated: column by column over many items, with one test for each distinct value; or item by item.
+"""Evaluate queries: column by column over many items, with one test for each distinct value; or item by item.
 
-A mask says of each of some items, in order, whether a part of the query holds. Where values are few, masks are made,
-combined and used without a line of Python per item.
+A mask has one truth for each item, in order: whether a part of the query matches. With few distinct values, masks are
+made, combined and applied without running Python code per item.
 """
 
 from __future__ import annotations
@@ -18,89 +18,89 @@ from tracetui.store.query.values import Test
 
 T = TypeVar("T")
 Mask = Iterable[bool]
-"""To be gone through once."""
+"""Can be iterated once."""
 
 
 class Columns(Generic[T]):
-    """What took long to find out about items, kept for the next query over the same or nearly the same ones.
+    """Cache of costly values, for repeated queries over the same or nearly the same items.
 
-    Whoever filters the same runs again and again keeps one. Items must be immutable; what is kept holds on to them.
+    Items must be immutable; the cache keeps references to them.
     """
 
     def __init__(self) -> None:
         self._items: list[T] = []
-        self._known: dict[str, list[Any]] = {}
-        self._before: tuple[list[T], dict[str, list[Any]]] = [], {}
-        self._ahead: dict[str, list[Any]] = {}
+        self._cached: dict[str, list[Any]] = {}
+        self._previous: tuple[list[T], dict[str, list[Any]]] = [], {}
+        self._pending: dict[str, list[Any]] = {}
 
     def begin(self, items: list[T]) -> None:
-        """A query over `items` begins."""
+        """Begin a query over `items`."""
         if items != self._items:
-            if self._known:
-                self._before = self._items, self._known
-            self._items, self._known, self._ahead = items[:], {}, {}
+            if self._cached:
+                self._previous = self._items, self._cached
+            self._items, self._cached, self._pending = items[:], {}, {}
 
     @property
     def ready(self) -> bool:
-        """Whether what is costly to find out is known of all items of this query."""
-        return bool(self._known)
+        """Whether costly values of all items of this query are cached."""
+        return bool(self._cached)
 
     def of(self, name: str, get: Getter[T], items: list[T]) -> list[Any]:
-        """What `get` finds in each of the items, never None. Where these are all items, only new ones are asked."""
+        """Return the value of each item, never None. For all items of the query, only new items are computed."""
         if len(items) < len(self._items):
             return list(map(get, items))
-        if name not in self._known:
-            self._known[name] = self._anew(name, get)
-        return self._known[name]
+        if name not in self._cached:
+            self._cached[name] = self._compute(name, get)
+        return self._cached[name]
 
     def ahead(self, name: str, get: Getter[T], items: list[T]) -> Iterator[None]:
-        """Find out what `of` would, in small steps, before anybody asks; who asks earlier waits for the rest only."""
+        """Compute a column for `of` in advance, in small steps; an earlier `of` computes only the rest."""
         self.begin(items)
-        if name in self._known or name in self._before[1]:
+        if name in self._cached or name in self._previous[1]:
             return
-        column = self._ahead.setdefault(name, [])
-        while self._ahead.get(name) is column and len(column) < len(self._items):
+        column = self._pending.setdefault(name, [])
+        while self._pending.get(name) is column and len(column) < len(self._items):
             column += map(get, self._items[len(column) : len(column) + _STEP])
             yield
 
-    def _anew(self, name: str, get: Getter[T]) -> list[Any]:
-        if begun := self._ahead.pop(name, None):
-            return begun + list(map(get, self._items[len(begun) :]))
-        items, columns = self._before
+    def _compute(self, name: str, get: Getter[T]) -> list[Any]:
+        if first := self._pending.pop(name, None):
+            return first + list(map(get, self._items[len(first) :]))
+        items, columns = self._previous
         if name not in columns:
             return list(map(get, self._items))
-        known = dict(zip(map(id, items), columns[name], strict=True))
-        column = list(map(known.get, map(id, self._items)))
+        values = dict(zip(map(id, items), columns[name], strict=True))
+        column = list(map(values.get, map(id, self._items)))
         return [get(item) if value is None else value for item, value in zip(self._items, column, strict=True)]
 
 
 _STEP: Final = 4_000
-"""Items of which something is found out ahead in one step: a few milliseconds."""
+"""Items computed in advance per step: a few milliseconds."""
 _MANY: Final = 8
-"""What is costly is found out for all items, and kept, unless the other parts leave fewer than one in so many."""
+"""Costly values are computed and cached for all items unless the other parts leave fewer than one in so many."""
 
 
 class Part(Protocol[T]):
     """A part of a plan."""
 
     costly: bool
-    """Whether it is better asked last."""
+    """Whether to evaluate it last."""
 
     def mask(self, items: list[T], columns: Columns[T]) -> Mask:
-        """Whether it holds, for each of the items."""
+        """Return whether each of the items matches."""
 
     def keep(self, items: list[T], columns: Columns[T]) -> list[T]:
-        """Those that it holds for, in order."""
+        """Return the matching items, in order."""
 
     def holds(self, item: T) -> bool:
-        """Whether it holds for one."""
+        """Return whether one item matches."""
 
     def holds_text(self, hay: str) -> bool:
-        """Whether it holds for something of which nothing is known but a text in lower case: no key tells anything."""
+        """Return whether a text in lower case matches; it has no value for any key."""
 
 
 class _Masked(Generic[T]):
-    """Keeps what its mask says."""
+    """Filters by its mask."""
 
     costly = False
 
@@ -111,20 +111,20 @@ class _Masked(Generic[T]):
         return list(compress(items, self.mask(items, columns)))
 
 
-class Compared(_Masked[T]):
-    """What a key says, tested. Where there are few distinct values, each is tested once."""
+class Comparison(_Masked[T]):
+    """The value of a key, tested; each distinct value once if values repeat."""
 
-    def __init__(self, get: Getter[T], test: Test, *, few: bool, kept_as: str = "") -> None:
+    def __init__(self, get: Getter[T], test: Test, *, repeats: bool, cache_as: str = "") -> None:
         self._get = get
         self._test = test
-        self._few = few
-        self._kept_as = kept_as
-        self.costly = bool(kept_as)
+        self._repeats = repeats
+        self._cache_as = cache_as
+        self.costly = bool(cache_as)
 
     def mask(self, items: list[T], columns: Columns[T]) -> Mask:
-        kept = self._kept_as
-        column = columns.of(kept, self._get, items) if kept else map(self._get, items)
-        return map(_Told(self._test).__getitem__ if self._few else self._test, column)
+        name = self._cache_as
+        column = columns.of(name, self._get, items) if name else map(self._get, items)
+        return map(_TestResults(self._test).__getitem__ if self._repeats else self._test, column)
 
     def holds(self, item: T) -> bool:
         return self._test(self._get(item))
@@ -133,8 +133,8 @@ class Compared(_Masked[T]):
         return False
 
 
-class _Told(dict[Any, bool]):
-    """What a test says of each value, found out when it is first asked for."""
+class _TestResults(dict[Any, bool]):
+    """Results of a test by value, computed on first use."""
 
     def __init__(self, test: Test) -> None:
         self._test = test
@@ -148,8 +148,8 @@ def _all_of(masks: Iterable[Mask], count: int) -> Mask:
     return reduce(lambda a, b: list(map(and_, a, b)), masks, [True] * count)
 
 
-class Found(_Masked[T]):
-    """Words in lower case, all of which the text of an item holds, and those of which it holds none."""
+class WordSearch(_Masked[T]):
+    """Words in lower case: the text of an item must contain all of `words` and none of `without`."""
 
     costly = True
 
@@ -180,8 +180,8 @@ class Found(_Masked[T]):
         return all(word in hay for word in self._words) and not any(word in hay for word in self._without)
 
 
-class Without(_Masked[T]):
-    """Everything but what a part holds for."""
+class Negation(_Masked[T]):
+    """Everything that a part doesn't match."""
 
     def __init__(self, part: Part[T]) -> None:
         self._part = part
@@ -197,8 +197,8 @@ class Without(_Masked[T]):
         return not self._part.holds_text(hay)
 
 
-class Every(_Masked[T]):
-    """What all parts hold for: each is asked only of what the one before left."""
+class AllOf(_Masked[T]):
+    """Everything that all parts match; each part sees only what the one before left."""
 
     def __init__(self, parts: Iterable[Part[T]]) -> None:
         self._parts = tuple(parts)
@@ -229,8 +229,8 @@ def _narrowed(items: list[T], parts: Iterable[Part[T]], columns: Columns[T]) -> 
     return items
 
 
-class Either(_Masked[T]):
-    """What any of the parts holds for."""
+class AnyOf(_Masked[T]):
+    """Everything that any of the parts matches."""
 
     def __init__(self, parts: Iterable[Part[T]]) -> None:
         self._parts = tuple(parts)
@@ -248,30 +248,30 @@ class Either(_Masked[T]):
 
 
 class Query(Generic[T]):
-    """A query that was understood. It depends on the moment at which it was made (``since:2h``), and on its context."""
+    """A parsed query. It depends on the time of its parsing (``since:2h``) and on its context."""
 
     def __init__(self, text: str, plan: Part[T]) -> None:
         self.text = text
         self._plan = plan
 
     def select(self, items: Iterable[T], columns: Columns[T] | None = None) -> list[T]:
-        """The items that it holds for, in order. With `columns`, what the last query found out is used again."""
+        """Return the matching items, in order. `columns` caches values between queries."""
         items = items if isinstance(items, list) else list(items)
         columns = columns or Columns()
         columns.begin(items)
         return self._plan.keep(items, columns)
 
     def matches(self, item: T) -> bool:
-        """Whether it holds for one item."""
+        """Return whether one item matches."""
         return self._plan.holds(item)
 
     def matches_text(self, text: str) -> bool:
-        """Whether it holds for something of which nothing is known but a text: an unreadable file."""
+        """Return whether a bare text matches, such as that of an unreadable file."""
         return self._plan.holds_text(text.lower())
 
 
 def begun(text: str, make: Callable[[str], Query[T]]) -> tuple[Query[T], QueryError | None]:
-    """The query, or what can be understood of it: all before the part that is wrong, and what is wrong with it."""
+    """Return the query, or its valid beginning and the error in the rest."""
     first: QueryError | None = None
     while True:
         try:

@@ -1,14 +1,14 @@
-"""The keys of the language for runs. Evaluation, completion, help and documentation are made from this table."""
+"""Query keys for runs. Evaluation, completion, help and documentation follow from this table."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from typing import Any, Final
 
-from tracetui.model import RunSummary, Status
+from tracetui.model import Outcome, RunSummary, Status
 from tracetui.model.span import STATUS_WORDS, plain_word
 from tracetui.store.facts import failure, haystack, run_time, total_tokens
-from tracetui.store.query.keys import Fact, Getter, Key, Kind, Table, having, made, said, told
+from tracetui.store.query.keys import Fact, Getter, Key, Kind, Table, computed, has_key, has_value, recorded
 from tracetui.store.relations import COPY, REPEAT, has_original
 
 RunKey = Key[RunSummary]
@@ -65,7 +65,7 @@ def _repeated(context: Any) -> Getter[RunSummary]:
 
 def _repeat(context: Any) -> Getter[RunSummary]:
     relation = context.relation
-    return lambda run: run.repeats is not None and relation(run) == REPEAT
+    return lambda run: run.task_key is not None and relation(run) == REPEAT
 
 
 def _copy(context: Any) -> Getter[RunSummary]:
@@ -73,8 +73,17 @@ def _copy(context: Any) -> Getter[RunSummary]:
     return lambda run: run.identity is not None and relation(run) == COPY
 
 
+def _task(context: Any) -> Getter[RunSummary]:
+    task: Getter[RunSummary] = context.task
+    return task
+
+
+def _score_names(run: RunSummary) -> tuple[str, ...]:
+    return tuple(score.name for score in run.scores)
+
+
 def _status(status: Status) -> Fact[RunSummary]:
-    return Fact(f"its status is {status.value}", made(lambda run: run.status is status))
+    return Fact(f"status {status.value}", computed(lambda run: run.status is status))
 
 
 _TIMES: Final = ("1h", "24h", "7d", "today", "yesterday")
@@ -82,95 +91,104 @@ _TOKENS: Final = ("1k", "10k", "100k")
 
 _NAMES: Final[tuple[RunKey, ...]] = (
     Key(
-        "status", Kind.NAME, told("status._value_", "status_word"), "its status, or the trace's own word for it",
-        choices=STATUS_WORDS, fold=plain_word, facet=True, offer=told("status._value_"),
+        "status", Kind.NAME, recorded("status._value_", "status_word"), "its status, or the trace's own word for it",
+        choices=STATUS_WORDS, fold=plain_word, facet=True, offered=recorded("status._value_"),
+    ),
+    Key(
+        "outcome", Kind.NAME, recorded("outcome"), "how it was evaluated: passed, failed or none",
+        choices=tuple(Outcome), facet=True, offers_none=True,
     ),
     Key(
         "verdict", Kind.NAME, lambda context: context.verdict, "your verdict: real, flaky, known, ignore or none",
-        choices=("real", "flaky", "known", "ignore"), facet=True, lack=True,
+        choices=("real", "flaky", "known", "ignore"), facet=True, offers_none=True,
     ),
-    Key("agent", Kind.NAME, made(lambda run: run.agent or run.name), "the agent, else the run's name", facet=True),
-    Key("model", Kind.NAME, told("model", "models"), "a model that it called", facet=True),
-    Key("tool", Kind.NAME, told("tools"), "a tool that it called", facet=True),
-    Key("node", Kind.NAME, told("nodes"), "a node of its graph that ran", facet=True),
-    Key("format", Kind.NAME, told("ref.format"), "the format of its trace", facet=True, choices_of=_formats),
-    Key("tag", Kind.NAME, _tags, "a tag of the trace, or your own", ("tags",), facet=True),
-    Key("source", Kind.NAME, told("source"), "where the trace says that it comes from", facet=True),
+    Key("agent", Kind.NAME, computed(lambda run: run.agent or run.name), "the agent, else the run's name", facet=True),
+    Key("model", Kind.NAME, recorded("model", "models"), "a model that it called", facet=True),
+    Key("tool", Kind.NAME, recorded("tools"), "a tool that it called", facet=True),
+    Key("node", Kind.NAME, recorded("nodes"), "a node of its graph that ran", facet=True),
+    Key("format", Kind.NAME, recorded("ref.format"), "the format of its trace", facet=True, choices_of=_formats),
+    Key("tag", Kind.NAME, _tags, "a tag, from the trace or your own", ("tags",), facet=True),
+    Key("source", Kind.NAME, recorded("source"), "the origin that its trace records", facet=True),
     Key(
         "relation", Kind.NAME, lambda context: context.relation,
-        "what it is to its original: replay, fork, retry, student, copy, repeat",
+        "its relation to its original: replay, fork, retry, student, copy, repeat",
         choices=("replay", "fork", "retry", "student", COPY, REPEAT),
     ),
+    Key(
+        "score", Kind.SCORE, recorded("scores"), "a score of that name, alone or compared with a value",
+        facet=True, offered=computed(_score_names),
+    ),
+    Key("task", Kind.NAME, _task, "its task, else that of its original", facet=True),
+    Key("trial", Kind.NAME, recorded("trial"), "the trace's name for this repetition of its task"),
 )  # fmt: skip
 _TEXTS: Final[tuple[RunKey, ...]] = (
     Key(
         "error",
         Kind.TEXT,
-        made(_error),
+        computed(_error),
         "type and text of the error it failed with",
         ("cause",),
-        offer=made(_error_type),
+        offered=computed(_error_type),
     ),
-    Key("signature", Kind.ID, _signature, "the signature of its failure", ("sig",), offer=_signature),
+    Key("signature", Kind.ID, _signature, "the signature of its failure", ("sig",), offered=_signature),
     Key("note", Kind.TEXT, lambda context: context.note, "your note"),
-    Key("name", Kind.TEXT, told("name", "label"), "its name", offer=told("name")),
-    Key("prompt", Kind.TEXT, told("prompt"), "the beginning of its first prompt or input", ("input",), few=False),
-    Key("result", Kind.TEXT, told("result"), "how it went, where the format has a phrase for it"),
-    Key("path", Kind.TEXT, told("ref.path"), "the path of its file", ("file",), few=False),
-    Key("id", Kind.ID, told("id"), "its id", few=False),
-    Key("original", Kind.ID, told("replay_of"), "the id of the run that it replays, forks or retries", ("of",)),
-    Key("parent", Kind.ID, told("parent"), "the id of the run that started it"),
+    Key("name", Kind.TEXT, recorded("name", "label"), "its name", offered=recorded("name")),
+    Key("prompt", Kind.TEXT, recorded("prompt"), "beginning of its first prompt or input", ("input",), unique=True),
+    Key("result", Kind.TEXT, recorded("result"), "the trace's own phrase for how it went"),
+    Key("path", Kind.TEXT, recorded("ref.path"), "the path of its file", ("file",), unique=True),
+    Key("id", Kind.ID, recorded("id"), "its id", unique=True),
+    Key("original", Kind.ID, recorded("replay_of"), "id of the run that it replays, forks or retries", ("of",)),
+    Key("parent", Kind.ID, recorded("parent"), "id of the run that started it"),
 )
 _NUMBERS: Final[tuple[RunKey, ...]] = (
     Key(
-        "dur", Kind.DURATION, told("duration_ms"), "how long it took", ("duration", "time"), ("1s", "10s", "1m"),
-        few=False,
+        "dur", Kind.DURATION, recorded("duration_ms"), "duration", ("duration", "time"), ("1s", "10s", "1m"),
     ),
-    Key("tokens", Kind.NUMBER, made(total_tokens), "all tokens", (), _TOKENS, few=False),
-    Key("input_tokens", Kind.NUMBER, made(_usage("input_tokens")), "tokens of input", ("in",), _TOKENS, few=False),
-    Key("output_tokens", Kind.NUMBER, made(_usage("output_tokens")), "tokens of output", ("out",), _TOKENS, few=False),
+    Key("tokens", Kind.NUMBER, computed(total_tokens), "all tokens", (), _TOKENS),
+    Key("input_tokens", Kind.NUMBER, computed(_usage("input_tokens")), "tokens of input", ("in",), _TOKENS),
+    Key("output_tokens", Kind.NUMBER, computed(_usage("output_tokens")), "tokens of output", ("out",), _TOKENS),
     Key(
-        "cost", Kind.NUMBER, made(_usage("cost_usd")),
-        "what its trace says it cost, in US dollars: estimates are not asked", (), ("0.01", "1"), few=False,
+        "cost", Kind.NUMBER, computed(_usage("cost_usd")),
+        "recorded cost in US dollars, without estimates", (), ("0.01", "1"),
     ),
-    Key("steps", Kind.NUMBER, told("steps"), "number of steps", ("step",), ("10", "50"), few=False),
-    Key("spans", Kind.NUMBER, told("spans"), "number of spans", (), ("100", "1k"), few=False),
-    Key("calls", Kind.NUMBER, told("llm_calls"), "calls of models", ("llm_calls",), ("10",), few=False),
-    Key("tool_calls", Kind.NUMBER, told("tool_calls"), "calls of tools", (), ("10",), few=False),
-    Key("errors", Kind.NUMBER, told("errors"), "spans that failed", (), ("0", "1"), few=False),
-    Key("problems", Kind.NUMBER, told("problems"), "what could not be read of it", (), ("0",), few=False),
+    Key("steps", Kind.NUMBER, recorded("steps"), "number of steps", ("step",), ("10", "50")),
+    Key("spans", Kind.NUMBER, recorded("spans"), "number of spans", (), ("100", "1k")),
+    Key("calls", Kind.NUMBER, recorded("llm_calls"), "calls of models", ("llm_calls",), ("10",)),
+    Key("tool_calls", Kind.NUMBER, recorded("tool_calls"), "calls of tools", (), ("10",)),
+    Key("errors", Kind.NUMBER, recorded("errors"), "spans that failed", (), ("0", "1")),
+    Key("problems", Kind.NUMBER, recorded("problems"), "parts of it that could not be read", (), ("0",)),
 )  # fmt: skip
 _TIME_KEYS: Final[tuple[RunKey, ...]] = tuple(
-    Key(name, Kind.TIME, made(run_time), about, aliases, _TIMES, few=False, kept_as="moment")
+    Key(name, Kind.TIME, computed(run_time), about, aliases, _TIMES, cache_as="moment")
     for name, about, aliases in (
-        ("since", "it began then or later", ("after",)),
-        ("until", "it began by then: at the end of that day, where it is a date", ()),
-        ("before", "it began earlier", ()),
-        ("on", "it began on that day, in that month or year", ()),
+        ("since", "started then or later", ("after",)),
+        ("until", "started by then; of a date, by the end of that day", ()),
+        ("before", "started earlier", ()),
+        ("on", "started on that day, in that month or year", ()),
     )
 )
 _IS: Final[dict[str, Fact[RunSummary]]] = {
-    "running": Fact("it goes on, as far as anybody can tell", _going),
-    "failed": _status(Status.ERROR),
+    "running": Fact("still running, as far as known", _going),
+    "failed": Fact("status error or outcome failed", computed(lambda run: run.failed)),
     "ok": _status(Status.OK),
     "paused": _status(Status.PAUSED),
     "cancelled": _status(Status.CANCELLED),
     "unknown": _status(Status.UNKNOWN),
-    "child": Fact("another run started it", made(lambda run: run.parent is not None)),
+    "child": Fact("another run started it", computed(lambda run: run.parent is not None)),
     "replay": Fact(
-        "it replays, forks or retries another",
-        made(has_original),
+        "replays, forks or retries another run",
+        computed(has_original),
     ),
-    "repeat": Fact("it does the task of an earlier run: same name, same input", _repeat),
-    "copy": Fact("another file tells the same run", _copy),
+    "repeat": Fact("does the task of an earlier run", _repeat),
+    "copy": Fact("the same run is in another file, too", _copy),
 }
 _HAS: Final[dict[str, Fact[RunSummary]]] = {
     "replay": Fact("another run replays, forks or retries it", _replayed),
     "repeats": Fact("later runs do its task again", _repeated),
     "original": _IS["replay"],
-    "error": Fact("it tells why it failed", made(lambda run: failure(run) is not None)),
-    "errors": Fact("a span failed", made(lambda run: bool(run.errors))),
-    "problems": Fact("something of it could not be read", made(lambda run: run.problems > 0)),
+    "error": Fact("its trace says why it failed", computed(lambda run: failure(run) is not None)),
+    "errors": Fact("a span failed", computed(lambda run: bool(run.errors))),
+    "problems": Fact("parts of it could not be read", computed(lambda run: run.problems > 0)),
 }
 
 _VALUES: Final = (*_NAMES, *_TEXTS, *_NUMBERS)
@@ -178,9 +196,9 @@ RUN_KEYS: Final[Table[RunSummary]] = Table(
     (
         *_VALUES,
         *_TIME_KEYS,
-        Key("is", Kind.FACT, made(said), "how it stands, or what it is to others", facts=_IS),
-        having(_VALUES, _HAS),
+        Key("is", Kind.FACT, computed(has_value), "status, or relation to other runs", facts=_IS),
+        has_key(_VALUES, _HAS),
     ),
     lambda run: "\n".join(haystack(run)).lower(),
 )
-"""What can be asked of runs."""
+"""The query keys for runs."""

@@ -8,8 +8,8 @@
     term   = key compare value { "," value }   compare: : = != < <= > >=
     word   = anything else up to a blank
 
-A value or word in quotes is taken as it stands: blanks, commas and stars mean themselves. Which keys there are is
-nothing to the grammar. What merely looks like a term is a word: ``https://…``, ``std::string``, ``C:\\…``.
+A value or word in quotes is literal: blanks, commas and stars mean themselves. The grammar
+doesn't know the keys. Text that only looks like a term is a word: ``https://…``, ``std::string``, ``C:\\…``.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from tracetui.errors import UsageError
 from tracetui.text import cells, clean
 
 DEEPEST: Final = 32
-"""Parentheses within parentheses."""
+"""Nested parentheses."""
 
 
 class QueryError(UsageError):
-    """What is wrong with a query, in one sentence with the next step.
+    """A wrong query, in one sentence with the next step.
 
-    `column` counts characters from 0. `unfinished` means that typing on at the end may mend it. `begin` is where the
-    part begins that cannot be understood: what stands before it can.
+    `column` counts characters from 0. `unfinished`: typing on at the end may make it valid. `begin` is where the
+    invalid part begins; the text before it is valid.
     """
 
     def __init__(self, message: str, column: int, *, unfinished: bool = False, begin: int | None = None) -> None:
@@ -42,7 +42,7 @@ class QueryError(UsageError):
 
 
 class Value(msgspec.Struct, frozen=True):
-    """A value of a term; in quotes it is meant literally."""
+    """A value of a term; literal if quoted."""
 
     text: str
     quoted: bool = False
@@ -50,14 +50,14 @@ class Value(msgspec.Struct, frozen=True):
 
 
 class Word(msgspec.Struct, frozen=True):
-    """Text to be found anywhere."""
+    """Text to find anywhere."""
 
     text: str
     at: int = 0
 
 
 class Term(msgspec.Struct, frozen=True):
-    """A key compared with values, of which one must fit. `compare` is one of ``: = < <= > >=``."""
+    """A key compared with values, one of which must match. `compare` is one of ``: = < <= > >=``."""
 
     key: str
     compare: str
@@ -67,19 +67,19 @@ class Term(msgspec.Struct, frozen=True):
 
 
 class Not(msgspec.Struct, frozen=True):
-    """What the part does not hold."""
+    """Everything that doesn't match the part."""
 
     part: Node
 
 
 class And(msgspec.Struct, frozen=True):
-    """What all parts hold; without parts: everything."""
+    """Everything that matches all parts; without parts, everything."""
 
     parts: tuple[Node, ...]
 
 
 class Or(msgspec.Struct, frozen=True):
-    """What one of the parts holds."""
+    """Everything that matches one of the parts."""
 
     parts: tuple[Node, ...]
 
@@ -88,13 +88,13 @@ Node = Word | Term | Not | And | Or
 EVERYTHING: Final = And(())
 
 KEY: Final = re.compile(r"([A-Za-z][A-Za-z_]*)(:?(?:!=|<=|>=|==|[<>=])|:)(?!//|:)")
-"""The beginning of a term: key and comparison; ``:>`` is ``>``, ``==`` is ``=``."""
+"""Matches the beginning of a term: key and comparison; ``:>`` is ``>``, ``==`` is ``=``."""
 ALMOST_TERM: Final = re.compile(
     r"""(?:[-+!\[{;&|]+(?=[A-Za-z_]+[:=<>])|(?=[A-Za-z_]+::(?!:)\w))([A-Za-z][A-Za-z_]*)(?:[:=<>]|!=)"""
 )
-"""The beginning of a word that looks like a term but for a sign before its key, or a second colon."""
+"""Matches a word that would be a term without the sign before its key, or its second colon."""
 COMPARED: Final = re.compile(r"(?:!=|<=|>=|==|[:=<>])(?:\Z|[\w.$*\"'])")
-"""The beginning of a word that is a comparison without its key."""
+"""Matches a word that is a comparison without a key."""
 OR: Final = frozenset({"or", "|", "||"})
 _SIGN: Final = re.compile(r"""!(?=\S)|-(?=[\w"'(])""")
 _TO_BLANK: Final = re.compile(r"[^\s)]*")
@@ -104,12 +104,12 @@ _SAFE_VALUE: Final = re.compile(r"[\w.@#/+$%:-]+")
 
 
 def parse(text: str) -> Node:
-    """The tree of a query. Raises `QueryError`, and nothing else whatever the text is."""
+    """Parse a query. Raises `QueryError`, and nothing else for any text."""
     return _Parser(text).whole()
 
 
 def unparse(node: Node) -> str:
-    """A query that parses to `node`."""
+    """Return a query that parses to `node`."""
     if isinstance(node, Word):
         return node.text if plain_word(node.text) else in_quotes(node.text)
     if isinstance(node, Term):
@@ -122,23 +122,23 @@ def unparse(node: Node) -> str:
 
 
 def pointed(text: str, error: QueryError) -> str:
-    """What is wrong with `text`, and below it a line that points at the place."""
+    """Return the message of `error`, with `text` and a caret below it."""
     shown = clean(text)
     return f"{error.message}\n  {shown}\n  {' ' * cells(clean(text[: error.column]))}^"
 
 
 def plain_word(text: str) -> bool:
-    """Whether a word means itself without quotes."""
+    """Return whether a word is literal without quotes."""
     return _SAFE_WORD.fullmatch(text) is not None and text.lower() not in (*OR, "and")
 
 
 def quoted(value: str) -> str:
-    """A value as it is written after a key: in quotes where it would mean something else without."""
+    """Return a value as written after a key, in quotes if needed."""
     return value if _SAFE_VALUE.fullmatch(value) and value.lower() != "none" else in_quotes(value)
 
 
 def in_quotes(text: str) -> str:
-    """Text in quotes."""
+    """Return text in quotes."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
@@ -155,11 +155,11 @@ class _Parser:
     def whole(self) -> Node:
         node = self._either()
         if self._at < len(self._text):
-            raise QueryError("there is no `(` for this `)`; in quotes it is a part of a word", self._at)
+            raise QueryError("no `(` for this `)`; put it in quotes to search for it", self._at)
         return node
 
     def _either(self) -> Node:
-        """Parts with ``or`` between them, up to the end or a ``)``."""
+        """Parse parts with ``or`` between them, up to the end or a ``)``."""
         parts = [self._both()]
         while (at := self._skip()) < len(self._text) and self._text[at] != ")":
             word = self._next_word()
@@ -167,11 +167,12 @@ class _Parser:
             parts.append(self._both())
             if parts[-1] == EVERYTHING:
                 unfinished = self._at == len(self._text)
-                raise QueryError(f"nothing follows `{word}`; in quotes it is a word", at, unfinished=unfinished)
+                message = f"nothing follows `{word}`; put it in quotes to search for it"
+                raise QueryError(message, at, unfinished=unfinished)
         return parts[0] if len(parts) == 1 else Or(tuple(parts))
 
     def _both(self) -> Node:
-        """Parts of which all must hold, up to an ``or``, the end or a ``)``."""
+        """Parse parts that must all match, up to an ``or``, the end or a ``)``."""
         parts: list[Node] = []
         while (at := self._skip()) < len(self._text) and self._text[at] != ")":
             word = self._next_word().lower()
@@ -194,16 +195,16 @@ class _Parser:
         at = self._at
         self._deep += 1
         if self._deep > DEEPEST:
-            raise QueryError(f"parentheses are more than {DEEPEST} deep; leave some out", at, begin=begin)
+            raise QueryError(f"parentheses are more than {DEEPEST} deep; remove some", at, begin=begin)
         self._at += 1
         try:
             node = self._either()
-        except QueryError as error:  # what stands before the parenthesis is all that can be understood
+        except QueryError as error:  # only the text before the parenthesis is valid
             raise QueryError(error.message, error.column, unfinished=error.unfinished, begin=begin) from None
         if self._at >= len(self._text):
-            raise QueryError("this `(` is not closed; a `)` is missing", at, unfinished=True, begin=begin)
+            raise QueryError("`(` is not closed; add `)`", at, unfinished=True, begin=begin)
         if node == EVERYTHING:
-            raise QueryError("there is nothing between `(` and `)`; write a word or a term there", at, begin=begin)
+            raise QueryError("nothing between `(` and `)`; write a word or a term", at, begin=begin)
         self._at += 1
         self._deep -= 1
         return node
@@ -227,11 +228,9 @@ class _Parser:
             return Value(self._quoted(begin), True, at)
         text = self._bare(",")
         if text.count("(") > text.count(")"):
-            raise QueryError(
-                "this `(` is not closed; in quotes it is a part of the value", at + text.index("("), begin=begin
-            )
+            raise QueryError("`(` is not closed; put the value in quotes", at + text.index("("), begin=begin)
         if text.count('"') % 2:
-            raise QueryError("a quoted value begins with its quote", at + text.index('"'), begin=begin)
+            raise QueryError("a quote may only begin a value; quote all of it", at + text.index('"'), begin=begin)
         if not text:
             unfinished = self._skip() == len(self._text)
             raise QueryError(f"a value must follow `{before}` without a blank", at, unfinished=unfinished, begin=begin)
@@ -247,14 +246,14 @@ class _Parser:
         while end < len(self._text) and self._text[end] != mark:
             end += 2 if self._text[end] == "\\" and self._text[end + 1 : end + 2] in (mark, "\\") else 1
         if end >= len(self._text):
-            raise QueryError(f"this {mark} is not closed; another {mark} is missing", at, unfinished=True, begin=begin)
+            raise QueryError(f"{mark} is not closed; add another {mark}", at, unfinished=True, begin=begin)
         self._at = end + 1
         if self._at < len(self._text) and self._text[self._at] not in ",)" and not self._text[self._at].isspace():
             raise QueryError("a blank is missing after the quoted text", self._at, begin=begin)
         return _ESCAPED.sub(r"\1", self._text[at + 1 : end])
 
     def _bare(self, stops: str = "") -> str:
-        """Up to a blank, one of `stops`, or a ``)`` that was not opened in it."""
+        """Read up to a blank, one of `stops`, or an unmatched ``)``."""
         at, opened = self._at, 0
         while self._at < len(self._text):
             character = self._text[self._at]
@@ -265,12 +264,12 @@ class _Parser:
         return self._text[at : self._at]
 
     def _skip(self) -> int:
-        """Over blanks."""
+        """Skip blanks; return the position."""
         while self._at < len(self._text) and self._text[self._at].isspace():
             self._at += 1
         return self._at
 
     def _next_word(self) -> str:
-        """The characters up to a blank or ``)``, without reading them."""
+        """Return the characters up to a blank or ``)`` without reading them."""
         found = _TO_BLANK.match(self._text, self._at)
         return "" if found is None else found[0]

@@ -1,4 +1,4 @@
-"""What stands after a key: numbers, durations, times and patterns, and the tests that they make."""
+"""Values of terms: parse numbers, durations, times and patterns into tests."""
 
 from __future__ import annotations
 
@@ -8,31 +8,32 @@ from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from tracetui.errors import nearest
+from tracetui.errors import UsageError, nearest
+from tracetui.model import PassRule
 from tracetui.store.query.keys import MEASURES, Key, Kind, strings
 from tracetui.store.query.syntax import QueryError, Term, Value
 
 Test = Callable[[Any], bool]
-"""Whether what a run or span says fits."""
+"""Returns whether a value of a run or span matches."""
 
 _COMPARE: Final[dict[str, Callable[[float], Test]]] = {
-    ":": lambda bound: lambda held: held is not None and held == bound,
-    "=": lambda bound: lambda held: held is not None and held == bound,
-    "<": lambda bound: lambda held: held is not None and held < bound,
-    "<=": lambda bound: lambda held: held is not None and held <= bound,
-    ">": lambda bound: lambda held: held is not None and held > bound,
-    ">=": lambda bound: lambda held: held is not None and held >= bound,
+    ":": lambda bound: lambda value: value is not None and value == bound,
+    "=": lambda bound: lambda value: value is not None and value == bound,
+    "<": lambda bound: lambda value: value is not None and value < bound,
+    "<=": lambda bound: lambda value: value is not None and value <= bound,
+    ">": lambda bound: lambda value: value is not None and value > bound,
+    ">=": lambda bound: lambda value: value is not None and value >= bound,
 }
 _NUMBER: Final = re.compile(r"\$?(\d+(?:_\d+)*(?:\.\d*)?|\.\d+)([kmgb]?)", re.IGNORECASE)
 _SIZES: Final = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000, "b": 1_000_000_000}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ms|s|m|h|d|w)", re.IGNORECASE)
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_BEGUN: Final = {
+_PREFIXES: Final = {
     Kind.NUMBER: re.compile(r"\$?[\d_.]*"),
     Kind.DURATION: re.compile(r"[\d.msdhw]*", re.IGNORECASE),
     Kind.TIME: re.compile(r"[\d:TtZz.+-]*|t(od?|oda)?|y(est?|ester|esterd|esterda)?", re.IGNORECASE),
 }
-"""What typing on may make a value of."""
+"""Texts that may become a value as typing goes on."""
 _NEXT: Final = {
     Kind.NUMBER: "a number such as `10`, `1.5k` or `2M`",
     Kind.DURATION: "a duration such as `250ms`, `5s`, `2m` or `1h30m`",
@@ -40,25 +41,28 @@ _NEXT: Final = {
     Kind.TRUTH: "`true` or `false`",
 }
 NONE: Final = "none"
-"""Stands for the lack of a name."""
-_CHOICES_TOLD: Final = 8
+"""Matches items without a name."""
+_MAX_CHOICES: Final = 8
+_COMPARISON: Final = re.compile("[<>=!]")
+"""What makes a comparison of the value of `score`."""
 _TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 def test_of(key: Key[Any], term: Term, now: float, end: int) -> Test:
-    """The test that a term of a key makes (not of a fact). `end` is where the query ends.
+    """Return the test for a term of a key that isn't a fact. `end` is where the query ends.
 
-    Raises `QueryError` for a value or comparison that the key does not take.
+    Raises `QueryError` for a value or comparison that the key doesn't take.
     """
     if term.compare not in ":=" and key.kind not in MEASURES:
-        message = f"`{key.name}` is no number; write `{key.name}:…` instead of `{term.compare}`"
+        instead = "NAME" + term.compare if key.kind is Kind.SCORE else ""
+        message = f"`{key.name}` isn't a number; write `{key.name}:{instead}…` instead of `{term.compare}`"
         raise QueryError(message, term.at + len(term.key), begin=term.at)
     tests = [_test(key, term, value, now, end) for value in term.values]
-    return tests[0] if len(tests) == 1 else lambda held: any(test(held) for test in tests)
+    return tests[0] if len(tests) == 1 else lambda value: any(test(value) for test in tests)
 
 
 def one_of(key: Key[Any], choices: Collection[str], term: Term, value: Value, end: int) -> str:
-    """The choice that a value names. Raises `QueryError` if there is none of that name."""
+    """Return the choice that a value names. Raises `QueryError` if no choice has that name."""
     name = key.fold(value.text)
     if term.compare in ":=":
         if name in choices:
@@ -67,21 +71,21 @@ def one_of(key: Key[Any], choices: Collection[str], term: Term, value: Value, en
             return name
     like = nearest(name, choices)
     unfinished = term.end == end and any(choice.startswith(name) for choice in choices)
-    known = ", ".join(list(choices)[:_CHOICES_TOLD]) + (" …" if len(choices) > _CHOICES_TOLD else "")
-    hint = f"did you mean `{like}`?" if like else f"it knows {known}"
-    message = f"`{key.name}:` does not know `{value.text}`; {hint}"
+    allowed = ", ".join(list(choices)[:_MAX_CHOICES]) + (" …" if len(choices) > _MAX_CHOICES else "")
+    hint = f"did you mean `{like}`?" if like else f"use {allowed}"
+    message = f"`{key.name}:` has no value `{value.text}`; {hint}"
     raise QueryError(message, value.at, unfinished=unfinished, begin=term.at)
 
 
 def _fits_any(name: str, value: Value, choices: Collection[str]) -> bool:
-    """Whether a value that is no choice itself asks for some: a pattern, or `none`."""
+    """Return whether a value is `none` or a pattern that matches a choice."""
     if value.quoted:
         return False
     return name == NONE or (_has_stars(value) and any(map(_pattern(name), choices)))
 
 
 def number(text: str) -> float:
-    """``10``, ``1.5k``, ``2M``, ``$0.05``; whole ones are int, which is compared with int faster. Raises ValueError."""
+    """Parse ``10``, ``1.5k``, ``2M`` or ``$0.05``; whole numbers as int, which compares faster. Raises ValueError."""
     found = _NUMBER.fullmatch(text)
     if found is None:
         raise ValueError
@@ -90,7 +94,7 @@ def number(text: str) -> float:
 
 
 def milliseconds(text: str) -> float:
-    """``250ms``, ``5s``, ``1h30m``; a bare number counts seconds. Raises ValueError."""
+    """Parse ``250ms``, ``5s`` or ``1h30m``; a bare number is seconds. Raises ValueError."""
     if _NUMBER.fullmatch(text) and text[-1] in "0123456789.":
         return number(text) * 1_000
     at, total = 0, 0.0
@@ -103,7 +107,7 @@ def milliseconds(text: str) -> float:
 
 
 def period(text: str, now: float) -> tuple[float, float]:
-    """The time that is meant, from begin to end (UTC seconds); ``2h`` ago is a point. Local time. Raises ValueError."""
+    """Parse a period in local time; return its begin and end in UTC seconds (``2h`` is a point). Raises ValueError."""
     here = datetime.fromtimestamp(now)
     midnight = here.replace(hour=0, minute=0, second=0, microsecond=0)
     if text.lower() in ("today", "yesterday"):
@@ -133,28 +137,30 @@ def _test(key: Key[Any], term: Term, value: Value, now: float, end: int) -> Test
             return _name_test(value, key.fold)
         if key.kind is Kind.TEXT or key.kind is Kind.ID:
             return _text_test(value, key.kind, term.compare)
+        if key.kind is Kind.SCORE:
+            return _score_test(value, term, end)
         if key.kind is Kind.TRUTH:
             wanted = _TRUTHS[value.text.lower()]
-            return lambda held: bool(held) is wanted
+            return lambda value: bool(value) is wanted
         if key.kind is Kind.TIME:
             return _time_test(key.name, *period(value.text, now))
         bound = milliseconds(value.text) if key.kind is Kind.DURATION else number(value.text)
         return _COMPARE[term.compare](bound)
     except (ValueError, KeyError, OverflowError, OSError):
-        begun = _BEGUN.get(key.kind)
-        unfinished = begun is not None and term.end == end and begun.fullmatch(value.text) is not None
-        message = f"`{value.text}` is not what `{key.name}` takes; write {_NEXT[key.kind]}"
+        prefix = _PREFIXES.get(key.kind)
+        unfinished = prefix is not None and term.end == end and prefix.fullmatch(value.text) is not None
+        message = f"`{key.name}` doesn't take `{value.text}`; write {_NEXT[key.kind]}"
         raise QueryError(message, value.at, unfinished=unfinished, begin=term.at) from None
 
 
 def _time_test(name: str, begin: float, end: float) -> Test:
     if name == "since":
-        return lambda held: held >= begin
+        return lambda value: value >= begin
     if name == "before":
-        return lambda held: held < begin
+        return lambda value: value < begin
     if name == "until":
-        return lambda held: held < end
-    return lambda held: begin <= held < end
+        return lambda value: value < end
+    return lambda value: begin <= value < end
 
 
 def _name_test(value: Value, fold: Callable[[str], str]) -> Test:
@@ -164,8 +170,19 @@ def _name_test(value: Value, fold: Callable[[str], str]) -> Test:
         return _any(lambda one: fits(fold(one)))
     same = _any(lambda one: fold(one) == wanted)
     if not value.quoted and wanted == NONE:
-        return lambda held: not any(strings(held)) or same(held)
+        return lambda value: not any(strings(value)) or same(value)
     return same
+
+
+def _score_test(value: Value, term: Term, end: int) -> Test:
+    if not _COMPARISON.search(value.text):
+        named = _name_test(value, str.casefold)
+        return lambda scores: named(tuple(score.name for score in scores))
+    try:
+        rule = PassRule.parse(value.text)
+    except UsageError as error:
+        raise QueryError(str(error), value.at, unfinished=term.end == end, begin=term.at) from None
+    return lambda scores: any(rule.applies_to(score) and rule.accepts(score.value) for score in scores)
 
 
 def _text_test(value: Value, kind: Kind, compare: str) -> Test:
@@ -181,8 +198,8 @@ def _text_test(value: Value, kind: Kind, compare: str) -> Test:
 
 
 def _any(fits: Callable[[str], bool]) -> Test:
-    """Whether a string, or any of several, fits."""
-    return lambda held: fits(held) if isinstance(held, str) else held is not None and any(map(fits, strings(held)))
+    """Return a test that matches a string, or any of several."""
+    return lambda value: fits(value) if isinstance(value, str) else value is not None and any(map(fits, strings(value)))
 
 
 def _has_stars(value: Value) -> bool:
@@ -190,6 +207,6 @@ def _has_stars(value: Value) -> bool:
 
 
 def _pattern(text: str) -> Callable[[str], bool]:
-    """Whether a text fits a pattern of `*` and `?` from end to end; it takes no longer than looking for each piece."""
+    """Return a test of whole texts against a pattern of `*` and `?`, in linear time per piece."""
     compiled = re.compile(fnmatch.translate(text.replace("[", "[[]")))
-    return lambda held: compiled.match(held) is not None
+    return lambda text: compiled.match(text) is not None

@@ -456,7 +456,8 @@ class RunList(LineView):
 
     def _heading_for(self, width: int) -> list[Line]:
         name = self.rows.longest_name if isinstance(self.rows, runs.RunRows) else 0
-        return [runs.heading(width, self.arrangement.all_columns, name=name)]
+        scored = isinstance(self.rows, runs.RunRows) and self.rows.scored
+        return [runs.heading(width, self.arrangement.all_columns, name=name, scored=scored)]
 
 
 def _same_run(run: RunSummary, items: Iterable[Item]) -> RunRef | None:

@@ -12,7 +12,7 @@ from textual.geometry import Size
 
 from tracetui.analysis.liveness import State
 from tracetui.live.mailbox import Mail
-from tracetui.model import RunRef, Status, quote_key
+from tracetui.model import RunRef, quote_key
 from tracetui.ui import layout
 from tracetui.ui import state as states
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, STEPS, Command
@@ -195,7 +195,7 @@ class MainScreen(RunsScreen):
             return Scope(refs, "all runs that are shown" if self.state.arrangement.words else "all runs")
         if marked:
             return Scope(marked, f"{len(marked)} marked run{'s' if len(marked) != 1 else ''}")
-        failed = [one for one in refs if store.runs[one].status is Status.ERROR]
+        failed = [one for one in refs if store.runs[one].failed]
         if failed:
             return Scope(failed, f"the {len(failed)} failed runs")
         self.say("no failed or marked runs; Space marks runs", "status.warn")

@@ -20,6 +20,7 @@ from tracetui.views.glyphs import Glyphs, status_glyph
 from tracetui.views.labels import run_label, short_id
 from tracetui.views.list.runs import hidden_columns, status_now
 from tracetui.views.rows import Line, Piece, fit, width_of
+from tracetui.views.scores import WRONG_ANSWER, WRONG_STYLE, run_sign, status_word
 from tracetui.views.timeline.header import FRAME, cost_of
 
 if TYPE_CHECKING:
@@ -109,8 +110,8 @@ def _path(roots: Sequence[str], glyphs: Glyphs, run: RunSummary | None, width: i
 
 def _run_status(run: RunSummary, state: State, glyphs: Glyphs, width: int) -> Line:
     status = status_now(run, state)
-    glyph, style = status_glyph(status, glyphs)
-    word = state.value if status is Status.RUNNING else status.value
+    glyph, style = run_sign(run, status, glyphs)
+    word = state.value if status is Status.RUNNING else status_word(run) if status is run.status else status.value
     if run.status_word and run.status_word.lower() != word and width >= NARROW_HEADER:
         word += f" ({one_line(run.status_word, 30)})"
     pieces = [
@@ -149,9 +150,13 @@ def _list_status(store: Store, glyphs: Glyphs, standing: Counter[State], width: 
         number = (
             sum(standing[state] for state in GOING) if status is Status.RUNNING else overview.by_status.get(status, 0)
         )
+        if status is Status.OK:
+            number = overview.outcomes.ok
         if number:
             glyph, style = status_glyph(status, glyphs)
             pieces += [Piece(Clean("  ")), Piece(Clean(f"{glyph} {text.grouped(number)}"), style)]
+        if status is Status.ERROR and (wrong := overview.outcomes.wrong):
+            pieces += [Piece(Clean("  ")), Piece(Clean(f"{glyphs.wrong} {text.grouped(wrong)}"), WRONG_STYLE)]
     return tuple(pieces)
 
 
@@ -162,10 +167,11 @@ def sentence(
     if run is not None:
         return _run_sentence(run, opened, vitals.state, width - FRAME)
     runs, failed = store.overview.runs, store.overview.failed
+    kinds = store.overview.outcomes.kinds if width >= NARROW_HEADER else ""
     pieces: list[Piece] = []
     if failed:
         pieces += [
-            Piece(Clean(f"{text.grouped(failed)} of {text.grouped(runs)} failed"), "status.error bold"),
+            Piece(Clean(f"{text.grouped(failed)} of {text.grouped(runs)} failed{kinds}"), "status.error bold"),
             *((Piece(Clean("  ")), *causes) if (causes := _causes(store.overview.causes, width)) else ()),
             Piece(Clean("  ·  "), "dim"),
             *_key("T", "triage"),
@@ -214,11 +220,13 @@ def _run_sentence(run: RunSummary, opened: Opened, state: State, width: int) -> 
     error = run.first_error
     if run.status is Status.ERROR and error is not None:
         words = Piece(one_line(error.words or "failed", 200), "status.error bold")
+    elif run.is_wrong:
+        words = Piece(one_line(f"{WRONG_ANSWER}: {run.result or run.outcome_source}", 200), f"{WRONG_STYLE} bold")
     elif run.result:
         words = Piece(one_line(run.result, 200), "text bold")
     else:
         words = Piece(one_line(run.prompt or run.status.value, 200), "text")
-    most = width * 2 // 3 if run.status is Status.ERROR else width // 3  # why it failed is worth more than its facts
+    most = width * 2 // 3 if run.failed else width // 3  # why it failed is worth more than its facts
     wanted = min(width_of((words,)), max(24, most))
     facts = next(
         (one for one in _run_facts(run, opened, state) if width_of(one) + wanted <= width),

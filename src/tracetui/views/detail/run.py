@@ -26,6 +26,7 @@ from tracetui.views.detail.assessment import add_doom, add_limits, add_loops
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.labels import ledger_words, number, start_label
 from tracetui.views.rows import Line, Piece
+from tracetui.views.scores import outcome_sign, outcome_word, score_line
 from tracetui.views.sheet import Each, Sheet
 from tracetui.views.stack import Stack
 
@@ -116,6 +117,12 @@ def _status(sheet: Sheet, run: Run) -> None:
     summary = run.summary
     sheet.fact("status", *status_pieces(summary.status, summary.status_word, sheet.glyphs))
     sheet.fact("", Piece(source_words(summary.status, summary.status_source), "dim"))
+    if summary.outcome is not None:
+        sign, style = outcome_sign(summary, sheet.glyphs)
+        sheet.fact("outcome", Piece(sign, style), Piece(Clean(f" {outcome_word(summary)}"), style))
+        sheet.fact("", Piece(one_line(summary.outcome_source), "dim"))
+    for score in summary.scores:
+        sheet.fact("score", Piece(score_line(score), "sec"))
     error = summary.first_error
     if run.body.error is not None:
         sheet.prose("error", run.body.error.words, most=_MAX_ROWS)

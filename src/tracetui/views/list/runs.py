@@ -16,16 +16,17 @@ from tracetui.masking import clean, one_line
 from tracetui.model import Problem, RunRef, RunSummary, Status, StatusSource
 from tracetui.store.facts import haystack, run_time, total_tokens
 from tracetui.text import Clean
-from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
+from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.labels import short_id
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
+from tracetui.views.scores import WRONG_ANSWER, WRONG_STYLE, outcome_sign, run_sign, score_cell
 
 StateOf = Callable[[RunSummary], State]
 """Returns the liveness state of a run."""
 
 
 class Relationship(NamedTuple):
-    """Relations of a run to others: its letter if marked, and text before and after its outcome."""
+    """Relations of a run to others: its letter if marked, and text before and after its result."""
 
     mark: str = ""
     before: Line = ()
@@ -98,7 +99,7 @@ class RunRows:
     def prepare(self) -> None:
         """Compute everything that reads all rows."""
         self.index("")
-        self.longest_name, self._headings  # noqa: B018 - they are remembered
+        self.longest_name, self.scored, self._headings  # noqa: B018 - they are remembered
 
     def __len__(self) -> int:
         return len(self._items)
@@ -137,7 +138,7 @@ class RunRows:
 
     def mark(self, index: int) -> str | None:
         item = self._items[index]
-        return "status.error" if isinstance(item, RunSummary) and item.status is Status.ERROR else None
+        return "status.error" if isinstance(item, RunSummary) and item.failed else None
 
     def plain(self, index: int) -> str:
         item = self._items[index]
@@ -149,7 +150,7 @@ class RunRows:
         item = self._items[index]
         if isinstance(item, tuple):
             return _group_line(item, width, self._glyphs)
-        columns = columns_for(width, self._all, name=self.longest_name)
+        columns = columns_for(width, self._all, name=self.longest_name, scored=self.scored)
         if isinstance(item, Problem):
             return _problem_line(item, columns, width, self._glyphs)
         pieces: list[Piece] = []
@@ -164,6 +165,11 @@ class RunRows:
         runs = (item for item in islice(self._items, _SAMPLE) if isinstance(item, RunSummary))
         lengths = sorted(map(self._name_length, runs))
         return lengths[len(lengths) * 9 // 10] if lengths else 0
+
+    @cached_property
+    def scored(self) -> bool:
+        """Whether any run has a score."""
+        return any(isinstance(item, RunSummary) and item.scores for item in self._items)
 
     def _name_length(self, run: RunSummary) -> int:
         if not run.label:
@@ -180,19 +186,21 @@ class RunRows:
         status = status_now(run, state)
         bold = " bold" if status in (Status.ERROR, Status.RUNNING) else ""
         if name == "status":
-            glyph, style = status_glyph(status, self._glyphs)
+            glyph, style = run_sign(run, status, self._glyphs)
             return [Piece(glyph, style)]
         if name == "name":
             mark = self._relationship_of(run, self._glyphs).mark
             chip = [Piece(Clean(f" {mark} "), "onaccent bold"), Piece(Clean(" "))] if mark else []
             return [*chip, *_name(run, size - 4 * bool(mark), bold, below=run.ref in self._below)]
-        if name == "outcome":
+        if name == "score":
+            return [_score(run, size, self._glyphs)]
+        if name == "result":
             ties = self._relationship_of(run, self._glyphs)
             room = size - width_of(ties.after)
             before = (*_silence_word(run, state), *ties.before)
-            shown = (*before, *outcome(run, self._glyphs))
+            shown = (*before, *result_phrase(run, self._glyphs))
             if run.relation in _NAMED_RELATIONS and not ties.after and room - width_of(shown) < _MIN_PROMPT:
-                shown = (*before, *outcome(run, self._glyphs, named=False))  # the prompt says more than an id
+                shown = (*before, *result_phrase(run, self._glyphs, named=False))  # the prompt says more than an id
             return [*fit((*shown, *_prompt(run, shown, room)), max(8, room)), *ties.after]
         if name == "time":
             going = status is Status.RUNNING
@@ -201,23 +209,23 @@ class RunRows:
         return [_CELLS[name](run, size, self.now)]
 
 
-_MIN_NAME, _MIN_OUTCOME = 8, 12
+_MIN_NAME, _MIN_RESULT = 8, 12
 """Minimum useful cells of a column."""
 _SAMPLE: Final = 2_000
 """Maximum rows to measure names of."""
 _NAMES: Final = (16, 18, 20, 24, 28, 32)
 """Widths of the name column: few, so that it rarely changes while runs arrive."""
-_OUTCOME_FIRST: Final = 16
-"""Cells of the outcome before the name column grows."""
+_RESULT_FIRST: Final = 16
+"""Cells of the result before the name column grows."""
 
 
-def columns_for(width: int, all_columns: bool = False, *, name: int = 0) -> list[tuple[str, int]]:
+def columns_for(width: int, all_columns: bool = False, *, name: int = 0, scored: bool = False) -> list[tuple[str, int]]:
     """(column, cells) for a list of `width` cells, in order. Less important columns are dropped first.
 
-    `name` is the desired width of the name column, granted if the outcome has enough room.
+    `name` is the desired width of the name column, granted if the result has enough room. `scored`: a run has a score.
     """
     least = 14 if width < 70 else 15
-    fixed = [("status", 1), ("name", least), ("outcome", 0), ("time", 5), ("step", 4), ("age", 4)]
+    fixed = [("status", 1), ("name", least), ("result", 0), ("time", 5), ("step", 4), ("age", 4)]
     if width < 39:
         fixed.remove(("step", 4))
     if width >= 66 or all_columns:
@@ -230,11 +238,13 @@ def columns_for(width: int, all_columns: bool = False, *, name: int = 0) -> list
         fixed.insert(6, ("format", 11))
     if width >= 130 or all_columns:
         fixed.insert(-2, ("err", 3))
+    if scored and (width >= 60 or all_columns):
+        fixed.insert(2, ("score", 8))
     room = width - sum(size for _, size in fixed) - len(fixed) + 1
-    most = least + max(0, room - _OUTCOME_FIRST)
+    most = least + max(0, room - _RESULT_FIRST)
     size = max(least, min(most, next((one for one in (least, *_NAMES) if one >= name), _NAMES[-1])))
-    size = max(_MIN_NAME, size - max(0, _MIN_OUTCOME - room))
-    sizes = {"name": size, "outcome": max(_MIN_OUTCOME, room + least - size)}
+    size = max(_MIN_NAME, size - max(0, _MIN_RESULT - room))
+    sizes = {"name": size, "result": max(_MIN_RESULT, room + least - size)}
     return [(key, sizes.get(key, size)) for key, size in fixed]
 
 
@@ -243,10 +253,10 @@ def hidden_columns(width: int) -> int:
     return len(columns_for(1000)) - len(columns_for(width))
 
 
-def heading(width: int, all_columns: bool = False, *, name: int = 0) -> Line:
+def heading(width: int, all_columns: bool = False, *, name: int = 0, scored: bool = False) -> Line:
     """The column headings."""
     cells = []
-    for key, size in columns_for(width, all_columns, name=name):
+    for key, size in columns_for(width, all_columns, name=name, scored=scored):
         label = "" if key == "status" else key
         cells.append(column(Clean(label), size, "dim", right=key in ("tok", "time", "step", "age", "err")))
         cells.append(Piece(Clean(" ")))
@@ -290,8 +300,12 @@ def _age(run: RunSummary, now: float) -> float | None:
     return max(0.0, now - run_time(run))
 
 
-def outcome(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = True) -> Line:
-    """The outcome of a run in one phrase: cause of failure, relation to its original (with its id if `named`), or
+def _score(run: RunSummary, size: int, glyphs: Glyphs) -> Piece:
+    return column(text.truncate(score_cell(run, glyphs), size), size, outcome_sign(run, glyphs)[1])
+
+
+def result_phrase(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = True) -> Line:
+    """The result of a run in one phrase: cause of failure, relation to its original (with its id if `named`), or
     prompt.
     """
     pieces: list[Piece] = []
@@ -303,6 +317,8 @@ def outcome(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = True) ->
         pieces = [Piece(one_line(run.result or "waiting for a human", 200), "status.paused")]
     elif run.status is Status.CANCELLED:
         pieces = [Piece(one_line(run.result or run.status_word or "cancelled", 200), "sec")]
+    elif run.is_wrong:
+        pieces = [Piece(one_line(run.result or WRONG_ANSWER, 200), WRONG_STYLE)]
     relation = _relation(run, named=named)
     if pieces and relation:  # show that it is a replay even if only the error fits
         return (Piece(Clean(f"{glyphs.replay} "), "accent"), *pieces, Piece(Clean(" ")), *relation)
@@ -323,7 +339,7 @@ def outcome(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = True) ->
 
 
 def _prompt(run: RunSummary, shown: Line, size: int) -> Line:
-    """The prompt of a run after its outcome, if it fits."""
+    """The prompt of a run after its result, if it fits."""
     prompt = one_line(run.prompt, 200)
     if not prompt or size - width_of(shown) < _MIN_PROMPT or any(piece.text == prompt for piece in shown):
         return ()

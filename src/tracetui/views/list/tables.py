@@ -337,7 +337,7 @@ class StatisticRows:
             (tokens(row.usage.all_tokens), "sec"),
             (cost(row.cost_usd, estimated=row.estimated_cost_usd is not None), "sec"),
         )
-        name = one_line(row.name, 200) if row.name else Clean("(not recorded)")
+        name = one_line(row.prompt or row.name, 200) or Clean("(not recorded)")
         name = truncate_middle(name, _name_room(width) - 1)  # versions of a model differ at the end
         pieces = fill([Piece(name, "text bold" if row.errors else "text")], _name_room(width))
         pieces += [

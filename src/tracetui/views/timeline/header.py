@@ -17,6 +17,7 @@ from tracetui.views.glyphs import UNICODE, Glyphs, kind_of, status_glyph
 from tracetui.views.labels import run_label, start_label
 from tracetui.views.list.runs import status_now
 from tracetui.views.rows import Line, Piece, fit, width_of
+from tracetui.views.scores import run_sign, score_cell, status_word
 from tracetui.views.timeline.chart import tokens_of
 
 if TYPE_CHECKING:
@@ -77,13 +78,15 @@ def cause(run: Run) -> Clean:
 def _verdict(run: Run, glyphs: Glyphs, state: State) -> list[Piece]:
     summary = run.summary
     status = status_now(summary, state)
-    sign, style = status_glyph(status, glyphs)
+    sign, style = run_sign(summary, status, glyphs)
     loud = status in (Status.ERROR, Status.RUNNING)
     name = Clean(f" {truncate(run_label(summary), 60)}")
     pieces = [Piece(sign, style), Piece(name, f"{style} bold" if loud else "text bold")]
     if summary.status is Status.ERROR:
         return [*pieces, *_failure(run, glyphs)]
-    pieces.append(Piece(Clean(f" {status.value if state is State.ENDED else state.value}"), style))
+    pieces.append(Piece(Clean(f" {status_word(summary) if state is State.ENDED else state.value}"), style))
+    if summary.scores:
+        pieces.append(Piece(Clean(f" {glyphs.dot} {score_cell(summary, glyphs)}"), style if summary.failed else "text"))
     if summary.status_word and summary.status_word.lower() != summary.status.value:
         pieces.append(Piece(Clean(f" ({_word(summary)})"), "dim"))
     if summary.steps is not None:

@@ -1,0 +1,160 @@
+"""References to records, and rereading them for bodies: checked for changes, and cached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from struct import Struct
+from typing import Any, Final, NamedTuple, TypeVar
+from zlib import crc32
+
+import msgspec
+
+from tracetui.errors import FormatError
+from tracetui.formats.lines import parse
+from tracetui.sources.base import CACHE, File
+
+ByteRange = tuple[int, int]
+"""Offset and size of one line in bytes."""
+
+
+class SpanRef(msgspec.Struct, frozen=True, gc=False):
+    """Location of a span's body: its line, the block within its record, and further lines."""
+
+    offset: int
+    length: int
+    block: int = -1
+    more: tuple[ByteRange, ...] = ()
+    part: str = ""
+    """Path of their file, relative to the folder of the main one; empty for the main file."""
+
+    @property
+    def ranges(self) -> tuple[ByteRange, ...]:
+        """All lines, the first one first."""
+        return ((self.offset, self.length), *self.more)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all lines."""
+        return self.length + sum(size for _, size in self.more)
+
+
+_RANGE: Final = Struct("<QII")
+PACKED_SIZE: Final = _RANGE.size
+
+
+def pack_range(offset: int, data: bytes) -> bytes:
+    """Offset, size and checksum (CRC-32) of the line `data`, packed for `PackedSpanRef`."""
+    return _RANGE.pack(offset, len(data), crc32(data))
+
+
+class PackedSpanRef(msgspec.Struct, frozen=True, gc=False):
+    """Location of a span with many lines: the concatenated `pack_range` of each."""
+
+    lines: bytes = b""
+
+    @property
+    def ranges(self) -> list[int]:
+        """Offset, size and checksum of the first line, then those of the next ones."""
+        return [number for key in _RANGE.iter_unpack(self.lines) for number in key]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the lines."""
+        return sum(self.ranges[1::3])
+
+
+def changed(where: str = "") -> FormatError:
+    """The error of a body whose record was replaced; `where` as in ``byte 812``."""
+    return FormatError("the file changed: the record was replaced", where)
+
+
+def record_at(file: File, offset: int, size: int, *, many: bool = False) -> tuple[dict[str, Any], bytes]:
+    """The record on the line at byte `offset`, and its bytes. Raises `FormatError` for a line of another size.
+
+    A record with `many` spans is cached for the next of them.
+    """
+    if many:
+        return cached(file, (offset, size), lambda: record_at(file, offset, size))
+    before = file.read(offset - 1, 1) if offset else b"\n"
+    data = file.read(offset, size + 1)
+    if before != b"\n" or len(data) < size or data[size:] not in (b"", b"\n"):
+        raise changed(f"byte {offset}")
+    record, _ = parse(data[:size])
+    if not isinstance(record, dict):
+        raise changed(f"byte {offset}")
+    return record, data[:size]
+
+
+def records_at(file: File, ranges: Sequence[int]) -> list[tuple[dict[str, Any], bytes]]:
+    """`record_at` for each of `ranges`: flat offset, size and CRC-32 of each line."""
+    found = []
+    for i in range(0, len(ranges), 3):
+        offset, size, check = ranges[i : i + 3]
+        data = file.read(offset, size)
+        record = parse(data)[0] if len(data) == size and crc32(data) == check else None
+        if not isinstance(record, dict):
+            raise changed(f"byte {offset}")
+        found.append((record, data))
+    return found
+
+
+class Named:
+    """Fields of several records, those of each under its name: ``reasoning 2`` is the second of that name."""
+
+    def __init__(self) -> None:
+        self.fields: dict[str, Any] = {}
+        self._times: dict[str, int] = {}
+
+    def add(self, name: str, value: Any) -> None:
+        """Add the fields of one record, unless empty."""
+        if not value:
+            return
+        times = self._times.get(name, 0) + 1
+        while (key := name if times == 1 else f"{name} {times}") in self.fields:
+            times += 1
+        self._times[name] = times
+        self.fields[key] = value
+
+    def flat(self, fields: dict[str, Any]) -> None:
+        """Fields that need no name before them, unless theirs is taken."""
+        for name, value in fields.items():
+            self.add(name, value) if name in self.fields else self.fields.__setitem__(name, value)
+
+
+# ---- cache
+
+T = TypeVar("T")
+
+CACHE_SIZE: Final = 3
+"""Records per run: one may have the calls of a response, others their results."""
+_RECORDS: Final = "records"
+
+
+class _Cached(NamedTuple):
+    key: tuple[Hashable, ...]
+    value: Any
+
+
+def cached(file: File, key: tuple[Hashable, ...], make: Callable[[], T]) -> T:
+    """Return `make()`, cached by `key` and version of the file: the spans of a record share its decoded value.
+
+    Caches the latest few values, and only while a run is open (`CACHE`). Callers must not modify the value.
+    """
+    shared = file.memo.get(CACHE)
+    if shared is None:
+        return make()
+    version = (file.path, file.stat, *key)
+    known: tuple[_Cached, ...] = shared.get(_RECORDS, ())
+    found = next((one for one in known if one.key == version), None) or _Cached(version, make())
+    if not known or known[0] is not found:  # one assignment: several threads may be here
+        shared[_RECORDS] = (found, *(one for one in known if one is not found))[:CACHE_SIZE]
+    value: T = found.value
+    return value
+
+
+def open_part(file: File, path: str) -> File:
+    """Open another file of the run, relative to the folder of `file`, with the same cache."""
+    found = file.other(path)
+    if CACHE in file.memo:
+        found.memo[CACHE] = file.memo[CACHE]
+    return found

@@ -1,0 +1,139 @@
+"""The matrix: task identity, counts, pass^k, spreads and column groups."""
+
+from __future__ import annotations
+
+import random
+from math import isclose
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analysis.build import summary, trials_of
+from tracetui.analysis.chance import pass_hat
+from tracetui.analysis.tasks import Counts, Group, Result, TaskKey, matrix, natural, result_of
+from tracetui.model import Status, Usage
+
+SCORES = st.lists(st.integers(0, 5).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), max_size=6)
+
+
+@given(st.integers(0, 40).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_pass_hat_by_k_equals_its_definition(numbers: tuple[int, int]) -> None:
+    passed, scored = numbers
+    found = Counts(scored, passed, scored - passed).pass_hat
+    assert [*found] == [*range(1, scored + 1)]
+    assert all(isclose(value, pass_hat(scored, passed, k), abs_tol=1e-12) for k, value in found.items())
+
+
+@given(SCORES)
+def test_overall_pass_hat_is_the_mean_over_tasks_with_enough_trials(scores: list[tuple[int, int]]) -> None:
+    runs = [run for i, (passed, scored) in enumerate(scores) for run in trials_of(f"t{i}", passed, scored)]
+    rates = matrix(runs).rates
+    for k in range(1, 6):
+        values = [pass_hat(n, c, k) for c, n in scores if n >= k]
+        assert rates.pass_hat_tasks.get(k, 0) == len(values)
+        assert not values or isclose(rates.pass_hat[k], sum(values) / len(values))
+
+
+def test_the_matrix_does_not_depend_on_the_order_of_runs() -> None:
+    runs = [run for i in range(4) for run in trials_of(f"t{i}", i, 5, repeats=f"r{i}")]
+    runs += [summary(None, i, repeats="x", passed=True) for i in range(3)] + [summary(None, 9)]
+    shuffled = runs[:]
+    random.Random(1).shuffle(shuffled)
+    assert matrix(shuffled) == matrix(runs)
+
+
+def test_a_task_is_recorded_or_derived() -> None:
+    runs = [summary("a", 0, repeats="r"), summary("a", 1, repeats="s"), summary(None, 0, repeats="r", prompt="Book it")]
+    runs.append(summary(None, 5))
+    found = matrix(runs)
+    assert [(task.key, task.name, task.source, len(task.trials)) for task in found.tasks] == [
+        (TaskKey("r", derived=True), "Book it", "inferred: same name and first input", 1),
+        (TaskKey("a"), "a", "recorded in the trace", 2),
+    ]
+    assert found.without_task == (runs[-1],)
+
+
+def test_forks_belong_to_the_task_of_their_original_and_count_in_no_rate() -> None:
+    first = summary("a", 0, passed=True, started_at=1.0)
+    fork = summary(None, 1, passed=False, replay_of=first.id, relation="fork", repeats="other")
+    retry = summary(None, 2, passed=False, replay_of=fork.id, relation="retry")
+    replay = summary("a", 3, passed=False, replay_of="gone")
+    student = summary("a", 4, passed=False, replay_of=first.id, relation="student")
+    lost = summary(None, 6, replay_of="gone", relation="fork")
+    found = matrix([lost, student, replay, retry, fork, first])
+    (task,) = found.tasks
+    assert [trial.excluded for trial in task.trials] == [None, "fork", "retry", "replay", None]
+    assert task.counts == found.rates.counts == Counts(runs=5, passed=1, failed=1, excluded=3)
+    assert found.without_task == (lost,)
+    assert task.counted == [task.trials[0], task.trials[4]]
+
+
+def test_a_run_in_two_files_counts_once() -> None:
+    runs = [summary("a", i, passed=True, identity="same") for i in range(2)]
+    (task,) = matrix(runs).tasks
+    assert task.counts == Counts(runs=2, passed=1, excluded=1)
+    assert task.trials[1].excluded == "copy"
+
+
+@pytest.mark.parametrize(
+    ("status", "passed", "result"),
+    [
+        (Status.ERROR, None, Result.FAILED),
+        (Status.ERROR, True, Result.PASSED),
+        (Status.OK, None, Result.UNSCORED),
+        (Status.CANCELLED, None, Result.UNSCORED),
+        (Status.RUNNING, None, Result.RUNNING),
+        (Status.PAUSED, None, Result.RUNNING),
+        (Status.RUNNING, False, Result.FAILED),
+        (Status.OK, True, Result.PASSED),
+    ],
+)
+def test_the_result_of_a_trial(status: Status, passed: bool | None, result: Result) -> None:
+    assert result_of(summary("a", 0, passed=passed, status=status)) is result
+
+
+def test_unscored_and_running_trials_are_counted_apart() -> None:
+    runs = [*trials_of("a", 1, 2), summary("a", 2), summary("a", 3, status=Status.RUNNING), summary("b", 0)]
+    unstable, unscored = matrix(runs).tasks
+    assert unstable.counts == Counts(runs=4, passed=1, failed=1, unscored=1, running=1)
+    assert (unstable.counts.pass_rate, unstable.counts.instability) == (0.5, 1.0)
+    assert (unscored.counts.pass_rate, unscored.counts.instability, unscored.counts.pass_hat) == (None, None, {})
+
+
+def test_the_least_stable_task_comes_first() -> None:
+    rates = {"stable": (4, 4), "broken": (0, 4), "mixed": (2, 4), "nearly": (3, 4)}
+    found = matrix(run for task, (passed, scored) in rates.items() for run in trials_of(task, passed, scored))
+    assert [task.name for task in found.tasks] == ["mixed", "nearly", "broken", "stable"]
+    assert [task.counts.instability for task in found.tasks] == [pytest.approx(4 / 6), 0.5, 0.0, 0.0]
+
+
+def test_metrics_are_spread_over_the_trials_that_have_them() -> None:
+    used = [Usage(input_tokens=10, cost_usd=0.5), Usage(total_tokens=30), None]
+    runs = [summary("a", i, usage=usage, duration_ms=5.0 * i) for i, usage in enumerate(used)]
+    runs.append(summary("a", 8, usage=Usage(total_tokens=99), status=Status.RUNNING))
+    (task,) = matrix(runs).tasks
+    tokens = task.spreads["tokens"]
+    assert (tokens.trials, tokens.total, tokens.low, tokens.mean, tokens.high) == (2, 40, 10, 20, 30)
+    assert task.spreads["cost_usd"].trials == 1
+    assert task.spreads["duration_ms"].total == 15
+    assert "steps" not in task.spreads
+
+
+def test_agents_and_models_have_rates_of_their_own() -> None:
+    runs = trials_of("a", 2, 2, agent="x", model="m") + trials_of("a", 0, 2, folder="o/", agent="x", model="n")
+    runs += trials_of("b", 1, 3, agent="x", model="n")
+    found = matrix(runs)
+    first, second = Group("x", "m"), Group("x", "n")
+    assert [*found.groups] == [first, second]
+    assert found.groups[first].pass_hat == {1: 1.0, 2: 1.0}
+    assert found.groups[second].pass_hat_tasks == {1: 2, 2: 2, 3: 1}
+    assert found.groups[second].counts.pass_rate == 1 / 5
+    assert next(task for task in found.tasks if task.name == "a").groups[first].passed == 2
+
+
+def test_numbers_in_trial_names_sort_as_numbers() -> None:
+    names = ["t10", "t9", "", "t9b2", "10", "t"]
+    assert sorted(names, key=natural) == ["", "10", "t", "t9", "t9b2", "t10"]
+    runs = [summary("a", i) for i in (10, 9, 1)]
+    assert [trial.run.trial for trial in matrix(runs).tasks[0].trials] == ["1", "9", "10"]

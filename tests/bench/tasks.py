@@ -1,0 +1,96 @@
+"""Many runs of one task: how fast the analyses are, and how often the gate is wrong."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Final
+
+from msgspec.structs import replace
+
+from tests.analysis.build import calls, trial, trials_of
+from tests.bench.diff import cpu_ms
+from tests.bench.table import Row
+from tracetui.analysis.chance import ALPHA, sign_flip_test
+from tracetui.analysis.gate import gate
+from tracetui.analysis.run_tree import run_tree
+from tracetui.analysis.tasks import matrix
+from tracetui.model import RunSummary, Usage
+
+PASSED: Final = (0, 1, 0, 1, 0, 0, 4, 0, 1, 4, 4, 0, 4, 2, 0, 2, 0, 3, 4, 4, 3, 4, 2, 2, 4)
+"""Passed trials of 4 for 25 tasks of the airline domain of tau-bench, as published for gpt-4o."""
+_RATES: Final = [passed / 4 for passed in PASSED] * 2
+
+
+def rows(scale: int, rounds: int) -> Iterator[Row]:
+    """The promises about tasks; sizes are divided by `scale`."""
+    runs = [run for i in range(1_000 // scale) for run in _task(i, i % 11, 10)]
+    yield Row(f"matrix of {len(runs)} runs", cpu_ms(lambda: matrix(runs), rounds), 300, "ms", "CPU time")
+    yield from _trees(300 // scale, rounds)
+    yield _gate_time(rounds)
+    yield from _simulations(2_000 // scale)
+
+
+def _task(number: int, passed: int, trials: int, folder: str = "") -> list[RunSummary]:
+    chance = random.Random(f"{folder} {number}")
+    made = trials_of(f"task-{number}", passed, trials, folder, agent="agent", model="model")
+    return [
+        replace(
+            run,
+            usage=Usage(total_tokens=chance.randint(1_000, 90_000), cost_usd=chance.random()),
+            duration_ms=chance.random() * 1e5,
+            steps=chance.randint(3, 40),
+        )
+        for run in made
+    ]
+
+
+def _trees(length: int, rounds: int) -> Iterator[Row]:
+    chance = random.Random(1)
+    kinds: dict[str, Callable[[], list[str]]] = {
+        "equal": lambda: [f"query number {i}" for i in range(length)],
+        "forked at the end": lambda: [f"query {i} {i < 0.9 * length or chance.random() < 0.9}" for i in range(length)],
+        "forked everywhere": lambda: [f"{chance.choice('aaab')}{i}" for i in range(length)],
+    }
+    for kind, steps in kinds.items():
+        runs = [calls(f"run-{i}", steps()) for i in range(50)]
+        by_ref = {run.summary.ref: run for run in runs}
+        trials = [trial(run, i % 3 > 0) for i, run in enumerate(runs)]
+        took = cpu_ms(partial(run_tree, trials, by_ref.get), rounds)
+        yield Row(f"tree of 50 × {length} steps, {kind}", took, 100, "ms", "CPU time, runs in memory")
+
+
+def _gate_time(rounds: int) -> Row:
+    sides = [
+        [run for i in range(125) for run in _task(i, (i + shift) % 5, 4, folder)]
+        for shift, folder in ((0, "a"), (1, "b"))
+    ]
+    took = cpu_ms(lambda: gate(*map(matrix, sides)), rounds)
+    return Row("gate of 2 × 500 runs, from their summaries", took, 2_000, "ms", "CPU time")
+
+
+def _simulations(draws: int) -> Iterator[Row]:
+    """False alarms and misses of the gate's test on 50 tasks × 4 trials."""
+    chance = random.Random(2)
+    detail = f"{draws} draws"
+    yield Row("gate, two equal agents: p < .05", 100 * _share(0, draws, chance), 6, "%", detail)
+    for points, most in ((10, 30), (20, 1)):
+        missed = 100 * (1 - _share(points / 100, draws, chance))
+        yield Row(f"gate, drop of {points} points missed", missed, most, "%", detail)
+
+
+def _share(drop: float, draws: int, chance: random.Random) -> float:
+    """The share of draws with p below alpha: of any change without a drop, of losses with one."""
+    factor = 1 - drop / (sum(_RATES) / len(_RATES))
+    found = 0
+    for _ in range(draws):
+        base, candidate = _draw(_RATES, chance), _draw([rate * factor for rate in _RATES], chance)
+        p = sign_flip_test([Fraction(after - before, 4) for before, after in zip(base, candidate, strict=True)])
+        found += p is not None and p < ALPHA and (not drop or sum(candidate) < sum(base))
+    return found / draws
+
+
+def _draw(rates: Sequence[float], chance: random.Random) -> list[int]:
+    return [sum(chance.random() < rate for _ in range(4)) for rate in rates]
