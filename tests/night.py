@@ -1,4 +1,4 @@
-"""A night that went badly: hundreds of failed runs in three formats, of twelve causes, never quite the same."""
+"""A night that went badly: hundreds of failed runs in three formats, by three agents each, of twelve causes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Night:
             took = self.random.randint(100, 99_999)
             if name:
                 write, details = CAUSES[name]
-                written = write(path, start, took, **details(self))
+                written = write(path, start, took, agent=self.agent(), **details(self))
                 self.causes[str(written)] = name
                 self.wasted_ms[name] = self.wasted_ms.get(name, 0) + took
             else:
@@ -66,9 +66,9 @@ class Night:
         when = EVENING + timedelta(seconds=self.number() / 7)
         return self.random.choice([when.isoformat(), when.isoformat().replace("T", " "), f"{when:%Y-%m-%dT%H:%M:%SZ}"])
 
-    def word(self) -> str:
-        """A value that would be quoted."""
-        return self.random.choice(["user name", "total", "x", "order-12", "don't", self.ident()])
+    def agent(self) -> str:
+        """One of three: who failed is no part of a cause."""
+        return self.random.choice(["researcher", "clerk", "coder"])
 
 
 def _times(start: datetime, took: int) -> dict[str, Any]:
@@ -81,6 +81,7 @@ def _paprika(
     start: datetime,
     took: int,
     *,
+    agent: str = "researcher",
     tool: str = "search",
     error: str | None = None,
     violation: dict[str, Any] | None = None,
@@ -98,7 +99,7 @@ def _paprika(
         "record_id": path.stem,
         "parent_record_id": None,
         "replay_of": None,
-        "agent": {"name": "researcher"},
+        "agent": {"name": agent},
         "execution": {**_times(start, took), "status": status},
         "policy": {"violation": violation} if violation else None,
         "totals": None,
@@ -112,7 +113,14 @@ def _paprika(
 
 
 def _lattice(
-    path: Path, start: datetime, took: int, *, tool: str = "lookup", failed: str | None = None, error: str | None = None
+    path: Path,
+    start: datetime,
+    took: int,
+    *,
+    agent: str = "researcher",
+    tool: str = "lookup",
+    failed: str | None = None,
+    error: str | None = None,
 ) -> Path:
     stamp = start.isoformat()
     said = {
@@ -139,7 +147,7 @@ def _lattice(
         ],
         "metadata": {
             "trace_id": path.stem,
-            "agent": "clerk",
+            "agent": agent,
             "created_at": stamp,
             "total_time": took / 1000,
             "error": error,
@@ -154,6 +162,7 @@ def _ccpa(
     start: datetime,
     took: int,
     *,
+    agent: str = "researcher",
     tool: str = "Bash",
     said: str = "",
     code: int | None = None,
@@ -163,7 +172,7 @@ def _ccpa(
     call = {"type": "tool_use", "id": "t", "name": tool, "input": {"command": "make"}}
     effects = {} if code is None else {"side_effects": {"exit_code": code}}
     lines: list[dict[str, Any]] = [
-        {"kind": "session_start", "session_id": path.stem, "ts": start.isoformat(), "actor": "coder", "model": "m-1"},
+        {"kind": "session_start", "session_id": path.stem, "ts": start.isoformat(), "actor": agent, "model": "m-1"},
         {"kind": "user_prompt", "turn": 0, "text": "go"},
         {"kind": "assistant_turn", "turn": 1, "blocks": [call], "stop_reason": "tool_use"},
     ]
@@ -206,8 +215,11 @@ CAUSES: Final[dict[str, tuple[Callable[..., Path], Callable[[Night], dict[str, A
         },
     ),
     "traceback": (_lattice, lambda night: {"failed": _traceback(night)}),
-    "key": (_lattice, lambda night: {"failed": f"KeyError: '{night.word()}'"}),
-    "key of another tool": (_lattice, lambda night: {"failed": f"KeyError: '{night.word()}'", "tool": "update"}),
+    "key": (
+        _lattice,
+        lambda night: {"failed": night.random.choice(["KeyError: 'user name'", "KeyError('user name')"])},
+    ),
+    "key of another tool": (_lattice, lambda night: {"failed": "KeyError: 'user name'", "tool": "update"}),
     "tests": (
         _ccpa,
         lambda night: {"said": f"{night.number()} failed, {night.number()} passed in {night.span()}", "code": 1},

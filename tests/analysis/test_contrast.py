@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -14,7 +15,6 @@ from msgspec.structs import replace
 from tests.views.build import make_run, make_span, runs
 from tracetui.analysis.contrast import (
     MAX_FINDINGS,
-    MIN_WEIGHT,
     Feature,
     Features,
     Finding,
@@ -22,8 +22,9 @@ from tracetui.analysis.contrast import (
     comparable,
     contrast,
     features,
+    fisher,
 )
-from tracetui.model import Body, Operation, Run, RunRef, Span, Status
+from tracetui.model import Body, Operation, Outcome, Run, RunRef, Span, Status
 
 CHAT, TOOL, NODE = Operation.CHAT, Operation.EXECUTE_TOOL, Operation.NODE
 Call = tuple[str, dict[str, Any]]
@@ -101,8 +102,8 @@ def test_a_planted_model_comes_first_also_where_not_all_have_it() -> None:
 
 
 def test_what_says_the_same_is_one_row_and_the_simplest_explains() -> None:
-    bad = [run_of([("search", {"q": f"x{i}"}), ("export", {"format": "pdf", "dpi": 300})]) for i in range(4)]
-    good = [run_of([("search", {"q": f"y{i}"}), ("fetch", {})]) for i in range(4)]
+    bad = [run_of([("search", {"q": f"x{i}"}), ("export", {"format": "pdf", "dpi": 300})]) for i in range(9)]
+    good = [run_of([("search", {"q": f"y{i}"}), ("fetch", {})]) for i in range(9)]
 
     (first, *others) = contrast(side("a", bad), side("b", good))
 
@@ -118,8 +119,8 @@ def test_what_says_the_same_is_one_row_and_the_simplest_explains() -> None:
 
 def test_agents_tags_and_nodes_are_told() -> None:
     node = [make_span("1", "plan", NODE, 0, 5), make_span("2", "act", NODE, 1, 5)]
-    bad = [make_run(node, agent="new", tags=("v2",)) for _ in range(3)]
-    good = [make_run(node[:1], agent="old", tags=("v1",)) for _ in range(3)]
+    bad = [make_run(node, agent="new", tags=("v2",)) for _ in range(9)]
+    good = [make_run(node[:1], agent="old", tags=("v1",)) for _ in range(9)]
 
     (first,) = contrast(side("a", bad), side("b", good))
 
@@ -127,9 +128,32 @@ def test_agents_tags_and_nodes_are_told() -> None:
 
 
 def test_one_of_two_weighs_less_than_ten_of_twenty() -> None:
-    one, ten = (Finding((), *counts, (RunRef("any", "a"), None)) for counts in ((1, 2, 0, 2), (10, 20, 0, 20)))
+    one, ten = (Finding((), *counts, 0.0, (RunRef("any", "a"), None)) for counts in ((1, 2, 0, 2), (10, 20, 0, 20)))
 
-    assert MIN_WEIGHT < one.weight < ten.weight
+    assert one.weight < ten.weight
+
+
+@given(st.integers(0, 5), st.integers(0, 5), st.integers(0, 5), st.integers(0, 5))
+def test_p_is_the_share_of_the_assignments_that_are_as_extreme(in_a: int, more_a: int, in_b: int, more_b: int) -> None:
+    of_a, of_b = in_a + more_a, in_b + more_b
+    having = in_a + in_b
+    draws = [sum(run < having for run in drawn) for drawn in combinations(range(of_a + of_b), of_a)]
+
+    assert fisher(in_a, of_a, in_b, of_b) == pytest.approx(sum(drawn >= in_a for drawn in draws) / len(draws))
+
+
+def test_a_difference_that_chance_explains_is_no_finding() -> None:
+    bad = [run_of([("search", {"q": "x"})])] * 3
+    good = [run_of([("fetch", {})])] * 5
+    assert fisher(3, 3, 0, 5) == pytest.approx(1 / 56)
+    assert contrast(side("a", bad), side("b", good)) == []
+
+    false_alarms = 0
+    for seed in range(40):
+        chance = random.Random(seed)
+        runs = side("a", [run_of(calls) for calls in night(chance, 24)])
+        false_alarms += bool(contrast(runs[:12], runs[12:]))
+    assert false_alarms <= 2
 
 
 @settings(max_examples=20)
@@ -177,6 +201,9 @@ def test_runs_are_compared_with_those_of_the_same_agents_that_did_not_fail() -> 
     assert comparable([bad, good, other, late, worse], {bad.ref}) == [good.ref]
     assert comparable([bad, other, late, worse], {bad.ref}) == [other.ref]
     assert comparable([bad], {bad.ref}) == []
+    passed = replace(other, outcome=Outcome.PASSED)
+    wrong = replace(good, outcome=Outcome.FAILED)
+    assert comparable([bad, good, wrong, passed], {bad.ref}) == [passed.ref]
 
 
 def test_a_side_of_equals_has_nothing_of_its_own() -> None:

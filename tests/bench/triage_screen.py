@@ -13,12 +13,12 @@ from tests.bench.screen import press
 from tests.bench.table import Reference, Row, median, timed
 from tests.bench.triage import comprehension, measured, summaries
 from tests.night import CAUSES, Night
+from tracetui.analysis.cause import digests_of
 from tracetui.analysis.query_context import QueryContext
 from tracetui.model import RunSummary
 from tracetui.store import query
-from tracetui.store.judgement import Cause, Verdict
+from tracetui.store.judgement import CauseRef, Verdict
 from tracetui.store.sidecar import Sidecar
-from tracetui.store.signature import signature_of
 
 FAILED: Final = 10
 """One run in so many."""
@@ -41,7 +41,7 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
 
 
 def _opened(count: int, rounds: int) -> Iterator[Row]:
-    """From `T` to the painted queue, all counted before; then from one signature to the next."""
+    """From `T` to the painted queue, all counted before; then from one cause to the next."""
     folder, times, downs = night(count), [], []
     shown = rf"0 of {len(CAUSES)} decided(?:.*\n)+.*\bruns +lost"
     for _ in range(rounds):
@@ -64,10 +64,10 @@ def _asked(count: int, rounds: int) -> Iterator[Row]:
     floor = comprehension(runs, rounds)
     with tempfile.TemporaryDirectory() as folder:
         sidecar = Sidecar(Path(folder))
-        digests = [one.digest for run in runs[:2_000] if (one := signature_of(run)) is not None]
+        digests = [digest for run in runs[:2_000] for digest in digests_of(run)]
         for number, digest in enumerate(dict.fromkeys(digests)):
             if number < 20:
-                sidecar.judge(Cause(digest, f"F-{digest[:4]}", "one of the night"), Verdict.KNOWN)
+                sidecar.judge(CauseRef(digest, f"F-{digest[:4]}", "one of the night"), Verdict.KNOWN)
         for run in runs[3:203:10]:
             sidecar.judge(run, Verdict.REAL)
         known = QueryContext(sidecar, lambda: runs)

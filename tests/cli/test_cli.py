@@ -30,7 +30,7 @@ def test_without_a_terminal_the_bare_command_prints_the_list_and_a_sentence(cli:
     assert result.status == 0
     assert result.out == cli("ls", "traces").out
     assert b"\x1b" not in result.out
-    assert result.err == "tracetui: 3 of 10 runs failed, 1 unreadable · 3 signatures · tracetui triage traces\n"
+    assert result.err == "tracetui: 3 of 10 runs failed, 1 unreadable · 3 causes · tracetui triage traces\n"
 
 
 def test_the_default_directory(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,7 +333,7 @@ def test_a_query_asks_for_what_people_said_and_how_runs_are_tied(cli: Cli) -> No
     assert found("verdict:flaky") == found("note:proxy") == [failed[0].summary.ref.address]
     assert len(found("status:error verdict:none")) == len(failed) - 1
     assert failed[0].summary.ref.address in found(
-        f"sig:{cli('triage', 'traces', '--json').data['signatures'][0]['id'][:2]}"
+        f"sig:{cli('triage', 'traces', '--json').data['causes'][0]['id'][:2]}"
     )
     originals = {run["replay_of_address"] for run in cli("ls", "traces", "--json").data["runs"]} - {None}
     assert set(found("has:replay")) == originals != set()

@@ -16,8 +16,9 @@ def test_an_address_means_one_run_wherever_places_are_taken(cli: Cli) -> None:
     for word in (run["address"], f"traces#{run['id']}"):
         assert [one["address"] for one in cli("ls", word, "--json").data["runs"]] == [run["address"]]
         triage = cli("triage", word, "--json").data
-        assert triage["counts"] == {"runs": 1, "failed": 1, "errors": 1, "wrong_answers": 0, "signatures": 1}
-        assert triage["signatures"][0]["runs"] == [run["address"]]
+        counts = {"runs": 1, "failed": 1, "errors": 1, "wrong_answers": 0, "causes": 1, "signatures": 1}
+        assert triage["counts"] == counts
+        assert triage["causes"][0]["runs"] == [run["address"]]
         assert set(cli("grep", "-e", ".", "-l", word).text.split()) == {run["address"]}
         assert cli("ls", word, "--fail-on", "error").status == 3
         assert cli("stats", word, "--by", "node", "--json").data["runs"] == 1

@@ -12,6 +12,7 @@ import pytest
 from tests.canaries import CANARY, SHAPED
 from tests.cli.run import Cli
 from tests.export.test_document import FORMS, cli, secret_samples, secrets  # noqa: F401 - fixtures
+from tracetui.analysis.triage import Group, groups
 from tracetui.cli.tail import _write_json, _write_text
 from tracetui.export.events import Lines
 from tracetui.live.load import read_run
@@ -21,9 +22,8 @@ from tracetui.model import RunSummary
 from tracetui.model.event import Event, SpanChanged
 from tracetui.redact import MASK, Redactor
 from tracetui.sources.local import LocalSource
-from tracetui.store.judgement import Cause, Verdict
+from tracetui.store.judgement import CauseRef, Verdict
 from tracetui.store.sidecar import Sidecar
-from tracetui.store.triage import Group, groups
 
 SECONDS = 60.0
 SOURCE = LocalSource()
@@ -101,8 +101,8 @@ def failed(secrets: Path) -> list[Group]:  # noqa: F811
     runs = {run.ref: run for run in runs_in(secrets)}
     found = groups(runs.values())
     for group in found:
-        cause = Cause(group.signature.digest, group.id, group.signature.title)
-        subjects: list[RunSummary | Cause] = [cause, *(runs[ref] for ref in group.runs)]
+        cause = CauseRef(group.digest, group.id, group.title)
+        subjects: list[RunSummary | CauseRef] = [cause, *(runs[ref] for ref in group.runs)]
         for subject in subjects:
             sidecar.judge(subject, Verdict.KNOWN)
             sidecar.note(subject, NOTE)
@@ -111,9 +111,9 @@ def failed(secrets: Path) -> list[Group]:  # noqa: F811
 
 
 def test_triage_tells_no_secret(cli: Cli, secrets: Path, failed: list[Group]) -> None:  # noqa: F811
-    assert any(CANARY in group.signature.title for group in failed)
+    assert any(CANARY in group.title for group in failed)
     exact = cli("triage", str(secrets), "--json")
-    assert len(exact.data["signatures"]) == len(failed)
+    assert len(exact.data["causes"]) == len(failed)
     assert CANARY in exact.text
     for way in ([], ["--json", "--redact"]):
         result = cli("triage", str(secrets), *way)

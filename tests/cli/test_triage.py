@@ -12,31 +12,32 @@ import pytest
 
 from tests.cli.run import Cli
 from tests.night import Night
-from tracetui.store.judgement import Cause, Verdict
+from tracetui.store.judgement import CauseRef, Verdict
 from tracetui.store.sidecar import Sidecar
 
-TITLE = "weather: HTTP <n>: upstream is down"
+TITLE = "weather: HTTP 503: upstream is down"
 
 
 def test_people_get_a_table_and_a_sentence(cli: Cli) -> None:
     result = cli("triage", "traces")
 
     assert result.status == 0
-    assert [line.split()[0] for line in result.text.splitlines()] == ["ID", "F-f560", "F-eeb1", "F-41ec"]
+    assert [line.split()[0] for line in result.text.splitlines()] == ["ID", "F-54b7", "F-9495", "F-19db"]
     assert result.text.splitlines()[2].endswith(f"—        traces/paprika/stuck-9.json              {TITLE}")
-    assert result.err == "tracetui: 3 of 10 runs failed, 1 unreadable · 3 signatures\n"
+    assert result.err == "tracetui: 3 of 10 runs failed, 1 unreadable · 3 causes\n"
 
 
 def test_scripts_get_the_whole_of_it(cli: Cli) -> None:
     found = cli("triage", "traces", "--json").data
 
-    assert list(found) == ["schema", "counts", "signatures", "next"]
+    assert list(found) == ["schema", "counts", "causes", "new_causes", "signatures", "next"]
+    assert found["signatures"] == found["causes"]
     assert found["schema"] == "tracetui/triage/1"
     assert found["next"] == "tracetui show traces/penelope/refund/test_result.json"
     assert (
-        found["signatures"][1].items()
+        found["causes"][1].items()
         >= {
-            "id": "F-eeb1",
+            "id": "F-9495",
             "title": TITLE,
             "count": 1,
             "runs": ["traces/paprika/stuck-9.json"],
@@ -53,25 +54,25 @@ def test_scripts_get_the_whole_of_it(cli: Cli) -> None:
 
 
 def test_verdicts_are_told_and_the_next_undecided_one_is_named(cli: Cli) -> None:
-    first = cli("triage", "traces", "--json").data["signatures"][0]
+    first = cli("triage", "traces", "--json").data["causes"][0]
     sidecar = Sidecar()
     digest = digest_of(cli, first["id"])
-    sidecar.judge(Cause(digest, first["id"], first["title"]), Verdict.FLAKY)
+    sidecar.judge(CauseRef(digest, first["id"], first["title"]), Verdict.FLAKY)
     found = cli("triage", "traces", "--json").data
 
-    assert [one["verdict"] for one in found["signatures"]] == ["flaky", None, None]
+    assert [one["verdict"] for one in found["causes"]] == ["flaky", None, None]
     assert found["next"] == "tracetui show traces/paprika/stuck-9.json"
     assert "  flaky    " in cli("triage", "traces").text
 
 
 def digest_of(cli: Cli, ident: str) -> str:
     """The digest behind a short id."""
+    from tracetui.analysis.triage import groups
     from tracetui.live.scan import scan
     from tracetui.sources.local import LocalSource
-    from tracetui.store.triage import groups
 
     runs = [run for found in scan(LocalSource(), ["traces"], deep=True) for run in found.runs]
-    return next(group.signature.digest for group in groups(runs) if group.id == ident)
+    return next(group.digest for group in groups(runs) if group.id == ident)
 
 
 def test_a_line_of_the_sidecar_that_cannot_be_read_is_told(cli: Cli) -> None:
@@ -101,7 +102,7 @@ def test_without_a_failure_there_is_only_the_sentence(cli: Cli) -> None:
 
     assert (result.status, result.text) == (0, "")
     assert result.err == "tracetui: 0 of 2 runs failed\n"
-    assert cli("triage", "traces/lattice", "--json").data["signatures"] == []
+    assert cli("triage", "traces/lattice", "--json").data["causes"] == []
 
 
 def test_without_a_run_the_status_is_one(cli: Cli) -> None:
@@ -128,9 +129,9 @@ def test_a_failed_run_can_fail_a_build(cli: Cli, arguments: list[str], status: i
 
 
 def test_a_signature_is_the_same_wherever_the_traces_lie(cli: Cli) -> None:
-    before = cli("triage", "traces", "--json").data["signatures"]
+    before = cli("triage", "traces", "--json").data["causes"]
     shutil.move("traces", "elsewhere")
-    after = cli("triage", "elsewhere", "--json").data["signatures"]
+    after = cli("triage", "elsewhere", "--json").data["causes"]
 
     assert [one["id"] for one in after] == [one["id"] for one in before]
 
@@ -142,7 +143,7 @@ def test_five_hundred_failures_fit_on_a_screen(cli: Cli, tmp_path: Path) -> None
     result = cli("triage", "night")
 
     assert len(result.text.splitlines()) == 13
-    assert result.err == "tracetui: 500 of 520 runs failed · 12 signatures\n"
+    assert result.err == "tracetui: 500 of 520 runs failed · 12 causes\n"
     assert json.loads(cli("triage", "night", "--json").out)["counts"]["failed"] == 500
 
 
@@ -151,12 +152,12 @@ def test_what_the_runs_of_a_signature_share_is_told_with_an_example(cli: Cli) ->
     folder.mkdir()
     Night(folder, seed=3).fill(48, 20)
 
-    found = cli("triage", "night", "--json").data["signatures"]
-    exported = cli("export", "night", "--as", "json").data["signatures"]
+    found = cli("triage", "night", "--json").data["causes"]
+    exported = cli("export", "night", "--as", "json").data["causes"]
     pages = [cli("export", "night", "--as", form).text for form in ("md", "html")]
 
     assert [one["contrast"] for one in exported] == [one["contrast"] for one in found]
-    first = next(one for one in found if one["title"].startswith("update: KeyError"))["contrast"]["findings"][0]
+    first = next(one for one in found if one["title"].startswith("KeyError in update"))["contrast"]["findings"][0]
     assert "tool update" in first["features"]
     assert (first["in"], first["of"], first["in_others"], first["of_others"]) == (4, 4, 0, 20)
     assert json.loads(cli("show", first["example"], "--json").out)["name"] == "update"
@@ -171,3 +172,46 @@ def test_the_next_command_holds_the_name_of_a_file_as_one_word(cli: Cli) -> None
     Path("traces/paprika/stuck-9.json").rename(name)
     for words in (["triage", "odd", "--json"], ["export", "odd", "--as", "json"]):
         assert shlex.split(cli(*words).data["next"]) == ["tracetui", "show", name]
+
+
+def test_a_build_fails_on_causes_without_a_verdict(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "ci" / "verdicts.jsonl"
+    missing = cli("triage", "traces", "--fail-on", "new")
+    unnamed = cli("triage", "traces", "--verdicts", str(file))
+    assert (missing.status, unnamed.status) == (2, 2)
+    assert "--fail-on new needs a verdict file" in missing.err
+    assert "no verdict file" in unnamed.err
+
+    sidecar = Sidecar(file=file)
+    causes = cli("triage", "traces", "--json").data["causes"]
+    for one in causes[1:]:
+        sidecar.judge(CauseRef(one["digest"], one["id"], one["title"]), Verdict.KNOWN)
+    before = file.read_bytes()
+    found = cli("triage", "traces", "--json", "--verdicts", str(file), "--fail-on", "new")
+    assert (found.status, found.data["new_causes"]) == (3, [causes[0]["id"]])
+    assert [one["verdict"] for one in found.data["causes"]] == [None, "known", "known"]
+    assert [one["new"] for one in found.data["causes"]] == [True, False, False]
+
+    sidecar.judge(CauseRef(causes[0]["digest"]), Verdict.IGNORE)
+    every = cli("triage", "traces", "--verdicts", str(file), "--fail-on", "new")
+    assert (every.status, "  ignore  " in every.text) == (1, True)  # 1: a file is unreadable
+    assert cli("triage", "traces/penelope", "--verdicts", str(file), "--fail-on", "new").status == 0
+    assert cli("triage", "traces", "--verdicts", str(file), "--fail-on", "new", "--fail-on", "error").status == 3
+    assert file.read_bytes().startswith(before)
+    assert file.read_bytes().count(b"\n") == 3
+
+
+def test_merged_and_split_causes_of_a_verdict_file_apply(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "verdicts.jsonl"
+    sidecar = Sidecar(file=file)
+    one, other, third = (
+        CauseRef(each["digest"], each["id"]) for each in cli("triage", "traces", "--json").data["causes"]
+    )
+    sidecar.merge(one, other)
+    sidecar.split(third, "text")
+    found = cli("triage", "traces", "--json", "--verdicts", str(file)).data
+
+    assert found["counts"]["causes"] == 2
+    merged = next(each for each in found["causes"] if each["digest"] == other.digest)
+    assert (merged["count"], merged["merged"]) == (2, [one.digest])
+    assert len(merged["variants"]) == 2

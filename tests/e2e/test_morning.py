@@ -34,7 +34,7 @@ def said(state: Path) -> list[dict[str, Any]]:
 
 
 def decided(terminal: Terminal) -> tuple[int, int]:
-    """How many signatures are decided, of how many."""
+    """How many causes are decided, of how many."""
     terminal.expect(" decided")
     found = DECIDED.search(terminal.text())
     assert found is not None
@@ -42,12 +42,12 @@ def decided(terminal: Terminal) -> tuple[int, int]:
 
 
 def judge_all(terminal: Terminal) -> int:
-    """Judge every signature by keys, with all four verdicts, the last one again, an undo and a note; how many."""
+    """Judge every cause by keys, with all four verdicts, the last one again, an undo and a note; how many."""
     terminal.type("T")
     terminal.expect("failed of 70 runs")  # all are counted: from now on nothing moves but by keys
     terminal.wait_quiet()
     done, count = decided(terminal)
-    assert (done, count) == (0, 16)
+    assert (done, count) == (0, 15)
     for letter, verdict in VERDICTS.items():
         terminal.type("v", letter)
         terminal.expect(f"marked {verdict}")
@@ -110,7 +110,7 @@ def test_every_failure_is_judged_by_keys_and_still_is_the_next_day(
         check=True,
         env={**os.environ, "XDG_STATE_HOME": str(state)},
     )
-    signatures = json.loads(told.stdout)["signatures"]
+    signatures = json.loads(told.stdout)["causes"]
     assert len(signatures) == count
     assert {one["verdict"] for one in signatures} == set(VERDICTS.values())
     assert {path.name for path in tmp_path.iterdir() if path.is_file()} == exports  # nothing half written beside them

@@ -221,12 +221,12 @@ def test_contrast_finds_the_planted_features(tmp_path: Path, engine: Engine) -> 
 
 def test_replays_that_first_differ_at_one_step_share_that(tmp_path: Path) -> None:
     paprika(tmp_path / "0.json", "0", steps=3)
-    for name, steps in (("1", 2), ("2", 2), ("3", 3)):
-        paprika(tmp_path / f"{name}.json", name, steps=steps)
+    for number in range(1, 21):
+        paprika(tmp_path / f"{number:02}.json", f"{number:02}", steps=2 if number <= 10 else 3)
     first, *replays = refs(tmp_path)
 
     found = Contrasts(LocalSource(), original=lambda ref: first if ref in replays else None).of(
-        replays[:2], replays[2:]
+        replays[:10], replays[10:]
     )
 
     words = [feature.words for finding in found.findings for feature in finding.features]
@@ -238,7 +238,7 @@ def test_contrast_reads_no_more_than_it_says(tmp_path: Path) -> None:
 
     found = Contrasts(LocalSource(), most=3).of(a, b)
 
-    assert (found.findings[0].of_a, found.findings[0].of_b) == (3, 3)
+    assert found.findings == ()  # chance explains three of three
     assert found.note == "3 of 4 runs were read; 3 of 8 runs were read"
 
 

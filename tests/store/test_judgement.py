@@ -43,6 +43,10 @@ EVENTS = st.one_of(
     st.builds(lambda about, what: {**about, **what}, ABOUT, WHAT),
     st.builds(lambda letter, run: {"do": "mark", "letter": letter, "run": identity(run)}, st.sampled_from("mn"),
               st.sampled_from(RUNS)),
+    st.builds(lambda cause, into: {"do": "merge", "signature": cause, "into": into}, st.sampled_from(CAUSES),
+              st.sampled_from(["", *CAUSES])),
+    st.builds(lambda cause, by: {"do": "split", "signature": cause, "by": by}, st.sampled_from(CAUSES),
+              st.sampled_from(["", "1", "text"])),
     st.builds(lambda own: {"do": "undo", "undoes": own}, st.sampled_from(IDS)),
 ).flatmap(
     lambda fields: st.builds(lambda own, second: make_event(own, second, **fields), st.sampled_from(IDS),
@@ -53,7 +57,14 @@ EVENTS = st.one_of(
 def everything(state: Judgements) -> tuple[object, ...]:
     """All that can be asked."""
     runs = [state.of(run, cause) for run in RUNS for cause in (None, *CAUSES)]
-    return (*runs, *(state.of_signature(cause) for cause in CAUSES), *state.marks(), *state.tags())
+    return (
+        *runs,
+        *(state.of_causes(cause) for cause in CAUSES),
+        *(state.merged_into(cause) for cause in CAUSES),
+        *(state.split_by(cause) for cause in CAUSES),
+        *state.marks(),
+        *state.tags(),
+    )
 
 
 def state_of(events: list[Event]) -> Judgements:
@@ -99,7 +110,7 @@ def test_a_runs_own_verdict_wins_and_a_later_run_comes_judged() -> None:
     state.add(make_event("01", 1, signature=CAUSES[0], verdict=Verdict.KNOWN))
     state.add(make_event("02", 2, signature=CAUSES[0], do="note", note="the vendor knows"))
     assert state.of(RUNS[1], CAUSES[0]) == Judgement(
-        Verdict.KNOWN, "signature", "the vendor knows", (), "2026-11-21T09:00:01.000000Z"
+        Verdict.KNOWN, "cause", "the vendor knows", (), "2026-11-21T09:00:01.000000Z"
     )
     assert state.of(RUNS[1]) == state.of(RUNS[1], CAUSES[1]) == Judgement()
 
@@ -108,7 +119,7 @@ def test_a_runs_own_verdict_wins_and_a_later_run_comes_judged() -> None:
     assert (found.verdict, found.source, found.note) == (Verdict.REAL, "run", "the vendor knows")
 
     state.add(make_event("04", 4, verdict=None))
-    assert state.of(RUNS[0], CAUSES[0]).source == "signature"
+    assert state.of(RUNS[0], CAUSES[0]).source == "cause"
 
 
 def test_a_run_is_known_by_what_it_is_and_not_by_its_path() -> None:

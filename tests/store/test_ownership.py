@@ -13,9 +13,9 @@ import pytest
 
 from tests.formats import hypergraph_build
 from tests.views.build import make_run, make_span
-from tracetui.analysis.contrast import Kind
+from tracetui.analysis.contrast import Kind, features
 from tracetui.analysis.statistics import By, Row, Statistics
-from tracetui.live.jobs.aggregate import Contrasts, statistics_job
+from tracetui.live.jobs.aggregate import statistics_job
 from tracetui.live.jobs.needle import Needle
 from tracetui.live.jobs.search import Hit, grep
 from tracetui.live.load import read_run
@@ -143,11 +143,11 @@ def test_features_are_those_of_own_spans(tmp_path: Path) -> None:
     hypergraph_build.v6(tmp_path / "w.db")
     outer, inner = (next(run.ref for run in listed(tmp_path) if run.id == name) for name in ("outer-1", "outer-1/rag"))
     nested = {span.name for span in read_run(SOURCE, inner).spans if span.is_node}
-    contrasts = Contrasts(SOURCE)
 
-    def nodes(*a: RunRef) -> set[str]:
-        found = contrasts.of(a, []).findings
-        return {one.words for finding in found for one in finding.features if one.kind is Kind.NODE}
+    def nodes(*refs: RunRef) -> set[str]:
+        runs = [read_run(SOURCE, ref) for ref in refs]
+        found = [{one.words for one in features(run, run.load, refs) if one.kind is Kind.NODE} for run in runs]
+        return set.intersection(*found)
 
     assert nodes(outer) >= {f"node {name}" for name in nested}
     assert nodes(outer, inner) == set()  # no node is of both

@@ -26,12 +26,12 @@ from tracetui.live.scan import scan
 from tracetui.model import RunSummary, Status
 from tracetui.sources.local import LocalSource
 from tracetui.store import journal
-from tracetui.store.judgement import Cause, Verdict, event_of
+from tracetui.store.judgement import CauseRef, Verdict, event_of
 from tracetui.store.sidecar import NAME, Sidecar, state_folder
 
 RUN, OTHER = make_summary("a"), make_summary("b")
-CAUSE = Cause("f" * 64, "F-ffff", "TimeoutError search")
-SUBJECTS: tuple[RunSummary | Cause, ...] = (RUN, CAUSE, OTHER)
+CAUSE = CauseRef("f" * 64, "F-ffff", "TimeoutError search")
+SUBJECTS: tuple[RunSummary | CauseRef, ...] = (RUN, CAUSE, OTHER)
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ def test_what_was_decided_is_there_the_next_time(folder: Path) -> None:
     for one in (sidecar, Sidecar(folder)):
         held = one.of(RUN)
         assert (held.verdict, held.source, held.note, held.tags) == ("flaky", "run", "seen on Friday", ("slow",))
-        later = one.of(OTHER, CAUSE.signature)
-        assert (later.verdict, later.source) == ("known", "signature")
+        later = one.of(OTHER, CAUSE.digest)
+        assert (later.verdict, later.source) == ("known", "cause")
         assert one.of(OTHER).verdict is None
         mark = one.marked("m")
         assert mark is not None
@@ -91,7 +91,7 @@ def test_undo_goes_back_step_by_step_and_not_into_what_others_did(folder: Path) 
     other.judge(OTHER, Verdict.IGNORE)
 
     assert sidecar.undo() == "Undone: note on F-ffff TimeoutError search"
-    assert sidecar.of_signature(CAUSE.signature).note == ""
+    assert sidecar.of_causes(CAUSE.digest).note == ""
     assert sidecar.undo() == "Undone: verdict flaky on researcher"
     assert sidecar.of(RUN).verdict is Verdict.REAL
     assert sidecar.undo() is None
@@ -234,7 +234,7 @@ def test_two_instances_that_take_turns_agree_and_so_does_a_merge(
         writer.refresh()
 
     def held(one: Sidecar) -> list[object]:
-        return [one.of(RUN), one.of(OTHER, CAUSE.signature), one.of_signature(CAUSE.signature)]
+        return [one.of(RUN), one.of(OTHER, CAUSE.digest), one.of_causes(CAUSE.digest)]
 
     assert held(writers[0]) == held(writers[1]) == held(Sidecar(here))
     parts = [path.read_bytes() if (path := folder / NAME).exists() else b"" for folder in (here, there)]
@@ -308,7 +308,7 @@ def test_a_file_in_place_of_the_folder_is_an_error(folder: Path) -> None:
         lambda one: one.mark("ab", RUN),
         lambda one: one.mark("\x1b", RUN),
         lambda one: one.mark("m", RUN, "s" * 2000),
-        lambda one: one.judge(Cause(""), Verdict.REAL),
+        lambda one: one.judge(CauseRef(""), Verdict.REAL),
     ],
 )
 def test_what_makes_no_sense_is_refused_and_leaves_nothing(folder: Path, wrong: Callable[[Sidecar], None]) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from textual.pilot import Pilot
 
+from tests.night import Night
 from tests.ui.conftest import Opener, press, settle, text_of, until
 from tests.ui.test_filtering import line
-from tests.ui.test_triage import NIGHT, go_to_type, the_triage, triage
+from tests.ui.test_triage import go_to_type, the_triage, triage
 from tracetui.analysis import navigation
 from tracetui.model import Status
 from tracetui.ui.app import TraceApp
@@ -16,6 +18,14 @@ from tracetui.ui.commands import DETAIL
 from tracetui.ui.screens.diff import DiffScreen
 from tracetui.ui.screens.lists import ContrastScreen, ReplaysScreen
 from tracetui.views.triage import example_of
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Enough runs that chance does not explain what those of a cause share."""
+    folder = tmp_path_factory.mktemp("night")
+    Night(folder, seed=3).fill(48, 40)
+    return folder
 
 
 async def contrast(app: TraceApp, pilot: Pilot[int]) -> ContrastScreen:
@@ -39,8 +49,8 @@ async def open_example(app: TraceApp, pilot: Pilot[int], screen: ContrastScreen)
         assert app.main.steps.span.id == span
 
 
-async def test_failed_runs_are_told_from_the_others(opened: Opener, samples: Path) -> None:
-    async with opened(samples / "paprika") as (app, pilot):
+async def test_failed_runs_are_told_from_the_others(opened: Opener, night: Path) -> None:
+    async with opened(night) as (app, pilot):
         failed = sum(run.status is Status.ERROR for run in app.store.runs.values())
         screen = await contrast(app, pilot)
         assert f"the {failed} failed runs" in line(app, 0)
@@ -57,8 +67,8 @@ async def test_failed_runs_are_told_from_the_others(opened: Opener, samples: Pat
         assert not app.main.state.level
 
 
-async def test_the_cursor_is_where_it_was_when_an_example_is_left(opened: Opener, samples: Path) -> None:
-    async with opened(samples / "paprika") as (app, pilot):
+async def test_the_cursor_is_where_it_was_when_an_example_is_left(opened: Opener, night: Path) -> None:
+    async with opened(night) as (app, pilot):
         screen = await contrast(app, pilot)
         await press(pilot, "j")
         before = screen.list.cursor
@@ -71,25 +81,23 @@ async def test_the_cursor_is_where_it_was_when_an_example_is_left(opened: Opener
         assert again.list.cursor == before
 
 
-async def test_marked_runs_are_told_from_the_others(opened: Opener, samples: Path) -> None:
-    async with opened(samples / "paprika") as (app, pilot):
-        marked = [run.ref for run in app.store.runs.values() if run.tools and "search" in run.tools][:3]
-        assert len(marked) == 3
+async def test_marked_runs_are_told_from_the_others(opened: Opener, night: Path) -> None:
+    async with opened(night) as (app, pilot):
+        marked = [run.ref for run in app.store.runs.values() if run.tools and "update" in run.tools]
+        assert len(marked) == 4
         for ref in marked:
             assert app.main.runs.move_to_key(ref)
             await press(pilot, "space")
         await contrast(app, pilot)
-        assert "3 marked runs" in line(app, 0)
-        assert "search" in text_of(app)
-        assert "3/3" in text_of(app)
+        assert "4 marked runs" in line(app, 0)
+        assert "update" in text_of(app)
+        assert "4/4" in text_of(app)
 
 
-async def test_a_group_of_failures_is_told_from_the_others_and_leads_to_an_example(
-    opened: Opener, samples: Path
-) -> None:
-    async with opened(samples) as (app, pilot):
+async def test_a_group_of_failures_is_told_from_the_others_and_leads_to_an_example(opened: Opener, night: Path) -> None:
+    async with opened(night) as (app, pilot):
         queue = await triage(app, pilot)
-        await go_to_type(queue, pilot, NIGHT)
+        await go_to_type(queue, pilot, "KeyError")
         group = queue.queue.group
         assert group is not None
         screen = await contrast(app, pilot)
@@ -102,11 +110,11 @@ async def test_a_group_of_failures_is_told_from_the_others_and_leads_to_an_examp
         assert the_triage(app).queue.group == group
 
 
-async def test_beside_a_signature_stands_what_its_runs_share(opened: Opener, samples: Path) -> None:
-    async with opened(samples) as (app, pilot):
+async def test_beside_a_cause_stands_what_its_runs_share(opened: Opener, night: Path) -> None:
+    async with opened(night) as (app, pilot):
         queue = await triage(app, pilot)
-        await go_to_type(queue, pilot, NIGHT)
-        await until(pilot, lambda: "comparing with" not in text_of(app) and "3/3" in text_of(app), what="the contrast")
+        await go_to_type(queue, pilot, "KeyError")
+        await until(pilot, lambda: "comparing with" not in text_of(app) and "4/4" in text_of(app), what="the contrast")
         await press(pilot, "2", "G", "enter")
         assert app.screen is app.main
         assert app.main.state.level == 1
@@ -168,7 +176,7 @@ async def test_a_run_of_the_triage_is_compared_with_its_original(opened: Opener,
             for group in queue.queue.groups
             if any(app.store.runs[ref].replay_of is not None for ref in group.runs)
         )
-        queue.queue.move_to_key(replay.signature.key)
+        queue.queue.move_to_key(replay.digest)
         await settle(pilot)
         await press(pilot, "D")
         assert isinstance(app.screen, DiffScreen | ReplaysScreen)

@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from tests.store.build import make_summary
-from tracetui.model import FirstError, RunRef, Status
+from tracetui.analysis.triage import Group, Task, groups
+from tracetui.model import FirstError, Outcome, RunRef, Score, Status
 from tracetui.store.judgement import Judgement, Verdict
-from tracetui.store.triage import Group, groups
 from tracetui.ui import triage_state
 from tracetui.ui.commands import FAILURE, QUEUE
 from tracetui.ui.state import focus, toggle_zoom
 from tracetui.ui.triage_state import TriageState
-from tracetui.views.triage import Member
+from tracetui.views.triage import Member, TaskRow
 
 DECIDED, OPEN = Judgement(verdict=Verdict("real")), Judgement()
 
 
 def queue() -> Sequence[Group]:
-    """Two signatures of two runs each."""
+    """Two causes of two runs each."""
     runs = [
         replace(make_summary(f"{name}{i}"), status=Status.ERROR, first_error=FirstError(name, type=name, name=name))
         for name in ("TimeoutError", "ValueError")
@@ -38,17 +38,17 @@ def test_back_undoes_the_zoom_and_leads_to_the_queue() -> None:
     assert triage_state.go_back(TriageState()) is None
 
 
-def test_signatures_fold_and_unfold() -> None:
-    both = triage_state.fold_signatures(TriageState(), "ab", open_=True)
+def test_causes_fold_and_unfold() -> None:
+    both = triage_state.fold_rows(TriageState(), "ab", open_=True)
     assert both.unfolded == {"a", "b"}
-    assert triage_state.fold_signatures(both, "a", open_=False).unfolded == {"b"}
-    assert triage_state.fold_signatures(both, both.unfolded, open_=False) == TriageState()
+    assert triage_state.fold_rows(both, "a", open_=False).unfolded == {"b"}
+    assert triage_state.fold_rows(both, both.unfolded, open_=False) == TriageState()
 
 
 def test_the_walk_goes_through_all_failed_runs_whatever_is_folded() -> None:
     found = queue()
     order, here = triage_state.failed_runs(found, None, 1)
-    assert order == [(group, ref) for group in found for ref in group.runs]
+    assert order == [Member(group, ref) for group in found for ref in group.runs]
     assert here == -1
     assert triage_state.failed_runs(found, None, -1)[1] == 4
     assert triage_state.failed_runs(found, found[1], 1)[1] == 1
@@ -61,14 +61,39 @@ def test_after_a_verdict_comes_the_next_without_one() -> None:
     first, second = found
     decided: set[object] = set()
 
-    def told(what: Group | RunRef) -> Judgement:
-        return DECIDED if (what.signature.key if isinstance(what, Group) else what) in decided else OPEN
+    def told(what: Group | Task | RunRef) -> Judgement:
+        return DECIDED if (what if isinstance(what, RunRef) else what.digest) in decided else OPEN
 
-    assert triage_state.undecided(found, None, told) == first.signature.key
-    assert triage_state.undecided(found, first, told) == second.signature.key
-    assert triage_state.undecided(found, second, told) == first.signature.key
+    assert triage_state.undecided(found, None, told) == first.digest
+    assert triage_state.undecided(found, first, told) == second.digest
+    assert triage_state.undecided(found, second, told) == first.digest
     assert triage_state.undecided(found, Member(first, first.runs[0]), told) == first.runs[1]
-    decided |= {first.runs[1], second.signature.key}
-    assert triage_state.undecided(found, Member(first, first.runs[0]), told) == first.signature.key
-    decided.add(first.signature.key)
+    decided |= {first.runs[1], second.digest}
+    assert triage_state.undecided(found, Member(first, first.runs[0]), told) == first.digest
+    decided.add(first.digest)
     assert triage_state.undecided(found, first, told) is None
+
+
+def test_marks_are_toggled_and_go_with_escape() -> None:
+    marked = triage_state.toggle_mark(triage_state.toggle_mark(TriageState(), "a"), "b")
+    assert marked.marked == ("a", "b")
+    assert triage_state.toggle_mark(marked, "a").marked == ("b",)
+    assert triage_state.go_back(marked) == TriageState()
+
+
+def test_wrong_answers_are_walked_and_judged_task_by_task() -> None:
+    runs = [
+        replace(make_summary(name), status=Status.OK, scores=SCORES, outcome=Outcome.FAILED, task=task)
+        for name, task in (("a", "x"), ("b", "x"), ("c", "y"))
+    ]
+    (heading,) = groups(runs)
+    x, y = heading.tasks
+    order, here = triage_state.failed_runs([heading], TaskRow(heading, y), 1)
+
+    assert [(member.task, member.run) for member in order] == [(task, ref) for task in (x, y) for ref in task.runs]
+    assert here == 1
+    assert triage_state.undecided([heading], TaskRow(heading, x), lambda _: OPEN) == y.digest
+    assert triage_state.undecided([heading], TaskRow(heading, y), lambda _: OPEN) == x.digest
+
+
+SCORES = (Score("reward", 0.0, False),)

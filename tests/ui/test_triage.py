@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from tests.formats.test_harbor import recorded, trial
 from tests.ui.conftest import Opener, press, settle, text_of, until
+from tests.ui.test_filtering import line
 from tracetui.store.judgement import Verdict
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import CAUSE, FAILURE, QUEUE
@@ -37,17 +39,17 @@ def lines(folder: Path) -> list[dict[str, object]]:
 
 async def go_to_type(screen: TriageScreen, pilot: Pilot[int], kind: str) -> None:
     """Put the cursor on the signature of an error type."""
-    group = next(one for one in screen.queue.groups if one.signature.type == kind)
-    screen.queue.move_to_key(group.signature.key)
+    group = next(one for one in screen.queue.groups if one.cause.type == kind)
+    screen.queue.move_to_key(group.digest)
     await settle(pilot)
 
 
 async def test_failures_are_grouped_by_what_made_them_fail(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await triage(app, pilot)
-        night = next(group for group in screen.queue.groups if group.signature.type == NIGHT)
+        night = next(group for group in screen.queue.groups if group.cause.type == NIGHT)
         assert len(night.runs) == 3
-        assert night.signature.name == "search"
+        assert night.cause.name == "search"
         waste = [group.wasted_ms or 0.0 for group in screen.queue.groups]
         assert waste == sorted(waste, reverse=True)
         failed = sum(len(group.runs) for group in screen.queue.groups)
@@ -89,8 +91,8 @@ async def test_a_verdict_holds_for_the_signature_and_the_next_one_comes(
         assert screen.told(second).verdict is Verdict.KNOWN
         said = lines(own_state)
         assert [(one["do"], one["verdict"], one["signature"]) for one in said] == [
-            ("verdict", "known", first.signature.digest),
-            ("verdict", "known", second.signature.digest),
+            ("verdict", "known", first.digest),
+            ("verdict", "known", second.digest),
         ]
         await press(pilot, "u")
         assert screen.told(second).verdict is None
@@ -124,7 +126,7 @@ async def test_runs_of_a_judged_signature_come_judged_and_their_own_verdict_wins
         assert night is not None
         await press(pilot, "v", "f")
         told = [screen.told(ref) for ref in night.runs]
-        assert {(one.verdict, one.source) for one in told} == {(Verdict.FLAKY, "signature")}
+        assert {(one.verdict, one.source) for one in told} == {(Verdict.FLAKY, "cause")}
         await go_to_type(screen, pilot, NIGHT)
         await press(pilot, "l", "j")
         item = screen.queue.item
@@ -290,7 +292,7 @@ async def test_what_was_broken_off_is_compared_again(opened: Opener, samples: Pa
         assert isinstance(screen, TriageScreen)
         await until(pilot, lambda: any(len(group.runs) > 1 for group in screen.queue.groups), what="a signature")
         several = next(group for group in screen.queue.groups if len(group.runs) > 1)
-        screen.queue.move_to_key(several.signature.key)
+        screen.queue.move_to_key(several.digest)
         await until(pilot, lambda: surveys.is_compared(several.runs), what="all that they share")
         assert surveys.progress(several.runs) == ""
 
@@ -305,3 +307,74 @@ async def test_the_row_of_a_run_has_its_tags_and_its_note(opened: Opener, sample
     async with opened(samples) as (app, pilot):
         await press(pilot, "T", "l", "j", "a", *"ask Ana", "enter", "t", *"slow", "enter")
         assert "#slow  ask Ana" in text_of(app)
+
+
+# ---- merging, splitting, and verdicts on several
+
+
+async def test_causes_are_merged_and_taken_apart_by_keys(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await triage(app, pilot)
+        first, second, *others = screen.queue.groups
+        await press(pilot, "space", "j", "=")
+        merged = next(group for group in screen.queue.groups if group.digest == second.digest)
+        assert len(screen.queue.groups) == len(others) + 1
+        assert {*merged.runs} == {*first.runs, *second.runs}
+        assert f"1 merged into {second.id}" in line(app, 1)
+        screen.queue.move_to_key(second.digest)
+        await press(pilot, "|")
+        assert len(screen.queue.groups) == len(others) + 2
+        await press(pilot, "u", "u")
+        assert len(screen.queue.groups) == len(others) + 2
+
+
+async def test_a_cause_is_split_by_a_key_and_joined_again(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await triage(app, pilot)
+        group = next(one for one in screen.queue.groups if len(one.runs) == 2 and "<n>" in one.title)
+        screen.queue.move_to_key(group.digest)
+        await press(pilot, "|")
+        assert f"split {group.id} by: 1 <n> (2 values)" in text_of(app)
+        await press(pilot, "enter")
+        parts = [one for one in screen.queue.groups if one.split_of == group.digest]
+        assert sorted(ref for part in parts for ref in part.runs) == sorted(group.runs)
+        assert len(parts) == 2
+        screen.queue.move_to_key(parts[0].digest)
+        await press(pilot, "|")
+        assert group in screen.queue.groups
+
+
+async def test_a_verdict_is_given_to_all_marked_causes_and_undone_at_once(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await triage(app, pilot)
+        await press(pilot, "space", "j", "space", "v", "k")
+        assert "2 rows marked known" in line(app, 1)
+        assert [screen.told(group).verdict for group in screen.queue.groups[:3]] == ["known", "known", None]
+        assert screen.state.marked == ()
+        await press(pilot, "u")
+        assert [screen.told(group).verdict for group in screen.queue.groups[:3]] == [None, None, None]
+
+
+async def test_a_verdict_on_wrong_answers_goes_to_their_tasks(opened: Opener, tmp_path: Path) -> None:
+    for number, task in enumerate(("x", "x", "y")):
+        rewards = {"verifier_result": {"rewards": {"reward": 0.0}}}
+        trial(tmp_path / f"{number}", {**recorded(), "task_name": task, "trial_name": f"{task}__{number}", **rewards})
+    async with opened(tmp_path) as (app, pilot):
+        screen = await triage(app, pilot)
+        (heading,) = screen.queue.groups
+        x, y = heading.tasks
+        assert "wrong answers · reward" in text_of(app)
+        await press(pilot, "l", "j")
+        assert "0 of 2 passed" in text_of(app)
+        await press(pilot, "v", "f")
+        assert screen.told(x).verdict == "flaky"
+        assert screen.queue.cursor == y.digest
+        screen.queue.move_to_key(heading.digest)
+        await press(pilot, "v", "k")
+        assert (screen.told(x).verdict, screen.told(y).verdict) == ("flaky", "known")
+        assert "1 task marked known" in line(app, 1)
+        screen.queue.move_to_key(x.digest)
+        await press(pilot, "l", "j")
+        assert screen.queue.run == x.runs[0]
+        await press(pilot, "h")
+        assert screen.queue.cursor == x.digest

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from tests.store.build import make_summary
+from tracetui.analysis.triage import groups
 from tracetui.model import FirstError, RunSummary, Status
 from tracetui.store.judgement import Judgement
-from tracetui.store.triage import groups
 from tracetui.views.rows import Line, width_of
 from tracetui.views.triage import QueueRows, heading
 
@@ -25,10 +24,10 @@ def words(line: Line) -> str:
 
 
 @pytest.mark.parametrize("width", [40, 61, 79])
-def test_numbers_of_signatures_and_of_runs_stand_under_their_headings(width: int) -> None:
+def test_numbers_of_causes_and_of_runs_stand_under_their_headings(width: int) -> None:
     runs = {run.ref: run for run in map(failed, "ab")}
     (group,) = groups(runs.values())
-    rows = QueueRows([group], runs, lambda _: Judgement(), unfolded={group.signature.key}, now=NOW)
+    rows = QueueRows([group], runs, lambda _: Judgement(), unfolded={group.digest}, now=NOW)
     head, signature, run = heading(width), rows.line(0, width), rows.line(1, width)
     assert {width_of(line) for line in (head, signature, run)} == {width}
     ends = {name: words(head).index(name) + len(name) for name in ("runs", "lost", "last")}
@@ -36,18 +35,3 @@ def test_numbers_of_signatures_and_of_runs_stand_under_their_headings(width: int
     assert words(signature)[: ends["lost"]].endswith(" 1m09s")
     assert words(run)[: ends["lost"]].endswith(" 34.7s")
     assert [words(line)[: ends["last"]].split()[-1] for line in (signature, run)] == ["1h", "1h"]
-
-
-def test_signatures_with_one_title_are_told_apart_by_whose_they_are() -> None:
-    mine, yours, other = failed("a"), msgspec.structs.replace(failed("b"), agent="planner"), failed("c")
-    assert mine.agent == "researcher"
-    told = {}
-    for several in ([mine, yours], [mine, other]):
-        runs = {run.ref: run for run in several}
-        rows = QueueRows(groups(runs.values()), runs, lambda _: Judgement(), now=NOW)
-        told[len(rows)] = [words(rows.line(i, 100)) for i in range(len(rows))]
-    assert [("researcher" in line, "planner" in line) for line in sorted(told[2])] in (
-        [(True, False), (False, True)],
-        [(False, True), (True, False)],
-    )
-    assert "researcher" not in told[1][0]

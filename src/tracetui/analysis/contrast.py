@@ -1,4 +1,4 @@
-"""Contrasts two sets of runs: features that many runs of one set and few of the other have.
+"""Contrasts failed with passed runs: features that are more frequent in one set than chance explains.
 
 A feature is a tool, model, node, argument, tag or call sequence of a run. Pure: the callers read the runs.
 """
@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
+from functools import lru_cache
+from math import comb
 from typing import Any, Final
 
 import msgspec
 
-from tracetui.model import Body, Operation, Run, RunRef, RunSummary, Span, Status
+from tracetui.model import Body, Operation, Outcome, Run, RunRef, RunSummary, Span, Status
 from tracetui.model.part import own_spans
 
 MAX_CALLS: Final = 500
@@ -20,8 +22,9 @@ MAX_FEATURES: Final = 5_000
 """Maximum features per run."""
 MAX_ARGUMENT: Final = 80
 """Maximum characters of an argument; longer ones are prose, which runs rarely share."""
-MIN_WEIGHT: Final = 0.2
-"""Minimum difference of the (corrected) shares of a finding."""
+MAX_P: Final = 0.01
+"""A finding has a p below this by Fisher's exact test (one-sided), after Holm's correction for all features."""
+NO_FINDINGS: Final = "Nothing sets these runs apart from passed runs."
 MAX_FINDINGS: Final = 20
 
 
@@ -61,6 +64,8 @@ class Finding(msgspec.Struct, frozen=True):
     of_a: int
     in_b: int
     of_b: int
+    p: float
+    """The probability of such a difference by chance, before the correction."""
     example: tuple[RunRef, str | None]
     """The first run of A that has the feature, and the span in it; None for a feature of the whole run."""
 
@@ -86,11 +91,21 @@ class Contrast(msgspec.Struct, frozen=True):
 
 
 def comparable(runs: Iterable[RunSummary], a: Collection[RunRef]) -> list[RunRef]:
-    """Select the runs to compare A with: passed runs of the same agents, else all passed runs."""
-    candidates = [run for run in runs if not run.failed or run.ref in a]
-    names = {run.agent or run.name for run in candidates if run.ref in a}
-    others = [run for run in candidates if run.ref not in a and run.status is not Status.RUNNING]
-    return [run.ref for run in others if (run.agent or run.name) in names] or [run.ref for run in others]
+    """Select the runs to compare A with: passed runs of the same agents, else all passed runs.
+
+    A run passed if it has not failed and is over; where any run has an outcome, only runs scored as passed count.
+    """
+    listed = list(runs)
+    scored = any(run.outcome is not None for run in listed)
+    names = {run.agent or run.name for run in listed if run.ref in a}
+    passed = [run for run in listed if run.ref not in a and _passed(run, scored=scored)]
+    return [run.ref for run in passed if (run.agent or run.name) in names] or [run.ref for run in passed]
+
+
+def _passed(run: RunSummary, *, scored: bool) -> bool:
+    if run.failed or run.status is Status.RUNNING:
+        return False
+    return run.outcome is Outcome.PASSED if scored else True
 
 
 def features(run: Run, body_of: Callable[[Span], Body], listed: Container[RunRef] = ()) -> Features:
@@ -163,22 +178,37 @@ def _steps(count: int) -> str:
 
 
 def contrast(a: Sequence[tuple[RunRef, Features]], b: Sequence[tuple[RunRef, Features]]) -> list[Finding]:
-    """Features of A that B lacks, strongest first, at most `MAX_FINDINGS`.
+    """Features that are more frequent in A than in B, strongest first, at most `MAX_FINDINGS`.
 
-    A feature of a single run doesn't count, unless A is that run. The order of the runs only decides the example.
+    Only differences that pass `MAX_P` count. Features of the same runs are one hypothesis; those of a single run or of
+    all runs are none. The order of the runs only decides the example.
     """
     in_a, in_b = _holders(a), _holders(b)
     alike: dict[tuple[int, int], list[Feature]] = {}
-    for feature, runs in in_a.items():
-        alike.setdefault((runs, in_b.get(feature, 0)), []).append(feature)
-    found = []
+    for feature in {**in_a, **in_b}:
+        alike.setdefault((in_a.get(feature, 0), in_b.get(feature, 0)), []).append(feature)
+    tested = []
     for (of_a, of_b), same in alike.items():
+        counts = of_a.bit_count(), len(a), of_b.bit_count(), len(b)
+        if 1 < counts[0] + counts[2] < len(a) + len(b):
+            tested.append((fisher(*counts), counts, of_a, same))
+    tested.sort(key=lambda one: one[0])
+    found = []
+    for i, (p, counts, of_a, same) in enumerate(tested):
+        if p * (len(tested) - i) >= MAX_P:
+            break
         same.sort()
         ref, its = a[(of_a & -of_a).bit_length() - 1]
-        made = Finding(tuple(same), of_a.bit_count(), len(a), of_b.bit_count(), len(b), (ref, its[same[0]]))
-        if made.weight >= MIN_WEIGHT and made.in_a >= min(2, made.of_a):
-            found.append(made)
+        found.append(Finding(tuple(same), *counts, p, (ref, its[same[0]])))
     return sorted(found, key=lambda one: (-one.weight, one.features))[:MAX_FINDINGS]
+
+
+@lru_cache(maxsize=4096)
+def fisher(in_a: int, of_a: int, in_b: int, of_b: int) -> float:
+    """The p of Fisher's exact test, one-sided: that at least `in_a` of the runs with a feature are in A by chance."""
+    having, total = in_a + in_b, of_a + of_b
+    ways = sum(comb(having, k) * comb(total - having, of_a - k) for k in range(in_a, min(having, of_a) + 1))
+    return ways / comb(total, of_a)
 
 
 def _holders(side: Sequence[tuple[RunRef, Features]]) -> dict[Feature, int]:

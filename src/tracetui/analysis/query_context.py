@@ -1,16 +1,16 @@
-"""The query fields that come from the user: verdicts, notes, tags and signature ids."""
+"""The query fields that come from the user: verdicts, notes, tags and ids of causes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
-from tracetui.model import RunSummary, Status
+from tracetui.analysis.cause import cause_digest, digests_of, short_ids
+from tracetui.model import Outcome, RunSummary, Status
 from tracetui.store.judgement import NOTHING, Judgement, is_kept_whole
 from tracetui.store.query import Told, recorded_running
 from tracetui.store.relations import Relations
 from tracetui.store.sidecar import Sidecar
-from tracetui.store.signature import digest_of, names_of
 
 _ERROR: Final = Status.ERROR
 
@@ -45,17 +45,18 @@ class QueryContext(Told):
         return self._judgement(run).note or None
 
     def signature(self, run: RunSummary) -> str | None:
-        digest = digest_of(run)
+        digest = cause_digest(run, self._sidecar)
         if digest is None:
             return None
         if self._names is None:
-            digests = list(dict.fromkeys(one for each in self._runs() if (one := digest_of(each)) is not None))
-            self._names = dict(zip(digests, names_of(digests), strict=True))
+            found = dict.fromkeys(cause_digest(each, self._sidecar) for each in self._runs())
+            digests = [one for one in found if one is not None]
+            self._names = dict(zip(digests, short_ids(digests), strict=True))
         return self._names.get(digest)
 
     def _judgement(self, run: RunSummary) -> Judgement:
-        if run.status is not _ERROR:  # fast path for nearly all runs
+        if run.status is not _ERROR and run.outcome is not Outcome.FAILED:  # fast path for nearly all runs
             judged = self._sidecar.runs
             if not judged or (run.id not in judged and is_kept_whole(run.id)):
                 return NOTHING
-        return self._sidecar.of(run, digest_of(run))
+        return self._sidecar.of(run, *digests_of(run, self._sidecar))

@@ -103,16 +103,17 @@ def need_terminal(places: Sequence[str]) -> None:
 
 
 def _list(args: argparse.Namespace) -> int:
+    from tracetui.analysis.triage import groups
     from tracetui.cli.ls import print_listing
     from tracetui.export.listing import triage
-    from tracetui.store.triage import groups
+    from tracetui.store.sidecar import Sidecar
 
     args.json, args.query, args.redact = False, None, False
     found = print_listing(args)
     sys.stdout.flush()
-    signatures = len(groups(found.runs))
-    words = triage(found.runs, len({problem.path for problem in found.problems}), signatures)
-    complain(f"{words} · {shlex.join(['tracetui', 'triage', *roots(args)])}" if signatures else words)
+    causes = len(groups(found.runs, Sidecar()))
+    words = triage(found.runs, len({problem.path for problem in found.problems}), causes)
+    complain(f"{words} · {shlex.join(['tracetui', 'triage', *roots(args)])}" if causes else words)
     return 0
 
 

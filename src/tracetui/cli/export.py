@@ -79,6 +79,7 @@ def _relation(a: Run, b: Run) -> str | None:
 
 
 def _triage(source: Source, args: argparse.Namespace, form: Form, redactor: Redactor | None) -> Iterator[bytes]:
+    from tracetui.analysis.triage import CauseVerdicts
     from tracetui.export.triage import next_command, triage_of
     from tracetui.live.jobs.causes import shared_by
     from tracetui.store.sidecar import Sidecar
@@ -87,14 +88,7 @@ def _triage(source: Source, args: argparse.Namespace, form: Form, redactor: Reda
     listing = listing_of(source, places, only(args), deep=True)
     if not listing.runs:
         raise nothing(places, listing.problems)
-    sidecar = Sidecar(roots=places)
-
-    triage = triage_of(
-        listing.runs,
-        lambda group: sidecar.of_signature(group.signature.digest),
-        lambda run, group: sidecar.of(run, group.signature.digest),
-        redactor,
-    )
+    triage = triage_of(listing.runs, CauseVerdicts(Sidecar(roots=places)), redactor)
     shared = shared_by(source, listing.runs, triage.groups)
     following = next_command(triage, places)
     return document.export_triage(triage, shared, args.target, form, redactor, next_command=following)

@@ -18,8 +18,8 @@ CONDITIONS: Final[Mapping[str, Callable[[RunSummary], bool]]] = {
     "error": lambda run: run.status is Status.ERROR,
     "failed": lambda run: run.failed,
 }
-_NEW: Final = "new"
-"""Reserved for causes that the verdict file doesn't have."""
+NEW: Final = "new"
+"""Condition: a cause has no verdict."""
 MOST_NAMED: Final = 20
 """Maximum of unreadable files named on standard error."""
 
@@ -30,27 +30,27 @@ def add_fail_on(parser: argparse.ArgumentParser) -> None:
         "--fail-on",
         action="append",
         default=[],
-        choices=(*CONDITIONS, _NEW),
-        type=_condition,
-        help="exit with status 3 if one of the printed runs ended in an error, or failed (an error or a wrong answer),"
-        " else 1 if a file or format could not be read; may be repeated",
+        choices=(*CONDITIONS, NEW),
+        help="exit with status 3 if one of the printed runs ended in an error, failed (an error or a wrong answer), or"
+        " (triage) has a cause without a verdict, else 1 if a file or format could not be read; may be repeated",
     )
 
 
-def _condition(word: str) -> str:
-    if word == _NEW:
-        raise UsageError("`--fail-on new` is not supported yet; use `--fail-on error` or `--fail-on failed`")
-    return word
+def status_of(
+    args: argparse.Namespace, runs: Iterable[RunSummary], problems: Sequence[Problem] = (), *, new: bool | None = None
+) -> int:
+    """Return the exit status for printed runs and problems of files; name unreadable files on standard error.
 
-
-def status_of(args: argparse.Namespace, runs: Iterable[RunSummary], problems: Sequence[Problem] = ()) -> int:
-    """Return the exit status for printed runs and problems of files; name unreadable files on standard error."""
+    `new` says whether a cause is new. Raises `UsageError` for ``--fail-on new`` if that is None: causes are not known.
+    """
     if not args.fail_on:
         return 0
-    conditions = [CONDITIONS[word] for word in args.fail_on]
+    if NEW in args.fail_on and new is None:
+        raise UsageError("--fail-on new needs causes; use it with tracetui triage")
+    conditions = [CONDITIONS[word] for word in args.fail_on if word != NEW]
     failed = any(meets(run) for run in runs for meets in conditions)
     unreadable = complain_of(problems, args.format)
-    return FAILED if failed else UNREADABLE if unreadable else 0
+    return FAILED if failed or (NEW in args.fail_on and new) else UNREADABLE if unreadable else 0
 
 
 def complain_of(problems: Sequence[Problem], only: str | None = None) -> bool:

@@ -1,31 +1,36 @@
-"""``tracetui triage``: the failed runs by what made them fail."""
+"""``tracetui triage``: the failed runs by cause."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
-from tracetui.cli.failing import add_fail_on, status_of
+from tracetui.analysis.triage import CauseVerdicts
+from tracetui.cli.failing import NEW, add_fail_on, status_of
 from tracetui.cli.output import complain, nothing, write_bytes, write_lines
 from tracetui.cli.parser import add_pass, add_paths_and_runs, add_redact, roots
 from tracetui.cli.reading import Listing, aim_of, check_rule, listing_at, only, rule_of, screen_for, sources_at
+from tracetui.errors import UsageError
 from tracetui.export.listing import triage
-from tracetui.export.signatures import lines_of, signature_table
-from tracetui.export.triage import next_command, triage_of, triage_value
+from tracetui.export.triage import cause_table, json_lines, next_command, triage_of, triage_value
 from tracetui.live.jobs.causes import shared_by
 from tracetui.redact import Redactor
 from tracetui.store.sidecar import Sidecar
 
-HELP = "group the failed runs by what made them fail"
+HELP = "group the failed runs by cause"
 EXAMPLES = """\
-A signature is who failed at what, the type of the error, and its text, in which numbers, ids, paths and quoted values
-are taken for the same. The biggest waste comes first. Verdicts are given in the app.
+Errors have one cause if they happen in the same tool, with the same type and text; ids, times, counts and paths do not
+matter, status codes and names do. Wrong answers are grouped by scorer and task. The biggest waste comes first. Give
+verdicts in the app.
 
 examples:
   tracetui triage traces/
-  tracetui triage traces/ --json | jq -r '.signatures[] | [.id, .count, .title] | @tsv'
-  tracetui triage traces/ --json | jq -r '.signatures[] | select(.verdict == null) | .example'
+  tracetui triage traces/ --json | jq -r '.causes[] | [.id, .count, .title] | @tsv'
+  tracetui triage traces/ --json | jq -r '.new_causes[]'
   tracetui triage traces/ --fail-on error       for CI: exit status 3 if a run failed
+  tracetui triage traces/ --fail-on new --verdicts verdicts.jsonl
+                                                exit status 3 if a cause has no verdict in that file
 """
 
 
@@ -33,41 +38,56 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``triage``."""
     add_paths_and_runs(parser)
     parser.add_argument("--json", action="store_true", help="as data: tracetui/triage/1, see docs/json.md")
+    add_verdicts(parser)
     add_redact(parser)
     add_pass(parser)
     add_fail_on(parser)
 
 
+def add_verdicts(parser: argparse.ArgumentParser) -> None:
+    """--verdicts."""
+    words = "read the verdicts of this file in place of your own; it is not written to"
+    parser.add_argument("--verdicts", metavar="FILE", type=Path, help=words)
+
+
+def verdicts_of(args: argparse.Namespace) -> CauseVerdicts:
+    """The verdicts that the options name. Says which lines of the file can't be read.
+
+    Raises `UsageError` where the file of ``--verdicts`` does not exist, and for ``--fail-on new`` without any file.
+    """
+    sidecar = Sidecar(file=args.verdicts)
+    exists = Path(sidecar.path).exists()
+    if args.verdicts is not None and not exists:
+        raise UsageError(f"no verdict file {args.verdicts}")
+    if NEW in args.fail_on and not exists:
+        raise UsageError(f"--fail-on new needs a verdict file: {sidecar.path} doesn't exist; use --verdicts FILE")
+    for problem in sidecar.problems:
+        complain(f"{problem.path}: {problem.where}: {problem.reason}")
+    return CauseVerdicts(sidecar)
+
+
 def run(args: argparse.Namespace) -> int:
-    """Print the signatures. Raises `NothingReadable` if there is no run."""
-    places, rule = roots(args), rule_of(args)
+    """Print the causes. Raises `NothingReadable` if there is no run, `UsageError` as `verdicts_of` does."""
+    places, rule, verdicts = roots(args), rule_of(args), verdicts_of(args)
     with sources_at(places, args) as source:
         aim = aim_of(source, args)
         found = listing_at(source, aim, only(args), deep=True, rule=rule)
         check_rule(args, found.runs)
         if not found.runs:
             raise nothing(places, found.problems)
-        sidecar = Sidecar()
-        for problem in sidecar.problems:
-            complain(f"{problem.path}: {problem.where}: {problem.reason}")
         redactor = Redactor() if args.redact or not args.json else None
-        made = triage_of(
-            found.runs,
-            lambda group: sidecar.of_signature(group.signature.digest),
-            lambda run, group: sidecar.of(run, group.signature.digest),
-            redactor,
-        )
+        made = triage_of(found.runs, verdicts, redactor)
         shared = shared_by(source, found.runs, made.groups) if args.json else {}
     if args.json:
-        write_bytes(lines_of(triage_value(made, shared, redactor, next_command=next_command(made, places))))
+        write_bytes(json_lines(triage_value(made, shared, redactor, next_command=next_command(made, places))))
     else:
         if made.entries:
-            write_lines(signature_table(made, screen_for(aim.places, found.runs)))
+            write_lines(cause_table(made, screen_for(aim.places, found.runs)))
         sys.stdout.flush()
         complain(sentence(found, len(made.entries)))
-    return status_of(args, found.runs, found.problems)
+    return status_of(args, found.runs, found.problems, new=bool(made.new_causes))
 
 
-def sentence(found: Listing, signatures: int) -> str:
-    """``7 of 40 runs failed, 1 unreadable · 2 signatures``."""
-    return triage(found.runs, len({problem.path for problem in found.problems}), signatures)
+def sentence(found: Listing, causes: int) -> str:
+    """``7 of 40 runs failed, 1 unreadable · 2 causes``."""
+    return triage(found.runs, len({problem.path for problem in found.problems}), causes)

@@ -22,6 +22,7 @@ def _finding(found: Finding, redactor: Redactor | None) -> dict[str, Any]:
         "of": found.of_a,
         "in_others": found.in_b,
         "of_others": found.of_b,
+        "p": found.p,
         "example": address_of(found),
     }
 

@@ -181,9 +181,9 @@ def outcomes_of(runs: Iterable[RunSummary]) -> OutcomeCounts:
     return OutcomeCounts.of(run for run in known if run.parent is None and run.ref not in parts)
 
 
-def triage(runs: Iterable[RunSummary], unreadable: int, signatures: int = 0) -> str:
-    """Return the summary sentence: ``7 of 40 runs failed · 2 signatures``."""
+def triage(runs: Iterable[RunSummary], unreadable: int, causes: int = 0) -> str:
+    """Return the summary sentence: ``7 of 40 runs failed · 2 causes``."""
     words = outcomes_of(runs).failures
     if unreadable:
         words += f", {unreadable} unreadable"
-    return words if not signatures else f"{words} · {signatures} signature{'' if signatures == 1 else 's'}"
+    return words if not causes else f"{words} · {causes} cause{'' if causes == 1 else 's'}"

@@ -1,91 +1,128 @@
-"""A whole triage: every failure signature with what was judged of it, as blocks and as JSON (docs/json.md)."""
+"""A triage: every cause with its runs and verdict, as blocks, as JSON (docs/json.md) and as a table."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from tracetui.analysis.contrast import Contrast
+from tracetui.analysis.contrast import NO_FINDINGS, Contrast
+from tracetui.analysis.triage import CauseVerdicts, Group, Split, Task, Variant, groups, splits_of, variants_of
 from tracetui.export.contrast import address_of, contrast_value
-from tracetui.export.json import moment
+from tracetui.export.json import encode, moment
+from tracetui.export.listing import Screen, since, started
 from tracetui.export.page import Block, Code, Facts, Heading, Prose, Table
+from tracetui.export.table import Column
+from tracetui.export.table import Table as TextTable
 from tracetui.model import RunSummary
 from tracetui.model.masked import masked_summary
 from tracetui.redact import Redactor
 from tracetui.store.judgement import Judgement
 from tracetui.store.outcomes import OutcomeCounts
 from tracetui.store.relations import uncounted_parts
-from tracetui.store.triage import Group, groups
-from tracetui.text import Clean, clean, clean_lines, duration, grouped, one_line, tokens
+from tracetui.text import (
+    Clean,
+    clean,
+    clean_lines,
+    count,
+    duration,
+    grouped,
+    one_line,
+    tokens,
+    truncate_middle,
+)
+from tracetui.views.triage import passed_trials
 
 TRIAGE: Final = "tracetui/triage/1"
-MOST_RUNS: Final = 200
-"""Runs of a signature that a document lists."""
-_HEADING: Final = ("id", "runs", "what failed", "agents", "wasted", "tokens", "verdict")
+MAX_RUNS: Final = 200
+"""Runs of a cause that a document lists."""
+_HEADING: Final = ("id", "runs", "cause", "agents", "wasted", "tokens", "verdict")
 _NUMBERS: Final = frozenset({1, 4, 5})
-_SHARED: Final = ("shared by these runs", "of these", "of the others", "example")
-
-Judged = Callable[[RunSummary, Group], Judgement]
-"""What was judged of a run, by itself or by its signature."""
+_SHARED: Final = ("shared by these runs", "of these", "of passed runs", "example")
 
 
 class Entry(NamedTuple):
-    """A signature with its runs, masked or not, and what was judged of them."""
+    """A cause with its runs, masked or not, and the decisions on them."""
 
     group: Group
-    title: str
+    masked_title: str
     judged: Judgement
     runs: Sequence[tuple[RunSummary, Judgement]]
+    tasks: Sequence[tuple[Task, Judgement]]
+    variants: Sequence[Variant]
+    splits: Sequence[Split]
+    is_new: bool
+    """It has no verdict."""
+
+    @property
+    def title(self) -> str:
+        """The title; of wrong answers with their number."""
+        tasks = len(self.group.tasks)
+        number = f" · {count(len(self.group.runs))} runs, {count(tasks)} task{_s(tasks)}" if tasks else ""
+        return self.masked_title + number
 
 
 class Triage(NamedTuple):
-    """What is exported: every signature, and how many of how many runs failed."""
+    """Every cause, and how many of how many runs failed."""
 
     entries: Sequence[Entry]
     counts: Mapping[str, int]
 
     @property
     def groups(self) -> list[Group]:
-        """The signatures."""
+        """The causes."""
         return [entry.group for entry in self.entries]
+
+    @property
+    def new_causes(self) -> list[str]:
+        """Ids of the causes without a verdict."""
+        return [entry.group.id for entry in self.entries if entry.is_new]
+
+
+def _s(number: int) -> str:
+    return "" if number == 1 else "s"
 
 
 Shared = Mapping[str, Contrast]
-"""What the runs of a signature share that others lack, by its id."""
+"""What the runs of a cause share and passed runs lack, by its id."""
 
 
-def triage_of(
-    runs: Iterable[RunSummary],
-    of_group: Callable[[Group], Judgement],
-    of_run: Judged,
-    redactor: Redactor | None = None,
-) -> Triage:
+def triage_of(runs: Iterable[RunSummary], verdicts: CauseVerdicts, redactor: Redactor | None = None) -> Triage:
     """The triage of these runs. They are grouped as they are, and masked afterwards."""
-    known = {run.ref: run for run in runs}
-    found = groups(known.values())
-    entries = []
-    for group in found:
-        members = [(known[ref], of_run(known[ref], group)) for ref in group.runs]
-        judged = of_group(group)
-        if redactor is not None:
-            members = [(masked_summary(run, redactor), redactor.value(own)) for run, own in members]
-            judged = redactor.value(judged)
-            group = replace(group, agents=tuple(map(redactor.header, group.agents)))
-        title = group.signature.title
-        entries.append(Entry(group, title if redactor is None else redactor.header(title), judged, members))
-    counted = known.keys() - uncounted_parts(known.values())
-    counts = OutcomeCounts.of(known[ref] for ref in counted)
-    told = {"runs": counts.runs, "failed": counts.failed, "errors": counts.errors, "wrong_answers": counts.wrong}
-    return Triage(entries, {**told, "signatures": len(found)})
+    listed = {run.ref: run for run in runs}
+    found = groups(listed.values(), verdicts.decisions)
+    entries = [_entry_of(group, [listed[ref] for ref in group.runs], verdicts, redactor) for group in found]
+    counted = listed.keys() - uncounted_parts(listed.values())
+    counts = OutcomeCounts.of(listed[ref] for ref in counted)
+    totals = {"runs": counts.runs, "failed": counts.failed, "errors": counts.errors, "wrong_answers": counts.wrong}
+    return Triage(entries, {**totals, "causes": len(found), "signatures": len(found)})
+
+
+def _entry_of(group: Group, runs: Sequence[RunSummary], verdicts: CauseVerdicts, redactor: Redactor | None) -> Entry:
+    judged, is_new = verdicts.of_group(group), verdicts.is_new(group)
+    members = [(run, verdicts.of_run(run)) for run in runs]
+    tasks = [(task, verdicts.of_task(task)) for task in group.tasks]
+    variants, splits = variants_of(runs), splits_of(runs)
+    if redactor is not None:
+        hide = redactor.header
+        members = [(masked_summary(run, redactor), redactor.value(own)) for run, own in members]
+        tasks = [
+            (replace(task, name=hide(task.name), reasons=tuple(map(hide, task.reasons))), redactor.value(own))
+            for task, own in tasks
+        ]
+        variants = [replace(variant, text=hide(variant.text)) for variant in variants]
+        judged = redactor.value(judged)
+        group = replace(group, agents=tuple(map(hide, group.agents)))
+    title = group.title if redactor is None else redactor.header(group.title)
+    return Entry(group, title, judged, members, tasks, variants, splits, is_new)
 
 
 def next_command(triage: Triage, places: Sequence[str]) -> str:
-    """What to look at next: an example of the biggest cause that nobody has judged; else the list. Safe in a shell."""
-    undecided = (entry.group.example.address for entry in triage.entries if entry.judged.verdict is None)
-    example = next(undecided, None)
+    """The next command to run: an example of the biggest cause without a verdict, else the list. Safe in a shell."""
+    example = next((entry.group.example.address for entry in triage.entries if entry.is_new), None)
     return shlex.join(["tracetui", "ls", *places] if example is None else ["tracetui", "show", example])
 
 
@@ -93,10 +130,11 @@ def next_command(triage: Triage, places: Sequence[str]) -> str:
 
 
 def triage_report(triage: Triage, place: str, shared: Shared, redactor: Redactor | None = None) -> Iterator[Block]:
-    """The table of signatures, then each with what its runs share, and with its runs."""
+    """The table of causes, then each with what its runs share, and with its runs."""
     counts = triage.counts
     yield Heading(1, clean(f"Triage of {place}", 300))
-    yield Prose(Clean(f"{counts['failed']} of {counts['runs']} runs failed, in {counts['signatures']} ways."))
+    causes = f"{counts['causes']} cause{_s(counts['causes'])}"
+    yield Prose(Clean(f"{counts['failed']} of {counts['runs']} runs failed ({causes})."))
     if triage.entries:
         yield Table(_HEADING, [_row(entry) for entry in triage.entries], _NUMBERS)
     for entry in triage.entries:
@@ -140,16 +178,27 @@ def _entry(entry: Entry, shared: Contrast | None, redactor: Redactor | None) -> 
     error = next((run.first_error for run, _ in entry.runs if run.ref == group.example), None)
     if error is not None and error.words:
         yield Code(clean_lines(error.words))
+    if entry.tasks:
+        yield Table(("task", "passed", "verdict", "reason"), [_task(task, own) for task, own in entry.tasks])
     if shared is not None:
         yield from _shared(shared, redactor)
-    shown = entry.runs[:MOST_RUNS]
+    shown = entry.runs[:MAX_RUNS]
     yield Table(("run", "started", "verdict", "note"), [_run(run, judged) for run, judged in shown])
     if len(entry.runs) > len(shown):
         yield Prose(Clean(f"… and {len(entry.runs) - len(shown)} more"))
 
 
+def _task(task: Task, judged: Judgement) -> Sequence[Clean]:
+    return (
+        one_line(task.name, 80) or Clean("—"),
+        passed_trials(task),
+        _verdict(judged),
+        one_line("; ".join(task.reasons), 160),
+    )
+
+
 def _shared(shared: Contrast, redactor: Redactor | None) -> Iterator[Block]:
-    """What the runs have in common, in how many of them and of the others."""
+    """What the runs have in common, in how many of them and of the passed runs."""
     rows = [
         (
             one_line(one.words if redactor is None else redactor.header(one.words), 160),
@@ -159,9 +208,10 @@ def _shared(shared: Contrast, redactor: Redactor | None) -> Iterator[Block]:
         )
         for one in shared.findings
     ]
-    yield Table(_SHARED, rows, frozenset({1, 2}))
-    if not rows:
-        yield Prose(Clean("They share nothing that the others lack."))
+    if rows:
+        yield Table(_SHARED, rows, frozenset({1, 2}))
+    else:
+        yield Prose(Clean(NO_FINDINGS))
     if shared.note:
         yield Prose(one_line(shared.note, 200))
 
@@ -182,23 +232,27 @@ def _run(run: RunSummary, judged: Judgement) -> Sequence[Clean]:
 def triage_value(
     triage: Triage, shared: Shared, redactor: Redactor | None = None, *, next_command: str
 ) -> dict[str, Any]:
-    """``tracetui/triage/1``. What runs share is masked by `redactor`; the triage is as it was made."""
-    told = {ident: contrast_value(contrast, redactor) for ident, contrast in shared.items()}
+    """``tracetui/triage/1``. `redactor` masks what runs share; the triage is as it was made."""
+    contrasts = {ident: contrast_value(contrast, redactor) for ident, contrast in shared.items()}
+    causes = [_cause(entry, contrasts.get(entry.group.id)) for entry in triage.entries]
     return {
         "schema": TRIAGE,
         "counts": triage.counts,
-        "signatures": [_signature(entry, told.get(entry.group.id)) for entry in triage.entries],
+        "causes": causes,
+        "new_causes": triage.new_causes,
+        "signatures": causes,
         "next": next_command,
     }
 
 
-def _signature(entry: Entry, contrast: Any) -> dict[str, Any]:
+def _cause(entry: Entry, contrast: Any) -> dict[str, Any]:
     group, judged = entry.group, entry.judged
-    own = {run.ref: told for run, told in entry.runs if told.source == "run"}
     zones = {run.started_at: run.time_zone for run, _ in entry.runs}
     return {
         "id": group.id,
-        "title": entry.title,
+        "digest": group.digest,
+        "kind": "wrong_answers" if group.cause.wrong else "error",
+        "title": entry.masked_title,
         "count": len(group.runs),
         "runs": [ref.address for ref in group.runs],
         "first_seen": moment(group.first_seen, zone=zones.get(group.first_seen)),
@@ -208,12 +262,116 @@ def _signature(entry: Entry, contrast: Any) -> dict[str, Any]:
         "wasted_tokens": group.wasted_tokens,
         "example": group.example.address,
         "verdict": judged.verdict,
+        "new": entry.is_new,
         "note": judged.note or None,
         "tags": judged.tags,
-        "judged": {ref.address: _own(told) for ref, told in own.items()},
+        "judged": {run.ref.address: _own(own) for run, own in entry.runs if own.source == "run"},
+        "merged": group.merged,
+        "split_of": group.split_of or None,
+        "variants": [{"text": one.text, "count": one.count, "example": one.example.address} for one in entry.variants],
+        "splits": [{"by": one.by, "label": one.label, "parts": one.parts} for one in entry.splits],
+        "tasks": [_task_value(task, own) for task, own in entry.tasks],
         "contrast": contrast,
+    }
+
+
+def _task_value(task: Task, judged: Judgement) -> dict[str, Any]:
+    return {
+        "id": task.id,
+        "digest": task.digest,
+        "task": task.name or None,
+        "runs": [ref.address for ref in task.runs],
+        "passed": task.passed if task.trials else None,
+        "trials": task.trials or None,
+        "reasons": task.reasons,
+        **_own(judged),
     }
 
 
 def _own(judged: Judgement) -> dict[str, Any]:
     return {"verdict": judged.verdict, "note": judged.note or None, "tags": judged.tags}
+
+
+def json_lines(value: Mapping[str, Any]) -> Iterator[bytes]:
+    """A JSON object with one item of its lists per line."""
+    before = b"{"
+    for name, field in value.items():
+        yield before + encode(name) + b":"
+        listed = isinstance(field, list | tuple) and field
+        yield b"[" + b",".join(b"\n" + encode(item) for item in field) + b"]" if listed else encode(field)
+        before = b","
+    yield b"}\n"
+
+
+# ---- the table of the command
+
+_WHOLE: Final = (
+    Column("ID", 12),
+    Column("RUNS", 6, right=True),
+    Column("LOST", 7, right=True),
+    Column("TOKENS", 6, right=True),
+    Column("LAST", 20),
+    Column("VERDICT", 7),
+    Column("EXAMPLE"),
+    Column("CAUSE", least=24),
+)
+_NARROW: Final = (
+    *_WHOLE[:3],
+    Column("TOKENS", 6, right=True, leaves=1),
+    Column("AGE", 4, right=True),
+    _WHOLE[5],
+    Column("EXAMPLE", least=8, middle=True),
+    _WHOLE[7],
+)
+
+
+def cause_table(triage: Triage, screen: Screen | None = None) -> Iterator[Clean]:
+    """One cause a row; below the heading of wrong answers one task a row.
+
+    The address of its newest run is never cut, so that it can be used: where `screen` is too narrow for it, its id
+    stands there instead.
+    """
+    whole = TextTable(_WHOLE, [row for entry in triage.entries for row in _rows(entry)])
+    if screen is None or whole.room <= screen.width:
+        return whole.lines(None if screen is None else screen.width)
+    rows = [row for entry in triage.entries for row in _narrow_rows(entry, screen)]
+    above = truncate_middle(Clean(f"an example: {screen.usage}"), screen.width)
+    return chain([above], TextTable(_NARROW, rows).lines(screen.width))
+
+
+def _narrow_rows(entry: Entry, screen: Screen) -> Iterator[Sequence[Clean]]:
+    refs = [entry.group.example, *(task.runs[0] for task, _ in entry.tasks)]
+    ages = [since(_last(entry), screen.now), *[Clean("")] * len(entry.tasks)]
+    for row, ref, age in zip(_rows(entry), refs, ages, strict=True):
+        yield (*row[:4], age, row[5], clean(screen.names[ref]), row[-1])
+
+
+def _last(entry: Entry) -> RunSummary | None:
+    return next((run for run, _ in entry.runs if run.started_at == entry.group.last_seen), None)
+
+
+def _rows(entry: Entry) -> Iterator[tuple[Clean, ...]]:
+    group, verdict = entry.group, entry.judged.verdict
+    last = _last(entry)
+    yield (
+        Clean(group.id),
+        count(len(group.runs)),
+        duration(group.wasted_ms),
+        tokens(group.wasted_tokens),
+        Clean("—") if last is None else started(last),
+        Clean("—" if verdict is None else verdict.value),
+        clean(group.example.address),
+        one_line(entry.title, 200),
+    )
+    for task, judged in entry.tasks:
+        reasons = f" · {'; '.join(task.reasons)}" if task.reasons else ""
+        yield (
+            Clean(f"  {task.id}"),
+            count(len(task.runs)),
+            Clean(""),
+            Clean(""),
+            Clean(""),
+            _verdict(judged) or Clean("—"),
+            clean(task.runs[0].address),
+            one_line(f"  {task.name or '—'} · {passed_trials(task)}{reasons}", 200),
+        )

@@ -25,10 +25,10 @@ from tracetui.sources.base import Source
 
 if TYPE_CHECKING:
     from tracetui.analysis.contrast import Contrast
+    from tracetui.analysis.triage import Group
     from tracetui.live.assessor import Assessor
     from tracetui.live.differ import Differ
     from tracetui.live.jobs.runner import Job, JobRunner
-    from tracetui.store.triage import Group
 
 REST_SECONDS: Final = 1.0
 """Idle time after which work that nobody waits for may start."""
@@ -115,7 +115,7 @@ class Engine:
         return read_run(self._source, ref)
 
     def shared_by(self, runs: Sequence[RunSummary], groups: Iterable[Group]) -> dict[str, Contrast]:
-        """Return the features shared by the runs of each signature (`causes.shared_by`). Blocks, as `read` does."""
+        """Return the features shared by the runs of each cause (`causes.shared_by`). Blocks, as `read` does."""
         from tracetui.live.jobs.causes import shared_by
 
         return shared_by(self._source, runs, groups)

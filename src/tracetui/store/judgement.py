@@ -1,7 +1,7 @@
-"""What people decided about runs and failures: verdicts, notes, tags and marks, as events and what they come to.
+"""The user's decisions on runs and causes: verdicts, notes, tags, marks, merges and splits, as events and their result.
 
-An event is one line of JSON that says one thing; `store.sidecar` keeps them in a file. What they come to depends on the
-set of events alone, not on the order in which they are read: files from two machines can be put one after the other.
+An event is one line of JSON; `store.sidecar` stores them in a file. The result depends on the set of events alone, not
+on the order in which they are read: files of two machines can be concatenated.
 """
 
 from __future__ import annotations
@@ -72,23 +72,29 @@ class Identity(msgspec.Struct, frozen=True, omit_defaults=True):
         ) and (self.input == other.input or not self.input or not other.input)
 
 
-class Cause(msgspec.Struct, frozen=True):
-    """A failure signature as it is judged: the whole digest of its key, its short id, and words for the reader."""
+class CauseRef(msgspec.Struct, frozen=True):
+    """A cause as the verdict file names it."""
 
-    signature: str
+    digest: str
     id: str = ""
+    """Its short id, for the reader of the file."""
     title: str = ""
+
+
+OLD_DIGEST_LENGTH: Final = 32
+"""Digits of a signature digest of version 0.1; digests of causes are longer."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that somebody did. `at` is UTC to the microsecond and sorts as text; `event` is its own id.
 
-    A verdict, note or tag is about a `run` or a `signature` (verdict None and an empty note take back what was said), a
-    mark puts a `letter` to a run and one of its spans, an undo makes the event `undoes` void.
+    A verdict, note or tag is about a `run` or a cause (`signature`); verdict None and an empty note take back the one
+    before. A mark puts a `letter` to a run and one of its spans. A merge joins a cause to the one `into`, a split
+    divides it `by` what varies; without them, they take back the one before. An undo voids the event `undoes`.
     """
 
     at: _Name
-    do: Literal["verdict", "note", "tag", "untag", "mark", "undo"]
+    do: Literal["verdict", "note", "tag", "untag", "mark", "merge", "split", "undo"]
     verdict: Verdict | None = None
     note: Annotated[str, msgspec.Meta(max_length=MAX_NOTE)] = ""
     tag: Annotated[str, msgspec.Meta(max_length=MAX_TAG)] = ""
@@ -98,6 +104,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     run: Identity | None = None
     span: _Name | None = None
     signature: _Name = ""
+    """Digest of the cause; the field is older than the word."""
+    into: _Name = ""
+    by: _Name = ""
     undoes: _Name = ""
     event: _Name
     schema: _Name
@@ -109,10 +118,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """What holds for a run or a signature. `source` says whose verdict it is: ``run`` or ``signature``."""
+    """The decisions on a run or a cause. `source` says which of them the verdict was given to."""
 
     verdict: Verdict | None = None
-    source: Literal["run", "signature"] | None = None
+    source: Literal["run", "cause"] | None = None
     note: str = ""
     tags: tuple[str, ...] = ()
     at: str | None = None
@@ -236,11 +245,13 @@ def _wrong(event: Event) -> str:
         return "" if event.run is not None and _LETTER.fullmatch(event.letter) else "a mark needs a letter and a run"
     if (event.run is None) == (not event.signature):
         return "it must be about either a run or a signature"
+    if event.do in ("merge", "split"):
+        return "" if event.signature else f"a {event.do} needs a signature"
     return "it has no tag" if event.do in ("tag", "untag") and not event.tag else ""
 
 
 _About = tuple[str, str]
-"""What an event is about: ``run`` and its id, ``signature``, ``letter``, ``event`` and its id."""
+"""The subject of an event: ``run``, ``signature``, ``merge`` or ``split``, ``letter`` or ``event``, and its id."""
 
 
 class Judgements:
@@ -250,7 +261,11 @@ class Judgements:
         self.last = ""
         """The latest time of an event."""
         self.runs: set[str] = set()
-        """Ids of all runs of which something was ever said, as they are kept (`is_kept_whole`)."""
+        """Ids of all runs with an event, as the file has them (`is_kept_whole`)."""
+        self.has_old_digests = False
+        """Whether a verdict, note or tag was given to a signature of version 0.1."""
+        self.regrouped = False
+        """Whether causes were merged or split."""
         self._events: dict[str, Event] = {}
         self._about: dict[_About, list[Event]] = {}
         self._known: dict[_About, dict[Identity | None, Judgement]] = {}
@@ -269,22 +284,41 @@ class Judgements:
         self._events[event.event] = event
         if event.run is not None:
             self.runs.add(event.run.id)
+        self.has_old_digests |= len(event.signature) == OLD_DIGEST_LENGTH
+        self.regrouped |= event.do in ("merge", "split")
         self.last = max(self.last, event.at)
         insort(self._about.setdefault(_about(event), []), event, key=lambda one: one.order)
         self._forget(event)
         return True
 
-    def of(self, run: RunSummary, signature: str | None = None) -> Judgement:
-        """What holds for a run, of that signature if it failed: its own verdict and note, else the signature's."""
+    def of(self, run: RunSummary, *causes: str | None) -> Judgement:
+        """The decisions on a run with these causes: its own before those of a cause, the first cause first."""
         about = "run", _short(run.id)
         own = self._settled(about, identity(run)) if about in self._about else NOTHING
-        cause = self.of_signature(signature) if signature else NOTHING
-        return cause if own is NOTHING else own if cause is NOTHING else _joined(own, cause)
+        return _joined(own, self.of_causes(*causes))
 
-    def of_signature(self, signature: str) -> Judgement:
-        """What holds for a signature."""
-        about = "signature", signature
-        return self._settled(about, None) if about in self._about else NOTHING
+    def of_causes(self, *causes: str | None) -> Judgement:
+        """The decisions on several digests of one cause, those of the first before those of the next."""
+        result = NOTHING
+        for cause in causes:
+            about = "signature", cause or ""
+            if about in self._about:
+                result = _joined(result, self._settled(about, None))
+        return result
+
+    def merged_into(self, cause: str) -> str:
+        """The cause that this one was merged into, itself if it was not. Of causes merged in a circle, the smallest."""
+        path = [cause]
+        while self.regrouped and (events := self._valid(("merge", path[-1]))) and (into := events[-1].into):
+            if into in path:
+                return min(path[path.index(into) :])
+            path.append(into)
+        return path[-1]
+
+    def split_by(self, cause: str) -> str:
+        """What a cause is split by (`analysis.cause.Failure.part`); empty if it is not split."""
+        events = self._valid(("split", cause)) if self.regrouped else []
+        return events[-1].by if events else ""
 
     def mark(self, letter: str) -> Mark | None:
         """Where a letter leads: the last that was said of it."""
@@ -325,7 +359,7 @@ class Judgements:
             events = self._valid(about)
             if run is not None:
                 events = [event for event in events if event.run is not None and event.run.agrees(run)]
-            known[run] = _fold(events, "signature" if run is None else "run")
+            known[run] = _fold(events, "cause" if run is None else "run")
         return known[run]
 
 
@@ -334,10 +368,12 @@ def _about(event: Event) -> _About:
         return "event", event.undoes
     if event.do == "mark":
         return "letter", event.letter
+    if event.do in ("merge", "split"):
+        return event.do, event.signature
     return ("signature", event.signature) if event.run is None else ("run", event.run.id)
 
 
-def _fold(events: list[Event], source: Literal["run", "signature"]) -> Judgement:
+def _fold(events: list[Event], source: Literal["run", "cause"]) -> Judgement:
     """What events come to that are about one thing, in their order."""
     verdict, at, note = None, None, ""
     tags: set[str] = set()
@@ -356,6 +392,8 @@ def _fold(events: list[Event], source: Literal["run", "signature"]) -> Judgement
 
 
 def _joined(own: Judgement, cause: Judgement) -> Judgement:
+    if own is NOTHING or cause is NOTHING:
+        return cause if own is NOTHING else own
     decided = cause if own.verdict is None else own
     tags = tuple(sorted({*own.tags, *cause.tags}))
     return Judgement(decided.verdict, decided.source, own.note or cause.note, tags, decided.at)

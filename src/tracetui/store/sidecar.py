@@ -19,7 +19,7 @@ from tracetui.store.judgement import (
     MAX_NOTE,
     MAX_TAG,
     SCHEMA,
-    Cause,
+    CauseRef,
     Event,
     Judgement,
     Judgements,
@@ -37,7 +37,7 @@ MAX_PROBLEMS: Final = 100
 """Unreadable lines reported one by one; the rest are only counted."""
 _TITLE: Final = 120
 
-Subject = RunSummary | Cause
+Subject = RunSummary | CauseRef
 
 
 def state_folder() -> Path:
@@ -55,16 +55,22 @@ class Sidecar:
     """
 
     def __init__(
-        self, folder: Path | None = None, roots: Sequence[str] = (), *, clock: Callable[[], float] = time.time
+        self,
+        folder: Path | None = None,
+        roots: Sequence[str] = (),
+        *,
+        file: Path | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self.folder = state_folder() if folder is None else folder
-        self.path = str(self.folder / NAME)
+        self.folder = file.parent if file is not None else folder or state_folder()
+        self.path = str(file or self.folder / NAME)
         self.revision = 0
         """Increases with every change of the stored state."""
         self._roots = roots
         self._clock = clock
         self._journal = Journal(self.path)
-        self._mine: list[str] = []
+        self._mine: list[list[str]] = []
+        """Events of every change of this instance."""
         self._unreadable: Problem | None = None
         self._begin()
         self.refresh()
@@ -82,13 +88,31 @@ class Sidecar:
         """Ids of runs with a judgment of their own, as stored; other runs inherit that of their signature."""
         return self._state.runs
 
-    def of(self, run: RunSummary, signature: str | None = None) -> Judgement:
-        """The judgment of a run. A failed run inherits that of its `signature`, even a newer one."""
-        return self._state.of(run, signature)
+    def of(self, run: RunSummary, *causes: str | None) -> Judgement:
+        """The decisions on a run with these causes (`Judgements.of`)."""
+        return self._state.of(run, *causes)
 
-    def of_signature(self, signature: str) -> Judgement:
-        """The judgment of a signature."""
-        return self._state.of_signature(signature)
+    def of_causes(self, *causes: str | None) -> Judgement:
+        """The decisions on several digests of one cause (`Judgements.of_causes`)."""
+        return self._state.of_causes(*causes)
+
+    def merged_into(self, cause: str) -> str:
+        """The cause that this one was merged into, itself if it was not."""
+        return self._state.merged_into(cause)
+
+    def split_by(self, cause: str) -> str:
+        """What a cause is split by; empty if it is not split."""
+        return self._state.split_by(cause)
+
+    @property
+    def regrouped(self) -> bool:
+        """Whether causes were merged or split."""
+        return self._state.regrouped
+
+    @property
+    def has_old_digests(self) -> bool:
+        """Whether something was decided on a signature of version 0.1."""
+        return self._state.has_old_digests
 
     def marked(self, letter: str) -> Mark | None:
         """The mark of a letter, None if unset; `Mark.among` finds its run."""
@@ -114,6 +138,13 @@ class Sidecar:
         """Set the verdict of a run or signature; None removes it (a run then inherits that of its signature)."""
         self._record(do="verdict", verdict=verdict, **_about(subject))
 
+    def judge_all(self, subjects: Sequence[Subject], verdict: Verdict | None) -> None:
+        """Set the verdict of several runs or causes; `undo` undoes all of it."""
+        changes: list[str] = []
+        self._mine.append(changes)
+        for subject in subjects:
+            changes.append(self._append(do="verdict", verdict=verdict, **_about(subject)))  # noqa: PERF401
+
     def note(self, subject: Subject, text: str) -> None:
         """Replace the note; an empty text removes it."""
         if len(text) > MAX_NOTE:
@@ -128,6 +159,14 @@ class Sidecar:
         """Remove a tag. A tag of the signature stays on its runs."""
         self._record(do="untag", tag=_word(tag), **_about(subject))
 
+    def merge(self, cause: CauseRef, into: CauseRef | None) -> None:
+        """Treat a cause as the same as another; None takes the merge back."""
+        self._record(do="merge", into=into.digest if into is not None else "", **_about(cause))
+
+    def split(self, cause: CauseRef, by: str) -> None:
+        """Split a cause by what varies (`analysis.cause.Failure.part`); an empty `by` takes the split back."""
+        self._record(do="split", by=by, **_about(cause))
+
     def mark(self, letter: str, run: RunSummary, span: str | None = None) -> None:
         """Set the mark of a letter or digit to a run or a span of it."""
         if len(letter) != 1 or not (letter.isascii() and letter.isalnum()):
@@ -141,16 +180,17 @@ class Sidecar:
         """
         self.refresh()
         while self._mine:
-            last = self._state.event(self._mine[-1])
-            if last is not None:
-                self._append(do="undo", undoes=last.event)
+            last = [event for own in self._mine[-1] if (event := self._state.event(own)) is not None]
+            for event in reversed(last):
+                self._append(do="undo", undoes=event.event)
             self._mine.pop()
-            if last is not None:
-                return one_line(f"Undone: {_describe(last)}")
+            if last:
+                more = f" and {len(last) - 1} more" if len(last) > 1 else ""
+                return one_line(f"Undone: {_describe(last[0])}{more}")
         return None
 
     def _record(self, **fields: Any) -> None:
-        self._mine.append(self._append(**fields))
+        self._mine.append([self._append(**fields)])
 
     def _append(self, **fields: Any) -> str:
         """Append one event, later than all others in the file, and read it back: the file is the source of truth."""
@@ -222,7 +262,7 @@ def _about(subject: Subject) -> dict[str, Any]:
     """The subject of an event, with a title for human readers; no prompt or error text, which may be secret."""
     if isinstance(subject, RunSummary):
         return {"run": identity(subject), "title": subject.name[:_TITLE]}
-    return {"signature": subject.signature, "title": f"{subject.id} {subject.title}".strip()[:_TITLE]}
+    return {"signature": subject.digest, "title": f"{subject.id} {subject.title}".strip()[:_TITLE]}
 
 
 def _word(tag: str) -> str:
@@ -240,5 +280,7 @@ def _describe(event: Event) -> str:
         "note": "note" if event.note else "remove note",
         "tag": f"tag {event.tag}",
         "untag": f"remove tag {event.tag}",
+        "merge": "merge" if event.into else "remove merge",
+        "split": "split" if event.by else "remove split",
     }[event.do]
     return f"{change} on {event.title}" if event.title else change

@@ -6,12 +6,12 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from msgspec.structs import replace
 
+from tracetui.analysis.triage import Group, Task
 from tracetui.model import RunRef
 from tracetui.store.judgement import Judgement
-from tracetui.store.triage import Group
 from tracetui.ui.commands import QUEUE
 from tracetui.ui.state import PanesState
-from tracetui.views.triage import Member
+from tracetui.views.triage import Item, Member, TaskRow
 
 
 class TriageState(PanesState, frozen=True, repr_omit_defaults=True):
@@ -19,7 +19,9 @@ class TriageState(PanesState, frozen=True, repr_omit_defaults=True):
 
     pane: str = QUEUE
     unfolded: frozenset[Hashable] = frozenset()
-    """Keys of the signatures that show their runs."""
+    """Keys of the unfolded causes and tasks."""
+    marked: tuple[Hashable, ...] = ()
+    """Keys of the marked causes and tasks, in the order in which they were marked."""
     cursor: Hashable = None
     """The row to go to when the screen opens again."""
 
@@ -28,42 +30,62 @@ def go_back(state: TriageState) -> TriageState | None:
     """The state that Esc leads to; None: it leaves the screen."""
     if state.zoom is not None:
         return replace(state, zoom=None)
+    if state.marked:
+        return replace(state, marked=())
     return replace(state, pane=QUEUE) if state.pane != QUEUE else None
 
 
-def fold_signatures(state: TriageState, keys: Iterable[Hashable], *, open_: bool) -> TriageState:
-    """Show the runs of these signatures, or hide them."""
+def toggle_mark(state: TriageState, key: Hashable) -> TriageState:
+    """Mark a cause or task, or unmark it."""
+    marked = tuple(one for one in state.marked if one != key)
+    return replace(state, marked=marked if key in state.marked else (*marked, key))
+
+
+def fold_rows(state: TriageState, keys: Iterable[Hashable], *, open_: bool) -> TriageState:
+    """Unfold or fold these rows."""
     unfolded = state.unfolded | {*keys} if open_ else state.unfolded - {*keys}
     return replace(state, unfolded=unfolded)
 
 
-def failed_runs(
-    groups: Sequence[Group], item: Group | Member | None, step: int
-) -> tuple[list[tuple[Group, RunRef]], int]:
+def failed_runs(groups: Sequence[Group], item: Item | None, step: int) -> tuple[list[Member], int]:
     """(The failed runs in the order of the queue, the place of the cursor in it for a step that way)."""
-    order = [(group, ref) for group in groups for ref in group.runs]
+    order = [member for group in groups for member in _members(group)]
     here = -1 if step > 0 else len(order)
-    for i, (group, ref) in enumerate(order):
-        if isinstance(item, Member) and ref == item.run:
+    for i, member in enumerate(order):
+        if isinstance(item, Member) and member.run == item.run:
             here = i
-        elif isinstance(item, Group) and group is item and ref == group.runs[0]:
+        elif (isinstance(item, Group) and item is member.group and (i == 0 or order[i - 1].group is not item)) or (
+            isinstance(item, TaskRow) and item.task is member.task and member.run == item.task.runs[0]
+        ):
             here = i - 1 if step > 0 else i
     return order, here
 
 
+def _members(group: Group) -> list[Member]:
+    if group.tasks:
+        return [Member(group, ref, task) for task in group.tasks for ref in task.runs]
+    return [Member(group, ref) for ref in group.runs]
+
+
 def undecided(
-    groups: Sequence[Group], item: Group | Member | None, judgement_of: Callable[[Group | RunRef], Judgement]
+    groups: Sequence[Group], item: Item | None, judgement_of: Callable[[Group | Task | RunRef], Judgement]
 ) -> Hashable:
-    """The next row without a verdict: the next run of the signature, else the next signature; None if there is none."""
+    """The next row without a verdict: a run or task below the same row, else the next cause; None if all have."""
     if isinstance(item, Member):
-        runs = item.group.runs
+        runs = item.group.runs if item.task is None else item.task.runs
         after = runs[runs.index(item.run) + 1 :] if item.run in runs else ()
         following = next((ref for ref in after if judgement_of(ref).verdict is None), None)
         if following is not None:
             return following
-    group = item.group if isinstance(item, Member) else item
-    keys = [one.signature.key for one in groups]
-    here = keys.index(group.signature.key) if group is not None else -1
+    group = item if item is None or isinstance(item, Group) else item.group
+    if isinstance(item, TaskRow):
+        here = item.group.tasks.index(item.task)
+        tasks = [*item.group.tasks[here + 1 :], *item.group.tasks[:here]]
+        following_task = next((task for task in tasks if judgement_of(task).verdict is None), None)
+        if following_task is not None:
+            return following_task.digest
+    keys = [one.digest for one in groups]
+    here = keys.index(group.digest) if group is not None else -1
     order = [*groups[here + 1 :], *groups[: here + 1]]
     following_group = next((one for one in order if judgement_of(one).verdict is None), None)
-    return following_group.signature.key if following_group is not None else None
+    return following_group.digest if following_group is not None else None

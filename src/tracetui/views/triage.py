@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui import text
+from tracetui.analysis.cause import Cause, failure_of
+from tracetui.analysis.contrast import NO_FINDINGS
+from tracetui.analysis.triage import Group, Task
 from tracetui.masking import one_line
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.facts import run_time
 from tracetui.store.judgement import Judgement
-from tracetui.store.signature import Signature, normalise
-from tracetui.store.triage import Group
 from tracetui.text import Clean, wrap
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs
@@ -31,19 +31,35 @@ PLACEHOLDER: Final = re.compile(r"<[a-z]+>")
 LETTERS: Final = {"real": "r", "flaky": "f", "known": "k", "ignore": "i"}
 """Verdicts by key."""
 
-Judged = Callable[[Group | RunRef], Judgement]
-"""The judgment of a signature, or of a run (its own or its signature's)."""
+Judged = Callable[[Group | Task | RunRef], Judgement]
+"""The judgment of a cause, of the wrong answers to a task, or of a run (its own or its cause's)."""
+
+
+class TaskRow(NamedTuple):
+    """The wrong answers to one task, below their heading."""
+
+    group: Group
+    task: Task
 
 
 class Member(NamedTuple):
-    """A run in the queue, below its signature."""
+    """A run in the queue, below its cause or task."""
 
     group: Group
     run: RunRef
+    task: Task | None = None
+
+    @property
+    def parent(self) -> Hashable:
+        """The key of the row that it is below."""
+        return self.group.digest if self.task is None else self.task.digest
+
+
+Item = Group | TaskRow | Member
 
 
 class QueueRows:
-    """See `tracetui.views.rows.Rows`. Row keys are signature keys and run references."""
+    """See `tracetui.views.rows.Rows`. Row keys are digests of causes and tasks, and run references."""
 
     def __init__(
         self,
@@ -52,25 +68,30 @@ class QueueRows:
         judged: Judged,
         *,
         unfolded: Collection[Hashable] = (),
+        marked: Collection[Hashable] = (),
         now: float,
         glyphs: Glyphs = UNICODE,
     ) -> None:
         self._runs, self._judged, self._unfolded, self._now, self._glyphs = runs, judged, unfolded, now, glyphs
-        self._items: list[Group | Member] = []
+        self._marked = marked
+        self._items: list[Item] = []
         for group in groups:
             self._items.append(group)
-            if group.signature.key in unfolded:
-                self._items.extend(Member(group, ref) for ref in group.runs if ref in runs)
+            if group.digest not in unfolded:
+                continue
+            if not group.tasks:
+                self._items += [Member(group, ref) for ref in group.runs if ref in runs]
+            for task in group.tasks:
+                self._items.append(TaskRow(group, task))
+                if task.digest in unfolded:
+                    self._items += [Member(group, ref, task) for ref in task.runs if ref in runs]
         self._index = {_key(item): i for i, item in enumerate(self._items)}
-        titles = Counter(group.signature.title for group in groups)
-        self._alike = {title for title, count in titles.items() if count > 1}
-        """Ambiguous titles: their rows also show the agent."""
 
     def __len__(self) -> int:
         return len(self._items)
 
-    def item(self, index: int) -> Group | Member | None:
-        """The signature or the run of a row; None after the last row."""
+    def item(self, index: int) -> Item | None:
+        """The cause, task or run of a row; None after the last row."""
         return self._items[index] if 0 <= index < len(self._items) else None
 
     def key(self, index: int) -> Hashable:
@@ -84,36 +105,57 @@ class QueueRows:
 
     def mark(self, index: int) -> str | None:
         item = self._items[index]
-        undecided = isinstance(item, Group) and self._judged(item).verdict is None
+        undecided = not isinstance(item, Member) and self._judgment(item).verdict is None
         return "status.error" if undecided else None
 
+    def _judgment(self, item: Item) -> Judgement:
+        return self._judged(item if isinstance(item, Group) else item.task if isinstance(item, TaskRow) else item.run)
+
     def fold(self, index: int) -> Fold | None:
-        """The fold of a signature; None for a run."""
+        """The fold of a cause or task; None for a run."""
         item = self._items[index]
-        return Fold(_key(item), _key(item) in self._unfolded) if isinstance(item, Group) else None
+        return None if isinstance(item, Member) else Fold(_key(item), _key(item) in self._unfolded)
 
     def plain(self, index: int) -> str:
         item = self._items[index]
-        if isinstance(item, Group):
-            judgment = self._judged(item)
-            words = (item.id, item.signature.title, judgment.verdict, judgment.note, *judgment.tags)
-            return " ".join(filter(None, words))
+        if not isinstance(item, Member):
+            judgment = self._judgment(item)
+            name = (item.id, item.title) if isinstance(item, Group) else (item.task.id, item.task.name)
+            return " ".join(filter(None, (*name, judgment.verdict, judgment.note, *judgment.tags)))
         run = self._runs[item.run]
         return f"{run.id} {run.name} {run.first_error.words if run.first_error else ''}"
 
     def line(self, index: int, width: int) -> Line:
         item = self._items[index]
-        return self._group(item, width) if isinstance(item, Group) else self._member(item, width)
+        if isinstance(item, Group):
+            return self._group(item, width)
+        return self._task(item, width) if isinstance(item, TaskRow) else self._member(item, width)
 
     def _group(self, group: Group, width: int) -> Line:
         judgment = self._judged(group)
         decided = judgment.verdict is not None
-        mark = self._glyphs.unfolded if group.signature.key in self._unfolded else self._glyphs.folded
         room = max(8, width - _TAIL - 3)
-        words = [*_verdict_mark(judgment, self._glyphs), Piece(Clean(f" {mark} "), "dim")]
-        agent = group.signature.agent if group.signature.title in self._alike else None
-        words += fill(_title_pieces(group.signature, agent, quiet=decided), room)
+        words = [*_verdict_mark(judgment, self._glyphs), *self._fold_mark(group.digest)]
+        words += fill(_title_pieces(group, quiet=decided), room)
         return tuple(fit([*words, *self._numbers(group)], width))
+
+    def _fold_mark(self, key: Hashable) -> list[Piece]:
+        mark = self._glyphs.unfolded if key in self._unfolded else self._glyphs.folded
+        chosen = key in self._marked
+        return [Piece(Clean("*" if chosen else " "), "accent"), Piece(Clean(f"{mark} "), "dim")]
+
+    def _task(self, row: TaskRow, width: int) -> Line:
+        task, judgment = row.task, self._judged(row.task)
+        words = [*_verdict_mark(judgment, self._glyphs), Piece(Clean("  ")), *self._fold_mark(task.digest)]
+        words += [
+            Piece(one_line(task.name, 60) or Clean("—"), "sec" if judgment.verdict else "text"),
+            Piece(Clean(f"  {passed_trials(task)}"), "sec"),
+            *_said(judgment),
+            Piece(Clean(f"  {one_line('; '.join(task.reasons), 120)}"), "dim"),
+        ]
+        count = column(text.count(len(task.runs)), 5, "text bold", right=True)
+        tail = [count, Piece(Clean(" " * (_TAIL - 6)))]
+        return tuple(fit([*fill(words, max(8, width - _TAIL + 1)), *tail], width))
 
     def _numbers(self, group: Group) -> list[Piece]:
         last = None if group.last_seen is None else max(0.0, self._now - group.last_seen)
@@ -169,16 +211,29 @@ def placeholders(words: str, style: str) -> list[Piece]:
     return [piece for piece in (*pieces, Piece(Clean(whole[at:]), style)) if piece.text]
 
 
-def _title_pieces(signature: Signature, agent: str | None, *, quiet: bool) -> list[Piece]:
-    kind = signature.type or signature.name or "failed"
+def _title_pieces(group: Group, *, quiet: bool) -> list[Piece]:
+    cause = group.cause
+    kind = _kind(cause)
     pieces = [Piece(one_line(kind, 60), "sec" if quiet else "status.error bold")]
-    if signature.type and signature.name and signature.name != signature.type:
-        pieces.append(Piece(Clean(f" {one_line(signature.name, 60)}"), "sec" if quiet else "text"))
-    if agent is not None:
-        pieces.append(Piece(Clean(f"  {one_line(agent, 30)}"), "sec"))
-    if signature.text and signature.text != kind:
-        pieces += [Piece(Clean("  ")), *placeholders(signature.text, "dim")]
+    if cause.wrong:
+        tasks = len(group.tasks)
+        return [*pieces, Piece(Clean(f"  {tasks} task{'s' if tasks != 1 else ''}"), "dim")]
+    if cause.type and cause.name and cause.name != cause.type:
+        pieces.append(Piece(Clean(f" {one_line(cause.name, 60)}"), "sec" if quiet else "text"))
+    if cause.part:
+        pieces.append(Piece(one_line(f" = {cause.part[-1]}", 40), "status.warn"))
+    if cause.text and cause.text != kind:
+        pieces += [Piece(Clean("  ")), *placeholders(cause.text, "dim")]
     return pieces
+
+
+def _kind(cause: Cause) -> str:
+    return cause.title if cause.wrong else cause.type or cause.name or "failed"
+
+
+def passed_trials(task: Task) -> Clean:
+    """How many trials of a task passed: ``0 of 4 passed``."""
+    return Clean(f"{task.passed} of {task.trials} passed" if task.trials else "—")
 
 
 def _verdict_mark(judgment: Judgement, glyphs: Glyphs) -> list[Piece]:
@@ -187,8 +242,8 @@ def _verdict_mark(judgment: Judgement, glyphs: Glyphs) -> list[Piece]:
     return [Piece(Clean(LETTERS[judgment.verdict.value]), "accent bold")]
 
 
-def _key(item: Group | Member) -> Hashable:
-    return item.signature.key if isinstance(item, Group) else item.run
+def _key(item: Item) -> Hashable:
+    return item.digest if isinstance(item, Group) else item.task.digest if isinstance(item, TaskRow) else item.run
 
 
 MAX_BAR: Final = 16
@@ -241,13 +296,19 @@ def contrast_rows(shared: Contrast | None, *, width: int, glyphs: Glyphs = UNICO
 
 
 def _headline(group: Group, width: int) -> list[Line]:
-    signature = group.signature
-    where = " ".join(filter(None, (signature.operation, signature.name)))
-    head = [Piece(one_line(signature.type or signature.name or "failed", 80), "status.error bold")]
+    cause = group.cause
+    where = " ".join(filter(None, (cause.operation, cause.name)))
+    head = [Piece(one_line(_kind(cause), 80), "status.error bold")]
     if where:
         head.append(Piece(Clean(f"  in {one_line(where, 80)}"), "sec"))
-    body = wrap(one_line(signature.text, 600), max(20, width)) if signature.text else []
-    return [tuple(head), *(tuple(placeholders(part, "text bold")) for part in body)]
+    if cause.frame:
+        head.append(Piece(Clean(f"  at {one_line(cause.frame, 80)}"), "sec"))
+    body = wrap(one_line(cause.text, 600), max(20, width)) if cause.text else []
+    lines: list[Line] = [tuple(head), *(tuple(placeholders(part, "text bold")) for part in body)]
+    if group.merged:
+        count = len(group.merged)
+        lines.append((Piece(Clean(f"with {count} merged cause{'s' if count != 1 else ''}"), "sec"),))
+    return lines
 
 
 def _numbers(group: Group, width: int, now: float, zone: tzinfo) -> list[Line]:
@@ -280,11 +341,9 @@ def _judged(judgment: Judgement, width: int) -> list[Line]:
 
 def _normalized(example: RunSummary | None, width: int) -> list[Line]:
     """The values that were replaced by placeholders in the example."""
-    error = example.first_error if example is not None else None
-    if example is None or error is None:
-        return []
-    replaced = normalise(error.message).replaced
-    if not replaced:
+    failure = failure_of(example) if example is not None else None
+    replaced = failure.values if failure is not None else ()
+    if example is None or not replaced:
         return []
     pieces = [Piece(Clean(f"e.g. {short_id(example.id)}: "), "dim")]
     for kind, original in replaced[:MAX_REPLACED]:
@@ -323,7 +382,7 @@ def _shared(
     if shared is None:
         return [*rows, ((Piece(Clean("comparing with passed runs …"), "dim"),), None)]
     if not shared.findings and not progress:
-        rows.append(((Piece(Clean("no common factors"), "dim"),), None))
+        rows.append(((Piece(Clean(NO_FINDINGS), "dim"),), None))
     found = enumerate(shared.findings)
     rows += [(finding_line(one, width, glyphs), Example(i, *one.example)) for i, one in found]
     if progress:

@@ -1,4 +1,4 @@
-"""What the runs of each failure signature share that others lack: for a document, which waits until all is known."""
+"""Contrasts the runs of every cause with passed runs, for a document, which waits for all of it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from tracetui.analysis.contrast import Contrast, comparable
+from tracetui.analysis.triage import Group
 from tracetui.live.jobs.aggregate import Contrasts
 from tracetui.model import RunSummary
 from tracetui.sources.base import Source
 from tracetui.store.relations import Relations
-from tracetui.store.triage import Group
 
 MOST_READ: Final = 100
 """Runs of a signature, and of those it is compared with, that are read to tell what they share."""
 
 
 def shared_by(source: Source, runs: Sequence[RunSummary], groups: Iterable[Group]) -> dict[str, Contrast]:
-    """What those of `runs` share that have a signature, by its id; one run shares nothing with itself.
+    """The contrast of every cause of these runs with several of them, by its id.
 
     Raises `LinkLost`.
     """

@@ -1,4 +1,4 @@
-"""The panes of the triage: the queue of signatures, and what is said of the one under the cursor."""
+"""The panes of the triage: the queue of causes, and the facts of the one under the cursor."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from textual.message import Message
 
 from tracetui.analysis.contrast import Contrast
+from tracetui.analysis.triage import Group
 from tracetui.masking import clean, one_line
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.judgement import Judgement
-from tracetui.store.triage import Group
 from tracetui.text import Clean
 from tracetui.ui.panes.steps import Steps
 from tracetui.ui.widgets.line_view import LineView
@@ -20,13 +20,13 @@ from tracetui.views.triage import cause_rows, example_of
 
 
 class Queue(LineView):
-    """The signatures, the one that cost most first. Each unfolds to its runs."""
+    """The causes, the one that cost most first. Each unfolds to its runs, wrong answers to their tasks."""
 
     number = 1
-    pane_name = "Signatures"
+    pane_name = "Causes"
 
     class Folded(Message):
-        """The reader folded or unfolded signatures."""
+        """The reader folded or unfolded causes."""
 
         def __init__(self, keys: Iterable[Hashable], *, open_: bool) -> None:
             self.keys, self.open = keys, open_
@@ -36,9 +36,11 @@ class Queue(LineView):
         super().__init__(id="queue")
         self.groups: Sequence[Group] = ()
         self.unfolded: frozenset[Hashable] = frozenset()
-        """Keys of the signatures that show their runs, as the screen's state has them."""
+        """Keys of the unfolded rows, as the screen's state has them."""
+        self.marked: frozenset[Hashable] = frozenset()
+        """Keys of the marked rows, likewise."""
         self.chosen = False
-        """True once the reader moved the cursor: until then the first signatures stay in view."""
+        """True once the reader moved the cursor: until then the first causes stay in view."""
 
     def show_groups(
         self,
@@ -49,9 +51,11 @@ class Queue(LineView):
         now: float,
         words: str = "",
     ) -> None:
-        """Show these signatures, of the runs that the query `words` finds; the cursor stays on its signature or run."""
+        """Show these causes, of the runs that the query `words` finds; the cursor stays on its row."""
         self.groups = groups
-        rows = triage.QueueRows(groups, runs, judged, unfolded=self.unfolded, now=now, glyphs=self.look.glyphs)
+        rows = triage.QueueRows(
+            groups, runs, judged, unfolded=self.unfolded, marked=self.marked, now=now, glyphs=self.look.glyphs
+        )
         title = [Piece(Clean("most time lost first"), "sec")]
         if words:
             title += [Piece(Clean(" ")), Piece(Clean(f" f {one_line(words, 30)} "), "hit")]
@@ -65,50 +69,54 @@ class Queue(LineView):
         self.show(ListRows(lines, headings=range(len(lines))), title=(), heading=lambda width: (), title_right=())
 
     async def action_fold(self) -> None:
-        """Fold the signature under the cursor, or go to that of the run under it."""
+        """Fold the row under the cursor, or go to the one that it is below."""
         item = self.item
         if isinstance(item, triage.Member):
-            self.move_to_key(item.group.signature.key)
+            self.move_to_key(item.parent)
+        elif isinstance(item, triage.TaskRow) and self.cursor not in self.unfolded:
+            self.move_to_key(item.group.digest)
         elif item is not None:
-            await self.report(self.Folded([item.signature.key], open_=False))
+            await self.report(self.Folded([self.cursor], open_=False))
         else:
             await super().action_fold()
 
     async def action_unfold(self) -> None:
-        """Show the runs of the signature under the cursor."""
+        """Show what is below the row under the cursor."""
         item = self.item
-        if isinstance(item, Group):
-            await self.report(self.Folded([item.signature.key], open_=True))
+        if item is not None and not isinstance(item, triage.Member):
+            await self.report(self.Folded([self.cursor], open_=True))
 
     async def action_fold_all(self, open_: bool) -> None:
-        """Show the runs of all signatures, or of none."""
-        keys = [group.signature.key for group in self.groups] if open_ else self.unfolded
+        """Unfold all causes, or fold everything."""
+        keys = [group.digest for group in self.groups] if open_ else self.unfolded
         await self.report(self.Folded(keys, open_=open_))
 
     @property
-    def item(self) -> Group | triage.Member | None:
-        """What is under the cursor."""
+    def item(self) -> triage.Item | None:
+        """The cause, task or run under the cursor."""
         rows = self.rows
         return rows.item(self.position) if isinstance(rows, triage.QueueRows) else None
 
     @property
     def group(self) -> Group | None:
-        """The signature under the cursor, or that of the run under it."""
+        """The cause under the cursor, or that of the row under it."""
         item = self.item
-        return item.group if isinstance(item, triage.Member) else item
+        return item if item is None or isinstance(item, Group) else item.group
 
     @property
     def run(self) -> RunRef | None:
-        """The run under the cursor; of a signature its example."""
+        """The run under the cursor; of a cause or task its newest."""
         item = self.item
-        return item.run if isinstance(item, triage.Member) else item.example if item is not None else None
+        if isinstance(item, triage.Member):
+            return item.run
+        return item.task.runs[0] if isinstance(item, triage.TaskRow) else item.example if item is not None else None
 
 
 class Cause(LineView):
-    """What failed, what was normalised, what it cost, and what its runs share."""
+    """The cause, its noise, its cost, and what its runs share."""
 
     number = 2
-    pane_name = "Signature"
+    pane_name = "Cause"
 
     def __init__(self) -> None:
         super().__init__(id="cause")
@@ -124,8 +132,8 @@ class Cause(LineView):
         *,
         now: float,
     ) -> None:
-        """Show what is known of a signature; `going_on` says how far its runs are compared, if that goes on."""
-        same, self._subject = group.signature.key == self._subject, group.signature.key
+        """Show the facts of a cause; `going_on` says how far its runs are compared, if that goes on."""
+        same, self._subject = group.digest == self._subject, group.digest
         width = max(20, self.outer_size.width - 2)
         zone, glyphs = self.look.zone, self.look.glyphs
         rows = cause_rows(group, example, told, shared, going_on, width=width, now=now, zone=zone, glyphs=glyphs)

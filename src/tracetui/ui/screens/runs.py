@@ -33,6 +33,11 @@ class RunsScreen(FramedScreen):
         return self.app.store.runs.get(self.place[0]) if self.place is not None else None
 
     @property
+    def subjects(self) -> Sequence[Subject]:
+        """The targets of a verdict."""
+        return [self.subject] if self.subject is not None else []
+
+    @property
     def place(self) -> tuple[RunRef, str | None] | None:
         """The run and the span under the cursor."""
         raise NotImplementedError
@@ -57,14 +62,14 @@ class RunsScreen(FramedScreen):
     # ---- verdicts, notes, tags and marks
 
     def action_verdict(self, name: str) -> None:
-        """Judge what is under the cursor."""
+        """Give a verdict to the marked rows, else to the one under the cursor."""
         from tracetui.store.judgement import Verdict
 
-        subject, verdict = self.subject, Verdict(name)
-        if subject is None:
+        subjects, verdict, names = self.subjects, Verdict(name), list[str]()
+        if not subjects:
             self.say("no run here", "status.warn")
-        elif self._write(lambda: self.app.verdicts.judge(subject, verdict), decided=True):
-            self.say(f"{named(subject)} marked {verdict.value}  ·  u undo  ·  . repeat{self.ended}")
+        elif self._write(lambda: names.append(self.app.verdicts.judge(subjects, verdict)), decided=True):
+            self.say(f"{names[0]} marked {verdict.value}  ·  u undo  ·  . repeat{self.ended}")
 
     def action_verdict_again(self) -> None:
         """Give the last verdict again."""

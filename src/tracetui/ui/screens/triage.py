@@ -6,15 +6,16 @@ import time
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Final
 
+from msgspec.structs import replace
 from textual import events, on
 from textual.app import ComposeResult
 from textual.timer import Timer
 
+from tracetui.analysis.triage import Group, Task, groups, splits_of
 from tracetui.live.mailbox import Mail
 from tracetui.masking import clean, one_line
 from tracetui.model import RunRef
 from tracetui.store.judgement import Judgement
-from tracetui.store.triage import Group, groups
 from tracetui.text import Clean, grouped
 from tracetui.ui import layout, triage_state
 from tracetui.ui.commands import CAUSE, FAILURE, QUEUE, Command
@@ -27,11 +28,13 @@ from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box
 from tracetui.views.bars import amount
 from tracetui.views.rows import Line, Piece
-from tracetui.views.triage import Member
+from tracetui.views.triage import Member, TaskRow
 
 BAR: Final = 24
+MAX_SPLITS: Final = 4
+"""Ways to split a cause that the prompt lists."""
 REST_SECONDS: Final = 0.15
-"""How long the cursor rests on a signature before its runs are read to be compared with others."""
+"""How long the cursor rests on a cause before its runs are read to be compared with others."""
 REGROUP_SECONDS: Final = 0.5
 """While runs arrive, the queue changes no oftener."""
 
@@ -76,7 +79,7 @@ class TriageScreen(RunsScreen):
     def become(self, state: TriageState) -> None:
         """Replace the state, and show what changed."""
         before, self.state = self.state, state
-        if state.unfolded != before.unfolded:
+        if (state.unfolded, state.marked) != (before.unfolded, before.marked):
             self.regroup()
         if (state.pane, state.zoom) != (before.pane, before.zoom):
             self._arrange_panes()
@@ -104,8 +107,8 @@ class TriageScreen(RunsScreen):
         self._grouped = app.store.revision
         runs, words = app.found(), app.words()
         self._total, self._started = len(runs), sum(run.parent is not None for run in runs)
-        found = groups(runs)
-        self.queue.unfolded = self.state.unfolded
+        found = groups(runs, app.verdicts.sidecar)
+        self.queue.unfolded, self.queue.marked = self.state.unfolded, frozenset(self.state.marked)
         if found:
             self.queue.show_groups(found, app.store.runs, self.told, now=app.clock(), words=words)
         else:
@@ -113,16 +116,14 @@ class TriageScreen(RunsScreen):
             self.queue.nothing([(), (Piece(Clean(here), "text bold"),)])
         self.show_cause()
 
-    def told(self, what: Group | RunRef) -> Judgement:
-        verdicts = self.app.verdicts
-        if isinstance(what, Group):
-            return verdicts.of(what)
-        run = self.app.store.runs.get(what)
-        return verdicts.of(run) if run is not None else Judgement()
+    def told(self, what: Group | Task | RunRef) -> Judgement:
+        """The decisions on a row."""
+        subject = self.app.store.runs.get(what) if isinstance(what, RunRef) else what
+        return self.app.verdicts.of(subject) if subject is not None else Judgement()
 
     @staticmethod
     def of_runs(group: Group) -> str:
-        """How many runs a signature has, in words."""
+        """How many runs a cause has, in words."""
         return f"{grouped(len(group.runs))} run{'s' if len(group.runs) != 1 else ''}"
 
     def show_cause(self) -> None:
@@ -142,7 +143,7 @@ class TriageScreen(RunsScreen):
         self.refresh_frame()
 
     def _compare_later(self) -> None:
-        """When the cursor has come to rest, find out what the runs of the signature share that others lack."""
+        """When the cursor has come to rest, find out what the runs of the cause share that others lack."""
         if self._rest is not None:
             self._rest.stop()
         self._rest = self.set_timer(REST_SECONDS, self._compare)
@@ -175,7 +176,22 @@ class TriageScreen(RunsScreen):
     @property
     def subject(self) -> Subject | None:
         item = self.queue.item
-        return self.app.store.runs.get(item.run) if isinstance(item, Member) else item
+        if isinstance(item, Member):
+            return self.app.store.runs.get(item.run)
+        return item.task if isinstance(item, TaskRow) else item
+
+    @property
+    def subjects(self) -> Sequence[Subject]:
+        marked = self._marked
+        return marked or super().subjects
+
+    @property
+    def _marked(self) -> list[Group | Task]:
+        """The marked causes and tasks that are still listed, in the order in which they were marked."""
+        rows: dict[Hashable, Group | Task] = {}
+        for group in self.queue.groups:
+            rows |= {group.digest: group, **{task.digest: task for task in group.tasks}}
+        return [rows[key] for key in self.state.marked if key in rows]
 
     @property
     def place(self) -> tuple[RunRef, str | None] | None:
@@ -183,8 +199,15 @@ class TriageScreen(RunsScreen):
         return None if ref is None else (ref, span.id if span is not None else None)
 
     def judged(self, *, decided: bool) -> None:
+        marked = bool(self.state.marked)
+        if decided and marked:
+            self.become(replace(self.state, marked=()))
         self.regroup()
-        if decided and (following := undecided(self.queue.groups, self.queue.item, self.told)) is not None:
+        if (
+            decided
+            and not marked
+            and (following := undecided(self.queue.groups, self.queue.item, self.told)) is not None
+        ):
             self.queue.move_to_key(following)
 
     @property
@@ -246,7 +269,7 @@ class TriageScreen(RunsScreen):
         if left:
             runs = sum(len(group.runs) for group in left)
             words = f"  left: {grouped(runs)} run{'s' if runs != 1 else ''} in {grouped(len(left))}"
-            pieces.append(Piece(Clean(f"{words} signature{'s' if len(left) != 1 else ''}"), "sec"))
+            pieces.append(Piece(Clean(f"{words} cause{'s' if len(left) != 1 else ''}"), "sec"))
         else:
             pieces += [Piece(Clean("  all reviewed  ·  "), "status.ok"), Piece(Clean("x"), "key bold")]
             pieces.append(Piece(Clean(" export"), "sec"))
@@ -277,12 +300,12 @@ class TriageScreen(RunsScreen):
 
     @on(Queue.Folded)
     def _folded(self, message: Queue.Folded) -> None:
-        self.become(triage_state.fold_signatures(self.state, message.keys, open_=message.open))
+        self.become(triage_state.fold_rows(self.state, message.keys, open_=message.open))
 
     # ---- commands
 
     def action_open(self) -> None:
-        """Unfold the signature under the cursor, or open the run."""
+        """Unfold the row under the cursor, or open the run."""
         item = self.queue.item
         if self.pane == CAUSE:
             if self.cause.example is not None:
@@ -291,8 +314,9 @@ class TriageScreen(RunsScreen):
             if self.place is not None:
                 self.go_to(*self.place)
         elif isinstance(item, Group):
-            key = item.signature.key
-            self._fold([key], open_=key not in self.state.unfolded)
+            self._fold([item.digest], open_=item.digest not in self.state.unfolded)
+        elif isinstance(item, TaskRow):
+            self._fold([item.task.digest], open_=item.task.digest not in self.state.unfolded)
         elif isinstance(item, Member):
             run = self.app.store.runs.get(item.run)
             error = run.first_error if run is not None else None
@@ -313,7 +337,7 @@ class TriageScreen(RunsScreen):
         """It is open."""
 
     def _fold(self, keys: Iterable[Hashable], *, open_: bool) -> None:
-        self.become(triage_state.fold_signatures(self.state, keys, open_=open_))
+        self.become(triage_state.fold_rows(self.state, keys, open_=open_))
 
     def action_error(self, step: int) -> None:
         """Go to the next failed run of the queue, whatever is folded."""
@@ -321,10 +345,58 @@ class TriageScreen(RunsScreen):
         if not 0 <= here + step < len(order):
             self.say("no more failed runs" if step > 0 else "no earlier failed runs", "status.warn")
             return
-        group, ref = order[here + step]
-        self._fold([group.signature.key], open_=True)
-        self.queue.move_to_key(ref)
+        member = order[here + step]
+        self._fold([member.group.digest, member.parent], open_=True)
+        self.queue.move_to_key(member.run)
         self.say(f"failed run {here + step + 1} of {len(order)}", "status.error")
+
+    def action_mark_cause(self) -> None:
+        """Mark the cause or task under the cursor for the next verdict or merge, or unmark it."""
+        if self.queue.item is None or isinstance(self.queue.item, Member):
+            self.say("mark a cause or a task, not a run", "status.warn")
+            return
+        self.become(triage_state.toggle_mark(self.state, self.queue.cursor))
+        count = len(self.state.marked)
+        if count:
+            self.say(f"{count} marked  ·  v verdict  ·  = merge into the cause under the cursor  ·  Esc unmark")
+
+    def action_merge(self) -> None:
+        """Merge the marked causes into the one under the cursor."""
+        into = self.queue.group
+        causes = [one for one in self._marked if isinstance(one, Group) and one is not into and not one.tasks]
+        if into is None or into.tasks or not causes:
+            self.say("mark causes with Space, then press = on the one to merge them into", "status.warn")
+        elif self._write(lambda: self.app.verdicts.merge(causes, into)):
+            self.become(replace(self.state, marked=()))
+            self.say(f"{len(causes)} merged into {into.id}  ·  u undo  ·  | takes it apart")
+
+    def action_split(self) -> None:
+        """Split the cause under the cursor by what varies, or take a merge or split back."""
+        group, verdicts = self.queue.group, self.app.verdicts
+        if group is None or group.tasks:
+            self.say("wrong answers are split by task already" if group else "no cause here", "status.warn")
+        elif group.merged or group.split_of:
+            if self._write(lambda: verdicts.take_apart(group)):
+                self.say(f"{group.id} {'taken apart' if group.merged else 'joined again'}  ·  u undo")
+        else:
+            self._ask_split(group)
+
+    def _ask_split(self, group: Group) -> None:
+        runs = self.app.store.runs
+        choices = splits_of([runs[ref] for ref in group.runs if ref in runs])
+        if not choices:
+            self.say("nothing varies in the texts of these runs", "status.warn")
+            return
+
+        def answer(text: str) -> None:
+            chosen = next((one for one in choices if one.by == text.strip()), None)
+            if chosen is None:
+                self.say(f"no such choice: {one_line(text, 20)}", "status.warn")
+            elif self._write(lambda: self.app.verdicts.split(group, chosen.by)):
+                self.say(f"{group.id} split into {chosen.parts}  ·  u undo")
+
+        offered = ", ".join(f"{one.by} {one.label} ({one.parts} values)" for one in choices[:MAX_SPLITS])
+        self.ask_for(f"split {group.id} by: {offered}", choices[0].by, answer)
 
     def action_export(self) -> None:
         """Write the whole triage to a file."""

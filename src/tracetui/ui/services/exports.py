@@ -13,8 +13,6 @@ from tracetui.text import size
 if TYPE_CHECKING:
     from tracetui.live.engine import Engine
     from tracetui.live.mailbox import Compare
-    from tracetui.store.judgement import Judgement
-    from tracetui.store.triage import Group
     from tracetui.ui.services.verdicts import Verdicts
 
 T = TypeVar("T")
@@ -63,12 +61,9 @@ class Exporter:
 
         place = ", ".join(self._roots)
 
-        def of_run(run: RunSummary, group: Group) -> Judgement:
-            return verdicts.of(run)
-
         def pieces(path: str) -> Iterable[bytes]:
             redactor = redactor_for()
-            triage = triage_of(runs, verdicts.of, of_run, redactor)
+            triage = triage_of(runs, verdicts.causes, redactor)
             shared = self._engine.shared_by(runs, triage.groups)
             following = next_command(triage, self._roots)
             return export_triage(triage, shared, place, form_of(path), redactor, next_command=following)

@@ -6,22 +6,24 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from msgspec.structs import replace
+
 from tracetui.masking import clean, one_line
 from tracetui.model import RunRef, RunSummary
 from tracetui.views.rows import Line, Piece
 
 if TYPE_CHECKING:  # loaded when the first thing is judged: the first screen does without
-    from tracetui.store.judgement import Cause, Judgement, Verdict
+    from tracetui.analysis.triage import CauseVerdicts, Group, Task
+    from tracetui.store.judgement import CauseRef, Judgement, Verdict
     from tracetui.store.sidecar import Sidecar
-    from tracetui.store.triage import Group
 
-Subject: TypeAlias = "Group | RunSummary"
-"""What is judged: a signature with all its runs, or one run."""
+Subject: TypeAlias = "Group | Task | RunSummary"
+"""The target of a verdict: a cause, the wrong answers to a task, or one run."""
 UUID_LENGTH: Final = 36
 
 
 def named(subject: Subject) -> str:
-    """What is judged, in a few words; not cleaned."""
+    """A subject in a few words; not cleaned."""
     if isinstance(subject, RunSummary):
         return f"run {subject.id[:8] if len(subject.id) == UUID_LENGTH else subject.id}"
     runs = len(subject.runs)
@@ -52,31 +54,68 @@ class Verdicts:
         """Whether nothing was ever judged."""
         return not self.sidecar.revision
 
+    @cached_property
+    def causes(self) -> CauseVerdicts:
+        """The decisions on causes."""
+        from tracetui.analysis.triage import CauseVerdicts
+
+        return CauseVerdicts(self.sidecar)
+
     def of(self, subject: Subject) -> Judgement:
-        """What was judged of a signature, or of a run: by itself, else by its signature."""
-        from tracetui.store.signature import signature_of
+        """The decisions on a cause, a task or a run."""
+        from tracetui.analysis.triage import Task
 
-        if not isinstance(subject, RunSummary):
-            return self.sidecar.of_signature(subject.signature.digest)
-        signature = signature_of(subject)
-        return self.sidecar.of(subject, signature.digest if signature is not None else None)
+        if isinstance(subject, RunSummary):
+            return self.causes.of_run(subject)
+        return self.causes.of_task(subject) if isinstance(subject, Task) else self.causes.of_group(subject)
 
-    def judge(self, subject: Subject, verdict: Verdict) -> None:
-        """Give a verdict, and remember it for ``.``."""
-        self.sidecar.judge(_kept(subject), verdict)
+    def judge(self, subjects: Sequence[Subject], verdict: Verdict) -> str:
+        """Give a verdict to all of these, as one change for undo, and remember it for ``.``; returns their names.
+
+        One on wrong answers applies to their tasks without a verdict, or to all if every task has one.
+        """
+        targets: list[CauseRef | RunSummary] = []
+        for subject in subjects:
+            tasks = () if isinstance(subject, RunSummary) else getattr(subject, "tasks", ())
+            if tasks:
+                targets += [_ref(task) for task in self.causes.unjudged(subject) or tasks]  # type: ignore[arg-type]
+            else:
+                targets.append(_ref(subject))
+        self.sidecar.judge_all(targets, verdict)
         self.last = verdict
+        if len(subjects) == 1 and not getattr(subjects[0], "tasks", ()):
+            return named(subjects[0])
+        return f"{len(targets)} {'task' if len(subjects) == 1 else 'row'}{'s' if len(targets) != 1 else ''}"
+
+    def merge(self, causes: Iterable[Group], into: Group) -> None:
+        """Treat these causes as the same as another."""
+        for cause in causes:
+            self.sidecar.merge(_cause_ref(cause), _cause_ref(into))
+
+    def split(self, cause: Group, by: str) -> None:
+        """Split a cause by what varies (`Failure.part`)."""
+        self.sidecar.split(_cause_ref(cause), by)
+
+    def take_apart(self, cause: Group) -> None:
+        """Take the merges of a cause back, or the split that it is a part of."""
+        from tracetui.store.judgement import CauseRef
+
+        for digest in cause.merged:
+            self.sidecar.merge(CauseRef(digest), None)
+        if not cause.merged:
+            self.sidecar.split(CauseRef(cause.split_of), "")
 
     def note(self, subject: Subject, words: str) -> None:
         """Write a note; none for empty words."""
-        self.sidecar.note(_kept(subject), words)
+        self.sidecar.note(_ref(subject), words)
 
     def tag(self, subject: Subject, tags: Iterable[str]) -> None:
         """Give exactly these tags."""
         before, tags = self.of(subject).tags, {*tags}
         for tag in sorted(tags.difference(before)):
-            self.sidecar.tag(_kept(subject), tag)
+            self.sidecar.tag(_ref(subject), tag)
         for tag in sorted({*before}.difference(tags)):
-            self.sidecar.untag(_kept(subject), tag)
+            self.sidecar.untag(_ref(subject), tag)
 
     def words_of(self, run: RunSummary) -> Line:
         """What the list says of what was judged of a run."""
@@ -100,11 +139,13 @@ class Verdicts:
         return (run.ref, mark.span) if mark is not None and run is not None else None
 
 
-def _kept(subject: Subject) -> Cause | RunSummary:
-    """What is judged, as the file names it."""
-    if isinstance(subject, RunSummary):
-        return subject
-    from tracetui.redact import Redactor
-    from tracetui.store.judgement import Cause
+def _ref(subject: Subject) -> CauseRef | RunSummary:
+    """A subject as the verdict file names it."""
+    return subject if isinstance(subject, RunSummary) else _cause_ref(subject)
 
-    return Cause(subject.signature.digest, subject.id, Redactor().header(subject.signature.title))
+
+def _cause_ref(cause: Group | Task) -> CauseRef:
+    """A cause as the verdict file names it, secrets masked."""
+    from tracetui.redact import Redactor
+
+    return replace(cause.ref, title=Redactor().header(cause.ref.title))

@@ -1,0 +1,229 @@
+"""Finds the cause of a failed run, in a form that is equal for failures that one change fixes.
+
+A cause is independent of who failed: agent, model, format and task are facts about its runs. Errors are compared by the
+tool or node they happened in, their type, their text without its noise and the frame that raised; wrong answers by
+scorer and task.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+import msgspec
+
+from tracetui.analysis.equivalents import find_equivalent
+from tracetui.analysis.normalize import PLACEHOLDER, normalize
+from tracetui.analysis.old_signature import old_digest_of
+from tracetui.analysis.unwrap import unwrap
+from tracetui.model import FirstError, Operation, Outcome, RunSummary, Score, Status
+from tracetui.store.sidecar import Sidecar
+
+DIGEST_LENGTH: Final = 40
+"""Hexadecimal digits of a digest. Ids of version 0.1 had 32 (`analysis.old_signature`)."""
+BY_TEXT: Final = "text"
+"""Splits a cause of equivalent errors by their texts."""
+
+_NAMED: Final = frozenset(
+    {Operation.EXECUTE_TOOL, Operation.RETRIEVAL, Operation.NODE, Operation.ROUTE, Operation.POLICY, Operation.HOOK}
+)
+"""Work whose name is part of a cause. That of a model call is the model, that of an agent the agent."""
+_ALIKE: Final = re.compile(r"<(?:n|id|hex)>")
+"""An id may happen to be a number."""
+
+
+class Cause(msgspec.Struct, frozen=True):
+    """The cause of a failure; two failures with equal keys have one cause."""
+
+    operation: Operation | None = None
+    name: str | None = None
+    """Name of the tool, node, policy or hook."""
+    type: str | None = None
+    """Type of the error; of a wrong answer the scorer."""
+    text: str = ""
+    """Normalized text of the error; empty of a wrong answer."""
+    frame: str | None = None
+    """The last frame of its traceback in user code."""
+    part: tuple[str, ...] = ()
+    """Sets it apart from the cause that it is a part of: the task of a wrong answer, a value that the user split by."""
+    wrong: bool = False
+    """It is a wrong answer."""
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for failures of one cause."""
+        text, frame = (value and _ALIKE.sub("<>", value) for value in (self.text, self.frame))
+        return self.operation, self.name, self.type, text, frame, self.part, self.wrong
+
+    @property
+    def digest(self) -> str:
+        """`DIGEST_LENGTH` hexadecimal digits of the key, the same on every machine."""
+        return _digest(self.key)
+
+    @property
+    def title(self) -> str:
+        """Type, tool and text in one line; not cleaned."""
+        if self.wrong:
+            return " · ".join(["wrong answers", self.type or "", *self.part])
+        what = f"{self.type} in {self.name}" if self.type and self.name not in (None, self.type) else ""
+        text = "" if self.text == self.type else self.text
+        title = ": ".join(filter(None, (what or self.type or self.name, text))) or "failed"
+        return title + (f" = {self.part[-1]}" if self.part else "") + (f" ({self.frame})" if self.frame else "")
+
+
+class Failure(NamedTuple):
+    """How one run failed."""
+
+    cause: Cause
+    plain: Cause
+    """The same without the table of equivalents."""
+    digest: str
+    """Digest of `cause`."""
+    values: tuple[tuple[str, str], ...] = ()
+    """(Kind, original) of every placeholder in the text of `plain`, in their order."""
+
+    def part(self, split: str) -> Cause:
+        """The cause of this failure after its cause was split by `BY_TEXT` or the number of a placeholder, from 1."""
+        if split == BY_TEXT:
+            return self.plain
+        number = int(split) if split.isdecimal() else 0
+        value = self.values[number - 1][1] if 0 < number <= len(self.values) else ""
+        return msgspec.structs.replace(self.cause, part=(split, value))
+
+    @property
+    def text(self) -> str:
+        """Type and text of this very failure, in one line."""
+        values = iter(self.values)
+        text = PLACEHOLDER.sub(lambda match: next(values)[1], self.plain.text) if self.values else self.plain.text
+        return ": ".join(filter(None, (self.plain.type, text)))
+
+
+def failure_of(run: RunSummary) -> Failure | None:
+    """Return how a run failed, None if it did not. Only the deep pass knows every error and score.
+
+    An error counts before a wrong answer.
+    """
+    if run.status is Status.ERROR:
+        return _failure_of(run.first_error or _SILENT, run.status_word)
+    if run.outcome is Outcome.FAILED:
+        return _wrong_answer(deciding_score(run).name, run.task or "")
+    return None
+
+
+def digests_of(run: RunSummary, decisions: Sidecar | None = None) -> tuple[str, ...]:
+    """The digests under which a failed run is judged, the closest first; empty if it did not fail.
+
+    The first is that of its cause after merges and splits. Then come the cause before them, and the signature of
+    version 0.1 where `decisions` have any.
+    """
+    failure = failure_of(run)
+    if failure is None:
+        return ()
+    cause = failure.cause
+    if decisions is None or not (decisions.regrouped or decisions.has_old_digests):
+        return (failure.digest,)
+    part = failure.part(split) if (split := decisions.split_by(cause.digest)) else cause
+    found = dict.fromkeys([decisions.merged_into(part.digest), part.digest, cause.digest])
+    old = old_digest_of(run) if decisions.has_old_digests else None
+    return (*found, old) if old is not None else (*found,)
+
+
+def cause_digest(run: RunSummary, decisions: Sidecar | None = None) -> str | None:
+    """The digest of the group of a failed run: of a wrong answer that of its heading; None if it did not fail."""
+    failure = failure_of(run)
+    if failure is not None and failure.cause.wrong:
+        return msgspec.structs.replace(failure.cause, part=()).digest  # of the heading
+    return digests_of(run, decisions)[0] if failure is not None else None
+
+
+def deciding_score(run: RunSummary) -> Score:
+    """The score that made a run fail."""
+    failed = [score for score in run.scores if score.passed is False]
+    named = (score for score in failed if run.outcome_source.startswith(score.source or score.name))
+    return next(named, failed[0] if failed else Score("outcome"))
+
+
+@lru_cache(maxsize=1 << 15)
+def _failure_of(error: FirstError, status_word: str | None) -> Failure:
+    found = unwrap(error.type, error.message)
+    normal = normalize(found.text)
+    if not normal.text:
+        normal = normalize(status_word or "")
+    named = error.operation in _NAMED
+    where = (error.operation, error.name) if named else (None, None)
+    frame = found.frame and normalize(found.frame).text
+    equivalent = find_equivalent(found.type, found.text, normal.codes)
+    cause, plain, digest, places = _causes(*where, found.type, normal.text, frame, equivalent)
+    return Failure(cause, plain, digest, normal.replaced if len(normal.replaced) == places else ())
+
+
+@lru_cache(maxsize=4096)
+def _causes(
+    operation: Operation | None,
+    name: str | None,
+    kind: str | None,
+    text: str,
+    frame: str | None,
+    equivalent: str | None,
+) -> tuple[Cause, Cause, str, int]:
+    """The cause, the one without the table of equivalents, its digest, and the number of placeholders in the text."""
+    plain = Cause(operation, name, kind, text, frame)
+    cause = plain if equivalent is None else Cause(operation, name, None, equivalent)
+    return cause, plain, cause.digest, len(PLACEHOLDER.findall(text))
+
+
+@lru_cache(maxsize=4096)
+def _wrong_answer(scorer: str, task: str) -> Failure:
+    cause = Cause(type=scorer, part=(task,), wrong=True)
+    return Failure(cause, cause, cause.digest)
+
+
+_SILENT: Final = FirstError("")
+
+
+@lru_cache(maxsize=1 << 15)
+def _digest(key: tuple[object, ...]) -> str:
+    return blake2b(json.dumps(key).encode(), digest_size=DIGEST_LENGTH // 2).hexdigest()
+
+
+def shared_cause(cause: Cause, failures: Sequence[Failure]) -> Cause:
+    """`cause` as these failures of it share it, in any order: with a placeholder only where their texts differ."""
+    one = failures[0].plain
+    if cause.wrong or (
+        any(each.plain is not each.cause for each in failures) and len({e.plain.key for e in failures}) > 1
+    ):
+        return cause
+    return msgspec.structs.replace(one, text=_shared_text(failures), part=cause.part)
+
+
+def _shared_text(failures: Sequence[Failure]) -> str:
+    text = min(failure.plain.text for failure in failures)
+    values = {failure.values for failure in failures}
+    if len({len(each) for each in values}) > 1 or not next(iter(values)):
+        return text
+    common = [{value for _, value in column} for column in zip(*values, strict=True)]
+    shown = iter(common)
+
+    def fill(match: re.Match[str]) -> str:
+        here = next(shown)
+        return next(iter(here)) if len(here) == 1 else match.group()
+
+    return PLACEHOLDER.sub(fill, text)
+
+
+def short_ids(digests: Sequence[str], prefix: str = "F-") -> list[str]:
+    """Short ids of causes: `prefix` and the first four digits, more of those that would be mistaken for each other."""
+    size, names = 4, dict.fromkeys(digests, "")
+    while missing := [digest for digest, name in names.items() if not name]:
+        heads: dict[str, int] = {}
+        for digest in names:
+            heads[digest[:size]] = heads.get(digest[:size], 0) + 1
+        for digest in missing:
+            if heads[digest[:size]] == 1 or size >= len(digest):
+                names[digest] = f"{prefix}{digest[:size]}"
+        size += 1
+    return [names[digest] for digest in digests]

@@ -1,0 +1,219 @@
+"""Normalizes the text of an error: replaces its noise, and nothing that tells causes apart.
+
+Noise is ids, hexadecimal numbers, addresses, times, durations, counts, sizes and absolute paths. Status and exit codes,
+``errno``, names of modules, keys and fields, and relative paths stay. Ports stay only in refused connections
+(`analysis.equivalents`).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Final, NamedTuple
+
+MAX_INPUT: Final = 4_000
+"""Characters of a text that are read: of a longer one its beginning and its end."""
+MAX_TEXT: Final = 500
+"""Characters of a normalized text, likewise."""
+UNSTABLE: Final = "<text>"
+"""Stands for a text that never settles: one made to be normalized again and again."""
+_MAX_PASSES: Final = 12
+_CUT: Final = " … "
+KINDS: Final = ("n", "id", "hex", "path", "url", "ip", "time", "quoted", "text")
+PLACEHOLDER: Final = re.compile(f"<(?:{'|'.join(KINDS)})>")
+
+_BEFORE_CODE: Final = ("errno", "sqlstate", "code", "status", "signal", "exit", "exited", "exits", "non-zero")
+"""Words after which any number tells causes apart, alone or as the end of another: ``exit_code``."""
+_HINTS: Final = ("err", "sqlstate", "code", "status", "signal", "exit", "non-zero", "http")
+"""One of them is in every text with a code, but for status codes that stand alone."""
+_BETWEEN: Final = frozenset({"with", "of", "is"})
+_BEFORE_STATUS: Final = frozenset(
+    ["", "error", "returned", "responded", "replied", "received", "response", "got", "with", "said", "says"]
+)
+"""Words after which a number may be a status code, or a count: ``returned 404 rows``."""
+_STATUS: Final = re.compile(r"[45]\d\d|-32\d\d\d|\d{4}", re.ASCII)
+_AFTER_STATUS: Final = re.compile(r"\W*$|\s*[:\-({\"',.;\])]|\ (?:[A-Z]|from\b|for\b|on\b|by\b|response|error)")
+_PHRASES: Final = tuple(sorted({status.phrase.lower() for status in HTTPStatus if status >= 400}))
+_PHRASE: Final = re.compile(
+    rf":?\s(?:(?:client|server) error|(?:{'|'.join(map(re.escape, _PHRASES))})\b)", re.IGNORECASE
+)
+_LONGEST_CONTEXT: Final = 40
+_UNITS: Final = "[kKMGT]i?[bB]|[kKMGTx%]|bytes?|px|st|nd|rd|th|tok(?:ens?)?"
+_TIMES: Final = "ns|us|µs|ms|sec(?:onds?|s)?|min(?:ute)?s?|hrs?|hours?|days?|weeks?"
+_NUMBER: Final = r"(?:\d{1,3}(?:[,_]\d{3}){1,9}(?!\d)|\d+)(?:\.\d+){0,9}(?:[eE][-+]?\d+)?"
+_NAME: Final = "\\w.@+~\u00c0-\u024f-"
+"""Characters of file names."""
+_VALUE: Final = (
+    r"(?![^'\"]*\b(?i:errors?|fail(?:ed|ure)?|not?|cannot|denied|refused|reset|exceeded|invalid|missing|expired)\b)"
+)
+"""Not a sentence that reports something."""
+_GIVEN: Final = r"(?:(?<=to\ float:\ Q)|(?<=base\ \d\d:\ Q)|(?<=input_value=Q)|(?<=host=Q))"
+"""Before a value that was given, after its opening quote."""
+_NOISE: Final = re.compile(
+    rf"""
+    (?P<placeholder><(?:{"|".join(KINDS)})>)
+  | (?<!\w)(?![A-Za-z]++(?:[\ ,;)]|[.:]?(?:\ |$)))(?:
+        (?P<url>[A-Za-z][A-Za-z0-9+.-]{{1,15}}+://[^\s"'`<>]*[^\s"'`<>.,;:!?)\]}}])
+      | (?P<id>
+            [0-9a-fA-F]{{8}}(?:-[0-9a-fA-F]{{4}}){{3}}-[0-9a-fA-F]{{12}}(?![\w-])
+          | arn:[\w:/.*-]+
+          | [\w.+-]++@[\w-]+\.[\w.-]*\w
+          | [\w-]*+\*{{3,}}[\w*-]*
+          | [A-Za-z]{{2,12}}+_[A-Za-z0-9]{{16,}}(?!\w)
+        )
+      | (?P<time>(?:
+            (?<![.:])\d{{4}}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\ ?(?:Z|UTC|[-+]\d\d:?\d\d))?)?
+          | (?<![.:])\d{{1,3}}:\d\d(?::\d\d)?(?:[.,]\d+)?
+          | (?<![.:])[-+]?(?:{_NUMBER}(?:{_TIMES}|[smhd])(?![A-Za-z])){{1,9}}
+          | (?<![.:])[-+]?{_NUMBER}\ (?:{_TIMES})
+        )(?!\w))
+      | (?P<ip>\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?::\d{{1,5}})?(?!\w|\.\d))
+      | (?P<number>[-+]?(?<!\.){_NUMBER}(?:\ ?(?:{_UNITS}))?(?!\w|[-.]\w))
+      | (?P<hex>0[xX][0-9a-fA-F]+(?![\w-])|(?=[a-fA-F]*\d)[0-9a-fA-F]{{7,}}(?![\w-]))
+      | (?P<word>[A-Za-z_-]*+\d[\w-]*)
+    )
+  | (?P<ip6>\[[0-9a-fA-F]{{0,4}}:[0-9a-fA-F:.]{{1,40}}\](?::\d+)?)
+  | (?P<key>\)=\([^()]*\))
+  | (?P<value>(?:'{_GIVEN.replace("Q", "'")}[^']*'|"{_GIVEN.replace("Q", '"')}[^"]*"))
+  | (?P<path>[/\\~](?<![{_NAME}/\\].)(?:[/\\]|(?<!~))(?:[{_NAME}]+[/\\])*[{_NAME}]*[\w~](?:[?#][^\s"'`)]*)?)
+  | (?P<quoted>
+        "(?=[^"\s]*\s){_VALUE}[^"]*" | `(?=[^`\s]*\s)[^`]*` | “[^“”]*” | ‘[^‘’]*’ | «[^«»]*»
+      | '(?<!\w.)(?=[^'\s]*\s){_VALUE}(?:[^']|(?<=\w)'(?=\w))*'(?!\w)
+    )
+    """,
+    re.VERBOSE | re.ASCII,
+)
+_SIGNS: Final = re.compile(r"""[\d"'`“‘«/\\*@]|arn:|_\w{16}|\s\s|[^\S ]|^\s|\s$""")
+"""Found in every text that is not its own normalized form."""
+_WHOLE_NUMBER: Final = re.compile(_NUMBER, re.ASCII)
+_HEX: Final = re.compile(r"0[xX][0-9a-fA-F]+|(?=\w*\d)[0-9a-fA-F]{7,}", re.ASCII)
+_NUMERIC: Final = frozenset({"number", "word", "hex"})
+_KIND_OF: Final = {"number": "n", "ip6": "ip", "key": "quoted", "value": "quoted"}
+_NUMBERED: Final = re.compile(r"([A-Za-z]+[-_])(\d{1,5})", re.ASCII)
+_ERROR_CODE: Final = re.compile(r"[A-Z]{2,8}-\d{3,6}|(?i:utf|iso|cp|sha|ascii|latin|gpt|x86)[-_]\d+", re.ASCII)
+"""Words with a number that is part of a name: ``ORA-00942``, ``utf-8``."""
+
+
+class Normalized(NamedTuple):
+    """A text without its noise."""
+
+    text: str
+    replaced: tuple[tuple[str, str], ...] = ()
+    """(Kind, original) of every placeholder, in their order; empty where that is unknown."""
+    codes: tuple[str, ...] = ()
+    """Status, error and exit codes that stay."""
+
+
+def normalize(text: str) -> Normalized:
+    """Replace the noise in `text` by ``<n>`` (a number with its unit), ``<id>``, ``<hex>``, ``<time>``, ``<path>``,
+    ``<url>``, ``<ip>`` and ``<quoted>`` (a value of several words).
+
+    White space becomes single blanks. A normalized text stays as it is. The work is bounded, whatever the text.
+    """
+    return _normalized(_ends(text, MAX_INPUT))
+
+
+@lru_cache(maxsize=4096)
+def _normalized(text: str) -> Normalized:
+    text, replaced, codes = _pass(text)
+    for _ in range(_MAX_PASSES):
+        if len(text) <= MAX_TEXT and not _SIGNS.search(text):
+            break
+        after, _, codes = _pass(text)
+        if after == text:
+            break
+        text, replaced = after, []
+    else:
+        return Normalized(UNSTABLE)
+    return Normalized(text, tuple(replaced), codes)
+
+
+def _pass(text: str) -> tuple[str, list[tuple[str, str]], tuple[str, ...]]:
+    replaced: list[tuple[str, str]] = []
+    codes: list[str] = []
+
+    def replace(match: re.Match[str]) -> str:
+        found, kind = match.group(), str(match.lastgroup)
+        if kind == "placeholder":
+            return found
+        if kind in _NUMERIC and (hinted or _STATUS.fullmatch(found)) and _is_code(match):
+            codes.append(found)
+            return found
+        if kind == "word":
+            return _word(found, replaced)
+        head = ""
+        if kind == "key":
+            head, found = ")=", found[2:]
+        elif kind == "time" and _HEX.fullmatch(found):
+            kind = "hex"  # it only looks like so many days
+        kind = _KIND_OF.get(kind, kind)
+        replaced.append((kind, found))
+        return f"{head}<{kind}>"
+
+    text = " ".join(text.split())
+    lower = text.lower()
+    hinted = any(hint in lower for hint in _HINTS)
+    text = _NOISE.sub(replace, text)
+    return _ends(text, MAX_TEXT), replaced, tuple(codes)
+
+
+def _is_code(match: re.Match[str]) -> bool:
+    """Whether the text around a number says that it is a status, error or exit code."""
+    text, start, end = match.string, match.start(), match.end()
+    before = text[max(0, start - _LONGEST_CONTEXT) : start].lower()
+    head = before.rstrip(" :='\"([#")
+    rest, _, word = head.rpartition(" ")
+    if len(head) < len(before):
+        closest = rest.rpartition(" ")[2] if word in _BETWEEN else word
+        if closest.endswith(_BEFORE_CODE) or closest.startswith(("http", "<signals.")) or head.endswith("os error"):
+            return "://" not in closest
+    if not _STATUS.fullmatch(text, start, end):
+        return False
+    if before.endswith("("):  # Forbidden (403), (401) Unauthorized, (1062, "Duplicate entry")
+        named = before[:-1].rstrip().endswith(_PHRASES) or _PHRASE.match(text, end + 1) is not None
+        return named if text[end : end + 1] == ")" else text[end : end + 3] in (', "', ", '")
+    if _PHRASE.match(text, end):
+        return True
+    return word in _BEFORE_STATUS and _AFTER_STATUS.match(text, end) is not None
+
+
+def _word(word: str, replaced: list[tuple[str, str]]) -> str:
+    """A word with digits: an id goes, and so does a number that is a part of its own (``job-7``); a name stays."""
+    if _ERROR_CODE.fullmatch(word):
+        return word
+    if numbered := _NUMBERED.fullmatch(word):
+        replaced.append(("n", numbered[2]))
+        return f"{numbered[1]}<n>"
+    if _WHOLE_NUMBER.fullmatch(word):
+        kind = "n"
+    else:
+        parts = re.split(r"([-_]+)", word)
+        if not any(map(_is_id, parts)):
+            return "".join(_short_number(part, replaced) for part in parts)
+        kind = "id"
+    replaced.append((kind, word))
+    return f"<{kind}>"
+
+
+def _short_number(part: str, replaced: list[tuple[str, str]]) -> str:
+    if not part.isdecimal():
+        return part
+    replaced.append(("n", part))
+    return "<n>"
+
+
+def _is_id(part: str) -> bool:
+    """Whether a part of a word is random: ``9f3a2b7c``, and neither ``int64`` nor ``E0382``."""
+    digits = sum(map(str.isdigit, part))
+    if not digits or len(part) < 6:
+        return False
+    return digits >= 6 or bool(_HEX.fullmatch(part)) or len(re.findall(r"\d+", part)) > 1
+
+
+def _ends(text: str, limit: int) -> str:
+    """At most `limit` characters of a text: of its beginning twice as many as of its end."""
+    if len(text) <= limit:
+        return text
+    tail = (limit - len(_CUT)) // 3
+    return text[: limit - len(_CUT) - tail] + _CUT + text[-tail:]

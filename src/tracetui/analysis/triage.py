@@ -1,0 +1,337 @@
+"""Groups the failed runs of a directory by cause: a night's forty failures, and the four causes to look at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from math import fsum
+from typing import Final
+
+import msgspec
+
+from tracetui.analysis.cause import (
+    BY_TEXT,
+    Cause,
+    Failure,
+    deciding_score,
+    digests_of,
+    failure_of,
+    shared_cause,
+    short_ids,
+)
+from tracetui.analysis.normalize import PLACEHOLDER
+from tracetui.analysis.old_signature import old_digest_of
+from tracetui.model import Outcome, RunRef, RunSummary
+from tracetui.store.judgement import NOTHING, CauseRef, Judgement
+from tracetui.store.relations import Relations, copies_of
+from tracetui.store.sidecar import Sidecar
+
+MAX_VARIANTS: Final = 20
+MAX_REASONS: Final = 3
+
+
+class Task(msgspec.Struct, frozen=True):
+    """The wrong answers to one task: one row below their heading."""
+
+    name: str
+    """Empty where the trace names no task."""
+    digest: str
+    id: str
+    """``T-`` and four digits or more."""
+    runs: tuple[RunRef, ...]
+    """Runs with a wrong answer, newest first."""
+    passed: int
+    """Runs of the task that passed, among all that are listed."""
+    trials: int
+    """Runs of the task that passed or failed in any way; 0 without a name."""
+    reasons: tuple[str, ...]
+    """The first reasons that its scores record: the checks that failed."""
+
+    @property
+    def ref(self) -> CauseRef:
+        """The task as a verdict file names it."""
+        return CauseRef(self.digest, self.id, self.name)
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Failed runs of one cause, or the wrong answers of one scorer.
+
+    Time and tokens of failed runs that another of them started count there, and nowhere else: nothing is wasted twice.
+    """
+
+    cause: Cause
+    """With a placeholder in its text only where the runs differ."""
+    digest: str
+    """That of the cause; of merged causes that of the one they were merged into."""
+    id: str
+    """``F-`` and four digits or more, so that no two listed groups share it."""
+    runs: tuple[RunRef, ...]
+    """All of them, newest first; also those that another run started."""
+    first_seen: float | None
+    """The earliest start, in UTC seconds since the epoch; None where no run says when it started."""
+    last_seen: float | None
+    agents: tuple[str, ...]
+    wasted_ms: float | None
+    """None where no run says how long it took."""
+    wasted_tokens: int | None
+    example: RunRef
+    """The newest."""
+    merged: tuple[str, ...] = ()
+    """Digests of the causes that the user merged into it."""
+    split_of: str = ""
+    """Digest of the cause that it is a part of, where the user split one."""
+    old: tuple[str, ...] = ()
+    """Signatures of its runs in version 0.1, where a verdict was given to one."""
+    tasks: tuple[Task, ...] = ()
+    """Of wrong answers: the tasks, those with most failed runs first."""
+
+    @property
+    def title(self) -> str:
+        """Type, tool and text in one line; not cleaned."""
+        return self.cause.title
+
+    @property
+    def ref(self) -> CauseRef:
+        """The cause as a verdict file names it."""
+        return CauseRef(self.digest, self.id, self.title)
+
+
+class Variant(msgspec.Struct, frozen=True):
+    """A text of a cause, with its noise."""
+
+    text: str
+    count: int
+    example: RunRef
+
+
+class Split(msgspec.Struct, frozen=True):
+    """A way to split a cause."""
+
+    by: str
+    """As `Failure.part` takes it."""
+    label: str
+    """The placeholder that varies, or ``text``."""
+    parts: int
+
+
+_Member = tuple[RunSummary, Failure]
+
+
+def groups(runs: Iterable[RunSummary], decisions: Sidecar | None = None) -> list[Group]:
+    """The failed runs by cause, the biggest waste first: in time, then tokens, then number of runs.
+
+    The order of `runs` does not matter. Before the deep pass a cause may change. Copies of a run count once.
+    `decisions` say which causes the user merged or split.
+    """
+    listed = list(runs)
+    copies = copies_of(listed)
+    counted = [run for run in listed if run.ref not in copies]
+    failed = [(run, failure) for run in counted if (failure := failure_of(run)) is not None]
+    merged = _regroup(failed, decisions)
+    waste = _waste(counted, [run for run, _ in failed])
+    tasks = _tasks(counted, failed)
+    ids = short_ids([*merged])
+    has_old = decisions is not None and decisions.has_old_digests
+    made = [
+        _group(digest, name, causes, waste, tasks, has_old)
+        for name, (digest, causes) in zip(ids, merged.items(), strict=True)
+    ]
+    return sorted(made, key=_biggest_first)
+
+
+def _regroup(failed: Iterable[_Member], decisions: Sidecar | None) -> dict[str, list[tuple[Cause, list[_Member]]]]:
+    """Causes and their failures, by the digest of the cause that they were merged into."""
+    alike: dict[str, tuple[Cause, list[_Member]]] = {}
+    for run, failure in failed:
+        cause, digest = failure.cause, failure.digest
+        if cause.wrong:
+            cause = msgspec.structs.replace(cause, part=())
+            digest = cause.digest
+        alike.setdefault(digest, (cause, []))[1].append((run, failure))
+    if decisions is not None:
+        for digest, (_, members) in list(alike.items()):
+            if split := decisions.split_by(digest):
+                del alike[digest]
+                for member in members:
+                    part = member[1].part(split)
+                    alike.setdefault(part.digest, (part, []))[1].append(member)
+    merged: dict[str, list[tuple[Cause, list[_Member]]]] = {}
+    for digest, one in alike.items():
+        merged.setdefault(digest if decisions is None else decisions.merged_into(digest), []).append(one)
+    return merged
+
+
+def _biggest_first(group: Group) -> tuple[float, int, int, str]:
+    return -(group.wasted_ms or 0.0), -(group.wasted_tokens or 0), -len(group.runs), group.digest
+
+
+Waste = tuple[float | None, int | None]
+"""Milliseconds and tokens."""
+
+
+def _group(
+    digest: str,
+    name: str,
+    causes: list[tuple[Cause, list[_Member]]],
+    waste: dict[RunRef, Waste],
+    tasks: dict[str, list[Task]],
+    has_old: bool,
+) -> Group:
+    causes.sort(key=lambda one: (one[0].digest != digest, one[0].digest))
+    cause, own = causes[0]
+    runs = _newest_first(run for _, members in causes for run, _ in members)
+    starts = [run.started_at for run in runs if run.started_at is not None]
+    wasted = [waste[run.ref] for run in runs]
+    times, tokens = [ms for ms, _ in wasted if ms is not None], [count for _, count in wasted if count is not None]
+    return Group(
+        cause=shared_cause(cause, [failure for _, failure in own]),
+        digest=digest,
+        id=name,
+        runs=tuple(run.ref for run in runs),
+        first_seen=min(starts, default=None),
+        last_seen=max(starts, default=None),
+        agents=tuple(sorted({run.agent for run in runs if run.agent is not None})),
+        wasted_ms=fsum(times) if times else None,
+        wasted_tokens=sum(tokens) if tokens else None,
+        example=runs[0].ref,
+        merged=tuple(sorted({one.digest for one, _ in causes} - {digest})),
+        split_of="" if cause.wrong or own[0][1].digest == cause.digest else own[0][1].digest,
+        old=tuple(sorted({old for run in runs if (old := old_digest_of(run)) is not None})) if has_old else (),
+        tasks=tuple(tasks.get(cause.type or "", ())) if cause.wrong else (),
+    )
+
+
+def _newest_first(runs: Iterable[RunSummary]) -> list[RunSummary]:
+    return sorted(runs, key=lambda run: (run.started_at is None, -(run.started_at or 0.0), run.ref.address))
+
+
+def _tasks(counted: list[RunSummary], failed: Iterable[_Member]) -> dict[str, list[Task]]:
+    """The rows of wrong answers, by scorer."""
+    wrong: dict[str, tuple[Cause, list[RunSummary]]] = {}
+    for run, failure in failed:
+        if failure.cause.wrong:
+            wrong.setdefault(failure.cause.digest, (failure.cause, []))[1].append(run)
+    passed: Counter[str] = Counter()
+    trials: Counter[str] = Counter()
+    for run in counted if wrong else ():
+        if run.task and (run.outcome is not None or failure_of(run) is not None):
+            trials[run.task] += 1
+            passed[run.task] += run.outcome is Outcome.PASSED and failure_of(run) is None
+    rows: dict[str, list[Task]] = {}
+    for name, (digest, (cause, runs)) in zip(short_ids([*wrong], "T-"), wrong.items(), strict=True):
+        runs = _newest_first(runs)
+        (task,) = cause.part
+        reasons = dict.fromkeys(score.reason for run in runs if (score := deciding_score(run)).reason)
+        refs = tuple(run.ref for run in runs)
+        row = Task(task, digest, name, refs, passed[task], trials[task], tuple(reasons)[:MAX_REASONS])
+        rows.setdefault(cause.type or "", []).append(row)
+    for each in rows.values():
+        each.sort(key=lambda row: (-len(row.runs), row.name))
+    return rows
+
+
+def variants_of(runs: Iterable[RunSummary]) -> list[Variant]:
+    """The texts of these runs of one group, the most frequent first: at most `MAX_VARIANTS`."""
+    found: dict[str, list[RunRef]] = {}
+    for run in _newest_first(runs):
+        if (failure := failure_of(run)) is not None and not failure.cause.wrong:
+            found.setdefault(failure.text, []).append(run.ref)
+    ordered = sorted(found.items(), key=lambda one: (-len(one[1]), one[0]))
+    return [Variant(text, len(refs), refs[0]) for text, refs in ordered[:MAX_VARIANTS]]
+
+
+def splits_of(runs: Iterable[RunSummary]) -> list[Split]:
+    """The ways to split the cause of these runs: by text, or by a placeholder that varies."""
+    failures = [failure for run in runs if (failure := failure_of(run)) is not None and not failure.cause.wrong]
+    plain = {failure.plain.key: failure.plain for failure in failures}
+    if len(plain) != 1:
+        return [Split(BY_TEXT, "text", len(plain))] if plain else []
+    kinds = PLACEHOLDER.findall(next(iter(plain.values())).text)
+    columns = zip(*{failure.values for failure in failures}, strict=False)
+    counts = [len({value for _, value in column}) for column in columns]
+    return [
+        Split(str(number), label, parts)
+        for number, (label, parts) in enumerate(zip(kinds, counts, strict=False), 1)
+        if parts > 1
+    ]
+
+
+class CauseVerdicts:
+    """The decisions of a verdict file on failed runs and the groups of a triage."""
+
+    def __init__(self, decisions: Sidecar) -> None:
+        self.decisions = decisions
+
+    def of_run(self, run: RunSummary) -> Judgement:
+        """The decisions on a run: its own before those of its cause."""
+        return self.decisions.of(run, *digests_of(run, self.decisions))
+
+    def of_task(self, task: Task) -> Judgement:
+        """The decisions on the wrong answers to a task."""
+        return self.decisions.of_causes(task.digest)
+
+    def of_group(self, group: Group) -> Judgement:
+        """The decisions on a cause.
+
+        Signatures of version 0.1 count where those of all runs have the same verdict. The heading of wrong answers has
+        the verdict that all of its tasks have.
+        """
+        if group.tasks:
+            verdicts = {self.of_task(task).verdict for task in group.tasks}
+            return Judgement(verdicts.pop(), "cause") if len(verdicts) == 1 and None not in verdicts else NOTHING
+        digests = group.digest, *group.merged, group.split_of
+        found = self.decisions.of_causes(*digests)
+        if found.verdict is None and len({self.decisions.of_causes(old).verdict for old in group.old}) == 1:
+            return self.decisions.of_causes(*digests, *group.old)
+        return found
+
+    def is_new(self, group: Group) -> bool:
+        """Whether a cause has no verdict; a heading is new while one of its tasks has none."""
+        return self.of_group(group).verdict is None if not group.tasks else bool(self.unjudged(group))
+
+    def unjudged(self, group: Group) -> list[Task]:
+        """The tasks of a heading without a verdict."""
+        return [task for task in group.tasks if self.of_task(task).verdict is None]
+
+
+def new_causes(found: Sequence[Group], verdicts: CauseVerdicts) -> list[Group]:
+    """The groups without a verdict: what ``--fail-on new`` reports."""
+    return [group for group in found if verdicts.is_new(group)]
+
+
+def _waste(known: list[RunSummary], failed: list[RunSummary]) -> dict[RunRef, Waste]:
+    """What each failed run wasted itself."""
+    spent = {run.ref: (run.duration_ms, run.usage.all_tokens if run.usage is not None else None) for run in failed}
+    below: dict[RunRef, list[Waste]] = {}
+    for ref, parent in _parents(known, failed).items():
+        below.setdefault(parent, []).append(spent[ref])
+    return spent | {ref: _less(spent[ref], theirs) for ref, theirs in below.items()}
+
+
+def _less(spent: Waste, theirs: list[Waste]) -> Waste:
+    ms, tokens = spent
+    return (
+        None if ms is None else max(0.0, ms - fsum(one or 0.0 for one, _ in theirs)),
+        None if tokens is None else max(0, tokens - sum(one or 0 for _, one in theirs)),
+    )
+
+
+def _parents(known: list[RunSummary], failed: list[RunSummary]) -> dict[RunRef, RunRef]:
+    """The nearest failed run above each failed one that another run started, where there is one."""
+    refs = {run.ref for run in failed}
+    involved = {run.ref: run for run in failed if run.parent is not None}
+    started, named = [*involved], {run.parent for run in involved.values()}
+    while named:
+        above = [run for run in known if run.id in named and run.ref not in involved]
+        involved |= {run.ref: run for run in above}
+        named = {run.parent for run in above if run.parent is not None}
+    relations = Relations(involved.values())
+    found = {}
+    for ref in started:
+        seen, parent = {ref}, relations.parent(ref)
+        while parent is not None and parent not in refs and parent not in seen:
+            seen.add(parent)
+            parent = relations.parent(parent)
+        if parent in refs and parent != ref:
+            found[ref] = parent
+    return found

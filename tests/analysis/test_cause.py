@@ -1,0 +1,315 @@
+"""Causes: noise never changes them, and what tells failures apart always does."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.analysis.cause_pairs import ONE, TWO, Failure
+from tracetui.analysis.cause import BY_TEXT, Cause, failure_of, shared_cause, short_ids
+from tracetui.analysis.equivalents import TABLE, find_equivalent
+from tracetui.analysis.normalize import MAX_TEXT, PLACEHOLDER, Normalized, normalize
+from tracetui.analysis.old_signature import old_digest_of
+from tracetui.analysis.unwrap import ErrorText, unwrap
+from tracetui.model import FirstError, Operation, Outcome, RunRef, RunSummary, Score, Status
+
+TOOL = Operation.EXECUTE_TOOL
+WORDS = st.text("acefgijlnopqruvz", min_size=1, max_size=9)  # of which no unit is made
+TROUBLE = st.text("ab 1'\"`<n>/\\.:-_“”@~+*=()[]{}é\n\t", max_size=40)
+HEX = st.text("0123456789abcdef", min_size=7, max_size=40).filter(lambda text: any(map(str.isdigit, text)))
+NUMBERS = st.integers(-(10**12), 10**12).map(str) | st.floats(0, 1e6).map(lambda number: f"{number:.3f}")
+GROUPED = st.integers(0, 10**12).map(lambda number: f"{number:,}")
+IDS = st.uuids().map(str) | HEX | HEX.map("req_{}".format) | HEX.map("call-{}".format)
+WRAPS = st.sampled_from(["{}", "({})", "[{}]", "{},", "{}.", "={}", "#{}", "'{}'", "({}):"])
+UNITS = st.sampled_from(["{}ms", "{}%", "{} seconds", "{} MB", "{}s ago", "{} tokens"])
+PATHS = st.lists(WORDS, min_size=1, max_size=4).map(lambda parts: "/" + "/".join(parts))
+NOISE = st.one_of(
+    st.tuples(st.sampled_from([NUMBERS | GROUPED, IDS, NUMBERS | IDS]), WRAPS),
+    st.tuples(st.just(NUMBERS | GROUPED), UNITS),
+    st.tuples(st.sampled_from([PATHS, PATHS.map("https://host{}".format)]), st.sampled_from(["{}", "({})", "'{}'"])),
+)
+IDENTITY = st.sampled_from(
+    [
+        ("HTTP {}", ["400", "401", "404", "500", "503"]),
+        ("status code {}", ["400", "401", "404", "500", "503"]),
+        ("[Errno {}] open", ["2", "13", "28"]),
+        ("exit status {}", ["1", "2", "127", "137"]),
+        ("exited with code {}", ["1", "2", "127", "137"]),
+        ("killed by signal {}", ["9", "11", "15"]),
+        ("SQLSTATE[{}]", ["23505", "23503", "42P01"]),
+        ("No module named '{}'", ["pandas", "numpy", "a.b"]),
+        ("KeyError: '{}'", ["a", "b", "user_id"]),
+        ("{}: boom", ["ValueError", "TypeError", "LookupError"]),
+        ("connect ECONNREFUSED 127.0.0.1:{}", ["5432", "6379", "8080"]),
+        ("cannot read {}", ["src/a.py", "src/b.py"]),
+        ("error[{}]: no", ["E0382", "E0499"]),
+    ]
+)
+
+
+def failed(message: str = "boom", **more: Any) -> RunSummary:
+    """A run that failed in a tool."""
+    fields: dict[str, Any] = {"type": "ValueError", "span": "s", "name": "search", "operation": TOOL, **more}
+    agent, word = fields.pop("agent", "planner"), fields.pop("word", "error")
+    error = FirstError(message, **fields)
+    ref = RunRef("any", "run.json")
+    return RunSummary(ref=ref, id="a", name="a", agent=agent, status=Status.ERROR, status_word=word, first_error=error)
+
+
+def cause_of(message: str = "boom", **more: Any) -> Cause:
+    """The cause of such a run."""
+    failure = failure_of(failed(message, **more))
+    assert failure is not None
+    return failure.cause
+
+
+def cause(failure: Failure) -> Cause:
+    """The cause of a failure of the table."""
+    kind, message = (None, failure) if isinstance(failure, str) else failure
+    return cause_of(message, type=kind)
+
+
+@pytest.mark.parametrize(("one", "other"), ONE)
+def test_these_have_one_cause(one: Failure, other: Failure) -> None:
+    assert cause(one).key == cause(other).key
+    assert cause(one).digest == cause(other).digest
+
+
+@pytest.mark.parametrize(("one", "other"), TWO)
+def test_these_have_two_causes(one: Failure, other: Failure) -> None:
+    assert cause(one).key != cause(other).key
+    assert cause(one).digest != cause(other).digest
+
+
+EXAMPLES = {
+    "connection refused": [("", "connect ECONNREFUSED ::1"), ("ConnectionRefusedError", "")],
+    "rate limited": [("", "Rate limit reached"), ("ThrottlingException", ""), ("", "Too Many Requests")],
+    "context too long": [("", "prompt is too long"), ("ContextWindowExceededError", "")],
+    "GPU out of memory": [("", "CUDA out of memory."), ("", "HIP error: out of memory")],
+    "out of memory": [("MemoryError", ""), ("", "std::bad_alloc"), ("", "spawn ENOMEM"), ("", "OOMKilled")],
+    "timed out": [("ReadTimeout", ""), ("", "context deadline exceeded"), ("", "timeout of 5000ms exceeded")],
+}
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.title)
+def test_every_row_of_the_table_of_equivalents_has_examples(row: Any) -> None:
+    for kind, text in EXAMPLES[row.title]:
+        assert find_equivalent(kind or None, text, ()) == row.title
+    for code in row.codes:
+        assert find_equivalent(None, EXAMPLES[row.title][0][1] or "MemoryError", (code,)) in (row.title, None)
+    assert find_equivalent("exit 1", EXAMPLES[row.title][0][1], ()) is None
+    assert find_equivalent(EXAMPLES[row.title][0][0] or None, EXAMPLES[row.title][0][1], ("418",)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "normalized"),
+    [
+        ("tool exploded: connection reset", "tool exploded: connection reset"),
+        ("Token budget exceeded: 12,600 > 500.5", "Token budget exceeded: <n> > <n>"),
+        ("429: retry in 2m30s, at 08:00:01.5 or 2026-03-02T08:00:00.1Z.", "429: retry in <time>, at <time> or <time>."),
+        ("took 30 seconds, 10 MB, 3.5%, -5", "took <time>, <n>, <n>, <n>"),
+        ("got input_hash=ba208452ed1c7cfa, 0x7fde", "got input_hash=<hex>, <hex>"),
+        ("model gpt-4o in step2_search, int64", "model gpt-4o in step2_search, int64"),
+        ("run 6f1c8a5e-0000-4000-8000-000000000001 of call_AbCdEfGhIjKlMnOpQr", "run <id> of <id>"),
+        ("[Errno 2] No such file: '/tmp/a b.txt'", "[Errno 2] No such file: <quoted>"),
+        ("open /srv/x/y.txt, ~/a, src/b/c or C:\\d\\e", "open <path>, <path>, src/b/c or C:<path>"),
+        ("read/write or input/output, N/A", "read/write or input/output, N/A"),
+        ("cannot reach 10.0.0.1:8080 (see https://a.b/c?d=1).", "cannot reach <ip> (see <url>)."),
+        ("can't open users' data 'file one' or “two”", "can't open users' data <quoted> or <quoted>"),
+        ("job-7 of worker_12, ORA-00942, utf-8", "job-<n> of worker_<n>, ORA-00942, utf-8"),
+        ("returned 404 rows, error 5 times, code 5", "returned <n> rows, error <n> times, code 5"),
+        ("连接超时30秒", "连接超时<n>秒"),
+        ("two\n  lines\t", "two lines"),
+    ],
+)
+def test_a_text_loses_its_noise(text: str, normalized: str) -> None:
+    assert normalize(text).text == normalized
+
+
+def test_the_noise_is_returned_in_order() -> None:
+    assert normalize("'a b' after 30s, 5 > 4: HTTP 502") == Normalized(
+        "<quoted> after <time>, <n> > <n>: HTTP 502",
+        (("quoted", "'a b'"), ("time", "30s"), ("n", "5"), ("n", "4")),
+        ("502",),
+    )
+
+
+@settings(max_examples=500)
+@given(st.text() | TROUBLE | TROUBLE.map(lambda text: text * 40))
+def test_a_normalized_text_stays_as_it_is(text: str) -> None:
+    once = normalize(text).text
+
+    assert normalize(once).text == once
+    assert normalize(once).replaced == ()
+    assert len(once) <= MAX_TEXT
+
+
+@given(st.lists(WORDS, min_size=1, max_size=8), st.data())
+def test_other_noise_is_the_same_cause(words: list[str], data: st.DataObject) -> None:
+    places = [data.draw(NOISE) for _ in words]
+
+    def text() -> str:
+        return " ".join(
+            f"{word} {wrap.format(data.draw(kind))}" for word, (kind, wrap) in zip(words, places, strict=True)
+        )
+
+    assert cause_of(text()).key == cause_of(text()).key
+
+
+@given(st.data(), IDENTITY)
+def test_another_identity_token_is_another_cause(data: st.DataObject, template: tuple[str, list[str]]) -> None:
+    form, values = template
+    one, other = data.draw(st.permutations(values))[:2]
+    kind, wrap = data.draw(NOISE)
+
+    def key(value: str) -> object:
+        noise = wrap.format(data.draw(kind))
+        before = "" if form.startswith(("{}", "KeyError")) else "in a loop: "
+        return cause_of(f"{before}{form.format(value)} (reading {noise})", type=None).key
+
+    assert key(one) == key(one)
+    assert key(one) != key(other)
+
+
+@given(st.text(), st.lists(st.text(min_size=1), min_size=2, max_size=2, unique=True))
+def test_another_tool_is_another_cause_and_another_agent_is_not(message: str, names: list[str]) -> None:
+    one, other = names
+
+    assert cause_of(message, name=one).key != cause_of(message, name=other).key
+    assert cause_of(message, agent=one).key == cause_of(message, agent=other).key
+    chat = Operation.CHAT
+    assert cause_of(message, operation=chat, name=one).key == cause_of(message, operation=chat, name=other).key
+
+
+def test_another_kind_of_work_is_another_cause() -> None:
+    assert cause_of(operation=TOOL).key != cause_of(operation=Operation.NODE).key
+
+
+@example("TimeoutError('x')")
+@given(st.text() | TROUBLE)
+def test_an_unwrapped_error_unwraps_to_itself(text: str) -> None:
+    once = unwrap(None, text)
+    if once.frame is None and not once.text.startswith("[Errno"):
+        again = unwrap(once.type, once.text)
+        assert again.text == once.text or again.type == once.type
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "unwrapped"),
+    [
+        ("TimeoutError", "TimeoutError: boom", ErrorText("TimeoutError", "boom")),
+        ("ToolException", "ValueError: boom", ErrorText("ToolException", "ValueError: boom")),
+        ("error", "a.b.ValueError: boom", ErrorText("ValueError", "boom")),
+        (None, "ValueError", ErrorText("ValueError", "")),
+        (None, "RuntimeError('a\\'b\\nc')", ErrorText("RuntimeError", "a'b\nc")),
+        (None, "FileNotFoundError(2, 'No such file')", ErrorText(None, "[Errno 2] No such file")),
+        (None, '{"error": {"code": 502, "message": "down", "type": "proxy"}}', ErrorText(None, "code 502 proxy: down")),
+        (None, "{'ok': False}", ErrorText(None, "{'ok': False}")),
+        (
+            None,
+            'Traceback (most recent call last):\n  File "/a/b.py", line 3, in f\n    g()\nValueError: no\nmore',
+            ErrorText("ValueError", "no\nmore", "f in b.py"),
+        ),
+        (
+            None,
+            'failed: Traceback (most recent call last):\n  File "/a/b.py", line 3, in f\n    g(',
+            ErrorText(None, "failed:", "f in b.py"),
+        ),
+    ],
+)
+def test_an_error_is_unwrapped(kind: str | None, text: str, unwrapped: ErrorText) -> None:
+    assert unwrap(kind, text) == unwrapped
+
+
+def test_a_failure_without_a_text_has_the_word_of_the_trace() -> None:
+    silent = msgspec.structs.replace(failed(word="wall_timeout"), first_error=None)
+    failure = failure_of(silent)
+
+    assert failure is not None
+    assert failure.cause == Cause(text="wall_timeout")
+    assert failure_of(msgspec.structs.replace(silent, status=Status.OK)) is None
+
+
+def test_an_error_counts_before_a_wrong_answer() -> None:
+    score = Score("reward", 0.0, False, "result.json reward")
+    scored = {"scores": (Score("speed", 1, True), score), "outcome": Outcome.FAILED, "task": "t"}
+    wrong = msgspec.structs.replace(failed(), status=Status.OK, outcome_source="result.json reward (rule)", **scored)
+    failure, both = failure_of(wrong), failure_of(msgspec.structs.replace(failed(), **scored))
+
+    assert failure is not None
+    assert both is not None
+    assert failure.cause == Cause(type="reward", part=("t",), wrong=True)
+    assert not both.cause.wrong
+
+
+def test_a_title_prints_what_all_failures_share() -> None:
+    def title(*texts: str, kind: str | None = None) -> str:
+        found = [failure for text in texts if (failure := failure_of(failed(text, type=kind))) is not None]
+        titles = {shared_cause(found[0].cause, each).title for each in (found, found[::-1])}
+        assert len(titles) == 1
+        return titles.pop()
+
+    assert title("503 Service Unavailable") == "search: 503 Service Unavailable"
+    assert title("Step 9 > 8 of run 1234567", "Step 12 > 8 of run 7654321") == "search: Step <n> > 8 of run <n>"
+    assert title("run abcdef12 is gone", "run 12345678 is gone").startswith("search: run <")
+    assert (
+        title("timed out after 3s", "timed out after 3s", kind="ReadTimeout")
+        == "ReadTimeout in search: timed out after 3s"
+    )
+    assert title("timed out after 3s", "deadline exceeded") == "search: timed out"
+
+
+def test_a_cause_is_split_by_what_varies() -> None:
+    one, other = (failure_of(failed(f"no row {number} of /a/b")) for number in (3, 4))
+    assert one is not None
+    assert other is not None
+    assert one.cause.key == other.cause.key
+    assert one.part("1").key != other.part("1").key
+    assert one.part("2").key == other.part("2").key
+    assert one.part("1").title == "ValueError in search: no row <n> of <path> = 3"
+    refused = failure_of(failed("connection refused"))
+    assert refused is not None
+    assert refused.part(BY_TEXT) == refused.plain
+    assert one.part("9").part == ("9", "")
+
+
+def test_the_text_of_a_failure_is_that_of_the_trace() -> None:
+    failure = failure_of(failed("no row 3 of /a/b"))
+    assert failure is not None
+    assert failure.text == "ValueError: no row 3 of /a/b"
+    assert PLACEHOLDER.findall(failure.plain.text) == ["<n>", "<path>"]
+
+
+def test_digests_are_the_same_on_every_machine() -> None:
+    assert old_digest_of(failed("after 30s", type="TimeoutError")) == "f11192943e39ec6996d9c4e4064c5b6f"
+    assert cause_of("after 30s").digest == "3c8e26bdb3b04e0592e8e1dfee62f89a80bfe9bc"
+    assert cause_of("half of a pair: \ud800").digest != cause_of("half of a pair: \udfff").digest
+
+
+def test_ids_are_longer_where_they_would_be_mistaken_for_each_other() -> None:
+    digests = ["3a9c" + "0" * 28, "3a9c" + "1" * 28, "ffff" + "0" * 28]
+
+    assert short_ids(digests) == ["F-3a9c0", "F-3a9c1", "F-ffff"]
+    assert short_ids(digests[::-1]) == ["F-ffff", "F-3a9c1", "F-3a9c0"]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *["a@", "'a", "“", "1:", "1.", "a/", "a-", "[:", ":", "1,", "100,", "1_000", "\\", "0", "/.", "~"],
+        *["http://", "_", "a:/", "1h", "12345678-1234-", "'", "<n", "'1", "\"'`", "+1", "1e+", "a+b://"],
+        *["1-", "0.0.", "a.", "A", "a(", "KeyError('", "*", "@", "=(", "{'a':'", '"error":"', "(a.B)", " 'a"],
+        *["' ", " \t", "\n    at ", 'File "a", line 1, in ', "Traceback (most recent call last):\n"],
+        *["Error: ", "panicked at '", "thread 'a' panicked at "],
+    ],
+)
+def test_no_text_takes_long(piece: str) -> None:
+    began = time.process_time()
+    cause_of(piece * (100_000 // len(piece)) + "x", type=None)
+
+    assert time.process_time() - began < 2
