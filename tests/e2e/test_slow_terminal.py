@@ -11,7 +11,7 @@ import pytest
 
 from tests.shared import PATIENCE
 from tests.terminal import TRACETUI, Terminal
-from tracetui.ui.terminal.pace import LARGEST_WINDOW
+from tracetui.ui.terminal.throttle import LARGEST_WINDOW
 
 pytestmark = pytest.mark.e2e
 READY = "first error"

@@ -29,20 +29,19 @@ from tracetui.store import address
 from tracetui.store.store import Store
 from tracetui.text import clean_lines
 from tracetui.ui import config
-from tracetui.ui.base_app import drive
+from tracetui.ui.base_app import HostApp, run_to_exit
 from tracetui.ui.commands import COMMANDS as TABLE
 from tracetui.ui.commands import RUNS, Command
-from tracetui.ui.host import HostApp
-from tracetui.ui.screens.base import FramedScreen
+from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.screens.main import MainScreen
 from tracetui.ui.screens.runs import RunsScreen
 from tracetui.ui.services.exports import Exporter
-from tracetui.ui.services.findings import Assessments, Comparisons, Surveys
+from tracetui.ui.services.findings import Assessments, Comparisons, JobService
 from tracetui.ui.services.liveness import LivenessTracker
 from tracetui.ui.services.verdicts import Verdicts
-from tracetui.ui.state import MainState, Sought, first_state
-from tracetui.ui.terminal.pace import Pace
-from tracetui.ui.terminal.wall import notification
+from tracetui.ui.state import MainState, SearchTarget, first_state
+from tracetui.ui.terminal.safety import notification
+from tracetui.ui.terminal.throttle import PaintThrottle
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
 
 if TYPE_CHECKING:
@@ -62,13 +61,13 @@ class MailWaiting(Message):
 
 
 def _command_provider() -> type[Provider]:
-    from tracetui.ui.providers import CommandProvider
+    from tracetui.ui.screens.palette import CommandProvider
 
     return CommandProvider
 
 
 def _run_provider() -> type[Provider]:
-    from tracetui.ui.providers import RunProvider
+    from tracetui.ui.screens.palette import RunProvider
 
     return RunProvider
 
@@ -95,7 +94,7 @@ class TraceApp(HostApp):
     ) -> None:
         """`notify`: the terminal rings when a run fails."""
         super().__init__(commands, palette=palette, glyphs=glyphs, zone=zone)
-        self.pace = Pace(slow=slow)
+        self.throttle = PaintThrottle(slow=slow)
         self.engine = engine
         self.roots = list(roots)
         self.store = Store()
@@ -103,17 +102,17 @@ class TraceApp(HostApp):
         self.liveness = LivenessTracker(self.store, lambda: self.clock())
         self.assessments = Assessments(engine)
         self.comparisons = Comparisons(self.store)
-        self.surveys = Surveys(self.store, engine)
+        self.surveys = JobService(self.store, engine)
         self.exporter = Exporter(engine, self.roots)
         self.main = MainScreen(commands, state)
         self.stage, self.seen, self.total = "list", 0, None
         self.listed = self.preloaded = False
         self._notify = notify
-        self._mail_due = self._held_back = False
+        self._mail_due = self._frame_pending = False
         self._opening = True
-        self._read_ahead: RunRef | None = None
+        self._read_ahead_for: RunRef | None = None
         """The run whose likely partner was read ahead."""
-        self._triage_left: TriageState | None = None
+        self._triage_state: TriageState | None = None
         """The triage as it was left: it goes on there."""
 
     def get_default_screen(self) -> MainScreen:
@@ -121,10 +120,10 @@ class TraceApp(HostApp):
 
     def on_mount(self) -> None:
         self.set_timer(OPENING_SECONDS, self._opened)
-        self._take_first_mail()
-        self.engine.bind(self._ring)
+        self._receive_first_mail()
+        self.engine.bind(self._wake)
 
-    def _ring(self) -> None:
+    def _wake(self) -> None:
         self.post_message(MailWaiting())
 
     def open_screen(self, screen: Screen[None]) -> None:
@@ -138,7 +137,7 @@ class TraceApp(HostApp):
 
     def _opened(self) -> None:
         self._opening = False
-        if self._held_back:
+        if self._frame_pending:
             self.screen.refresh()
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
@@ -146,20 +145,20 @@ class TraceApp(HostApp):
         paint most of the screen once more (five times as many bytes, on a slow line a visible stutter).
         """
         if self._opening:
-            self._held_back = renderable is not None and not isinstance(renderable, LayoutUpdate)
-            if self._held_back:
+            self._frame_pending = renderable is not None and not isinstance(renderable, LayoutUpdate)
+            if self._frame_pending:
                 return
         super()._display(screen, renderable)
 
-    def _take_first_mail(self) -> None:
+    def _receive_first_mail(self) -> None:
         """Let the first paint show the first rows, the run under the cursor and its detail.
 
         Waits a few hundredths of a second at most: painting an empty frame first would take longer.
         """
         end = time.monotonic() + FIRST_MAIL_SECONDS
         while self.engine.wait(end - time.monotonic()):
-            self._take_mail()
-            if self.main.presentable:
+            self._receive_mail()
+            if self.main.ready_to_paint:
                 break
 
     async def on_event(self, event: Event) -> None:
@@ -169,36 +168,36 @@ class TraceApp(HostApp):
 
     def on_mail_waiting(self) -> None:
         """Take in what the engine left: at once what a key asked for, the rest as often as the terminal bears."""
-        lag = self._driver_says("lag_seconds")
-        wait = 0.0 if self.engine.urgent else self.pace.delay(time.monotonic(), lag)
+        lag = self._driver_stat("lag_seconds")
+        wait = 0.0 if self.engine.urgent else self.throttle.delay(time.monotonic(), lag)
         if wait <= 0:
-            self._take_mail()
+            self._receive_mail()
         elif not self._mail_due:
             self._mail_due = True
-            self.set_timer(wait, self._take_mail)
+            self.set_timer(wait, self._receive_mail)
 
-    def _driver_says(self, what: str) -> float:
+    def _driver_stat(self, what: str) -> float:
         """What only our own driver knows; 0 under another one."""
         return float(getattr(self._driver, what, 0.0))
 
-    def _take_mail(self) -> None:
+    def _receive_mail(self) -> None:
         self._mail_due = False
-        now, sent = time.monotonic(), self._driver_says("sent_bytes")
-        self.pace.painted(now, 0)
-        self.call_after_refresh(lambda: self.pace.painted(now, int(self._driver_says("sent_bytes") - sent)))
+        now, sent = time.monotonic(), self._driver_stat("sent_bytes")
+        self.throttle.painted(now, 0)
+        self.call_after_refresh(lambda: self.throttle.painted(now, int(self._driver_stat("sent_bytes") - sent)))
         mail = self.engine.collect()
         if mail.failure is not None:
             raise mail.failure
         if mail.found or mail.total is not None:
             self.stage, self.seen, self.total = mail.stage, mail.seen, mail.total
         with self.engine.pause(), self.batch_update():
-            self._keep(mail)
+            self._apply(mail)
             for screen in self.screen_stack:
-                if isinstance(screen, FramedScreen) and screen is not self.main:
+                if isinstance(screen, BaseScreen) and screen is not self.main:
                     screen.receive(mail)
             self.main.receive(mail)
 
-    def _keep(self, mail: Mail) -> None:
+    def _apply(self, mail: Mail) -> None:
         """Take what arrived into the store and the services."""
         store, now = self.store, self.clock()
         self.liveness.watching = mail.watching or self.liveness.watching
@@ -214,19 +213,19 @@ class TraceApp(HostApp):
                 store.put(run.summary, now)
         failed = store.newly_failed()
         if self.listed and self._notify and failed:
-            self._ring_for(failed)
+            self._notify_failed(failed)
         if not self.listed and not self.stage:
             self.listed = True
             self.engine.run_when_idle(self._preload)
-        self.surveys.take(mail)
+        self.surveys.receive(mail)
         for callback in mail.callbacks:
             callback()
-        if self.comparisons.take(mail):
+        if self.comparisons.receive(mail):
             self.main.runs.now()
-        if self.assessments.take(mail, self.main.run_view.run):
+        if self.assessments.receive(mail, self.main.run_view.run):
             self.main.run_view.show_assessment()
 
-    def _ring_for(self, failed: Sequence[RunRef]) -> None:
+    def _notify_failed(self, failed: Sequence[RunRef]) -> None:
         """Notify of failed runs."""
         runs = [run for ref in failed if (run := self.store.runs.get(ref)) is not None and run.parent is None]
         if runs:
@@ -238,35 +237,35 @@ class TraceApp(HostApp):
     def _preload(self) -> None:
         """Load, in a thread, what the first comparison and the first filter take."""
         import tracetui.live.differ
-        import tracetui.ui.screens.diff
-        import tracetui.ui.widgets.query_prompt  # noqa: F401
+        import tracetui.store.query
+        import tracetui.ui.screens.diff  # noqa: F401
 
         self.preloaded = True
 
     # ---- ways from one screen to another
 
-    def _back_to_main(self) -> list[FramedScreen]:
+    def _back_to_main(self) -> list[BaseScreen]:
         """Close what lies over the main screen, and return it."""
-        above = [screen for screen in self.screen_stack[1:] if isinstance(screen, FramedScreen)]
+        above = [screen for screen in self.screen_stack[1:] if isinstance(screen, BaseScreen)]
         for screen in self.screen_stack[:0:-1]:
             self.close_screen(screen)
         return above
 
-    def visit(self, ref: RunRef, span: str | None, sought: Sought | None = None) -> None:
-        self.main.go_to(ref, span, self._back_to_main(), sought)
+    def visit(self, ref: RunRef, span: str | None, target: SearchTarget | None = None) -> None:
+        self.main.go_to(ref, span, self._back_to_main(), target)
 
     def read_ahead(self, ref: RunRef) -> None:
         store = self.store
-        if not self.preloaded or ref == self._read_ahead or ref not in store.runs or store.opened(ref) is None:
+        if not self.preloaded or ref == self._read_ahead_for or ref not in store.runs or store.opened(ref) is None:
             return
-        self._read_ahead, other = ref, self.comparisons.likely_partner(ref)
+        self._read_ahead_for, other = ref, self.comparisons.likely_partner(ref)
         if other is not None and store.opened(other) is None:
             self.engine.differ.read_ahead(other)
 
     def reopen(self, origin: Sequence[Hashable]) -> None:
         """Open the screens that a run was visited from, as they were left, one over the other."""
         for screen in origin:
-            if isinstance(screen, FramedScreen) and (again := screen.again()) is not None:
+            if isinstance(screen, BaseScreen) and (again := screen.again()) is not None:
                 self.push_screen(again)
 
     def words(self) -> str:
@@ -291,13 +290,13 @@ class TraceApp(HostApp):
         words, runs = self.words(), self.store.runs.values()
         return query.begun(words, self.query_context())[0].select(runs) if words else list(runs)
 
-    def pick_query(self, take: Callable[[str], None]) -> None:
+    def pick_query(self, on_pick: Callable[[str], None]) -> None:
         from tracetui.store import query
         from tracetui.ui.screens.lists import FacetsScreen
 
         runs = list(self.store.runs.values())
         found = query.facets(query.RUN_KEYS, runs, self.query_context())
-        self.push_screen(FacetsScreen(found, len(runs), take, self.commands))
+        self.push_screen(FacetsScreen(found, len(runs), on_pick, self.commands))
 
     def filter_runs(self, key: str, value: str) -> None:
         from tracetui.store import query
@@ -318,8 +317,8 @@ class TraceApp(HostApp):
     def compare(self, a: RunRef, b: RunRef) -> None:
         from tracetui.ui.screens.diff import DiffScreen
 
-        known = self.comparisons.as_read(a, b)
-        self.open_screen(DiffScreen(self.comparisons.question(a, b), known, self.commands))
+        known = self.comparisons.loaded_runs(a, b)
+        self.open_screen(DiffScreen(self.comparisons.request(a, b), known, self.commands))
 
     def compare_with_original(self, ref: RunRef) -> str:
         partners = self.comparisons.partners(self.store.runs[ref])
@@ -360,17 +359,17 @@ class TraceApp(HostApp):
         from tracetui.ui.screens.lists import ContrastScreen
 
         self.push_screen(ContrastScreen(tuple(refs), of, self.commands))
-        if not self.surveys.is_compared(refs):
+        if not self.surveys.has_contrast(refs):
             self.surveys.contrast(refs)
 
     def action_triage(self) -> None:
         """Open the triage as it was left."""
         from tracetui.ui.screens.triage import TriageScreen
 
-        self.push_screen(TriageScreen(self.commands, self._triage_left))
+        self.push_screen(TriageScreen(self.commands, self._triage_state))
 
-    def triage_left(self, state: TriageState) -> None:
-        self._triage_left = state
+    def save_triage(self, state: TriageState) -> None:
+        self._triage_state = state
         self.main.runs.now()
 
     # ---- for the screens
@@ -411,7 +410,7 @@ def run_app(
     `events` False polls.
     """
     settings = config.load()
-    commands = config.commands(settings)
+    commands = config.bind_keys(settings)
     place = source or LocalSource()
     with_ascii = ascii_glyphs or settings.ascii
     masking.choose(ascii_glyphs=with_ascii)
@@ -425,13 +424,13 @@ def run_app(
         glyphs=ASCII if with_ascii else UNICODE,
         zone=UTC if settings.time == "utc" else None,
         commands=commands,
-        state=first_state(config.arrangement(settings), wanted, follow=follow, newest=newest),
+        state=first_state(config.load_arrangement(settings), wanted, follow=follow, newest=newest),
         slow=slow,
         notify=notify,
     )
 
-    def afterwards() -> None:
+    def cleanup() -> None:
         engine.stop()
-        config.remember(app.main.state.arrangement, paths)
+        config.save_arrangement(app.main.state.arrangement, paths)
 
-    return drive(app, afterwards)
+    return run_to_exit(app, cleanup)

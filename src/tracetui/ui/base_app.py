@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from rich.console import RenderableType
 from textual import events, on
@@ -21,17 +21,30 @@ from textual.screen import Screen
 from tracetui.text import clean
 from tracetui.ui.commands import Command
 from tracetui.ui.state import PanesState, describe
-from tracetui.ui.terminal.wall import (
-    Wall,
+from tracetui.ui.terminal.safety import (
+    ControlFilter,
+    clean_for_paste,
     clipboard_sequence,
-    endings_to,
-    insist,
-    let_go,
-    pasteable,
+    discard_output,
+    force_exit_later,
+    forward_signals,
     write_crash_log,
 )
 from tracetui.ui.theme import PALETTES, Look, textual_theme
 from tracetui.views.glyphs import UNICODE, Glyphs
+
+if TYPE_CHECKING:
+    from tracetui.analysis.query_context import QueryContext
+    from tracetui.live.engine import Engine
+    from tracetui.model import Run, RunRef, RunSummary
+    from tracetui.store.store import Store
+    from tracetui.ui.services.exports import Exporter
+    from tracetui.ui.services.findings import Assessments, Comparisons, JobService
+    from tracetui.ui.services.liveness import LivenessTracker
+    from tracetui.ui.services.verdicts import Verdicts
+    from tracetui.ui.state import SearchTarget
+    from tracetui.ui.terminal.throttle import PaintThrottle
+    from tracetui.ui.triage_state import TriageState
 
 TERMINAL_GONE: Final = 129
 """Exit status as after a hang-up."""
@@ -63,7 +76,7 @@ class BaseApp(App[int]):
         self.crash: BaseException | None = None
         self.crash_states: Sequence[str] = ()
         """The states of the screens when the first error was raised, without content of traces."""
-        self._wall = Wall()
+        self._output_filter = ControlFilter()
         self._disable_notifications = self._disable_tooltips = True  # never used, and their racks cost a layout each
         for each in PALETTES.values():
             self.register_theme(textual_theme(each))
@@ -71,7 +84,7 @@ class BaseApp(App[int]):
         self.animation_level = "none"
 
     @on(Driver.SignalResume)
-    def paint_anew(self) -> None:
+    def repaint(self) -> None:
         """Paint all: after a suspension the terminal shows nothing of it any more."""
         self.screen.refresh(layout=True)
 
@@ -83,12 +96,15 @@ class BaseApp(App[int]):
         chosen = super().get_driver_class()
         if chosen.__name__ != "LinuxDriver":
             return chosen
-        from tracetui.ui.terminal.driver import QuickDriver
+        from tracetui.ui.terminal.driver import TerminalDriver
 
-        return QuickDriver
+        return TerminalDriver
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        return [*(NO_COLOR if isinstance(one, Monochrome) else one for one in super().get_line_filters()), self._wall]
+        return [
+            *(NO_COLOR if isinstance(one, Monochrome) else one for one in super().get_line_filters()),
+            self._output_filter,
+        ]
 
     # ---- for the screens
 
@@ -141,7 +157,7 @@ class BaseApp(App[int]):
 
     def copy(self, text: str) -> int:
         """Put text, as it is shown, on the terminal's clipboard; the number of bytes, 0 if it is too long."""
-        text = pasteable(text)
+        text = clean_for_paste(text)
         sequence = clipboard_sequence(text)
         if sequence is None:
             return 0
@@ -170,7 +186,7 @@ class BaseApp(App[int]):
 
     def panic(self, *renderables: RenderableType) -> None:
         """The thread that reads keys failed, most likely because the terminal is gone. Nothing is printed."""
-        insist(TERMINAL_GONE)
+        force_exit_later(TERMINAL_GONE)
         self.exit(TERMINAL_GONE, return_code=TERMINAL_GONE)
 
     def _handle_exception(self, error: Exception) -> None:
@@ -186,16 +202,123 @@ class BaseApp(App[int]):
         self._close_messages_no_wait()
 
 
-def drive(app: BaseApp, afterwards: Callable[[], None] = lambda: None) -> int:
-    """Run an app until it ends, then do what is to be done `afterwards`; returns the exit status."""
+class HostApp(BaseApp):
+    """The app as its screens know it."""
+
+    engine: Engine
+    store: Store
+    roots: list[str]
+    stage: str
+    """``list``, ``deep``, or empty when all runs are known."""
+    seen: int
+    total: int | None
+    listed: bool
+    """Whether all runs were listed once."""
+    preloaded: bool
+    """Whether what the first comparison takes is loaded."""
+    throttle: PaintThrottle
+    verdicts: Verdicts
+    liveness: LivenessTracker
+    assessments: Assessments
+    comparisons: Comparisons
+    surveys: JobService
+    exporter: Exporter
+
+    def words(self) -> str:
+        """The query that filters the list."""
+        raise NotImplementedError
+
+    def query_context(self) -> QueryContext:
+        """What queries can ask of runs that no trace holds."""
+        raise NotImplementedError
+
+    def found(self) -> list[RunSummary]:
+        """The runs that the query of the list finds; all where there is none."""
+        raise NotImplementedError
+
+    def pick_query(self, on_pick: Callable[[str], None]) -> None:
+        """Show the values to filter by; `take` is called with the query that asks for what was picked."""
+        raise NotImplementedError
+
+    def filter_runs(self, key: str, value: str) -> None:
+        """Go to the list, and show only the runs that have this value."""
+        raise NotImplementedError
+
+    def visit(self, ref: RunRef, span: str | None, target: SearchTarget | None = None) -> None:
+        """Open a run from the screens above the main one; leaving it leads back to them."""
+        raise NotImplementedError
+
+    def reopen(self, origin: Sequence[Hashable]) -> None:
+        """Open again, as they were left, the screens that a run was visited from."""
+        raise NotImplementedError
+
+    def runs_changed(self) -> None:
+        """Something was found out about runs, or judged, that the list shows."""
+        raise NotImplementedError
+
+    def judged(self) -> None:
+        """Another instance judged something: every screen shows it."""
+        raise NotImplementedError
+
+    def open_screen(self, screen: Screen[Any]) -> None:
+        """Show a screen that has nothing to show yet: in whole frames until it has (`opened`), or soon."""
+        raise NotImplementedError
+
+    def opened(self) -> None:
+        """The screen has something to show."""
+        raise NotImplementedError
+
+    def compare(self, a: RunRef, b: RunRef) -> None:
+        """Open the comparison of two runs."""
+        raise NotImplementedError
+
+    def compare_with_original(self, ref: RunRef) -> str:
+        """Compare a run with its original, or with its replays; if there are none, says so."""
+        raise NotImplementedError
+
+    def compare_contexts(self, run: Run, a: str, b: str) -> None:
+        """Open the comparison of what two model calls of a run were given."""
+        raise NotImplementedError
+
+    def search_runs(self, words: str) -> None:
+        """Search all runs of the list, and show what is found. Raises `UsageError` for a wrong regular expression."""
+        raise NotImplementedError
+
+    def show_statistics(self, refs: Sequence[RunRef], of: str) -> None:
+        """Open the statistics of these runs; `of` names them."""
+        raise NotImplementedError
+
+    def show_contrast(self, refs: Sequence[RunRef], of: str) -> None:
+        """Open the list of what these runs share that others lack; `of` names them."""
+        raise NotImplementedError
+
+    def read_ahead(self, ref: RunRef) -> None:
+        """Read what a run is most likely compared with, once for each run in a row."""
+        raise NotImplementedError
+
+    def save_triage(self, state: TriageState) -> None:
+        """The triage was closed in this state."""
+        raise NotImplementedError
+
+    def rescan(self) -> None:
+        """Read the directory again."""
+        raise NotImplementedError
+
+    def edit(self, text: str) -> None:
+        """Open a cleaned copy of `text` in $EDITOR."""
+        raise NotImplementedError
+
+
+def run_to_exit(app: BaseApp, cleanup: Callable[[], None] = lambda: None) -> int:
+    """Run an app until it ends, then do what is to be done `cleanup`; returns the exit status."""
     try:
-        with endings_to(app.end_by_signal):
+        with forward_signals(app.end_by_signal):
             app.run()
     except Exception as error:  # from the framework itself, while it starts or ends
         app.crash = app.crash or error
     finally:
-        afterwards()
-        let_go()
+        cleanup()
+        discard_output()
     if app.crash is not None:
         path = write_crash_log(app.crash, app.crash_states)
         name = clean(type(app.crash).__name__, 80)

@@ -213,9 +213,9 @@ class Keys:
 
     def press(self, key: str, bound: Collection[str]) -> tuple[str, str]:
         """(The key or sequence of `bound` that this press completes, the letter in place of `ANY`); empty if none."""
-        begun, self.pending = self.pending, ""
-        sequence = begun + key
-        if key == "escape" and begun and begun not in bound:
+        prefix, self.pending = self.pending, ""
+        sequence = prefix + key
+        if key == "escape" and prefix and prefix not in bound:
             return "", ""  # gives the sequence up, and no more
         if sequence in bound:
             self.pending = sequence if self._begins(sequence, bound) else ""
@@ -225,12 +225,12 @@ class Keys:
         if self._begins(sequence, bound):
             self.pending = sequence
             return "", ""
-        return self.press(key, bound) if begun in bound else ("", "")  # the first key has been done already
+        return self.press(key, bound) if prefix in bound else ("", "")  # the first key has been done already
 
     def continuing(self, bound: Iterable[str]) -> list[tuple[str, str]]:
         """(What may follow on the beginning of a sequence, the sequence that it completes)."""
-        begun = self.pending
-        return [(key[1:], key) for key in bound if begun and len(key) == 2 and key[0] == begun]
+        prefix = self.pending
+        return [(key[1:], key) for key in bound if prefix and len(key) == 2 and key[0] == prefix]
 
     @staticmethod
     def _begins(sequence: str, bound: Iterable[str]) -> bool:

@@ -51,7 +51,7 @@ _LIST_CHOICES: Final = {"sort": SORTS, "group": GROUPS, "columns": ("fitting", "
 
 def load() -> Config:
     """The user's settings, the defaults where there is no file. Raises `UsageError` for one that makes no sense."""
-    path = _folder("XDG_CONFIG_HOME", ".config") / "config.toml"
+    path = _directory("XDG_CONFIG_HOME", ".config") / "config.toml"
     try:
         text = path.read_text("utf-8")
         import tomllib  # most have no such file
@@ -71,7 +71,7 @@ def load() -> Config:
     return found
 
 
-def commands(config: Config) -> tuple[Command, ...]:
+def bind_keys(config: Config) -> tuple[Command, ...]:
     """The table of commands with the user's own keys in place of the first key of each."""
     unknown = set(config.keys) - {command.id for command in COMMANDS}
     if unknown:
@@ -89,23 +89,23 @@ def commands(config: Config) -> tuple[Command, ...]:
     )
 
 
-def arrangement(config: Config) -> Arrangement:
+def load_arrangement(config: Config) -> Arrangement:
     """How the list is arranged at first: as the file says, else as it was left."""
     if config.list is not None:
         return Arrangement(config.list.sort, group=config.list.group, all_columns=config.list.columns == "all")
     with contextlib.suppress(OSError, msgspec.MsgspecError):
-        left: Any = msgspec.json.decode(_remembered().read_bytes(), type=Arrangement)
+        left: Any = msgspec.json.decode(_arrangement_path().read_bytes(), type=Arrangement)
         if left.sort in SORTS and left.group in GROUPS:
             return Arrangement(left.sort, left.reverse, left.group, all_columns=left.all_columns)
     return Arrangement()
 
 
-def remember(left: Arrangement, roots: Sequence[str] = ()) -> None:
+def save_arrangement(left: Arrangement, roots: Sequence[str] = ()) -> None:
     """Keep sorting, grouping and columns for the next time; silently not, where that cannot be written or lies in one
     of `roots`: nothing is written among traces.
     """
     kept = msgspec.structs.replace(left, words="", failures=False)
-    path = _remembered()
+    path = _arrangement_path()
     there = Path(os.path.realpath(path))
     if any(there.is_relative_to(os.path.realpath(root)) for root in roots):
         return
@@ -114,10 +114,10 @@ def remember(left: Arrangement, roots: Sequence[str] = ()) -> None:
         path.write_bytes(msgspec.json.encode(kept))
 
 
-def _remembered() -> Path:
-    return _folder("XDG_STATE_HOME", ".local/state") / "list.json"
+def _arrangement_path() -> Path:
+    return _directory("XDG_STATE_HOME", ".local/state") / "list.json"
 
 
-def _folder(variable: str, default: str) -> Path:
+def _directory(variable: str, default: str) -> Path:
     base = os.environ.get(variable) or ""
     return (Path(base) if os.path.isabs(base) else Path.home() / default) / "tracetui"

@@ -45,7 +45,7 @@ def focus(state: S, pane: str) -> S:
     return replace(state, pane=pane, zoom=pane if state.zoom is not None else None)
 
 
-_OWN_WORDS: Final = frozenset({"pane", "zoom", "tab", "sort", "group"})
+_SAFE_FIELDS: Final = frozenset({"pane", "zoom", "tab", "sort", "group"})
 """Fields with words of ours; every other text may come from a trace, or from the reader."""
 
 
@@ -61,7 +61,7 @@ def _described(name: str, value: object) -> str:
         return f"<a run of {value.format}>"
     if isinstance(value, Struct):
         return describe(value)
-    if isinstance(value, bool | int) or name in _OWN_WORDS:
+    if isinstance(value, bool | int) or name in _SAFE_FIELDS:
         return str(value)
     return f"<{len(value)}>" if isinstance(value, Sized) else "<set>"
 
@@ -88,7 +88,7 @@ class Goal(Struct, frozen=True, repr_omit_defaults=True):
     """Whether the newest run is asked for."""
 
 
-class Sought(NamedTuple):
+class SearchTarget(NamedTuple):
     """Words to be found in the detail of a span (None: in what is said of the run), in which tabs first.
 
     `before` and `after` are what stands around them there.
@@ -101,20 +101,20 @@ class Sought(NamedTuple):
     before: str = ""
     after: str = ""
 
-    def fit(self, text: str) -> int:
+    def score(self, text: str) -> int:
         """How well a text fits: how many characters around the words are the same; -1 if it does not hold them."""
         text, needle = text.lower(), self.needle.lower()
         before, after = self.before.lower(), self.after.lower()
         best, at = -1, text.find(needle)
         while at >= 0:
             end = at + len(needle)
-            left = _alike(text[max(0, at - len(before)) : at][::-1], before[::-1])
-            best = max(best, left + _alike(text[end : end + len(after)], after))
+            left = _common_prefix(text[max(0, at - len(before)) : at][::-1], before[::-1])
+            best = max(best, left + _common_prefix(text[end : end + len(after)], after))
             at = text.find(needle, end)
         return best
 
 
-def _alike(one: str, other: str) -> int:
+def _common_prefix(one: str, other: str) -> int:
     """With how many characters both begin."""
     return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
@@ -258,7 +258,7 @@ def pursue_goal(state: MainState, run: Run) -> tuple[MainState, Arrival]:
     return state, Arrival(uncover=uncover)
 
 
-def run_at(wanted: Address, runs: Iterable[RunSummary]) -> RunRef | None:
+def find_run(wanted: Address, runs: Iterable[RunSummary]) -> RunRef | None:
     """The run that an address names, None while it isn't listed."""
     return next((r.ref for r in runs if r.ref.path == wanted.path and wanted.key in (None, r.ref.key, r.id)), None)
 
@@ -274,12 +274,12 @@ def find_address(wanted: Address, run: Run) -> tuple[str | None, str]:
     return (span.id if span is not None else None), ""
 
 
-def sought_run(goal: Goal, runs: Mapping[RunRef, RunSummary], *, listing: bool) -> RunRef | None:
+def find_goal_run(goal: Goal, runs: Mapping[RunRef, RunSummary], *, listing: bool) -> RunRef | None:
     """The run that a goal waits for, once it is listed; the newest one once all are."""
     if goal.ref is not None or not runs:
         return None
     if goal.address is not None:
-        return run_at(goal.address, runs.values())
+        return find_run(goal.address, runs.values())
     return max(runs.values(), key=lambda run: (run_time(run), run.parent is None)).ref if not listing else None
 
 
@@ -296,14 +296,14 @@ def filter_runs(state: MainState, words: str) -> MainState:
     return arrange_runs(state, words=words)
 
 
-def _following(value: str, order: Sequence[str]) -> str:
+def _next_in(value: str, order: Sequence[str]) -> str:
     return order[(order.index(value) + 1) % len(order)]
 
 
-ARRANGING: Final[Mapping[str, Callable[[MainState], MainState]]] = {
-    "sort": lambda s: arrange_runs(s, sort=_following(s.arrangement.sort, SORTS), reverse=False),
+ARRANGE_COMMANDS: Final[Mapping[str, Callable[[MainState], MainState]]] = {
+    "sort": lambda s: arrange_runs(s, sort=_next_in(s.arrangement.sort, SORTS), reverse=False),
     "reverse": lambda s: arrange_runs(s, reverse=not s.arrangement.reverse),
-    "group": lambda s: arrange_runs(s, group=_following(s.arrangement.group, GROUPS)),
+    "group": lambda s: arrange_runs(s, group=_next_in(s.arrangement.group, GROUPS)),
     "failures": lambda s: arrange_runs(s, failures=not s.arrangement.failures),
     "columns": lambda s: arrange_runs(s, all_columns=not s.arrangement.all_columns),
 }
@@ -316,7 +316,7 @@ def toggle_mark(state: MainState, ref: RunRef) -> MainState:
     return replace(state, marked=rest if ref in state.marked else (*rest, ref))
 
 
-def mark_of(state: MainState, ref: RunRef) -> str:
+def mark_label(state: MainState, ref: RunRef) -> str:
     """How a marked run is marked: two are A and B, of more each is only one of them."""
     if ref not in state.marked:
         return ""

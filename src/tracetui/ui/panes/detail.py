@@ -10,8 +10,8 @@ from tracetui.masking import clean
 from tracetui.model import Body, Operation, Run, RunRef, Span, Status
 from tracetui.store.span_names import span_label
 from tracetui.text import Clean, one_line
-from tracetui.ui.panes.folding import FoldingView
-from tracetui.ui.state import Sought
+from tracetui.ui.state import SearchTarget
+from tracetui.ui.widgets.line_view import FoldingView
 from tracetui.views.detail.tabs import tab_names, tab_rows
 from tracetui.views.glyphs import kind
 from tracetui.views.placeholders import excerpt_rows
@@ -20,13 +20,13 @@ from tracetui.views.rows import Line, ListRows, Piece, width_of
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
 
-SPEAKING: Final = frozenset({Operation.CHAT, Operation.MESSAGE, Operation.TURN})
+MESSAGE_OPERATIONS: Final = frozenset({Operation.CHAT, Operation.MESSAGE, Operation.TURN})
 """What is best read as messages."""
-MOST_FOLDS: Final = 200
+MAX_FOLDS: Final = 200
 """Folds that a search opens to show one hit."""
-_TITLE: Final = 15
+_TITLE_WIDTH: Final = 15
 """Cells of the title rule that are left for what is not a tab."""
-UNWRAPPED: Final = 4000
+UNWRAPPED_WIDTH: Final = 4000
 """Columns of a pane whose lines run on."""
 
 
@@ -48,10 +48,10 @@ class Detail(FoldingView):
         self.wrap = True
         self.revealed: Body | None = None
         """The body with one masked value shown, in place of `body`."""
-        self.sought: Sought | None = None
+        self.search_target: SearchTarget | None = None
         """What is to be searched for as soon as its span is shown with its body."""
-        self._found: tuple[Sought, Hashable] | None = None
-        """What was sought and found, and the row that it was in: with another width it is in another."""
+        self._search_hit: tuple[SearchTarget, Hashable] | None = None
+        """What was wanted and found, and the row that it was in: with another width it is in another."""
         self.assessment: Assessment | None = None
         """How the run went, as far as that is known."""
         self._drawn_width = 0
@@ -73,51 +73,51 @@ class Detail(FoldingView):
         if self.preferred in self.tabs:
             self.tab = self.preferred
         elif fresh or self.tab not in self.tabs:
-            self.tab = self._telling_tab(run)
+            self.tab = self._default_tab(run)
         self.draw_rows(keep=same)
-        if self.sought is not None and self._holds(self.sought):
-            sought, self.sought = self.sought, None
-            self._seek(sought)
+        if self.search_target is not None and self._shows(self.search_target):
+            wanted, self.search_target = self.search_target, None
+            self._find(wanted)
 
-    def _holds(self, sought: Sought) -> bool:
-        """Whether what is shown is what something is sought in, with its body."""
-        if self.run is None or self.run.summary.ref != sought.ref:
+    def _shows(self, wanted: SearchTarget) -> bool:
+        """Whether what is shown is what something is wanted in, with its body."""
+        if self.run is None or self.run.summary.ref != wanted.ref:
             return False
-        if sought.span is None or self.span is None:
-            return sought.span is None
-        return self.span.id == sought.span and self.body is not None
+        if wanted.span is None or self.span is None:
+            return wanted.span is None
+        return self.span.id == wanted.span and self.body is not None
 
-    def _seek(self, sought: Sought) -> None:
+    def _find(self, wanted: SearchTarget) -> None:
         """Search in the tabs, one after the other, and show the hit that fits best; without any, the first tab."""
-        tabs = [tab for tab in (*sought.tabs, *self.tabs) if tab in self.tabs]
+        tabs = [tab for tab in (*wanted.tabs, *self.tabs) if tab in self.tabs]
         for tab in (*tabs, tabs[0]):
             self.tab = tab
             self.draw_rows(keep=False)
-            self.search(sought.needle)
+            self.search(wanted.needle)
             if self.hits():
-                self._go_to(sought)
+                self._go_to(wanted)
                 return
 
-    def _go_to(self, sought: Sought) -> None:
+    def _go_to(self, wanted: SearchTarget) -> None:
         """Go to the row that fits best, and remember that it was for this that the cursor is there."""
-        self.move_to(max(self.hits(), default=0, key=lambda i: sought.fit(self.rows.plain(i))))
-        self.reveal(sought)
-        self._found = sought, self.cursor
+        self.move_to(max(self.hits(), default=0, key=lambda i: wanted.score(self.rows.plain(i))))
+        self.reveal(wanted)
+        self._search_hit = wanted, self.cursor
 
     def toggle(self, *, open_: bool | None = None) -> bool:
         """As in every pane that folds; what is unfolded is read."""
         done = super().toggle(open_=open_)
         if done:
-            self._is_read()
+            self._report_reading()
         return done
 
     def _wheel(self, rows: int) -> None:
         top = self.top
         super()._wheel(rows)
         if self.top != top:
-            self._is_read()
+            self._report_reading()
 
-    def _is_read(self) -> None:
+    def _report_reading(self) -> None:
         if self.cursor is not None:
             self.post_message(self.Moved(self, self.cursor))
 
@@ -151,14 +151,14 @@ class Detail(FoldingView):
         self.tabs = []
         self.show(ListRows(()), title=(), title_right=(), keep=False)
 
-    def _telling_tab(self, run: Run) -> str:
+    def _default_tab(self, run: Run) -> str:
         """Where to begin: what the run says of its failure if no span failed, the messages of a model call, else the
         first tab.
         """
         span = self.span
         if run.summary.status is Status.ERROR and not run.summary.errors:
             return next(tab for tab in ("goal", "nodes", "run") if tab in self.tabs)
-        speaks = span is not None and span.operation in SPEAKING and span.status is not Status.ERROR
+        speaks = span is not None and span.operation in MESSAGE_OPERATIONS and span.status is not Status.ERROR
         return "messages" if speaks and "messages" in self.tabs else self.tabs[0]
 
     def toggle_wrap(self) -> None:
@@ -190,10 +190,10 @@ class Detail(FoldingView):
         if self.tabs:
             self.choose(self.tabs[(self.tabs.index(self.tab) + step) % len(self.tabs)])
 
-    def reveal(self, sought: Sought | None = None) -> None:
-        """Unfold the row under the cursor until the needle itself is in view; of several, what fits `sought` best."""
+    def reveal(self, wanted: SearchTarget | None = None) -> None:
+        """Unfold the row under the cursor until the needle itself is in view; of several, what fits `wanted` best."""
         needle = self.needle.lower()
-        for _ in range(MOST_FOLDS):
+        for _ in range(MAX_FOLDS):
             here, count = self.position, len(self.rows)
             shown = "".join(piece.text for piece in self.rows.line(here, self._drawn_width)).lower()
             if needle in shown or not self.toggle(open_=True):
@@ -202,20 +202,20 @@ class Detail(FoldingView):
             inside = [i for i in unfolded if needle in self.rows.plain(i).lower()]
             if not inside:
                 return
-            self.move_to(max(inside, key=lambda i: sought.fit(self.rows.plain(i))) if sought else inside[0])
+            self.move_to(max(inside, key=lambda i: wanted.score(self.rows.plain(i))) if wanted else inside[0])
 
     def draw_rows(self, *, keep: bool) -> None:
         """Show the chosen tab."""
         assert self.run is not None
         before, self._drawn_width = self._drawn_width, max(20, self.outer_size.width - 2)
-        width, found, cursor = self._drawn_width, self._found, self.cursor
+        width, found, cursor = self._drawn_width, self._search_hit, self.cursor
         look = self.look
         rows = tab_rows(
             self.run,
             self.span,
             self.revealed or self.body,
             self.tab,
-            width=width if self.wrap else UNWRAPPED,
+            width=width if self.wrap else UNWRAPPED_WIDTH,
             opened=self.opened,
             glyphs=look.glyphs,
             zone=look.zone,
@@ -240,7 +240,7 @@ class Detail(FoldingView):
 
     def _tab_line(self) -> Line:
         """The tabs, around the chosen one where there is no room for all: which span it is, the steps show too."""
-        room, chosen = max(10, self.outer_size.width - _TITLE), self.tabs.index(self.tab)
+        room, chosen = max(10, self.outer_size.width - _TITLE_WIDTH), self.tabs.index(self.tab)
         first, stop = 0, len(self.tabs)
         while width_of(line := self._tabs(first, stop)) > room and stop - first > 1:
             first, stop = (first, stop - 1) if stop - 1 > chosen else (first + 1, stop)

@@ -11,7 +11,7 @@ from tracetui.diff.context import ContextDiff, MessageChange
 from tracetui.diff.result import Diff, Row
 from tracetui.masking import one_line
 from tracetui.text import Clean, tokens
-from tracetui.ui.panes.folding import FoldingView
+from tracetui.ui.widgets.line_view import FoldingView
 from tracetui.views.diff.runs import left_out, run_rows
 from tracetui.views.diff.steps import PREFIX, PairKey, PairRows, summary
 from tracetui.views.diff.text import ComparedRows, Folds, unified
@@ -30,9 +30,9 @@ class Pairs(FoldingView):
 
     def __init__(self) -> None:
         super().__init__(id="pairs")
-        self.chosen = False
+        self.user_moved = False
         """True once the reader moved the cursor."""
-        self.led: PairKey | None = None
+        self.auto_key: PairKey | None = None
         """The row that the cursor was put on: the first difference, as far as it is known."""
 
     @property
@@ -43,11 +43,11 @@ class Pairs(FoldingView):
     @property
     def row(self) -> Row | None:
         """The pair under the cursor."""
-        diff, place = self.diff, self.place
-        return diff.rows[place] if diff is not None and place is not None else None
+        diff, index = self.diff, self.pair_index
+        return diff.rows[index] if diff is not None and index is not None else None
 
     @property
-    def place(self) -> int | None:
+    def pair_index(self) -> int | None:
         """Which pair of the comparison is under the cursor."""
         rows = self.rows
         return rows.pair(self.position) if isinstance(rows, PairRows) and self.position < len(rows) else None
@@ -57,7 +57,7 @@ class Pairs(FoldingView):
         rows = self.rows
         if not isinstance(rows, PairRows):
             return
-        self.chosen = True
+        self.user_moved = True
         if rows.pair(rows.row_of(pair)) != pair:
             self.opened |= {PREFIX}
             self.draw_rows(keep=True)
@@ -80,15 +80,15 @@ class Pairs(FoldingView):
     def show_diff(self, diff: Diff) -> None:
         """Show a comparison, or what more is known of it."""
         before = self.diff
-        if before is not None and _goes_on(before, diff):
-            self._go_on(before, diff)
+        if before is not None and _is_continuation(before, diff):
+            self._extend(before, diff)
             return
-        rows, place = self._rows_of(diff), self.place
-        if self.chosen and place is not None and rows.pair(rows.row_of(place)) != place:
+        rows, index = self._rows_of(diff), self.pair_index
+        if self.user_moved and index is not None and rows.pair(rows.row_of(index)) != index:
             self.opened |= {PREFIX}
             rows = self._rows_of(diff)
         key = None
-        if not self.chosen and diff.first is not None:
+        if not self.user_moved and diff.first is not None:
             first = diff.rows[diff.first.row]
             key = PairKey(first.a, first.b)
         fresh = before is None
@@ -98,8 +98,8 @@ class Pairs(FoldingView):
             heading=lambda width: (summary(diff),),
             keep=not fresh,
         )
-        if key is not None and (fresh or key != self.led):
-            self.led, self.position = key, -1
+        if key is not None and (fresh or key != self.auto_key):
+            self.auto_key, self.position = key, -1
             self.move_to_key(key, center=True)
         self._show_fold()
 
@@ -109,11 +109,11 @@ class Pairs(FoldingView):
 
     def _show_fold(self) -> None:
         """Have what is folded in view as well, where the first difference leaves room for it."""
-        if self.rows and self.cursor == self.led and self.rows.key(0) == PREFIX and self.position < self.page:
+        if self.rows and self.cursor == self.auto_key and self.rows.key(0) == PREFIX and self.position < self.page:
             self.top = 0
             self.refresh()
 
-    def _go_on(self, before: Diff, diff: Diff) -> None:
+    def _extend(self, before: Diff, diff: Diff) -> None:
         """The same comparison, farther: draw what is new, which is seldom in view."""
         assert isinstance(self.rows, PairRows)
         self.rows.diff = diff
@@ -140,7 +140,7 @@ class Pairs(FoldingView):
             found = next((i for i in reversed(differing) if i < here), None)
         if found is None:
             return False
-        self.chosen = True
+        self.user_moved = True
         self.move_to(found)
         return True
 
@@ -150,7 +150,7 @@ class Pairs(FoldingView):
         return len(self.rows) + 2
 
 
-def _goes_on(before: Diff, diff: Diff) -> bool:
+def _is_continuation(before: Diff, diff: Diff) -> bool:
     """Whether it is the same comparison, with the same steps paired and nothing new of where it first differs."""
     same = before.a is diff.a and before.b is diff.b and before.strict == diff.strict and before.first is diff.first
     return same and len(before.rows) == len(diff.rows) and 0 < before.compared <= diff.compared
@@ -160,7 +160,7 @@ SIDE_BY_SIDE: Final = 98
 """Cells from which texts stand side by side, unless the reader wants it otherwise: panes of screens of 120 columns and
 more have them.
 """
-MOST_FOLDS: Final = 50
+MAX_FOLDS: Final = 50
 
 
 class Change(FoldingView):
@@ -177,7 +177,7 @@ class Change(FoldingView):
         self.wrap = True
         self.side: bool | None = None
         """Side by side, as the reader wants it; None: where there is room."""
-        self.everything: bool | None = None
+        self.all_open: bool | None = None
         self._subject: Line = ()
         self._drawn_width = 0
 
@@ -185,7 +185,7 @@ class Change(FoldingView):
 
     def show_look(self, look: Look, subject: Line, *, path: str = "", last: bool = False) -> None:
         """Show a look from its first difference at `path` on (or its last one); `subject` says what it is of."""
-        self.opened, self.everything = frozenset(), None
+        self.opened, self.all_open = frozenset(), None
         self.compared, self._subject = look, subject
         self.draw_rows(keep=False)
         rows = self._rows
@@ -212,12 +212,12 @@ class Change(FoldingView):
             width=width,
             side_by_side=side,
             wrap=self.wrap,
-            folds=Folds(self.opened, self.everything),
+            folds=Folds(self.opened, self.all_open),
             glyphs=self.look.glyphs,
         )
         notes = self._notes(self.compared)
         self.show(rows, title=(), title_right=self._tabs(), heading=lambda width: notes, keep=keep)
-        self._tell()
+        self._update_title()
 
     def _notes(self, look: Look) -> list[Line]:
         lines: list[Line] = [
@@ -235,7 +235,7 @@ class Change(FoldingView):
 
     # ---- the title
 
-    def _tell(self) -> None:
+    def _update_title(self) -> None:
         """Say in the title what this is, and at which difference the cursor is."""
         look = self.compared
         if look is None:
@@ -245,7 +245,7 @@ class Change(FoldingView):
             pieces.append(Piece(Clean(f"  {one_line(look.about, 80)}"), "sec"))
         if look.context is not None:
             pieces += [Piece(Clean("  ")), *context_words(look.context, self.look.glyphs)]
-        number, count = self._where()
+        number, count = self._change_number()
         if count:
             of = " of " if self._drawn_width >= SIDE_BY_SIDE else "/"
             where = f"  change {number}{of}{count}" if number else f"  {count} change{'s' if count != 1 else ''}"
@@ -253,7 +253,7 @@ class Change(FoldingView):
         self.title, self.title_right = tuple(pieces), self._tabs()
         self.redraw_title()
 
-    def _where(self) -> tuple[int, int]:
+    def _change_number(self) -> tuple[int, int]:
         rows = self._rows
         if rows is None:
             return 0, 0
@@ -278,7 +278,7 @@ class Change(FoldingView):
 
     def move_to(self, position: int, *, center: bool = False) -> None:
         super().move_to(position, center=center)
-        self._tell()
+        self._update_title()
 
     def _go(self, position: int) -> None:
         """Put the cursor on a row and what is around it in view."""
@@ -325,7 +325,7 @@ class Change(FoldingView):
 
     def fold_all(self, *, open_: bool) -> None:
         """Open or fold everything."""
-        self.opened, self.everything = frozenset(), open_
+        self.opened, self.all_open = frozenset(), open_
         self.draw_rows(keep=True)
 
     @property
@@ -336,7 +336,7 @@ class Change(FoldingView):
     def reveal(self) -> None:
         """Unfold the row under the cursor until the needle itself is in view."""
         needle = self.needle.lower()
-        for _ in range(MOST_FOLDS):
+        for _ in range(MAX_FOLDS):
             here = self.position
             fold = getattr(self.rows, "fold", lambda _: None)(here)
             if fold is None or fold.open or not self.toggle(open_=True):
@@ -353,7 +353,7 @@ class Change(FoldingView):
             self.draw_rows(keep=True)
 
     @property
-    def place(self) -> str:
+    def value_path(self) -> str:
         """The path of the value under the cursor."""
         rows = self._rows
         section = rows.section(self.position) if rows is not None else None

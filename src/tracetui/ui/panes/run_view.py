@@ -12,8 +12,8 @@ from tracetui.analysis import navigation
 from tracetui.model import Body, Operation, Problem, Run, RunRef, Span
 from tracetui.redact import masks
 from tracetui.ui import layout
+from tracetui.ui.base_app import HostApp
 from tracetui.ui.commands import Command
-from tracetui.ui.host import HostApp
 from tracetui.ui.panes.detail import Detail, Facts
 from tracetui.ui.panes.steps import Steps
 from tracetui.ui.services.exports import Dialog
@@ -21,17 +21,17 @@ from tracetui.ui.state import Arrival
 from tracetui.ui.widgets.frame import GOING
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
-from tracetui.ui.widgets.prompt import Asker
+from tracetui.ui.widgets.prompt import Prompter
 
 if TYPE_CHECKING:
-    from tracetui.ui.widgets.query_prompt import Filter
+    from tracetui.ui.widgets.prompt import Filter
 
 QUERY_LABEL: Final = "filter: words tool:… status:error dur>5s cached:true"
-ASSESSED: Final = frozenset({"run", "error", "overview"})
+ASSESSMENT_TABS: Final = frozenset({"run", "error", "overview"})
 """Tabs of the detail that say how the run went."""
 
 
-class RunDialog(Dialog, Asker, Protocol):
+class RunDialog(Dialog, Prompter, Protocol):
     """Where these panes ask and say something."""
 
     def say_current(self, make: Callable[[], str]) -> None: ...
@@ -60,7 +60,7 @@ class RunView(Box):
     def __init__(self, dialog: RunDialog) -> None:
         super().__init__(id="side")
         self.steps, self.facts, self.detail = Steps(), Facts(), Detail()
-        self.steps.stands = lambda run: self.app.liveness.state_of(run)
+        self.steps.liveness_of = lambda run: self.app.liveness.state_of(run)
         self._middle = Box(id="middle")
         self._dialog = dialog
         self._heights: tuple[layout.Height, layout.Height] = ("1fr", "1fr")
@@ -113,7 +113,7 @@ class RunView(Box):
         self.detail.show_span(run, span, body)
 
     @property
-    def assessed(self) -> bool:
+    def has_assessment(self) -> bool:
         """Whether it is shown how the run went, as far as it is read to the end."""
         run, known = self.steps.run, self.facts.assessment
         return run is None or not run.complete or (known is not None and known.run is run)
@@ -124,7 +124,7 @@ class RunView(Box):
         if run is not None:
             self._show_assessment(run)
             self.facts.show_run(run)
-            if self.detail.run is run and self.detail.tab in ASSESSED:
+            if self.detail.run is run and self.detail.tab in ASSESSMENT_TABS:
                 self.detail.draw_rows(keep=True)
 
     def _show_assessment(self, run: Run) -> None:
@@ -166,7 +166,7 @@ class RunView(Box):
     def _span_moved(self) -> None:
         if self.steps.following and not self.steps.at_newest:
             self.follow(False)
-        self.steps.passed(self.steps.position)
+        self.steps.mark_seen(self.steps.position)
         self.show_detail()
 
     @on(LineView.Moved, "#detail")
@@ -175,7 +175,7 @@ class RunView(Box):
         if self.steps.following:
             self.follow(False)
 
-    def worded(self, commands: Sequence[Command]) -> Sequence[Command]:
+    def with_follow_label(self, commands: Sequence[Command]) -> Sequence[Command]:
         """The commands in the words that hold now: what F does while a run is followed, and after."""
         word = "stop following" if self.steps.following else "follow again" if self.steps.detached else ""
         return [one._replace(title=word, hint=2) if word and one.id == "follow" else one for one in commands]
@@ -184,9 +184,9 @@ class RunView(Box):
 
     def action_filter(self) -> None:
         """Ask which steps to show."""
-        from tracetui.ui.widgets.query_prompt import QueryQuestion
+        from tracetui.ui.widgets.prompt import QueryQuestion
 
-        self._dialog.ask(QueryQuestion(QUERY_LABEL, self.steps.filtered_by, self.filter(), self._dialog.hint))
+        self._dialog.ask(QueryQuestion(QUERY_LABEL, self.steps.filter_text, self.filter(), self._dialog.hint))
 
     def action_explain(self) -> None:
         """Say why the run counts as running, quiet or stalled."""
@@ -202,7 +202,7 @@ class RunView(Box):
     def filter(self) -> Filter:
         """What the filter of the steps works on."""
         from tracetui.store import query
-        from tracetui.ui.widgets.query_prompt import Filter
+        from tracetui.ui.widgets.prompt import Filter
 
         steps = self.steps
 
@@ -251,7 +251,7 @@ class RunView(Box):
 
     def action_tree(self) -> None:
         """Show the steps as a tree, or as a timeline."""
-        self.steps.turn(self.app.clock())
+        self.steps.toggle_tree(self.app.clock())
         if self.steps.run is not None:
             self._show_assessment(self.steps.run)
         self._share_height()
@@ -266,8 +266,8 @@ class RunView(Box):
         """Sort the timeline by duration, or by time again."""
         if self.steps.as_tree:
             self.action_tree()
-        longest = self.steps.sort(self.app.clock(), longest=not self.steps.longest)
-        self._dialog.say("sorted by duration  ·  , restores order" if longest else "in order")
+        longest_first = self.steps.sort(self.app.clock(), longest_first=not self.steps.longest_first)
+        self._dialog.say("sorted by duration  ·  , restores order" if longest_first else "in order")
 
     def action_same(self, what: Literal["tool", "sibling", "model"], step: int) -> None:
         """Go to the next span of the same tool, of the same parent, or to the next model call."""

@@ -12,7 +12,7 @@ from tracetui.analysis.liveness import Liveness, State
 from tracetui.masking import one_line
 from tracetui.model import Problem, Run, Span, Status
 from tracetui.text import Clean, grouped
-from tracetui.ui.host import HostApp
+from tracetui.ui.base_app import HostApp
 from tracetui.ui.widgets.frame import GOING
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.glyphs import status_glyph
@@ -49,28 +49,28 @@ class Steps(LineView):
     def __init__(self, id: str = "steps") -> None:
         super().__init__(id=id)
         self.run: Run | None = None
-        self.stands: Callable[[Run], Liveness] | None = None
+        self.liveness_of: Callable[[Run], Liveness] | None = None
         """How a run stands that the trace gives no end of."""
         self._state = State.ENDED
-        self._stood: tuple[Run, bool, Run] | None = None
+        self._current: tuple[Run, bool, Run] | None = None
         """The run that is shown, whether it is going on, and the run with its open spans as they stand."""
         self.assessment: Assessment | None = None
         self.as_tree = False
-        self._tree_for_now = False
+        self._temporary_tree = False
         """Whether it is a tree only until another run is shown, for a span that has no row in the timeline."""
         self.headline = True
         """Whether two lines above the steps say how the run ended (where no other part of the screen does)."""
         self.folded: frozenset[str] = frozenset()
         self.unfolded: frozenset[str] = frozenset()
         """Ids of the first calls of loops that are not folded in the timeline."""
-        self.filtered_by, self.longest = "", False
-        """What the rows are filtered by (docs/query.md), and whether those that took longest come first."""
-        self._keep: Keep | None = None
+        self.filter_text, self.longest_first = "", False
+        """What the rows are filtered by (docs/query.md), and whether those that took longest_first come first."""
+        self._predicate: Keep | None = None
         self.following = False
         """Whether the cursor stays on the newest step."""
         self._newest: str | None = None
         """Id of the span that came last: not always that of the last row, where agents work side by side."""
-        self._came: int | None = None
+        self._unseen: int | None = None
         """Rows that came since following ended, and that were not passed yet; None if it never began."""
 
     # ---- following
@@ -79,34 +79,34 @@ class Steps(LineView):
         """Go to the newest step, and stay on it as more come."""
         self._set_following(True, None)
         self.move_to_key(self._newest)
-        self._name_it()
+        self._update_title()
 
     def detach(self) -> None:
         """Stay where the reader is; the steps that come are counted."""
         self._set_following(False, 0)
-        self._name_it()
+        self._update_title()
 
     def _set_following(self, on: bool, came: int | None) -> None:
         if on != self.following:
             self.post_message(self.FollowChanged())
-        self.following, self._came = on, came
+        self.following, self._unseen = on, came
 
     @property
     def detached(self) -> bool:
         """True if the run was followed, and is no longer because the reader went elsewhere."""
-        return self._came is not None
+        return self._unseen is not None
 
     @property
     def at_newest(self) -> bool:
         """True while the newest step (or the fold that hides it) has the cursor."""
         return self.position == self.rows.index(self._newest)
 
-    def passed(self, position: int) -> None:
+    def mark_seen(self, position: int) -> None:
         """The reader came as far as that row: what is above it is not new any more."""
         below = _count(self.rows) - 1 - position
-        if self._came is not None and below < self._came:
-            self._came = max(0, below)
-            self._name_it()
+        if self._unseen is not None and below < self._unseen:
+            self._unseen = max(0, below)
+            self._update_title()
 
     def move_to(self, position: int, *, center: bool = False) -> None:
         super().move_to(position, center=center)
@@ -123,11 +123,11 @@ class Steps(LineView):
         if end and self.run is not None:
             self.post_message(self.EndReached(self.position))
 
-    def _settle(self, prefer_down: bool = True) -> None:
+    def _clamp(self, prefer_down: bool = True) -> None:
         """As everywhere; with the last step, the row below it comes into view that says how the run ended."""
-        super()._settle(prefer_down)
+        super()._clamp(prefer_down)
         last = len(self.rows) - 1
-        if 0 < last == self.position + 1 and self.outer_size.height and self.page > 1 and not self._apart:
+        if 0 < last == self.position + 1 and self.outer_size.height and self.page > 1 and not self._cursor_off_screen:
             self.top = max(self.top, last + 1 - self.page)
 
     def _wheel(self, rows: int) -> None:
@@ -135,7 +135,7 @@ class Steps(LineView):
         if self.following and self.top + self.page < len(self.rows):
             self.detach()
         elif rows > 0:
-            self.passed(self.top + self.page - 1)
+            self.mark_seen(self.top + self.page - 1)
 
     def tick(self, now: float, *, aged: bool = False) -> None:
         """Draw again how long open spans have lasted; if `aged`, also how long ago the run was."""
@@ -146,7 +146,9 @@ class Steps(LineView):
             return
         before, self._state = self._state, self._state_of(self.run)
         if aged or self._state is not before or self._grows(rows):
-            self.show(rows.with_run(self._standing(self.run), now=now), heading=self._heading_of(self.run, rows, now))
+            self.show(
+                rows.with_run(self._current_run(self.run), now=now), heading=self._heading_of(self.run, rows, now)
+            )
 
     def _grows(self, rows: spans.SpanRows) -> bool:
         """Whether an open span is in view."""
@@ -156,28 +158,28 @@ class Steps(LineView):
         )
 
     def _state_of(self, run: Run) -> State:
-        return self.stands(run).state if self.stands is not None else State.ENDED
+        return self.liveness_of(run).state if self.liveness_of is not None else State.ENDED
 
-    def _standing(self, run: Run) -> Run:
+    def _current_run(self, run: Run) -> Run:
         """The run with its open spans as it stands now: its own status is that of the moment when it was read."""
         if self._state is State.ENDED:
             return run
-        if self._stood is None or self._stood[:2] != (run, self._state in GOING):
-            self._stood = run, self._state in GOING, run.standing(going=self._state in GOING)
-        return self._stood[2]
+        if self._current is None or self._current[:2] != (run, self._state in GOING):
+            self._current = run, self._state in GOING, run.standing(going=self._state in GOING)
+        return self._current[2]
 
-    def _name_it(self) -> None:
+    def _update_title(self) -> None:
         if self.run is not None:
             self.title = self._title(self.run)
             self.redraw_title()
 
     def _position(self) -> Sequence[Piece]:
         """How many steps came below since following ended, instead of which rows are shown."""
-        if not self._came:
+        if not self._unseen:
             return super()._position()
         sign = self.look.glyphs.unfolded
         return (
-            Piece(Clean(f"{grouped(self._came)} new below {sign} "), "status.running bold"),
+            Piece(Clean(f"{grouped(self._unseen)} new below {sign} "), "status.running bold"),
             Piece(Clean("G" if self.has_focus else "F"), "key bold"),
             Piece(Clean(" follows again"), "sec"),
         )
@@ -191,29 +193,29 @@ class Steps(LineView):
         """
         same = self.run is not None and self.run.summary.ref == run.summary.ref
         if not same:
-            self.as_tree &= not self._tree_for_now
-            self._tree_for_now = False
+            self.as_tree &= not self._temporary_tree
+            self._temporary_tree = False
             self.folded, self.unfolded = navigation.initial_folds(run), frozenset()
-            self.filtered_by, self.longest, self._keep = "", False, None
+            self.filter_text, self.longest_first, self._predicate = "", False, None
             self._set_following(False, None)
             self._newest = None
         before, self.run = self.run if same else None, run
         if before is not None and not before.complete:
             self.folded |= navigation.initial_folds(run)
         self._state = self._state_of(run)
-        self._newest = _came_last(before, run) or self._newest
+        self._newest = _find_newest(before, run) or self._newest
         if self._newest not in run.index:  # the run was restarted, and is shorter than it was
             self._newest = run.spans[-1].id if run.spans else None
         rows = self._rows_of(run, now)
-        if self._came is not None and before is not run:
-            self._came = max(0, self._came + _count(rows) - _count(self.rows))
+        if self._unseen is not None and before is not run:
+            self._unseen = max(0, self._unseen + _count(rows) - _count(self.rows))
         key: Hashable = span or (None if same and self.cursor is not None else navigation.starting_span(run))
         if self.following and span is None:
             key = self._newest
         rows = rows.reveal(key)
         if uncover and span is not None and span in run.index:
-            rows = self._with_row_of(span, rows, now)
-        rows = self._remember(rows)
+            rows = self._ensure_row(span, rows, now)
+        rows = self._save_folds(rows)
         self.pane_name = self.names[self.as_tree]
         self.show(
             rows,
@@ -225,32 +227,32 @@ class Steps(LineView):
 
     def _rows_of(self, run: Run, now: float) -> spans.SpanRows:
         """The rows of a run; one that is shown already is not measured again, nor what it has grown from."""
-        shown, run = self.rows, self._standing(run)
+        shown, run = self.rows, self._current_run(run)
         if isinstance(shown, spans.SpanRows) and shown.tree == self.as_tree:
             if shown.run is run:
                 return shown.refold(self.folded)
             if shown.run.summary.ref == run.summary.ref:
                 return shown.with_run(run, now=now)
         rows = spans.SpanRows(run, tree=self.as_tree, folded=self.folded, glyphs=self.look.glyphs, now=now)
-        arranged = self._keep is not None or self.longest
-        return rows.with_filter(self._keep, longest_first=self.longest) if arranged else rows
+        arranged = self._predicate is not None or self.longest_first
+        return rows.with_filter(self._predicate, longest_first=self.longest_first) if arranged else rows
 
-    def _with_row_of(self, span: str, rows: spans.SpanRows, now: float) -> spans.SpanRows:
+    def _ensure_row(self, span: str, rows: spans.SpanRows, now: float) -> spans.SpanRows:
         """The rows with one of that span: without a filter, unfolded, as a tree, as far as it takes."""
-        if not _has_row(rows, span) and self._keep is not None:
-            self.filtered_by, self._keep = "", None
-            rows = rows.with_filter(None, longest_first=self.longest)
+        if not _has_row(rows, span) and self._predicate is not None:
+            self.filter_text, self._predicate = "", None
+            rows = rows.with_filter(None, longest_first=self.longest_first)
         if not _has_row(rows, span):
             self.folded -= navigation.above(span, rows.run)
             rows = rows.refold(self.folded)
         if not _has_row(rows, span) and not self.as_tree:
-            self.as_tree = self._tree_for_now = True
+            self.as_tree = self._temporary_tree = True
             rows = self._rows_of(rows.run, now)
         return rows
 
-    def turn(self, now: float) -> None:
+    def toggle_tree(self, now: float) -> None:
         """Show a tree instead of a timeline, or the other way round; the cursor stays on its span."""
-        self.as_tree, self._tree_for_now = not self.as_tree, False
+        self.as_tree, self._temporary_tree = not self.as_tree, False
         if self.run is not None:
             self.show_run(self.run, now=now, span=self.cursor if isinstance(self.cursor, str) else None)
 
@@ -259,14 +261,14 @@ class Steps(LineView):
         from tracetui.store.query import begun_for_spans
 
         query = begun_for_spans(text)[0] if text.strip() else None
-        self.filtered_by, self._keep = text, query.matches if query is not None else None
+        self.filter_text, self._predicate = text, query.matches if query is not None else None
         self._rearrange(now)
 
-    def sort(self, now: float, *, longest: bool) -> bool:
-        """Whether the spans that took longest come first; False where a tree is shown, which has its own order."""
-        self.longest = longest and not self.as_tree
+    def sort(self, now: float, *, longest_first: bool) -> bool:
+        """Whether the longest spans come first; False where a tree is shown, which has its own order."""
+        self.longest_first = longest_first and not self.as_tree
         self._rearrange(now)
-        return self.longest
+        return self.longest_first
 
     @property
     def found(self) -> int:
@@ -275,7 +277,7 @@ class Steps(LineView):
 
     def _rearrange(self, now: float) -> None:
         if self.run is not None and isinstance(self.rows, spans.SpanRows):
-            rows = self.rows.with_filter(self._keep, longest_first=self.longest)
+            rows = self.rows.with_filter(self._predicate, longest_first=self.longest_first)
             self.show(rows, title=self._title(self.run), heading=self._heading_of(self.run, rows, now))
 
     def nothing(self, problem: Problem | None = None) -> None:
@@ -372,11 +374,11 @@ class Steps(LineView):
 
     def _show_loops(self, rows: spans.SpanRows) -> None:
         before = self.cursor
-        self.show(self._remember(rows))
+        self.show(self._save_folds(rows))
         if self.cursor != before and self.cursor is not None:  # what it was on is folded away
             self.post_message(self.Moved(self, self.cursor))
 
-    def _remember(self, rows: spans.SpanRows) -> spans.SpanRows:
+    def _save_folds(self, rows: spans.SpanRows) -> spans.SpanRows:
         if rows.folds is not None:
             self.unfolded = rows.folds.unfolded
         if not rows.tree and isinstance(self.rows, spans.SpanRows):
@@ -387,7 +389,7 @@ class Steps(LineView):
         """As everywhere; a loop or a branch that hides the span unfolds."""
         rows = self.rows
         if isinstance(rows, spans.SpanRows) and (shown := rows.reveal(key)) is not rows:
-            self.show(self._remember(shown))
+            self.show(self._save_folds(shown))
         return super().move_to_key(key, center=center)
 
     def reveal(self) -> None:
@@ -413,9 +415,9 @@ class Steps(LineView):
                 pieces.append(Piece(Clean(" ended"), status_glyph(run.summary.status, self.look.glyphs)[1]))
         if self.as_tree:
             pieces.append(Piece(Clean(" tree"), "dim"))
-        if self.filtered_by:
-            pieces += [Piece(Clean(" ")), Piece(Clean(f" f {one_line(self.filtered_by, 30)} "), "hit")]
-        if self.longest:
+        if self.filter_text:
+            pieces += [Piece(Clean(" ")), Piece(Clean(f" f {one_line(self.filter_text, 30)} "), "hit")]
+        if self.longest_first:
             pieces.append(Piece(Clean(" by duration"), "accent"))
         if run.problems:
             word = "note" if len(run.problems) == 1 else "notes"
@@ -425,14 +427,16 @@ class Steps(LineView):
         return tuple(pieces)
 
     def _heading_of(self, run: Run, rows: spans.SpanRows, now: float) -> Callable[[int], list[Line]]:
-        look, told = self.look, header.run_heading
+        look = self.look
 
         def lines(width: int) -> list[Line]:
             above: list[Line] = []
             if self.headline:
                 state, known = self._state, self.assessment
                 above = [
-                    *told(run, width, now=now, zone=look.zone, glyphs=look.glyphs, state=state, assessment=known),
+                    *header.run_heading(
+                        run, width, now=now, zone=look.zone, glyphs=look.glyphs, state=state, assessment=known
+                    ),
                     (),
                 ]
                 if width > 90 and (whole := rows.overview(width)):
@@ -445,7 +449,7 @@ class Steps(LineView):
 _FINAL: Final = frozenset({Status.OK, Status.ERROR, Status.CANCELLED})
 
 
-def _came_last(before: Run | None, run: Run) -> str | None:
+def _find_newest(before: Run | None, run: Run) -> str | None:
     """Id of the last span that an earlier state of the run did not have; None if there is none."""
     known = before.index if before is not None else {}
     return next((span.id for span in reversed(run.spans) if span.id not in known), None)

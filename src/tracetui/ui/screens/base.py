@@ -27,10 +27,10 @@ from tracetui.ui.widgets.lines import Box, LineBar, TooSmall
 from tracetui.ui.widgets.prompt import Prompt, Question
 from tracetui.views.rows import Line, Piece
 
-_ENDS: Final = (("enter", "accept"), ("escape", "cancel"))
+_PROMPT_KEYS: Final = (("enter", "accept"), ("escape", "cancel"))
 
 
-class FramedScreen(Screen[None], inherit_bindings=False):
+class BaseScreen(Screen[None], inherit_bindings=False):
     """A screen of panes. A subclass composes header, sentence, panes and footer, and renders its state.
 
     The keys are those that the table of commands binds in the panes. They are read here, one after the other, because
@@ -38,7 +38,7 @@ class FramedScreen(Screen[None], inherit_bindings=False):
     way through the queues of several widgets.
     """
 
-    CSS = "FramedScreen.tiny { layers: default over; }"
+    CSS = "BaseScreen.tiny { layers: default over; }"
 
     app: BaseApp
     state: PanesState
@@ -58,9 +58,9 @@ class FramedScreen(Screen[None], inherit_bindings=False):
         """Makes what is said as of now, where it changes with time."""
         self._prompt: Prompt | None = None
         self._too_small: TooSmall | None = None
-        self._awaits_answer = False
+        self._awaiting_answer = False
         """Whether the prompt was opened, and its answer has not come."""
-        self._after_answer: list[events.Key] = []
+        self._queued_keys: list[events.Key] = []
         """Keys that were typed after the answer but arrived before it."""
         self._header = LineBar(id="header")
         self._sentence = LineBar("bg", id="sentence")
@@ -79,7 +79,7 @@ class FramedScreen(Screen[None], inherit_bindings=False):
         """Go back within the screen, else leave it."""
         self.leave()
 
-    def again(self) -> FramedScreen | None:
+    def again(self) -> BaseScreen | None:
         """A new screen in the state of this one, for the way back to it; None if there is no way back."""
         return None
 
@@ -118,18 +118,18 @@ class FramedScreen(Screen[None], inherit_bindings=False):
         self.say(make())
         self._current = make
 
-    def renew_said(self) -> None:
+    def refresh_status(self) -> None:
         """Say again what changes with time."""
         if self.said and self._current is not None:
             self.say_current(self._current)
 
-    def set_classes_of(self, holds: Mapping[str, bool]) -> None:
+    def toggle_classes(self, classes: Mapping[str, bool]) -> None:
         """Set the classes of the style sheet that hold."""
-        for name, on_ in holds.items():
+        for name, on_ in classes.items():
             self.set_class(on_, name)
 
-    @on(LineView.Said)
-    def _pane_said(self, message: LineView.Said) -> None:
+    @on(LineView.StatusMessage)
+    def _pane_said(self, message: LineView.StatusMessage) -> None:
         self.say(message.text, message.style)
 
     @property
@@ -171,7 +171,9 @@ class FramedScreen(Screen[None], inherit_bindings=False):
         """The keys that are of use here; while something is asked for, what that is."""
         prompt = self._prompt
         if prompt is not None and prompt.display:
-            keys = ((Piece(Clean(shown(key)), "key bold"), Piece(Clean(f" {word}  "), "sec")) for key, word in _ENDS)
+            keys = (
+                (Piece(Clean(shown(key)), "key bold"), Piece(Clean(f" {word}  "), "sec")) for key, word in _PROMPT_KEYS
+            )
             left, right = (Piece(one_line(prompt.question.label, 200), "text"),), tuple(chain.from_iterable(keys))
         self._footer.show(left, right)
 
@@ -182,8 +184,10 @@ class FramedScreen(Screen[None], inherit_bindings=False):
         if self.app.redirect_key(event, self):
             return
         prompt = self._prompt
-        if prompt is not None and self._awaits_answer and not prompt.display:  # the answer is on its way to this screen
-            self._after_answer.append(event)
+        if (
+            prompt is not None and self._awaiting_answer and not prompt.display
+        ):  # the answer is on its way to this screen
+            self._queued_keys.append(event)
             event.stop()
             event.prevent_default()
             return
@@ -192,18 +196,18 @@ class FramedScreen(Screen[None], inherit_bindings=False):
                 event.stop()
                 prompt.post_message(events.Key(event.key, event.character))
             return
-        begun, bound = self.keys.pending, self.view.bound
+        prefix, bound = self.keys.pending, self.view.bound
         sequence, letter = self.keys.press(typed(event.key, event.character), bound)
-        if sequence or self.keys.pending or begun:
+        if sequence or self.keys.pending or prefix:
             event.stop()
             event.prevent_default()
         if sequence:
             if (
-                begun in bound and len(sequence) > len(begun) and sequence[0] == begun
+                prefix in bound and len(sequence) > len(prefix) and sequence[0] == prefix
             ):  # ``z`` zoomed at once; it began ``zM``
-                await self.perform(bound[begun][0])
+                await self.perform(bound[prefix][0])
             await self.perform(bound[sequence][0], letter)
-        elif self.keys.pending or begun:
+        elif self.keys.pending or prefix:
             self.said = self._continuations()
             self.refresh_frame()
 
@@ -332,7 +336,7 @@ class FramedScreen(Screen[None], inherit_bindings=False):
         self._prompt.ask(question)
         self.set_focus(self._prompt)  # at once, unlike `focus`: the next key may be here already
         self._sentence.display = False
-        self._awaits_answer = True
+        self._awaiting_answer = True
         self.refresh_frame()
 
     def ask_for(self, label: str, value: str, answer: Callable[[str], None]) -> None:
@@ -347,11 +351,11 @@ class FramedScreen(Screen[None], inherit_bindings=False):
     @on(Prompt.Done)
     async def _prompt_done(self, message: Prompt.Done) -> None:
         self._sentence.display = True
-        self._awaits_answer = False
+        self._awaiting_answer = False
         self.set_focus(self.view)
         message.question.done(message.value, taken=message.taken)
         self.refresh_frame()
-        waiting, self._after_answer = self._after_answer, []
+        waiting, self._queued_keys = self._queued_keys, []
         for event in waiting:
             await self.on_key(event)
 
@@ -373,7 +377,7 @@ class _Search(Question):
             self._found(self._view)
 
 
-class SingleScreen(FramedScreen):
+class BaseListScreen(BaseScreen):
     """Rows over the whole width, a path above them, and a way back. A subclass says what is listed."""
 
     def __init__(self, pane: str, title: str, commands: Sequence[Command]) -> None:

@@ -18,14 +18,13 @@ from tracetui.model import Operation, Run, RunRef, quote_key
 from tracetui.text import Clean
 from tracetui.ui import diff_state, layout
 from tracetui.ui import state as states
+from tracetui.ui.base_app import HostApp
 from tracetui.ui.commands import CHANGE, PAIRS, SIDES, Command
 from tracetui.ui.diff_state import DiffState
-from tracetui.ui.host import HostApp
 from tracetui.ui.panes.diff import Change, Pairs, Sides, context_words
-from tracetui.ui.panes.folding import FoldingView
-from tracetui.ui.screens.base import FramedScreen
+from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.widgets.frame import footer, short_path
-from tracetui.ui.widgets.line_view import LineView
+from tracetui.ui.widgets.line_view import FoldingView, LineView
 from tracetui.ui.widgets.lines import Box
 from tracetui.views.diff.steps import name_of, sentence
 from tracetui.views.glyphs import status_glyph
@@ -36,13 +35,13 @@ LOW: Final = 30
 BOTH_RUNS: Final = 9
 
 
-class ComparedScreen(FramedScreen):
+class BaseDiffScreen(BaseScreen):
     """A screen with a `Change` pane. A subclass says what is compared, and renders a `DiffState`."""
 
     AUTO_FOCUS = ""  # it would focus the first pane before the right one can be
     app: HostApp
     state: DiffState
-    walked_out: tuple[str, str] = "no later differing step", "no earlier differing step"
+    end_messages: tuple[str, str] = "no later differing step", "no earlier differing step"
     """What is said where there is nothing more to walk to, forwards and backwards."""
 
     def __init__(
@@ -57,7 +56,7 @@ class ComparedScreen(FramedScreen):
         """Go to the next thing that differs; False if there is none."""
         raise NotImplementedError
 
-    def ask_look(self) -> None:
+    def request_look(self) -> None:
         """Ask for what the state shows, unless it is shown already."""
 
     def share_height(self) -> None:
@@ -77,7 +76,7 @@ class ComparedScreen(FramedScreen):
             self.arrange_panes()
             self.set_focus(self.view)
         if (state.ask, state.tab) != (before.ask, before.tab):
-            self.ask_look()
+            self.request_look()
 
     def arrange_panes(self) -> None:
         """Lay the panes out for the zoom and the size; of a narrow screen one has all."""
@@ -128,7 +127,7 @@ class ComparedScreen(FramedScreen):
     def action_divergent(self, step: int) -> None:
         """Go to the next step that differs, or the one before."""
         if not self.walk(step):
-            self.say(self.walked_out[step < 0], "status.warn")
+            self.say(self.end_messages[step < 0], "status.warn")
 
     def action_fold_all(self, open_: bool) -> None:
         """Unfold or fold all of the change."""
@@ -172,7 +171,7 @@ class ComparedScreen(FramedScreen):
         """Read again what is compared."""
 
 
-class DiffScreen(ComparedScreen):
+class DiffScreen(BaseDiffScreen):
     """The steps of both runs, what changed in the one under the cursor, and both runs as wholes."""
 
     def __init__(self, ask: Compare, known: Iterable[Run], commands: Sequence[Command]) -> None:
@@ -192,7 +191,7 @@ class DiffScreen(ComparedScreen):
         yield self._footer
 
     @property
-    def ask_of(self) -> Compare:
+    def request(self) -> Compare:
         """What is compared."""
         assert isinstance(self.state.ask, Compare)
         return self.state.ask
@@ -201,7 +200,7 @@ class DiffScreen(ComparedScreen):
         self.state = states.focus(self.state, CHANGE if self.narrow else PAIRS)
         self.arrange_panes()
         self.view.focus()
-        self.app.engine.differ.compare(self.ask_of, self.known)
+        self.app.engine.differ.compare(self.request, self.known)
         self.known = []
 
     def left(self) -> None:
@@ -218,11 +217,11 @@ class DiffScreen(ComparedScreen):
     def settled(self) -> bool:
         """True if nothing that is shown is still on its way."""
         diff = self.diff
-        done = diff is not None and diff.complete and diff.strict == self.ask_of.strict
+        done = diff is not None and diff.complete and diff.strict == self.request.strict
         return bool(self._failure) or (done and (self.change.compared is not None or not diff.rows))  # type: ignore[union-attr]
 
     def receive(self, mail: Mail) -> None:
-        answer = mail.diffs.get(self.ask_of)
+        answer = mail.diffs.get(self.request)
         if isinstance(answer, Diff):
             self._take(answer, mail)
         elif isinstance(answer, ReadFailure):
@@ -239,7 +238,7 @@ class DiffScreen(ComparedScreen):
         if diff.complete:
             self.said = ()
             if not diff.strict:
-                self.app.comparisons.learn(diff)
+                self.app.comparisons.record(diff)
                 self.app.runs_changed()
         self.share_height()
         self._look(mail)
@@ -250,7 +249,7 @@ class DiffScreen(ComparedScreen):
         row = self.pairs.row
         if row is None:
             return
-        asked = LookAt(self.ask_of, row.a, row.b, self.state.tab)
+        asked = LookAt(self.request, row.a, row.b, self.state.tab)
         if asked != self._asked:
             self._asked = asked
             if mail is None or asked not in mail.diffs:
@@ -261,14 +260,14 @@ class DiffScreen(ComparedScreen):
         if diff is None or row is None:
             return
         first = diff.first
-        path = first.path if first is not None and first.row == self.pairs.place else row.path
+        path = first.path if first is not None and first.row == self.pairs.pair_index else row.path
         subject = (Piece(Clean(step_label(diff, row)), "sec"),)
         self.change.show_look(look, subject, path=path, last=self.state.backwards)
         self.state = replace(self.state, backwards=False)
         self.refresh_frame()
         self.app.opened()
 
-    def ask_look(self) -> None:
+    def request_look(self) -> None:
         self.change.tab = self.state.tab
         self._look()
 
@@ -279,17 +278,17 @@ class DiffScreen(ComparedScreen):
         return self.pairs.step_to(step)
 
     def action_ignored(self) -> None:
-        self.pairs.chosen = True  # the reader looks at this row
+        self.pairs.user_moved = True  # the reader looks at this row
         self.state = diff_state.toggle_ignored(self.state)
-        self.app.engine.differ.compare(self.ask_of)
-        self.say("comparing everything" if self.ask_of.strict else "comparing; ids, times and counters ignored")
+        self.app.engine.differ.compare(self.request)
+        self.say("comparing everything" if self.request.strict else "comparing; ids, times and counters ignored")
 
     def action_export(self) -> None:
-        self.app.exporter.export_diff(self.ask_of, self)
+        self.app.exporter.export_diff(self.request, self)
 
     def action_reread(self) -> None:
         self._asked = None
-        self.app.engine.differ.compare(self.ask_of, reload=True)
+        self.app.engine.differ.compare(self.request, reload=True)
         self.say("re-reading both runs")
 
     def follow_row(self, view: LineView) -> bool:
@@ -305,10 +304,10 @@ class DiffScreen(ComparedScreen):
 
     def copyable(self, what: str) -> str:
         if what == "path":
-            return self.change.place
+            return self.change.value_path
         diff, row = self.diff, self.pairs.row
         if diff is None or row is None:
-            return self.ask_of.b.address
+            return self.request.b.address
         span, run = diff.span_b(row), diff.b
         if span is None:
             span, run = diff.span_a(row), diff.a
@@ -316,7 +315,7 @@ class DiffScreen(ComparedScreen):
 
     @on(LineView.Moved, "#pairs")
     def _pair_moved(self) -> None:
-        self.pairs.chosen |= self.pairs.cursor != self.pairs.led
+        self.pairs.user_moved |= self.pairs.cursor != self.pairs.auto_key
         self._look()
         self.refresh_frame()
 
@@ -345,8 +344,8 @@ class DiffScreen(ComparedScreen):
             Piece(Clean(f" {look.glyphs.path} "), "dim"),
             Piece(Clean("diff"), "text bold"),
         )
-        right = (*self._named("A", self.ask_of.a), Piece(Clean(f" {look.glyphs.arrow} "), "dim"))
-        self._header.show(left, (*right, *self._named("B", self.ask_of.b)))
+        right = (*self._named("A", self.request.a), Piece(Clean(f" {look.glyphs.arrow} "), "dim"))
+        self._header.show(left, (*right, *self._named("B", self.request.b)))
         words: Line = (Piece(Clean("reading both runs"), "status.running"),)
         if self._failure:
             words = (Piece(clean(f"cannot be read: {self._failure}", 400), "status.error"),)
@@ -362,7 +361,7 @@ class DiffScreen(ComparedScreen):
         if run is None:
             return (Piece(Clean(letter), style),)
         sign, status = status_glyph(run.status, self.app.look.glyphs)
-        relation = self.ask_of.relation or "" if letter == "B" else "original" if self.ask_of.relation else ""
+        relation = self.request.relation or "" if letter == "B" else "original" if self.request.relation else ""
         return (
             Piece(Clean(f"{letter} "), style),
             Piece(name_of(run), "text"),
@@ -376,10 +375,10 @@ def _ids(diff: Diff, index: int) -> tuple[str, ...]:
     return tuple(span.id for span in (diff.span_a(row), diff.span_b(row)) if span is not None)
 
 
-class ContextScreen(ComparedScreen):
+class ContextScreen(BaseDiffScreen):
     """Two contexts of one run; ``]d`` and ``[d`` go to other calls of the same agent."""
 
-    walked_out = "no later model call of this agent", "no earlier model call of this agent"
+    end_messages = "no later model call of this agent", "no earlier model call of this agent"
 
     def __init__(self, ask: Calls, run: Run, commands: Sequence[Command]) -> None:
         change = Change()
@@ -388,7 +387,7 @@ class ContextScreen(ComparedScreen):
         self._shown: Calls | None = None
 
     @property
-    def ask_of(self) -> Calls:
+    def request(self) -> Calls:
         """What is compared."""
         assert isinstance(self.state.ask, Calls)
         return self.state.ask
@@ -402,21 +401,21 @@ class ContextScreen(ComparedScreen):
     def on_mount(self) -> None:
         self.arrange_panes()
         self.view.focus()
-        self.ask_look()
+        self.request_look()
 
-    def ask_look(self) -> None:
-        self.app.engine.differ.calls(self.ask_of, self._run)
+    def request_look(self) -> None:
+        self.app.engine.differ.calls(self.request, self._run)
         self.refresh_frame()
 
     @property
     def settled(self) -> bool:
         """True if what is asked for is shown."""
-        return self._shown == self.ask_of
+        return self._shown == self.request
 
     def receive(self, mail: Mail) -> None:
-        look = mail.diffs.get(self.ask_of)
+        look = mail.diffs.get(self.request)
         if isinstance(look, Look):
-            self._shown = self.ask_of
+            self._shown = self.request
             a, b = (one_line(side, 60) for side in look.sides)
             self.change.show_look(look, (Piece(Clean(f"{a} {self.app.look.glyphs.arrow} {b}"), "sec"),))
             self.refresh_frame()
@@ -424,9 +423,9 @@ class ContextScreen(ComparedScreen):
     def walk(self, step: int) -> bool:
         run = self._run
         if step < 0:
-            b = run.index[self.ask_of.a]
+            b = run.index[self.request.a]
         else:
-            here = run.index[self.ask_of.b]
+            here = run.index[self.request.b]
             later = range(here + 1, len(run.spans))
             found = (i for i in later if run.spans[i].operation is Operation.CHAT and previous_call(run, i) == here)
             b = next(found, -1)
@@ -437,7 +436,9 @@ class ContextScreen(ComparedScreen):
         return True
 
     def copyable(self, what: str) -> str:
-        return self.change.place if what == "path" else f"{self._run.summary.ref.address}/{quote_key(self.ask_of.b)}"
+        return (
+            self.change.value_path if what == "path" else f"{self._run.summary.ref.address}/{quote_key(self.request.b)}"
+        )
 
     def refresh_frame(self) -> None:
         run, glyphs = self._run.summary, self.app.look.glyphs

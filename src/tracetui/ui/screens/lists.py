@@ -16,11 +16,11 @@ from tracetui.masking import clean, one_line
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.query.complete import Facet
 from tracetui.text import Clean, grouped
+from tracetui.ui.base_app import HostApp
 from tracetui.ui.commands import FACETS, FINDINGS, HITS, REPLAYS, STATISTICS, Command, shown
-from tracetui.ui.host import HostApp
-from tracetui.ui.screens.base import SingleScreen
+from tracetui.ui.screens.base import BaseListScreen
 from tracetui.ui.services.findings import Search
-from tracetui.ui.state import Sought
+from tracetui.ui.state import SearchTarget
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.diff.runs import ReplayRows
 from tracetui.views.diff.steps import name_of
@@ -37,17 +37,17 @@ TABS: Final = {
     "attribute": ("attributes", "run"),
 }
 """Where a kind of field is shown, by tabs of the detail."""
-MOST_SOUGHT: Final = 80
+MAX_NEEDLE: Final = 80
 """Characters of a match that the detail searches for."""
 
 
-class ListScreen(SingleScreen):
+class RunsListScreen(BaseListScreen):
     """A list of the app that shows runs."""
 
     app: HostApp
 
 
-class HitsScreen(ListScreen):
+class HitsScreen(RunsListScreen):
     """Shows a `Search`, which goes on whether it is shown or not."""
 
     def __init__(self, search: Search, commands: Sequence[Command]) -> None:
@@ -60,9 +60,9 @@ class HitsScreen(ListScreen):
             self.show_rows()
 
     def show_rows(self) -> None:
-        survey = self._search.survey
-        if survey is not None and survey.finished and not self._search.rows.hits:
-            lines = no_hits(self._search.words, survey.done)
+        progress = self._search.progress
+        if progress is not None and progress.finished and not self._search.rows.hits:
+            lines = no_hits(self._search.words, progress.done)
             self.list.show(ListRows(lines, headings=range(len(lines))))
         elif self.list.rows is not self._search.rows:
             self.list.show(self._search.rows, key=self._search.cursor)
@@ -84,9 +84,9 @@ class HitsScreen(ListScreen):
         if hit is None:
             return
         self._search.cursor = self.list.position
-        needle = (hit.match.split("\n", 1)[0] or hit.match)[:MOST_SOUGHT]
-        sought = Sought(hit.ref, hit.span, needle, TABS[hit.kind.value], hit.before, hit.after)
-        self.app.visit(hit.ref, hit.span, sought)
+        needle = (hit.match.split("\n", 1)[0] or hit.match)[:MAX_NEEDLE]
+        target = SearchTarget(hit.ref, hit.span, needle, TABS[hit.kind.value], hit.before, hit.after)
+        self.app.visit(hit.ref, hit.span, target)
 
     def again(self) -> HitsScreen:
         return HitsScreen(self._search, self.commands)
@@ -103,16 +103,16 @@ class HitsScreen(ListScreen):
         return (Piece(Clean("search  "), "text bold"), Piece(one_line(self._search.words, 80), "hit")), ()
 
     def summary(self) -> Line:
-        search, survey = self._search, self._search.survey
+        search, progress = self._search, self._search.progress
         rows = search.rows
         hits = f"{grouped(rows.hits)} hit{'s' if rows.hits != 1 else ''}"
         pieces = [Piece(Clean(f"{hits} in {grouped(rows.runs)} of {grouped(search.runs)} runs"), "text bold")]
-        if survey is None or not survey.finished:
-            done = f"  ·  searching, {grouped(survey.done if survey else 0)} of {grouped(search.job.total)} files"
+        if progress is None or not progress.finished:
+            done = f"  ·  searching, {grouped(progress.done if progress else 0)} of {grouped(search.job.total)} files"
             pieces.append(Piece(Clean(done), "status.running"))
-        elif survey.lost:
-            pieces.append(Piece(Clean(f"  ·  {one_line(survey.lost, 100)}"), "status.warn"))
-        elif survey.more:
+        elif progress.lost:
+            pieces.append(Piece(Clean(f"  ·  {one_line(progress.lost, 100)}"), "status.warn"))
+        elif progress.more:
             pieces.append(Piece(Clean("  ·  more matches; refine the search"), "status.warn"))
         if search.problems:
             first = search.problems[0]
@@ -121,26 +121,26 @@ class HitsScreen(ListScreen):
         return tuple(pieces)
 
 
-class ContrastScreen(ListScreen):
+class ContrastScreen(RunsListScreen):
     """Enter opens an example, at the step that has it."""
 
     def __init__(self, refs: Sequence[RunRef], of: str, commands: Sequence[Command], position: int = 0) -> None:
         super().__init__(FINDINGS, "Shared", commands)
         self.list.position = position
         self._refs, self._of = refs, of
-        self._survey: JobProgress | None = None
+        self._progress: JobProgress | None = None
 
     def receive(self, mail: Mail) -> None:
         if mail.progress is not None:
-            self._survey = mail.progress
+            self._progress = mail.progress
             self.show_rows()
 
     @property
-    def _known(self) -> Contrast | None:
+    def _contrast(self) -> Contrast | None:
         return self.app.surveys.contrasts.get(self._refs)
 
     def show_rows(self) -> None:
-        self.list.show(contrast_rows(self._known, width=self.list.outer_size.width - 2, glyphs=self.app.look.glyphs))
+        self.list.show(contrast_rows(self._contrast, width=self.list.outer_size.width - 2, glyphs=self.app.look.glyphs))
         self.refresh_frame()
 
     @property
@@ -163,24 +163,26 @@ class ContrastScreen(ListScreen):
         return (Piece(Clean("contrast  "), "text bold"), Piece(one_line(f"of {self._of}", 100), "sec")), ()
 
     def summary(self) -> Line:
-        known, survey = self._known, self._survey
+        known, progress = self._contrast, self._progress
         found = len(known.findings) if known is not None else 0
         things = f"{grouped(found)} thing{'s' if found != 1 else ''}" if found else "nothing"
         words = f"{things} seen more often in these runs than in the others"
         pieces = [Piece(Clean(words), "text bold")]
-        if known is None or (survey is not None and not survey.finished):
-            done = f"  ·  reading, {grouped(survey.done)} of {grouped(survey.total)}" if survey is not None else ""
+        if known is None or (progress is not None and not progress.finished):
+            done = (
+                f"  ·  reading, {grouped(progress.done)} of {grouped(progress.total)}" if progress is not None else ""
+            )
             pieces.append(Piece(Clean(done or "  ·  reading"), "status.running"))
         return tuple(pieces)
 
 
-class StatisticsScreen(ListScreen):
+class StatisticsScreen(RunsListScreen):
     """``<`` and ``>`` choose what the rows are. Enter shows the runs that have the name."""
 
     def __init__(self, job: Job, of: str, commands: Sequence[Command]) -> None:
         super().__init__(STATISTICS, "Statistics", commands)
         self._job, self._of = job, of
-        self._survey: JobProgress | None = None
+        self._progress: JobProgress | None = None
         self.by = By.TOOL
         self._chosen = False
         """Whether the reader chose what the rows are."""
@@ -189,12 +191,12 @@ class StatisticsScreen(ListScreen):
 
     def receive(self, mail: Mail) -> None:
         if mail.progress is not None and mail.progress.job is self._job:
-            self._survey = mail.progress
+            self._progress = mail.progress
             self.show_rows()
 
     @property
     def _counted(self) -> Counted | None:
-        return self._survey.result if self._survey is not None else None
+        return self._progress.result if self._progress is not None else None
 
     def show_rows(self) -> None:
         counted = self._counted
@@ -212,7 +214,7 @@ class StatisticsScreen(ListScreen):
                 heading=lambda width: [statistics_heading(width, by, shown.by_tokens)],
             )
         else:
-            words = f"no {by} is told of" if self._survey is not None and self._survey.finished else "counting …"
+            words = f"no {by} is told of" if self._progress is not None and self._progress.finished else "counting …"
             line: Line = (Piece(Clean(words), "dim"),)
             self.list.show(ListRows([line], headings=[0]), title_right=self._tabs(), heading=lambda width: [])
         self.refresh_frame()
@@ -249,20 +251,20 @@ class StatisticsScreen(ListScreen):
         return (Piece(Clean("statistics  "), "text bold"), Piece(one_line(f"of {self._of}", 100), "sec")), ()
 
     def summary(self) -> Line:
-        counted, survey = self._counted, self._survey
+        counted, progress = self._counted, self._progress
         done = counted.runs if counted is not None else 0
         pieces = [Piece(Clean(f"{grouped(done)} run{'s' if done != 1 else ''}, by {self.by.value}"), "text bold")]
-        if survey is None or not survey.finished:
+        if progress is None or not progress.finished:
             pieces.append(
                 Piece(Clean(f"  ·  reading, {grouped(done)} of {grouped(self._job.total)}"), "status.running")
             )
-        elif survey.lost:
-            pieces.append(Piece(Clean(f"  ·  {one_line(survey.lost, 100)}"), "status.warn"))
+        elif progress.lost:
+            pieces.append(Piece(Clean(f"  ·  {one_line(progress.lost, 100)}"), "status.warn"))
         pieces += [Piece(Clean("  ·  ")), Piece(Clean("< >"), "key bold"), Piece(Clean(" by something else"), "sec")]
         return tuple(pieces)
 
 
-class ReplaysScreen(ListScreen):
+class ReplaysScreen(RunsListScreen):
     """Enter opens the comparison of a replay with the original."""
 
     def __init__(self, original: RunSummary, replays: Sequence[RunRef], commands: Sequence[Command]) -> None:
@@ -325,15 +327,15 @@ class ReplaysScreen(ListScreen):
         self.app.engine.differ.find_divergences(())
 
 
-class FacetsScreen(ListScreen):
+class FacetsScreen(RunsListScreen):
     """Space picks several, Enter takes what is picked (or the value under the cursor)."""
 
     def __init__(
-        self, facets: Sequence[Facet], total: int, take: Callable[[str], None], commands: Sequence[Command]
+        self, facets: Sequence[Facet], total: int, on_pick: Callable[[str], None], commands: Sequence[Command]
     ) -> None:
-        """`take` is called with the query that asks for what was picked; `total` is of how many runs."""
+        """`on_pick` is called with the query that asks for what was picked; `total` is of how many runs."""
         super().__init__(FACETS, "Pick", commands)
-        self._facets, self._total, self._take = facets, total, take
+        self._facets, self._total, self._on_pick = facets, total, on_pick
         self._chosen: list[Choice] = []
 
     def show_rows(self) -> None:
@@ -358,7 +360,7 @@ class FacetsScreen(ListScreen):
     def action_open(self) -> None:
         chosen = self._chosen or ([self._here] if self._here is not None else [])
         if self.leave() and chosen:
-            self._take(picked_query(chosen))
+            self._on_pick(picked_query(chosen))
 
     def path(self) -> tuple[Line, Line]:
         return (Piece(Clean("pick a filter"), "text bold"),), ()

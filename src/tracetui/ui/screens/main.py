@@ -20,7 +20,7 @@ from tracetui.ui.panes.run_list import RunList
 from tracetui.ui.panes.run_view import RunView, SilenceStrip
 from tracetui.ui.panes.steps import Steps
 from tracetui.ui.screens.runs import RunsScreen, Scope
-from tracetui.ui.state import MainState, Sought
+from tracetui.ui.state import MainState, SearchTarget
 from tracetui.ui.widgets.frame import footer, header, idle, sentence
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
@@ -46,7 +46,7 @@ class MainScreen(RunsScreen):
         self.steps, self.detail, self.facts = self.run_view.steps, self.run_view.detail, self.run_view.facts
         views: dict[str, LineView] = {RUNS: self.runs, STEPS: self.steps, DETAIL: self.detail, FACTS: self.facts}
         super().__init__(commands, views, state)
-        self.runs.mark = lambda ref: states.mark_of(self.state, ref)
+        self.runs.mark = lambda ref: states.mark_label(self.state, ref)
         self._strip = SilenceStrip("raised", id="strip")
         self.hint.display = self._strip.display = False
         self._missing = False
@@ -56,7 +56,7 @@ class MainScreen(RunsScreen):
 
     def compose(self) -> ComposeResult:
         size, state = self.app.size, self.state
-        self.set_classes_of(layout.classes(size.width, size.height, state.level, state.zoom, self.views))
+        self.toggle_classes(layout.classes(size.width, size.height, state.level, state.zoom, self.views))
         yield self._header
         yield self._sentence
         yield self.hint
@@ -100,7 +100,7 @@ class MainScreen(RunsScreen):
     # ---- data arrives
 
     def receive(self, mail: Mail) -> None:
-        self.renew_said()
+        self.refresh_status()
         missing = bool(self.state.level) and self.state.ref is not None and self.state.ref not in self.app.store.runs
         if missing and not self._missing:
             self.said = ()  # what a key said before must not hide it
@@ -121,7 +121,7 @@ class MainScreen(RunsScreen):
     def _listed(self) -> None:
         """The list was arranged: go where the goal asks for, and show what is under the cursor."""
         goal = self.state.goal
-        ref = states.sought_run(goal, self.app.store.runs, listing=self.app.stage == "list") if goal else None
+        ref = states.find_goal_run(goal, self.app.store.runs, listing=self.app.stage == "list") if goal else None
         if ref is not None and self.runs.has_come_to(ref):
             self.runs.chosen = True
             self.runs.move_to_key(ref)
@@ -158,14 +158,14 @@ class MainScreen(RunsScreen):
         self.refresh_frame()
 
     @property
-    def presentable(self) -> bool:
+    def ready_to_paint(self) -> bool:
         """True if there is something in every pane: worth the first paint."""
         return bool(self.runs.rows) if self.state.ref is None else self.run_view.shows(self.state.ref)
 
     @property
     def settled(self) -> bool:
         """True if nothing that is shown is still on its way."""
-        return self.presentable and self.runs.settled and (self.state.ref is None or self.run_view.assessed)
+        return self.ready_to_paint and self.runs.settled and (self.state.ref is None or self.run_view.has_assessment)
 
     # ---- what is under the cursor
 
@@ -209,9 +209,9 @@ class MainScreen(RunsScreen):
                 self.runs.move_to_key(ref)
 
     def go_to(
-        self, ref: RunRef, span: str | None, origin: Sequence[Hashable] = (), sought: Sought | None = None
+        self, ref: RunRef, span: str | None, origin: Sequence[Hashable] = (), target: SearchTarget | None = None
     ) -> None:
-        self.detail.sought = sought
+        self.detail.search_target = target
         self.runs.chosen = True
         self.runs.move_to_key(ref)
         uncover = span is not None
@@ -226,8 +226,8 @@ class MainScreen(RunsScreen):
         self._header.show(*header(app.roots, self.app.store, glyphs, vitals, run, width))
         said = self.said or app.liveness.alert(open_, width, glyphs)
         self._sentence.show(said or sentence(self.app.store, app, vitals, run, self.steps, width))
-        commands = app.comparisons.offered(
-            app.commands if self.pane == RUNS else self.run_view.worded(app.commands), self.state.ref
+        commands = app.comparisons.available_commands(
+            app.commands if self.pane == RUNS else self.run_view.with_follow_label(app.commands), self.state.ref
         )
         columns, nowhere = (
             self.state.arrangement.all_columns,
@@ -238,7 +238,7 @@ class MainScreen(RunsScreen):
     def _lay_out(self) -> None:
         """Lay the panes out for the level, the zoom and the size."""
         size, state = self.app.size, self.state
-        self.set_classes_of(layout.classes(size.width, size.height, state.level, state.zoom, self.views))
+        self.toggle_classes(layout.classes(size.width, size.height, state.level, state.zoom, self.views))
         self.run_view.lay_out(self.state.level, self.state.zoom)
         if self.state.ref is not None and self.steps.headline is not layout.needs_headline(
             size.width, self.state.level
@@ -259,10 +259,10 @@ class MainScreen(RunsScreen):
         self._ticks += 1
         if self.state.ref is not None:
             self.app.read_ahead(self.state.ref)
-        if self._ticks % SLOW_TICKS and self.app.pace.is_slow(time.monotonic()):
+        if self._ticks % SLOW_TICKS and self.app.throttle.is_slow(time.monotonic()):
             return
         now, run = self.app.clock(), self.steps.run
-        self.renew_said()
+        self.refresh_status()
         if self.app.verdicts.refresh():
             self.app.judged()
         aged = self._ticks % AGE_TICKS == 0
@@ -308,7 +308,7 @@ class MainScreen(RunsScreen):
 
     @on(RunList.Arranged)
     def _arranged(self, message: RunList.Arranged) -> None:
-        self.become(states.ARRANGING[message.how](self.state))
+        self.become(states.ARRANGE_COMMANDS[message.how](self.state))
 
     @on(RunList.Marked)
     def _marked(self, message: RunList.Marked) -> None:

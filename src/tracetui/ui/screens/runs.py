@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from tracetui.errors import TracetuiError, UsageError
 from tracetui.model import RunRef, RunSummary
-from tracetui.ui.host import HostApp
-from tracetui.ui.screens.base import FramedScreen
+from tracetui.ui.base_app import HostApp
+from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.services.verdicts import Subject, named
 
 GREP_ASK = "search all listed runs: text or /regex/, case-insensitive unless you type a capital"
@@ -22,7 +22,7 @@ class Scope(NamedTuple):
     """Which runs they are, in words."""
 
 
-class RunsScreen(FramedScreen):
+class RunsScreen(BaseScreen):
     """A subclass says what is under the cursor."""
 
     app: HostApp

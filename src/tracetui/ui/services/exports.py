@@ -33,7 +33,7 @@ class Exporter:
 
     def __init__(self, engine: Engine, roots: Sequence[str]) -> None:
         self._engine, self._roots = engine, roots
-        self._unwritten: dict[str, str] = {}
+        self._failed_paths: dict[str, str] = {}
         """Paths that were asked for and could not be written: they are offered again."""
 
     def export_run(self, run: RunSummary, dialog: Dialog) -> None:
@@ -80,19 +80,19 @@ class Exporter:
         from tracetui.export.write import write
 
         def done(path: str, written: int) -> None:
-            self._unwritten.pop(what, None)
+            self._failed_paths.pop(what, None)
             dialog.say(f"wrote {path}, {size(written)}, readable by you only; secrets masked")
 
         def answer(path: str) -> None:
             path = os.path.expanduser(path.strip())
             if path:
-                self._unwritten[what] = path
+                self._failed_paths[what] = path
                 dialog.say(f"writing {path}")
-                self._apart(
+                self._make_in_background(
                     lambda: write(path, pieces(path), roots=self._roots), lambda written: done(path, written), dialog
                 )
 
-        name = self._unwritten.get(what, name)
+        name = self._failed_paths.get(what, name)
         dialog.ask_for(f"export {what} to (.md, .html, .json; secrets masked)", name, answer)
 
     def copy_step(self, ref: RunRef, span: str, name: str, dialog: Dialog) -> None:
@@ -106,13 +106,13 @@ class Exporter:
 
         def copy(text: str | None) -> None:
             if text is None:
-                dialog.say(form.lacking or "step no longer in the run", "status.warn")
+                dialog.say(form.unavailable or "step no longer in the run", "status.warn")
             else:
                 dialog.copy(text, form.what)
 
-        self._apart(make, copy, dialog)
+        self._make_in_background(make, copy, dialog)
 
-    def _apart(self, make: Callable[[], T], then: Callable[[T], None], dialog: Dialog) -> None:
+    def _make_in_background(self, make: Callable[[], T], then: Callable[[T], None], dialog: Dialog) -> None:
         """Make something in a thread, then go on with it in the loop; says what went wrong on purpose."""
 
         def work() -> Callable[[], None]:
@@ -131,7 +131,7 @@ class _Form(NamedTuple):
 
     make: Callable[[Run, Span], str | None]
     what: str
-    lacking: str = ""
+    unavailable: str = ""
     """What is said where there is no such form of a step."""
 
 

@@ -33,27 +33,27 @@ class Assessments:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._known: OrderedDict[RunRef, Assessment] = OrderedDict()
-        self._asked: Run | None = None
+        self._cache: OrderedDict[RunRef, Assessment] = OrderedDict()
+        self._requested: Run | None = None
 
     def of(self, run: Run) -> Assessment | None:
         """How a run went, as known of this or an earlier state of it; asks for what isn't known."""
-        known = self._known.get(run.summary.ref)
-        if (known is None or known.run is not run) and run.complete and self._asked is not run:
-            self._asked = run
+        known = self._cache.get(run.summary.ref)
+        if (known is None or known.run is not run) and run.complete and self._requested is not run:
+            self._requested = run
             self._engine.assessor.assess(run)
         return known
 
-    def take(self, mail: Mail, shown: Run | None) -> bool:
+    def receive(self, mail: Mail, shown: Run | None) -> bool:
         """Take in what was found out; True if it is about the run that the main screen shows, which stays known."""
         for ref, found in mail.assessments.items():
-            self._known[ref] = found
-            self._known.move_to_end(ref)
-        while len(self._known) > OPEN_RUNS:
-            del self._known[next(ref for ref in self._known if shown is None or ref != shown.summary.ref)]
+            self._cache[ref] = found
+            self._cache.move_to_end(ref)
+        while len(self._cache) > OPEN_RUNS:
+            del self._cache[next(ref for ref in self._cache if shown is None or ref != shown.summary.ref)]
         if shown is None or shown.summary.ref in mail.assessments:
             return shown is not None
-        if self._asked is not None and self._asked.summary.ref in mail.assessments:
+        if self._requested is not None and self._requested.summary.ref in mail.assessments:
             self.of(shown)  # another screen asked for its run before this one was done
         return False
 
@@ -66,7 +66,7 @@ class Comparisons:
         self.verdicts: dict[tuple[RunRef, RunRef], Divergence] = {}
         """By (original, replay)."""
 
-    def take(self, mail: Mail) -> bool:
+    def receive(self, mail: Mail) -> bool:
         """Take in what was found out; True if more pairs are known."""
         before = len(self.verdicts)
         for ask, answer in mail.diffs.items():
@@ -74,7 +74,7 @@ class Comparisons:
                 self.verdicts[ask.a, ask.b] = answer
         return len(self.verdicts) != before
 
-    def learn(self, diff: Diff) -> None:
+    def record(self, diff: Diff) -> None:
         """Take in a comparison that is complete."""
         from tracetui.live.differ import divergence_of
 
@@ -86,12 +86,12 @@ class Comparisons:
         again = relations.variants(ref)
         return relations.original(ref) or (again[0] if len(again) == 1 else None)
 
-    def question(self, a: RunRef, b: RunRef) -> Compare:
+    def request(self, a: RunRef, b: RunRef) -> Compare:
         """What to ask to compare two runs."""
         relations = self._store.relations
         return Compare(a, b, relations.relation(b) if relations.original(b) == a else None)
 
-    def as_read(self, *refs: RunRef) -> list[Run]:
+    def loaded_runs(self, *refs: RunRef) -> list[Run]:
         """Those of the runs that are read, as their files are now."""
         store, found = self._store, []
         for ref in refs:
@@ -112,7 +112,7 @@ class Comparisons:
             return run.ref, replays
         return "no original or replay; mark two runs with Space, then press d"
 
-    def offered(self, commands: Sequence[Command], ref: RunRef | None) -> Sequence[Command]:
+    def available_commands(self, commands: Sequence[Command], ref: RunRef | None) -> Sequence[Command]:
         """The commands that lead somewhere from a run: ``D`` needs another run."""
         run = self._store.runs.get(ref) if ref is not None else None
         if run is None or has_original(run):
@@ -178,17 +178,17 @@ class Search:
     def __init__(self, words: str, job: Job, rows: HitRows, runs: int) -> None:
         self.words, self.job, self.rows, self.runs = words, job, rows, runs
         self.problems: list[Problem] = []
-        self.survey: JobProgress | None = None
+        self.progress: JobProgress | None = None
         self.cursor: int | None = None
 
-    def take(self, survey: JobProgress) -> None:
+    def receive(self, progress: JobProgress) -> None:
         """Take in what was found since."""
-        self.survey = survey
-        self.problems += [one for one in survey.new if isinstance(one, Problem)]
-        self.rows.extend(one for one in survey.new if not isinstance(one, Problem))
+        self.progress = progress
+        self.problems += [one for one in progress.new if isinstance(one, Problem)]
+        self.rows.extend(one for one in progress.new if not isinstance(one, Problem))
 
 
-class Surveys:
+class JobService:
     """The job that reads many runs, one at a time, and what the last ones found."""
 
     def __init__(self, store: Store, engine: Engine) -> None:
@@ -203,37 +203,37 @@ class Surveys:
         self._compared: set[Sequence[RunRef]] = set()
         """The runs whose contrast is complete."""
 
-    def take(self, mail: Mail) -> None:
+    def receive(self, mail: Mail) -> None:
         """Take in what was found out."""
-        survey = mail.progress
-        if survey is None:
+        progress = mail.progress
+        if progress is None:
             return
-        self.latest = survey
-        if self.search is not None and survey.job is self.search.job:
-            self.search.take(survey)
-        if self._contrast is not None and survey.job is self._contrast[1]:
-            self.contrasts[self._contrast[0]] = survey.result
-            if survey.finished:
+        self.latest = progress
+        if self.search is not None and progress.job is self.search.job:
+            self.search.receive(progress)
+        if self._contrast is not None and progress.job is self._contrast[1]:
+            self.contrasts[self._contrast[0]] = progress.result
+            if progress.finished:
                 self._compared.add(self._contrast[0])
 
-    def is_compared(self, refs: Sequence[RunRef]) -> bool:
+    def has_contrast(self, refs: Sequence[RunRef]) -> bool:
         """Whether the contrast of runs is complete."""
         return tuple(refs) in self._compared
 
     def is_asked(self, refs: Sequence[RunRef]) -> bool:
         """Whether the contrast of runs is complete, or being found out."""
-        return self.is_compared(refs) or (self._job is not None and self._contrast == (tuple(refs), self._job))
+        return self.has_contrast(refs) or (self._job is not None and self._contrast == (tuple(refs), self._job))
 
     def progress(self, refs: Sequence[RunRef]) -> str:
         """How far the contrast of runs is, in words; empty once it is complete."""
-        survey = self.latest
-        if self.is_compared(refs):
+        progress = self.latest
+        if self.has_contrast(refs):
             return ""
-        if survey is None or self._contrast is None or self._contrast != (tuple(refs), survey.job):
+        if progress is None or self._contrast is None or self._contrast != (tuple(refs), progress.job):
             return "comparing …"
-        if survey.lost:
-            return f"comparison stopped: {survey.lost}"
-        return f"comparing, {grouped(survey.done)} of {grouped(survey.total)} runs read"
+        if progress.lost:
+            return f"comparison stopped: {progress.lost}"
+        return f"comparing, {grouped(progress.done)} of {grouped(progress.total)} runs read"
 
     def contrast(self, refs: Sequence[RunRef]) -> None:
         """Begin to find out what runs share that others, which may be compared with them, lack."""

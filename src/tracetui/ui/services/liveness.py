@@ -20,7 +20,7 @@ from tracetui.views.timeline.header import arrival_counts, liveness_sentence, li
 
 SHARE: Final = 12
 """Counting takes at most one part in so many of the time: the rest is for keys."""
-_KEPT: Final = "; showing what was read before"
+_STALE_NOTE: Final = "; showing what was read before"
 
 
 class LivenessTracker:
@@ -30,35 +30,35 @@ class LivenessTracker:
         self._store, self._clock = store, clock
         self.watching = WatchState()
         """How the directory is watched."""
-        self._open: tuple[tuple[Run, int, float], Liveness] | None = None
+        self._cached: tuple[tuple[Run, int, float], Liveness] | None = None
         self._counted = (-1, 0)
         self._count_after = 0.0
-        self._standing: Counter[State] = Counter()
+        self._state_counts: Counter[State] = Counter()
 
     def state_of(self, run: Run) -> Liveness:
-        """How an open run stands. Takes a look at every span, once a second at most."""
+        """How an open run found. Takes a look at every span, once a second at most."""
         now, changed_at = self._clock(), self._store.changed_at(run.summary)
         known = (run, int(now), changed_at)
-        if self._open is None or self._open[0] != known:
+        if self._cached is None or self._cached[0] != known:
             pulse = self._store.pulses.get(run.summary.ref)
             arrivals = tuple(pulse.arrivals) if pulse is not None else ()
-            self._open = known, liveness(run, now=now, arrivals=arrivals, changed_at=changed_at)
-        return self._open[1]
+            self._cached = known, liveness(run, now=now, arrivals=arrivals, changed_at=changed_at)
+        return self._cached[1]
 
     def state_in_list(self, run: RunSummary) -> State:
-        """How a run of the list stands."""
+        """How a run of the list found."""
         seen = run.ref in self._store.pulses
         return summary_state(run, now=self._clock(), changed_at=self._store.changed_at(run), seen=seen)[0]
 
     def is_going(self, run: RunSummary) -> bool:
         """Whether a run of the list goes on, as far as known."""
-        return self._may_go_on(run) and self.state_in_list(run) in GOING
+        return self._may_be_active(run) and self.state_in_list(run) in GOING
 
-    def _may_go_on(self, run: RunSummary) -> bool:
+    def _may_be_active(self, run: RunSummary) -> bool:
         """False, at once, for a run that has been silent for so long that its state is unknown."""
         return run.modified_at > self._clock() - UNKNOWN_MS / 1000 or run.ref in self._store.pulses
 
-    def standing(self) -> Counter[State]:
+    def count_states(self) -> Counter[State]:
         """How many top-level runs without an end are in each state.
 
         Counted once a second and when the store has changed, but for a small part of the time at most.
@@ -68,34 +68,34 @@ class LivenessTracker:
         if self._counted != (store.revision, now) and began >= self._count_after:
             self._counted = store.revision, now
             runs = (store.runs[ref] for ref in store.unended)
-            self._standing = Counter(
-                self.state_in_list(run) for run in runs if run.parent is None and self._may_go_on(run)
+            self._state_counts = Counter(
+                self.state_in_list(run) for run in runs if run.parent is None and self._may_be_active(run)
             )
             counted = time.monotonic()
             self._count_after = counted + SHARE * (counted - began)
-        return self._standing
+        return self._state_counts
 
     def changed(self) -> bool:
-        """Whether `standing` is another than before."""
-        return self._standing != self.standing()
+        """Whether `count_states` is another than before."""
+        return self._state_counts != self.count_states()
 
     def vitals(self, summary: RunSummary | None, run: Run | None) -> Vitals:
         """How things stand; `run` is what is read of the open run, `summary` what the list has of it."""
         state = self.state_in_list(summary) if summary is not None else State.ENDED
         if run is not None and state is not State.ENDED:
             state = self.state_of(run).state
-        return Vitals(self.watching, self.standing(), state)
+        return Vitals(self.watching, self.count_states(), state)
 
     # ---- in words
 
     def strip(self, run: Run, width: int, glyphs: Glyphs) -> tuple[Line, Line] | None:
         """How long an open run has been silent; None if it has ended, or cannot be reached."""
-        stands = self.state_of(run)
-        if stands.state not in GOING or self.watching.lost:
+        found = self.state_of(run)
+        if found.state not in GOING or self.watching.lost:
             return None
         pulse = self._store.pulses.get(run.summary.ref)
         counts = arrival_counts(pulse.arrivals if pulse else (), self._clock())
-        return liveness_strip(stands, width, glyphs, per_minute=counts)
+        return liveness_strip(found, width, glyphs, per_minute=counts)
 
     def alert(self, run: Run | None, width: int, glyphs: Glyphs) -> Line:
         """What comes before anything else: the link is lost, the open run is gone or waits for too long."""
@@ -108,7 +108,7 @@ class LivenessTracker:
         if run is None:
             return ()
         if run.summary.ref not in self._store.runs:
-            return (Piece(self._missing(run.summary.ref), "status.warn bold"), Piece(Clean(_KEPT), "sec"))
+            return (Piece(self._missing(run.summary.ref), "status.warn bold"), Piece(Clean(_STALE_NOTE), "sec"))
         return liveness_sentence(self.state_of(run), run, width, glyphs, now=self._clock())
 
     def _missing(self, ref: RunRef) -> Clean:

@@ -22,6 +22,7 @@ from textual.widget import Widget
 from tracetui.text import Clean
 from tracetui.ui.commands import Command
 from tracetui.ui.widgets.lines import LineWidget, invert, mark, skip, to_strip
+from tracetui.views import stack
 from tracetui.views.glyphs import ASCII, Glyphs
 from tracetui.views.rows import Line, ListRows, Piece, Rows, fit, style_masks, width_of
 
@@ -54,7 +55,7 @@ def position(first: int, page: int, count: int, dash: str) -> list[Piece]:
     return [Piece(Clean(f"{first + 1}{dash}{min(count, first + page)}"), "sec"), Piece(Clean(f"/{count}"), "dim")]
 
 
-MOST_TICKS: Final = 20_000
+MAX_TICKS: Final = 20_000
 """Rows up to which marks are shown: beyond, looking at every row would be felt."""
 NO_MARK: Final = Piece(Clean(" "))
 
@@ -63,7 +64,7 @@ class Minimap:
     """Remembers what its cells stand for, until the rows or the page change."""
 
     def __init__(self) -> None:
-        self._of = 0, 0
+        self._size = 0, 0
         self._ticks: dict[int, str | None] = {}
 
     def forget(self) -> None:
@@ -77,7 +78,7 @@ class Minimap:
             mark = rows.mark(index)
             return Piece(glyphs.tick, mark) if mark else NO_MARK
         y = index - top
-        mark = self._mark(rows, y, page) if count <= MOST_TICKS else None
+        mark = self._mark(rows, y, page) if count <= MAX_TICKS else None
         if mark:
             return Piece(glyphs.tick, mark)
         start = y * count // page
@@ -87,8 +88,8 @@ class Minimap:
     def _mark(self, rows: Rows, y: int, page: int) -> str | None:
         """The mark of the last marked row that cell `y` of the page stands for."""
         count = len(rows)
-        if self._of != (count, page):
-            self._of = count, page
+        if self._size != (count, page):
+            self._size = count, page
             self._ticks.clear()
         if y not in self._ticks:
             first, end = -(-y * count // page), -(-(y + 1) * count // page)
@@ -98,7 +99,7 @@ class Minimap:
 
 SIDEWAYS: Final = 8
 """Columns that a key scrolls."""
-STRIPS: Final = 512
+STRIP_CACHE_SIZE: Final = 512
 """Finished rows kept; a screen shows at most about 100."""
 
 
@@ -127,7 +128,7 @@ class LineView(LineWidget, can_focus=True):
     class Opened(Moved):
         """The row was double-clicked."""
 
-    class Said(Message):
+    class StatusMessage(Message):
         """The pane has something to say in the sentence row until the next key."""
 
         def __init__(self, text: str, style: str = "sec") -> None:
@@ -143,7 +144,7 @@ class LineView(LineWidget, can_focus=True):
         """First row shown."""
         self.left = 0
         """Columns scrolled away to the left."""
-        self._apart = False
+        self._cursor_off_screen = False
         """Whether the wheel scrolled the cursor out of view: then the first row shown stays where it is."""
         self.title: Line = ()
         """What follows the name in the title rule."""
@@ -154,7 +155,7 @@ class LineView(LineWidget, can_focus=True):
         self._minimap = Minimap()
         self.needle = ""
         """What is searched for: marked in every row."""
-        self._strips: LRUCache[tuple[int, str, int, int, Piece], Strip] = LRUCache(STRIPS)
+        self._strips: LRUCache[tuple[int, str, int, int, Piece], Strip] = LRUCache(STRIP_CACHE_SIZE)
 
     def bind_commands(self, commands: Iterable[Command]) -> None:
         """Bind the keys of these commands. A sequence (``]t``) is bound like a key; the screen recognizes it."""
@@ -177,7 +178,7 @@ class LineView(LineWidget, can_focus=True):
 
     def say(self, text: str, style: str = "sec") -> None:
         """Say something in the sentence row until the next key."""
-        self.post_message(self.Said(text, style))
+        self.post_message(self.StatusMessage(text, style))
 
     # ---- data
 
@@ -195,8 +196,8 @@ class LineView(LineWidget, can_focus=True):
 
         `heading` makes the lines between title and rows for a width.
         """
-        self._apart &= keep and key is None and self.top < len(self.rows)
-        first = self.rows.key(self.top) if self._apart else None
+        self._cursor_off_screen &= keep and key is None and self.top < len(self.rows)
+        first = self.rows.key(self.top) if self._cursor_off_screen else None
         anchor, top = key, self.top
         if anchor is None and keep:
             anchor = self.cursor
@@ -219,7 +220,7 @@ class LineView(LineWidget, can_focus=True):
             self.title_right = title_right
         if heading is not None:
             self._make_heading, self._heading = heading, None
-        self._settle()
+        self._clamp()
         self.refresh_changed()
 
     @property
@@ -249,11 +250,11 @@ class LineView(LineWidget, can_focus=True):
 
     def move_to(self, position: int, *, center: bool = False) -> None:
         """Put the cursor on a row (the nearest that takes one) and scroll as little as will show it."""
-        old, old_top, self._apart = self.position, self.top, False
+        old, old_top, self._cursor_off_screen = self.position, self.top, False
         self.position = position
         if center:
             self.top = position - self.page // 2
-        self._settle(prefer_down=position >= old)
+        self._clamp(prefer_down=position >= old)
         if self.position == old and self.top == old_top:
             return
         if self.top == old_top:
@@ -279,8 +280,8 @@ class LineView(LineWidget, can_focus=True):
     def action_page(self, pages: float) -> None:
         """Move the view and the cursor by (parts of) pages."""
         step = max(1, int(abs(pages) * (self.page - 1))) * (1 if pages > 0 else -1)
-        if self._apart:
-            self._apart, self.position = False, max(self.top, min(self.position, self.top + self.page - 1))
+        if self._cursor_off_screen:
+            self._cursor_off_screen, self.position = False, max(self.top, min(self.position, self.top + self.page - 1))
         old_top = self.top
         self.top = max(0, min(self.top + step, len(self.rows) - self.page))
         moved = self.position + step
@@ -289,7 +290,7 @@ class LineView(LineWidget, can_focus=True):
             return
         old = self.position
         self.position = moved
-        self._settle(prefer_down=step > 0)
+        self._clamp(prefer_down=step > 0)
         self.refresh()
         if self.position != old and self.cursor is not None:
             self.post_message(self.Moved(self, self.cursor))
@@ -311,7 +312,7 @@ class LineView(LineWidget, can_focus=True):
         """Scroll right; panes that fold unfold first."""
         self.action_sideways(SIDEWAYS)
 
-    def _settle(self, prefer_down: bool = True) -> None:
+    def _clamp(self, prefer_down: bool = True) -> None:
         """Bring cursor and view into range, the cursor onto a row that takes one."""
         count = len(self.rows)
         if not count:
@@ -324,7 +325,7 @@ class LineView(LineWidget, can_focus=True):
         page = self.page
         if self.outer_size.height:
             self.top = max(0, min(self.top, count - page))
-            if self._apart:
+            if self._cursor_off_screen:
                 return
             if position < self.top:
                 self.top = position
@@ -447,7 +448,7 @@ class LineView(LineWidget, can_focus=True):
 
     def on_resize(self) -> None:
         self._strips.clear()
-        self._settle()
+        self._clamp()
         self.refresh_changed()
 
     @on(events.Focus)
@@ -481,7 +482,7 @@ class LineView(LineWidget, can_focus=True):
         top = max(0, min(self.top + rows, len(self.rows) - self.page))
         if top != self.top:
             self.top = top
-            self._apart = not top <= self.position < top + self.page
+            self._cursor_off_screen = not top <= self.position < top + self.page
             self.refresh()
 
     def selection_updated(self, selection: Selection | None) -> None:
@@ -502,3 +503,53 @@ class LineView(LineWidget, can_focus=True):
                 text = text[span[0] : None if span[1] == -1 else span[1]]
             parts.append(text.rstrip())
         return ("\n".join(parts), "\n") if parts else None
+
+
+class FoldingView(LineView):
+    """Remembers which folds were toggled; a subclass draws its rows by them."""
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self.opened: frozenset[Hashable] = frozenset()
+        """Folds that differ from how they come."""
+
+    def draw_rows(self, *, keep: bool) -> None:
+        """Draw the rows again; the cursor stays on its row if `keep`."""
+        raise NotImplementedError
+
+    def toggle(self, *, open_: bool | None = None) -> bool:
+        """Unfold or fold the row under the cursor; False if it does neither."""
+        fold = stack.fold(self.rows, self.position) if self.position < len(self.rows) else None
+        if fold is None or fold.open == open_:
+            return False
+        self.opened = self.opened ^ {fold.key}
+        self.draw_rows(keep=True)
+        return True
+
+    def to_parent(self) -> bool:
+        """Go to the row that the one under the cursor is in; False at the top."""
+        parent = stack.parent(self.rows, self.position) if self.position < len(self.rows) else None
+        if parent is None or parent == self.position:
+            return False
+        self.move_to(parent)
+        return True
+
+    async def action_fold(self) -> None:
+        """Fold the row under the cursor, or go to the one that it is in; else scroll."""
+        if not self.toggle(open_=False) and not self.to_parent():
+            await super().action_fold()
+
+    async def action_unfold(self) -> None:
+        """Unfold the row under the cursor; else scroll."""
+        if not self.toggle(open_=True):
+            await super().action_unfold()
+
+    @property
+    def target(self) -> str | None:
+        """Id of the span that the row under the cursor names."""
+        return stack.target(self.rows, self.position) if self.position < len(self.rows) else None
+
+    @property
+    def target_run(self) -> str | None:
+        """Raw id of the run that the row under the cursor names."""
+        return stack.target_run(self.rows, self.position) if self.position < len(self.rows) else None

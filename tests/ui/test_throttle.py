@@ -6,21 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracetui.ui.terminal.pace import (
+from tracetui.ui.terminal.throttle import (
     BYTES_A_SECOND,
     LONGEST_SECONDS,
     SILENT_SECONDS,
     SMALLEST_WINDOW,
     WINDOW_BYTES,
-    Pace,
-    Probe,
+    LagProbe,
+    PaintThrottle,
 )
 
 PANE = 9_400
 """Bytes of a pane that scrolled by a row, at 120×40."""
 
 
-def painted_in(pace: Pace, seconds: float, *, lag: float = 0.0, size: int = PANE) -> tuple[int, int]:
+def painted_in(pace: PaintThrottle, seconds: float, *, lag: float = 0.0, size: int = PANE) -> tuple[int, int]:
     """Pictures and bytes while 20 steps a second arrive."""
     pictures = 0
     due: float | None = None
@@ -35,7 +35,7 @@ def painted_in(pace: Pace, seconds: float, *, lag: float = 0.0, size: int = PANE
 
 
 def test_after_a_pause_it_is_painted_at_once() -> None:
-    for pace in (Pace(), Pace(slow=True)):
+    for pace in (PaintThrottle(), PaintThrottle(slow=True)):
         assert pace.delay(0.0) == 0.0
         pace.painted(0.0, PANE)
         assert pace.delay(0.01) > 0
@@ -43,20 +43,20 @@ def test_after_a_pause_it_is_painted_at_once() -> None:
 
 
 def test_following_twenty_steps_a_second_costs_less_than_100_kB_a_second() -> None:
-    pictures, size = painted_in(Pace(), 10)
+    pictures, size = painted_in(PaintThrottle(), 10)
     assert 60 <= pictures <= 81
     assert size < 10 * 100_000
-    assert painted_in(Pace(), 10, size=40_000)[1] < 10 * 100_000, "a larger terminal is painted less often"
+    assert painted_in(PaintThrottle(), 10, size=40_000)[1] < 10 * 100_000, "a larger terminal is painted less often"
 
 
 def test_on_a_slow_line_it_costs_less_than_20_kB_a_second() -> None:
-    for pictures, size in (painted_in(Pace(slow=True), 20), painted_in(Pace(), 20, lag=0.5)):
+    for pictures, size in (painted_in(PaintThrottle(slow=True), 20), painted_in(PaintThrottle(), 20, lag=0.5)):
         assert 20 <= pictures <= 30
         assert size < 20 * 20_000
 
 
 def test_a_lag_that_is_over_slows_down_for_some_seconds_more() -> None:
-    pace = Pace()
+    pace = PaintThrottle()
     pace.painted(0.0, PANE)
     assert pace.delay(0.0, lag=1.0) == pytest.approx(1.0)
     pace.painted(1.0, PANE)
@@ -66,7 +66,7 @@ def test_a_lag_that_is_over_slows_down_for_some_seconds_more() -> None:
 
 
 def test_several_paintings_of_one_moment_are_one_picture() -> None:
-    pace = Pace()
+    pace = PaintThrottle()
     pace.painted(1.0, 0)
     pace.painted(1.0, BYTES_A_SECOND // 2)
     pace.painted(1.0, BYTES_A_SECOND // 2)
@@ -75,7 +75,7 @@ def test_several_paintings_of_one_moment_are_one_picture() -> None:
 
 @given(st.lists(st.tuples(st.floats(0, 5), st.integers(0, 10**9), st.floats(0, 1e6)), max_size=30), st.booleans())
 def test_a_picture_is_never_put_off_for_long(events: list[tuple[float, int, float]], slow: bool) -> None:
-    pace, now = Pace(slow=slow), 0.0
+    pace, now = PaintThrottle(slow=slow), 0.0
     for pause, size, lag in events:
         now += pause
         wait = pace.delay(now, lag)
@@ -87,16 +87,16 @@ def test_a_picture_is_never_put_off_for_long(events: list[tuple[float, int, floa
 # ---- the probe
 
 
-def asked(trip: float, sent: int = 1000) -> Probe:
+def asked(trip: float, sent: int = 1000) -> LagProbe:
     """A probe whose terminal took so long for its first answer."""
-    probe = Probe()
+    probe = LagProbe()
     probe.asked(0.0, sent)
     assert probe.answered(trip)
     return probe
 
 
 def test_who_never_answered_is_not_asked_and_does_not_lag() -> None:
-    probe = Probe()
+    probe = LagProbe()
     assert not probe.due(1.0, 10**9)
     assert not probe.answered(1.0)
     probe.asked(2.0, 0)

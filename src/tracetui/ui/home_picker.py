@@ -12,18 +12,18 @@ from tracetui import masking
 from tracetui.formats.homes import Home
 from tracetui.text import Clean, clean, one_line
 from tracetui.ui import config
-from tracetui.ui.base_app import BaseApp, drive
+from tracetui.ui.base_app import BaseApp, run_to_exit
 from tracetui.ui.commands import COMMANDS as TABLE
 from tracetui.ui.commands import Command
-from tracetui.ui.screens.base import SingleScreen
+from tracetui.ui.screens.base import BaseListScreen
 from tracetui.ui.widgets.frame import short_path
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
 from tracetui.views.list.tables import ALL, HomeRows, homes_heading
 from tracetui.views.rows import Line, Piece
 
 HOMES: Final = "places"
-_HERE: Final = frozenset({HOMES})
-_TAKEN: Final = {
+_PANES: Final = frozenset({HOMES})
+_COMMANDS: Final = {
     "open": (1, "Open the directory under the cursor, or the picked ones."),
     "pick-value": (2, "Pick or unpick the directory."),
     "quit": (4, "Quit."),
@@ -36,24 +36,24 @@ _TAKEN: Final = {
 
 def commands_for(homes: Sequence[Home], table: Sequence[Command]) -> tuple[Command, ...]:
     """The commands of this screen: those of the table that make sense here, and one for each place."""
-    return (*_from(table), *_own(homes))
+    return (*_adapted(table), *_open_commands(homes))
 
 
-def _from(table: Sequence[Command]) -> Iterator[Command]:
+def _adapted(table: Sequence[Command]) -> Iterator[Command]:
     for command in table:
-        if command.id in _TAKEN:
-            hint, words = _TAKEN[command.id]
-            yield command._replace(panes=_HERE, hint=hint, help=words or command.help)
+        if command.id in _COMMANDS:
+            hint, words = _COMMANDS[command.id]
+            yield command._replace(panes=_PANES, hint=hint, help=words or command.help)
 
 
-def _own(homes: Sequence[Home]) -> Iterator[Command]:
+def _open_commands(homes: Sequence[Home]) -> Iterator[Command]:
     for number, home in enumerate(homes[:9], start=1):
         words = clean(f"Open {short_path(home.path)}.")
-        yield Command(f"open-{number}", (str(number),), f"open {number}", words, f"nth({number})", _HERE, group="go")
-    yield Command("open-all", ("a",), "open all", "Open all of them together.", "nth(0)", _HERE, hint=3, group="go")
+        yield Command(f"open-{number}", (str(number),), f"open {number}", words, f"nth({number})", _PANES, group="go")
+    yield Command("open-all", ("a",), "open all", "Open all of them together.", "nth(0)", _PANES, hint=3, group="go")
 
 
-class HomesScreen(SingleScreen):
+class HomesScreen(BaseListScreen):
     """Enter opens what is picked (or the place under the cursor), a digit that place, ``a`` all."""
 
     def __init__(
@@ -101,7 +101,7 @@ class HomesScreen(SingleScreen):
         return (Piece(one_line(f"No path given, and {self._missing} doesn't exist"), "sec"),)
 
 
-class ChoosingApp(BaseApp):
+class HomePickerApp(BaseApp):
     """Ends when something was chosen: `chosen` has it, and is empty if the reader left."""
 
     COMMANDS: ClassVar = set()
@@ -118,7 +118,7 @@ class ChoosingApp(BaseApp):
     ) -> None:
         commands = commands_for(homes, table)
         super().__init__(commands, palette=palette, glyphs=glyphs)
-        self.chosen: list[str] = []
+        self.paths: list[str] = []
         self._first = HomesScreen(homes, missing, self._take, commands)
 
     def get_default_screen(self) -> Screen[None]:
@@ -126,7 +126,7 @@ class ChoosingApp(BaseApp):
 
     def _take(self, paths: list[str]) -> None:
         if not self._exit:  # the first answer counts
-            self.chosen = paths
+            self.paths = paths
             self.exit()
 
 
@@ -140,11 +140,11 @@ def choose(
     settings = config.load()
     with_ascii = ascii_glyphs or settings.ascii
     masking.choose(ascii_glyphs=with_ascii)
-    app = ChoosingApp(
+    app = HomePickerApp(
         homes,
         missing,
         palette="ansi" if "NO_COLOR" in os.environ else theme or settings.theme,
         glyphs=ASCII if with_ascii else UNICODE,
-        table=config.commands(settings),
+        table=config.bind_keys(settings),
     )
-    return drive(app), app.chosen
+    return run_to_exit(app), app.paths

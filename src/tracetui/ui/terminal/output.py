@@ -16,7 +16,7 @@ GIVE_UP_SECONDS: Final = 2.0
 """At the end: a terminal that took nothing for so long gets no more."""
 
 
-class Outlet:
+class OutputWriter:
     """Writes to a file descriptor in the order of `write`, which never waits.
 
     What the terminal did not take yet is kept, however much it is: whoever paints looks at `pending_bytes` and waits.

@@ -23,7 +23,7 @@ LONGEST_SECONDS: Final = 3.0
 """The longest interval, however far the terminal is behind."""
 
 
-class Pace:
+class PaintThrottle:
     """Says when what arrived may be painted. `slow` is for a line of which the user knows that it is slow."""
 
     def __init__(self, *, slow: bool = False) -> None:
@@ -67,7 +67,7 @@ SILENT_SECONDS: Final = 15.0
 """A terminal that leaves a question open for so long is not asked again."""
 
 
-class Probe:
+class LagProbe:
     """How far a terminal is behind, by questions that it answers when it comes to them.
 
     That a write returns says little: between us and a terminal behind SSH there is room for megabytes. Over tmux it is

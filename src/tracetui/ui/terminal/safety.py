@@ -35,7 +35,7 @@ _UNSAFE: Final = re.compile(
 )
 
 
-class Wall(LineFilter):
+class ControlFilter(LineFilter):
     """The second wall: whatever reached a screen without passing the gate loses its control characters and links."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
@@ -52,7 +52,7 @@ class Wall(LineFilter):
         ]
 
 
-def pasteable(text: str) -> str:
+def clean_for_paste(text: str) -> str:
     """Foreign text that may be pasted anywhere, a shell included: only line feeds and tabs are left of its controls."""
     return "\n".join("\t".join(clean(part) for part in line.rstrip("\r").split("\t")) for line in text.split("\n"))
 
@@ -90,14 +90,14 @@ def write_crash_log(error: BaseException, states: Sequence[str] = ()) -> str:
 
 
 @contextmanager
-def endings_to(end: Callable[[int], None]) -> Iterator[None]:
+def forward_signals(end: Callable[[int], None]) -> Iterator[None]:
     """Hand the number of every signal that ends a program to `end`, also while it waits for something.
 
     A terminal that hangs up counts as SIGHUP, which not every process of a session is sent.
     """
 
     def handle(number: int, frame: FrameType | None = None) -> None:
-        insist(128 + number)
+        force_exit_later(128 + number)
         end(number)
 
     numbers = [getattr(signal, name) for name in ENDING_SIGNALS if hasattr(signal, name)]
@@ -118,7 +118,7 @@ def _wait_for_hangup(terminal: int, handle: Callable[[int], None]) -> None:
         handle(signal.SIGHUP)
 
 
-def insist(status: int) -> None:
+def force_exit_later(status: int) -> None:
     """End the process with `status` if it is still there after `PATIENCE_SECONDS`.
 
     Whoever writes to a terminal that reads nothing any more (a lost connection, a hang-up) waits for ever.
@@ -128,7 +128,7 @@ def insist(status: int) -> None:
     timer.start()
 
 
-def let_go() -> None:
+def discard_output() -> None:
     """Drop what a terminal that is gone did not take, lest Python fail over it as it ends."""
     for stream in (stream for stream in (sys.__stdout__, sys.__stderr__) if stream is not None):
         try:
