@@ -1,4 +1,4 @@
-"""The application: owns the engine and the store, takes signals and crashes, and opens the screens."""
+"""The application: owns the engine, the store and the services, and opens the screens."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ if TYPE_CHECKING:
     from tracetui.ui.triage_state import TriageState
 
 FIRST_MAIL_SECONDS: Final = 0.06
-"""How long the first paint waits for something to show."""
+"""Longest wait of the first paint for content."""
 OPENING_SECONDS: Final = 0.05
-"""After the first layout: until then panes still learn their sizes."""
+"""After the first layout: panes report their sizes until then."""
 
 
 class MailWaiting(Message):
-    """The engine's mailbox turned from empty to full."""
+    """The engine's mailbox is no longer empty."""
 
 
 def _command_provider() -> type[Provider]:
@@ -77,7 +77,7 @@ class TraceApp(HostApp):
 
     COMMANDS: ClassVar = {_command_provider, _run_provider}
     BINDINGS: ClassVar = [Binding("ctrl+p", "command_palette", "palette", show=False)]
-    """Textual's own binding would take the key before the keys that were typed before it."""
+    """Textual's own binding has priority, and would overtake keys typed before it."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class TraceApp(HostApp):
         slow: bool = False,
         notify: bool = False,
     ) -> None:
-        """`notify`: the terminal rings when a run fails."""
+        """`notify`: ring the terminal's bell when a run fails."""
         super().__init__(commands, palette=palette, glyphs=glyphs, zone=zone)
         self.throttle = PaintThrottle(slow=slow)
         self.engine = engine
@@ -111,9 +111,9 @@ class TraceApp(HostApp):
         self._mail_due = self._frame_pending = False
         self._opening = True
         self._read_ahead_for: RunRef | None = None
-        """The run whose likely partner was read ahead."""
+        """Run for which the likely partner was read ahead last."""
         self._triage_state: TriageState | None = None
-        """The triage as it was left: it goes on there."""
+        """State of the last triage, restored when it opens again."""
 
     def get_default_screen(self) -> MainScreen:
         return self.main
@@ -141,8 +141,9 @@ class TraceApp(HostApp):
             self.screen.refresh()
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
-        """Paint — but while the screen opens only whole frames: every pane reports its size then, and each report would
-        paint most of the screen once more (five times as many bytes, on a slow line a visible stutter).
+        """Paint; while the screen opens, only full frames.
+
+        Every pane reports its size then, and each report would repaint most of the screen: five times the bytes.
         """
         if self._opening:
             self._frame_pending = renderable is not None and not isinstance(renderable, LayoutUpdate)
@@ -151,9 +152,9 @@ class TraceApp(HostApp):
         super()._display(screen, renderable)
 
     def _receive_first_mail(self) -> None:
-        """Let the first paint show the first rows, the run under the cursor and its detail.
+        """Fill the first paint: rows, the run under the cursor and its detail.
 
-        Waits a few hundredths of a second at most: painting an empty frame first would take longer.
+        Waits `FIRST_MAIL_SECONDS` at most: painting an empty frame first would take longer.
         """
         end = time.monotonic() + FIRST_MAIL_SECONDS
         while self.engine.wait(end - time.monotonic()):
@@ -167,7 +168,7 @@ class TraceApp(HostApp):
         await super().on_event(event)
 
     def on_mail_waiting(self) -> None:
-        """Take in what the engine left: at once what a key asked for, the rest as often as the terminal bears."""
+        """Apply the engine's mail: answers to keys at once, the rest throttled to the terminal's speed."""
         lag = self._driver_stat("lag_seconds")
         wait = 0.0 if self.engine.urgent else self.throttle.delay(time.monotonic(), lag)
         if wait <= 0:
@@ -176,9 +177,9 @@ class TraceApp(HostApp):
             self._mail_due = True
             self.set_timer(wait, self._receive_mail)
 
-    def _driver_stat(self, what: str) -> float:
-        """What only our own driver knows; 0 under another one."""
-        return float(getattr(self._driver, what, 0.0))
+    def _driver_stat(self, name: str) -> float:
+        """A statistic of `TerminalDriver`; 0 under another driver."""
+        return float(getattr(self._driver, name, 0.0))
 
     def _receive_mail(self) -> None:
         self._mail_due = False
@@ -198,7 +199,7 @@ class TraceApp(HostApp):
             self.main.receive(mail)
 
     def _apply(self, mail: Mail) -> None:
-        """Take what arrived into the store and the services."""
+        """Update the store and the services."""
         store, now = self.store, self.clock()
         self.liveness.watching = mail.watching or self.liveness.watching
         if mail.found:
@@ -235,17 +236,17 @@ class TraceApp(HostApp):
             self.send(notification(one_line(f"{first.name} failed{more}: {cause}", 120)))
 
     def _preload(self) -> None:
-        """Load, in a thread, what the first comparison and the first filter take."""
+        """Import, in a thread, the modules of the first comparison and the first filter."""
         import tracetui.live.differ
         import tracetui.store.query
         import tracetui.ui.screens.diff  # noqa: F401
 
         self.preloaded = True
 
-    # ---- ways from one screen to another
+    # ---- navigation between screens
 
     def _back_to_main(self) -> list[BaseScreen]:
-        """Close what lies over the main screen, and return it."""
+        """Close and return the screens above the main screen."""
         above = [screen for screen in self.screen_stack[1:] if isinstance(screen, BaseScreen)]
         for screen in self.screen_stack[:0:-1]:
             self.close_screen(screen)
@@ -263,10 +264,9 @@ class TraceApp(HostApp):
             self.engine.differ.read_ahead(other)
 
     def reopen(self, origin: Sequence[Hashable]) -> None:
-        """Open the screens that a run was visited from, as they were left, one over the other."""
         for screen in origin:
-            if isinstance(screen, BaseScreen) and (again := screen.again()) is not None:
-                self.push_screen(again)
+            if isinstance(screen, BaseScreen) and (restored := screen.again()) is not None:
+                self.push_screen(restored)
 
     def words(self) -> str:
         return self.main.state.arrangement.words
@@ -317,8 +317,8 @@ class TraceApp(HostApp):
     def compare(self, a: RunRef, b: RunRef) -> None:
         from tracetui.ui.screens.diff import DiffScreen
 
-        known = self.comparisons.loaded_runs(a, b)
-        self.open_screen(DiffScreen(self.comparisons.request(a, b), known, self.commands))
+        loaded = self.comparisons.loaded_runs(a, b)
+        self.open_screen(DiffScreen(self.comparisons.request(a, b), loaded, self.commands))
 
     def compare_with_original(self, ref: RunRef) -> str:
         partners = self.comparisons.partners(self.store.runs[ref])
@@ -363,7 +363,7 @@ class TraceApp(HostApp):
             self.surveys.contrast(refs)
 
     def action_triage(self) -> None:
-        """Open the triage as it was left."""
+        """Open the triage in its last state."""
         from tracetui.ui.screens.triage import TriageScreen
 
         self.push_screen(TriageScreen(self.commands, self._triage_state))
@@ -372,17 +372,17 @@ class TraceApp(HostApp):
         self._triage_state = state
         self.main.runs.now()
 
-    # ---- for the screens
+    # ---- services for the screens
 
     def rescan(self) -> None:
         self.store.begin_scan()
         self.engine.rescan()
 
     def edit(self, text: str) -> None:
-        """Open a cleaned copy of `text` in $EDITOR, in a private folder; never the trace itself."""
+        """Open a cleaned copy of `text` in $EDITOR, in a private directory; never the trace itself."""
         editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
-        with tempfile.TemporaryDirectory(prefix="tracetui-") as folder:
-            path = os.path.join(folder, "detail.txt")
+        with tempfile.TemporaryDirectory(prefix="tracetui-") as directory:
+            path = os.path.join(directory, "detail.txt")
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as copy:
                 copy.write("\n".join(clean_lines(text)))
             with self.suspend():
@@ -406,8 +406,8 @@ def run_app(
 ) -> int:
     """Run the application on these files and directories until the user quits; returns the exit status.
 
-    `target` is the address to open; `newest` opens the newest run instead; `follow` follows that run, else the newest.
-    `events` False polls.
+    `target`: address to open. `newest`: open the newest run instead. `follow`: follow the opened run, by default the
+    newest. `events`: False polls.
     """
     settings = config.load()
     commands = config.bind_keys(settings)

@@ -1,4 +1,4 @@
-"""What every app of this program has: its colours, its way to the terminal, keys from the table, and an orderly end."""
+"""Base classes of the apps: theme, terminal driver, keys from the command table, signals and crashes."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
     from tracetui.ui.triage_state import TriageState
 
 TERMINAL_GONE: Final = 129
-"""Exit status as after a hang-up."""
+"""Exit status after a hang-up (128 + SIGHUP)."""
 BUG: Final = 70
 """Exit status after a crash (EX_SOFTWARE of sysexits.h)."""
 
 NO_COLOR: Final = NoColor()
-"""In place of Textual's shades of grey, in which the terminal's own colours all turn black."""
+"""Replaces Textual's grayscale filter, which turns the terminal's own colors black."""
 
 
 class BaseApp(App[int]):
@@ -75,9 +75,9 @@ class BaseApp(App[int]):
         self.commands = commands
         self.crash: BaseException | None = None
         self.crash_states: Sequence[str] = ()
-        """The states of the screens when the first error was raised, without content of traces."""
+        """Screen states at the first error, without trace content."""
         self._output_filter = ControlFilter()
-        self._disable_notifications = self._disable_tooltips = True  # never used, and their racks cost a layout each
+        self._disable_notifications = self._disable_tooltips = True  # unused, and each costs a layout
         for each in PALETTES.values():
             self.register_theme(textual_theme(each))
         self.theme = textual_theme(self.look.palette).name
@@ -85,11 +85,11 @@ class BaseApp(App[int]):
 
     @on(Driver.SignalResume)
     def repaint(self) -> None:
-        """Paint all: after a suspension the terminal shows nothing of it any more."""
+        """Repaint everything: the terminal lost the screen while the app was suspended."""
         self.screen.refresh(layout=True)
 
     def clock(self) -> float:
-        """The time of day, in seconds since the epoch."""
+        """Current time, in seconds since the epoch."""
         return time.time()
 
     def get_driver_class(self) -> type[Driver]:
@@ -106,7 +106,7 @@ class BaseApp(App[int]):
             self._output_filter,
         ]
 
-    # ---- for the screens
+    # ---- services for the screens
 
     def use_palette(self, name: str) -> None:
         """Change the theme."""
@@ -115,7 +115,7 @@ class BaseApp(App[int]):
         self.screen.refresh(layout=True)
 
     def close_screen(self, screen: Screen[Any]) -> bool:
-        """Close a screen, the only way to do so; False if it is not the active one, or the last.
+        """Close a screen; False if it is not the active one, or the last. Screens close only this way.
 
         Keys that arrive together are queued at a screen before the first of them closes or covers it.
         """
@@ -125,9 +125,9 @@ class BaseApp(App[int]):
         return True
 
     def redirect_key(self, event: events.Key, screen: Screen[Any]) -> bool:
-        """Hand a key to the active screen that reached another one first; False if `screen` is active.
+        """Forward a key that reached an inactive screen to the active one; False if `screen` is active.
 
-        Keys typed quickly thus mean the same as keys typed slowly. After the end they mean nothing.
+        Keys typed quickly then work like keys typed slowly. Drops keys once the app is exiting.
         """
         if self.screen is screen and not self._exit:
             return False
@@ -151,12 +151,12 @@ class BaseApp(App[int]):
         self.push_screen(HelpScreen(pane, self.commands))
 
     def send(self, sequence: str) -> None:
-        """Write a sequence that draws nothing to the terminal."""
+        """Write a non-drawing escape sequence to the terminal."""
         if self._driver is not None:
             self._driver.write(sequence)
 
     def copy(self, text: str) -> int:
-        """Put text, as it is shown, on the terminal's clipboard; the number of bytes, 0 if it is too long."""
+        """Copy text to the terminal's clipboard; returns the number of bytes, 0 if it is too long."""
         text = clean_for_paste(text)
         sequence = clipboard_sequence(text)
         if sequence is None:
@@ -168,24 +168,24 @@ class BaseApp(App[int]):
         self.copy(text)
 
     def action_interrupt(self) -> None:
-        """Copy what is selected, as terminals do; else end, from wherever the reader is."""
+        """Copy the selection, as terminals do; without one, quit."""
         selected = self.screen.get_selected_text() or getattr(self.focused, "selected_text", "")
         if selected:
             self.copy(selected)
         else:
             self.exit()
 
-    # ---- the end
+    # ---- exit
 
     def end_by_signal(self, number: int) -> None:
-        """Put the terminal back and end with the status that shells report. Any thread or signal handler may call."""
+        """Restore the terminal and exit with status 128 + `number`. Callable from any thread or signal handler."""
         if self._loop is None:
             raise SystemExit(128 + number)
-        with suppress(RuntimeError):  # it has ended, and another app runs
+        with suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(lambda: self.exit(128 + number, return_code=128 + number))
 
     def panic(self, *renderables: RenderableType) -> None:
-        """The thread that reads keys failed, most likely because the terminal is gone. Nothing is printed."""
+        """Exit silently: the input thread failed, most likely because the terminal is gone."""
         force_exit_later(TERMINAL_GONE)
         self.exit(TERMINAL_GONE, return_code=TERMINAL_GONE)
 
@@ -203,19 +203,19 @@ class BaseApp(App[int]):
 
 
 class HostApp(BaseApp):
-    """The app as its screens know it."""
+    """Interface of the app for its screens: shared services and navigation."""
 
     engine: Engine
     store: Store
     roots: list[str]
     stage: str
-    """``list``, ``deep``, or empty when all runs are known."""
+    """Stage of the scan: ``list``, ``deep``, or empty when it is complete."""
     seen: int
     total: int | None
     listed: bool
     """Whether all runs were listed once."""
     preloaded: bool
-    """Whether what the first comparison takes is loaded."""
+    """Whether the modules of the comparison are imported."""
     throttle: PaintThrottle
     verdicts: Verdicts
     liveness: LivenessTracker
@@ -225,47 +225,47 @@ class HostApp(BaseApp):
     exporter: Exporter
 
     def words(self) -> str:
-        """The query that filters the list."""
+        """The filter query of the list."""
         raise NotImplementedError
 
     def query_context(self) -> QueryContext:
-        """What queries can ask of runs that no trace holds."""
+        """Query inputs that are not in a trace: verdicts, relations, liveness."""
         raise NotImplementedError
 
     def found(self) -> list[RunSummary]:
-        """The runs that the query of the list finds; all where there is none."""
+        """The runs that match the filter of the list; all without a filter."""
         raise NotImplementedError
 
     def pick_query(self, on_pick: Callable[[str], None]) -> None:
-        """Show the values to filter by; `take` is called with the query that asks for what was picked."""
+        """Show the values to filter by; calls `on_pick` with the query for the picked ones."""
         raise NotImplementedError
 
     def filter_runs(self, key: str, value: str) -> None:
-        """Go to the list, and show only the runs that have this value."""
+        """Go to the list and filter it by this value."""
         raise NotImplementedError
 
     def visit(self, ref: RunRef, span: str | None, target: SearchTarget | None = None) -> None:
-        """Open a run from the screens above the main one; leaving it leads back to them."""
+        """Open a run from the screens above the main screen; leaving the run reopens them."""
         raise NotImplementedError
 
     def reopen(self, origin: Sequence[Hashable]) -> None:
-        """Open again, as they were left, the screens that a run was visited from."""
+        """Reopen, in their last state, the screens from which a run was visited."""
         raise NotImplementedError
 
     def runs_changed(self) -> None:
-        """Something was found out about runs, or judged, that the list shows."""
+        """Redraw the list: verdicts or comparison results changed."""
         raise NotImplementedError
 
     def judged(self) -> None:
-        """Another instance judged something: every screen shows it."""
+        """Redraw all screens: another instance changed verdicts."""
         raise NotImplementedError
 
     def open_screen(self, screen: Screen[Any]) -> None:
-        """Show a screen that has nothing to show yet: in whole frames until it has (`opened`), or soon."""
+        """Push a screen without content yet; paints only full frames until `opened` or a short timeout."""
         raise NotImplementedError
 
     def opened(self) -> None:
-        """The screen has something to show."""
+        """End the opening phase: the screen has content."""
         raise NotImplementedError
 
     def compare(self, a: RunRef, b: RunRef) -> None:
@@ -273,15 +273,15 @@ class HostApp(BaseApp):
         raise NotImplementedError
 
     def compare_with_original(self, ref: RunRef) -> str:
-        """Compare a run with its original, or with its replays; if there are none, says so."""
+        """Compare a run with its original or its replays; returns why not, else an empty string."""
         raise NotImplementedError
 
     def compare_contexts(self, run: Run, a: str, b: str) -> None:
-        """Open the comparison of what two model calls of a run were given."""
+        """Open the comparison of the inputs of two model calls of a run."""
         raise NotImplementedError
 
     def search_runs(self, words: str) -> None:
-        """Search all runs of the list, and show what is found. Raises `UsageError` for a wrong regular expression."""
+        """Search all listed runs and show the hits. Raises `UsageError` for an invalid regular expression."""
         raise NotImplementedError
 
     def show_statistics(self, refs: Sequence[RunRef], of: str) -> None:
@@ -289,15 +289,15 @@ class HostApp(BaseApp):
         raise NotImplementedError
 
     def show_contrast(self, refs: Sequence[RunRef], of: str) -> None:
-        """Open the list of what these runs share that others lack; `of` names them."""
+        """Open the contrast of these runs with the others; `of` names them."""
         raise NotImplementedError
 
     def read_ahead(self, ref: RunRef) -> None:
-        """Read what a run is most likely compared with, once for each run in a row."""
+        """Read the likely comparison partner of a run into the cache."""
         raise NotImplementedError
 
     def save_triage(self, state: TriageState) -> None:
-        """The triage was closed in this state."""
+        """Save the state of the closed triage."""
         raise NotImplementedError
 
     def rescan(self) -> None:
@@ -310,11 +310,11 @@ class HostApp(BaseApp):
 
 
 def run_to_exit(app: BaseApp, cleanup: Callable[[], None] = lambda: None) -> int:
-    """Run an app until it ends, then do what is to be done `cleanup`; returns the exit status."""
+    """Run an app until it exits, then call `cleanup`; returns the exit status."""
     try:
         with forward_signals(app.end_by_signal):
             app.run()
-    except Exception as error:  # from the framework itself, while it starts or ends
+    except Exception as error:  # from Textual itself, at startup or exit
         app.crash = app.crash or error
     finally:
         cleanup()

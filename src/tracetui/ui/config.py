@@ -1,4 +1,4 @@
-"""Settings that nobody needs: a small file of the user's, and the arrangement of the list remembered between runs.
+"""Optional settings file, and the list arrangement saved between sessions.
 
 ``$XDG_CONFIG_HOME/tracetui/config.toml`` (else ``~/.config``)::
 
@@ -28,7 +28,7 @@ from tracetui.ui.theme import PALETTES
 
 
 class ListConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the list is arranged at first."""
+    """Initial arrangement of the list."""
 
     sort: str = "newest"
     group: str = "day"
@@ -36,7 +36,7 @@ class ListConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The file's contents."""
+    """Schema of ``config.toml``."""
 
     theme: str = "dark"
     ascii: bool = False
@@ -50,16 +50,16 @@ _LIST_CHOICES: Final = {"sort": SORTS, "group": GROUPS, "columns": ("fitting", "
 
 
 def load() -> Config:
-    """The user's settings, the defaults where there is no file. Raises `UsageError` for one that makes no sense."""
+    """Load the user's settings, or the defaults if there is no file. Raises `UsageError` for an invalid file."""
     path = _directory("XDG_CONFIG_HOME", ".config") / "config.toml"
     try:
         text = path.read_text("utf-8")
-        import tomllib  # most have no such file
+        import tomllib  # rarely needed
 
         found = msgspec.convert(tomllib.loads(text), Config)
     except (FileNotFoundError, NotADirectoryError):
         return Config()
-    except (OSError, ValueError) as error:  # of TOML, of types, of names
+    except (OSError, ValueError) as error:  # invalid TOML, type or name
         raise UsageError(f"{path}: {error}") from error
     for owner, choices in ((found, _CHOICES), (found.list, _LIST_CHOICES)):
         for name, allowed in choices.items():
@@ -72,7 +72,7 @@ def load() -> Config:
 
 
 def bind_keys(config: Config) -> tuple[Command, ...]:
-    """The table of commands with the user's own keys in place of the first key of each."""
+    """The command table with the user's keys, each replacing the first key of its command."""
     unknown = set(config.keys) - {command.id for command in COMMANDS}
     if unknown:
         like = nearest(min(unknown), [command.id for command in COMMANDS])
@@ -90,7 +90,7 @@ def bind_keys(config: Config) -> tuple[Command, ...]:
 
 
 def load_arrangement(config: Config) -> Arrangement:
-    """How the list is arranged at first: as the file says, else as it was left."""
+    """Initial arrangement of the list: from the settings file, else from the last session."""
     if config.list is not None:
         return Arrangement(config.list.sort, group=config.list.group, all_columns=config.list.columns == "all")
     with contextlib.suppress(OSError, msgspec.MsgspecError):
@@ -101,17 +101,18 @@ def load_arrangement(config: Config) -> Arrangement:
 
 
 def save_arrangement(left: Arrangement, roots: Sequence[str] = ()) -> None:
-    """Keep sorting, grouping and columns for the next time; silently not, where that cannot be written or lies in one
-    of `roots`: nothing is written among traces.
+    """Save sorting, grouping and columns for the next session.
+
+    Does nothing if the file is not writable or lies in one of `roots`: trace directories are read-only.
     """
-    kept = msgspec.structs.replace(left, words="", failures=False)
+    saved = msgspec.structs.replace(left, words="", failures=False)
     path = _arrangement_path()
     there = Path(os.path.realpath(path))
     if any(there.is_relative_to(os.path.realpath(root)) for root in roots):
         return
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path.write_bytes(msgspec.json.encode(kept))
+        path.write_bytes(msgspec.json.encode(saved))
 
 
 def _arrangement_path() -> Path:

@@ -1,4 +1,4 @@
-"""The small app before the app: asks which trace directory to open where no path was given."""
+"""App that lists the trace directories of this machine, for a start without a path."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _COMMANDS: Final = {
     **dict.fromkeys(("back", "down", "up", "page-down", "page-up", "top", "end"), (0, "")),
     **dict.fromkeys(("interrupt", "end-now", "suspend"), (0, "")),
 }
-"""What this screen has of the table of commands: priority in the footer, and what it means here where it differs."""
+"""Commands reused from the table, by id: (priority in the footer, help text if it differs here)."""
 
 
 def commands_for(homes: Sequence[Home], table: Sequence[Command]) -> tuple[Command, ...]:
-    """The commands of this screen: those of the table that make sense here, and one for each place."""
+    """The commands of this screen: the applicable ones of the table, and one for each directory."""
     return (*_adapted(table), *_open_commands(homes))
 
 
@@ -54,12 +54,12 @@ def _open_commands(homes: Sequence[Home]) -> Iterator[Command]:
 
 
 class HomesScreen(BaseListScreen):
-    """Enter opens what is picked (or the place under the cursor), a digit that place, ``a`` all."""
+    """Trace directories: Enter opens the picked ones or the one under the cursor, a digit opens one, ``a`` all."""
 
     def __init__(
         self, homes: Sequence[Home], missing: str, take: Callable[[list[str]], None], commands: Sequence[Command]
     ) -> None:
-        """`missing` names what is not there; `take` is called with the paths of the places to open, none to end."""
+        """`missing`: the default directory, which doesn't exist. `take`: called with the paths to open."""
         super().__init__(HOMES, "Traces on this machine", commands)
         self._homes, self._missing, self._take = homes, missing, take
         self._picked: list[str] = []
@@ -72,7 +72,7 @@ class HomesScreen(BaseListScreen):
         self.refresh_frame()
 
     def action_pick(self) -> None:
-        """Pick the place under the cursor, or not any more; the last row picks all."""
+        """Pick or unpick the directory under the cursor; the last row picks all."""
         here, every = str(self.list.cursor), [home.path for home in self._homes]
         if here == ALL:
             self._picked = [] if len(self._picked) == len(every) else every
@@ -81,7 +81,7 @@ class HomesScreen(BaseListScreen):
         self.show_rows()
 
     def action_nth(self, number: int) -> None:
-        """Open one place; all for 0."""
+        """Open one directory; 0 opens all."""
         self._take([home.path for home in self._homes[number - 1 : number] or self._homes])
 
     def action_open(self) -> None:
@@ -102,7 +102,7 @@ class HomesScreen(BaseListScreen):
 
 
 class HomePickerApp(BaseApp):
-    """Ends when something was chosen: `chosen` has it, and is empty if the reader left."""
+    """Exits with the picked directories in `paths`, which is empty if the user quit."""
 
     COMMANDS: ClassVar = set()
     ENABLE_COMMAND_PALETTE = False
@@ -133,9 +133,9 @@ class HomePickerApp(BaseApp):
 def choose(
     homes: Sequence[Home], missing: str, *, theme: str | None = None, ascii_glyphs: bool = False
 ) -> tuple[int, list[str]]:
-    """Ask which of these places are to be opened, on the terminal; returns the exit status, and the paths chosen.
+    """Let the user pick directories; returns the exit status and the paths.
 
-    `missing` names what was looked for, and is not there.
+    `missing`: the default directory, which doesn't exist.
     """
     settings = config.load()
     with_ascii = ascii_glyphs or settings.ascii

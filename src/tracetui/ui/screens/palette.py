@@ -31,7 +31,7 @@ MAX_RUNS: Final = 30
 
 
 class CommandProvider(Provider):
-    """Every command of the table, and the themes."""
+    """The commands of the focused pane, and the themes."""
 
     @property
     def _entries(self) -> list[tuple[Clean, Clean, Callable[[], object]]]:
@@ -69,7 +69,7 @@ class CommandProvider(Provider):
 
 
 class RunProvider(Provider):
-    """Runs by a query, as the filter of the list takes it: words of the id, name, prompt, error …, ``status:error``."""
+    """Runs that match a query in the syntax of the list's filter: words, ``status:error`` …"""
 
     async def search(self, query: str) -> Hits:
         from tracetui.store.query import begun
@@ -84,17 +84,17 @@ class RunProvider(Provider):
 
 
 class Palette(CommandPalette):
-    """Finds commands and runs by name. Runs one command at most, and closes once."""
+    """Command palette that runs one command at most and closes once."""
 
     app: BaseApp
 
     def on_key(self, event: events.Key) -> None:
-        """Take the keys that the line to type in did not."""
+        """Handle keys that the input did not."""
         if self.app.redirect_key(event, self):
             return
         if event.key == "escape":
             self._action_escape()
-        elif event.is_printable and self.focused is not None:  # it came before there was something to type in
+        elif event.is_printable and self.focused is not None:  # it arrived before the input was focused
             self.focused.post_message(events.Key(event.key, event.character))
         else:
             return
