@@ -370,7 +370,7 @@ async def test_an_original_lists_its_replays_with_their_first_difference(opened:
         screen = await shown(app, pilot, ReplaysScreen)
         await until(pilot, lambda: "to go" not in text_of(app), what="all verdicts")
         told = text_of(app)
-        assert "1 of 3 replays went differently" in told
+        assert "1 of 3 replays diverged" in told
         assert told.count("no differences") == 2
         assert "step 4 gpt-4o · input≠ messages[0].content" in told
         screen.list.move_to_key(run_like(app, MISMATCH).ref)
@@ -394,7 +394,7 @@ async def test_c_in_a_run_compares_a_model_call_with_the_one_before(opened: Open
         await press(pilot, "]", "m")
         await pilot.press("c")
         screen = await shown(app, pilot, ContextScreen)
-        assert "since the call before: kept" in text_of(app)
+        assert "since the previous call: kept" in text_of(app)
         first = screen.request
         await type_keys(pilot, screen, "]", "d")
         assert screen.request.a == first.b
@@ -496,7 +496,7 @@ async def test_a_run_that_cannot_be_read_is_said(opened: Opener, replayed: Path)
         ref = run_like(app, "replay-1").ref
         gone = RunRef(ref.format, str(replayed / "gone.json"))
         app.compare(ref, gone)
-        await until(pilot, lambda: "cannot be read" in text_of(app), what="why not")
+        await until(pilot, lambda: "comparison failed" in text_of(app), what="why not")
 
 
 @pytest.fixture(scope="module")

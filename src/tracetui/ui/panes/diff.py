@@ -1,4 +1,4 @@
-"""The panes of a comparison: the paired steps, what differs in one of them, and both runs as wholes."""
+"""Panes of a comparison: the paired steps, the change of one step, and both runs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tracetui.views.rows import Line, ListRows, Piece
 
 
 class Pairs(FoldingView):
-    """The cursor goes to the first difference as soon as that is known, and stays where the reader puts it.
+    """Paired steps; the cursor starts at the first difference, unless the user moved it.
 
-    What both runs did alike before it is folded, unless the reader is in it already.
+    The common prefix is folded, unless the cursor is in it.
     """
 
     number = 1
@@ -31,13 +31,13 @@ class Pairs(FoldingView):
     def __init__(self) -> None:
         super().__init__(id="pairs")
         self.user_moved = False
-        """True once the reader moved the cursor."""
+        """Whether the user moved the cursor."""
         self.auto_key: PairKey | None = None
-        """The row that the cursor was put on: the first difference, as far as it is known."""
+        """Row of the first difference found so far, where the cursor was put."""
 
     @property
     def diff(self) -> Diff | None:
-        """The comparison that is shown."""
+        """The shown comparison."""
         return self.rows.diff if isinstance(self.rows, PairRows) else None
 
     @property
@@ -48,12 +48,12 @@ class Pairs(FoldingView):
 
     @property
     def pair_index(self) -> int | None:
-        """Which pair of the comparison is under the cursor."""
+        """Index of the pair under the cursor."""
         rows = self.rows
         return rows.pair(self.position) if isinstance(rows, PairRows) and self.position < len(rows) else None
 
     def go_to(self, pair: int) -> None:
-        """Put the cursor on a pair, which is unfolded if it has to be."""
+        """Move the cursor to a pair; unfolds the prefix if necessary."""
         rows = self.rows
         if not isinstance(rows, PairRows):
             return
@@ -78,7 +78,7 @@ class Pairs(FoldingView):
         return PairRows(diff, glyphs=self.look.glyphs, unfolded=PREFIX in self.opened)
 
     def show_diff(self, diff: Diff) -> None:
-        """Show a comparison, or what more is known of it."""
+        """Show a comparison, or a later state of it."""
         before = self.diff
         if before is not None and _is_continuation(before, diff):
             self._extend(before, diff)
@@ -108,13 +108,13 @@ class Pairs(FoldingView):
         self._show_fold()
 
     def _show_fold(self) -> None:
-        """Have what is folded in view as well, where the first difference leaves room for it."""
+        """Scroll to the top if the folded prefix and the first difference fit on one page."""
         if self.rows and self.cursor == self.auto_key and self.rows.key(0) == PREFIX and self.position < self.page:
             self.top = 0
             self.refresh()
 
     def _extend(self, before: Diff, diff: Diff) -> None:
-        """The same comparison, farther: draw what is new, which is seldom in view."""
+        """Redraw only the newly compared rows, which are rarely visible."""
         assert isinstance(self.rows, PairRows)
         self.rows.diff = diff
         first, last = self.rows.row_of(before.compared), self.rows.row_of(diff.compared)
@@ -129,7 +129,7 @@ class Pairs(FoldingView):
         self.refresh_changed()
 
     def step_to(self, step: int) -> bool:
-        """Go to the next row that differs; False if there is none."""
+        """Go to the next differing row; False if there is none."""
         rows = self.rows
         if not isinstance(rows, PairRows):
             return False
@@ -146,25 +146,23 @@ class Pairs(FoldingView):
 
     @property
     def wanted_height(self) -> int:
-        """Rows that all of it would take, with title and heading."""
+        """Rows of the full content, with title and heading."""
         return len(self.rows) + 2
 
 
 def _is_continuation(before: Diff, diff: Diff) -> bool:
-    """Whether it is the same comparison, with the same steps paired and nothing new of where it first differs."""
+    """Whether `diff` is a later state of `before` with the same pairs and the same first difference."""
     same = before.a is diff.a and before.b is diff.b and before.strict == diff.strict and before.first is diff.first
     return same and len(before.rows) == len(diff.rows) and 0 < before.compared <= diff.compared
 
 
 SIDE_BY_SIDE: Final = 98
-"""Cells from which texts stand side by side, unless the reader wants it otherwise: panes of screens of 120 columns and
-more have them.
-"""
+"""Width from which texts are side by side by default: a pane of a screen of 120 columns."""
 MAX_FOLDS: Final = 50
 
 
 class Change(FoldingView):
-    """A `Look`. Other folds and another layout are other rows of the same look."""
+    """Change of one step: renders a `Look` with folds, side by side or unified."""
 
     number = 2
     pane_name = "Change"
@@ -173,10 +171,10 @@ class Change(FoldingView):
         super().__init__(id="change")
         self.compared: Look | None = None
         self.tab = "changes"
-        """The tab that the reader wants; kept from step to step where there is one."""
+        """Preferred tab, for every step that has it."""
         self.wrap = True
         self.side: bool | None = None
-        """Side by side, as the reader wants it; None: where there is room."""
+        """Side by side or unified, by the user's choice; None: by width."""
         self.all_open: bool | None = None
         self._subject: Line = ()
         self._drawn_width = 0
@@ -184,7 +182,7 @@ class Change(FoldingView):
     # ---- data
 
     def show_look(self, look: Look, subject: Line, *, path: str = "", last: bool = False) -> None:
-        """Show a look from its first difference at `path` on (or its last one); `subject` says what it is of."""
+        """Show a look at its first difference at `path`, or its last one; `subject`: title."""
         self.opened, self.all_open = frozenset(), None
         self.compared, self._subject = look, subject
         self.draw_rows(keep=False)
@@ -194,7 +192,7 @@ class Change(FoldingView):
             self._go(at or 0)
 
     def nothing(self, line: Line) -> None:
-        """Say why there is nothing to show."""
+        """Show one line instead of a look."""
         self.compared = None
         self.show(ListRows([line], headings=[0]), title=(), title_right=(), keep=False)
 
@@ -236,7 +234,7 @@ class Change(FoldingView):
     # ---- the title
 
     def _update_title(self) -> None:
-        """Say in the title what this is, and at which difference the cursor is."""
+        """Show the subject and the number of the current difference in the title."""
         look = self.compared
         if look is None:
             return
@@ -265,7 +263,7 @@ class Change(FoldingView):
         return super()._title_strip(width)
 
     def _tabs(self) -> Line:
-        """The tabs, and which rows are in view."""
+        """The tabs and the scroll position."""
         look = self.compared
         if look is None or len(look.tabs) < 2:
             return ()
@@ -281,7 +279,7 @@ class Change(FoldingView):
         self._update_title()
 
     def _go(self, position: int) -> None:
-        """Put the cursor on a row and what is around it in view."""
+        """Move the cursor to a row and scroll to the start of its section."""
         self.position = -1
         self.move_to(position)
         rows = self._rows
@@ -312,29 +310,29 @@ class Change(FoldingView):
     # ---- how it is shown
 
     def toggle_side(self) -> bool:
-        """Side by side, or unified; True if side by side now."""
+        """Toggle side by side and unified; returns True if side by side now."""
         shown = self._drawn_width >= SIDE_BY_SIDE if self.side is None else self.side
         self.side, self.wrap, self.left = not shown, True, 0
         self.draw_rows(keep=True)
         return self.side
 
     def toggle_wrap(self) -> None:
-        """Wrap long lines at the edge of the pane, or let them run on beyond it (unified)."""
+        """Toggle line wrapping (unified)."""
         self.wrap, self.left = not self.wrap, 0
         self.draw_rows(keep=True)
 
     def fold_all(self, *, open_: bool) -> None:
-        """Open or fold everything."""
+        """Unfold or fold all sections."""
         self.opened, self.all_open = frozenset(), open_
         self.draw_rows(keep=True)
 
     @property
     def text(self) -> str:
-        """All of it, one side below the other, nothing folded; not cleaned."""
+        """Full text, unified and unfolded; not cleaned."""
         return "" if self.compared is None else "\n".join(unified(self.compared))
 
     def reveal(self) -> None:
-        """Unfold the row under the cursor until the needle itself is in view."""
+        """Unfold the row under the cursor until the needle is visible."""
         needle = self.needle.lower()
         for _ in range(MAX_FOLDS):
             here = self.position
@@ -354,14 +352,14 @@ class Change(FoldingView):
 
     @property
     def value_path(self) -> str:
-        """The path of the value under the cursor."""
+        """Path of the value under the cursor."""
         rows = self._rows
         section = rows.section(self.position) if rows is not None else None
         return section.path if section is not None else ""
 
 
 def context_words(found: ContextDiff, glyphs: Glyphs) -> Line:
-    """How the messages differ: ``kept 41 · +2 new · −6 dropped · ~1 edited  −1.9k tok``."""
+    """Summary of the message changes: ``kept 41 · +2 new · −6 dropped · ~1 edited  −1.9k tok``."""
     counts = found.counts
     pieces = [Piece(Clean(f"kept {counts[MessageChange.KEPT]}"), "sec")]
     for fate, sign, style in (
@@ -379,7 +377,7 @@ def context_words(found: ContextDiff, glyphs: Glyphs) -> Line:
 
 
 class Sides(FoldingView):
-    """How both runs ended, what they took, how they were judged; what was ignored."""
+    """Outcome, cost and verdicts of both runs, and the ignored differences."""
 
     number = 3
     pane_name = "Both runs"
@@ -390,7 +388,7 @@ class Sides(FoldingView):
         self._drawn_width = 0
 
     def show_diff(self, diff: Diff) -> None:
-        """Show what is known of both runs."""
+        """Show both runs."""
         fresh, self._diff = self._diff is None, diff
         self.draw_rows(keep=not fresh)
 

@@ -1,4 +1,4 @@
-"""Pane 2: what a run did — as a timeline or as a tree, two views of the same spans that share the cursor."""
+"""Pane 2: the spans of a run, as a timeline or a tree with a shared cursor."""
 
 from __future__ import annotations
 
@@ -27,62 +27,62 @@ if TYPE_CHECKING:
 
 
 class Steps(LineView):
-    """The spans of the run that is open or previewed."""
+    """The spans of the open or previewed run."""
 
     app: HostApp
     number = 2
     pane_name = "Steps"
 
     class FollowChanged(Message):
-        """The cursor stays on the newest step from now on, or no longer."""
+        """Following started or stopped."""
 
     class EndReached(Message):
-        """The reader went to the last row, and so to what is going on."""
+        """The user went to the last row."""
 
         def __init__(self, position: int) -> None:
             self.position = position
             super().__init__()
 
     names = ("Steps", "Spans")
-    """What the pane is called as a timeline, and as a tree."""
+    """Pane names of the timeline and the tree."""
 
     def __init__(self, id: str = "steps") -> None:
         super().__init__(id=id)
         self.run: Run | None = None
         self.liveness_of: Callable[[Run], Liveness] | None = None
-        """How a run stands that the trace gives no end of."""
+        """Computes the liveness of a run without an end record."""
         self._state = State.ENDED
         self._current: tuple[Run, bool, Run] | None = None
-        """The run that is shown, whether it is going on, and the run with its open spans as they stand."""
+        """Cache of `_current_run`: (run, whether it is going, result)."""
         self.assessment: Assessment | None = None
         self.as_tree = False
         self._temporary_tree = False
-        """Whether it is a tree only until another run is shown, for a span that has no row in the timeline."""
+        """Whether the tree shows a span without a timeline row, until another run is shown."""
         self.headline = True
-        """Whether two lines above the steps say how the run ended (where no other part of the screen does)."""
+        """Whether to show the outcome of the run above the steps."""
         self.folded: frozenset[str] = frozenset()
         self.unfolded: frozenset[str] = frozenset()
-        """Ids of the first calls of loops that are not folded in the timeline."""
+        """Ids of the first calls of the unfolded loops of the timeline."""
         self.filter_text, self.longest_first = "", False
-        """What the rows are filtered by (docs/query.md), and whether those that took longest_first come first."""
+        """Filter query (docs/query.md), and whether rows are sorted by duration."""
         self._predicate: Keep | None = None
         self.following = False
-        """Whether the cursor stays on the newest step."""
+        """Whether the cursor follows the newest step."""
         self._newest: str | None = None
-        """Id of the span that came last: not always that of the last row, where agents work side by side."""
+        """Id of the span that arrived last; with parallel agents, not always that of the last row."""
         self._unseen: int | None = None
-        """Rows that came since following ended, and that were not passed yet; None if it never began."""
+        """Unseen rows since following stopped; None if it never started."""
 
     # ---- following
 
     def attach(self) -> None:
-        """Go to the newest step, and stay on it as more come."""
+        """Go to the newest step and follow."""
         self._set_following(True, None)
         self.move_to_key(self._newest)
         self._update_title()
 
     def detach(self) -> None:
-        """Stay where the reader is; the steps that come are counted."""
+        """Stop following, and count new steps."""
         self._set_following(False, 0)
         self._update_title()
 
@@ -93,16 +93,16 @@ class Steps(LineView):
 
     @property
     def detached(self) -> bool:
-        """True if the run was followed, and is no longer because the reader went elsewhere."""
+        """Whether following stopped because the user moved away."""
         return self._unseen is not None
 
     @property
     def at_newest(self) -> bool:
-        """True while the newest step (or the fold that hides it) has the cursor."""
+        """Whether the cursor is on the newest step, or the fold that contains it."""
         return self.position == self.rows.index(self._newest)
 
     def mark_seen(self, position: int) -> None:
-        """The reader came as far as that row: what is above it is not new any more."""
+        """Mark the rows up to `position` as seen."""
         below = _count(self.rows) - 1 - position
         if self._unseen is not None and below < self._unseen:
             self._unseen = max(0, below)
@@ -110,7 +110,7 @@ class Steps(LineView):
 
     def move_to(self, position: int, *, center: bool = False) -> None:
         super().move_to(position, center=center)
-        if self.following and not self.at_newest:  # now: a step that comes meanwhile must not take the cursor back
+        if self.following and not self.at_newest:  # now: a step that arrives meanwhile must not move the cursor back
             self.detach()
 
     def action_page(self, pages: float) -> None:
@@ -124,7 +124,7 @@ class Steps(LineView):
             self.post_message(self.EndReached(self.position))
 
     def _clamp(self, prefer_down: bool = True) -> None:
-        """As everywhere; with the last step, the row below it comes into view that says how the run ended."""
+        """Clamp as usual; with the last step, also show the outcome row below it."""
         super()._clamp(prefer_down)
         last = len(self.rows) - 1
         if 0 < last == self.position + 1 and self.outer_size.height and self.page > 1 and not self._cursor_off_screen:
@@ -138,7 +138,7 @@ class Steps(LineView):
             self.mark_seen(self.top + self.page - 1)
 
     def tick(self, now: float, *, aged: bool = False) -> None:
-        """Draw again how long open spans have lasted; if `aged`, also how long ago the run was."""
+        """Redraw the durations of open spans; if `aged`, also the age of the run."""
         rows = self.rows
         if not isinstance(rows, spans.SpanRows):
             return
@@ -151,7 +151,7 @@ class Steps(LineView):
             )
 
     def _grows(self, rows: spans.SpanRows) -> bool:
-        """Whether an open span is in view."""
+        """Whether an open span is visible."""
         return any(
             (span := rows.span(index)) is not None and span.status is Status.RUNNING and span.started_at is not None
             for index in range(self.top, min(len(rows), self.top + self.page))
@@ -161,7 +161,7 @@ class Steps(LineView):
         return self.liveness_of(run).state if self.liveness_of is not None else State.ENDED
 
     def _current_run(self, run: Run) -> Run:
-        """The run with its open spans as it stands now: its own status is that of the moment when it was read."""
+        """The run with the current status of its open spans; its own dates from when it was read."""
         if self._state is State.ENDED:
             return run
         if self._current is None or self._current[:2] != (run, self._state in GOING):
@@ -174,7 +174,7 @@ class Steps(LineView):
             self.redraw_title()
 
     def _position(self) -> Sequence[Piece]:
-        """How many steps came below since following ended, instead of which rows are shown."""
+        """Number of unseen steps below; without any, the scroll position."""
         if not self._unseen:
             return super()._position()
         sign = self.look.glyphs.unfolded
@@ -187,9 +187,9 @@ class Steps(LineView):
     # ---- data
 
     def show_run(self, run: Run, *, now: float, span: str | None = None, uncover: bool = False) -> None:
-        """Show a run, or a newer state of it; the cursor goes to `span`, else stays, else goes to what matters.
+        """Show a run, or a newer state of it; the cursor goes to `span`, else stays, else goes to the starting span.
 
-        With `uncover`, a span that has no row as things are gets one; else the row counts that stands for it.
+        `uncover` shows the row of a hidden span; without it, the cursor goes to the row that contains it.
         """
         same = self.run is not None and self.run.summary.ref == run.summary.ref
         if not same:
@@ -204,7 +204,7 @@ class Steps(LineView):
             self.folded |= navigation.initial_folds(run)
         self._state = self._state_of(run)
         self._newest = _find_newest(before, run) or self._newest
-        if self._newest not in run.index:  # the run was restarted, and is shorter than it was
+        if self._newest not in run.index:  # the run was restarted, and is shorter now
             self._newest = run.spans[-1].id if run.spans else None
         rows = self._rows_of(run, now)
         if self._unseen is not None and before is not run:
@@ -226,7 +226,7 @@ class Steps(LineView):
         )
 
     def _rows_of(self, run: Run, now: float) -> spans.SpanRows:
-        """The rows of a run; one that is shown already is not measured again, nor what it has grown from."""
+        """The rows of a run; reuses the measurements of the shown rows of the same run."""
         shown, run = self.rows, self._current_run(run)
         if isinstance(shown, spans.SpanRows) and shown.tree == self.as_tree:
             if shown.run is run:
@@ -238,7 +238,7 @@ class Steps(LineView):
         return rows.with_filter(self._predicate, longest_first=self.longest_first) if arranged else rows
 
     def _ensure_row(self, span: str, rows: spans.SpanRows, now: float) -> spans.SpanRows:
-        """The rows with one of that span: without a filter, unfolded, as a tree, as far as it takes."""
+        """Make the row of a span visible: drops the filter, unfolds, shows the tree, as necessary."""
         if not _has_row(rows, span) and self._predicate is not None:
             self.filter_text, self._predicate = "", None
             rows = rows.with_filter(None, longest_first=self.longest_first)
@@ -251,13 +251,13 @@ class Steps(LineView):
         return rows
 
     def toggle_tree(self, now: float) -> None:
-        """Show a tree instead of a timeline, or the other way round; the cursor stays on its span."""
+        """Toggle tree and timeline; the cursor stays on its span."""
         self.as_tree, self._temporary_tree = not self.as_tree, False
         if self.run is not None:
             self.show_run(self.run, now=now, span=self.cursor if isinstance(self.cursor, str) else None)
 
     def filter(self, text: str, now: float) -> None:
-        """Show only the spans that this query finds; of one that is wrong counts what stands before its fault."""
+        """Filter the spans by a query; of an invalid query, only the part before the error applies."""
         from tracetui.store.query import begun_for_spans
 
         query = begun_for_spans(text)[0] if text.strip() else None
@@ -265,14 +265,14 @@ class Steps(LineView):
         self._rearrange(now)
 
     def sort(self, now: float, *, longest_first: bool) -> bool:
-        """Whether the longest spans come first; False where a tree is shown, which has its own order."""
+        """Sort the timeline by duration or time; returns True if by duration. A tree isn't sorted."""
         self.longest_first = longest_first and not self.as_tree
         self._rearrange(now)
         return self.longest_first
 
     @property
     def found(self) -> int:
-        """How many spans have a row."""
+        """Number of spans with a row."""
         return _count(self.rows)
 
     def _rearrange(self, now: float) -> None:
@@ -281,7 +281,7 @@ class Steps(LineView):
             self.show(rows, title=self._title(self.run), heading=self._heading_of(self.run, rows, now))
 
     def nothing(self, problem: Problem | None = None) -> None:
-        """Show no run; `problem` is why it cannot be read."""
+        """Show no run; `problem`: why it is unreadable."""
         self.run = None
         self._set_following(False, None)
         self.pane_name = self.names[0]
@@ -299,7 +299,7 @@ class Steps(LineView):
 
     @property
     def in_branch(self) -> bool:
-        """Whether the cursor is on, or in, a branch that somebody went back from."""
+        """Whether the cursor is on or in an abandoned branch."""
         return self.run is not None and self.span is not None and navigation.in_abandoned_branch(self.run, self.span)
 
     def set_folded(self, folded: frozenset[str], now: float) -> None:
@@ -309,7 +309,7 @@ class Steps(LineView):
             self.show_run(self.run, now=now, span=self.cursor if isinstance(self.cursor, str) else None)
 
     def unfold_to(self, span_id: str, now: float) -> None:
-        """Unfold what hides a span."""
+        """Unfold the ancestors of a span."""
         if self.run is not None and self.folded & (above := navigation.above(span_id, self.run)):
             self.set_folded(self.folded - above, now)
 
@@ -345,7 +345,7 @@ class Steps(LineView):
     # ---- loops
 
     def fold_loops(self, assessment: Assessment) -> None:
-        """Fold calls that were repeated, but none that the cursor is on."""
+        """Fold repeated calls, except those at the cursor."""
         from tracetui.views.timeline.loops import Folds
 
         self.assessment, rows = assessment, self.rows
@@ -354,7 +354,7 @@ class Steps(LineView):
             self._show_loops(rows.fold_loops(folds.with_unfolded(self.unfolded)).reveal(self.cursor))
 
     def toggle_loop(self, *, open_: bool) -> bool:
-        """Unfold or fold the loop under the cursor; False if there is none, or it is so already."""
+        """Unfold or fold the loop under the cursor; False if that changes nothing."""
         rows = self.rows
         if self.as_tree or not isinstance(rows, spans.SpanRows):
             return False
@@ -375,7 +375,7 @@ class Steps(LineView):
     def _show_loops(self, rows: spans.SpanRows) -> None:
         before = self.cursor
         self.show(self._save_folds(rows))
-        if self.cursor != before and self.cursor is not None:  # what it was on is folded away
+        if self.cursor != before and self.cursor is not None:  # its row was folded
             self.post_message(self.Moved(self, self.cursor))
 
     def _save_folds(self, rows: spans.SpanRows) -> spans.SpanRows:
@@ -386,14 +386,14 @@ class Steps(LineView):
         return rows
 
     def move_to_key(self, key: Hashable, *, center: bool = False) -> bool:
-        """As everywhere; a loop or a branch that hides the span unfolds."""
+        """Move as usual; unfolds a loop or branch that hides the span."""
         rows = self.rows
         if isinstance(rows, spans.SpanRows) and (shown := rows.reveal(key)) is not rows:
             self.show(self._save_folds(shown))
         return super().move_to_key(key, center=center)
 
     def reveal(self) -> None:
-        """Unfold a loop whose row does not show what was found in one of its calls."""
+        """Unfold a loop if the hit is in a call that its row doesn't show."""
         rows, needle = self.rows, self.needle.lower()
         calls = rows.folded_calls(self.position) if isinstance(rows, spans.SpanRows) else []
         drawn = "".join(piece.text for piece in rows.line(self.position, self.outer_size.width - 2)) if calls else ""
@@ -404,7 +404,7 @@ class Steps(LineView):
 
     @property
     def wanted_height(self) -> int:
-        """Rows that the whole run would take, with title and heading."""
+        """Rows of the full run, with title and heading."""
         return len(self.rows) + 1 + len(self.heading)
 
     def _title(self, run: Run) -> Line:
@@ -450,9 +450,9 @@ _FINAL: Final = frozenset({Status.OK, Status.ERROR, Status.CANCELLED})
 
 
 def _find_newest(before: Run | None, run: Run) -> str | None:
-    """Id of the last span that an earlier state of the run did not have; None if there is none."""
-    known = before.index if before is not None else {}
-    return next((span.id for span in reversed(run.spans) if span.id not in known), None)
+    """Id of the last span that `before` didn't have; None if there is none."""
+    old = before.index if before is not None else {}
+    return next((span.id for span in reversed(run.spans) if span.id not in old), None)
 
 
 def _has_row(rows: spans.SpanRows, span: str) -> bool:
@@ -462,6 +462,6 @@ def _has_row(rows: spans.SpanRows, span: str) -> bool:
 
 
 def _count(rows: Rows) -> int:
-    """How many rows are spans."""
+    """Number of rows that are spans."""
     count = len(rows)
     return count if not count or rows.selectable(count - 1) else count - 1

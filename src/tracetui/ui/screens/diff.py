@@ -1,4 +1,4 @@
-"""Comparisons: two runs step by step, or what two model calls of one run were given."""
+"""Comparison screens: two runs step by step, or the inputs of two model calls of a run."""
 
 from __future__ import annotations
 
@@ -31,18 +31,19 @@ from tracetui.views.glyphs import status_glyph
 from tracetui.views.rows import Line, Piece
 
 LOW: Final = 30
-"""Rows of a screen below which what is said of both runs is shown only when it is asked for."""
+"""Below this many rows, the pane of both runs is shown only when focused."""
 BOTH_RUNS: Final = 9
+"""Rows of the pane of both runs: its maximum below the change, its minimum on wide screens."""
 
 
 class BaseDiffScreen(BaseScreen):
-    """A screen with a `Change` pane. A subclass says what is compared, and renders a `DiffState`."""
+    """Screen with a `Change` pane. A subclass defines the comparison and renders a `DiffState`."""
 
-    AUTO_FOCUS = ""  # it would focus the first pane before the right one can be
+    AUTO_FOCUS = ""  # it would focus the first pane
     app: HostApp
     state: DiffState
     end_messages: tuple[str, str] = "no later differing step", "no earlier differing step"
-    """What is said where there is nothing more to walk to, forwards and backwards."""
+    """Messages at the last and the first difference."""
 
     def __init__(
         self, commands: Sequence[Command], views: dict[str, LineView], change: Change, state: DiffState
@@ -50,27 +51,27 @@ class BaseDiffScreen(BaseScreen):
         super().__init__(commands, views, state)
         self.change = change
 
-    # ---- what a subclass says
+    # ---- hooks of subclasses
 
     def walk(self, step: int) -> bool:
-        """Go to the next thing that differs; False if there is none."""
+        """Go to the next difference outside the change; False if there is none."""
         raise NotImplementedError
 
     def request_look(self) -> None:
-        """Ask for what the state shows, unless it is shown already."""
+        """Request the change that the state shows, unless it is shown already."""
 
     def share_height(self) -> None:
-        """Give each pane the height that it needs."""
+        """Distribute the height among the panes."""
 
     # ---- the state
 
     @property
     def narrow(self) -> bool:
-        """Whether there is room for one pane only."""
+        """Whether only one pane fits."""
         return self.app.size.width < layout.NARROW
 
     def become(self, state: DiffState) -> None:
-        """Replace the state, and show what changed."""
+        """Replace the state and render the changes."""
         before, self.state = self.state, state
         if (state.pane, state.zoom) != (before.pane, before.zoom):
             self.arrange_panes()
@@ -79,19 +80,18 @@ class BaseDiffScreen(BaseScreen):
             self.request_look()
 
     def arrange_panes(self) -> None:
-        """Lay the panes out for the zoom and the size; of a narrow screen one has all."""
+        """Lay out the panes for the zoom and the size."""
         size, state = self.app.size, self.state
         alone = state.zoom or (state.pane if self.narrow else None)
         for name, view in self.views.items():
             view.display = alone is None or name == alone
         wide = size.width >= layout.WIDE
-        for name, holds in {"wide": wide and alone is None, "alone": alone is not None}.items():
-            self.set_class(holds, name)
+        self.apply_classes({"wide": wide and alone is None, "alone": alone is not None})
         self.share_height()
         self.call_after_refresh(self.refresh_frame)
 
     def refresh_footer(self) -> None:
-        """The keys of the focused pane."""
+        """Show the keys of the focused pane."""
         self.show_footer(*footer(self.commands, self.pane, self.app.size.width, 1, False))
 
     def on_resize(self, event: events.Resize) -> None:
@@ -113,11 +113,11 @@ class BaseDiffScreen(BaseScreen):
             self.focus_pane(CHANGE)
 
     def follow_row(self, view: LineView) -> bool:
-        """Go where the row under the cursor leads; False if it leads nowhere."""
+        """Follow the link of the row under the cursor; False if it has none."""
         return False
 
     def action_difference(self, step: int) -> None:
-        """Go to the next difference, also of the next steps; while something is searched for, to its next hit."""
+        """Go to the next difference, across steps; during a search, to its next hit."""
         searched = next((view for view in self.views.values() if view.needle), None)
         if searched is not None:
             self.go_to_hit(self.view if self.view.needle else searched, step)
@@ -138,11 +138,11 @@ class BaseDiffScreen(BaseScreen):
         self.say("side by side" if self.change.toggle_side() else "unified: A above B")
 
     def action_wrap(self) -> None:
-        """Wrap long lines of the change, or let them run on."""
+        """Toggle line wrapping of the change."""
         self.change.toggle_wrap()
 
     def action_context(self) -> None:
-        """Show what both models were given, what this one was given before, then the step again."""
+        """Cycle the inputs of both calls, the input of the previous call, and the step."""
         look = self.change.compared
         following = diff_state.next_context(self.state, look.tabs if look is not None else (), shown=self.change.tab)
         if following is None:
@@ -160,7 +160,7 @@ class BaseDiffScreen(BaseScreen):
         """Toggle ignoring ids, times and counters."""
 
     def action_export(self) -> None:
-        """Write what is compared to a file."""
+        """Export the comparison to a file."""
         self.say("contexts can't be exported; press Esc, then x to export the diff", "status.warn")
 
     def action_editor(self) -> None:
@@ -168,18 +168,18 @@ class BaseDiffScreen(BaseScreen):
         self.app.edit(self.change.text)
 
     def action_reread(self) -> None:
-        """Read again what is compared."""
+        """Reload the compared runs."""
 
 
 class DiffScreen(BaseDiffScreen):
-    """The steps of both runs, what changed in the one under the cursor, and both runs as wholes."""
+    """Comparison of two runs: paired steps, change of the step under the cursor, both runs."""
 
-    def __init__(self, ask: Compare, known: Iterable[Run], commands: Sequence[Command]) -> None:
+    def __init__(self, ask: Compare, loaded: Iterable[Run], commands: Sequence[Command]) -> None:
         self.pairs, self.sides = Pairs(), Sides()
         change = Change()
         views: dict[str, LineView] = {PAIRS: self.pairs, CHANGE: change, SIDES: self.sides}
         super().__init__(commands, views, change, DiffState(ask=ask))
-        self.known = list(known)
+        self._loaded = list(loaded)
         self._asked: LookAt | None = None
         self._failure = ""
         self._body = Box(self.pairs, change, self.sides, id="diff")
@@ -200,8 +200,8 @@ class DiffScreen(BaseDiffScreen):
         self.state = states.focus(self.state, CHANGE if self.narrow else PAIRS)
         self.arrange_panes()
         self.view.focus()
-        self.app.engine.differ.compare(self.request, self.known)
-        self.known = []
+        self.app.engine.differ.compare(self.request, self._loaded)
+        self._loaded = []
 
     def left(self) -> None:
         self.app.engine.differ.compare(None)
@@ -210,12 +210,12 @@ class DiffScreen(BaseDiffScreen):
 
     @property
     def diff(self) -> Diff | None:
-        """The comparison as far as it is known."""
+        """The comparison as far as it is computed."""
         return self.pairs.diff
 
     @property
     def settled(self) -> bool:
-        """True if nothing that is shown is still on its way."""
+        """Whether everything requested is shown."""
         diff = self.diff
         done = diff is not None and diff.complete and diff.strict == self.request.strict
         return bool(self._failure) or (done and (self.change.compared is not None or not diff.rows))  # type: ignore[union-attr]
@@ -245,7 +245,7 @@ class DiffScreen(BaseDiffScreen):
         self.refresh_frame()
 
     def _look(self, mail: Mail | None = None) -> None:
-        """Ask for what differs in the row under the cursor, unless that came in the `mail`."""
+        """Request the change of the row under the cursor, unless `mail` contains it."""
         row = self.pairs.row
         if row is None:
             return
@@ -278,7 +278,7 @@ class DiffScreen(BaseDiffScreen):
         return self.pairs.step_to(step)
 
     def action_ignored(self) -> None:
-        self.pairs.user_moved = True  # the reader looks at this row
+        self.pairs.user_moved = True  # keep this row
         self.state = diff_state.toggle_ignored(self.state)
         self.app.engine.differ.compare(self.request)
         self.say("comparing everything" if self.request.strict else "comparing; ids, times and counters ignored")
@@ -296,8 +296,7 @@ class DiffScreen(BaseDiffScreen):
         diff = self.diff
         if target is None or diff is None:
             return False
-        there = (i for i, row in enumerate(diff.rows) if target in _ids(diff, i))
-        found = next(there, None)
+        found = next((i for i in range(len(diff.rows)) if target in _ids(diff, i)), None)
         if found is not None:
             self.pairs.go_to(found)
         return found is not None
@@ -337,25 +336,25 @@ class DiffScreen(BaseDiffScreen):
 
     def refresh_frame(self) -> None:
         width, look, diff = self.app.size.width, self.app.look, self.diff
-        place = clean(short_path(self.app.roots[0]) if self.app.roots else "", 200)
+        root = clean(short_path(self.app.roots[0]) if self.app.roots else "", 200)
         left: Line = (
             Piece(Clean("tracetui"), "accent bold"),
-            Piece(Clean(f"  {place}" if width >= layout.NARROW else ""), "sec"),
+            Piece(Clean(f"  {root}" if width >= layout.NARROW else ""), "sec"),
             Piece(Clean(f" {look.glyphs.path} "), "dim"),
             Piece(Clean("diff"), "text bold"),
         )
         right = (*self._named("A", self.request.a), Piece(Clean(f" {look.glyphs.arrow} "), "dim"))
         self._header.show(left, (*right, *self._named("B", self.request.b)))
-        words: Line = (Piece(Clean("reading both runs"), "status.running"),)
+        status: Line = (Piece(Clean("reading both runs"), "status.running"),)
         if self._failure:
-            words = (Piece(clean(f"cannot be read: {self._failure}", 400), "status.error"),)
+            status = (Piece(clean(f"comparison failed: {self._failure}", 400), "status.error"),)
         elif diff is not None:
-            words = sentence(diff, look.glyphs, width)
-        self._sentence.show(self.said or words)
+            status = sentence(diff, look.glyphs, width)
+        self._sentence.show(self.said or status)
         self.refresh_footer()
 
     def _named(self, letter: str, ref: RunRef) -> Line:
-        """A run in the header: its letter, id, relation and status."""
+        """Header text of a run: letter, id, relation and status."""
         run = self.app.store.runs.get(ref)
         style = "diff.rem bold" if letter == "A" else "diff.add bold"
         if run is None:
@@ -376,7 +375,7 @@ def _ids(diff: Diff, index: int) -> tuple[str, ...]:
 
 
 class ContextScreen(BaseDiffScreen):
-    """Two contexts of one run; ``]d`` and ``[d`` go to other calls of the same agent."""
+    """Comparison of two contexts of a run; ``]d`` and ``[d`` go to other calls of the same agent."""
 
     end_messages = "no later model call of this agent", "no earlier model call of this agent"
 
@@ -409,7 +408,7 @@ class ContextScreen(BaseDiffScreen):
 
     @property
     def settled(self) -> bool:
-        """True if what is asked for is shown."""
+        """Whether the requested comparison is shown."""
         return self._shown == self.request
 
     def receive(self, mail: Mail) -> None:
@@ -451,8 +450,8 @@ class ContextScreen(BaseDiffScreen):
         )
         self._header.show(left)
         look = self.change.compared
-        words: Line = (Piece(Clean("reading both calls"), "status.running"),)
+        status: Line = (Piece(Clean("reading both calls"), "status.running"),)
         if look is not None and look.context is not None:
-            words = (Piece(Clean("since the call before: "), "sec"), *context_words(look.context, glyphs))
-        self._sentence.show(self.said or words)
+            status = (Piece(Clean("since the previous call: "), "sec"), *context_words(look.context, glyphs))
+        self._sentence.show(self.said or status)
         self.refresh_footer()

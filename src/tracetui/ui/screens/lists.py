@@ -1,4 +1,4 @@
-"""Screens of one list: what a search found, what failed runs share, statistics, replays, values to filter by."""
+"""List screens: search hits, contrast, statistics, replays, filter values."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ TABS: Final = {
     "message": ("messages", "input", "output"),
     "attribute": ("attributes", "run"),
 }
-"""Where a kind of field is shown, by tabs of the detail."""
+"""Tabs of the detail that show a kind of field, best first."""
 MAX_NEEDLE: Final = 80
-"""Characters of a match that the detail searches for."""
+"""Maximum characters of a match that the detail searches for."""
 
 
 class RunsListScreen(BaseListScreen):
-    """A list of the app that shows runs."""
+    """List screen of `HostApp`."""
 
     app: HostApp
 
 
 class HitsScreen(RunsListScreen):
-    """Shows a `Search`, which goes on whether it is shown or not."""
+    """Hits of a `Search`."""
 
     def __init__(self, search: Search, commands: Sequence[Command]) -> None:
         super().__init__(HITS, "Hits", commands)
@@ -116,13 +116,13 @@ class HitsScreen(RunsListScreen):
             pieces.append(Piece(Clean("  ·  more matches; refine the search"), "status.warn"))
         if search.problems:
             first = search.problems[0]
-            said = f"  ·  {grouped(len(search.problems))} unreadable: {first.reason}"
-            pieces.append(Piece(one_line(said, 160), "status.warn"))
+            note = f"  ·  {grouped(len(search.problems))} unreadable: {first.reason}"
+            pieces.append(Piece(one_line(note, 160), "status.warn"))
         return tuple(pieces)
 
 
 class ContrastScreen(RunsListScreen):
-    """Enter opens an example, at the step that has it."""
+    """Factors over-represented in a set of runs; Enter opens an example at its step."""
 
     def __init__(self, refs: Sequence[RunRef], of: str, commands: Sequence[Command], position: int = 0) -> None:
         super().__init__(FINDINGS, "Shared", commands)
@@ -163,12 +163,11 @@ class ContrastScreen(RunsListScreen):
         return (Piece(Clean("contrast  "), "text bold"), Piece(one_line(f"of {self._of}", 100), "sec")), ()
 
     def summary(self) -> Line:
-        known, progress = self._contrast, self._progress
-        found = len(known.findings) if known is not None else 0
-        things = f"{grouped(found)} thing{'s' if found != 1 else ''}" if found else "nothing"
-        words = f"{things} seen more often in these runs than in the others"
+        contrast, progress = self._contrast, self._progress
+        found = len(contrast.findings) if contrast is not None else 0
+        words = f"{grouped(found) if found else 'no'} factor{'s' if found != 1 else ''} over-represented in these runs"
         pieces = [Piece(Clean(words), "text bold")]
-        if known is None or (progress is not None and not progress.finished):
+        if contrast is None or (progress is not None and not progress.finished):
             done = (
                 f"  ·  reading, {grouped(progress.done)} of {grouped(progress.total)}" if progress is not None else ""
             )
@@ -177,7 +176,7 @@ class ContrastScreen(RunsListScreen):
 
 
 class StatisticsScreen(RunsListScreen):
-    """``<`` and ``>`` choose what the rows are. Enter shows the runs that have the name."""
+    """Statistics by tool, model … (``<`` and ``>`` switch); Enter filters the runs by the row."""
 
     def __init__(self, job: Job, of: str, commands: Sequence[Command]) -> None:
         super().__init__(STATISTICS, "Statistics", commands)
@@ -185,9 +184,9 @@ class StatisticsScreen(RunsListScreen):
         self._progress: JobProgress | None = None
         self.by = By.TOOL
         self._chosen = False
-        """Whether the reader chose what the rows are."""
+        """Whether the user chose the grouping."""
         self._moved = False
-        """Whether the reader moved the cursor: until then it stays on the first row, whatever that becomes."""
+        """Whether the user moved the cursor; until then it stays on the first row."""
 
     def receive(self, mail: Mail) -> None:
         if mail.progress is not None and mail.progress.job is self._job:
@@ -214,7 +213,7 @@ class StatisticsScreen(RunsListScreen):
                 heading=lambda width: [statistics_heading(width, by, shown.by_tokens)],
             )
         else:
-            words = f"no {by} is told of" if self._progress is not None and self._progress.finished else "counting …"
+            words = f"no {by} recorded" if self._progress is not None and self._progress.finished else "counting …"
             line: Line = (Piece(Clean(words), "dim"),)
             self.list.show(ListRows([line], headings=[0]), title_right=self._tabs(), heading=lambda width: [])
         self.refresh_frame()
@@ -226,7 +225,7 @@ class StatisticsScreen(RunsListScreen):
         return tuple(pieces[:-1])
 
     def action_tab(self, step: int) -> None:
-        """Show the next or previous kind of rows."""
+        """Show the next or previous grouping."""
         order = list(By)
         self.by = order[(order.index(self.by) + step) % len(order)]
         self._chosen, self._moved = True, False
@@ -237,10 +236,10 @@ class StatisticsScreen(RunsListScreen):
         self._moved = True
 
     def action_open(self) -> None:
-        """Filter the runs by what is under the cursor, where the query language knows it."""
+        """Filter the runs by the row under the cursor, if a query can express it."""
         name = self.list.cursor
         if not name or self.by is By.OPERATION:
-            self.say("no filter asks for that: choose a tool, model, node or agent that has a name", "status.warn")
+            self.say("can't filter by this row; choose a named tool, model, node or agent", "status.warn")
         elif isinstance(name, str) and self.leave():
             self.app.filter_runs(self.by.value, name)
 
@@ -260,12 +259,12 @@ class StatisticsScreen(RunsListScreen):
             )
         elif progress.lost:
             pieces.append(Piece(Clean(f"  ·  {one_line(progress.lost, 100)}"), "status.warn"))
-        pieces += [Piece(Clean("  ·  ")), Piece(Clean("< >"), "key bold"), Piece(Clean(" by something else"), "sec")]
+        pieces += [Piece(Clean("  ·  ")), Piece(Clean("< >"), "key bold"), Piece(Clean(" change grouping"), "sec")]
         return tuple(pieces)
 
 
 class ReplaysScreen(RunsListScreen):
-    """Enter opens the comparison of a replay with the original."""
+    """Replays of a run; Enter compares a replay with the original."""
 
     def __init__(self, original: RunSummary, replays: Sequence[RunRef], commands: Sequence[Command]) -> None:
         super().__init__(REPLAYS, "Replays", commands)
@@ -273,8 +272,8 @@ class ReplaysScreen(RunsListScreen):
 
     def on_mount(self) -> None:
         super().on_mount()
-        known = self.app.comparisons.verdicts
-        self._compare([ref for ref in self._replays if (self.original.ref, ref) not in known])
+        verdicts = self.app.comparisons.verdicts
+        self._compare([ref for ref in self._replays if (self.original.ref, ref) not in verdicts])
 
     def _compare(self, refs: Sequence[RunRef]) -> None:
         relation = self.app.store.relations.relation
@@ -302,12 +301,12 @@ class ReplaysScreen(RunsListScreen):
         return where, ()
 
     def summary(self) -> Line:
-        known = [self.app.comparisons.verdicts.get((self.original.ref, ref)) for ref in self._replays]
-        diverged = sum(one is not None and not one.same for one in known)
-        open_ones = sum(one is None for one in known)
-        words = [Piece(Clean(f"{grouped(diverged)} of {grouped(len(known))} replays went differently"), "text bold")]
-        if open_ones:
-            words.append(Piece(Clean(f"  ·  comparing, {grouped(open_ones)} to go"), "status.running"))
+        verdicts = [self.app.comparisons.verdicts.get((self.original.ref, ref)) for ref in self._replays]
+        diverged = sum(one is not None and not one.same for one in verdicts)
+        pending = verdicts.count(None)
+        words = [Piece(Clean(f"{grouped(diverged)} of {grouped(len(verdicts))} replays diverged"), "text bold")]
+        if pending:
+            words.append(Piece(Clean(f"  ·  comparing, {grouped(pending)} left"), "status.running"))
         return tuple(words)
 
     @property
@@ -328,12 +327,12 @@ class ReplaysScreen(RunsListScreen):
 
 
 class FacetsScreen(RunsListScreen):
-    """Space picks several, Enter takes what is picked (or the value under the cursor)."""
+    """Values to filter by; Enter applies the picked ones, or the one under the cursor."""
 
     def __init__(
         self, facets: Sequence[Facet], total: int, on_pick: Callable[[str], None], commands: Sequence[Command]
     ) -> None:
-        """`on_pick` is called with the query that asks for what was picked; `total` is of how many runs."""
+        """`on_pick`: called with the query for the picked values. `total`: number of runs."""
         super().__init__(FACETS, "Pick", commands)
         self._facets, self._total, self._on_pick = facets, total, on_pick
         self._chosen: list[Choice] = []
@@ -349,7 +348,7 @@ class FacetsScreen(RunsListScreen):
         return rows.choice(self.list.position) if isinstance(rows, FacetRows) else None
 
     def action_pick(self) -> None:
-        """Pick the value under the cursor, or not any more."""
+        """Pick or unpick the value under the cursor."""
         here = self._here
         if here is not None:
             self._chosen = (
@@ -371,8 +370,8 @@ class FacetsScreen(RunsListScreen):
             return (
                 Piece(Clean(words), "sec"),
                 Piece(Clean(shown("enter")), "key bold"),
-                Piece(Clean(" shows those with this value   "), "sec"),
+                Piece(Clean(" filter by this value   "), "sec"),
                 Piece(Clean("Space"), "key bold"),
-                Piece(Clean(" picks several"), "sec"),
+                Piece(Clean(" pick several"), "sec"),
             )
         return (Piece(Clean("filter  "), "sec"), Piece(one_line(picked_query(self._chosen), 200), "hit"))

@@ -1,4 +1,4 @@
-"""Exports to files, and code for the clipboard. All of it is made in a thread of its own."""
+"""Exports to files, and code snippets for the clipboard, made in background threads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Dialog(Protocol):
-    """Where the reader is asked, and where they see what happened."""
+    """Prompt, status line and clipboard of a screen."""
 
     def say(self, text: str, style: str = "sec") -> None: ...
     def ask_for(self, label: str, value: str, answer: Callable[[str], None]) -> None: ...
@@ -29,15 +29,15 @@ class Dialog(Protocol):
 
 
 class Exporter:
-    """Writes runs, comparisons and the triage to files that are asked for."""
+    """Exports runs, comparisons and the triage to files that the user names."""
 
     def __init__(self, engine: Engine, roots: Sequence[str]) -> None:
         self._engine, self._roots = engine, roots
         self._failed_paths: dict[str, str] = {}
-        """Paths that were asked for and could not be written: they are offered again."""
+        """Last failed path of each kind of export: the default of the next prompt."""
 
     def export_run(self, run: RunSummary, dialog: Dialog) -> None:
-        """Write a run."""
+        """Export a run."""
         from tracetui.export.document import export_run, file_name, form_of, redactor_for
 
         def pieces(path: str) -> Iterable[bytes]:
@@ -46,7 +46,7 @@ class Exporter:
         self._export("this run", file_name(run, "md"), pieces, dialog)
 
     def export_diff(self, ask: Compare, dialog: Dialog) -> None:
-        """Write a comparison."""
+        """Export a comparison."""
         from tracetui.export.document import export_diff, form_of, redactor_for
 
         def pieces(path: str) -> Iterable[bytes]:
@@ -57,11 +57,11 @@ class Exporter:
         self._export("this comparison", "comparison.md", pieces, dialog)
 
     def export_triage(self, runs: Sequence[RunSummary], verdicts: Verdicts, dialog: Dialog) -> None:
-        """Write the triage of runs."""
+        """Export the triage of runs."""
         from tracetui.export.document import export_triage, file_name, form_of, redactor_for
         from tracetui.export.triage import next_command, triage_of
 
-        place = ", ".join(self._roots)
+        roots = ", ".join(self._roots)
 
         def of_run(run: RunSummary, group: Group) -> Judgement:
             return verdicts.of(run)
@@ -71,12 +71,12 @@ class Exporter:
             triage = triage_of(runs, verdicts.of, of_run, redactor)
             shared = self._engine.shared_by(runs, triage.groups)
             following = next_command(triage, self._roots)
-            return export_triage(triage, shared, place, form_of(path), redactor, next_command=following)
+            return export_triage(triage, shared, roots, form_of(path), redactor, next_command=following)
 
         self._export("the triage", file_name(None, "md"), pieces, dialog)
 
     def _export(self, what: str, name: str, pieces: Callable[[str], Iterable[bytes]], dialog: Dialog) -> None:
-        """Ask for a path, and write there."""
+        """Prompt for a path and write the export."""
         from tracetui.export.write import write
 
         def done(path: str, written: int) -> None:
@@ -113,7 +113,7 @@ class Exporter:
         self._make_in_background(make, copy, dialog)
 
     def _make_in_background(self, make: Callable[[], T], then: Callable[[T], None], dialog: Dialog) -> None:
-        """Make something in a thread, then go on with it in the loop; says what went wrong on purpose."""
+        """Call `make` in a thread, then `then` in the event loop; shows expected errors."""
 
         def work() -> Callable[[], None]:
             try:
@@ -127,12 +127,12 @@ class Exporter:
 
 
 class _Form(NamedTuple):
-    """A form in which a step is copied."""
+    """Form of a copied step."""
 
     make: Callable[[Run, Span], str | None]
     what: str
     unavailable: str = ""
-    """What is said where there is no such form of a step."""
+    """Message if the step doesn't have this form."""
 
 
 def _curl(run: Run, span: Span) -> str | None:

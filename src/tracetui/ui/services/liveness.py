@@ -1,4 +1,4 @@
-"""How runs stand that the trace gives no end of: running, quiet, stalled; and whether the directory can be reached."""
+"""Liveness of runs without an end record (running, quiet, stalled), and of the connection to the directory."""
 
 from __future__ import annotations
 
@@ -19,49 +19,49 @@ from tracetui.views.rows import Line, Piece
 from tracetui.views.timeline.header import arrival_counts, liveness_sentence, liveness_strip
 
 SHARE: Final = 12
-"""Counting takes at most one part in so many of the time: the rest is for keys."""
-_STALE_NOTE: Final = "; showing what was read before"
+"""Counting takes at most one part in `SHARE` of the time, to leave the rest to keys."""
+_STALE_NOTE: Final = "; showing cached data"
 
 
 class LivenessTracker:
-    """Finds out how runs stand now, at most once a second each."""
+    """Computes the liveness of runs, at most once a second each."""
 
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._store, self._clock = store, clock
         self.watching = WatchState()
-        """How the directory is watched."""
+        """State of the watcher."""
         self._cached: tuple[tuple[Run, int, float], Liveness] | None = None
         self._counted = (-1, 0)
         self._count_after = 0.0
         self._state_counts: Counter[State] = Counter()
 
     def state_of(self, run: Run) -> Liveness:
-        """How an open run found. Takes a look at every span, once a second at most."""
+        """Liveness of an open run, from all of its spans; cached for a second."""
         now, changed_at = self._clock(), self._store.changed_at(run.summary)
-        known = (run, int(now), changed_at)
-        if self._cached is None or self._cached[0] != known:
+        key = (run, int(now), changed_at)
+        if self._cached is None or self._cached[0] != key:
             pulse = self._store.pulses.get(run.summary.ref)
             arrivals = tuple(pulse.arrivals) if pulse is not None else ()
-            self._cached = known, liveness(run, now=now, arrivals=arrivals, changed_at=changed_at)
+            self._cached = key, liveness(run, now=now, arrivals=arrivals, changed_at=changed_at)
         return self._cached[1]
 
     def state_in_list(self, run: RunSummary) -> State:
-        """How a run of the list found."""
+        """State of a run of the list, from its summary."""
         seen = run.ref in self._store.pulses
         return summary_state(run, now=self._clock(), changed_at=self._store.changed_at(run), seen=seen)[0]
 
     def is_going(self, run: RunSummary) -> bool:
-        """Whether a run of the list goes on, as far as known."""
+        """Whether a run of the list is running, quiet or stalled."""
         return self._may_be_active(run) and self.state_in_list(run) in GOING
 
     def _may_be_active(self, run: RunSummary) -> bool:
-        """False, at once, for a run that has been silent for so long that its state is unknown."""
+        """Cheap check: False for a run that has been silent for too long to be active."""
         return run.modified_at > self._clock() - UNKNOWN_MS / 1000 or run.ref in self._store.pulses
 
     def count_states(self) -> Counter[State]:
-        """How many top-level runs without an end are in each state.
+        """Count the top-level runs without an end by state.
 
-        Counted once a second and when the store has changed, but for a small part of the time at most.
+        Recounts once a second and when the store changes, within the time limit of `SHARE`.
         """
         store, now = self._store, int(self._clock())
         began = time.monotonic()
@@ -76,20 +76,20 @@ class LivenessTracker:
         return self._state_counts
 
     def changed(self) -> bool:
-        """Whether `count_states` is another than before."""
+        """Whether `count_states` changed since the last call."""
         return self._state_counts != self.count_states()
 
     def vitals(self, summary: RunSummary | None, run: Run | None) -> Vitals:
-        """How things stand; `run` is what is read of the open run, `summary` what the list has of it."""
+        """Watcher state, run counts and state of the open run, given its summary and its read part."""
         state = self.state_in_list(summary) if summary is not None else State.ENDED
         if run is not None and state is not State.ENDED:
             state = self.state_of(run).state
         return Vitals(self.watching, self.count_states(), state)
 
-    # ---- in words
+    # ---- text
 
     def strip(self, run: Run, width: int, glyphs: Glyphs) -> tuple[Line, Line] | None:
-        """How long an open run has been silent; None if it has ended, or cannot be reached."""
+        """Silence strip of an open run; None if it ended or the connection is lost."""
         found = self.state_of(run)
         if found.state not in GOING or self.watching.lost:
             return None
@@ -98,12 +98,12 @@ class LivenessTracker:
         return liveness_strip(found, width, glyphs, per_minute=counts)
 
     def alert(self, run: Run | None, width: int, glyphs: Glyphs) -> Line:
-        """What comes before anything else: the link is lost, the open run is gone or waits for too long."""
+        """Alert for the status line: connection lost, open run missing or waiting too long."""
         if self.watching.lost:
             return (
                 Piece(Clean("connection lost  "), "status.error bold"),
                 Piece(one_line(self.watching.lost, 120), "text"),
-                Piece(Clean("  ·  showing what was read before; reconnecting"), "sec"),
+                Piece(Clean("  ·  showing cached data; reconnecting"), "sec"),
             )
         if run is None:
             return ()
@@ -112,7 +112,7 @@ class LivenessTracker:
         return liveness_sentence(self.state_of(run), run, width, glyphs, now=self._clock())
 
     def _missing(self, ref: RunRef) -> Clean:
-        """Why an open run is not listed any more."""
+        """Reason why an open run is no longer listed."""
         problems = self._store.problems
         if ref.path in problems:
             return one_line(f"file no longer readable: {problems[ref.path][0].reason}", 200)
