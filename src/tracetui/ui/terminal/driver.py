@@ -1,15 +1,14 @@
-"""Textual's driver for Unix, except that it never waits: neither for the thread that reads keys, nor for the terminal.
+"""Textual's Unix driver, made non-blocking for input and output.
 
-Textual's own looks for the end of its input each tenth of a second, and then waits for one more: leaving the program
-took 0.2 s. And its writer takes 30 writes; with a slow terminal the 31st stops the program, keys and all.
+Textual's own driver polls for the end of its input, which delays exit by 0.2 s, and its writer queues 30 writes: with a
+slow terminal, the 31st blocks the program.
 
-Here what the terminal did not take yet is kept, and while that is more than a little nothing is painted: what changes
-meanwhile is painted once, when the terminal has caught up. So a slow line shows fewer pictures, none of them old.
+This driver buffers the output, and pauses painting while more than `PAUSE_BYTES` are pending. When the terminal has
+caught up, it paints the current state once: a slow line shows fewer frames, none of them stale.
 
-A terminal can go away in three ways. It hangs up: a signal or the end of its input says so, and what is left to write
-is dropped. It takes nothing more, but is there (a dead TCP connection until sshd notices, ctrl+s): nobody can tell it
-from a very slow one, so the program waits, paints nothing, and keeps no more than one picture. Asked to end, it gives
-such a terminal two seconds (`GIVE_UP_SECONDS`) and leaves, with the terminal's modes as they were.
+A hung-up terminal is reported by a signal or by the end of input; pending output is dropped. A terminal that stops
+reading (dead TCP connection, ctrl+s) looks like a very slow one: painting pauses with at most one frame in the buffer,
+and exit waits `GIVE_UP_SECONDS` for it, then restores the terminal's modes.
 """
 
 from __future__ import annotations
@@ -33,22 +32,22 @@ from tracetui.ui.terminal.sgr import Shortener
 from tracetui.ui.terminal.throttle import LagProbe
 
 PAUSE_BYTES: Final = 4096
-"""More than this not yet taken by the terminal: painting waits."""
+"""Painting pauses while more bytes than this are pending."""
 POLL_SECONDS: Final = 0.5
-"""How often a terminal is looked at for which painting waits, beside whenever it says something."""
+"""Interval of checks of a slow terminal, in addition to those at its answers."""
 LAST_ANSWER_SECONDS: Final = 1.0
-"""At the end: how long a question may keep its answer from landing in the shell."""
+"""At exit: longest wait for the answer to a query, which would otherwise land in the shell."""
 _QUESTION: Final = "\x1b[?2048$p"
-"""Whether the terminal reports its size by itself. Textual asks it as it starts, and who answers can be asked again."""
+"""DECRQM query for in-band size reports. Textual sends it at start; a terminal that answers is used as a lag probe."""
 
 
 class TerminalDriver(LinuxDriver):
-    """Reads keys until a byte comes through a pipe; hands what is painted to an `OutputWriter`."""
+    """Reads keys until a byte arrives in a pipe; writes through an `OutputWriter`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._wake_fd: int | None = None
-        """The end of the pipe to write to, while the thread runs."""
+        """Write end of the pipe, while the input thread runs."""
         self._output: OutputWriter | None = None
         self._shortener = Shortener()
         self._probe = LagProbe()
@@ -57,41 +56,41 @@ class TerminalDriver(LinuxDriver):
         self._painting_paused = False
         """Whether painting waits for the terminal."""
 
-    # ---- how the terminal keeps up
+    # ---- lag of the terminal
 
     @property
     def sent_bytes(self) -> int:
-        """Everything that was written so far, in bytes."""
+        """Bytes written so far."""
         return self._output.sent_bytes if self._output is not None else 0
 
     @property
     def pending_bytes(self) -> int:
-        """What the terminal has not taken yet."""
+        """Bytes not yet accepted by the terminal."""
         return self._output.pending_bytes if self._output is not None else 0
 
     @property
     def lag_seconds(self) -> float:
-        """How far the terminal is behind, as far as it can be seen; 0 for one that keeps up."""
+        """Measured lag of the terminal, in seconds; 0 if it keeps up."""
         stuck = self._output.stuck_seconds if self._output is not None else 0.0
         return max(stuck, self._probe.lag(time.monotonic()))
 
     @property
     def _is_full(self) -> bool:
-        """True if painting must wait; once it does, until everything is taken."""
+        """Whether painting must wait; once paused, until everything is accepted."""
         if self._output is None:
             return False
         most = 0 if self._painting_paused else PAUSE_BYTES
         return self._output.pending_bytes > most or self._probe.is_full(time.monotonic(), self._output.sent_bytes)
 
     def flush(self) -> None:
-        """Something was painted: ask the terminal when it comes to it, and paint no more if it is behind."""
+        """After painting: probe the terminal, and pause painting if it lags."""
         if self._output is None or not self._may_ask:
             return
         now = time.monotonic()
         if self._probe.due(now, self._output.sent_bytes):
             self._ask()
         if not self._painting_paused and self._is_full:
-            self._loop.call_soon(self._pause_painting)  # not now: what is being painted may consist of several parts
+            self._loop.call_soon(self._pause_painting)  # later: the current frame may have more parts
 
     def _ask(self) -> None:
         self._answered.clear()
@@ -106,17 +105,17 @@ class TerminalDriver(LinuxDriver):
             self._loop.call_later(POLL_SECONDS, self._poll_terminal)
 
     def _poll_terminal(self) -> None:
-        """Look every now and then whether the terminal has caught up."""
+        """Check periodically whether the terminal has caught up."""
         self._check()
         if self._painting_paused:
             self._loop.call_later(POLL_SECONDS, self._poll_terminal)
 
     def _check(self) -> None:
-        """Paint what changed meanwhile, if the terminal has caught up."""
+        """Resume painting if the terminal has caught up."""
         if not self._painting_paused:
             return
         if self._may_ask and self._probe.due(time.monotonic(), self.sent_bytes):
-            self._ask()  # what is on its way since the last question
+            self._ask()  # probe the bytes sent since the last query
         if not self._is_full:
             self._resume_painting()
 
@@ -125,11 +124,11 @@ class TerminalDriver(LinuxDriver):
         self._app._end_batch()
         if self._app._running and self._app.screen_stack:
             if self._app.size != self._paused_size:
-                self._app.screen.refresh()  # a new layout is painted at once or never
+                self._app.screen.refresh()  # the batch dropped the repaint of the new layout
             self._app.screen.check_idle()
 
     def _check_soon(self) -> None:
-        """Any thread: the terminal took something, or answered."""
+        """Schedule a check after the terminal accepted output or answered. Callable from any thread."""
         if self._painting_paused:
             with suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self._check)
@@ -200,7 +199,7 @@ class TerminalDriver(LinuxDriver):
             selector.register(self.fileno, selectors.EVENT_READ)
             selector.register(wake_read, selectors.EVENT_READ)
             while not self.exit_event.is_set():
-                ready = [key.fd for key, _ in selector.select(0.1)]  # so often a lone Escape is told from a sequence
+                ready = [key.fd for key, _ in selector.select(0.1)]  # interval to tell a lone Escape from a sequence
                 if self.fileno in ready and (text := decode(os.read(self.fileno, 4096))):
                     for message in parser.feed(text):
                         self.process_message(message)

@@ -1,7 +1,7 @@
-"""How often what arrives by itself is painted, and how far the terminal lags behind: pure, all times are given.
+"""Throttle of repaints for arriving data, and lag probe of the terminal. Pure: callers pass the time.
 
-What a key does is painted at once, always. What the agents do is painted at once after a pause, then at a rate that
-the line can bear. A pane that scrolls costs 10 to 17 KB, because Textual paints all of its rows.
+Responses to keys are never throttled. Arriving data is painted at once after a pause, then at a rate that the line can
+carry. Scrolling a pane costs 10 to 17 KB, because Textual paints all of its rows.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from __future__ import annotations
 from typing import Final
 
 INTERVAL_SECONDS: Final = 0.125
-"""Eight pictures a second: more than anybody reads."""
+"""Minimum interval: eight frames a second."""
 BYTES_A_SECOND: Final = 70_000
-"""Of large pictures fewer: what ticks, and keys, come on top, and all together stays below 100 KB/s."""
+"""Rate limit of large frames; with ticks and keys, the total stays below 100 KB/s."""
 SLOW_INTERVAL_SECONDS: Final = 0.7
 SLOW_BYTES_A_SECOND: Final = 14_000
-"""The same for a slow line: below 20 KB/s, with room for what ticks and for keys."""
+"""Rate limit on a slow line: below 20 KB/s in total."""
 LAGS_SECONDS: Final = 0.3
-"""A terminal that is farther behind than this lags; a picture on a good line takes some hundredths."""
+"""Lag above which a line counts as slow; a frame on a good line takes some hundredths."""
 SLOW_FOR_SECONDS: Final = 5.0
-"""A line counts as slow until it was not seen to lag for so long: it doesn't change from picture to picture."""
+"""A line counts as slow until this long after the last lag."""
 LONGEST_SECONDS: Final = 3.0
-"""The longest interval, however far the terminal is behind."""
+"""Maximum interval at any lag."""
 
 
 class PaintThrottle:
-    """Says when what arrived may be painted. `slow` is for a line of which the user knows that it is slow."""
+    """Decides when arrived data may be painted. `slow`: assume a slow line."""
 
     def __init__(self, *, slow: bool = False) -> None:
         self._always_slow = slow
@@ -34,19 +34,19 @@ class PaintThrottle:
         self._lag = 0.0
 
     def delay(self, now: float, lag: float = 0.0) -> float:
-        """Seconds until the next picture may be painted, 0 for at once. `lag`: seconds that the terminal is behind."""
+        """Seconds until the next frame may be painted, 0 for at once. `lag`: lag of the terminal in seconds."""
         if lag > LAGS_SECONDS:
             self._slow_until = now + SLOW_FOR_SECONDS
         self._lag = lag
         return min(LONGEST_SECONDS, max(0.0, self._painted_at + self._interval(now) - now))
 
     def painted(self, now: float, size: int) -> None:
-        """A picture of `size` bytes was painted because something arrived; several of one moment count as one."""
+        """Record a frame of `size` bytes for arrived data; frames at the same time count as one."""
         self._size = self._size + size if now == self._painted_at else size
         self._painted_at = now
 
     def is_slow(self, now: float) -> bool:
-        """True if the line is known or was lately seen to be slow."""
+        """Whether the line is slow, by the user's setting or a recent lag."""
         return self._always_slow or now < self._slow_until
 
     def _interval(self, now: float) -> float:
@@ -56,27 +56,26 @@ class PaintThrottle:
 
 
 ASK_SECONDS: Final = 0.5
-"""Between two questions, while something is painted."""
+"""Minimum interval between two queries."""
 WINDOW_BYTES: Final = 32_000
-"""What may be on its way without an answer, at first: the whole screen, painted anew."""
+"""Initial window of unanswered bytes: a full repaint of the screen."""
 SMALLEST_WINDOW: Final = 12_000
-"""A picture. It is halved down to this while the terminal lags, and where it was used without a lag doubled up to
-the largest."""
+"""One frame. The window halves down to this while the terminal lags, and doubles up to the largest while it doesn't."""
 LARGEST_WINDOW: Final = 64_000
 SILENT_SECONDS: Final = 15.0
-"""A terminal that leaves a question open for so long is not asked again."""
+"""Timeout of an answer; a terminal that exceeds it is not queried again."""
 
 
 class LagProbe:
-    """How far a terminal is behind, by questions that it answers when it comes to them.
+    """Measures the lag of a terminal by queries that it answers in the order of the output.
 
-    That a write returns says little: between us and a terminal behind SSH there is room for megabytes. Over tmux it is
-    tmux who answers, and tmux who skips what a slow terminal can't take. One thread asks, another may answer.
+    A returned write proves little: SSH buffers megabytes. In tmux, tmux answers, and skips output that its terminal
+    can't keep up with. One thread may query while another handles the answer.
     """
 
     def __init__(self) -> None:
         self.answers = False
-        """Whether the terminal is one that answers."""
+        """Whether the terminal answers queries."""
         self._asked_at: float | None = None
         self._last_asked = float("-inf")
         self._sent = 0
@@ -87,22 +86,22 @@ class LagProbe:
 
     @property
     def open(self) -> bool:
-        """True while an answer is awaited."""
+        """Whether an answer is pending."""
         return self._asked_at is not None
 
     def due(self, now: float, sent: int) -> bool:
-        """Whether to ask now. `sent`: bytes that were written in all. False for terminals that never answered."""
+        """Whether to query now; False if the terminal doesn't answer. `sent`: total bytes written."""
         if not self.answers or self.open or sent == self._sent:
             return False
         return now - self._last_asked >= ASK_SECONDS or sent - self._arrived > self._window // 2
 
     def asked(self, now: float, sent: int) -> None:
-        """A question was written, after `sent` bytes in all."""
+        """Record a query, sent after `sent` total bytes."""
         self._asked_at = self._last_asked = now
         self._sent = sent
 
     def answered(self, now: float) -> bool:
-        """The terminal answered; True if it had been asked."""
+        """Record an answer; False if no query was pending."""
         asked = self._asked_at
         if asked is None:
             return False
@@ -117,7 +116,7 @@ class LagProbe:
         return True
 
     def lag(self, now: float) -> float:
-        """Seconds that the terminal is behind, without the time that the line itself takes to and fro."""
+        """Lag in seconds: the round trip minus the shortest one seen."""
         self._give_up(now)
         if not self.answers:
             return 0.0
@@ -126,7 +125,7 @@ class LagProbe:
         return max(0.0, trip - self._shortest)
 
     def is_full(self, now: float, sent: int) -> bool:
-        """True if so much is on its way, unanswered, that more would only make the terminal later."""
+        """Whether the unanswered bytes exceed the window."""
         most = SMALLEST_WINDOW if self.lag(now) > LAGS_SECONDS else self._window
         return self.answers and sent - self._arrived > most
 

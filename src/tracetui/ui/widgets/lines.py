@@ -1,4 +1,4 @@
-"""Widgets drawn line by line, in the app's palette: how pieces become strips, and the bars of the frame."""
+"""Line-drawn widgets in the app's palette: conversion of pieces to strips, and the frame's bars."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ASCII: Final = str.maketrans("…µ—–−±≠Δ·×→←↑↓›▸▾≥
 
 
 def to_strip(line: Iterable[Piece], width: int, look: Look, ground: str = "bg") -> Strip:
-    """Draw a line in exactly `width` cells. With ASCII glyphs, signs that are written for looks become ASCII."""
+    """Draw a line in exactly `width` cells. With ASCII glyphs, also replaces typographic characters."""
     style = look.palette.style
     if look.glyphs is not ASCII:
         return Strip([Segment(piece.text, style(piece.style, ground)) for piece in fill(line, width)], width)
@@ -33,7 +33,7 @@ def to_strip(line: Iterable[Piece], width: int, look: Look, ground: str = "bg") 
 
 
 def named_keys(line: Iterable[Piece]) -> list[Piece]:
-    """A line with the sign of the Enter key written out, in place of blanks after it where there are any."""
+    """Spell out the Enter key's sign in a line, in place of following blanks if there are any."""
     return [Piece(Clean(text.replace("↵    ", "Enter").replace("↵", "Enter")), style) for text, style in line]
 
 
@@ -54,7 +54,7 @@ def skip(line: Iterable[Piece], columns: int) -> list[Piece]:
 
 
 def mark(line: Iterable[Piece], needle: str) -> list[Piece]:
-    """Give every occurrence of `needle`, also across pieces, the style ``hit``."""
+    """Style every occurrence of `needle`, also across pieces, as ``hit``."""
     pieces = list(line)
     text = "".join(piece.text for piece in pieces).lower()
     needle = needle.lower()
@@ -107,9 +107,9 @@ DEFAULT_LOOK: Final = Look()
 
 
 class LineWidget(Widget):
-    """Something drawn line by line, in the app's palette, without Textual's box model.
+    """Widget drawn line by line, in the app's palette, without Textual's box model.
 
-    A palette has true colours only, or leaves all to the terminal: there are no ANSI colours to be translated.
+    Palettes have true colors only, or only the terminal's own: no ANSI colors need translation.
     """
 
     DEFAULT_CSS = "LineWidget { height: 1fr; background: $background; }"
@@ -118,7 +118,7 @@ class LineWidget(Widget):
 
     @property
     def look(self) -> Look:
-        """Colours, glyphs and clock in use."""
+        """Current display settings."""
         look: Look = getattr(self.app, "look", DEFAULT_LOOK)
         return look
 
@@ -132,17 +132,17 @@ class LineWidget(Widget):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._painted: dict[int, Strip] = {}
-        """What the screen shows, by line."""
+        """Painted strips by line."""
 
     def _size_updated(self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True) -> bool:
-        """The layout paints all of what it has moved or resized: painting that once more would show nothing new."""
+        """Drop own repaints after a move or resize, which the layout paints completely."""
         changed = super()._size_updated(size, virtual_size, container_size, layout)
         if changed:
             self._exchange_repaint_regions()
         return changed
 
     def refresh_changed(self) -> None:
-        """Paint the lines that differ from what is painted."""
+        """Repaint only the changed lines."""
         width, height = self.outer_size
         if not self.is_attached:  # the app is ending
             return
@@ -169,13 +169,13 @@ class LineWidget(Widget):
 
 
 class Box(Container):
-    """Lays out what is in it, and never scrolls."""
+    """Container that never scrolls."""
 
     virtual_size = Reactive(Size(0, 0), layout=False, repaint=False)  # as in LineWidget
 
 
 class LineBar(LineWidget):
-    """One row of the frame: header, sentence, footer. Its right part wins when there is too little room."""
+    """One row of the frame: header, status line or footer. The right part has priority over the left."""
 
     DEFAULT_CSS = "LineBar { height: 1; }"
 
@@ -201,7 +201,7 @@ class LineBar(LineWidget):
 
 
 class TooSmall(LineWidget):
-    """Covers the screen with one line: the size that is needed, and the size that is given."""
+    """Notice over a too small screen: required and actual size."""
 
     DEFAULT_CSS = "TooSmall { layer: over; width: 100%; height: 100%; }"
 

@@ -1,4 +1,4 @@
-"""One line to type in: what it asks for is a `Question`."""
+"""One-line prompt; a `Question` defines its label, completion and result."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ _EDITS: Final = {
 
 
 class Question:
-    """What a prompt asks for. By itself it hands the line to `answer` when Enter is pressed; Esc cancels."""
+    """Question of a prompt. By default, Enter calls `answer` with the line, and Esc cancels."""
 
     def __init__(self, label: str, value: str, answer: Callable[[str], None] = lambda text: None) -> None:
         self.label, self.value, self._answer = label, value, answer
 
     def accepts(self, text: str) -> bool:
-        """Whether Enter takes what is typed; else shows what is wrong with it."""
+        """Whether Enter accepts the text; if not, shows the error."""
         return True
 
     def typed(self, text: str) -> None:
-        """Another character was typed."""
+        """Handle a change of the text."""
 
     def complete(self, text: str, cursor: int, step: int) -> tuple[str, int] | None:
-        """The next completion of what is typed, and the cursor in it; None if there is none."""
+        """The completed text and its cursor; None if there is no completion."""
         return None
 
     def done(self, text: str, *, taken: bool) -> None:
-        """The prompt was closed, and the pane has the focus again."""
+        """Handle the closed prompt; the pane has the focus again."""
         if taken:
             self._answer(text)
 
 
 class Prompter(Protocol):
-    """A screen with a prompt."""
+    """Screen with a prompt."""
 
     hint: LineBar
     """The line below the prompt."""
@@ -55,7 +55,7 @@ class Prompter(Protocol):
 
 
 class Prompt(Input):
-    """Stands in place of the sentence while something is typed. Enter accepts, Esc cancels."""
+    """Input in place of the status line. Enter accepts, Esc cancels."""
 
     DEFAULT_CSS = """
     Prompt { height: 1; border: none; padding: 0 1; background: $panel; }
@@ -64,14 +64,14 @@ class Prompt(Input):
     """
 
     class Typed(Message):
-        """Another character was typed."""
+        """The text changed."""
 
         def __init__(self, question: Question, value: str) -> None:
             self.question, self.value = question, value
             super().__init__()
 
     class Done(Typed):
-        """The line was taken, or given up."""
+        """The line was accepted or canceled."""
 
         def __init__(self, question: Question, value: str, *, taken: bool) -> None:
             self.taken = taken
@@ -83,7 +83,7 @@ class Prompt(Input):
         self._quiet = True
 
     def ask(self, question: Question) -> None:
-        """Begin to ask; the caller focuses it."""
+        """Open the prompt; the caller focuses it."""
         self.question = question
         self.placeholder = clean(question.label)
         self._quiet = True
@@ -99,12 +99,12 @@ class Prompt(Input):
 
     @staticmethod
     def takes(event: events.Key) -> bool:
-        """Whether it does something with that key."""
+        """Whether the prompt handles a key."""
         return event.is_printable or event.key in _EDITS or event.key in ("tab", "shift+tab", "escape")
 
     async def on_key(self, event: events.Key) -> None:
-        """Textual would edit later than it types: after a key that edits, typed text may be here already."""
-        if not self.display:  # answered: this key was on its way here
+        """Edit at once: Textual would apply editing keys after text typed later."""
+        if not self.display:  # closed: the key arrived late
             event.prevent_default()
             return
         if event.key in ("tab", "shift+tab"):
@@ -129,19 +129,19 @@ class Prompt(Input):
 
 
 class Filter(NamedTuple):
-    """What a query filters: the runs, or the steps of one."""
+    """Target of a filter query: the runs, or the steps of a run."""
 
     apply: Callable[[str], None]
-    """Show only what a query finds; of one that is wrong counts what stands before its fault."""
+    """Applies a query; of an invalid query, the part before the error."""
     fault: Callable[[str], QueryError | None]
     offers: Callable[[str, int], Sequence[Completion]]
-    """How a query may go on at a column."""
+    """Returns the completions of a query at a column."""
     found: Callable[[], tuple[int, int, str]]
-    """(How many it finds, of how many, of what)."""
+    """Returns (matches, total, noun)."""
 
 
 class _Cycle(NamedTuple):
-    """What Tab goes through: the text before, what may stand in it, and which one does."""
+    """Completion cycle of Tab: original text, completions and index of the current one."""
 
     text: str
     offers: Sequence[Completion]
@@ -154,7 +154,7 @@ class _Cycle(NamedTuple):
 
 
 class QueryQuestion(Question):
-    """Esc removes the filter. `hint` is the line below: what is wrong and where, or how the query may go on."""
+    """Prompt for a filter query, applied while typing; Esc removes it. `hint`: line for errors and completions."""
 
     def __init__(self, label: str, value: str, filter: Filter, hint: LineBar) -> None:
         super().__init__(label, value)
@@ -187,7 +187,7 @@ class QueryQuestion(Question):
             cycle = cycle._replace(at=(cycle.at + step) % len(cycle.offers))
         if not cycle.offers:
             return None
-        self._cycle = cycle if len(cycle.offers) > 1 else None  # nothing to choose from: Tab goes on behind it
+        self._cycle = cycle if len(cycle.offers) > 1 else None  # a single completion: Tab continues after it
         offer = cycle.offers[cycle.at]
         return cycle.completed, offer.start + len(offer.text)
 
@@ -205,7 +205,7 @@ class QueryQuestion(Question):
         self._hint.display = True
 
     def _fault(self, text: str, error: QueryError) -> Line:
-        """What is wrong with a query, below the place where it is; before it where there is no room behind."""
+        """Error message of a query, below its position if it fits."""
         words = clean(error.message)
         place = cells(clean(text[: error.column]))
         if place + 2 + cells(words) > self._width:
@@ -213,10 +213,10 @@ class QueryQuestion(Question):
         return Piece(Clean(f"{' ' * place}^ "), "status.warn bold"), Piece(words, "status.warn")
 
     def _going_on(self, text: str) -> Line:
-        """How many there are, and how the query may go on."""
-        found, whole, word = self._filter.found()
+        """Number of matches, and the possible completions."""
+        found, total, noun = self._filter.found()
         pieces = [
-            Piece(Clean(f"{grouped(found)} of {grouped(whole)} {word}  "), "text bold" if found else "status.warn")
+            Piece(Clean(f"{grouped(found)} of {grouped(total)} {noun}  "), "text bold" if found else "status.warn")
         ]
         cycle = self._cycle
         offers = cycle.offers if cycle is not None else self._filter.offers(text, len(text))
