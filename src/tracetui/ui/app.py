@@ -184,8 +184,8 @@ class TraceApp(HostApp):
     def _receive_mail(self) -> None:
         self._mail_due = False
         now, sent = time.monotonic(), self._driver_stat("sent_bytes")
-        self.throttle.painted(now, 0)
-        self.call_after_refresh(lambda: self.throttle.painted(now, int(self._driver_stat("sent_bytes") - sent)))
+        self.throttle.record_frame(now, 0)
+        self.call_after_refresh(lambda: self.throttle.record_frame(now, int(self._driver_stat("sent_bytes") - sent)))
         mail = self.engine.collect()
         if mail.failure is not None:
             raise mail.failure
@@ -342,7 +342,7 @@ class TraceApp(HostApp):
         from tracetui.ui.screens.lists import HitsScreen
 
         search = self.surveys.search
-        if words and (search is None or words != search.words):
+        if words and (search is None or words != search.text):
             self.surveys.begin_search(words, self.main.runs.refs(), self.look.glyphs)
         if self.surveys.search is not None:
             self.push_screen(HitsScreen(self.surveys.search, self.commands))
@@ -411,12 +411,12 @@ def run_app(
     """
     settings = config.load()
     commands = config.bind_keys(settings)
-    place = source or LocalSource()
+    source = source or LocalSource()
     with_ascii = ascii_glyphs or settings.ascii
     masking.choose(ascii_glyphs=with_ascii)
-    engine = Engine(place, paths, only=format, events=events)
+    engine = Engine(source, paths, only=format, events=events)
     engine.start()
-    wanted = address.parse(target, place.is_file) if target is not None else None
+    wanted = address.parse(target, source.is_file) if target is not None else None
     app = TraceApp(
         engine,
         paths,

@@ -322,6 +322,6 @@ def run_to_exit(app: BaseApp, cleanup: Callable[[], None] = lambda: None) -> int
     if app.crash is not None:
         path = write_crash_log(app.crash, app.crash_states)
         name = clean(type(app.crash).__name__, 80)
-        sys.stderr.write(f"tracetui: a bug ended the program ({name}); where it happened: {clean(path)}\n")
+        sys.stderr.write(f"tracetui: internal error ({name}); crash log: {clean(path)}\n")
         return BUG
     return app.return_code or 0

@@ -42,14 +42,14 @@ def commands_for(homes: Sequence[Home], table: Sequence[Command]) -> tuple[Comma
 def _adapted(table: Sequence[Command]) -> Iterator[Command]:
     for command in table:
         if command.id in _COMMANDS:
-            hint, words = _COMMANDS[command.id]
-            yield command._replace(panes=_PANES, hint=hint, help=words or command.help)
+            hint, text = _COMMANDS[command.id]
+            yield command._replace(panes=_PANES, hint=hint, help=text or command.help)
 
 
 def _open_commands(homes: Sequence[Home]) -> Iterator[Command]:
     for number, home in enumerate(homes[:9], start=1):
-        words = clean(f"Open {short_path(home.path)}.")
-        yield Command(f"open-{number}", (str(number),), f"open {number}", words, f"nth({number})", _PANES, group="go")
+        text = clean(f"Open {short_path(home.path)}.")
+        yield Command(f"open-{number}", (str(number),), f"open {number}", text, f"nth({number})", _PANES, group="go")
     yield Command("open-all", ("a",), "open all", "Open all of them together.", "nth(0)", _PANES, hint=3, group="go")
 
 
@@ -57,11 +57,11 @@ class HomesScreen(BaseListScreen):
     """Trace directories: Enter opens the picked ones or the one under the cursor, a digit opens one, ``a`` all."""
 
     def __init__(
-        self, homes: Sequence[Home], missing: str, take: Callable[[list[str]], None], commands: Sequence[Command]
+        self, homes: Sequence[Home], missing: str, on_pick: Callable[[list[str]], None], commands: Sequence[Command]
     ) -> None:
-        """`missing`: the default directory, which doesn't exist. `take`: called with the paths to open."""
+        """`missing`: absent default directory. `on_pick`: called with the paths to open, empty to quit."""
         super().__init__(HOMES, "Traces on this machine", commands)
-        self._homes, self._missing, self._take = homes, missing, take
+        self._homes, self._missing, self._on_pick = homes, missing, on_pick
         self._picked: list[str] = []
 
     def show_rows(self) -> None:
@@ -82,16 +82,16 @@ class HomesScreen(BaseListScreen):
 
     def action_nth(self, number: int) -> None:
         """Open one directory; 0 opens all."""
-        self._take([home.path for home in self._homes[number - 1 : number] or self._homes])
+        self._on_pick([home.path for home in self._homes[number - 1 : number] or self._homes])
 
     def action_open(self) -> None:
         if self._picked:
-            self._take(self._picked)
+            self._on_pick(self._picked)
         else:
             self.action_nth(0 if self.list.cursor == ALL else self.list.position + 1)
 
     def leave(self) -> bool:
-        self._take([])
+        self._on_pick([])
         return True
 
     def path(self) -> tuple[Line, Line]:
@@ -119,12 +119,12 @@ class HomePickerApp(BaseApp):
         commands = commands_for(homes, table)
         super().__init__(commands, palette=palette, glyphs=glyphs)
         self.paths: list[str] = []
-        self._first = HomesScreen(homes, missing, self._take, commands)
+        self._first = HomesScreen(homes, missing, self._finish, commands)
 
     def get_default_screen(self) -> Screen[None]:
         return self._first
 
-    def _take(self, paths: list[str]) -> None:
+    def _finish(self, paths: list[str]) -> None:
         if not self._exit:  # the first answer counts
             self.paths = paths
             self.exit()

@@ -9,7 +9,7 @@ NARROW: Final = 100
 """Below this many columns, one pane is shown at a time."""
 WIDE: Final = 180
 """From this many columns, three panes are shown side by side."""
-SMALLEST: Final = 40, 10
+MIN_SIZE: Final = 40, 10
 """Minimum columns and rows."""
 
 Width = Literal["narrow", "middle", "wide"]
@@ -23,8 +23,8 @@ def width_of(columns: int) -> Width:
 
 
 def is_tiny(width: int, height: int) -> bool:
-    """Whether the screen is smaller than `SMALLEST`."""
-    return width < SMALLEST[0] or height < SMALLEST[1]
+    """Whether the screen is smaller than `MIN_SIZE`."""
+    return width < MIN_SIZE[0] or height < MIN_SIZE[1]
 
 
 def classes(width: int, height: int, level: int, zoomed: str | None, panes: Iterable[str]) -> dict[str, bool]:

@@ -101,25 +101,25 @@ class Palette:
     colors: dict[str, str] = field(hash=False)
     ansi: bool = False
 
-    def style(self, names: str, ground: str = "bg") -> Style:
-        """Style of `names` (separated by spaces: ``dim bold``) on the background `ground`."""
-        return _resolve(self, names, ground)
+    def style(self, names: str, background: str = "bg") -> Style:
+        """Style of `names` (separated by spaces: ``dim bold``) on the background `background`."""
+        return _resolve(self, names, background)
 
 
 @lru_cache(4096)
-def _resolve(palette: Palette, names: str, ground: str) -> Style:
+def _resolve(palette: Palette, names: str, background: str) -> Style:
     # a reversed bar would look like its gap
-    style = _ground(palette, "bg" if palette.ansi and names.startswith("bar.") else ground)
-    reversed_row = palette.ansi and ground == "sel" and not names.startswith("bar.")
+    style = _background(palette, "bg" if palette.ansi and names.startswith("bar.") else background)
+    reversed_row = palette.ansi and background == "sel" and not names.startswith("bar.")
     for name in names.split():
         if name in palette.colors:
-            style += Style() if reversed_row else _ink(palette, name)  # a reversed color would be a solid block
+            style += Style() if reversed_row else _foreground(palette, name)  # a reversed color would be a solid block
         else:
             style += _ATTRIBUTES[name]
     return style
 
 
-def _ground(palette: Palette, name: str) -> Style:
+def _background(palette: Palette, name: str) -> Style:
     if not palette.ansi:
         return Style.from_color(_color(palette.colors["text"]), _color(palette.colors[name]))
     plain = Style.parse("default on default")
@@ -128,12 +128,12 @@ def _ground(palette: Palette, name: str) -> Style:
     )
 
 
-def _ink(palette: Palette, name: str) -> Style:
+def _foreground(palette: Palette, name: str) -> Style:
     value = palette.colors[name]
     if palette.ansi:
         return Style.parse(value)
-    ink, _, ground = value.partition(" on ")
-    return Style.from_color(_color(ink), _color(ground) if ground else None)
+    color, _, background = value.partition(" on ")
+    return Style.from_color(_color(color), _color(background) if background else None)
 
 
 def _color(value: str) -> Color:

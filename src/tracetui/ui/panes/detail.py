@@ -172,7 +172,7 @@ class Detail(FoldingView):
         rows, marked = excerpt_rows(
             excerpt.data, excerpt.offset, excerpt.at, excerpt.size, width=self._drawn_width, glyphs=self.look.glyphs
         )
-        self.show(rows, title=(Piece(Clean("the file's own text"), "sec"),), keep=False)
+        self.show(rows, title=(Piece(Clean("source text"), "sec"),), keep=False)
         self.move_to(marked, center=True)
 
     def choose(self, tab: str) -> bool:

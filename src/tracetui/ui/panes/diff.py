@@ -16,7 +16,7 @@ from tracetui.views.diff.runs import left_out, run_rows
 from tracetui.views.diff.steps import PREFIX, PairKey, PairRows, summary
 from tracetui.views.diff.text import ComparedRows, Folds, unified
 from tracetui.views.glyphs import Glyphs
-from tracetui.views.rows import Line, ListRows, Piece
+from tracetui.views.rows import Line, Piece
 
 
 class Pairs(FoldingView):
@@ -190,11 +190,6 @@ class Change(FoldingView):
         if rows is not None and rows.differences:
             at = rows.differences[-1] if last else rows.first_at(path)
             self._go(at or 0)
-
-    def nothing(self, line: Line) -> None:
-        """Show one line instead of a look."""
-        self.compared = None
-        self.show(ListRows([line], headings=[0]), title=(), title_right=(), keep=False)
 
     @property
     def _rows(self) -> ComparedRows | None:

@@ -115,8 +115,8 @@ class RunView(Box):
     @property
     def has_assessment(self) -> bool:
         """Whether the assessment is shown, or not due yet."""
-        run, known = self.steps.run, self.facts.assessment
-        return run is None or not run.complete or (known is not None and known.run is run)
+        run, assessment = self.steps.run, self.facts.assessment
+        return run is None or not run.complete or (assessment is not None and assessment.run is run)
 
     def show_assessment(self) -> None:
         """Show the new assessment of the run."""
@@ -128,10 +128,10 @@ class RunView(Box):
                 self.detail.draw_rows(keep=True)
 
     def _show_assessment(self, run: Run) -> None:
-        known = self.app.assessments.of(run)
-        if known is not None:
-            self.steps.fold_loops(known)
-        self.facts.assessment = self.detail.assessment = known
+        assessment = self.app.assessments.of(run)
+        if assessment is not None:
+            self.steps.fold_loops(assessment)
+        self.facts.assessment = self.detail.assessment = assessment
 
     def lay_out(self, level: int, zoom: str | None) -> None:
         """Set level and zoom, and the heights for them."""
@@ -191,13 +191,13 @@ class RunView(Box):
     def action_explain(self) -> None:
         """Explain why the run counts as running, quiet or stalled."""
 
-        def words() -> str:
+        def explain() -> str:
             if self.steps.run is None:
                 return "no open run"
-            stands = self.app.liveness.state_of(self.steps.run)
-            return f"{stands.state}: {stands.reason}"
+            liveness = self.app.liveness.state_of(self.steps.run)
+            return f"{liveness.state}: {liveness.reason}"
 
-        self._dialog.say_current(words)
+        self._dialog.say_current(explain)
 
     def filter(self) -> Filter:
         """The filter of the steps."""
@@ -274,7 +274,7 @@ class RunView(Box):
         run, span = self.steps.run, self.steps.span
         found = navigation.next_similar(run, span.id, what, step) if run is not None and span is not None else None
         if found is None or not self.steps.move_to_key(found):
-            self._dialog.say(f"no {'other' if what == 'sibling' else 'more'} {what} that way")
+            self._dialog.say(f"no {'other' if what == 'sibling' else 'more'} {what} in this direction")
 
     def action_tab(self, step: int) -> None:
         """Show the next tab of the detail, or the one before."""

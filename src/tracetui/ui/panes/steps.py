@@ -145,12 +145,12 @@ class Steps(LineView):
         if self.run is None:
             return
         before, self._state = self._state, self._state_of(self.run)
-        if aged or self._state is not before or self._grows(rows):
+        if aged or self._state is not before or self._has_open_span(rows):
             self.show(
                 rows.with_run(self._current_run(self.run), now=now), heading=self._heading_of(self.run, rows, now)
             )
 
-    def _grows(self, rows: spans.SpanRows) -> bool:
+    def _has_open_span(self, rows: spans.SpanRows) -> bool:
         """Whether an open span is visible."""
         return any(
             (span := rows.span(index)) is not None and span.status is Status.RUNNING and span.started_at is not None
@@ -411,7 +411,7 @@ class Steps(LineView):
         pieces = [Piece(short_id(run.summary.id), "sec")]
         if self.following:
             pieces = [Piece(Clean(" FOLLOW "), "onaccent bold"), Piece(Clean(" ")), *pieces]
-            if run.summary.status in _FINAL:
+            if run.summary.status in _END_STATES:
                 pieces.append(Piece(Clean(" ended"), status_glyph(run.summary.status, self.look.glyphs)[1]))
         if self.as_tree:
             pieces.append(Piece(Clean(" tree"), "dim"))
@@ -432,10 +432,10 @@ class Steps(LineView):
         def lines(width: int) -> list[Line]:
             above: list[Line] = []
             if self.headline:
-                state, known = self._state, self.assessment
+                state, assessment = self._state, self.assessment
                 above = [
                     *header.run_heading(
-                        run, width, now=now, zone=look.zone, glyphs=look.glyphs, state=state, assessment=known
+                        run, width, now=now, zone=look.zone, glyphs=look.glyphs, state=state, assessment=assessment
                     ),
                     (),
                 ]
@@ -446,7 +446,7 @@ class Steps(LineView):
         return lines
 
 
-_FINAL: Final = frozenset({Status.OK, Status.ERROR, Status.CANCELLED})
+_END_STATES: Final = frozenset({Status.OK, Status.ERROR, Status.CANCELLED})
 
 
 def _find_newest(before: Run | None, run: Run) -> str | None:

@@ -183,9 +183,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         if self.app.redirect_key(event, self):
             return
         prompt = self._prompt
-        if (
-            prompt is not None and self._awaiting_answer and not prompt.display
-        ):  # the answer is on its way to this screen
+        if prompt is not None and self._awaiting_answer and not prompt.display:  # the answer is still queued
             self._queued_keys.append(event)
             event.stop()
             event.prevent_default()

@@ -192,7 +192,7 @@ class DiffScreen(BaseDiffScreen):
 
     @property
     def request(self) -> Compare:
-        """What is compared."""
+        """The comparison request."""
         assert isinstance(self.state.ask, Compare)
         return self.state.ask
 
@@ -387,7 +387,7 @@ class ContextScreen(BaseDiffScreen):
 
     @property
     def request(self) -> Calls:
-        """What is compared."""
+        """The comparison request."""
         assert isinstance(self.state.ask, Calls)
         return self.state.ask
 

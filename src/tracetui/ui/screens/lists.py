@@ -62,7 +62,7 @@ class HitsScreen(RunsListScreen):
     def show_rows(self) -> None:
         progress = self._search.progress
         if progress is not None and progress.finished and not self._search.rows.hits:
-            lines = no_hits(self._search.words, progress.done)
+            lines = no_hits(self._search.text, progress.done)
             self.list.show(ListRows(lines, headings=range(len(lines))))
         elif self.list.rows is not self._search.rows:
             self.list.show(self._search.rows, key=self._search.cursor)
@@ -94,13 +94,13 @@ class HitsScreen(RunsListScreen):
     def action_reread(self) -> None:
         if self.leave():
             self.app.surveys.search = None
-            self.app.search_runs(self._search.words)
+            self.app.search_runs(self._search.text)
 
     def left(self) -> None:
         self.app.surveys.stop()
 
     def path(self) -> tuple[Line, Line]:
-        return (Piece(Clean("search  "), "text bold"), Piece(one_line(self._search.words, 80), "hit")), ()
+        return (Piece(Clean("search  "), "text bold"), Piece(one_line(self._search.text, 80), "hit")), ()
 
     def summary(self) -> Line:
         search, progress = self._search, self._search.progress

@@ -30,7 +30,7 @@ SLOW_TICKS: Final = 5
 """On a slow line, redraw what changes with time once in this many ticks."""
 AGE_TICKS: Final = 30
 """Ticks between redraws of the ages."""
-TWO: Final = 2
+PAIR: Final = 2
 
 
 class MainScreen(RunsScreen):
@@ -314,9 +314,9 @@ class MainScreen(RunsScreen):
     def _marked(self, message: RunList.Marked) -> None:
         self.become(states.toggle_mark(self.state, message.ref))
         count = len(self.state.marked)
-        if count > TWO:
+        if count > PAIR:
             self.say(f"{count} runs marked  ·  C contrasts them with the others")
-        elif count == TWO:
+        elif count == PAIR:
             self.say("A and B marked  ·  d compares them  ·  C contrasts them with the others")
         elif count:
             self.say("marked as A  ·  Space marks another, d compares with the run under the cursor")
@@ -404,9 +404,9 @@ class MainScreen(RunsScreen):
         pair, here = [ref for ref in self.state.marked if ref in self.app.store.runs], self.ref
         if len(pair) == 1 and here is not None and here != pair[0]:
             pair.append(here)
-        if len(pair) == TWO:
+        if len(pair) == PAIR:
             self.app.compare(pair[0], pair[1])
-        elif len(pair) > TWO:
+        elif len(pair) > PAIR:
             self.say(f"{len(pair)} runs marked: d compares two, C contrasts all of them", "status.warn")
         else:
             self.say("mark two runs with Space, then press d; D compares with the original", "status.warn")

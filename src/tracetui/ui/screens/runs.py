@@ -169,7 +169,7 @@ class RunsScreen(BaseScreen):
     def action_grep(self) -> None:
         """Ask what to search for in all runs."""
         search = self.app.surveys.search
-        last = f"; nothing: {search.words} again" if search is not None else ""
+        last = f"; nothing: {search.text} again" if search is not None else ""
         self.ask_for(GREP_ASK + last, "", self.search_runs)
 
     def search_runs(self, words: str) -> None:

@@ -175,8 +175,8 @@ class Pattern(NamedTuple):
 class Search:
     """A search of all runs and its hits so far."""
 
-    def __init__(self, words: str, job: Job, rows: HitRows, runs: int) -> None:
-        self.words, self.job, self.rows, self.runs = words, job, rows, runs
+    def __init__(self, text: str, job: Job, rows: HitRows, runs: int) -> None:
+        self.text, self.job, self.rows, self.runs = text, job, rows, runs
         self.problems: list[Problem] = []
         self.progress: JobProgress | None = None
         self.cursor: int | None = None

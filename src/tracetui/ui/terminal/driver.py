@@ -37,7 +37,7 @@ POLL_SECONDS: Final = 0.5
 """Interval of checks of a slow terminal, in addition to those at its answers."""
 LAST_ANSWER_SECONDS: Final = 1.0
 """At exit: longest wait for the answer to a query, which would otherwise land in the shell."""
-_QUESTION: Final = "\x1b[?2048$p"
+_SIZE_QUERY: Final = "\x1b[?2048$p"
 """DECRQM query for in-band size reports. Textual sends it at start; a terminal that answers is used as a lag probe."""
 
 
@@ -52,7 +52,7 @@ class TerminalDriver(LinuxDriver):
         self._shortener = Shortener()
         self._probe = LagProbe()
         self._answered = threading.Event()
-        self._may_ask = False
+        self._can_query = False
         self._painting_paused = False
         """Whether painting waits for the terminal."""
 
@@ -79,23 +79,23 @@ class TerminalDriver(LinuxDriver):
         """Whether painting must wait; once paused, until everything is accepted."""
         if self._output is None:
             return False
-        most = 0 if self._painting_paused else PAUSE_BYTES
-        return self._output.pending_bytes > most or self._probe.is_full(time.monotonic(), self._output.sent_bytes)
+        limit = 0 if self._painting_paused else PAUSE_BYTES
+        return self._output.pending_bytes > limit or self._probe.is_full(time.monotonic(), self._output.sent_bytes)
 
     def flush(self) -> None:
         """After painting: probe the terminal, and pause painting if it lags."""
-        if self._output is None or not self._may_ask:
+        if self._output is None or not self._can_query:
             return
         now = time.monotonic()
         if self._probe.due(now, self._output.sent_bytes):
-            self._ask()
+            self._query()
         if not self._painting_paused and self._is_full:
             self._loop.call_soon(self._pause_painting)  # later: the current frame may have more parts
 
-    def _ask(self) -> None:
+    def _query(self) -> None:
         self._answered.clear()
-        self.write(_QUESTION)
-        self._probe.asked(time.monotonic(), self.sent_bytes)
+        self.write(_SIZE_QUERY)
+        self._probe.record_query(time.monotonic(), self.sent_bytes)
 
     def _pause_painting(self) -> None:
         if not self._painting_paused and self._is_full:
@@ -114,8 +114,8 @@ class TerminalDriver(LinuxDriver):
         """Resume painting if the terminal has caught up."""
         if not self._painting_paused:
             return
-        if self._may_ask and self._probe.due(time.monotonic(), self.sent_bytes):
-            self._ask()  # probe the bytes sent since the last query
+        if self._can_query and self._probe.due(time.monotonic(), self.sent_bytes):
+            self._query()  # probe the bytes sent since the last query
         if not self._is_full:
             self._resume_painting()
 
@@ -144,7 +144,7 @@ class TerminalDriver(LinuxDriver):
         self._screen_file.flush()
         self._output = OutputWriter(self._screen_file.fileno(), self._check_soon)
         self._output.start()
-        self._may_ask = True
+        self._can_query = True
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def write(self, data: str) -> None:
@@ -153,15 +153,15 @@ class TerminalDriver(LinuxDriver):
         self._output.write(short.encode(self._screen_file.encoding, "backslashreplace"))
 
     def _query_in_band_window_resize(self) -> None:
-        self._ask()
+        self._query()
 
     def process_message(self, message: Message) -> None:
         if isinstance(message, InBandWindowResize):
-            again = self._probe.answers
-            answered = self._probe.answered(time.monotonic())
+            repeated = self._probe.answering
+            answered = self._probe.record_answer(time.monotonic())
             self._answered.set()
             self._check_soon()
-            if answered and again:
+            if answered and repeated:
                 return
         super().process_message(message)
 
@@ -176,9 +176,9 @@ class TerminalDriver(LinuxDriver):
     # ---- reading
 
     def disable_input(self) -> None:
-        self._may_ask = False
+        self._can_query = False
         if self._wake_fd is not None:
-            if self._probe.open and self._probe.answers:
+            if self._probe.open and self._probe.answering:
                 self._answered.wait(LAST_ANSWER_SECONDS)
             os.write(self._wake_fd, b"!")
         super().disable_input()

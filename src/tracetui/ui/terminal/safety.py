@@ -27,7 +27,7 @@ CLIPBOARD_LIMIT: Final = 74_000
 
 ENDING_SIGNALS: Final = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM")
 """Signals that restore the terminal and exit."""
-PATIENCE_SECONDS: Final = 2.5
+EXIT_TIMEOUT_SECONDS: Final = 2.5
 """Timeout of an orderly exit after a signal or a hang-up."""
 
 _UNSAFE: Final = re.compile(
@@ -119,11 +119,11 @@ def _wait_for_hangup(terminal: int, handle: Callable[[int], None]) -> None:
 
 
 def force_exit_later(status: int) -> None:
-    """Exit with `status` if the process still runs after `PATIENCE_SECONDS`.
+    """Exit with `status` if the process still runs after `EXIT_TIMEOUT_SECONDS`.
 
     A write to a terminal that no longer reads (lost connection, hang-up) may block forever.
     """
-    timer = threading.Timer(PATIENCE_SECONDS, os._exit, (status,))
+    timer = threading.Timer(EXIT_TIMEOUT_SECONDS, os._exit, (status,))
     timer.daemon = True
     timer.start()
 

@@ -400,19 +400,19 @@ class LineView(LineWidget, can_focus=True):
         if index >= len(self.rows):
             return to_strip((), width, self.look)
         at_cursor = index == self.position and self.rows.selectable(index)
-        ground = ("sel" if self.has_focus else "selq") if at_cursor else "bg"
+        background = ("sel" if self.has_focus else "selq") if at_cursor else "bg"
         bar = self._minimap.cell(self.rows, index, self.top, self.page, self.look.glyphs)
         selection = self.text_selection
         if selection is not None:
-            return self._draw(index, width, ground, at_cursor, selection, bar)
-        cache_key = (index, ground, width, self.left, bar)
+            return self._draw(index, width, background, at_cursor, selection, bar)
+        cache_key = (index, background, width, self.left, bar)
         strip = self._strips.get(cache_key)
         if strip is None:
-            strip = self._strips[cache_key] = self._draw(index, width, ground, at_cursor, None, bar)
+            strip = self._strips[cache_key] = self._draw(index, width, background, at_cursor, None, bar)
         return strip
 
     def _draw(
-        self, index: int, width: int, ground: str, at_cursor: bool, selection: Selection | None, bar: Piece
+        self, index: int, width: int, background: str, at_cursor: bool, selection: Selection | None, bar: Piece
     ) -> Strip:
         width -= 2
         line: Iterable[Piece] = style_masks(self.rows.line(index, width + self.left))
@@ -422,7 +422,7 @@ class LineView(LineWidget, can_focus=True):
             line = mark(line, self.needle)
         cursor = self.look.glyphs.cursor if at_cursor else Clean(" ")
         first = Piece(cursor, "accent" if self.has_focus else "dim")
-        strip = to_strip([first, *line], width + 1, self.look, ground)
+        strip = to_strip([first, *line], width + 1, self.look, background)
         if selection is not None and (span := selection.get_span(index)) is not None:
             strip = invert(strip, *span)
         return Strip([*strip, Segment(bar.text, self.look.palette.style(bar.style))], width + 2)

@@ -15,7 +15,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.text import Clean, cells
-from tracetui.ui.layout import SMALLEST
+from tracetui.ui.layout import MIN_SIZE
 from tracetui.ui.theme import Look
 from tracetui.views.glyphs import ASCII
 from tracetui.views.rows import Line, Piece, fill, fit, width_of
@@ -23,13 +23,13 @@ from tracetui.views.rows import Line, Piece, fill, fit, width_of
 _ASCII: Final = str.maketrans("…µ—–−±≠Δ·×→←↑↓›▸▾≥≤„“”’‘", '~u---~!d.x><^v>>v><"""\'\'')
 
 
-def to_strip(line: Iterable[Piece], width: int, look: Look, ground: str = "bg") -> Strip:
+def to_strip(line: Iterable[Piece], width: int, look: Look, background: str = "bg") -> Strip:
     """Draw a line in exactly `width` cells. With ASCII glyphs, also replaces typographic characters."""
     style = look.palette.style
     if look.glyphs is not ASCII:
-        return Strip([Segment(piece.text, style(piece.style, ground)) for piece in fill(line, width)], width)
+        return Strip([Segment(piece.text, style(piece.style, background)) for piece in fill(line, width)], width)
     pieces = fill(named_keys(line), width)
-    return Strip([Segment(piece.text.translate(_ASCII), style(piece.style, ground)) for piece in pieces], width)
+    return Strip([Segment(piece.text.translate(_ASCII), style(piece.style, background)) for piece in pieces], width)
 
 
 def named_keys(line: Iterable[Piece]) -> list[Piece]:
@@ -158,12 +158,12 @@ class LineWidget(Widget):
         if self._painted and max(self._painted) >= height:
             self._painted.clear()
         filters = [one for one in self.app.get_line_filters() if not isinstance(one, ANSIToTruecolor)]
-        ground = self.background_colors[1]
+        background = self.background_colors[1]
         strips = []
         for y in range(crop.y, crop.bottom):
             strip = self._painted[y] = self.strip_at(y)
             for line_filter in filters:
-                strip = strip.apply_filter(line_filter, ground)
+                strip = strip.apply_filter(line_filter, background)
             strips.append(strip if crop.width == width else strip.crop(crop.x, crop.right))
         return strips
 
@@ -179,9 +179,9 @@ class LineBar(LineWidget):
 
     DEFAULT_CSS = "LineBar { height: 1; }"
 
-    def __init__(self, ground: str = "surface", *, id: str | None = None) -> None:
+    def __init__(self, background: str = "surface", *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._ground = ground
+        self._background = background
         self._left: Line = ()
         self._right: Line = ()
 
@@ -197,7 +197,7 @@ class LineBar(LineWidget):
         right = fit(self._right, max(0, width - 2))
         room = width - width_of(tuple(right)) - 2
         left = fill((Piece(Clean(" ")), *written), max(0, room))
-        return to_strip([*left, Piece(Clean(" ")), *right, Piece(Clean(" "))], width, self.look, self._ground)
+        return to_strip([*left, Piece(Clean(" ")), *right, Piece(Clean(" "))], width, self.look, self._background)
 
 
 class TooSmall(LineWidget):
@@ -206,7 +206,7 @@ class TooSmall(LineWidget):
     DEFAULT_CSS = "TooSmall { layer: over; width: 100%; height: 100%; }"
 
     def strip_at(self, y: int) -> Strip:
-        width, (columns, rows), times = self.outer_size.width, SMALLEST, self.look.glyphs.times
+        width, (columns, rows), times = self.outer_size.width, MIN_SIZE, self.look.glyphs.times
         given = self.app.size
         words = f"{columns}{times}{rows} needed, {given.width}{times}{given.height} here"
         words = f"too small: {words}" if len(words) + len(" too small: ") <= width else words

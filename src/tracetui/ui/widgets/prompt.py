@@ -206,11 +206,11 @@ class QueryQuestion(Question):
 
     def _fault(self, text: str, error: QueryError) -> Line:
         """Error message of a query, below its position if it fits."""
-        words = clean(error.message)
-        place = cells(clean(text[: error.column]))
-        if place + 2 + cells(words) > self._width:
-            return tuple(fit((Piece(words, "status.warn"),), self._width))
-        return Piece(Clean(f"{' ' * place}^ "), "status.warn bold"), Piece(words, "status.warn")
+        message = clean(error.message)
+        column = cells(clean(text[: error.column]))
+        if column + 2 + cells(message) > self._width:
+            return tuple(fit((Piece(message, "status.warn"),), self._width))
+        return Piece(Clean(f"{' ' * column}^ "), "status.warn bold"), Piece(message, "status.warn")
 
     def _going_on(self, text: str) -> Line:
         """Number of matches, and the possible completions."""
