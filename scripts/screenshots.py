@@ -31,7 +31,7 @@ from tracetui.demo import agent
 from tracetui.live.engine import Engine
 from tracetui.sources.local import LocalSource
 from tracetui.ui.app import TraceApp
-from tracetui.ui.screens.base import SingleScreen
+from tracetui.ui.screens.base import BaseListScreen
 from tracetui.ui.screens.diff import DiffScreen
 from tracetui.ui.screens.lists import FacetsScreen, StatisticsScreen
 from tracetui.ui.screens.triage import TriageScreen
@@ -262,7 +262,7 @@ def surveyed(app: TraceApp) -> bool:
         group, ref = screen.queue.group, screen.queue.run
         known = group is not None and group.runs in surveys.contrasts
         return answered and known and ref is not None and app.store.opened(ref) is not None
-    return answered or not isinstance(screen, SingleScreen) or isinstance(screen, FacetsScreen)
+    return answered or not isinstance(screen, BaseListScreen) or isinstance(screen, FacetsScreen)
 
 
 async def wait(pilot: Pilot[int], there: Callable[[], bool], what: str) -> None:

@@ -29,7 +29,7 @@ def asked(home: Path) -> Terminal:
     """The program, when it has asked."""
     terminal = Terminal(*TRACETUI, size=(80, 24), env={"HOME": str(home)})
     terminal.expect(ASKED)
-    terminal.expect("2 places")
+    terminal.expect("2 directories")
     terminal.wait_quiet()
     return terminal
 

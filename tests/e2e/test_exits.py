@@ -95,7 +95,7 @@ def test_a_crash(samples: Path, tmp_path: Path, place: str) -> None:
         assert b"Traceback" not in terminal.output
         assert b"SECRET" not in terminal.output
         last = terminal.output.decode().split("\x1b")[-1]
-    told = re.search(r"tracetui: a bug ended the program \(ValueError\); where it happened: (.+)\r\n$", last)
+    told = re.search(r"tracetui: internal error \(ValueError\); crash log: (.+)\r\n$", last)
     assert told, last
     log = Path(told[1])
     assert stat.S_IMODE(log.stat().st_mode) == 0o600

@@ -11,7 +11,7 @@ import pytest
 
 from tests.shared import PATIENCE
 from tests.terminal import TRACETUI, Terminal
-from tracetui.ui.terminal.pace import LARGEST_WINDOW
+from tracetui.ui.terminal.throttle import MAX_WINDOW_BYTES
 
 pytestmark = pytest.mark.e2e
 READY = "first error"
@@ -140,7 +140,7 @@ def test_little_is_on_its_way_to_a_terminal_that_is_far_behind(ended: Path) -> N
         line.run(2.0, "g", "G")
         terminal.send("g")
         assert comes_to_the_top(terminal, ended, line), terminal.text()
-        assert line.most < LARGEST_WINDOW + PICTURE
+        assert line.most < MAX_WINDOW_BYTES + PICTURE
 
 
 def test_no_answer_of_the_terminal_lands_in_the_shell(ended: Path) -> None:

@@ -21,7 +21,7 @@ from textual.screen import Screen
 from tracetui.live.engine import Engine
 from tracetui.sources.local import LocalSource
 from tracetui.ui.app import TraceApp
-from tracetui.ui.terminal.wall import Wall
+from tracetui.ui.terminal.safety import ControlFilter
 
 
 @pytest.mark.parametrize(
@@ -97,4 +97,4 @@ def test_no_color_leaves_no_filter_that_paints(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setitem(os.environ, "NO_COLOR", "1")
     filters = _app(tmp_path).get_line_filters()
     assert not any(isinstance(one, Monochrome) for one in filters)
-    assert isinstance(filters[-1], Wall)
+    assert isinstance(filters[-1], ControlFilter)

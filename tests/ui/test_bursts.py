@@ -36,7 +36,7 @@ from tracetui.ui.commands import (
     TRIAGE,
     of_pane,
 )
-from tracetui.ui.screens.base import FramedScreen
+from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.state import arrange_runs, filter_runs
 
 SCREENS: Final = {RUNS: MAIN, QUEUE: TRIAGE, PAIRS: DIFF, **{pane: frozenset({pane}) for pane in LISTS}}
@@ -103,7 +103,7 @@ async def come_to(app: TraceApp, pane: str) -> None:
     """Be on the screen of that pane, with nothing open over it, however keys have been pressed."""
     for _ in range(20):
         screen = app.screen
-        if asking(screen) or not isinstance(screen, FramedScreen):
+        if asking(screen) or not isinstance(screen, BaseScreen):
             await type_alone(app, "escape")
         elif pane in screen.views and not (pane == RUNS and app.main.state.level):
             break
@@ -114,7 +114,7 @@ async def come_to(app: TraceApp, pane: str) -> None:
                 await type_alone(app, key)
         else:
             await type_alone(app, "escape")
-    assert isinstance(app.screen, FramedScreen)
+    assert isinstance(app.screen, BaseScreen)
     app.screen.views[pane].focus()
     arrangement = app.main.runs.arrangement
     if app.screen is app.main and (arrangement.words or arrangement.failures):
@@ -226,4 +226,4 @@ async def test_a_key_means_the_same_however_quickly_it_follows(opened: Opener, s
 
 def views(screen: Screen[object]) -> list[str]:
     """The names of a screen's panes."""
-    return list(screen.views) if isinstance(screen, FramedScreen) else []
+    return list(screen.views) if isinstance(screen, BaseScreen) else []

@@ -23,8 +23,8 @@ def own_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def test_without_a_file_everything_is_as_it_comes() -> None:
     assert config.load() == config.Config()
-    assert config.commands(config.load()) == COMMANDS
-    assert config.arrangement(config.load()) == Arrangement()
+    assert config.bind_keys(config.load()) == COMMANDS
+    assert config.load_arrangement(config.load()) == Arrangement()
 
 
 def test_a_home_that_is_no_folder_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,12 +36,12 @@ def test_theme_time_and_list(own_folders: Path) -> None:
     own_folders.write_text('theme = "light"\ntime = "utc"\n[list]\nsort = "time"\ngroup = "agent"\ncolumns = "all"\n')
     found = config.load()
     assert (found.theme, found.time) == ("light", "utc")
-    assert config.arrangement(found) == Arrangement("time", group="agent", all_columns=True)
+    assert config.load_arrangement(found) == Arrangement("time", group="agent", all_columns=True)
 
 
 def test_a_key_of_the_users_own_replaces_the_first_one_and_takes_it_from_others(own_folders: Path) -> None:
     own_folders.write_text('[keys]\nfailures = "x"\nsearch = "f"\n')
-    commands = config.commands(config.load())
+    commands = config.bind_keys(config.load())
     runs = LineView()
     runs.bind_commands(of_pane("runs", commands))
     found = [runs.bound[key][0].id if key in runs.bound else None for key in ("x", "f", "!", "/")]
@@ -60,15 +60,15 @@ def test_a_file_that_makes_no_sense_is_said_in_a_sentence(own_folders: Path, tex
 def test_a_key_for_no_command_is_said(own_folders: Path) -> None:
     own_folders.write_text('[keys]\nfly = "x"\n')
     with pytest.raises(UsageError, match="fly"):
-        config.commands(config.load())
+        config.bind_keys(config.load())
 
 
 def test_the_arrangement_is_remembered_but_not_the_filter() -> None:
-    config.remember(Arrangement("tokens", reverse=True, group="status", failures=True, words="x"))
-    assert config.arrangement(config.load()) == Arrangement("tokens", reverse=True, group="status")
+    config.save_arrangement(Arrangement("tokens", reverse=True, group="status", failures=True, words="x"))
+    assert config.load_arrangement(config.load()) == Arrangement("tokens", reverse=True, group="status")
 
 
 def test_what_cannot_be_remembered_is_forgotten(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file where the folder should be")
-    config.remember(Arrangement("tokens"))
-    assert config.arrangement(config.load()) == Arrangement()
+    config.save_arrangement(Arrangement("tokens"))
+    assert config.load_arrangement(config.load()) == Arrangement()

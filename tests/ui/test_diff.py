@@ -19,12 +19,12 @@ from tracetui.diff.comparison import Comparison
 from tracetui.model import RunRef, RunSummary
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import CHANGE, DIFF, PAIRS, SIDES, of_pane
-from tracetui.ui.screens.base import FramedScreen
+from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.screens.diff import ContextScreen, DiffScreen
 from tracetui.ui.screens.lists import ReplaysScreen
 from tracetui.views.diff.steps import PairRows, summary
 
-S = TypeVar("S", bound=FramedScreen)
+S = TypeVar("S", bound=BaseScreen)
 MISMATCH = "e4417b8b"
 """A replay whose fourth step was given another prompt."""
 EXACT = "a91f039c"
@@ -52,13 +52,13 @@ async def shown(app: TraceApp, pilot: Pilot[int], kind: type[S]) -> S:
     return screen
 
 
-async def quiet(pilot: Pilot[int], screen: FramedScreen) -> None:
+async def quiet(pilot: Pilot[int], screen: BaseScreen) -> None:
     """Wait until nothing that a comparison shows is on its way."""
     await until(pilot, lambda: bool(getattr(screen, "settled", True)), what="the comparison")
     await pilot.pause()
 
 
-async def type_keys(pilot: Pilot[int], screen: FramedScreen, *keys: str) -> None:
+async def type_keys(pilot: Pilot[int], screen: BaseScreen, *keys: str) -> None:
     """Press keys, each on a quiet screen."""
     for key in keys:
         await pilot.press(key)
@@ -79,7 +79,7 @@ async def test_d_answers_before_anything_else_is_pressed(opened: Opener, samples
         told = text_of(app)
         assert "First difference: step 4 gpt-4o" in told
         assert "messages[0].content" in told
-        assert screen.change.place == "messages[0]"
+        assert screen.change.value_path == "messages[0]"
         words = "".join(
             piece.text for i in range(5) for piece in screen.change.rows.line(i, 220) if "word" in piece.style
         )
@@ -153,7 +153,7 @@ async def test_s_switches_between_side_by_side_and_unified(opened: Opener, sampl
         await type_keys(pilot, screen, "s")
         assert len(screen.change.rows) != beside
         assert "unified" in text_of(app)
-        assert screen.change.place == "messages[0]"
+        assert screen.change.value_path == "messages[0]"
         await type_keys(pilot, screen, "s")
         assert len(screen.change.rows) == beside
 
@@ -189,7 +189,7 @@ async def test_i_shows_what_was_ignored_and_hides_it_again(opened: Opener, sampl
         assert "nothing ignored" in text_of(app)
         await type_keys(pilot, screen, "i")
         assert screen.diff.same
-        assert app.comparisons.verdicts[screen.ask_of.a, screen.ask_of.b].same
+        assert app.comparisons.verdicts[screen.request.a, screen.request.b].same
 
 
 async def test_folds_open_by_l_and_enter_and_all_at_once(opened: Opener, samples: Path) -> None:
@@ -265,7 +265,7 @@ async def test_it_can_be_resized_at_any_moment(opened: Opener, samples: Path) ->
             await pilot.resize_terminal(*size)
             await quiet(pilot, screen)
             assert_harmless(app)
-        assert screen.change.place == "messages[0]"
+        assert screen.change.value_path == "messages[0]"
 
 
 async def test_values_paths_and_addresses_are_copied(
@@ -370,7 +370,7 @@ async def test_an_original_lists_its_replays_with_their_first_difference(opened:
         screen = await shown(app, pilot, ReplaysScreen)
         await until(pilot, lambda: "to go" not in text_of(app), what="all verdicts")
         told = text_of(app)
-        assert "1 of 3 replays went differently" in told
+        assert "1 of 3 replays diverged" in told
         assert told.count("no differences") == 2
         assert "step 4 gpt-4o · input≠ messages[0].content" in told
         screen.list.move_to_key(run_like(app, MISMATCH).ref)
@@ -394,12 +394,12 @@ async def test_c_in_a_run_compares_a_model_call_with_the_one_before(opened: Open
         await press(pilot, "]", "m")
         await pilot.press("c")
         screen = await shown(app, pilot, ContextScreen)
-        assert "since the call before: kept" in text_of(app)
-        first = screen.ask_of
+        assert "since the previous call: kept" in text_of(app)
+        first = screen.request
         await type_keys(pilot, screen, "]", "d")
-        assert screen.ask_of.a == first.b
+        assert screen.request.a == first.b
         await type_keys(pilot, screen, "[", "d")
-        assert screen.ask_of == first
+        assert screen.request == first
         await type_keys(pilot, screen, "s", "n", "w", "w", "2", "tab", "i", "c", "z", "z", "N", "escape")
         assert app.screen is app.main
 
@@ -496,7 +496,7 @@ async def test_a_run_that_cannot_be_read_is_said(opened: Opener, replayed: Path)
         ref = run_like(app, "replay-1").ref
         gone = RunRef(ref.format, str(replayed / "gone.json"))
         app.compare(ref, gone)
-        await until(pilot, lambda: "cannot be read" in text_of(app), what="why not")
+        await until(pilot, lambda: "comparison failed" in text_of(app), what="why not")
 
 
 @pytest.fixture(scope="module")
@@ -561,4 +561,4 @@ async def test_keys_in_one_breath_compare_the_run_that_the_cursor_came_to(opened
         runs.action_move(1)  # what it moved is not heard of yet
         app.main.action_diff_original()
         screen = await shown(app, pilot, DiffScreen)
-        assert screen.ask_of.b == run_like(app, MISMATCH).ref
+        assert screen.request.b == run_like(app, MISMATCH).ref

@@ -44,7 +44,7 @@ async def open_hit(app: TraceApp, pilot: Pilot[int], which: Callable[[Hit], bool
     screen.list.move_to(row)
     await press(pilot, "enter")
     main = app.main
-    await until(pilot, lambda: app.screen is main and main.detail.sought is None and main.settled, what="the hit")
+    await until(pilot, lambda: app.screen is main and main.settled and not main.detail.search_target, what="the hit")
     assert main.state.ref == hit.ref
     return hit
 

@@ -23,7 +23,7 @@ from tracetui.formats import registry
 from tracetui.model import RunRef
 from tracetui.text import UNSAFE
 from tracetui.ui.app import TraceApp
-from tracetui.ui.terminal.wall import CLIPBOARD_LIMIT, Wall, pasteable
+from tracetui.ui.terminal.safety import CLIPBOARD_LIMIT, ControlFilter, clean_for_paste
 from tracetui.ui.theme import PALETTES
 
 
@@ -45,15 +45,15 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
 def gate_holds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The second wall has nothing to do: the gate before it let nothing through."""
     leaks: list[str] = []
-    clean = Wall.apply
+    clean = ControlFilter.apply
 
-    def watch(self: Wall, segments: list[Segment], background: Color) -> list[Segment]:
+    def watch(self: ControlFilter, segments: list[Segment], background: Color) -> list[Segment]:
         cleaned = clean(self, segments, background)
         if cleaned != segments:
             leaks.append("".join(segment.text for segment in segments))
         return cleaned
 
-    monkeypatch.setattr(Wall, "apply", watch)
+    monkeypatch.setattr(ControlFilter, "apply", watch)
     yield
     assert leaks == []
 
@@ -214,7 +214,7 @@ async def test_pasting_controls_into_the_prompt(opened: Opener, attack: Path) ->
 async def test_the_second_wall_stands_before_every_widget(opened: Opener, samples: Path) -> None:
     """Text that nobody cleaned, in a stock widget, loses its controls, and its link does not become one."""
     async with opened(samples) as (app, pilot):
-        assert any(isinstance(one, Wall) for one in app.get_line_filters())
+        assert any(isinstance(one, ControlFilter) for one in app.get_line_filters())
         unclean = Static(Content("A\x1b]52;c;x\x07B\x9bC\u202eD").stylize("link='file:///etc/passwd'"), id="unclean")
         await app.main.mount(unclean)
         await pilot.pause()
@@ -248,7 +248,7 @@ async def test_what_is_copied_may_be_pasted_anywhere(
     copied: list[str] = []
 
     def copy(self: TraceApp, text: str) -> int:
-        copied.append(pasteable(text))
+        copied.append(clean_for_paste(text))
         return len(text)
 
     monkeypatch.setattr(TraceApp, "copy", copy)
@@ -264,7 +264,7 @@ async def test_what_is_copied_may_be_pasted_anywhere(
 
 
 def test_pasteable_keeps_lines_and_tabs() -> None:
-    assert pasteable("a\tb\r\nc\x1b[201~\rd") == "a\tb\nc␛[201~␍d"
+    assert clean_for_paste("a\tb\r\nc\x1b[201~\rd") == "a\tb\nc␛[201~␍d"
 
 
 async def test_too_much_for_the_clipboard_is_said(opened: Opener, samples: Path) -> None:

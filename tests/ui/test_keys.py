@@ -33,7 +33,7 @@ from tracetui.ui.commands import (
     of_pane,
     shown,
 )
-from tracetui.ui.screens.base import FramedScreen
+from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.screens.help import help_lines
 from tracetui.ui.state import arrange_runs, filter_runs
 from tracetui.ui.widgets.line_view import LineView
@@ -76,7 +76,7 @@ async def go_to(app: TraceApp, pilot: Pilot[int], pane: str) -> None:
     """Come to a pane from wherever keys have led, with a failed run under the cursor."""
     for _ in range(12):
         screen = app.screen
-        if isinstance(screen, FramedScreen) and pane in screen.views:
+        if isinstance(screen, BaseScreen) and pane in screen.views:
             break
         if screen is app.main:
             app.main.focus_pane(RUNS)
@@ -90,7 +90,7 @@ async def go_to(app: TraceApp, pilot: Pilot[int], pane: str) -> None:
             await pilot.press("escape")
             await settle(pilot)
     screen = app.screen
-    assert isinstance(screen, FramedScreen), pane
+    assert isinstance(screen, BaseScreen), pane
     assert pane in screen.views
     if pane in MAIN and pane != RUNS and not app.main.state.level:
         app.main.focus_pane(RUNS)
@@ -109,13 +109,13 @@ async def test_every_key_of_every_pane_is_taken(
     monkeypatch.setattr(Screen, "_compositor_refresh", lambda self: None)  # `assert_harmless` draws all of it
     monkeypatch.chdir(tmp_path)  # what is exported goes here
     done: list[str] = []
-    perform = FramedScreen.perform
+    perform = BaseScreen.perform
 
-    async def note(self: FramedScreen, command: Binding, letter: str = "") -> None:
+    async def note(self: BaseScreen, command: Binding, letter: str = "") -> None:
         done.append(command.id or "")
         await perform(self, command, letter)
 
-    monkeypatch.setattr(FramedScreen, "perform", note)
+    monkeypatch.setattr(BaseScreen, "perform", note)
     folder = with_replays(samples, tmp_path) if pane == REPLAYS else samples
     async with opened(folder, size=(120, 30)) as (app, pilot):
         for command in of_pane(pane, app.commands):
@@ -128,9 +128,9 @@ async def test_every_key_of_every_pane_is_taken(
                     await pilot.press(one)
                 await pilot.pause()
                 assert command.id in done or key in ("ctrl+p",), (command.id, key, done)
-                if not isinstance(app.screen, FramedScreen) or app.screen.focused not in app.screen.views.values():
+                if not isinstance(app.screen, BaseScreen) or app.screen.focused not in app.screen.views.values():
                     await pilot.press("escape")  # a prompt, help, the palette
-                await until(pilot, lambda: isinstance(app.screen, FramedScreen), what="a screen of panes")
+                await until(pilot, lambda: isinstance(app.screen, BaseScreen), what="a screen of panes")
                 assert_harmless(app)
         assert text_of(app)
 
@@ -147,7 +147,7 @@ async def test_every_key_that_works_is_on_the_help_sheet(
     folder = with_replays(samples, tmp_path) if pane == REPLAYS else samples
     async with opened(folder, size=(160, 50)) as (app, pilot):
         await go_to(app, pilot, pane)
-        assert isinstance(app.screen, FramedScreen)
+        assert isinstance(app.screen, BaseScreen)
         bound = set(app.screen.active_bindings)
         told = sheet(app, pane)
 
@@ -156,7 +156,7 @@ async def test_every_key_that_works_is_on_the_help_sheet(
             assert re.search(rf"^  (?:\S+ )*{re.escape(shown(key))} ", told, re.MULTILINE), (key, told)
 
 
-@pytest.mark.parametrize("base", [FramedScreen, LineView])
+@pytest.mark.parametrize("base", [BaseScreen, LineView])
 def test_no_screen_and_no_pane_has_keys_beside_the_table(base: type) -> None:
     classes: list[type] = base.__subclasses__()
     for each in classes:

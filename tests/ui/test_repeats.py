@@ -88,7 +88,7 @@ async def test_a_thousand_health_checks_are_one_sign_each(opened: Opener, tmp_pa
         assert "ping" in "".join(piece.text for piece in drawn)
         await pilot.press("D")
         screen = await shown(app, pilot, DiffScreen)
-        assert screen.ask_of.relation == "repeat"
+        assert screen.request.relation == "repeat"
         assert "No differences" in text_of(app)
         await type_keys(pilot, screen, "escape")
         assert told(app, last) == ("↺", "=")

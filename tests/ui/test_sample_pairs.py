@@ -37,8 +37,8 @@ async def test_d_opens_where_they_part(opened: Opener, tmp_path: Path, folder: s
         screen = await shown(app, pilot, DiffScreen)
         diff, pairs = screen.diff, screen.pairs
         assert diff is not None
-        assert app.store.runs[screen.ask_of.a].id.startswith(original)
-        assert screen.ask_of.relation == relation
+        assert app.store.runs[screen.request.a].id.startswith(original)
+        assert screen.request.relation == relation
         if step is None:
             assert "No differences" in text_of(app)
             return

@@ -26,10 +26,10 @@ LATER: Final = (
     *("tracetui.diff", "tracetui.views.diff.steps", "tracetui.live.differ", "tracetui.live.tail"),
     *("tracetui.export.diff", "tracetui.export.events", "tracetui.export.text", "tracetui.export.json"),
     *("tracetui.store.query", "tracetui.store.sidecar", "tracetui.analysis.cause", "tracetui.live.jobs"),
-    *("tracetui.ui.widgets.query_prompt", "tracetui.ui.screens.triage", "tracetui.ui.screens.lists"),
-    *("tracetui.ui.screens.diff", "tracetui.ui.screens.help", "tracetui.ui.providers"),
+    *("tracetui.ui.screens.triage", "tracetui.ui.screens.lists"),
+    *("tracetui.ui.screens.diff", "tracetui.ui.screens.help", "tracetui.ui.screens.palette"),
     # of prices, and of what is asked where no place is named
-    *("genai_prices", "pydantic", "tracetui.analysis.statistics", "tracetui.formats.homes", "tracetui.ui.choosing"),
+    *("genai_prices", "pydantic", "tracetui.analysis.statistics", "tracetui.formats.homes", "tracetui.ui.home_picker"),
 )
 """Modules, with what is in them. Threads may load them before the first paint if they are quick, its own thread not."""
 

@@ -153,11 +153,11 @@ def test_the_newest_run_is_always_followed() -> None:
 def test_the_run_of_a_goal_is_found_once_it_is_listed() -> None:
     runs = {ref: summary(ref, started_at=at) for ref, at in ((REF, 1.0), (OTHER, 3.0), (THIRD, 2.0))}
     there = Goal(address=Address(THIRD.path))
-    assert states.sought_run(there, {}, listing=True) is None
-    assert states.sought_run(there, runs, listing=True) == THIRD
-    assert states.sought_run(Goal(newest=True), runs, listing=True) is None
-    assert states.sought_run(Goal(newest=True), runs, listing=False) == OTHER
-    assert states.sought_run(Goal(REF), runs, listing=False) is None
+    assert states.find_goal_run(there, {}, listing=True) is None
+    assert states.find_goal_run(there, runs, listing=True) == THIRD
+    assert states.find_goal_run(Goal(newest=True), runs, listing=True) is None
+    assert states.find_goal_run(Goal(newest=True), runs, listing=False) == OTHER
+    assert states.find_goal_run(Goal(REF), runs, listing=False) is None
 
 
 def test_a_goal_waits_for_its_span_and_then_for_the_end_of_its_run() -> None:
@@ -207,7 +207,7 @@ def test_sorting_and_grouping_go_round(command: str, field: str, order: tuple[st
     state, seen = LIST, []
     for _ in order:
         seen.append(getattr(state.arrangement, field))
-        state = states.ARRANGING[command](state)
+        state = states.ARRANGE_COMMANDS[command](state)
     assert sorted(seen) == sorted(order)
     assert state == LIST
 
@@ -216,24 +216,24 @@ def test_sorting_and_grouping_go_round(command: str, field: str, order: tuple[st
     ("command", "field"), [("reverse", "reverse"), ("failures", "failures"), ("columns", "all_columns")]
 )
 def test_switches_of_the_list_turn_on_and_off(command: str, field: str) -> None:
-    on = states.ARRANGING[command](LIST)
+    on = states.ARRANGE_COMMANDS[command](LIST)
     assert on.arrangement == replace(Arrangement(), **{field: True})
-    assert states.ARRANGING[command](on) == LIST
+    assert states.ARRANGE_COMMANDS[command](on) == LIST
 
 
 def test_another_sorting_is_not_reversed() -> None:
-    reversed_ = states.ARRANGING["reverse"](LIST)
-    assert not states.ARRANGING["sort"](reversed_).arrangement.reverse
+    reversed_ = states.ARRANGE_COMMANDS["reverse"](LIST)
+    assert not states.ARRANGE_COMMANDS["sort"](reversed_).arrangement.reverse
 
 
 def test_marks_are_letters_for_two_and_signs_for_more() -> None:
     state = LIST
     for ref, marks in ((REF, "A"), (OTHER, "AB"), (THIRD, "+++")):
         state = states.toggle_mark(state, ref)
-        assert "".join(states.mark_of(state, one) for one in (REF, OTHER, THIRD)) == marks
+        assert "".join(states.mark_label(state, one) for one in (REF, OTHER, THIRD)) == marks
     state = states.toggle_mark(state, REF)
     assert state.marked == (OTHER, THIRD)
-    assert states.mark_of(state, REF) == ""
+    assert states.mark_label(state, REF) == ""
 
 
 # ---- the error walk

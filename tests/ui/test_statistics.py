@@ -67,7 +67,7 @@ async def test_what_is_shown_is_counted_when_a_filter_holds(opened: Opener, samp
     async with opened(samples) as (app, pilot):
         await press(pilot, "f", *keys("agent:deployer"), "enter")
         screen = await statistics(app, pilot)
-        assert "that are shown" in line(app, 0)
+        assert "filtered" in line(app, 0)
         assert line(app, 1).strip().startswith("1 run, by")
         while screen.by is not By.AGENT:
             await press(pilot, "greater_than_sign")
@@ -132,6 +132,6 @@ async def test_a_kind_that_no_run_tells_of_says_so(opened: Opener, samples: Path
         screen = await statistics(app, pilot)
         while screen.by is not By.NODE:
             await press(pilot, "greater_than_sign")
-        assert "no node is told of" in text_of(app)
+        assert "no node recorded" in text_of(app)
         await press(pilot, "enter", "j", "escape")
         assert app.screen is app.main

@@ -293,14 +293,14 @@ async def test_what_was_broken_off_is_compared_again(opened: Opener, samples: Pa
         await until(pilot, lambda: any(len(group.runs) > 1 for group in screen.queue.groups), what="a signature")
         several = next(group for group in screen.queue.groups if len(group.runs) > 1)
         screen.queue.move_to_key(several.digest)
-        await until(pilot, lambda: surveys.is_compared(several.runs), what="all that they share")
+        await until(pilot, lambda: surveys.has_contrast(several.runs), what="all that they share")
         assert surveys.progress(several.runs) == ""
 
         surveys._compared.clear()  # as if somebody had left before
         surveys.stop()
         assert "comparing" in surveys.progress(several.runs)
         screen.show_cause()
-        await until(pilot, lambda: surveys.is_compared(several.runs), what="all that they share, found out anew")
+        await until(pilot, lambda: surveys.has_contrast(several.runs), what="all that they share, found out anew")
 
 
 async def test_the_row_of_a_run_has_its_tags_and_its_note(opened: Opener, samples: Path) -> None:

@@ -89,7 +89,7 @@ def _choose(args: argparse.Namespace) -> tuple[int, list[str]]:
     others = other_directories()
     if not others:
         raise no_path_error(others)
-    from tracetui.ui.choosing import choose
+    from tracetui.ui.home_picker import choose
 
     return choose(others, default_label(), theme=args.theme, ascii_glyphs=args.ascii)
 

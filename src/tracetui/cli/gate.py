@@ -14,7 +14,7 @@ from tracetui.cli.reading import listing_of, only, source_of
 from tracetui.cli.tasks import hint_folder, reader
 from tracetui.errors import TracetuiError, UsageError
 from tracetui.export.gate import gate_lines, gate_value
-from tracetui.export.signatures import lines_of
+from tracetui.export.triage import json_lines
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 
@@ -70,7 +70,7 @@ def _run(args: argparse.Namespace) -> int:
             return first_divergence(pair, read)
 
         if args.json:
-            write_bytes(lines_of(gate_value(found, diverged, Redactor() if args.redact else None)))
+            write_bytes(json_lines(gate_value(found, diverged, Redactor() if args.redact else None)))
         else:
             write_lines(gate_lines(found, diverged, terminal_width(), Redactor()))
     return STATUS[found.verdict]

@@ -13,8 +13,8 @@ from tracetui.cli.ls import asked
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_paths, add_redact, named, roots
 from tracetui.cli.reading import listing_of, only, sources_at
-from tracetui.export.signatures import lines_of
 from tracetui.export.tasks import sentences, task_table, tasks_value
+from tracetui.export.triage import json_lines
 from tracetui.live.load import FileCaches, read_run
 from tracetui.model import Run, RunRef
 from tracetui.redact import Redactor
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         if args.json:
             read = reader(source)
             trees = {task.key: run_tree(task.trials, read) for task in made.tasks if len(task.trials) > 1}
-            write_bytes(lines_of(tasks_value(made, trees, found.problems, Redactor() if args.redact else None)))
+            write_bytes(json_lines(tasks_value(made, trees, found.problems, Redactor() if args.redact else None)))
             return 0
     write_lines(task_table(made, terminal_width(), Redactor()))
     sys.stdout.flush()

@@ -1,6 +1,6 @@
-"""The app: the only layer that knows Textual."""
+"""The terminal app: the only layer that imports Textual."""
 
 import os
 
-# Textual paints 60 times a second at most: what follows a key, such as a preview, would wait for up to two periods.
+# At Textual's default of 60 frames a second, the response to a key could wait for two frames.
 os.environ.setdefault("TEXTUAL_FPS", "240")

@@ -1,4 +1,4 @@
-"""The application: owns the engine and the store, takes signals and crashes, and opens the screens."""
+"""The application: owns the engine, the store and the services, and opens the screens."""
 
 from __future__ import annotations
 
@@ -29,20 +29,19 @@ from tracetui.store import address
 from tracetui.store.store import Store
 from tracetui.text import clean_lines
 from tracetui.ui import config
-from tracetui.ui.base_app import drive
+from tracetui.ui.base_app import HostApp, run_to_exit
 from tracetui.ui.commands import COMMANDS as TABLE
 from tracetui.ui.commands import RUNS, Command
-from tracetui.ui.host import HostApp
-from tracetui.ui.screens.base import FramedScreen
+from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.screens.main import MainScreen
 from tracetui.ui.screens.runs import RunsScreen
 from tracetui.ui.services.exports import Exporter
-from tracetui.ui.services.findings import Assessments, Comparisons, Surveys
+from tracetui.ui.services.findings import Assessments, Comparisons, JobService
 from tracetui.ui.services.liveness import LivenessTracker
 from tracetui.ui.services.verdicts import Verdicts
-from tracetui.ui.state import MainState, Sought, first_state
-from tracetui.ui.terminal.pace import Pace
-from tracetui.ui.terminal.wall import notification
+from tracetui.ui.state import MainState, SearchTarget, first_state
+from tracetui.ui.terminal.safety import notification
+from tracetui.ui.terminal.throttle import PaintThrottle
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
 
 if TYPE_CHECKING:
@@ -52,23 +51,23 @@ if TYPE_CHECKING:
     from tracetui.ui.triage_state import TriageState
 
 FIRST_MAIL_SECONDS: Final = 0.06
-"""How long the first paint waits for something to show."""
+"""Longest wait of the first paint for content."""
 OPENING_SECONDS: Final = 0.05
-"""After the first layout: until then panes still learn their sizes."""
+"""After the first layout: panes report their sizes until then."""
 
 
 class MailWaiting(Message):
-    """The engine's mailbox turned from empty to full."""
+    """The engine's mailbox is no longer empty."""
 
 
 def _command_provider() -> type[Provider]:
-    from tracetui.ui.providers import CommandProvider
+    from tracetui.ui.screens.palette import CommandProvider
 
     return CommandProvider
 
 
 def _run_provider() -> type[Provider]:
-    from tracetui.ui.providers import RunProvider
+    from tracetui.ui.screens.palette import RunProvider
 
     return RunProvider
 
@@ -78,7 +77,7 @@ class TraceApp(HostApp):
 
     COMMANDS: ClassVar = {_command_provider, _run_provider}
     BINDINGS: ClassVar = [Binding("ctrl+p", "command_palette", "palette", show=False)]
-    """Textual's own binding would take the key before the keys that were typed before it."""
+    """Textual's own binding has priority, and would overtake keys typed before it."""
 
     def __init__(
         self,
@@ -94,9 +93,9 @@ class TraceApp(HostApp):
         notify: bool = False,
         rule: PassRule | None = None,
     ) -> None:
-        """`notify`: the terminal rings when a run fails. `rule`: which score makes a run pass."""
+        """`notify`: ring the terminal's bell when a run fails. `rule`: which score makes a run pass."""
         super().__init__(commands, palette=palette, glyphs=glyphs, zone=zone)
-        self.pace = Pace(slow=slow)
+        self.throttle = PaintThrottle(slow=slow)
         self.engine = engine
         self.roots = list(roots)
         self.store = Store(rule)
@@ -104,28 +103,28 @@ class TraceApp(HostApp):
         self.liveness = LivenessTracker(self.store, lambda: self.clock())
         self.assessments = Assessments(engine)
         self.comparisons = Comparisons(self.store)
-        self.surveys = Surveys(self.store, engine)
+        self.surveys = JobService(self.store, engine)
         self.exporter = Exporter(engine, self.roots)
         self.main = MainScreen(commands, state)
         self.stage, self.seen, self.total = "list", 0, None
         self.listed = self.preloaded = False
         self._notify = notify
-        self._mail_due = self._held_back = False
+        self._mail_due = self._frame_pending = False
         self._opening = True
-        self._read_ahead: RunRef | None = None
-        """The run whose likely partner was read ahead."""
-        self._triage_left: TriageState | None = None
-        """The triage as it was left: it goes on there."""
+        self._read_ahead_for: RunRef | None = None
+        """Run for which the likely partner was read ahead last."""
+        self._triage_state: TriageState | None = None
+        """State of the last triage, restored when it opens again."""
 
     def get_default_screen(self) -> MainScreen:
         return self.main
 
     def on_mount(self) -> None:
         self.set_timer(OPENING_SECONDS, self._opened)
-        self._take_first_mail()
-        self.engine.bind(self._ring)
+        self._receive_first_mail()
+        self.engine.bind(self._wake)
 
-    def _ring(self) -> None:
+    def _wake(self) -> None:
         self.post_message(MailWaiting())
 
     def open_screen(self, screen: Screen[None]) -> None:
@@ -139,28 +138,29 @@ class TraceApp(HostApp):
 
     def _opened(self) -> None:
         self._opening = False
-        if self._held_back:
+        if self._frame_pending:
             self.screen.refresh()
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
-        """Paint — but while the screen opens only whole frames: every pane reports its size then, and each report would
-        paint most of the screen once more (five times as many bytes, on a slow line a visible stutter).
+        """Paint; while the screen opens, only full frames.
+
+        Every pane reports its size then, and each report would repaint most of the screen: five times the bytes.
         """
         if self._opening:
-            self._held_back = renderable is not None and not isinstance(renderable, LayoutUpdate)
-            if self._held_back:
+            self._frame_pending = renderable is not None and not isinstance(renderable, LayoutUpdate)
+            if self._frame_pending:
                 return
         super()._display(screen, renderable)
 
-    def _take_first_mail(self) -> None:
-        """Let the first paint show the first rows, the run under the cursor and its detail.
+    def _receive_first_mail(self) -> None:
+        """Fill the first paint: rows, the run under the cursor and its detail.
 
-        Waits a few hundredths of a second at most: painting an empty frame first would take longer.
+        Waits `FIRST_MAIL_SECONDS` at most: painting an empty frame first would take longer.
         """
         end = time.monotonic() + FIRST_MAIL_SECONDS
         while self.engine.wait(end - time.monotonic()):
-            self._take_mail()
-            if self.main.presentable:
+            self._receive_mail()
+            if self.main.ready_to_paint:
                 break
 
     async def on_event(self, event: Event) -> None:
@@ -169,38 +169,38 @@ class TraceApp(HostApp):
         await super().on_event(event)
 
     def on_mail_waiting(self) -> None:
-        """Take in what the engine left: at once what a key asked for, the rest as often as the terminal bears."""
-        lag = self._driver_says("lag_seconds")
-        wait = 0.0 if self.engine.urgent else self.pace.delay(time.monotonic(), lag)
+        """Apply the engine's mail: answers to keys at once, the rest throttled to the terminal's speed."""
+        lag = self._driver_stat("lag_seconds")
+        wait = 0.0 if self.engine.urgent else self.throttle.delay(time.monotonic(), lag)
         if wait <= 0:
-            self._take_mail()
+            self._receive_mail()
         elif not self._mail_due:
             self._mail_due = True
-            self.set_timer(wait, self._take_mail)
+            self.set_timer(wait, self._receive_mail)
 
-    def _driver_says(self, what: str) -> float:
-        """What only our own driver knows; 0 under another one."""
-        return float(getattr(self._driver, what, 0.0))
+    def _driver_stat(self, name: str) -> float:
+        """A statistic of `TerminalDriver`; 0 under another driver."""
+        return float(getattr(self._driver, name, 0.0))
 
-    def _take_mail(self) -> None:
+    def _receive_mail(self) -> None:
         self._mail_due = False
-        now, sent = time.monotonic(), self._driver_says("sent_bytes")
-        self.pace.painted(now, 0)
-        self.call_after_refresh(lambda: self.pace.painted(now, int(self._driver_says("sent_bytes") - sent)))
+        now, sent = time.monotonic(), self._driver_stat("sent_bytes")
+        self.throttle.record_frame(now, 0)
+        self.call_after_refresh(lambda: self.throttle.record_frame(now, int(self._driver_stat("sent_bytes") - sent)))
         mail = self.engine.collect()
         if mail.failure is not None:
             raise mail.failure
         if mail.found or mail.total is not None:
             self.stage, self.seen, self.total = mail.stage, mail.seen, mail.total
         with self.engine.pause(), self.batch_update():
-            self._keep(mail)
+            self._apply(mail)
             for screen in self.screen_stack:
-                if isinstance(screen, FramedScreen) and screen is not self.main:
+                if isinstance(screen, BaseScreen) and screen is not self.main:
                     screen.receive(mail)
             self.main.receive(mail)
 
-    def _keep(self, mail: Mail) -> None:
-        """Take what arrived into the store and the services."""
+    def _apply(self, mail: Mail) -> None:
+        """Update the store and the services."""
         store, now = self.store, self.clock()
         self.liveness.watching = mail.watching or self.liveness.watching
         if mail.found:
@@ -215,19 +215,19 @@ class TraceApp(HostApp):
                 store.put(run.summary, now)
         failed = store.newly_failed()
         if self.listed and self._notify and failed:
-            self._ring_for(failed)
+            self._notify_failed(failed)
         if not self.listed and not self.stage:
             self.listed = True
             self.engine.run_when_idle(self._preload)
-        self.surveys.take(mail)
+        self.surveys.receive(mail)
         for callback in mail.callbacks:
             callback()
-        if self.comparisons.take(mail):
+        if self.comparisons.receive(mail):
             self.main.runs.now()
-        if self.assessments.take(mail, self.main.run_view.run):
+        if self.assessments.receive(mail, self.main.run_view.run):
             self.main.run_view.show_assessment()
 
-    def _ring_for(self, failed: Sequence[RunRef]) -> None:
+    def _notify_failed(self, failed: Sequence[RunRef]) -> None:
         """Notify of failed runs."""
         runs = [run for ref in failed if (run := self.store.runs.get(ref)) is not None and run.parent is None]
         if runs:
@@ -237,38 +237,37 @@ class TraceApp(HostApp):
             self.send(notification(one_line(f"{first.name} failed{more}: {cause}", 120)))
 
     def _preload(self) -> None:
-        """Load, in a thread, what the first comparison and the first filter take."""
+        """Import, in a thread, the modules of the first comparison and the first filter."""
         import tracetui.live.differ
-        import tracetui.ui.screens.diff
-        import tracetui.ui.widgets.query_prompt  # noqa: F401
+        import tracetui.store.query
+        import tracetui.ui.screens.diff  # noqa: F401
 
         self.preloaded = True
 
-    # ---- ways from one screen to another
+    # ---- navigation between screens
 
-    def _back_to_main(self) -> list[FramedScreen]:
-        """Close what lies over the main screen, and return it."""
-        above = [screen for screen in self.screen_stack[1:] if isinstance(screen, FramedScreen)]
+    def _back_to_main(self) -> list[BaseScreen]:
+        """Close and return the screens above the main screen."""
+        above = [screen for screen in self.screen_stack[1:] if isinstance(screen, BaseScreen)]
         for screen in self.screen_stack[:0:-1]:
             self.close_screen(screen)
         return above
 
-    def visit(self, ref: RunRef, span: str | None, sought: Sought | None = None) -> None:
-        self.main.go_to(ref, span, self._back_to_main(), sought)
+    def visit(self, ref: RunRef, span: str | None, target: SearchTarget | None = None) -> None:
+        self.main.go_to(ref, span, self._back_to_main(), target)
 
     def read_ahead(self, ref: RunRef) -> None:
         store = self.store
-        if not self.preloaded or ref == self._read_ahead or ref not in store.runs or store.opened(ref) is None:
+        if not self.preloaded or ref == self._read_ahead_for or ref not in store.runs or store.opened(ref) is None:
             return
-        self._read_ahead, other = ref, self.comparisons.likely_partner(ref)
+        self._read_ahead_for, other = ref, self.comparisons.likely_partner(ref)
         if other is not None and store.opened(other) is None:
             self.engine.differ.read_ahead(other)
 
     def reopen(self, origin: Sequence[Hashable]) -> None:
-        """Open the screens that a run was visited from, as they were left, one over the other."""
         for screen in origin:
-            if isinstance(screen, FramedScreen) and (again := screen.again()) is not None:
-                self.push_screen(again)
+            if isinstance(screen, BaseScreen) and (restored := screen.again()) is not None:
+                self.push_screen(restored)
 
     def words(self) -> str:
         return self.main.state.arrangement.words
@@ -292,13 +291,13 @@ class TraceApp(HostApp):
         words, runs = self.words(), self.store.runs.values()
         return query.begun(words, self.query_context())[0].select(runs) if words else list(runs)
 
-    def pick_query(self, take: Callable[[str], None]) -> None:
+    def pick_query(self, on_pick: Callable[[str], None]) -> None:
         from tracetui.store import query
         from tracetui.ui.screens.lists import FacetsScreen
 
         runs = list(self.store.runs.values())
         found = query.facets(query.RUN_KEYS, runs, self.query_context())
-        self.push_screen(FacetsScreen(found, len(runs), take, self.commands))
+        self.push_screen(FacetsScreen(found, len(runs), on_pick, self.commands))
 
     def filter_runs(self, key: str, value: str) -> None:
         from tracetui.store import query
@@ -319,8 +318,8 @@ class TraceApp(HostApp):
     def compare(self, a: RunRef, b: RunRef) -> None:
         from tracetui.ui.screens.diff import DiffScreen
 
-        known = self.comparisons.as_read(a, b)
-        self.open_screen(DiffScreen(self.comparisons.question(a, b), known, self.commands))
+        loaded = self.comparisons.loaded_runs(a, b)
+        self.open_screen(DiffScreen(self.comparisons.request(a, b), loaded, self.commands))
 
     def compare_with_original(self, ref: RunRef) -> str:
         partners = self.comparisons.partners(self.store.runs[ref])
@@ -344,7 +343,7 @@ class TraceApp(HostApp):
         from tracetui.ui.screens.lists import HitsScreen
 
         search = self.surveys.search
-        if words and (search is None or words != search.words):
+        if words and (search is None or words != search.text):
             self.surveys.begin_search(words, self.main.runs.refs(), self.look.glyphs)
         if self.surveys.search is not None:
             self.push_screen(HitsScreen(self.surveys.search, self.commands))
@@ -361,30 +360,30 @@ class TraceApp(HostApp):
         from tracetui.ui.screens.lists import ContrastScreen
 
         self.push_screen(ContrastScreen(tuple(refs), of, self.commands))
-        if not self.surveys.is_compared(refs):
+        if not self.surveys.has_contrast(refs):
             self.surveys.contrast(refs)
 
     def action_triage(self) -> None:
-        """Open the triage as it was left."""
+        """Open the triage in its last state."""
         from tracetui.ui.screens.triage import TriageScreen
 
-        self.push_screen(TriageScreen(self.commands, self._triage_left))
+        self.push_screen(TriageScreen(self.commands, self._triage_state))
 
-    def triage_left(self, state: TriageState) -> None:
-        self._triage_left = state
+    def save_triage(self, state: TriageState) -> None:
+        self._triage_state = state
         self.main.runs.now()
 
-    # ---- for the screens
+    # ---- services for the screens
 
     def rescan(self) -> None:
         self.store.begin_scan()
         self.engine.rescan()
 
     def edit(self, text: str) -> None:
-        """Open a cleaned copy of `text` in $EDITOR, in a private folder; never the trace itself."""
+        """Open a cleaned copy of `text` in $EDITOR, in a private directory; never the trace itself."""
         editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
-        with tempfile.TemporaryDirectory(prefix="tracetui-") as folder:
-            path = os.path.join(folder, "detail.txt")
+        with tempfile.TemporaryDirectory(prefix="tracetui-") as directory:
+            path = os.path.join(directory, "detail.txt")
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as copy:
                 copy.write("\n".join(clean_lines(text)))
             with self.suspend():
@@ -409,17 +408,17 @@ def run_app(
 ) -> int:
     """Run the application on these files and directories until the user quits; returns the exit status.
 
-    `target` is the address to open; `newest` opens the newest run instead; `follow` follows that run, else the newest.
-    `events` False polls. `rule` wins over the one of the settings.
+    `target`: address to open. `newest`: open the newest run instead. `follow`: follow the opened run, by default the
+    newest. `events`: False polls. `rule` wins over that of the settings.
     """
     settings = config.load()
-    commands = config.commands(settings)
-    place = source or LocalSource()
+    commands = config.bind_keys(settings)
+    source = source or LocalSource()
     with_ascii = ascii_glyphs or settings.ascii
     masking.choose(ascii_glyphs=with_ascii)
-    engine = Engine(place, paths, only=format, events=events)
+    engine = Engine(source, paths, only=format, events=events)
     engine.start()
-    wanted = address.parse(target, place.is_file) if target is not None else None
+    wanted = address.parse(target, source.is_file) if target is not None else None
     app = TraceApp(
         engine,
         paths,
@@ -427,14 +426,14 @@ def run_app(
         glyphs=ASCII if with_ascii else UNICODE,
         zone=UTC if settings.time == "utc" else None,
         commands=commands,
-        state=first_state(config.arrangement(settings), wanted, follow=follow, newest=newest),
+        state=first_state(config.load_arrangement(settings), wanted, follow=follow, newest=newest),
         slow=slow,
         notify=notify,
         rule=rule or config.rule(settings),
     )
 
-    def afterwards() -> None:
+    def cleanup() -> None:
         engine.stop()
-        config.remember(app.main.state.arrangement, paths)
+        config.save_arrangement(app.main.state.arrangement, paths)
 
-    return drive(app, afterwards)
+    return run_to_exit(app, cleanup)

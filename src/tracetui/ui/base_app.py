@@ -1,14 +1,14 @@
-"""What every app of this program has: its colours, its way to the terminal, keys from the table, and an orderly end."""
+"""Base classes of the apps: theme, terminal driver, keys from the command table, signals and crashes."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from rich.console import RenderableType
 from textual import events, on
@@ -21,25 +21,38 @@ from textual.screen import Screen
 from tracetui.text import clean
 from tracetui.ui.commands import Command
 from tracetui.ui.state import PanesState, describe
-from tracetui.ui.terminal.wall import (
-    Wall,
+from tracetui.ui.terminal.safety import (
+    ControlFilter,
+    clean_for_paste,
     clipboard_sequence,
-    endings_to,
-    insist,
-    let_go,
-    pasteable,
+    discard_output,
+    force_exit_later,
+    forward_signals,
     write_crash_log,
 )
 from tracetui.ui.theme import PALETTES, Look, textual_theme
 from tracetui.views.glyphs import UNICODE, Glyphs
 
+if TYPE_CHECKING:
+    from tracetui.analysis.query_context import QueryContext
+    from tracetui.live.engine import Engine
+    from tracetui.model import Run, RunRef, RunSummary
+    from tracetui.store.store import Store
+    from tracetui.ui.services.exports import Exporter
+    from tracetui.ui.services.findings import Assessments, Comparisons, JobService
+    from tracetui.ui.services.liveness import LivenessTracker
+    from tracetui.ui.services.verdicts import Verdicts
+    from tracetui.ui.state import SearchTarget
+    from tracetui.ui.terminal.throttle import PaintThrottle
+    from tracetui.ui.triage_state import TriageState
+
 TERMINAL_GONE: Final = 129
-"""Exit status as after a hang-up."""
+"""Exit status after a hang-up (128 + SIGHUP)."""
 BUG: Final = 70
 """Exit status after a crash (EX_SOFTWARE of sysexits.h)."""
 
 NO_COLOR: Final = NoColor()
-"""In place of Textual's shades of grey, in which the terminal's own colours all turn black."""
+"""Replaces Textual's grayscale filter, which turns the terminal's own colors black."""
 
 
 class BaseApp(App[int]):
@@ -62,35 +75,38 @@ class BaseApp(App[int]):
         self.commands = commands
         self.crash: BaseException | None = None
         self.crash_states: Sequence[str] = ()
-        """The states of the screens when the first error was raised, without content of traces."""
-        self._wall = Wall()
-        self._disable_notifications = self._disable_tooltips = True  # never used, and their racks cost a layout each
+        """Screen states at the first error, without trace content."""
+        self._output_filter = ControlFilter()
+        self._disable_notifications = self._disable_tooltips = True  # unused, and each costs a layout
         for each in PALETTES.values():
             self.register_theme(textual_theme(each))
         self.theme = textual_theme(self.look.palette).name
         self.animation_level = "none"
 
     @on(Driver.SignalResume)
-    def paint_anew(self) -> None:
-        """Paint all: after a suspension the terminal shows nothing of it any more."""
+    def repaint(self) -> None:
+        """Repaint everything: the terminal lost the screen while the app was suspended."""
         self.screen.refresh(layout=True)
 
     def clock(self) -> float:
-        """The time of day, in seconds since the epoch."""
+        """Current time, in seconds since the epoch."""
         return time.time()
 
     def get_driver_class(self) -> type[Driver]:
         chosen = super().get_driver_class()
         if chosen.__name__ != "LinuxDriver":
             return chosen
-        from tracetui.ui.terminal.driver import QuickDriver
+        from tracetui.ui.terminal.driver import TerminalDriver
 
-        return QuickDriver
+        return TerminalDriver
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        return [*(NO_COLOR if isinstance(one, Monochrome) else one for one in super().get_line_filters()), self._wall]
+        return [
+            *(NO_COLOR if isinstance(one, Monochrome) else one for one in super().get_line_filters()),
+            self._output_filter,
+        ]
 
-    # ---- for the screens
+    # ---- services for the screens
 
     def use_palette(self, name: str) -> None:
         """Change the theme."""
@@ -99,7 +115,7 @@ class BaseApp(App[int]):
         self.screen.refresh(layout=True)
 
     def close_screen(self, screen: Screen[Any]) -> bool:
-        """Close a screen, the only way to do so; False if it is not the active one, or the last.
+        """Close a screen; False if it is not the active one, or the last. Screens close only this way.
 
         Keys that arrive together are queued at a screen before the first of them closes or covers it.
         """
@@ -109,9 +125,9 @@ class BaseApp(App[int]):
         return True
 
     def redirect_key(self, event: events.Key, screen: Screen[Any]) -> bool:
-        """Hand a key to the active screen that reached another one first; False if `screen` is active.
+        """Forward a key that reached an inactive screen to the active one; False if `screen` is active.
 
-        Keys typed quickly thus mean the same as keys typed slowly. After the end they mean nothing.
+        Keys typed quickly then work like keys typed slowly. Drops keys once the app is exiting.
         """
         if self.screen is screen and not self._exit:
             return False
@@ -135,13 +151,13 @@ class BaseApp(App[int]):
         self.push_screen(HelpScreen(pane, self.commands))
 
     def send(self, sequence: str) -> None:
-        """Write a sequence that draws nothing to the terminal."""
+        """Write a non-drawing escape sequence to the terminal."""
         if self._driver is not None:
             self._driver.write(sequence)
 
     def copy(self, text: str) -> int:
-        """Put text, as it is shown, on the terminal's clipboard; the number of bytes, 0 if it is too long."""
-        text = pasteable(text)
+        """Copy text to the terminal's clipboard; returns the number of bytes, 0 if it is too long."""
+        text = clean_for_paste(text)
         sequence = clipboard_sequence(text)
         if sequence is None:
             return 0
@@ -152,25 +168,25 @@ class BaseApp(App[int]):
         self.copy(text)
 
     def action_interrupt(self) -> None:
-        """Copy what is selected, as terminals do; else end, from wherever the reader is."""
+        """Copy the selection, as terminals do; without one, quit."""
         selected = self.screen.get_selected_text() or getattr(self.focused, "selected_text", "")
         if selected:
             self.copy(selected)
         else:
             self.exit()
 
-    # ---- the end
+    # ---- exit
 
     def end_by_signal(self, number: int) -> None:
-        """Put the terminal back and end with the status that shells report. Any thread or signal handler may call."""
+        """Restore the terminal and exit with status 128 + `number`. Callable from any thread or signal handler."""
         if self._loop is None:
             raise SystemExit(128 + number)
-        with suppress(RuntimeError):  # it has ended, and another app runs
+        with suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(lambda: self.exit(128 + number, return_code=128 + number))
 
     def panic(self, *renderables: RenderableType) -> None:
-        """The thread that reads keys failed, most likely because the terminal is gone. Nothing is printed."""
-        insist(TERMINAL_GONE)
+        """Exit silently: the input thread failed, most likely because the terminal is gone."""
+        force_exit_later(TERMINAL_GONE)
         self.exit(TERMINAL_GONE, return_code=TERMINAL_GONE)
 
     def _handle_exception(self, error: Exception) -> None:
@@ -186,19 +202,126 @@ class BaseApp(App[int]):
         self._close_messages_no_wait()
 
 
-def drive(app: BaseApp, afterwards: Callable[[], None] = lambda: None) -> int:
-    """Run an app until it ends, then do what is to be done `afterwards`; returns the exit status."""
+class HostApp(BaseApp):
+    """Interface of the app for its screens: shared services and navigation."""
+
+    engine: Engine
+    store: Store
+    roots: list[str]
+    stage: str
+    """Stage of the scan: ``list``, ``deep``, or empty when it is complete."""
+    seen: int
+    total: int | None
+    listed: bool
+    """Whether all runs were listed once."""
+    preloaded: bool
+    """Whether the modules of the comparison are imported."""
+    throttle: PaintThrottle
+    verdicts: Verdicts
+    liveness: LivenessTracker
+    assessments: Assessments
+    comparisons: Comparisons
+    surveys: JobService
+    exporter: Exporter
+
+    def words(self) -> str:
+        """The filter query of the list."""
+        raise NotImplementedError
+
+    def query_context(self) -> QueryContext:
+        """Query inputs that are not in a trace: verdicts, relations, liveness."""
+        raise NotImplementedError
+
+    def found(self) -> list[RunSummary]:
+        """The runs that match the filter of the list; all without a filter."""
+        raise NotImplementedError
+
+    def pick_query(self, on_pick: Callable[[str], None]) -> None:
+        """Show the values to filter by; calls `on_pick` with the query for the picked ones."""
+        raise NotImplementedError
+
+    def filter_runs(self, key: str, value: str) -> None:
+        """Go to the list and filter it by this value."""
+        raise NotImplementedError
+
+    def visit(self, ref: RunRef, span: str | None, target: SearchTarget | None = None) -> None:
+        """Open a run from the screens above the main screen; leaving the run reopens them."""
+        raise NotImplementedError
+
+    def reopen(self, origin: Sequence[Hashable]) -> None:
+        """Reopen, in their last state, the screens from which a run was visited."""
+        raise NotImplementedError
+
+    def runs_changed(self) -> None:
+        """Redraw the list: verdicts or comparison results changed."""
+        raise NotImplementedError
+
+    def judged(self) -> None:
+        """Redraw all screens: another instance changed verdicts."""
+        raise NotImplementedError
+
+    def open_screen(self, screen: Screen[Any]) -> None:
+        """Push a screen without content yet; paints only full frames until `opened` or a short timeout."""
+        raise NotImplementedError
+
+    def opened(self) -> None:
+        """End the opening phase: the screen has content."""
+        raise NotImplementedError
+
+    def compare(self, a: RunRef, b: RunRef) -> None:
+        """Open the comparison of two runs."""
+        raise NotImplementedError
+
+    def compare_with_original(self, ref: RunRef) -> str:
+        """Compare a run with its original or its replays; returns why not, else an empty string."""
+        raise NotImplementedError
+
+    def compare_contexts(self, run: Run, a: str, b: str) -> None:
+        """Open the comparison of the inputs of two model calls of a run."""
+        raise NotImplementedError
+
+    def search_runs(self, words: str) -> None:
+        """Search all listed runs and show the hits. Raises `UsageError` for an invalid regular expression."""
+        raise NotImplementedError
+
+    def show_statistics(self, refs: Sequence[RunRef], of: str) -> None:
+        """Open the statistics of these runs; `of` names them."""
+        raise NotImplementedError
+
+    def show_contrast(self, refs: Sequence[RunRef], of: str) -> None:
+        """Open the contrast of these runs with the others; `of` names them."""
+        raise NotImplementedError
+
+    def read_ahead(self, ref: RunRef) -> None:
+        """Read the likely comparison partner of a run into the cache."""
+        raise NotImplementedError
+
+    def save_triage(self, state: TriageState) -> None:
+        """Save the state of the closed triage."""
+        raise NotImplementedError
+
+    def rescan(self) -> None:
+        """Read the directory again."""
+        raise NotImplementedError
+
+    def edit(self, text: str) -> None:
+        """Open a cleaned copy of `text` in $EDITOR."""
+        raise NotImplementedError
+
+
+def run_to_exit(app: BaseApp, cleanup: Callable[[], None] = lambda: None) -> int:
+    """Run an app until it exits, then call `cleanup`; returns the exit status."""
     try:
-        with endings_to(app.end_by_signal):
+        with forward_signals(app.end_by_signal):
             app.run()
-    except Exception as error:  # from the framework itself, while it starts or ends
+    except Exception as error:  # from Textual itself, at startup or exit
         app.crash = app.crash or error
     finally:
-        afterwards()
-        let_go()
+        cleanup()
+        discard_output()
     if app.crash is not None:
         path = write_crash_log(app.crash, app.crash_states)
         name = clean(type(app.crash).__name__, 80)
-        sys.stderr.write(f"tracetui: a bug ended the program ({name}); where it happened: {clean(path)}\n")
+        sys.stderr.write(f"tracetui: internal error ({name}); crash log: {clean(path)}\n")
         return BUG
     return app.return_code or 0

@@ -1,8 +1,7 @@
 # ruff: noqa: E501 — a table reads best with one command a line
-"""Every command once: its keys, its words, and the action that does it.
+"""The command table: keys, title, help and action of every command.
 
-The Textual bindings of the panes are made from this table, and so are the footer, the key reference (the help screen,
-docs/keys.md), the palette and the user's own keys.
+Source of the panes' Textual bindings, the footer, the help screen, docs/keys.md, the palette and the user's keys.
 """
 
 from __future__ import annotations
@@ -11,18 +10,18 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
 RUNS, STEPS, DETAIL, FACTS = "runs", "steps", "detail", "facts"
-"""Names of the panes of the main screen, in the order of their numbers."""
+"""Panes of the main screen, in the order of their numbers."""
 PAIRS, CHANGE, SIDES = "pairs", "change", "sides"
-"""Those of a comparison."""
+"""Panes of a comparison."""
 REPLAYS: Final = "replays"
-"""The list of the replays of a run."""
+"""Pane of the replays of a run."""
 QUEUE, CAUSE, FAILURE = "queue", "cause", "failure"
-"""Those of the triage."""
+"""Panes of the triage."""
 MAIN: Final = frozenset({RUNS, STEPS, DETAIL, FACTS})
 DIFF: Final = frozenset({PAIRS, CHANGE, SIDES})
 TRIAGE: Final = frozenset({QUEUE, CAUSE, FAILURE})
 FACETS, HITS, FINDINGS, STATISTICS = "facets", "hits", "findings", "statistics"
-"""The values that can be picked, what was found in all runs, what failed runs have in common, how often and how long."""
+"""Panes of the filter values, the search hits, the contrast and the statistics."""
 LISTS: Final = frozenset({REPLAYS, FACETS, HITS, FINDINGS, STATISTICS})
 EVERYWHERE: Final = MAIN | DIFF | TRIAGE | LISTS
 RUN: Final = frozenset({STEPS, DETAIL, FACTS})
@@ -30,22 +29,20 @@ RUNS_AND_DETAIL: Final = frozenset({RUNS, STEPS, DETAIL})
 
 
 class Command(NamedTuple):
-    """One thing that a user can do."""
+    """One user command."""
 
     id: str
     keys: tuple[str, ...]
-    """Textual's names; several characters that are no name are a sequence (``]t``). ``m*`` is ``m`` and any letter, which
-    becomes the argument of the action.
-    """
+    """Textual key names, or sequences (``]t``). ``m*`` is ``m`` and any letter, which becomes the action's argument."""
     title: str
     """A word or two for the footer and the palette."""
     help: str
     """One sentence."""
     action: str
-    """A Textual action: the nearest of the focused pane, the containers it is in, its screen and the app does it."""
+    """Textual action, run by the first of the focused pane, its containers, its screen and the app that has it."""
     panes: frozenset[str] = EVERYWHERE
     hint: int = 0
-    """Priority in the footer, 1 first; 0 is not hinted."""
+    """Priority in the footer, 1 first; 0: not in the footer."""
     group: str = "look"
 
 
@@ -156,7 +153,7 @@ COMMANDS: Final = (
     Command("help", ("?",), "help", "Show all keys of the focused pane.", "help", hint=13, group="go"),
     Command("suspend", ("ctrl+z",), "suspend", "Suspend the program.", "suspend_process", group="go"),
 )  # fmt: skip
-"""The table, in the order in which help shows it."""
+"""In the order of the help screen."""
 
 GROUPS: Final = {
     "move": "Move",
@@ -175,7 +172,7 @@ SHOWN: Final = {
     "up": "↑", "down": "↓", "left": "←", "right": "→", "home": "Home", "end": "End", "space": "Space", "ctrl+p": "^p", "ctrl+r": "^r",
     "ctrl+d": "^d", "ctrl+u": "^u", "ctrl+f": "^f", "ctrl+b": "^b", "ctrl+c": "^c", "ctrl+q": "^q", "ctrl+z": "^z",
 }  # fmt: skip
-"""How keys are written for people."""
+"""Display names of keys."""
 
 _CHARACTERS: Final = {
     "slash": "/", "question_mark": "?", "exclamation_mark": "!", "comma": ",", "semicolon": ";", "colon": ":",
@@ -185,41 +182,41 @@ _CHARACTERS: Final = {
 
 
 def shown(key: str) -> str:
-    """A key as people write it."""
+    """Display name of a key."""
     return SHOWN.get(key, key)
 
 
 def of_pane(pane: str, commands: Sequence[Command] = COMMANDS) -> list[Command]:
-    """The commands that work in a pane."""
+    """The commands of a pane."""
     return [command for command in commands if pane in command.panes]
 
 
 def typed(key: str, character: str | None) -> str:
-    """The name under which a key press stands in the table: its character where it has one."""
+    """Name of a key press in the table: its character if it has one."""
     if character is not None and character.isprintable() and character != " ":
         return character
     return _CHARACTERS.get(key, key)
 
 
 ANY: Final = "*"
-"""Stands for any character at the end of a sequence."""
+"""Wildcard: any character at the end of a sequence."""
 SEQUENCES: Final = "[]yzvm'"
-"""Keys that begin a sequence of two."""
+"""First keys of two-key sequences."""
 
 
 class Keys:
-    """Turns key presses into sequences that are bound, one press at a time."""
+    """Matches key presses, one at a time, with bound keys and sequences."""
 
     def __init__(self) -> None:
         self.pending = ""
-        """The beginning of a sequence."""
+        """First key of an incomplete sequence."""
 
     def press(self, key: str, bound: Collection[str]) -> tuple[str, str]:
-        """(The key or sequence of `bound` that this press completes, the letter in place of `ANY`); empty if none."""
-        begun, self.pending = self.pending, ""
-        sequence = begun + key
-        if key == "escape" and begun and begun not in bound:
-            return "", ""  # gives the sequence up, and no more
+        """Returns the completed key or sequence of `bound` and the letter matched by `ANY`; empty strings if none."""
+        prefix, self.pending = self.pending, ""
+        sequence = prefix + key
+        if key == "escape" and prefix and prefix not in bound:
+            return "", ""  # cancels the sequence only
         if sequence in bound:
             self.pending = sequence if self._begins(sequence, bound) else ""
             return sequence, ""
@@ -228,12 +225,12 @@ class Keys:
         if self._begins(sequence, bound):
             self.pending = sequence
             return "", ""
-        return self.press(key, bound) if begun in bound else ("", "")  # the first key has been done already
+        return self.press(key, bound) if prefix in bound else ("", "")  # the first key was performed already
 
     def continuing(self, bound: Iterable[str]) -> list[tuple[str, str]]:
-        """(What may follow on the beginning of a sequence, the sequence that it completes)."""
-        begun = self.pending
-        return [(key[1:], key) for key in bound if begun and len(key) == 2 and key[0] == begun]
+        """(Next key, completed sequence) for each possible continuation of the pending sequence."""
+        prefix = self.pending
+        return [(key[1:], key) for key in bound if prefix and len(key) == 2 and key[0] == prefix]
 
     @staticmethod
     def _begins(sequence: str, bound: Iterable[str]) -> bool:

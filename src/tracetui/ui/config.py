@@ -1,4 +1,4 @@
-"""Settings that nobody needs: a small file of the user's, and the arrangement of the list remembered between runs.
+"""Optional settings file, and the list arrangement saved between sessions.
 
 ``$XDG_CONFIG_HOME/tracetui/config.toml`` (else ``~/.config``)::
 
@@ -31,7 +31,7 @@ from tracetui.ui.theme import PALETTES
 
 
 class ListConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the list is arranged at first."""
+    """Initial arrangement of the list."""
 
     sort: str = "newest"
     group: str = "day"
@@ -39,7 +39,7 @@ class ListConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The file's contents."""
+    """Schema of ``config.toml``."""
 
     theme: str = "dark"
     ascii: bool = False
@@ -54,16 +54,16 @@ _LIST_CHOICES: Final = {"sort": SORTS, "group": GROUPS, "columns": ("fitting", "
 
 
 def load() -> Config:
-    """The user's settings, the defaults where there is no file. Raises `UsageError` for one that makes no sense."""
+    """Load the user's settings, or the defaults if there is no file. Raises `UsageError` for an invalid file."""
     path = settings_file()
     try:
         text = path.read_text("utf-8")
-        import tomllib  # most have no such file
+        import tomllib  # rarely needed
 
         found = msgspec.convert(tomllib.loads(text), Config)
     except (FileNotFoundError, NotADirectoryError):
         return Config()
-    except (OSError, ValueError) as error:  # of TOML, of types, of names
+    except (OSError, ValueError) as error:  # invalid TOML, type or name
         raise UsageError(f"{path}: {error}") from error
     for owner, choices in ((found, _CHOICES), (found.list, _LIST_CHOICES)):
         for name, allowed in choices.items():
@@ -77,12 +77,12 @@ def load() -> Config:
 
 
 def rule(config: Config) -> PassRule | None:
-    """The user's rule for scores. Raises `UsageError` for one that makes no sense."""
+    """The user's rule for scores. Raises `UsageError` for an invalid one."""
     return pass_rule(config.pass_rule)
 
 
-def commands(config: Config) -> tuple[Command, ...]:
-    """The table of commands with the user's own keys in place of the first key of each."""
+def bind_keys(config: Config) -> tuple[Command, ...]:
+    """The command table with the user's keys, each replacing the first key of its command."""
     unknown = set(config.keys) - {command.id for command in COMMANDS}
     if unknown:
         like = nearest(min(unknown), [command.id for command in COMMANDS])
@@ -99,35 +99,36 @@ def commands(config: Config) -> tuple[Command, ...]:
     )
 
 
-def arrangement(config: Config) -> Arrangement:
-    """How the list is arranged at first: as the file says, else as it was left."""
+def load_arrangement(config: Config) -> Arrangement:
+    """Initial arrangement of the list: from the settings file, else from the last session."""
     if config.list is not None:
         return Arrangement(config.list.sort, group=config.list.group, all_columns=config.list.columns == "all")
     with contextlib.suppress(OSError, msgspec.MsgspecError):
-        left: Any = msgspec.json.decode(_remembered().read_bytes(), type=Arrangement)
+        left: Any = msgspec.json.decode(_arrangement_path().read_bytes(), type=Arrangement)
         if left.sort in SORTS and left.group in GROUPS:
             return Arrangement(left.sort, left.reverse, left.group, all_columns=left.all_columns)
     return Arrangement()
 
 
-def remember(left: Arrangement, roots: Sequence[str] = ()) -> None:
-    """Keep sorting, grouping and columns for the next time; silently not, where that cannot be written or lies in one
-    of `roots`: nothing is written among traces.
+def save_arrangement(left: Arrangement, roots: Sequence[str] = ()) -> None:
+    """Save sorting, grouping and columns for the next session.
+
+    Does nothing if the file is not writable or lies in one of `roots`: trace directories are read-only.
     """
-    kept = msgspec.structs.replace(left, words="", failures=False)
-    path = _remembered()
+    saved = msgspec.structs.replace(left, words="", failures=False)
+    path = _arrangement_path()
     there = Path(os.path.realpath(path))
     if any(there.is_relative_to(os.path.realpath(root)) for root in roots):
         return
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path.write_bytes(msgspec.json.encode(kept))
+        path.write_bytes(msgspec.json.encode(saved))
 
 
-def _remembered() -> Path:
-    return _folder("XDG_STATE_HOME", ".local/state") / "list.json"
+def _arrangement_path() -> Path:
+    return _directory("XDG_STATE_HOME", ".local/state") / "list.json"
 
 
-def _folder(variable: str, default: str) -> Path:
+def _directory(variable: str, default: str) -> Path:
     base = os.environ.get(variable) or ""
     return (Path(base) if os.path.isabs(base) else Path.home() / default) / "tracetui"

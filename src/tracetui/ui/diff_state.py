@@ -1,4 +1,4 @@
-"""The state of a comparison as one immutable value, and the functions that compute the next one. No Textual here."""
+"""Immutable state of a comparison, and its transitions. Apart from `state`: it imports the comparison itself."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from tracetui.ui.state import PanesState
 
 
 class DiffState(PanesState, frozen=True, repr_omit_defaults=True, kw_only=True):
-    """The state of a comparison of two runs, or of the contexts of two model calls."""
+    """State of the comparison of two runs, or of the contexts of two model calls."""
 
     ask: Compare | Calls
-    """What is compared."""
+    """The compared runs or calls."""
     pane: str = PAIRS
-    """The focused pane, the only one shown where one fits."""
+    """The focused pane; on a narrow screen, the only one."""
     tab: str = CHANGES
-    """The tab of the change that the reader wants; kept from step to step where there is one."""
+    """Preferred tab of the change, for every step that has it."""
     backwards: bool = False
-    """Whether the next change is entered at its end: the reader walks backwards."""
+    """Whether the user walks backwards and enters the next change at its end."""
 
 
 def go_back(state: DiffState, *, narrow: bool) -> DiffState | None:
-    """The state that Esc leads to; None: it leaves the screen."""
+    """State after Esc; None leaves the screen."""
     if state.zoom is not None:
         return replace(state, zoom=None)
     inside = narrow and isinstance(state.ask, Compare) and state.pane != PAIRS
@@ -40,7 +40,7 @@ def toggle_ignored(state: DiffState) -> DiffState:
 
 
 def next_context(state: DiffState, tabs: Collection[str], *, shown: str) -> DiffState | None:
-    """Show the context, the context before it, the changes again; None if the step has no context."""
+    """Cycle context, previous context and changes; None if the step has no context."""
     order = [tab for tab in (CONTEXT, PREVIOUS) if tab in tabs]
     if not order:
         return None
@@ -49,5 +49,5 @@ def next_context(state: DiffState, tabs: Collection[str], *, shown: str) -> Diff
 
 
 def next_tab(state: DiffState, tabs: Sequence[str], step: int, *, shown: str) -> DiffState:
-    """Show the tab after the one that is shown, or before."""
+    """Show the next or previous tab."""
     return replace(state, tab=tabs[(tabs.index(shown) + step) % len(tabs)]) if len(tabs) > 1 else state

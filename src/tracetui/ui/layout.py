@@ -1,4 +1,4 @@
-"""How the panes share the screen, by its size, by how far in the reader is, and by what is zoomed. See app.tcss."""
+"""Layout of the panes by screen size, level and zoom. See app.tcss."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from collections.abc import Iterable
 from typing import Final, Literal
 
 NARROW: Final = 100
-"""Columns below which one pane is shown at a time."""
+"""Below this many columns, one pane is shown at a time."""
 WIDE: Final = 180
-"""Columns from which three panes stand side by side."""
-SMALLEST: Final = 40, 10
-"""Columns and rows below which nothing useful fits."""
+"""From this many columns, three panes are shown side by side."""
+MIN_SIZE: Final = 40, 10
+"""Minimum columns and rows."""
 
 Width = Literal["narrow", "middle", "wide"]
 Height = float | str
-"""Rows, or a share of the room (``1fr``)."""
+"""Rows, or a fraction of the free space (``1fr``)."""
 
 
 def width_of(columns: int) -> Width:
-    """The class of a width."""
+    """Width class of a screen."""
     return "narrow" if columns < NARROW else "wide" if columns >= WIDE else "middle"
 
 
 def is_tiny(width: int, height: int) -> bool:
-    """Whether nothing useful fits."""
-    return width < SMALLEST[0] or height < SMALLEST[1]
+    """Whether the screen is smaller than `MIN_SIZE`."""
+    return width < MIN_SIZE[0] or height < MIN_SIZE[1]
 
 
 def classes(width: int, height: int, level: int, zoomed: str | None, panes: Iterable[str]) -> dict[str, bool]:
-    """Which classes of the style sheet hold for the main screen."""
+    """CSS classes of the main screen, and whether each is set."""
     return {
         **{name: name == width_of(width) for name in ("narrow", "middle", "wide")},
         **{f"level-{number}": number == level for number in range(3)},
@@ -37,15 +37,15 @@ def classes(width: int, height: int, level: int, zoomed: str | None, panes: Iter
 
 
 def needs_headline(columns: int, level: int) -> bool:
-    """Whether the steps say how the run ended: where no other part of the screen does."""
+    """Whether the steps pane shows the outcome of the run, because no other part of the screen does."""
     return columns >= WIDE or (columns >= NARROW and not level)
 
 
 def heights(width: int, height: int, level: int, zoomed: str | None, wanted: int) -> tuple[Height, Height]:
-    """(Height of the middle column, of the steps in it), where the whole run would take `wanted` rows.
+    """Heights of the middle column and of the steps in it, for a run of `wanted` rows.
 
-    The steps get what they need, at most about 60 %, and what stands below them the rest. While runs are only looked
-    through they grow in eights: a layout for each run would cost more than its rows.
+    The steps get at most about 60%, the pane below them the rest. While previewing, the height is a multiple of 8: a
+    new layout for each run would cost more than drawing its rows.
     """
     wide, narrow = width >= WIDE, width < NARROW
     need = wanted + 1 if level else -(-(wanted + 1) // 8) * 8

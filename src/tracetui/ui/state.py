@@ -1,7 +1,6 @@
-"""The state of each screen as one immutable value, and the functions that compute the next one. No Textual here.
+"""Immutable states of the screens, and their transitions as pure functions. No Textual here.
 
-A screen owns its state and replaces it as a whole; what is on the terminal follows from it. `repr` of a state is one
-line, without any content of a trace besides paths and ids: the crash report carries it.
+A screen owns its state, replaces it as a whole and renders it. Crash logs contain states by `describe`.
 """
 
 from __future__ import annotations
@@ -24,33 +23,33 @@ from tracetui.ui.layout import Width
 
 
 class PanesState(Struct, frozen=True, repr_omit_defaults=True):
-    """What the state of every screen of panes begins with."""
+    """Common state of all screens with panes."""
 
     pane: str
     """The focused pane."""
     zoom: str | None = None
-    """The pane that has the whole screen."""
+    """The pane that fills the screen, if any."""
 
 
 S = TypeVar("S", bound=PanesState)
 
 
 def toggle_zoom(state: S) -> S:
-    """Zoom the focused pane."""
+    """Toggle the zoom of the focused pane."""
     return replace(state, zoom=None if state.zoom is not None else state.pane)
 
 
 def focus(state: S, pane: str) -> S:
-    """Focus a pane; if one is zoomed, this one is now."""
+    """Focus a pane; an active zoom moves to it."""
     return replace(state, pane=pane, zoom=pane if state.zoom is not None else None)
 
 
-_OWN_WORDS: Final = frozenset({"pane", "zoom", "tab", "sort", "group"})
-"""Fields with words of ours; every other text may come from a trace, or from the reader."""
+_SAFE_FIELDS: Final = frozenset({"pane", "zoom", "tab", "sort", "group"})
+"""Text fields whose values are program constants; other text may come from a trace or the user."""
 
 
 def describe(state: Struct) -> str:
-    """A state in one line, for a bug report: without any path, id, query or other text that isn't ours."""
+    """Describe a state in one line, without paths, ids, queries or other text from traces or the user."""
     fields = ((name, getattr(state, name)) for name in state.__struct_fields__)
     shown = (f"{name}={_described(name, value)}" for name, value in fields if value not in (None, "", (), False))
     return f"{type(state).__name__}({', '.join(shown)})"
@@ -61,7 +60,7 @@ def _described(name: str, value: object) -> str:
         return f"<a run of {value.format}>"
     if isinstance(value, Struct):
         return describe(value)
-    if isinstance(value, bool | int) or name in _OWN_WORDS:
+    if isinstance(value, bool | int) or name in _SAFE_FIELDS:
         return str(value)
     return f"<{len(value)}>" if isinstance(value, Sized) else "<set>"
 
@@ -70,28 +69,28 @@ def _described(name: str, value: object) -> str:
 
 
 class Goal(Struct, frozen=True, repr_omit_defaults=True):
-    """What to do with a run as soon as it is listed and read."""
+    """Pending navigation: pursued as soon as its run is listed and read."""
 
     ref: RunRef | None = None
-    """None until the run that `address` or `newest` asks for is listed."""
+    """None until the run of `address` or `newest` is listed."""
     span: str | None = None
-    """Span to go to."""
+    """Id of the span to go to."""
     uncover: bool = False
-    """Whether that span gets a row even if it is filtered out, folded or not part of the timeline."""
+    """Whether to show the span even if it is filtered out, folded or not in the timeline."""
     walk: int = 0
-    """The error walk came here: 1 goes to the first error, -1 to the last."""
+    """Direction of the error walk: 1 goes to the first error, -1 to the last."""
     follow: bool | None = None
-    """True: follow the run; False: follow it if it is still going; None: don't."""
+    """True: follow the run; False: follow it if it is running; None: don't."""
     address: Address | None = None
-    """The address that the command line named."""
+    """Address from the command line."""
     newest: bool = False
-    """Whether the newest run is asked for."""
+    """Whether to open the newest run."""
 
 
-class Sought(NamedTuple):
-    """Words to be found in the detail of a span (None: in what is said of the run), in which tabs first.
+class SearchTarget(NamedTuple):
+    """Text to find in the detail of a span (None: of the run), preferably in `tabs`.
 
-    `before` and `after` are what stands around them there.
+    `before` and `after`: the text around it.
     """
 
     ref: RunRef
@@ -101,21 +100,21 @@ class Sought(NamedTuple):
     before: str = ""
     after: str = ""
 
-    def fit(self, text: str) -> int:
-        """How well a text fits: how many characters around the words are the same; -1 if it does not hold them."""
+    def score(self, text: str) -> int:
+        """Number of matching characters around the best occurrence of the needle in `text`; -1 without one."""
         text, needle = text.lower(), self.needle.lower()
         before, after = self.before.lower(), self.after.lower()
         best, at = -1, text.find(needle)
         while at >= 0:
             end = at + len(needle)
-            left = _alike(text[max(0, at - len(before)) : at][::-1], before[::-1])
-            best = max(best, left + _alike(text[end : end + len(after)], after))
+            left = _common_prefix(text[max(0, at - len(before)) : at][::-1], before[::-1])
+            best = max(best, left + _common_prefix(text[end : end + len(after)], after))
             at = text.find(needle, end)
         return best
 
 
-def _alike(one: str, other: str) -> int:
-    """With how many characters both begin."""
+def _common_prefix(one: str, other: str) -> int:
+    """Length of the common prefix."""
     return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
@@ -124,29 +123,29 @@ class MainState(PanesState, frozen=True, repr_omit_defaults=True):
 
     pane: str = RUNS
     level: int = 0
-    """How far in the reader is: 0 the list, 1 a run, 2 its detail (where only one pane fits)."""
+    """Navigation depth: 0 the list, 1 a run, 2 its detail (on narrow screens)."""
     ref: RunRef | None = None
-    """The run shown in steps and detail: previewed (level 0) or open."""
+    """Run in the steps and the detail: previewed (level 0) or open."""
     arrangement: Arrangement = Arrangement()
     """Sort, group, query and columns of the list."""
     marked: tuple[RunRef, ...] = ()
-    """In the order of marking: of two the first one is A, the second B."""
+    """In the order of marking: of two runs, the first is A, the second B."""
     goal: Goal | None = None
     origin: tuple[Hashable, ...] = ()
-    """Screens from which the open run was visited, outermost first: leaving it leads back to them."""
+    """Screens to reopen when the open run is left, outermost first."""
 
 
 def first_state(
     arrangement: Arrangement, address: Address | None = None, *, follow: bool = False, newest: bool = False
 ) -> MainState:
-    """The state at the start; without an `address`, `follow` is about the newest run."""
+    """Initial state; without an `address`, `follow` follows the newest run."""
     goal = Goal(address=address, follow=follow) if address is not None else Goal(newest=True)
     wanted = address is not None or newest or follow
     return MainState(arrangement=arrangement, goal=goal if wanted else None)
 
 
 def focus_pane(state: MainState, pane: str, width: Width) -> MainState:
-    """Focus a pane and bring it on the screen."""
+    """Focus a pane and show it."""
     level = state.level
     if pane == RUNS and width != "wide":
         level = 0
@@ -158,7 +157,7 @@ def focus_pane(state: MainState, pane: str, width: Width) -> MainState:
 
 
 def preview_run(state: MainState, ref: RunRef | None) -> MainState:
-    """Show the run under the cursor of the list, which isn't open; a goal that waits for the listing stays."""
+    """Preview the run under the cursor of the list; a goal that waits for the listing stays."""
     waiting = state.goal is not None and state.goal.ref is None
     return replace(state, ref=ref, goal=state.goal if waiting else None)
 
@@ -173,13 +172,13 @@ def enter_run(
     walk: int = 0,
     origin: Sequence[Hashable] = (),
 ) -> MainState:
-    """Open a run at a span; without one it is followed as `Goal.follow` says."""
+    """Open a run at a span; without one, `follow` applies (see `Goal.follow`)."""
     goal = Goal(ref, span, uncover, walk, follow if span is None else None)
     return _enter(state, replace(state, ref=ref, goal=goal, origin=tuple(origin) or state.origin))
 
 
 def enter_listed(state: MainState, ref: RunRef) -> MainState:
-    """Open the run that the goal was waiting for."""
+    """Open the run of the goal, which is listed now."""
     goal = state.goal or Goal()
     to_span = goal.address is not None and bool(goal.address.parts) and not goal.follow
     follow = True if goal.newest else None if to_span else bool(goal.follow)
@@ -191,17 +190,17 @@ def _enter(before: MainState, state: MainState) -> MainState:
 
 
 def enter_problem(state: MainState) -> MainState:
-    """Read the text of the unreadable file under the cursor."""
+    """Show the text of the unreadable file under the cursor."""
     return replace(state, level=1, pane=DETAIL)
 
 
 def read_detail(state: MainState, width: Width) -> MainState:
-    """Go from the steps to the detail."""
+    """Focus the detail from the steps."""
     return replace(state, pane=DETAIL, level=2 if width == "narrow" else state.level)
 
 
 def go_back(state: MainState) -> MainState | None:
-    """The state that Esc leads to; None where there is nothing to go back to."""
+    """State after Esc; None if there is nothing to go back to."""
     if state.zoom is not None:
         return replace(state, zoom=None)
     if state.pane == DETAIL and state.level:
@@ -214,12 +213,12 @@ def go_back(state: MainState) -> MainState | None:
 
 
 def follow_run(state: MainState, *, always: bool) -> MainState:
-    """Follow the run that is shown, once it is read: `always`, or if it is still going."""
+    """Follow the shown run once it is read: `always`, or only if it is running."""
     return replace(state, goal=Goal(state.ref, follow=always))
 
 
 def release_span(state: MainState) -> MainState:
-    """The reader moved the cursor of the steps: it no longer waits for a span."""
+    """Drop the span of the goal: the user moved the cursor of the steps."""
     goal = state.goal
     if goal is None or goal.span is None:
         return state
@@ -232,18 +231,18 @@ def _without_span(goal: Goal) -> Goal | None:
 
 
 class Arrival(NamedTuple):
-    """What a goal comes to with the part of its run that is read."""
+    """Part of a goal that the read part of its run allows."""
 
     span: str | None = None
     uncover: bool = False
     walk: int = 0
     follow: bool | None = None
     warning: str = ""
-    """What is wrong with the address."""
+    """Error in the address."""
 
 
 def pursue_goal(state: MainState, run: Run) -> tuple[MainState, Arrival]:
-    """Do what the goal asks for as far as the run is read: a span as soon as it is there, the rest at the end."""
+    """Pursue the goal as far as the run is read: go to a span as soon as it is read, do the rest at the end."""
     goal = state.goal
     if goal is None or goal.ref != run.summary.ref:
         return state, Arrival()
@@ -258,13 +257,13 @@ def pursue_goal(state: MainState, run: Run) -> tuple[MainState, Arrival]:
     return state, Arrival(uncover=uncover)
 
 
-def run_at(wanted: Address, runs: Iterable[RunSummary]) -> RunRef | None:
-    """The run that an address names, None while it isn't listed."""
+def find_run(wanted: Address, runs: Iterable[RunSummary]) -> RunRef | None:
+    """Find the run of an address; None while it isn't listed."""
     return next((r.ref for r in runs if r.ref.path == wanted.path and wanted.key in (None, r.ref.key, r.id)), None)
 
 
 def find_address(wanted: Address, run: Run) -> tuple[str | None, str]:
-    """(Id of the span that an address names in its run, what is wrong with the address)."""
+    """Find the span of an address in its run; returns (id, error)."""
     if wanted.path != run.summary.ref.path or not wanted.parts:
         return None, ""
     try:
@@ -274,12 +273,12 @@ def find_address(wanted: Address, run: Run) -> tuple[str | None, str]:
     return (span.id if span is not None else None), ""
 
 
-def sought_run(goal: Goal, runs: Mapping[RunRef, RunSummary], *, listing: bool) -> RunRef | None:
-    """The run that a goal waits for, once it is listed; the newest one once all are."""
+def find_goal_run(goal: Goal, runs: Mapping[RunRef, RunSummary], *, listing: bool) -> RunRef | None:
+    """Find the run of a goal once it is listed; the newest run once all are."""
     if goal.ref is not None or not runs:
         return None
     if goal.address is not None:
-        return run_at(goal.address, runs.values())
+        return find_run(goal.address, runs.values())
     return max(runs.values(), key=lambda run: (run_time(run), run.parent is None)).ref if not listing else None
 
 
@@ -287,37 +286,37 @@ def sought_run(goal: Goal, runs: Mapping[RunRef, RunSummary], *, listing: bool) 
 
 
 def arrange_runs(state: MainState, **changes: object) -> MainState:
-    """Change how the list is arranged."""
+    """Change the arrangement of the list."""
     return replace(state, arrangement=replace(state.arrangement, **changes))
 
 
 def filter_runs(state: MainState, words: str) -> MainState:
-    """Show only the runs that a query finds."""
+    """Filter the list by a query."""
     return arrange_runs(state, words=words)
 
 
-def _following(value: str, order: Sequence[str]) -> str:
+def _next_in(value: str, order: Sequence[str]) -> str:
     return order[(order.index(value) + 1) % len(order)]
 
 
-ARRANGING: Final[Mapping[str, Callable[[MainState], MainState]]] = {
-    "sort": lambda s: arrange_runs(s, sort=_following(s.arrangement.sort, SORTS), reverse=False),
+ARRANGE_COMMANDS: Final[Mapping[str, Callable[[MainState], MainState]]] = {
+    "sort": lambda s: arrange_runs(s, sort=_next_in(s.arrangement.sort, SORTS), reverse=False),
     "reverse": lambda s: arrange_runs(s, reverse=not s.arrangement.reverse),
-    "group": lambda s: arrange_runs(s, group=_following(s.arrangement.group, GROUPS)),
+    "group": lambda s: arrange_runs(s, group=_next_in(s.arrangement.group, GROUPS)),
     "failures": lambda s: arrange_runs(s, failures=not s.arrangement.failures),
     "columns": lambda s: arrange_runs(s, all_columns=not s.arrangement.all_columns),
 }
-"""The next state for each command that arranges the list."""
+"""Transition of each command that arranges the list."""
 
 
 def toggle_mark(state: MainState, ref: RunRef) -> MainState:
-    """Mark a run, or take the mark off."""
+    """Mark or unmark a run."""
     rest = tuple(one for one in state.marked if one != ref)
     return replace(state, marked=rest if ref in state.marked else (*rest, ref))
 
 
-def mark_of(state: MainState, ref: RunRef) -> str:
-    """How a marked run is marked: two are A and B, of more each is only one of them."""
+def mark_label(state: MainState, ref: RunRef) -> str:
+    """Label of a marked run: A or B of up to two, ``+`` of more; empty for an unmarked run."""
     if ref not in state.marked:
         return ""
     return "AB"[state.marked.index(ref)] if len(state.marked) <= len("AB") else "+"
@@ -327,7 +326,7 @@ def mark_of(state: MainState, ref: RunRef) -> str:
 
 
 def next_error(run: Run, span: str | None, step: int) -> str | None:
-    """The next error of a run after a span, or the one before it; None past the last."""
+    """Next or previous error of a run from a span; None past the last."""
     here = run.index[span] if span is not None else -1
     return next((error for error in navigation.errors(run)[::step] if (run.index[error] - here) * step > 0), None)
 
@@ -335,7 +334,7 @@ def next_error(run: Run, span: str | None, step: int) -> str | None:
 def next_failed(
     state: MainState, order: Sequence[RunRef], runs: Mapping[RunRef, RunSummary], step: int, *, here: bool = False
 ) -> RunRef | None:
-    """The next failed run of the list, or the one before; with `here` from the run under the cursor on."""
+    """Next or previous failed run of the list; `here` includes the run under the cursor."""
     at = order.index(state.ref) if state.ref is not None and state.ref in order else -1
     following = [*order[at + 1 :]] if step > 0 else [*order[: max(at, 0)]][::-1]
     if here and state.ref is not None:

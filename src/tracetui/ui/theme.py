@@ -1,7 +1,7 @@
-"""Style names become colours here and nowhere else.
+"""Themes: the only mapping of style names to colors.
 
-Every text colour was computed to have a contrast of at least 4.5:1 on each ground that it stands on; glyphs and letters
-say the same as the colours do, so that nothing depends on seeing them.
+Every text color has a contrast of at least 4.5:1 on each of its backgrounds; glyphs and letters repeat the information
+of colors.
 """
 
 from __future__ import annotations
@@ -95,31 +95,31 @@ _ATTRIBUTES: Final = {
 
 @dataclass(frozen=True)
 class Palette:
-    """One set of colours: resolves a style name on a ground to a `rich` style."""
+    """Color set: resolves a style name on a background to a `rich` style."""
 
     name: str
     colors: dict[str, str] = field(hash=False)
     ansi: bool = False
 
-    def style(self, names: str, ground: str = "bg") -> Style:
-        """The style of `names` (joined by blanks: ``dim bold``) on the ground `ground`."""
-        return _resolve(self, names, ground)
+    def style(self, names: str, background: str = "bg") -> Style:
+        """Style of `names` (separated by spaces: ``dim bold``) on the background `background`."""
+        return _resolve(self, names, background)
 
 
 @lru_cache(4096)
-def _resolve(palette: Palette, names: str, ground: str) -> Style:
-    # a reversed bar would be its own gap
-    style = _ground(palette, "bg" if palette.ansi and names.startswith("bar.") else ground)
-    reversed_row = palette.ansi and ground == "sel" and not names.startswith("bar.")
+def _resolve(palette: Palette, names: str, background: str) -> Style:
+    # a reversed bar would look like its gap
+    style = _background(palette, "bg" if palette.ansi and names.startswith("bar.") else background)
+    reversed_row = palette.ansi and background == "sel" and not names.startswith("bar.")
     for name in names.split():
         if name in palette.colors:
-            style += Style() if reversed_row else _ink(palette, name)  # a reversed ink would be a block of colour
+            style += Style() if reversed_row else _foreground(palette, name)  # a reversed color would be a solid block
         else:
             style += _ATTRIBUTES[name]
     return style
 
 
-def _ground(palette: Palette, name: str) -> Style:
+def _background(palette: Palette, name: str) -> Style:
     if not palette.ansi:
         return Style.from_color(_color(palette.colors["text"]), _color(palette.colors[name]))
     plain = Style.parse("default on default")
@@ -128,12 +128,12 @@ def _ground(palette: Palette, name: str) -> Style:
     )
 
 
-def _ink(palette: Palette, name: str) -> Style:
+def _foreground(palette: Palette, name: str) -> Style:
     value = palette.colors[name]
     if palette.ansi:
         return Style.parse(value)
-    ink, _, ground = value.partition(" on ")
-    return Style.from_color(_color(ink), _color(ground) if ground else None)
+    color, _, background = value.partition(" on ")
+    return Style.from_color(_color(color), _color(background) if background else None)
 
 
 def _color(value: str) -> Color:
@@ -153,16 +153,16 @@ PALETTES: Final = {
 
 
 class Look(NamedTuple):
-    """How things are written and coloured: three settings that do not depend on each other."""
+    """Independent display settings: palette, glyphs and time zone."""
 
     palette: Palette = PALETTES["dark"]
     glyphs: Glyphs = UNICODE
     zone: tzinfo = UTC
-    """On whose clock times are shown."""
+    """Time zone of displayed times."""
 
 
 def textual_theme(palette: Palette) -> Theme:
-    """The same colours for the few stock widgets (prompt, palette)."""
+    """Textual theme with the same colors, for the stock widgets (prompt, palette)."""
     if palette.ansi:
         return BUILTIN_THEMES["ansi-dark"]
     colors = {name: f"#{value}" for name, value in palette.colors.items() if " " not in value}

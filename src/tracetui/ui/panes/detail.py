@@ -1,4 +1,4 @@
-"""Pane 3: everything about one span, by tabs. Pane 4, on wide screens: the tab of the run, beside it."""
+"""Pane 3: the tabs of one span. Pane 4, on wide screens: the run tab beside it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tracetui.masking import clean
 from tracetui.model import Body, Operation, Run, RunRef, Span, Status
 from tracetui.store.span_names import span_label
 from tracetui.text import Clean, one_line
-from tracetui.ui.panes.folding import FoldingView
-from tracetui.ui.state import Sought
+from tracetui.ui.state import SearchTarget
+from tracetui.ui.widgets.line_view import FoldingView
 from tracetui.views.detail.tabs import tab_names, tab_rows
 from tracetui.views.glyphs import kind
 from tracetui.views.placeholders import excerpt_rows
@@ -20,14 +20,14 @@ from tracetui.views.rows import Line, ListRows, Piece, width_of
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
 
-SPEAKING: Final = frozenset({Operation.CHAT, Operation.MESSAGE, Operation.TURN})
-"""What is best read as messages."""
-MOST_FOLDS: Final = 200
-"""Folds that a search opens to show one hit."""
-_TITLE: Final = 15
-"""Cells of the title rule that are left for what is not a tab."""
-UNWRAPPED: Final = 4000
-"""Columns of a pane whose lines run on."""
+MESSAGE_OPERATIONS: Final = frozenset({Operation.CHAT, Operation.MESSAGE, Operation.TURN})
+"""Operations that open at the messages tab."""
+MAX_FOLDS: Final = 200
+"""Maximum folds that a search opens to show one hit."""
+_TITLE_WIDTH: Final = 15
+"""Cells of the title rule reserved for the name of the pane."""
+UNWRAPPED_WIDTH: Final = 4000
+"""Columns available to unwrapped lines."""
 
 
 class Detail(FoldingView):
@@ -44,26 +44,26 @@ class Detail(FoldingView):
         self.tabs: list[str] = []
         self.tab = ""
         self.preferred = ""
-        """The tab that the reader chose; kept from span to span where there is one."""
+        """Tab chosen by the user, for every span that has it."""
         self.wrap = True
         self.revealed: Body | None = None
-        """The body with one masked value shown, in place of `body`."""
-        self.sought: Sought | None = None
-        """What is to be searched for as soon as its span is shown with its body."""
-        self._found: tuple[Sought, Hashable] | None = None
-        """What was sought and found, and the row that it was in: with another width it is in another."""
+        """Body with one value unmasked, shown instead of `body`."""
+        self.search_target: SearchTarget | None = None
+        """Search to start as soon as its span is shown with its body."""
+        self._search_hit: tuple[SearchTarget, Hashable] | None = None
+        """Last search hit and the key of its row, to find it again at another width."""
         self.assessment: Assessment | None = None
-        """How the run went, as far as that is known."""
+        """Assessment of the run, if available."""
         self._drawn_width = 0
         self._excerpt: Excerpt | None = None
-        """In place of a span: the text of a file that cannot be read."""
+        """Text of an unreadable file, shown instead of a span."""
 
     def show_span(self, run: Run, span: Span | None, body: Body | None) -> None:
-        """Show a span with its body; a body that is still on its way leaves what can be shown without."""
+        """Show a span; without its body, only the tabs that don't need one."""
         same = (self.run is not None and self.run.summary.ref == run.summary.ref) and (
             (self.span.id if self.span else None) == (span.id if span else None)
         )
-        fresh = not same or (self.body is None and body is not None)  # only a body tells which tabs there are
+        fresh = not same or (self.body is None and body is not None)  # the tabs depend on the body
         if not same:
             self.opened = frozenset()
         if not same or body is not self.body:
@@ -73,60 +73,60 @@ class Detail(FoldingView):
         if self.preferred in self.tabs:
             self.tab = self.preferred
         elif fresh or self.tab not in self.tabs:
-            self.tab = self._telling_tab(run)
+            self.tab = self._default_tab(run)
         self.draw_rows(keep=same)
-        if self.sought is not None and self._holds(self.sought):
-            sought, self.sought = self.sought, None
-            self._seek(sought)
+        if self.search_target is not None and self._shows(self.search_target):
+            wanted, self.search_target = self.search_target, None
+            self._find(wanted)
 
-    def _holds(self, sought: Sought) -> bool:
-        """Whether what is shown is what something is sought in, with its body."""
-        if self.run is None or self.run.summary.ref != sought.ref:
+    def _shows(self, wanted: SearchTarget) -> bool:
+        """Whether the span of the search is shown with its body."""
+        if self.run is None or self.run.summary.ref != wanted.ref:
             return False
-        if sought.span is None or self.span is None:
-            return sought.span is None
-        return self.span.id == sought.span and self.body is not None
+        if wanted.span is None or self.span is None:
+            return wanted.span is None
+        return self.span.id == wanted.span and self.body is not None
 
-    def _seek(self, sought: Sought) -> None:
-        """Search in the tabs, one after the other, and show the hit that fits best; without any, the first tab."""
-        tabs = [tab for tab in (*sought.tabs, *self.tabs) if tab in self.tabs]
+    def _find(self, wanted: SearchTarget) -> None:
+        """Search the tabs in order and show the best hit; without one, show the first tab."""
+        tabs = [tab for tab in (*wanted.tabs, *self.tabs) if tab in self.tabs]
         for tab in (*tabs, tabs[0]):
             self.tab = tab
             self.draw_rows(keep=False)
-            self.search(sought.needle)
+            self.search(wanted.needle)
             if self.hits():
-                self._go_to(sought)
+                self._go_to(wanted)
                 return
 
-    def _go_to(self, sought: Sought) -> None:
-        """Go to the row that fits best, and remember that it was for this that the cursor is there."""
-        self.move_to(max(self.hits(), default=0, key=lambda i: sought.fit(self.rows.plain(i))))
-        self.reveal(sought)
-        self._found = sought, self.cursor
+    def _go_to(self, wanted: SearchTarget) -> None:
+        """Go to the row of the best hit."""
+        self.move_to(max(self.hits(), default=0, key=lambda i: wanted.score(self.rows.plain(i))))
+        self.reveal(wanted)
+        self._search_hit = wanted, self.cursor
 
     def toggle(self, *, open_: bool | None = None) -> bool:
-        """As in every pane that folds; what is unfolded is read."""
+        """Fold or unfold the row; counts as reading."""
         done = super().toggle(open_=open_)
         if done:
-            self._is_read()
+            self._report_reading()
         return done
 
     def _wheel(self, rows: int) -> None:
         top = self.top
         super()._wheel(rows)
         if self.top != top:
-            self._is_read()
+            self._report_reading()
 
-    def _is_read(self) -> None:
+    def _report_reading(self) -> None:
         if self.cursor is not None:
             self.post_message(self.Moved(self, self.cursor))
 
     # ---- one masked value
 
     def reveal_value(self, ref: RunRef, span: Span, exact: Body) -> bool | None:
-        """Show the value under the cursor as `exact`, the body of that span, has it.
+        """Unmask the value under the cursor from `exact`, the unmasked body of that span.
 
-        False if nothing is masked there; None if the span is not shown any more.
+        False if nothing is masked there; None if the span is no longer shown.
         """
         from tracetui.views.detail.reveal import reveal_value
 
@@ -141,7 +141,7 @@ class Detail(FoldingView):
         return True
 
     def hide(self) -> None:
-        """Mask again what was shown."""
+        """Mask the revealed value again."""
         self.revealed = None
         self.draw_rows(keep=True)
 
@@ -151,34 +151,32 @@ class Detail(FoldingView):
         self.tabs = []
         self.show(ListRows(()), title=(), title_right=(), keep=False)
 
-    def _telling_tab(self, run: Run) -> str:
-        """Where to begin: what the run says of its failure if no span failed, the messages of a model call, else the
-        first tab.
-        """
+    def _default_tab(self, run: Run) -> str:
+        """Run facts if the run failed without a failed span, messages for a model call, else the first tab."""
         span = self.span
         if run.summary.status is Status.ERROR and not run.summary.errors:
             return next(tab for tab in ("goal", "nodes", "run") if tab in self.tabs)
-        speaks = span is not None and span.operation in SPEAKING and span.status is not Status.ERROR
+        speaks = span is not None and span.operation in MESSAGE_OPERATIONS and span.status is not Status.ERROR
         return "messages" if speaks and "messages" in self.tabs else self.tabs[0]
 
     def toggle_wrap(self) -> None:
-        """Wrap long lines at the edge of the pane, or let them run on beyond it."""
+        """Toggle line wrapping."""
         self.wrap, self.left = not self.wrap, 0
         if self.run is not None:
             self.draw_rows(keep=True)
 
     def show_excerpt(self, excerpt: Excerpt) -> None:
-        """Show the text of a file that cannot be read, at the place where reading stopped."""
+        """Show the text of an unreadable file, at the position of the error."""
         self.nothing()
         self._excerpt, self._drawn_width = excerpt, max(20, self.outer_size.width - 2)
         rows, marked = excerpt_rows(
             excerpt.data, excerpt.offset, excerpt.at, excerpt.size, width=self._drawn_width, glyphs=self.look.glyphs
         )
-        self.show(rows, title=(Piece(Clean("the file's own text"), "sec"),), keep=False)
+        self.show(rows, title=(Piece(Clean("source text"), "sec"),), keep=False)
         self.move_to(marked, center=True)
 
     def choose(self, tab: str) -> bool:
-        """Show that tab; False if this span has none of that name."""
+        """Show a tab; False if this span doesn't have it."""
         if tab not in self.tabs:
             return False
         self.tab = self.preferred = tab
@@ -190,10 +188,10 @@ class Detail(FoldingView):
         if self.tabs:
             self.choose(self.tabs[(self.tabs.index(self.tab) + step) % len(self.tabs)])
 
-    def reveal(self, sought: Sought | None = None) -> None:
-        """Unfold the row under the cursor until the needle itself is in view; of several, what fits `sought` best."""
+    def reveal(self, wanted: SearchTarget | None = None) -> None:
+        """Unfold the row under the cursor until the needle is visible; of several matches, the best for `wanted`."""
         needle = self.needle.lower()
-        for _ in range(MOST_FOLDS):
+        for _ in range(MAX_FOLDS):
             here, count = self.position, len(self.rows)
             shown = "".join(piece.text for piece in self.rows.line(here, self._drawn_width)).lower()
             if needle in shown or not self.toggle(open_=True):
@@ -202,20 +200,20 @@ class Detail(FoldingView):
             inside = [i for i in unfolded if needle in self.rows.plain(i).lower()]
             if not inside:
                 return
-            self.move_to(max(inside, key=lambda i: sought.fit(self.rows.plain(i))) if sought else inside[0])
+            self.move_to(max(inside, key=lambda i: wanted.score(self.rows.plain(i))) if wanted else inside[0])
 
     def draw_rows(self, *, keep: bool) -> None:
         """Show the chosen tab."""
         assert self.run is not None
         before, self._drawn_width = self._drawn_width, max(20, self.outer_size.width - 2)
-        width, found, cursor = self._drawn_width, self._found, self.cursor
+        width, found, cursor = self._drawn_width, self._search_hit, self.cursor
         look = self.look
         rows = tab_rows(
             self.run,
             self.span,
             self.revealed or self.body,
             self.tab,
-            width=width if self.wrap else UNWRAPPED,
+            width=width if self.wrap else UNWRAPPED_WIDTH,
             opened=self.opened,
             glyphs=look.glyphs,
             zone=look.zone,
@@ -239,15 +237,15 @@ class Detail(FoldingView):
         )
 
     def _tab_line(self) -> Line:
-        """The tabs, around the chosen one where there is no room for all: which span it is, the steps show too."""
-        room, chosen = max(10, self.outer_size.width - _TITLE), self.tabs.index(self.tab)
+        """All tabs, or those around the chosen one that fit."""
+        room, chosen = max(10, self.outer_size.width - _TITLE_WIDTH), self.tabs.index(self.tab)
         first, stop = 0, len(self.tabs)
         while width_of(line := self._tabs(first, stop)) > room and stop - first > 1:
             first, stop = (first, stop - 1) if stop - 1 > chosen else (first + 1, stop)
         return line
 
     def _tabs(self, first: int, stop: int) -> Line:
-        """The tabs from one up to another, with a sign where others are."""
+        """The tabs from `first` to before `stop`, with an ellipsis on a side with hidden tabs."""
         cut = Piece(self.look.glyphs.cut, "dim")
         names = [
             Piece(Clean(tab), "accent bold underline" if tab == self.tab else "sec") for tab in self.tabs[first:stop]
@@ -256,7 +254,7 @@ class Detail(FoldingView):
         return tuple(piece for name in shown for piece in (name, Piece(Clean("  "))))[:-1]
 
     def clicked_title(self, x: int) -> None:
-        """A click on a tab chooses it."""
+        """Show the clicked tab."""
         right = self.outer_size.width - 2
         for piece in reversed(self.title_right):
             right -= len(piece.text)
@@ -274,7 +272,7 @@ class Detail(FoldingView):
 
 
 class Facts(FoldingView):
-    """The *run* tab of the detail, beside it."""
+    """The run tab in a pane of its own."""
 
     number = 4
     pane_name = "Run"
@@ -283,10 +281,10 @@ class Facts(FoldingView):
         super().__init__(id="facts")
         self._shown: Run | None = None
         self.assessment: Assessment | None = None
-        """How the run went, as far as that is known."""
+        """Assessment of the run, if available."""
 
     def show_run(self, run: Run) -> None:
-        """Show what is known of a run."""
+        """Show the facts of a run."""
         same = self._shown is not None and self._shown.summary.ref == run.summary.ref
         if not same:
             self.opened = frozenset()
@@ -305,7 +303,7 @@ class Facts(FoldingView):
             self.draw_rows(keep=True)
 
     def draw_rows(self, *, keep: bool) -> None:
-        """Show what is known of the run."""
+        """Draw the facts of the run."""
         assert self._shown is not None
         width = max(20, self.outer_size.width - 2)
         look = self.look

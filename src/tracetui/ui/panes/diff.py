@@ -1,4 +1,4 @@
-"""The panes of a comparison: the paired steps, what differs in one of them, and both runs as wholes."""
+"""Panes of a comparison: the paired steps, the change of one step, and both runs."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from tracetui.diff.context import ContextDiff, MessageChange
 from tracetui.diff.result import Diff, Row
 from tracetui.masking import one_line
 from tracetui.text import Clean, tokens
-from tracetui.ui.panes.folding import FoldingView
+from tracetui.ui.widgets.line_view import FoldingView
 from tracetui.views.diff.runs import left_out, run_rows
 from tracetui.views.diff.steps import PREFIX, PairKey, PairRows, summary
 from tracetui.views.diff.text import ComparedRows, Folds, unified
 from tracetui.views.glyphs import Glyphs
-from tracetui.views.rows import Line, ListRows, Piece
+from tracetui.views.rows import Line, Piece
 
 
 class Pairs(FoldingView):
-    """The cursor goes to the first difference as soon as that is known, and stays where the reader puts it.
+    """Paired steps; the cursor starts at the first difference, unless the user moved it.
 
-    What both runs did alike before it is folded, unless the reader is in it already.
+    The common prefix is folded, unless the cursor is in it.
     """
 
     number = 1
@@ -30,34 +30,34 @@ class Pairs(FoldingView):
 
     def __init__(self) -> None:
         super().__init__(id="pairs")
-        self.chosen = False
-        """True once the reader moved the cursor."""
-        self.led: PairKey | None = None
-        """The row that the cursor was put on: the first difference, as far as it is known."""
+        self.user_moved = False
+        """Whether the user moved the cursor."""
+        self.auto_key: PairKey | None = None
+        """Row of the first difference found so far, where the cursor was put."""
 
     @property
     def diff(self) -> Diff | None:
-        """The comparison that is shown."""
+        """The shown comparison."""
         return self.rows.diff if isinstance(self.rows, PairRows) else None
 
     @property
     def row(self) -> Row | None:
         """The pair under the cursor."""
-        diff, place = self.diff, self.place
-        return diff.rows[place] if diff is not None and place is not None else None
+        diff, index = self.diff, self.pair_index
+        return diff.rows[index] if diff is not None and index is not None else None
 
     @property
-    def place(self) -> int | None:
-        """Which pair of the comparison is under the cursor."""
+    def pair_index(self) -> int | None:
+        """Index of the pair under the cursor."""
         rows = self.rows
         return rows.pair(self.position) if isinstance(rows, PairRows) and self.position < len(rows) else None
 
     def go_to(self, pair: int) -> None:
-        """Put the cursor on a pair, which is unfolded if it has to be."""
+        """Move the cursor to a pair; unfolds the prefix if necessary."""
         rows = self.rows
         if not isinstance(rows, PairRows):
             return
-        self.chosen = True
+        self.user_moved = True
         if rows.pair(rows.row_of(pair)) != pair:
             self.opened |= {PREFIX}
             self.draw_rows(keep=True)
@@ -78,17 +78,17 @@ class Pairs(FoldingView):
         return PairRows(diff, glyphs=self.look.glyphs, unfolded=PREFIX in self.opened)
 
     def show_diff(self, diff: Diff) -> None:
-        """Show a comparison, or what more is known of it."""
+        """Show a comparison, or a later state of it."""
         before = self.diff
-        if before is not None and _goes_on(before, diff):
-            self._go_on(before, diff)
+        if before is not None and _is_continuation(before, diff):
+            self._extend(before, diff)
             return
-        rows, place = self._rows_of(diff), self.place
-        if self.chosen and place is not None and rows.pair(rows.row_of(place)) != place:
+        rows, index = self._rows_of(diff), self.pair_index
+        if self.user_moved and index is not None and rows.pair(rows.row_of(index)) != index:
             self.opened |= {PREFIX}
             rows = self._rows_of(diff)
         key = None
-        if not self.chosen and diff.first is not None:
+        if not self.user_moved and diff.first is not None:
             first = diff.rows[diff.first.row]
             key = PairKey(first.a, first.b)
         fresh = before is None
@@ -98,8 +98,8 @@ class Pairs(FoldingView):
             heading=lambda width: (summary(diff),),
             keep=not fresh,
         )
-        if key is not None and (fresh or key != self.led):
-            self.led, self.position = key, -1
+        if key is not None and (fresh or key != self.auto_key):
+            self.auto_key, self.position = key, -1
             self.move_to_key(key, center=True)
         self._show_fold()
 
@@ -108,13 +108,13 @@ class Pairs(FoldingView):
         self._show_fold()
 
     def _show_fold(self) -> None:
-        """Have what is folded in view as well, where the first difference leaves room for it."""
-        if self.rows and self.cursor == self.led and self.rows.key(0) == PREFIX and self.position < self.page:
+        """Scroll to the top if the folded prefix and the first difference fit on one page."""
+        if self.rows and self.cursor == self.auto_key and self.rows.key(0) == PREFIX and self.position < self.page:
             self.top = 0
             self.refresh()
 
-    def _go_on(self, before: Diff, diff: Diff) -> None:
-        """The same comparison, farther: draw what is new, which is seldom in view."""
+    def _extend(self, before: Diff, diff: Diff) -> None:
+        """Redraw only the newly compared rows, which are rarely visible."""
         assert isinstance(self.rows, PairRows)
         self.rows.diff = diff
         first, last = self.rows.row_of(before.compared), self.rows.row_of(diff.compared)
@@ -129,7 +129,7 @@ class Pairs(FoldingView):
         self.refresh_changed()
 
     def step_to(self, step: int) -> bool:
-        """Go to the next row that differs; False if there is none."""
+        """Go to the next differing row; False if there is none."""
         rows = self.rows
         if not isinstance(rows, PairRows):
             return False
@@ -140,31 +140,29 @@ class Pairs(FoldingView):
             found = next((i for i in reversed(differing) if i < here), None)
         if found is None:
             return False
-        self.chosen = True
+        self.user_moved = True
         self.move_to(found)
         return True
 
     @property
     def wanted_height(self) -> int:
-        """Rows that all of it would take, with title and heading."""
+        """Rows of the full content, with title and heading."""
         return len(self.rows) + 2
 
 
-def _goes_on(before: Diff, diff: Diff) -> bool:
-    """Whether it is the same comparison, with the same steps paired and nothing new of where it first differs."""
+def _is_continuation(before: Diff, diff: Diff) -> bool:
+    """Whether `diff` is a later state of `before` with the same pairs and the same first difference."""
     same = before.a is diff.a and before.b is diff.b and before.strict == diff.strict and before.first is diff.first
     return same and len(before.rows) == len(diff.rows) and 0 < before.compared <= diff.compared
 
 
 SIDE_BY_SIDE: Final = 98
-"""Cells from which texts stand side by side, unless the reader wants it otherwise: panes of screens of 120 columns and
-more have them.
-"""
-MOST_FOLDS: Final = 50
+"""Width from which texts are side by side by default: a pane of a screen of 120 columns."""
+MAX_FOLDS: Final = 50
 
 
 class Change(FoldingView):
-    """A `Look`. Other folds and another layout are other rows of the same look."""
+    """Change of one step: renders a `Look` with folds, side by side or unified."""
 
     number = 2
     pane_name = "Change"
@@ -173,30 +171,25 @@ class Change(FoldingView):
         super().__init__(id="change")
         self.compared: Look | None = None
         self.tab = "changes"
-        """The tab that the reader wants; kept from step to step where there is one."""
+        """Preferred tab, for every step that has it."""
         self.wrap = True
         self.side: bool | None = None
-        """Side by side, as the reader wants it; None: where there is room."""
-        self.everything: bool | None = None
+        """Side by side or unified, by the user's choice; None: by width."""
+        self.all_open: bool | None = None
         self._subject: Line = ()
         self._drawn_width = 0
 
     # ---- data
 
     def show_look(self, look: Look, subject: Line, *, path: str = "", last: bool = False) -> None:
-        """Show a look from its first difference at `path` on (or its last one); `subject` says what it is of."""
-        self.opened, self.everything = frozenset(), None
+        """Show a look at its first difference at `path`, or its last one; `subject`: title."""
+        self.opened, self.all_open = frozenset(), None
         self.compared, self._subject = look, subject
         self.draw_rows(keep=False)
         rows = self._rows
         if rows is not None and rows.differences:
             at = rows.differences[-1] if last else rows.first_at(path)
             self._go(at or 0)
-
-    def nothing(self, line: Line) -> None:
-        """Say why there is nothing to show."""
-        self.compared = None
-        self.show(ListRows([line], headings=[0]), title=(), title_right=(), keep=False)
 
     @property
     def _rows(self) -> ComparedRows | None:
@@ -212,12 +205,12 @@ class Change(FoldingView):
             width=width,
             side_by_side=side,
             wrap=self.wrap,
-            folds=Folds(self.opened, self.everything),
+            folds=Folds(self.opened, self.all_open),
             glyphs=self.look.glyphs,
         )
         notes = self._notes(self.compared)
         self.show(rows, title=(), title_right=self._tabs(), heading=lambda width: notes, keep=keep)
-        self._tell()
+        self._update_title()
 
     def _notes(self, look: Look) -> list[Line]:
         lines: list[Line] = [
@@ -235,8 +228,8 @@ class Change(FoldingView):
 
     # ---- the title
 
-    def _tell(self) -> None:
-        """Say in the title what this is, and at which difference the cursor is."""
+    def _update_title(self) -> None:
+        """Show the subject and the number of the current difference in the title."""
         look = self.compared
         if look is None:
             return
@@ -245,7 +238,7 @@ class Change(FoldingView):
             pieces.append(Piece(Clean(f"  {one_line(look.about, 80)}"), "sec"))
         if look.context is not None:
             pieces += [Piece(Clean("  ")), *context_words(look.context, self.look.glyphs)]
-        number, count = self._where()
+        number, count = self._change_number()
         if count:
             of = " of " if self._drawn_width >= SIDE_BY_SIDE else "/"
             where = f"  change {number}{of}{count}" if number else f"  {count} change{'s' if count != 1 else ''}"
@@ -253,7 +246,7 @@ class Change(FoldingView):
         self.title, self.title_right = tuple(pieces), self._tabs()
         self.redraw_title()
 
-    def _where(self) -> tuple[int, int]:
+    def _change_number(self) -> tuple[int, int]:
         rows = self._rows
         if rows is None:
             return 0, 0
@@ -265,7 +258,7 @@ class Change(FoldingView):
         return super()._title_strip(width)
 
     def _tabs(self) -> Line:
-        """The tabs, and which rows are in view."""
+        """The tabs and the scroll position."""
         look = self.compared
         if look is None or len(look.tabs) < 2:
             return ()
@@ -278,10 +271,10 @@ class Change(FoldingView):
 
     def move_to(self, position: int, *, center: bool = False) -> None:
         super().move_to(position, center=center)
-        self._tell()
+        self._update_title()
 
     def _go(self, position: int) -> None:
-        """Put the cursor on a row and what is around it in view."""
+        """Move the cursor to a row and scroll to the start of its section."""
         self.position = -1
         self.move_to(position)
         rows = self._rows
@@ -312,31 +305,31 @@ class Change(FoldingView):
     # ---- how it is shown
 
     def toggle_side(self) -> bool:
-        """Side by side, or unified; True if side by side now."""
+        """Toggle side by side and unified; returns True if side by side now."""
         shown = self._drawn_width >= SIDE_BY_SIDE if self.side is None else self.side
         self.side, self.wrap, self.left = not shown, True, 0
         self.draw_rows(keep=True)
         return self.side
 
     def toggle_wrap(self) -> None:
-        """Wrap long lines at the edge of the pane, or let them run on beyond it (unified)."""
+        """Toggle line wrapping (unified)."""
         self.wrap, self.left = not self.wrap, 0
         self.draw_rows(keep=True)
 
     def fold_all(self, *, open_: bool) -> None:
-        """Open or fold everything."""
-        self.opened, self.everything = frozenset(), open_
+        """Unfold or fold all sections."""
+        self.opened, self.all_open = frozenset(), open_
         self.draw_rows(keep=True)
 
     @property
     def text(self) -> str:
-        """All of it, one side below the other, nothing folded; not cleaned."""
+        """Full text, unified and unfolded; not cleaned."""
         return "" if self.compared is None else "\n".join(unified(self.compared))
 
     def reveal(self) -> None:
-        """Unfold the row under the cursor until the needle itself is in view."""
+        """Unfold the row under the cursor until the needle is visible."""
         needle = self.needle.lower()
-        for _ in range(MOST_FOLDS):
+        for _ in range(MAX_FOLDS):
             here = self.position
             fold = getattr(self.rows, "fold", lambda _: None)(here)
             if fold is None or fold.open or not self.toggle(open_=True):
@@ -353,15 +346,15 @@ class Change(FoldingView):
             self.draw_rows(keep=True)
 
     @property
-    def place(self) -> str:
-        """The path of the value under the cursor."""
+    def value_path(self) -> str:
+        """Path of the value under the cursor."""
         rows = self._rows
         section = rows.section(self.position) if rows is not None else None
         return section.path if section is not None else ""
 
 
 def context_words(found: ContextDiff, glyphs: Glyphs) -> Line:
-    """How the messages differ: ``kept 41 · +2 new · −6 dropped · ~1 edited  −1.9k tok``."""
+    """Summary of the message changes: ``kept 41 · +2 new · −6 dropped · ~1 edited  −1.9k tok``."""
     counts = found.counts
     pieces = [Piece(Clean(f"kept {counts[MessageChange.KEPT]}"), "sec")]
     for fate, sign, style in (
@@ -379,7 +372,7 @@ def context_words(found: ContextDiff, glyphs: Glyphs) -> Line:
 
 
 class Sides(FoldingView):
-    """How both runs ended, what they took, how they were judged; what was ignored."""
+    """Outcome, cost and verdicts of both runs, and the ignored differences."""
 
     number = 3
     pane_name = "Both runs"
@@ -390,7 +383,7 @@ class Sides(FoldingView):
         self._drawn_width = 0
 
     def show_diff(self, diff: Diff) -> None:
-        """Show what is known of both runs."""
+        """Show both runs."""
         fresh, self._diff = self._diff is None, diff
         self.draw_rows(keep=not fresh)
 

@@ -11,9 +11,9 @@ from textual.message import Message
 from tracetui.analysis.arrangement import Arrangement, Item, Order, arrange, row_key_of
 from tracetui.model import Problem, RunRef, RunSummary, Status
 from tracetui.text import Clean, grouped, one_line
-from tracetui.ui.host import HostApp
+from tracetui.ui.base_app import HostApp
 from tracetui.ui.widgets.line_view import SIDEWAYS, LineView
-from tracetui.ui.widgets.prompt import Asker
+from tracetui.ui.widgets.prompt import Prompter
 from tracetui.views.glyphs import Glyphs
 from tracetui.views.list import runs
 from tracetui.views.placeholders import empty
@@ -21,7 +21,7 @@ from tracetui.views.rows import Line, ListRows, Piece
 
 if TYPE_CHECKING:
     from tracetui.store.query import Columns, Context
-    from tracetui.ui.widgets.query_prompt import Filter
+    from tracetui.ui.widgets.prompt import Filter
 
 QUERY_LABEL: Final = "filter: words status:error tool:… dur>5s since:2h (a or b)"
 REST_SECONDS: Final = 0.1
@@ -45,7 +45,7 @@ class RunList(LineView):
     app: HostApp
 
     class Arranged(Message):
-        """The reader wants the list arranged in another way: `how` is a key of `state.ARRANGING`."""
+        """The reader wants the list arranged in another way: `how` is a key of `state.ARRANGE_COMMANDS`."""
 
         def __init__(self, how: str) -> None:
             self.how = how
@@ -59,7 +59,11 @@ class RunList(LineView):
             super().__init__()
 
     def __init__(
-        self, arrangement: Arrangement, arranged: Callable[[], None], filter_by: Callable[[str], None], asker: Asker
+        self,
+        arrangement: Arrangement,
+        arranged: Callable[[], None],
+        filter_by: Callable[[str], None],
+        asker: Prompter,
     ) -> None:
         """`arranged` is called when the rows are other ones, before they are painted; `filter_by` with a query."""
         super().__init__(id="runs")
@@ -275,7 +279,7 @@ class RunList(LineView):
     def filter(self) -> Filter:
         """What the filter of the list works on."""
         from tracetui.store import query
-        from tracetui.ui.widgets.query_prompt import Filter
+        from tracetui.ui.widgets.prompt import Filter
 
         app = self.app
 
@@ -291,7 +295,7 @@ class RunList(LineView):
 
     def action_filter(self) -> None:
         """Ask which runs to show."""
-        from tracetui.ui.widgets.query_prompt import QueryQuestion
+        from tracetui.ui.widgets.prompt import QueryQuestion
 
         self._asker.ask(QueryQuestion(QUERY_LABEL, self.arrangement.words, self.filter(), self._asker.hint))
         self.look_ahead()

@@ -1,4 +1,4 @@
-"""The panes of one run side by side: steps, facts and detail; and the commands that work in each of them."""
+"""The panes of one run (steps, facts, detail) and their commands."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tracetui.analysis import navigation
 from tracetui.model import Body, Operation, Problem, Run, RunRef, Span
 from tracetui.redact import masks
 from tracetui.ui import layout
+from tracetui.ui.base_app import HostApp
 from tracetui.ui.commands import Command
-from tracetui.ui.host import HostApp
 from tracetui.ui.panes.detail import Detail, Facts
 from tracetui.ui.panes.steps import Steps
 from tracetui.ui.services.exports import Dialog
@@ -21,29 +21,29 @@ from tracetui.ui.state import Arrival
 from tracetui.ui.widgets.frame import GOING
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
-from tracetui.ui.widgets.prompt import Asker
+from tracetui.ui.widgets.prompt import Prompter
 
 if TYPE_CHECKING:
-    from tracetui.ui.widgets.query_prompt import Filter
+    from tracetui.ui.widgets.prompt import Filter
 
 QUERY_LABEL: Final = "filter: words tool:… status:error dur>5s cached:true"
-ASSESSED: Final = frozenset({"run", "error", "overview"})
-"""Tabs of the detail that say how the run went."""
+ASSESSMENT_TABS: Final = frozenset({"run", "error", "overview"})
+"""Tabs of the detail that show the assessment."""
 
 
-class RunDialog(Dialog, Asker, Protocol):
-    """Where these panes ask and say something."""
+class RunDialog(Dialog, Prompter, Protocol):
+    """Prompt and status line of the screen."""
 
     def say_current(self, make: Callable[[], str]) -> None: ...
 
 
 class SilenceStrip(LineBar):
-    """How long the open run has been silent, where it may still be going on."""
+    """Time since the last event of the open run, while it may be running."""
 
     app: HostApp
 
     def show_run(self, run: Run | None) -> None:
-        """Show it for a run; else no strip."""
+        """Show the strip for a run; None hides it."""
         size, glyphs = self.app.size, self.app.look.glyphs
         line = self.app.liveness.strip(run, size.width, glyphs) if run is not None else None
         if (line is not None) != self.display:
@@ -53,19 +53,19 @@ class SilenceStrip(LineBar):
 
 
 class RunView(Box):
-    """Shows the run that the screen's state names. What a command does to these panes, it does here."""
+    """Shows the run of the screen's state, and handles the commands of its panes."""
 
     app: HostApp
 
     def __init__(self, dialog: RunDialog) -> None:
         super().__init__(id="side")
         self.steps, self.facts, self.detail = Steps(), Facts(), Detail()
-        self.steps.stands = lambda run: self.app.liveness.state_of(run)
+        self.steps.liveness_of = lambda run: self.app.liveness.state_of(run)
         self._middle = Box(id="middle")
         self._dialog = dialog
         self._heights: tuple[layout.Height, layout.Height] = ("1fr", "1fr")
         self._level: tuple[int, str | None] = 0, None
-        """What the heights are for: level and zoom."""
+        """Level and zoom of the current heights."""
 
     def compose(self) -> ComposeResult:
         with self._middle:
@@ -77,11 +77,11 @@ class RunView(Box):
 
     @property
     def run(self) -> Run | None:
-        """The run that is shown."""
+        """The shown run."""
         return self.steps.run
 
     def show_run(self, run: Run, arrival: Arrival, *, headline: bool) -> None:
-        """Show what is read of a run, at the place that it is opened for."""
+        """Show the read part of a run at the target of `arrival`."""
         self.steps.headline = headline
         self.steps.show_run(run, now=self.app.clock(), span=arrival.span, uncover=arrival.uncover)
         self._show_assessment(run)
@@ -94,13 +94,13 @@ class RunView(Box):
         self.show_detail()
 
     def show_nothing(self, problem: Problem | None) -> None:
-        """Show no run; `problem` is why it can't be read."""
+        """Show no run; `problem`: why it is unreadable."""
         self.steps.nothing(problem)
         self.detail.nothing()
         self.facts.nothing()
 
     def show_detail(self) -> None:
-        """Show the span under the cursor of the steps; ask for its body where it isn't there yet."""
+        """Show the span under the cursor of the steps; requests its body if it isn't cached."""
         run, span = self.steps.run, self.steps.span
         if run is None:
             self.detail.nothing()
@@ -109,32 +109,32 @@ class RunView(Box):
         if span is not None and body is None:
             self.app.engine.load_body(run, span)
             if self.detail.run is not None:
-                return  # the old one stays until the new one is there: one repaint, no flicker
+                return  # keep the old span until the body arrives: one repaint, no flicker
         self.detail.show_span(run, span, body)
 
     @property
-    def assessed(self) -> bool:
-        """Whether it is shown how the run went, as far as it is read to the end."""
-        run, known = self.steps.run, self.facts.assessment
-        return run is None or not run.complete or (known is not None and known.run is run)
+    def has_assessment(self) -> bool:
+        """Whether the assessment is shown, or not due yet."""
+        run, assessment = self.steps.run, self.facts.assessment
+        return run is None or not run.complete or (assessment is not None and assessment.run is run)
 
     def show_assessment(self) -> None:
-        """It was found out how the run went: show that."""
+        """Show the new assessment of the run."""
         run = self.steps.run
         if run is not None:
             self._show_assessment(run)
             self.facts.show_run(run)
-            if self.detail.run is run and self.detail.tab in ASSESSED:
+            if self.detail.run is run and self.detail.tab in ASSESSMENT_TABS:
                 self.detail.draw_rows(keep=True)
 
     def _show_assessment(self, run: Run) -> None:
-        known = self.app.assessments.of(run)
-        if known is not None:
-            self.steps.fold_loops(known)
-        self.facts.assessment = self.detail.assessment = known
+        assessment = self.app.assessments.of(run)
+        if assessment is not None:
+            self.steps.fold_loops(assessment)
+        self.facts.assessment = self.detail.assessment = assessment
 
     def lay_out(self, level: int, zoom: str | None) -> None:
-        """Lay the panes out for a level and a zoom."""
+        """Set level and zoom, and the heights for them."""
         self._level = level, zoom
         self._share_height()
 
@@ -149,7 +149,7 @@ class RunView(Box):
     # ---- following
 
     def follow(self, on: bool) -> None:
-        """Keep the newest step in view, or no longer."""
+        """Start or stop following the newest step."""
         if self.steps.run is None:
             return
         if on:
@@ -166,43 +166,43 @@ class RunView(Box):
     def _span_moved(self) -> None:
         if self.steps.following and not self.steps.at_newest:
             self.follow(False)
-        self.steps.passed(self.steps.position)
+        self.steps.mark_seen(self.steps.position)
         self.show_detail()
 
     @on(LineView.Moved, "#detail")
     def _detail_moved(self) -> None:
-        """The reader moves within the detail: it doesn't go to the next step under their eyes."""
+        """Stop following: the user reads this detail."""
         if self.steps.following:
             self.follow(False)
 
-    def worded(self, commands: Sequence[Command]) -> Sequence[Command]:
-        """The commands in the words that hold now: what F does while a run is followed, and after."""
+    def with_follow_label(self, commands: Sequence[Command]) -> Sequence[Command]:
+        """The commands, with the title of F for the current follow state."""
         word = "stop following" if self.steps.following else "follow again" if self.steps.detached else ""
         return [one._replace(title=word, hint=2) if word and one.id == "follow" else one for one in commands]
 
     # ---- commands
 
     def action_filter(self) -> None:
-        """Ask which steps to show."""
-        from tracetui.ui.widgets.query_prompt import QueryQuestion
+        """Prompt for a filter of the steps."""
+        from tracetui.ui.widgets.prompt import QueryQuestion
 
-        self._dialog.ask(QueryQuestion(QUERY_LABEL, self.steps.filtered_by, self.filter(), self._dialog.hint))
+        self._dialog.ask(QueryQuestion(QUERY_LABEL, self.steps.filter_text, self.filter(), self._dialog.hint))
 
     def action_explain(self) -> None:
-        """Say why the run counts as running, quiet or stalled."""
+        """Explain why the run counts as running, quiet or stalled."""
 
-        def words() -> str:
+        def explain() -> str:
             if self.steps.run is None:
                 return "no open run"
-            stands = self.app.liveness.state_of(self.steps.run)
-            return f"{stands.state}: {stands.reason}"
+            liveness = self.app.liveness.state_of(self.steps.run)
+            return f"{liveness.state}: {liveness.reason}"
 
-        self._dialog.say_current(words)
+        self._dialog.say_current(explain)
 
     def filter(self) -> Filter:
-        """What the filter of the steps works on."""
+        """The filter of the steps."""
         from tracetui.store import query
-        from tracetui.ui.widgets.query_prompt import Filter
+        from tracetui.ui.widgets.prompt import Filter
 
         steps = self.steps
 
@@ -221,7 +221,7 @@ class RunView(Box):
         )
 
     def go_to_error(self, span: str) -> None:
-        """Go to an error of the run, and say which one it is: ``e 3/17``."""
+        """Go to an error of the run, and show its number: ``e 3/17``."""
         run = self.steps.run
         if run is None:
             return
@@ -244,44 +244,44 @@ class RunView(Box):
             steps.set_folded(navigation.fold_all(steps.run), self.app.clock())
 
     def action_fold_to(self, depth: int) -> None:
-        """Show so many levels of the tree."""
+        """Show this many levels of the tree."""
         if self.steps.run is not None:
             self._need_tree()
             self.steps.set_folded(navigation.fold_to_depth(self.steps.run, depth - 1), self.app.clock())
 
     def action_tree(self) -> None:
-        """Show the steps as a tree, or as a timeline."""
-        self.steps.turn(self.app.clock())
+        """Toggle tree and timeline."""
+        self.steps.toggle_tree(self.app.clock())
         if self.steps.run is not None:
             self._show_assessment(self.steps.run)
         self._share_height()
         self.show_detail()
 
     def _need_tree(self) -> None:
-        """Folding is about the tree: show it."""
+        """Switch to the tree, which folding applies to."""
         if not self.steps.as_tree:
             self.action_tree()
 
     def action_sort(self) -> None:
-        """Sort the timeline by duration, or by time again."""
+        """Toggle sorting the timeline by duration or time."""
         if self.steps.as_tree:
             self.action_tree()
-        longest = self.steps.sort(self.app.clock(), longest=not self.steps.longest)
-        self._dialog.say("sorted by duration  ·  , restores order" if longest else "in order")
+        longest_first = self.steps.sort(self.app.clock(), longest_first=not self.steps.longest_first)
+        self._dialog.say("sorted by duration  ·  , restores order" if longest_first else "in order")
 
     def action_same(self, what: Literal["tool", "sibling", "model"], step: int) -> None:
         """Go to the next span of the same tool, of the same parent, or to the next model call."""
         run, span = self.steps.run, self.steps.span
         found = navigation.next_similar(run, span.id, what, step) if run is not None and span is not None else None
         if found is None or not self.steps.move_to_key(found):
-            self._dialog.say(f"no {'other' if what == 'sibling' else 'more'} {what} that way")
+            self._dialog.say(f"no {'other' if what == 'sibling' else 'more'} {what} in this direction")
 
     def action_tab(self, step: int) -> None:
         """Show the next tab of the detail, or the one before."""
         self.detail.step_tab(step)
 
     def action_wrap(self) -> None:
-        """Wrap long lines of the detail, or let them run on."""
+        """Toggle line wrapping of the detail."""
         self.detail.toggle_wrap()
 
     def action_raw(self) -> None:
@@ -301,7 +301,7 @@ class RunView(Box):
             self.app.engine.load_body(detail.run, detail.span, unmasked=True)
 
     def show_exact(self, ref: RunRef, span: Span, exact: Body) -> None:
-        """Show the value under the cursor as `exact`, the body of that span, has it."""
+        """Unmask the value under the cursor from `exact`, the unmasked body of that span."""
         detail = self.detail
         if detail.reveal_value(ref, span, exact) is False:
             row = detail.rows.index(detail.cursor) if detail.cursor is not None else None
@@ -323,7 +323,7 @@ class RunView(Box):
             self.app.exporter.copy_step(self.steps.run.summary.ref, self.steps.span.id, form, self._dialog)
 
     def action_context(self) -> None:
-        """Compare what the model call under the cursor was given with what the one before it was given."""
+        """Compare the input of the model call under the cursor with that of the previous call."""
         from tracetui.diff.context import previous_call
 
         run, span = self.steps.run, self.steps.span
@@ -337,7 +337,7 @@ class RunView(Box):
             self.app.compare_contexts(run, run.spans[before].id, span.id)
 
     def jump_target(self, view: LineView) -> tuple[str | None, str | None]:
-        """(The span, the raw id of the run) that the row under the cursor of the detail or the facts names."""
+        """Ids of the span and the run (raw) that the row under the cursor refers to."""
         return (view.target, view.target_run) if isinstance(view, Facts | Detail) else (None, None)
 
     def shows(self, ref: RunRef | None) -> bool:

@@ -1,4 +1,4 @@
-"""Pane 2: what a run did — as a timeline or as a tree, two views of the same spans that share the cursor."""
+"""Pane 2: the spans of a run, as a timeline or a tree with a shared cursor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tracetui.analysis.liveness import Liveness, State
 from tracetui.masking import one_line
 from tracetui.model import Problem, Run, Span, Status
 from tracetui.text import Clean, grouped
-from tracetui.ui.host import HostApp
+from tracetui.ui.base_app import HostApp
 from tracetui.ui.widgets.frame import GOING
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.glyphs import status_glyph
@@ -27,90 +27,90 @@ if TYPE_CHECKING:
 
 
 class Steps(LineView):
-    """The spans of the run that is open or previewed."""
+    """The spans of the open or previewed run."""
 
     app: HostApp
     number = 2
     pane_name = "Steps"
 
     class FollowChanged(Message):
-        """The cursor stays on the newest step from now on, or no longer."""
+        """Following started or stopped."""
 
     class EndReached(Message):
-        """The reader went to the last row, and so to what is going on."""
+        """The user went to the last row."""
 
         def __init__(self, position: int) -> None:
             self.position = position
             super().__init__()
 
     names = ("Steps", "Spans")
-    """What the pane is called as a timeline, and as a tree."""
+    """Pane names of the timeline and the tree."""
 
     def __init__(self, id: str = "steps") -> None:
         super().__init__(id=id)
         self.run: Run | None = None
-        self.stands: Callable[[Run], Liveness] | None = None
-        """How a run stands that the trace gives no end of."""
+        self.liveness_of: Callable[[Run], Liveness] | None = None
+        """Computes the liveness of a run without an end record."""
         self._state = State.ENDED
-        self._stood: tuple[Run, bool, Run] | None = None
-        """The run that is shown, whether it is going on, and the run with its open spans as they stand."""
+        self._current: tuple[Run, bool, Run] | None = None
+        """Cache of `_current_run`: (run, whether it is going, result)."""
         self.assessment: Assessment | None = None
         self.as_tree = False
-        self._tree_for_now = False
-        """Whether it is a tree only until another run is shown, for a span that has no row in the timeline."""
+        self._temporary_tree = False
+        """Whether the tree shows a span without a timeline row, until another run is shown."""
         self.headline = True
-        """Whether two lines above the steps say how the run ended (where no other part of the screen does)."""
+        """Whether to show the outcome of the run above the steps."""
         self.folded: frozenset[str] = frozenset()
         self.unfolded: frozenset[str] = frozenset()
-        """Ids of the first calls of loops that are not folded in the timeline."""
-        self.filtered_by, self.longest = "", False
-        """What the rows are filtered by (docs/query.md), and whether those that took longest come first."""
-        self._keep: Keep | None = None
+        """Ids of the first calls of the unfolded loops of the timeline."""
+        self.filter_text, self.longest_first = "", False
+        """Filter query (docs/query.md), and whether rows are sorted by duration."""
+        self._predicate: Keep | None = None
         self.following = False
-        """Whether the cursor stays on the newest step."""
+        """Whether the cursor follows the newest step."""
         self._newest: str | None = None
-        """Id of the span that came last: not always that of the last row, where agents work side by side."""
-        self._came: int | None = None
-        """Rows that came since following ended, and that were not passed yet; None if it never began."""
+        """Id of the span that arrived last; with parallel agents, not always that of the last row."""
+        self._unseen: int | None = None
+        """Unseen rows since following stopped; None if it never started."""
 
     # ---- following
 
     def attach(self) -> None:
-        """Go to the newest step, and stay on it as more come."""
+        """Go to the newest step and follow."""
         self._set_following(True, None)
         self.move_to_key(self._newest)
-        self._name_it()
+        self._update_title()
 
     def detach(self) -> None:
-        """Stay where the reader is; the steps that come are counted."""
+        """Stop following, and count new steps."""
         self._set_following(False, 0)
-        self._name_it()
+        self._update_title()
 
     def _set_following(self, on: bool, came: int | None) -> None:
         if on != self.following:
             self.post_message(self.FollowChanged())
-        self.following, self._came = on, came
+        self.following, self._unseen = on, came
 
     @property
     def detached(self) -> bool:
-        """True if the run was followed, and is no longer because the reader went elsewhere."""
-        return self._came is not None
+        """Whether following stopped because the user moved away."""
+        return self._unseen is not None
 
     @property
     def at_newest(self) -> bool:
-        """True while the newest step (or the fold that hides it) has the cursor."""
+        """Whether the cursor is on the newest step, or the fold that contains it."""
         return self.position == self.rows.index(self._newest)
 
-    def passed(self, position: int) -> None:
-        """The reader came as far as that row: what is above it is not new any more."""
+    def mark_seen(self, position: int) -> None:
+        """Mark the rows up to `position` as seen."""
         below = _count(self.rows) - 1 - position
-        if self._came is not None and below < self._came:
-            self._came = max(0, below)
-            self._name_it()
+        if self._unseen is not None and below < self._unseen:
+            self._unseen = max(0, below)
+            self._update_title()
 
     def move_to(self, position: int, *, center: bool = False) -> None:
         super().move_to(position, center=center)
-        if self.following and not self.at_newest:  # now: a step that comes meanwhile must not take the cursor back
+        if self.following and not self.at_newest:  # now: a step that arrives meanwhile must not move the cursor back
             self.detach()
 
     def action_page(self, pages: float) -> None:
@@ -123,11 +123,11 @@ class Steps(LineView):
         if end and self.run is not None:
             self.post_message(self.EndReached(self.position))
 
-    def _settle(self, prefer_down: bool = True) -> None:
-        """As everywhere; with the last step, the row below it comes into view that says how the run ended."""
-        super()._settle(prefer_down)
+    def _clamp(self, prefer_down: bool = True) -> None:
+        """Clamp as usual; with the last step, also show the outcome row below it."""
+        super()._clamp(prefer_down)
         last = len(self.rows) - 1
-        if 0 < last == self.position + 1 and self.outer_size.height and self.page > 1 and not self._apart:
+        if 0 < last == self.position + 1 and self.outer_size.height and self.page > 1 and not self._cursor_off_screen:
             self.top = max(self.top, last + 1 - self.page)
 
     def _wheel(self, rows: int) -> None:
@@ -135,49 +135,51 @@ class Steps(LineView):
         if self.following and self.top + self.page < len(self.rows):
             self.detach()
         elif rows > 0:
-            self.passed(self.top + self.page - 1)
+            self.mark_seen(self.top + self.page - 1)
 
     def tick(self, now: float, *, aged: bool = False) -> None:
-        """Draw again how long open spans have lasted; if `aged`, also how long ago the run was."""
+        """Redraw the durations of open spans; if `aged`, also the age of the run."""
         rows = self.rows
         if not isinstance(rows, spans.SpanRows):
             return
         if self.run is None:
             return
         before, self._state = self._state, self._state_of(self.run)
-        if aged or self._state is not before or self._grows(rows):
-            self.show(rows.with_run(self._standing(self.run), now=now), heading=self._heading_of(self.run, rows, now))
+        if aged or self._state is not before or self._has_open_span(rows):
+            self.show(
+                rows.with_run(self._current_run(self.run), now=now), heading=self._heading_of(self.run, rows, now)
+            )
 
-    def _grows(self, rows: spans.SpanRows) -> bool:
-        """Whether an open span is in view."""
+    def _has_open_span(self, rows: spans.SpanRows) -> bool:
+        """Whether an open span is visible."""
         return any(
             (span := rows.span(index)) is not None and span.status is Status.RUNNING and span.started_at is not None
             for index in range(self.top, min(len(rows), self.top + self.page))
         )
 
     def _state_of(self, run: Run) -> State:
-        return self.stands(run).state if self.stands is not None else State.ENDED
+        return self.liveness_of(run).state if self.liveness_of is not None else State.ENDED
 
-    def _standing(self, run: Run) -> Run:
-        """The run with its open spans as it stands now: its own status is that of the moment when it was read."""
+    def _current_run(self, run: Run) -> Run:
+        """The run with the current status of its open spans; its own dates from when it was read."""
         if self._state is State.ENDED:
             return run
-        if self._stood is None or self._stood[:2] != (run, self._state in GOING):
-            self._stood = run, self._state in GOING, run.standing(going=self._state in GOING)
-        return self._stood[2]
+        if self._current is None or self._current[:2] != (run, self._state in GOING):
+            self._current = run, self._state in GOING, run.standing(going=self._state in GOING)
+        return self._current[2]
 
-    def _name_it(self) -> None:
+    def _update_title(self) -> None:
         if self.run is not None:
             self.title = self._title(self.run)
             self.redraw_title()
 
     def _position(self) -> Sequence[Piece]:
-        """How many steps came below since following ended, instead of which rows are shown."""
-        if not self._came:
+        """Number of unseen steps below; without any, the scroll position."""
+        if not self._unseen:
             return super()._position()
         sign = self.look.glyphs.unfolded
         return (
-            Piece(Clean(f"{grouped(self._came)} new below {sign} "), "status.running bold"),
+            Piece(Clean(f"{grouped(self._unseen)} new below {sign} "), "status.running bold"),
             Piece(Clean("G" if self.has_focus else "F"), "key bold"),
             Piece(Clean(" follows again"), "sec"),
         )
@@ -185,35 +187,35 @@ class Steps(LineView):
     # ---- data
 
     def show_run(self, run: Run, *, now: float, span: str | None = None, uncover: bool = False) -> None:
-        """Show a run, or a newer state of it; the cursor goes to `span`, else stays, else goes to what matters.
+        """Show a run, or a newer state of it; the cursor goes to `span`, else stays, else goes to the starting span.
 
-        With `uncover`, a span that has no row as things are gets one; else the row counts that stands for it.
+        `uncover` shows the row of a hidden span; without it, the cursor goes to the row that contains it.
         """
         same = self.run is not None and self.run.summary.ref == run.summary.ref
         if not same:
-            self.as_tree &= not self._tree_for_now
-            self._tree_for_now = False
+            self.as_tree &= not self._temporary_tree
+            self._temporary_tree = False
             self.folded, self.unfolded = navigation.initial_folds(run), frozenset()
-            self.filtered_by, self.longest, self._keep = "", False, None
+            self.filter_text, self.longest_first, self._predicate = "", False, None
             self._set_following(False, None)
             self._newest = None
         before, self.run = self.run if same else None, run
         if before is not None and not before.complete:
             self.folded |= navigation.initial_folds(run)
         self._state = self._state_of(run)
-        self._newest = _came_last(before, run) or self._newest
-        if self._newest not in run.index:  # the run was restarted, and is shorter than it was
+        self._newest = _find_newest(before, run) or self._newest
+        if self._newest not in run.index:  # the run was restarted, and is shorter now
             self._newest = run.spans[-1].id if run.spans else None
         rows = self._rows_of(run, now)
-        if self._came is not None and before is not run:
-            self._came = max(0, self._came + _count(rows) - _count(self.rows))
+        if self._unseen is not None and before is not run:
+            self._unseen = max(0, self._unseen + _count(rows) - _count(self.rows))
         key: Hashable = span or (None if same and self.cursor is not None else navigation.starting_span(run))
         if self.following and span is None:
             key = self._newest
         rows = rows.reveal(key)
         if uncover and span is not None and span in run.index:
-            rows = self._with_row_of(span, rows, now)
-        rows = self._remember(rows)
+            rows = self._ensure_row(span, rows, now)
+        rows = self._save_folds(rows)
         self.pane_name = self.names[self.as_tree]
         self.show(
             rows,
@@ -224,62 +226,62 @@ class Steps(LineView):
         )
 
     def _rows_of(self, run: Run, now: float) -> spans.SpanRows:
-        """The rows of a run; one that is shown already is not measured again, nor what it has grown from."""
-        shown, run = self.rows, self._standing(run)
+        """The rows of a run; reuses the measurements of the shown rows of the same run."""
+        shown, run = self.rows, self._current_run(run)
         if isinstance(shown, spans.SpanRows) and shown.tree == self.as_tree:
             if shown.run is run:
                 return shown.refold(self.folded)
             if shown.run.summary.ref == run.summary.ref:
                 return shown.with_run(run, now=now)
         rows = spans.SpanRows(run, tree=self.as_tree, folded=self.folded, glyphs=self.look.glyphs, now=now)
-        arranged = self._keep is not None or self.longest
-        return rows.with_filter(self._keep, longest_first=self.longest) if arranged else rows
+        arranged = self._predicate is not None or self.longest_first
+        return rows.with_filter(self._predicate, longest_first=self.longest_first) if arranged else rows
 
-    def _with_row_of(self, span: str, rows: spans.SpanRows, now: float) -> spans.SpanRows:
-        """The rows with one of that span: without a filter, unfolded, as a tree, as far as it takes."""
-        if not _has_row(rows, span) and self._keep is not None:
-            self.filtered_by, self._keep = "", None
-            rows = rows.with_filter(None, longest_first=self.longest)
+    def _ensure_row(self, span: str, rows: spans.SpanRows, now: float) -> spans.SpanRows:
+        """Make the row of a span visible: drops the filter, unfolds, shows the tree, as necessary."""
+        if not _has_row(rows, span) and self._predicate is not None:
+            self.filter_text, self._predicate = "", None
+            rows = rows.with_filter(None, longest_first=self.longest_first)
         if not _has_row(rows, span):
             self.folded -= navigation.above(span, rows.run)
             rows = rows.refold(self.folded)
         if not _has_row(rows, span) and not self.as_tree:
-            self.as_tree = self._tree_for_now = True
+            self.as_tree = self._temporary_tree = True
             rows = self._rows_of(rows.run, now)
         return rows
 
-    def turn(self, now: float) -> None:
-        """Show a tree instead of a timeline, or the other way round; the cursor stays on its span."""
-        self.as_tree, self._tree_for_now = not self.as_tree, False
+    def toggle_tree(self, now: float) -> None:
+        """Toggle tree and timeline; the cursor stays on its span."""
+        self.as_tree, self._temporary_tree = not self.as_tree, False
         if self.run is not None:
             self.show_run(self.run, now=now, span=self.cursor if isinstance(self.cursor, str) else None)
 
     def filter(self, text: str, now: float) -> None:
-        """Show only the spans that this query finds; of one that is wrong counts what stands before its fault."""
+        """Filter the spans by a query; of an invalid query, only the part before the error applies."""
         from tracetui.store.query import begun_for_spans
 
         query = begun_for_spans(text)[0] if text.strip() else None
-        self.filtered_by, self._keep = text, query.matches if query is not None else None
+        self.filter_text, self._predicate = text, query.matches if query is not None else None
         self._rearrange(now)
 
-    def sort(self, now: float, *, longest: bool) -> bool:
-        """Whether the spans that took longest come first; False where a tree is shown, which has its own order."""
-        self.longest = longest and not self.as_tree
+    def sort(self, now: float, *, longest_first: bool) -> bool:
+        """Sort the timeline by duration or time; returns True if by duration. A tree isn't sorted."""
+        self.longest_first = longest_first and not self.as_tree
         self._rearrange(now)
-        return self.longest
+        return self.longest_first
 
     @property
     def found(self) -> int:
-        """How many spans have a row."""
+        """Number of spans with a row."""
         return _count(self.rows)
 
     def _rearrange(self, now: float) -> None:
         if self.run is not None and isinstance(self.rows, spans.SpanRows):
-            rows = self.rows.with_filter(self._keep, longest_first=self.longest)
+            rows = self.rows.with_filter(self._predicate, longest_first=self.longest_first)
             self.show(rows, title=self._title(self.run), heading=self._heading_of(self.run, rows, now))
 
     def nothing(self, problem: Problem | None = None) -> None:
-        """Show no run; `problem` is why it cannot be read."""
+        """Show no run; `problem`: why it is unreadable."""
         self.run = None
         self._set_following(False, None)
         self.pane_name = self.names[0]
@@ -297,7 +299,7 @@ class Steps(LineView):
 
     @property
     def in_branch(self) -> bool:
-        """Whether the cursor is on, or in, a branch that somebody went back from."""
+        """Whether the cursor is on or in an abandoned branch."""
         return self.run is not None and self.span is not None and navigation.in_abandoned_branch(self.run, self.span)
 
     def set_folded(self, folded: frozenset[str], now: float) -> None:
@@ -307,7 +309,7 @@ class Steps(LineView):
             self.show_run(self.run, now=now, span=self.cursor if isinstance(self.cursor, str) else None)
 
     def unfold_to(self, span_id: str, now: float) -> None:
-        """Unfold what hides a span."""
+        """Unfold the ancestors of a span."""
         if self.run is not None and self.folded & (above := navigation.above(span_id, self.run)):
             self.set_folded(self.folded - above, now)
 
@@ -343,7 +345,7 @@ class Steps(LineView):
     # ---- loops
 
     def fold_loops(self, assessment: Assessment) -> None:
-        """Fold calls that were repeated, but none that the cursor is on."""
+        """Fold repeated calls, except those at the cursor."""
         from tracetui.views.timeline.loops import Folds
 
         self.assessment, rows = assessment, self.rows
@@ -352,7 +354,7 @@ class Steps(LineView):
             self._show_loops(rows.fold_loops(folds.with_unfolded(self.unfolded)).reveal(self.cursor))
 
     def toggle_loop(self, *, open_: bool) -> bool:
-        """Unfold or fold the loop under the cursor; False if there is none, or it is so already."""
+        """Unfold or fold the loop under the cursor; False if that changes nothing."""
         rows = self.rows
         if self.as_tree or not isinstance(rows, spans.SpanRows):
             return False
@@ -372,11 +374,11 @@ class Steps(LineView):
 
     def _show_loops(self, rows: spans.SpanRows) -> None:
         before = self.cursor
-        self.show(self._remember(rows))
-        if self.cursor != before and self.cursor is not None:  # what it was on is folded away
+        self.show(self._save_folds(rows))
+        if self.cursor != before and self.cursor is not None:  # its row was folded
             self.post_message(self.Moved(self, self.cursor))
 
-    def _remember(self, rows: spans.SpanRows) -> spans.SpanRows:
+    def _save_folds(self, rows: spans.SpanRows) -> spans.SpanRows:
         if rows.folds is not None:
             self.unfolded = rows.folds.unfolded
         if not rows.tree and isinstance(self.rows, spans.SpanRows):
@@ -384,14 +386,14 @@ class Steps(LineView):
         return rows
 
     def move_to_key(self, key: Hashable, *, center: bool = False) -> bool:
-        """As everywhere; a loop or a branch that hides the span unfolds."""
+        """Move as usual; unfolds a loop or branch that hides the span."""
         rows = self.rows
         if isinstance(rows, spans.SpanRows) and (shown := rows.reveal(key)) is not rows:
-            self.show(self._remember(shown))
+            self.show(self._save_folds(shown))
         return super().move_to_key(key, center=center)
 
     def reveal(self) -> None:
-        """Unfold a loop whose row does not show what was found in one of its calls."""
+        """Unfold a loop if the hit is in a call that its row doesn't show."""
         rows, needle = self.rows, self.needle.lower()
         calls = rows.folded_calls(self.position) if isinstance(rows, spans.SpanRows) else []
         drawn = "".join(piece.text for piece in rows.line(self.position, self.outer_size.width - 2)) if calls else ""
@@ -402,20 +404,20 @@ class Steps(LineView):
 
     @property
     def wanted_height(self) -> int:
-        """Rows that the whole run would take, with title and heading."""
+        """Rows of the full run, with title and heading."""
         return len(self.rows) + 1 + len(self.heading)
 
     def _title(self, run: Run) -> Line:
         pieces = [Piece(short_id(run.summary.id), "sec")]
         if self.following:
             pieces = [Piece(Clean(" FOLLOW "), "onaccent bold"), Piece(Clean(" ")), *pieces]
-            if run.summary.status in _FINAL:
+            if run.summary.status in _END_STATES:
                 pieces.append(Piece(Clean(" ended"), status_glyph(run.summary.status, self.look.glyphs)[1]))
         if self.as_tree:
             pieces.append(Piece(Clean(" tree"), "dim"))
-        if self.filtered_by:
-            pieces += [Piece(Clean(" ")), Piece(Clean(f" f {one_line(self.filtered_by, 30)} "), "hit")]
-        if self.longest:
+        if self.filter_text:
+            pieces += [Piece(Clean(" ")), Piece(Clean(f" f {one_line(self.filter_text, 30)} "), "hit")]
+        if self.longest_first:
             pieces.append(Piece(Clean(" by duration"), "accent"))
         if run.problems:
             word = "note" if len(run.problems) == 1 else "notes"
@@ -425,14 +427,16 @@ class Steps(LineView):
         return tuple(pieces)
 
     def _heading_of(self, run: Run, rows: spans.SpanRows, now: float) -> Callable[[int], list[Line]]:
-        look, told = self.look, header.run_heading
+        look = self.look
 
         def lines(width: int) -> list[Line]:
             above: list[Line] = []
             if self.headline:
-                state, known = self._state, self.assessment
+                state, assessment = self._state, self.assessment
                 above = [
-                    *told(run, width, now=now, zone=look.zone, glyphs=look.glyphs, state=state, assessment=known),
+                    *header.run_heading(
+                        run, width, now=now, zone=look.zone, glyphs=look.glyphs, state=state, assessment=assessment
+                    ),
                     (),
                 ]
                 if width > 90 and (whole := rows.overview(width)):
@@ -442,13 +446,13 @@ class Steps(LineView):
         return lines
 
 
-_FINAL: Final = frozenset({Status.OK, Status.ERROR, Status.CANCELLED})
+_END_STATES: Final = frozenset({Status.OK, Status.ERROR, Status.CANCELLED})
 
 
-def _came_last(before: Run | None, run: Run) -> str | None:
-    """Id of the last span that an earlier state of the run did not have; None if there is none."""
-    known = before.index if before is not None else {}
-    return next((span.id for span in reversed(run.spans) if span.id not in known), None)
+def _find_newest(before: Run | None, run: Run) -> str | None:
+    """Id of the last span that `before` didn't have; None if there is none."""
+    old = before.index if before is not None else {}
+    return next((span.id for span in reversed(run.spans) if span.id not in old), None)
 
 
 def _has_row(rows: spans.SpanRows, span: str) -> bool:
@@ -458,6 +462,6 @@ def _has_row(rows: spans.SpanRows, span: str) -> bool:
 
 
 def _count(rows: Rows) -> int:
-    """How many rows are spans."""
+    """Number of rows that are spans."""
     count = len(rows)
     return count if not count or rows.selectable(count - 1) else count - 1

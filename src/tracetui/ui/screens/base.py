@@ -1,4 +1,4 @@
-"""What all screens of panes have in common: header, sentence and footer, keys, a prompt."""
+"""Base classes of the screens: header, status line, footer, keys and prompt."""
 
 from __future__ import annotations
 
@@ -27,18 +27,17 @@ from tracetui.ui.widgets.lines import Box, LineBar, TooSmall
 from tracetui.ui.widgets.prompt import Prompt, Question
 from tracetui.views.rows import Line, Piece
 
-_ENDS: Final = (("enter", "accept"), ("escape", "cancel"))
+_PROMPT_KEYS: Final = (("enter", "accept"), ("escape", "cancel"))
 
 
-class FramedScreen(Screen[None], inherit_bindings=False):
-    """A screen of panes. A subclass composes header, sentence, panes and footer, and renders its state.
+class BaseScreen(Screen[None], inherit_bindings=False):
+    """Screen of panes. A subclass composes header, status line, panes and footer, and renders its state.
 
-    The keys are those that the table of commands binds in the panes. They are read here, one after the other, because
-    Textual knows no sequences (``]t``), and because keys that are typed together must not overtake each other on their
-    way through the queues of several widgets.
+    Keys are dispatched here, one at a time: Textual has no key sequences (``]t``), and keys typed together must not
+    overtake each other in the queues of several widgets.
     """
 
-    CSS = "FramedScreen.tiny { layers: default over; }"
+    CSS = "BaseScreen.tiny { layers: default over; }"
 
     app: BaseApp
     state: PanesState
@@ -48,88 +47,88 @@ class FramedScreen(Screen[None], inherit_bindings=False):
         super().__init__()
         self.commands = commands
         self.views = views
-        """The panes by name, in the order of their numbers."""
+        """Panes by name, in the order of their numbers."""
         for name, view in views.items():
             view.bind_commands(of_pane(name, commands))
         self.state = state
         self.keys = Keys()
         self.said: Line = ()
         self._current: Callable[[], str] | None = None
-        """Makes what is said as of now, where it changes with time."""
+        """Computes the current status message, if it changes with time."""
         self._prompt: Prompt | None = None
         self._too_small: TooSmall | None = None
-        self._awaits_answer = False
-        """Whether the prompt was opened, and its answer has not come."""
-        self._after_answer: list[events.Key] = []
-        """Keys that were typed after the answer but arrived before it."""
+        self._awaiting_answer = False
+        """Whether the answer of the prompt is pending."""
+        self._queued_keys: list[events.Key] = []
+        """Keys typed after the answer that arrived before it."""
         self._header = LineBar(id="header")
         self._sentence = LineBar("bg", id="sentence")
         self._footer = LineBar(id="footer")
 
-    # ---- what a subclass says
+    # ---- hooks of subclasses
 
     def receive(self, mail: Mail) -> None:
-        """Take in what the engine found."""
+        """Handle mail from the engine."""
 
     def become(self, state: Any) -> None:
-        """Replace the state, and show what changed."""
+        """Replace the state and render the changes."""
         self.state = state
 
     def step_back(self) -> None:
-        """Go back within the screen, else leave it."""
+        """Go back within the screen; at its top, leave it."""
         self.leave()
 
-    def again(self) -> FramedScreen | None:
-        """A new screen in the state of this one, for the way back to it; None if there is no way back."""
+    def again(self) -> BaseScreen | None:
+        """Return a new screen in this state, to reopen it later; None if it can't be reopened."""
         return None
 
     def left(self) -> None:
-        """Stop what only this screen needs: it was closed."""
+        """Clean up after the screen was closed."""
 
     def refresh_frame(self) -> None:
-        """Header, sentence and footer as of now."""
+        """Redraw header, status line and footer."""
         raise NotImplementedError
 
     @property
     def ref(self) -> RunRef | None:
-        """The run that the row under the cursor is about."""
+        """Run of the row under the cursor."""
         return None
 
     def copyable(self, what: str) -> str | None:
-        """The path or the address of what is under the cursor; None to copy the row instead, empty to copy nothing."""
+        """Path or address of the row under the cursor; None copies the row instead, an empty string nothing."""
         return None if self.ref is None else self.ref.path if what == "path" else self.ref.address
 
     # ---- the frame
 
     def leave(self) -> bool:
-        """Go back to the screen before; False if this one is not active: it was left already, or another covers it."""
+        """Close the screen; False if it isn't active."""
         if not self.app.close_screen(self):
             return False
         self.left()
         return True
 
     def say(self, text: str, style: str = "sec") -> None:
-        """Say something in the sentence row until the next key."""
+        """Show a status message until the next key."""
         self.said, self._current = (Piece(one_line(text, 400), style),), None
         self.refresh_frame()
 
     def say_current(self, make: Callable[[], str]) -> None:
-        """Say something that changes with time: it is kept true until the next key."""
+        """Show a status message that is recomputed over time, until the next key."""
         self.say(make())
         self._current = make
 
-    def renew_said(self) -> None:
-        """Say again what changes with time."""
+    def refresh_status(self) -> None:
+        """Recompute a status message that changes with time."""
         if self.said and self._current is not None:
             self.say_current(self._current)
 
-    def set_classes_of(self, holds: Mapping[str, bool]) -> None:
-        """Set the classes of the style sheet that hold."""
-        for name, on_ in holds.items():
+    def apply_classes(self, classes: Mapping[str, bool]) -> None:
+        """Set or remove each CSS class."""
+        for name, on_ in classes.items():
             self.set_class(on_, name)
 
-    @on(LineView.Said)
-    def _pane_said(self, message: LineView.Said) -> None:
+    @on(LineView.StatusMessage)
+    def _pane_said(self, message: LineView.StatusMessage) -> None:
         self.say(message.text, message.style)
 
     @property
@@ -143,22 +142,22 @@ class FramedScreen(Screen[None], inherit_bindings=False):
         return self.views[self.state.pane]
 
     def focus_pane(self, name: str) -> None:
-        """Focus a pane, and bring it on the screen if it is not."""
+        """Focus a pane, and show it if it is hidden."""
         self.become(focus(self.state, name))
 
     def on_descendant_focus(self) -> None:
-        """A click, or Textual itself, focused another pane."""
+        """Follow a focus change by click or by Textual."""
         name = next((name for name, view in self.views.items() if view is self.focused), self.state.pane)
         if name != self.state.pane:
             self.pane_focused(name)
         self.refresh_frame()
 
     def pane_focused(self, name: str) -> None:
-        """Take in that a pane which is on the screen got the focus."""
+        """Update the state after a visible pane got the focus."""
         self.state = focus(self.state, name)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Where nothing useful fits, say so in place of everything."""
+        """Cover the screen with a notice if it is too small."""
         tiny = layout.is_tiny(*event.size)
         if tiny and self._too_small is None:
             self._too_small = TooSmall()
@@ -168,47 +167,49 @@ class FramedScreen(Screen[None], inherit_bindings=False):
         self.set_class(tiny, "tiny")
 
     def show_footer(self, left: Line, right: Line) -> None:
-        """The keys that are of use here; while something is asked for, what that is."""
+        """Show the given footer, or the label and keys of an open prompt."""
         prompt = self._prompt
         if prompt is not None and prompt.display:
-            keys = ((Piece(Clean(shown(key)), "key bold"), Piece(Clean(f" {word}  "), "sec")) for key, word in _ENDS)
+            keys = (
+                (Piece(Clean(shown(key)), "key bold"), Piece(Clean(f" {word}  "), "sec")) for key, word in _PROMPT_KEYS
+            )
             left, right = (Piece(one_line(prompt.question.label, 200), "text"),), tuple(chain.from_iterable(keys))
         self._footer.show(left, right)
 
     # ---- keys
 
     async def on_key(self, event: events.Key) -> None:
-        """Every key that no prompt took."""
+        """Dispatch a key that no prompt handled."""
         if self.app.redirect_key(event, self):
             return
         prompt = self._prompt
-        if prompt is not None and self._awaits_answer and not prompt.display:  # the answer is on its way to this screen
-            self._after_answer.append(event)
+        if prompt is not None and self._awaiting_answer and not prompt.display:  # the answer is still queued
+            self._queued_keys.append(event)
             event.stop()
             event.prevent_default()
             return
         if prompt is not None and prompt.display and self.focused is prompt:
-            if prompt.takes(event):  # it was on its way here before there was something to type in
+            if prompt.takes(event):  # it arrived before the prompt was focused
                 event.stop()
                 prompt.post_message(events.Key(event.key, event.character))
             return
-        begun, bound = self.keys.pending, self.view.bound
+        prefix, bound = self.keys.pending, self.view.bound
         sequence, letter = self.keys.press(typed(event.key, event.character), bound)
-        if sequence or self.keys.pending or begun:
+        if sequence or self.keys.pending or prefix:
             event.stop()
             event.prevent_default()
         if sequence:
             if (
-                begun in bound and len(sequence) > len(begun) and sequence[0] == begun
-            ):  # ``z`` zoomed at once; it began ``zM``
-                await self.perform(bound[begun][0])
+                prefix in bound and len(sequence) > len(prefix) and sequence[0] == prefix
+            ):  # ``z`` zoomed at once but begins ``zM``
+                await self.perform(bound[prefix][0])
             await self.perform(bound[sequence][0], letter)
-        elif self.keys.pending or begun:
+        elif self.keys.pending or prefix:
             self.said = self._continuations()
             self.refresh_frame()
 
     def _continuations(self) -> Line:
-        """What the next key may be, after the first one of a sequence."""
+        """The possible next keys of a sequence."""
         words = [Piece(clean(f" {self.keys.pending} "), "onaccent bold"), Piece(Clean(" then"), "sec")]
         bound = self.view.bound
         continuing = self.keys.continuing(bound)
@@ -218,9 +219,7 @@ class FramedScreen(Screen[None], inherit_bindings=False):
         return tuple(words) if continuing else ()
 
     async def perform(self, command: Command | Binding, letter: str = "") -> None:
-        """Do what a command says: the nearest of the focused pane, what it is in, the screen and the app that has the
-        action does it. Nothing while another screen is active.
-        """
+        """Run the action of a command; see `Command.action`. Does nothing while another screen is active."""
         if not self.is_active:
             return
         if self.said:
@@ -241,7 +240,7 @@ class FramedScreen(Screen[None], inherit_bindings=False):
         """Open the row under the cursor."""
 
     def action_back(self) -> None:
-        """Drop the selection, the search, the zoom; then go back."""
+        """Clear the selection, else the search, else go back."""
         if self.selections:
             self.clear_selection()
         elif self.view.needle:
@@ -258,7 +257,7 @@ class FramedScreen(Screen[None], inherit_bindings=False):
         self.become(toggle_zoom(self.state))
 
     def reachable(self) -> Sequence[str]:
-        """The panes through which Tab goes."""
+        """The panes that Tab cycles through."""
         return [*self.views]
 
     def action_next_pane(self, step: int) -> None:
@@ -282,7 +281,7 @@ class FramedScreen(Screen[None], inherit_bindings=False):
         self.go_to_hit(self.view, step)
 
     def go_to_hit(self, view: LineView, step: int, *, include_here: bool = False) -> None:
-        """Move to the next hit of the view's search, around the end; say which of how many it is."""
+        """Move to the next hit of the view's search, cyclically, and show its number."""
         if not view.needle:
             self.say("no search yet: press /")
             return
@@ -300,7 +299,7 @@ class FramedScreen(Screen[None], inherit_bindings=False):
         self.say(f"/{view.needle}   hit {at + 1} of {len(hits)}   n next  N previous  Esc clears")
 
     def action_copy(self, what: str) -> None:
-        """Copy the selection or the row, or the path or address of what is under the cursor."""
+        """Copy the selection or the row, or its path or address."""
         text = self.copyable(what) if what != "value" else None
         if text is not None:
             if text:
@@ -311,7 +310,7 @@ class FramedScreen(Screen[None], inherit_bindings=False):
             self.copy(self.view.rows.plain(self.view.position), "the row")
 
     def copy(self, text: str, what: str) -> None:
-        """Put text on the clipboard, and say what happened."""
+        """Copy text to the clipboard and show the result."""
         copied = self.app.copy(text)
         if copied:
             self.say(f"copied {what}, {size(copied)} (OSC 52)")
@@ -325,39 +324,39 @@ class FramedScreen(Screen[None], inherit_bindings=False):
     # ---- prompt
 
     def ask(self, question: Question) -> None:
-        """Ask for a line of text in place of the sentence."""
+        """Open the prompt in place of the status line."""
         if self._prompt is None:
             self._prompt = Prompt()
             self.mount(self._prompt, after=self._sentence)
         self._prompt.ask(question)
-        self.set_focus(self._prompt)  # at once, unlike `focus`: the next key may be here already
+        self.set_focus(self._prompt)  # synchronous, unlike `focus`: the next key may be queued already
         self._sentence.display = False
-        self._awaits_answer = True
+        self._awaiting_answer = True
         self.refresh_frame()
 
     def ask_for(self, label: str, value: str, answer: Callable[[str], None]) -> None:
-        """Ask for a line of text, and call `answer` with it, unless it is given up."""
+        """Prompt for a line of text; calls `answer` with it unless it is canceled."""
         self.ask(Question(label, value, answer))
 
     @on(Prompt.Typed)
     def _prompt_typed(self, message: Prompt.Typed) -> None:
-        if self._prompt is not None and self._prompt.display:  # else it was answered meanwhile
+        if self._prompt is not None and self._prompt.display:  # else it was answered already
             message.question.typed(message.value)
 
     @on(Prompt.Done)
     async def _prompt_done(self, message: Prompt.Done) -> None:
         self._sentence.display = True
-        self._awaits_answer = False
+        self._awaiting_answer = False
         self.set_focus(self.view)
         message.question.done(message.value, taken=message.taken)
         self.refresh_frame()
-        waiting, self._after_answer = self._after_answer, []
+        waiting, self._queued_keys = self._queued_keys, []
         for event in waiting:
             await self.on_key(event)
 
 
 class _Search(Question):
-    """Asks what to search for in a pane; calls `found` when Enter is pressed."""
+    """Prompt for a search in a pane; calls `found` on Enter."""
 
     def __init__(self, view: LineView, found: Callable[[LineView], None]) -> None:
         super().__init__("search in this pane", view.needle)
@@ -373,8 +372,8 @@ class _Search(Question):
             self._found(self._view)
 
 
-class SingleScreen(FramedScreen):
-    """Rows over the whole width, a path above them, and a way back. A subclass says what is listed."""
+class BaseListScreen(BaseScreen):
+    """Screen of a single list."""
 
     def __init__(self, pane: str, title: str, commands: Sequence[Command]) -> None:
         self.list = LineView(id=pane)
@@ -394,22 +393,22 @@ class SingleScreen(FramedScreen):
     def on_screen_resume(self) -> None:
         self.show_rows()
 
-    # ---- what a subclass says
+    # ---- hooks of subclasses
 
     def show_rows(self) -> None:
-        """Show what is known now."""
+        """Show the current rows."""
         raise NotImplementedError
 
     def path(self) -> tuple[Line, Line]:
-        """Where this is, after the program's name, and what is said at the right of it."""
+        """Left part, after the program's name, and right part of the header."""
         raise NotImplementedError
 
     def summary(self) -> Line:
-        """The conclusion, and the next key."""
+        """Content of the status line: the result and the next key."""
         raise NotImplementedError
 
     def action_reread(self) -> None:
-        """Find out again what is listed."""
+        """Recompute the list."""
 
     # ---- the frame
 

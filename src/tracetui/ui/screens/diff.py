@@ -1,4 +1,4 @@
-"""Comparisons: two runs step by step, or what two model calls of one run were given."""
+"""Comparison screens: two runs step by step, or the inputs of two model calls of a run."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from tracetui.model import Operation, Run, RunRef, quote_key
 from tracetui.text import Clean
 from tracetui.ui import diff_state, layout
 from tracetui.ui import state as states
+from tracetui.ui.base_app import HostApp
 from tracetui.ui.commands import CHANGE, PAIRS, SIDES, Command
 from tracetui.ui.diff_state import DiffState
-from tracetui.ui.host import HostApp
 from tracetui.ui.panes.diff import Change, Pairs, Sides, context_words
-from tracetui.ui.panes.folding import FoldingView
-from tracetui.ui.screens.base import FramedScreen
+from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.widgets.frame import footer, short_path
-from tracetui.ui.widgets.line_view import LineView
+from tracetui.ui.widgets.line_view import FoldingView, LineView
 from tracetui.ui.widgets.lines import Box
 from tracetui.views.diff.steps import name_of, sentence
 from tracetui.views.glyphs import status_glyph
 from tracetui.views.rows import Line, Piece
 
 LOW: Final = 30
-"""Rows of a screen below which what is said of both runs is shown only when it is asked for."""
+"""Below this many rows, the pane of both runs is shown only when focused."""
 BOTH_RUNS: Final = 9
+"""Rows of the pane of both runs: its maximum below the change, its minimum on wide screens."""
 
 
-class ComparedScreen(FramedScreen):
-    """A screen with a `Change` pane. A subclass says what is compared, and renders a `DiffState`."""
+class BaseDiffScreen(BaseScreen):
+    """Screen with a `Change` pane. A subclass defines the comparison and renders a `DiffState`."""
 
-    AUTO_FOCUS = ""  # it would focus the first pane before the right one can be
+    AUTO_FOCUS = ""  # it would focus the first pane
     app: HostApp
     state: DiffState
-    walked_out: tuple[str, str] = "no later differing step", "no earlier differing step"
-    """What is said where there is nothing more to walk to, forwards and backwards."""
+    end_messages: tuple[str, str] = "no later differing step", "no earlier differing step"
+    """Messages at the last and the first difference."""
 
     def __init__(
         self, commands: Sequence[Command], views: dict[str, LineView], change: Change, state: DiffState
@@ -51,48 +51,47 @@ class ComparedScreen(FramedScreen):
         super().__init__(commands, views, state)
         self.change = change
 
-    # ---- what a subclass says
+    # ---- hooks of subclasses
 
     def walk(self, step: int) -> bool:
-        """Go to the next thing that differs; False if there is none."""
+        """Go to the next difference outside the change; False if there is none."""
         raise NotImplementedError
 
-    def ask_look(self) -> None:
-        """Ask for what the state shows, unless it is shown already."""
+    def request_look(self) -> None:
+        """Request the change that the state shows, unless it is shown already."""
 
     def share_height(self) -> None:
-        """Give each pane the height that it needs."""
+        """Distribute the height among the panes."""
 
     # ---- the state
 
     @property
     def narrow(self) -> bool:
-        """Whether there is room for one pane only."""
+        """Whether only one pane fits."""
         return self.app.size.width < layout.NARROW
 
     def become(self, state: DiffState) -> None:
-        """Replace the state, and show what changed."""
+        """Replace the state and render the changes."""
         before, self.state = self.state, state
         if (state.pane, state.zoom) != (before.pane, before.zoom):
             self.arrange_panes()
             self.set_focus(self.view)
         if (state.ask, state.tab) != (before.ask, before.tab):
-            self.ask_look()
+            self.request_look()
 
     def arrange_panes(self) -> None:
-        """Lay the panes out for the zoom and the size; of a narrow screen one has all."""
+        """Lay out the panes for the zoom and the size."""
         size, state = self.app.size, self.state
         alone = state.zoom or (state.pane if self.narrow else None)
         for name, view in self.views.items():
             view.display = alone is None or name == alone
         wide = size.width >= layout.WIDE
-        for name, holds in {"wide": wide and alone is None, "alone": alone is not None}.items():
-            self.set_class(holds, name)
+        self.apply_classes({"wide": wide and alone is None, "alone": alone is not None})
         self.share_height()
         self.call_after_refresh(self.refresh_frame)
 
     def refresh_footer(self) -> None:
-        """The keys of the focused pane."""
+        """Show the keys of the focused pane."""
         self.show_footer(*footer(self.commands, self.pane, self.app.size.width, 1, False))
 
     def on_resize(self, event: events.Resize) -> None:
@@ -114,11 +113,11 @@ class ComparedScreen(FramedScreen):
             self.focus_pane(CHANGE)
 
     def follow_row(self, view: LineView) -> bool:
-        """Go where the row under the cursor leads; False if it leads nowhere."""
+        """Follow the link of the row under the cursor; False if it has none."""
         return False
 
     def action_difference(self, step: int) -> None:
-        """Go to the next difference, also of the next steps; while something is searched for, to its next hit."""
+        """Go to the next difference, across steps; during a search, to its next hit."""
         searched = next((view for view in self.views.values() if view.needle), None)
         if searched is not None:
             self.go_to_hit(self.view if self.view.needle else searched, step)
@@ -128,7 +127,7 @@ class ComparedScreen(FramedScreen):
     def action_divergent(self, step: int) -> None:
         """Go to the next step that differs, or the one before."""
         if not self.walk(step):
-            self.say(self.walked_out[step < 0], "status.warn")
+            self.say(self.end_messages[step < 0], "status.warn")
 
     def action_fold_all(self, open_: bool) -> None:
         """Unfold or fold all of the change."""
@@ -139,11 +138,11 @@ class ComparedScreen(FramedScreen):
         self.say("side by side" if self.change.toggle_side() else "unified: A above B")
 
     def action_wrap(self) -> None:
-        """Wrap long lines of the change, or let them run on."""
+        """Toggle line wrapping of the change."""
         self.change.toggle_wrap()
 
     def action_context(self) -> None:
-        """Show what both models were given, what this one was given before, then the step again."""
+        """Cycle the inputs of both calls, the input of the previous call, and the step."""
         look = self.change.compared
         following = diff_state.next_context(self.state, look.tabs if look is not None else (), shown=self.change.tab)
         if following is None:
@@ -161,7 +160,7 @@ class ComparedScreen(FramedScreen):
         """Toggle ignoring ids, times and counters."""
 
     def action_export(self) -> None:
-        """Write what is compared to a file."""
+        """Export the comparison to a file."""
         self.say("contexts can't be exported; press Esc, then x to export the diff", "status.warn")
 
     def action_editor(self) -> None:
@@ -169,18 +168,18 @@ class ComparedScreen(FramedScreen):
         self.app.edit(self.change.text)
 
     def action_reread(self) -> None:
-        """Read again what is compared."""
+        """Reload the compared runs."""
 
 
-class DiffScreen(ComparedScreen):
-    """The steps of both runs, what changed in the one under the cursor, and both runs as wholes."""
+class DiffScreen(BaseDiffScreen):
+    """Comparison of two runs: paired steps, change of the step under the cursor, both runs."""
 
-    def __init__(self, ask: Compare, known: Iterable[Run], commands: Sequence[Command]) -> None:
+    def __init__(self, ask: Compare, loaded: Iterable[Run], commands: Sequence[Command]) -> None:
         self.pairs, self.sides = Pairs(), Sides()
         change = Change()
         views: dict[str, LineView] = {PAIRS: self.pairs, CHANGE: change, SIDES: self.sides}
         super().__init__(commands, views, change, DiffState(ask=ask))
-        self.known = list(known)
+        self._loaded = list(loaded)
         self._asked: LookAt | None = None
         self._failure = ""
         self._body = Box(self.pairs, change, self.sides, id="diff")
@@ -192,8 +191,8 @@ class DiffScreen(ComparedScreen):
         yield self._footer
 
     @property
-    def ask_of(self) -> Compare:
-        """What is compared."""
+    def request(self) -> Compare:
+        """The comparison request."""
         assert isinstance(self.state.ask, Compare)
         return self.state.ask
 
@@ -201,8 +200,8 @@ class DiffScreen(ComparedScreen):
         self.state = states.focus(self.state, CHANGE if self.narrow else PAIRS)
         self.arrange_panes()
         self.view.focus()
-        self.app.engine.differ.compare(self.ask_of, self.known)
-        self.known = []
+        self.app.engine.differ.compare(self.request, self._loaded)
+        self._loaded = []
 
     def left(self) -> None:
         self.app.engine.differ.compare(None)
@@ -211,18 +210,18 @@ class DiffScreen(ComparedScreen):
 
     @property
     def diff(self) -> Diff | None:
-        """The comparison as far as it is known."""
+        """The comparison as far as it is computed."""
         return self.pairs.diff
 
     @property
     def settled(self) -> bool:
-        """True if nothing that is shown is still on its way."""
+        """Whether everything requested is shown."""
         diff = self.diff
-        done = diff is not None and diff.complete and diff.strict == self.ask_of.strict
+        done = diff is not None and diff.complete and diff.strict == self.request.strict
         return bool(self._failure) or (done and (self.change.compared is not None or not diff.rows))  # type: ignore[union-attr]
 
     def receive(self, mail: Mail) -> None:
-        answer = mail.diffs.get(self.ask_of)
+        answer = mail.diffs.get(self.request)
         if isinstance(answer, Diff):
             self._take(answer, mail)
         elif isinstance(answer, ReadFailure):
@@ -239,18 +238,18 @@ class DiffScreen(ComparedScreen):
         if diff.complete:
             self.said = ()
             if not diff.strict:
-                self.app.comparisons.learn(diff)
+                self.app.comparisons.record(diff)
                 self.app.runs_changed()
         self.share_height()
         self._look(mail)
         self.refresh_frame()
 
     def _look(self, mail: Mail | None = None) -> None:
-        """Ask for what differs in the row under the cursor, unless that came in the `mail`."""
+        """Request the change of the row under the cursor, unless `mail` contains it."""
         row = self.pairs.row
         if row is None:
             return
-        asked = LookAt(self.ask_of, row.a, row.b, self.state.tab)
+        asked = LookAt(self.request, row.a, row.b, self.state.tab)
         if asked != self._asked:
             self._asked = asked
             if mail is None or asked not in mail.diffs:
@@ -261,14 +260,14 @@ class DiffScreen(ComparedScreen):
         if diff is None or row is None:
             return
         first = diff.first
-        path = first.path if first is not None and first.row == self.pairs.place else row.path
+        path = first.path if first is not None and first.row == self.pairs.pair_index else row.path
         subject = (Piece(Clean(step_label(diff, row)), "sec"),)
         self.change.show_look(look, subject, path=path, last=self.state.backwards)
         self.state = replace(self.state, backwards=False)
         self.refresh_frame()
         self.app.opened()
 
-    def ask_look(self) -> None:
+    def request_look(self) -> None:
         self.change.tab = self.state.tab
         self._look()
 
@@ -279,17 +278,17 @@ class DiffScreen(ComparedScreen):
         return self.pairs.step_to(step)
 
     def action_ignored(self) -> None:
-        self.pairs.chosen = True  # the reader looks at this row
+        self.pairs.user_moved = True  # keep this row
         self.state = diff_state.toggle_ignored(self.state)
-        self.app.engine.differ.compare(self.ask_of)
-        self.say("comparing everything" if self.ask_of.strict else "comparing; ids, times and counters ignored")
+        self.app.engine.differ.compare(self.request)
+        self.say("comparing everything" if self.request.strict else "comparing; ids, times and counters ignored")
 
     def action_export(self) -> None:
-        self.app.exporter.export_diff(self.ask_of, self)
+        self.app.exporter.export_diff(self.request, self)
 
     def action_reread(self) -> None:
         self._asked = None
-        self.app.engine.differ.compare(self.ask_of, reload=True)
+        self.app.engine.differ.compare(self.request, reload=True)
         self.say("re-reading both runs")
 
     def follow_row(self, view: LineView) -> bool:
@@ -297,18 +296,17 @@ class DiffScreen(ComparedScreen):
         diff = self.diff
         if target is None or diff is None:
             return False
-        there = (i for i, row in enumerate(diff.rows) if target in _ids(diff, i))
-        found = next(there, None)
+        found = next((i for i in range(len(diff.rows)) if target in _ids(diff, i)), None)
         if found is not None:
             self.pairs.go_to(found)
         return found is not None
 
     def copyable(self, what: str) -> str:
         if what == "path":
-            return self.change.place
+            return self.change.value_path
         diff, row = self.diff, self.pairs.row
         if diff is None or row is None:
-            return self.ask_of.b.address
+            return self.request.b.address
         span, run = diff.span_b(row), diff.b
         if span is None:
             span, run = diff.span_a(row), diff.a
@@ -316,7 +314,7 @@ class DiffScreen(ComparedScreen):
 
     @on(LineView.Moved, "#pairs")
     def _pair_moved(self) -> None:
-        self.pairs.chosen |= self.pairs.cursor != self.pairs.led
+        self.pairs.user_moved |= self.pairs.cursor != self.pairs.auto_key
         self._look()
         self.refresh_frame()
 
@@ -338,31 +336,31 @@ class DiffScreen(ComparedScreen):
 
     def refresh_frame(self) -> None:
         width, look, diff = self.app.size.width, self.app.look, self.diff
-        place = clean(short_path(self.app.roots[0]) if self.app.roots else "", 200)
+        root = clean(short_path(self.app.roots[0]) if self.app.roots else "", 200)
         left: Line = (
             Piece(Clean("tracetui"), "accent bold"),
-            Piece(Clean(f"  {place}" if width >= layout.NARROW else ""), "sec"),
+            Piece(Clean(f"  {root}" if width >= layout.NARROW else ""), "sec"),
             Piece(Clean(f" {look.glyphs.path} "), "dim"),
             Piece(Clean("diff"), "text bold"),
         )
-        right = (*self._named("A", self.ask_of.a), Piece(Clean(f" {look.glyphs.arrow} "), "dim"))
-        self._header.show(left, (*right, *self._named("B", self.ask_of.b)))
-        words: Line = (Piece(Clean("reading both runs"), "status.running"),)
+        right = (*self._named("A", self.request.a), Piece(Clean(f" {look.glyphs.arrow} "), "dim"))
+        self._header.show(left, (*right, *self._named("B", self.request.b)))
+        status: Line = (Piece(Clean("reading both runs"), "status.running"),)
         if self._failure:
-            words = (Piece(clean(f"cannot be read: {self._failure}", 400), "status.error"),)
+            status = (Piece(clean(f"comparison failed: {self._failure}", 400), "status.error"),)
         elif diff is not None:
-            words = sentence(diff, look.glyphs, width)
-        self._sentence.show(self.said or words)
+            status = sentence(diff, look.glyphs, width)
+        self._sentence.show(self.said or status)
         self.refresh_footer()
 
     def _named(self, letter: str, ref: RunRef) -> Line:
-        """A run in the header: its letter, id, relation and status."""
+        """Header text of a run: letter, id, relation and status."""
         run = self.app.store.runs.get(ref)
         style = "diff.rem bold" if letter == "A" else "diff.add bold"
         if run is None:
             return (Piece(Clean(letter), style),)
         sign, status = status_glyph(run.status, self.app.look.glyphs)
-        relation = self.ask_of.relation or "" if letter == "B" else "original" if self.ask_of.relation else ""
+        relation = self.request.relation or "" if letter == "B" else "original" if self.request.relation else ""
         return (
             Piece(Clean(f"{letter} "), style),
             Piece(name_of(run), "text"),
@@ -376,10 +374,10 @@ def _ids(diff: Diff, index: int) -> tuple[str, ...]:
     return tuple(span.id for span in (diff.span_a(row), diff.span_b(row)) if span is not None)
 
 
-class ContextScreen(ComparedScreen):
-    """Two contexts of one run; ``]d`` and ``[d`` go to other calls of the same agent."""
+class ContextScreen(BaseDiffScreen):
+    """Comparison of two contexts of a run; ``]d`` and ``[d`` go to other calls of the same agent."""
 
-    walked_out = "no later model call of this agent", "no earlier model call of this agent"
+    end_messages = "no later model call of this agent", "no earlier model call of this agent"
 
     def __init__(self, ask: Calls, run: Run, commands: Sequence[Command]) -> None:
         change = Change()
@@ -388,8 +386,8 @@ class ContextScreen(ComparedScreen):
         self._shown: Calls | None = None
 
     @property
-    def ask_of(self) -> Calls:
-        """What is compared."""
+    def request(self) -> Calls:
+        """The comparison request."""
         assert isinstance(self.state.ask, Calls)
         return self.state.ask
 
@@ -402,21 +400,21 @@ class ContextScreen(ComparedScreen):
     def on_mount(self) -> None:
         self.arrange_panes()
         self.view.focus()
-        self.ask_look()
+        self.request_look()
 
-    def ask_look(self) -> None:
-        self.app.engine.differ.calls(self.ask_of, self._run)
+    def request_look(self) -> None:
+        self.app.engine.differ.calls(self.request, self._run)
         self.refresh_frame()
 
     @property
     def settled(self) -> bool:
-        """True if what is asked for is shown."""
-        return self._shown == self.ask_of
+        """Whether the requested comparison is shown."""
+        return self._shown == self.request
 
     def receive(self, mail: Mail) -> None:
-        look = mail.diffs.get(self.ask_of)
+        look = mail.diffs.get(self.request)
         if isinstance(look, Look):
-            self._shown = self.ask_of
+            self._shown = self.request
             a, b = (one_line(side, 60) for side in look.sides)
             self.change.show_look(look, (Piece(Clean(f"{a} {self.app.look.glyphs.arrow} {b}"), "sec"),))
             self.refresh_frame()
@@ -424,9 +422,9 @@ class ContextScreen(ComparedScreen):
     def walk(self, step: int) -> bool:
         run = self._run
         if step < 0:
-            b = run.index[self.ask_of.a]
+            b = run.index[self.request.a]
         else:
-            here = run.index[self.ask_of.b]
+            here = run.index[self.request.b]
             later = range(here + 1, len(run.spans))
             found = (i for i in later if run.spans[i].operation is Operation.CHAT and previous_call(run, i) == here)
             b = next(found, -1)
@@ -437,7 +435,9 @@ class ContextScreen(ComparedScreen):
         return True
 
     def copyable(self, what: str) -> str:
-        return self.change.place if what == "path" else f"{self._run.summary.ref.address}/{quote_key(self.ask_of.b)}"
+        return (
+            self.change.value_path if what == "path" else f"{self._run.summary.ref.address}/{quote_key(self.request.b)}"
+        )
 
     def refresh_frame(self) -> None:
         run, glyphs = self._run.summary, self.app.look.glyphs
@@ -450,8 +450,8 @@ class ContextScreen(ComparedScreen):
         )
         self._header.show(left)
         look = self.change.compared
-        words: Line = (Piece(Clean("reading both calls"), "status.running"),)
+        status: Line = (Piece(Clean("reading both calls"), "status.running"),)
         if look is not None and look.context is not None:
-            words = (Piece(Clean("since the call before: "), "sec"), *context_words(look.context, glyphs))
-        self._sentence.show(self.said or words)
+            status = (Piece(Clean("since the previous call: "), "sec"), *context_words(look.context, glyphs))
+        self._sentence.show(self.said or status)
         self.refresh_footer()

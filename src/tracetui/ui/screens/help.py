@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from tracetui.ui.base_app import BaseApp
 
 WIDTH: Final = 100
-"""Cells of the screen, where there are so many."""
+"""Maximum width of the help, in cells."""
 _BELOW: Final = Piece(Clean(" " * 16))
-"""What stands before a line that goes on."""
+"""Indentation of continuation lines."""
 
 
 class HelpView(LineView):
@@ -30,7 +30,7 @@ class HelpView(LineView):
 
 
 class HelpScreen(ModalScreen[None]):
-    """Closes on any key that does not move."""
+    """Help screen; any key that doesn't scroll closes it."""
 
     CSS = """
     HelpScreen { align: center middle; background: $background 60%; }
@@ -72,7 +72,7 @@ class HelpScreen(ModalScreen[None]):
 
 
 def help_lines(pane: str, table: Sequence[Command] = COMMANDS, width: int = WIDTH) -> list[Line]:
-    """Every command of a pane, by group; what is longer than `width` goes on below."""
+    """Every command of a pane, by group, wrapped at `width`."""
     lines: list[Line] = []
     commands = of_pane(pane, table)
     for group, heading in GROUPS.items():

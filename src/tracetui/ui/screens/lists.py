@@ -1,4 +1,4 @@
-"""Screens of one list: what a search found, what failed runs share, statistics, replays, values to filter by."""
+"""List screens: search hits, contrast, statistics, replays, filter values."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tracetui.masking import clean, one_line
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.query.complete import Facet
 from tracetui.text import Clean, grouped
+from tracetui.ui.base_app import HostApp
 from tracetui.ui.commands import FACETS, FINDINGS, HITS, REPLAYS, STATISTICS, Command, shown
-from tracetui.ui.host import HostApp
-from tracetui.ui.screens.base import SingleScreen
+from tracetui.ui.screens.base import BaseListScreen
 from tracetui.ui.services.findings import Search
-from tracetui.ui.state import Sought
+from tracetui.ui.state import SearchTarget
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.diff.runs import ReplayRows
 from tracetui.views.diff.steps import name_of
@@ -36,19 +36,19 @@ TABS: Final = {
     "message": ("messages", "input", "output"),
     "attribute": ("attributes", "run"),
 }
-"""Where a kind of field is shown, by tabs of the detail."""
-MOST_SOUGHT: Final = 80
-"""Characters of a match that the detail searches for."""
+"""Tabs of the detail that show a kind of field, best first."""
+MAX_NEEDLE: Final = 80
+"""Maximum characters of a match that the detail searches for."""
 
 
-class ListScreen(SingleScreen):
-    """A list of the app that shows runs."""
+class RunsListScreen(BaseListScreen):
+    """List screen of `HostApp`."""
 
     app: HostApp
 
 
-class HitsScreen(ListScreen):
-    """Shows a `Search`, which goes on whether it is shown or not."""
+class HitsScreen(RunsListScreen):
+    """Hits of a `Search`."""
 
     def __init__(self, search: Search, commands: Sequence[Command]) -> None:
         super().__init__(HITS, "Hits", commands)
@@ -60,9 +60,9 @@ class HitsScreen(ListScreen):
             self.show_rows()
 
     def show_rows(self) -> None:
-        survey = self._search.survey
-        if survey is not None and survey.finished and not self._search.rows.hits:
-            lines = no_hits(self._search.words, survey.done)
+        progress = self._search.progress
+        if progress is not None and progress.finished and not self._search.rows.hits:
+            lines = no_hits(self._search.text, progress.done)
             self.list.show(ListRows(lines, headings=range(len(lines))))
         elif self.list.rows is not self._search.rows:
             self.list.show(self._search.rows, key=self._search.cursor)
@@ -84,9 +84,9 @@ class HitsScreen(ListScreen):
         if hit is None:
             return
         self._search.cursor = self.list.position
-        needle = (hit.match.split("\n", 1)[0] or hit.match)[:MOST_SOUGHT]
-        sought = Sought(hit.ref, hit.span, needle, TABS[hit.kind.value], hit.before, hit.after)
-        self.app.visit(hit.ref, hit.span, sought)
+        needle = (hit.match.split("\n", 1)[0] or hit.match)[:MAX_NEEDLE]
+        target = SearchTarget(hit.ref, hit.span, needle, TABS[hit.kind.value], hit.before, hit.after)
+        self.app.visit(hit.ref, hit.span, target)
 
     def again(self) -> HitsScreen:
         return HitsScreen(self._search, self.commands)
@@ -94,53 +94,53 @@ class HitsScreen(ListScreen):
     def action_reread(self) -> None:
         if self.leave():
             self.app.surveys.search = None
-            self.app.search_runs(self._search.words)
+            self.app.search_runs(self._search.text)
 
     def left(self) -> None:
         self.app.surveys.stop()
 
     def path(self) -> tuple[Line, Line]:
-        return (Piece(Clean("search  "), "text bold"), Piece(one_line(self._search.words, 80), "hit")), ()
+        return (Piece(Clean("search  "), "text bold"), Piece(one_line(self._search.text, 80), "hit")), ()
 
     def summary(self) -> Line:
-        search, survey = self._search, self._search.survey
+        search, progress = self._search, self._search.progress
         rows = search.rows
         hits = f"{grouped(rows.hits)} hit{'s' if rows.hits != 1 else ''}"
         pieces = [Piece(Clean(f"{hits} in {grouped(rows.runs)} of {grouped(search.runs)} runs"), "text bold")]
-        if survey is None or not survey.finished:
-            done = f"  ·  searching, {grouped(survey.done if survey else 0)} of {grouped(search.job.total)} files"
+        if progress is None or not progress.finished:
+            done = f"  ·  searching, {grouped(progress.done if progress else 0)} of {grouped(search.job.total)} files"
             pieces.append(Piece(Clean(done), "status.running"))
-        elif survey.lost:
-            pieces.append(Piece(Clean(f"  ·  {one_line(survey.lost, 100)}"), "status.warn"))
-        elif survey.more:
+        elif progress.lost:
+            pieces.append(Piece(Clean(f"  ·  {one_line(progress.lost, 100)}"), "status.warn"))
+        elif progress.more:
             pieces.append(Piece(Clean("  ·  more matches; refine the search"), "status.warn"))
         if search.problems:
             first = search.problems[0]
-            said = f"  ·  {grouped(len(search.problems))} unreadable: {first.reason}"
-            pieces.append(Piece(one_line(said, 160), "status.warn"))
+            note = f"  ·  {grouped(len(search.problems))} unreadable: {first.reason}"
+            pieces.append(Piece(one_line(note, 160), "status.warn"))
         return tuple(pieces)
 
 
-class ContrastScreen(ListScreen):
-    """Enter opens an example, at the step that has it."""
+class ContrastScreen(RunsListScreen):
+    """Factors over-represented in a set of runs; Enter opens an example at its step."""
 
     def __init__(self, refs: Sequence[RunRef], of: str, commands: Sequence[Command], position: int = 0) -> None:
         super().__init__(FINDINGS, "Shared", commands)
         self.list.position = position
         self._refs, self._of = refs, of
-        self._survey: JobProgress | None = None
+        self._progress: JobProgress | None = None
 
     def receive(self, mail: Mail) -> None:
         if mail.progress is not None:
-            self._survey = mail.progress
+            self._progress = mail.progress
             self.show_rows()
 
     @property
-    def _known(self) -> Contrast | None:
+    def _contrast(self) -> Contrast | None:
         return self.app.surveys.contrasts.get(self._refs)
 
     def show_rows(self) -> None:
-        self.list.show(contrast_rows(self._known, width=self.list.outer_size.width - 2, glyphs=self.app.look.glyphs))
+        self.list.show(contrast_rows(self._contrast, width=self.list.outer_size.width - 2, glyphs=self.app.look.glyphs))
         self.refresh_frame()
 
     @property
@@ -163,38 +163,39 @@ class ContrastScreen(ListScreen):
         return (Piece(Clean("contrast  "), "text bold"), Piece(one_line(f"of {self._of}", 100), "sec")), ()
 
     def summary(self) -> Line:
-        known, survey = self._known, self._survey
-        found = len(known.findings) if known is not None else 0
-        things = f"{grouped(found)} thing{'s' if found != 1 else ''}" if found else "nothing"
-        words = f"{things} seen more often in these runs than in the others"
+        contrast, progress = self._contrast, self._progress
+        found = len(contrast.findings) if contrast is not None else 0
+        words = f"{grouped(found) if found else 'no'} factor{'s' if found != 1 else ''} over-represented in these runs"
         pieces = [Piece(Clean(words), "text bold")]
-        if known is None or (survey is not None and not survey.finished):
-            done = f"  ·  reading, {grouped(survey.done)} of {grouped(survey.total)}" if survey is not None else ""
+        if contrast is None or (progress is not None and not progress.finished):
+            done = (
+                f"  ·  reading, {grouped(progress.done)} of {grouped(progress.total)}" if progress is not None else ""
+            )
             pieces.append(Piece(Clean(done or "  ·  reading"), "status.running"))
         return tuple(pieces)
 
 
-class StatisticsScreen(ListScreen):
-    """``<`` and ``>`` choose what the rows are. Enter shows the runs that have the name."""
+class StatisticsScreen(RunsListScreen):
+    """Statistics by tool, model … (``<`` and ``>`` switch); Enter filters the runs by the row."""
 
     def __init__(self, job: Job, of: str, commands: Sequence[Command]) -> None:
         super().__init__(STATISTICS, "Statistics", commands)
         self._job, self._of = job, of
-        self._survey: JobProgress | None = None
+        self._progress: JobProgress | None = None
         self.by = By.TOOL
         self._chosen = False
-        """Whether the reader chose what the rows are."""
+        """Whether the user chose the grouping."""
         self._moved = False
-        """Whether the reader moved the cursor: until then it stays on the first row, whatever that becomes."""
+        """Whether the user moved the cursor; until then it stays on the first row."""
 
     def receive(self, mail: Mail) -> None:
         if mail.progress is not None and mail.progress.job is self._job:
-            self._survey = mail.progress
+            self._progress = mail.progress
             self.show_rows()
 
     @property
     def _counted(self) -> Counted | None:
-        return self._survey.result if self._survey is not None else None
+        return self._progress.result if self._progress is not None else None
 
     def show_rows(self) -> None:
         counted = self._counted
@@ -212,7 +213,7 @@ class StatisticsScreen(ListScreen):
                 heading=lambda width: [statistics_heading(width, by, shown.by_tokens)],
             )
         else:
-            words = f"no {by} is told of" if self._survey is not None and self._survey.finished else "counting …"
+            words = f"no {by} recorded" if self._progress is not None and self._progress.finished else "counting …"
             line: Line = (Piece(Clean(words), "dim"),)
             self.list.show(ListRows([line], headings=[0]), title_right=self._tabs(), heading=lambda width: [])
         self.refresh_frame()
@@ -224,7 +225,7 @@ class StatisticsScreen(ListScreen):
         return tuple(pieces[:-1])
 
     def action_tab(self, step: int) -> None:
-        """Show the next or previous kind of rows."""
+        """Show the next or previous grouping."""
         order = list(By)
         self.by = order[(order.index(self.by) + step) % len(order)]
         self._chosen, self._moved = True, False
@@ -235,10 +236,10 @@ class StatisticsScreen(ListScreen):
         self._moved = True
 
     def action_open(self) -> None:
-        """Filter the runs by what is under the cursor, where the query language knows it."""
+        """Filter the runs by the row under the cursor, if a query can express it."""
         name = self.list.cursor
         if not name or self.by is By.OPERATION:
-            self.say("no filter asks for that: choose a tool, model, node or agent that has a name", "status.warn")
+            self.say("can't filter by this row; choose a named tool, model, node or agent", "status.warn")
         elif isinstance(name, str) and self.leave():
             self.app.filter_runs(self.by.value, name)
 
@@ -249,21 +250,21 @@ class StatisticsScreen(ListScreen):
         return (Piece(Clean("statistics  "), "text bold"), Piece(one_line(f"of {self._of}", 100), "sec")), ()
 
     def summary(self) -> Line:
-        counted, survey = self._counted, self._survey
+        counted, progress = self._counted, self._progress
         done = counted.runs if counted is not None else 0
         pieces = [Piece(Clean(f"{grouped(done)} run{'s' if done != 1 else ''}, by {self.by.value}"), "text bold")]
-        if survey is None or not survey.finished:
+        if progress is None or not progress.finished:
             pieces.append(
                 Piece(Clean(f"  ·  reading, {grouped(done)} of {grouped(self._job.total)}"), "status.running")
             )
-        elif survey.lost:
-            pieces.append(Piece(Clean(f"  ·  {one_line(survey.lost, 100)}"), "status.warn"))
-        pieces += [Piece(Clean("  ·  ")), Piece(Clean("< >"), "key bold"), Piece(Clean(" by something else"), "sec")]
+        elif progress.lost:
+            pieces.append(Piece(Clean(f"  ·  {one_line(progress.lost, 100)}"), "status.warn"))
+        pieces += [Piece(Clean("  ·  ")), Piece(Clean("< >"), "key bold"), Piece(Clean(" change grouping"), "sec")]
         return tuple(pieces)
 
 
-class ReplaysScreen(ListScreen):
-    """Enter opens the comparison of a replay with the original."""
+class ReplaysScreen(RunsListScreen):
+    """Replays of a run; Enter compares a replay with the original."""
 
     def __init__(self, original: RunSummary, replays: Sequence[RunRef], commands: Sequence[Command]) -> None:
         super().__init__(REPLAYS, "Replays", commands)
@@ -271,8 +272,8 @@ class ReplaysScreen(ListScreen):
 
     def on_mount(self) -> None:
         super().on_mount()
-        known = self.app.comparisons.verdicts
-        self._compare([ref for ref in self._replays if (self.original.ref, ref) not in known])
+        verdicts = self.app.comparisons.verdicts
+        self._compare([ref for ref in self._replays if (self.original.ref, ref) not in verdicts])
 
     def _compare(self, refs: Sequence[RunRef]) -> None:
         relation = self.app.store.relations.relation
@@ -300,12 +301,12 @@ class ReplaysScreen(ListScreen):
         return where, ()
 
     def summary(self) -> Line:
-        known = [self.app.comparisons.verdicts.get((self.original.ref, ref)) for ref in self._replays]
-        diverged = sum(one is not None and not one.same for one in known)
-        open_ones = sum(one is None for one in known)
-        words = [Piece(Clean(f"{grouped(diverged)} of {grouped(len(known))} replays went differently"), "text bold")]
-        if open_ones:
-            words.append(Piece(Clean(f"  ·  comparing, {grouped(open_ones)} to go"), "status.running"))
+        verdicts = [self.app.comparisons.verdicts.get((self.original.ref, ref)) for ref in self._replays]
+        diverged = sum(one is not None and not one.same for one in verdicts)
+        pending = verdicts.count(None)
+        words = [Piece(Clean(f"{grouped(diverged)} of {grouped(len(verdicts))} replays diverged"), "text bold")]
+        if pending:
+            words.append(Piece(Clean(f"  ·  comparing, {grouped(pending)} left"), "status.running"))
         return tuple(words)
 
     @property
@@ -325,15 +326,15 @@ class ReplaysScreen(ListScreen):
         self.app.engine.differ.find_divergences(())
 
 
-class FacetsScreen(ListScreen):
-    """Space picks several, Enter takes what is picked (or the value under the cursor)."""
+class FacetsScreen(RunsListScreen):
+    """Values to filter by; Enter applies the picked ones, or the one under the cursor."""
 
     def __init__(
-        self, facets: Sequence[Facet], total: int, take: Callable[[str], None], commands: Sequence[Command]
+        self, facets: Sequence[Facet], total: int, on_pick: Callable[[str], None], commands: Sequence[Command]
     ) -> None:
-        """`take` is called with the query that asks for what was picked; `total` is of how many runs."""
+        """`on_pick`: called with the query for the picked values. `total`: number of runs."""
         super().__init__(FACETS, "Pick", commands)
-        self._facets, self._total, self._take = facets, total, take
+        self._facets, self._total, self._on_pick = facets, total, on_pick
         self._chosen: list[Choice] = []
 
     def show_rows(self) -> None:
@@ -347,7 +348,7 @@ class FacetsScreen(ListScreen):
         return rows.choice(self.list.position) if isinstance(rows, FacetRows) else None
 
     def action_pick(self) -> None:
-        """Pick the value under the cursor, or not any more."""
+        """Pick or unpick the value under the cursor."""
         here = self._here
         if here is not None:
             self._chosen = (
@@ -358,7 +359,7 @@ class FacetsScreen(ListScreen):
     def action_open(self) -> None:
         chosen = self._chosen or ([self._here] if self._here is not None else [])
         if self.leave() and chosen:
-            self._take(picked_query(chosen))
+            self._on_pick(picked_query(chosen))
 
     def path(self) -> tuple[Line, Line]:
         return (Piece(Clean("pick a filter"), "text bold"),), ()
@@ -369,8 +370,8 @@ class FacetsScreen(ListScreen):
             return (
                 Piece(Clean(words), "sec"),
                 Piece(Clean(shown("enter")), "key bold"),
-                Piece(Clean(" shows those with this value   "), "sec"),
+                Piece(Clean(" filter by this value   "), "sec"),
                 Piece(Clean("Space"), "key bold"),
-                Piece(Clean(" picks several"), "sec"),
+                Piece(Clean(" pick several"), "sec"),
             )
         return (Piece(Clean("filter  "), "sec"), Piece(one_line(picked_query(self._chosen), 200), "hit"))

@@ -1,4 +1,4 @@
-"""The main screen: the list of runs, the run that is previewed or open, and the frame around them."""
+"""The main screen: the run list, the previewed or open run, and the frame."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from tracetui.ui.panes.run_list import RunList
 from tracetui.ui.panes.run_view import RunView, SilenceStrip
 from tracetui.ui.panes.steps import Steps
 from tracetui.ui.screens.runs import RunsScreen, Scope
-from tracetui.ui.state import MainState, Sought
+from tracetui.ui.state import MainState, SearchTarget
 from tracetui.ui.widgets.frame import footer, header, idle, sentence
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 
 TICK_SECONDS: Final = 1.0
 SLOW_TICKS: Final = 5
-"""On a slow line what only time changes is drawn once in so many ticks."""
+"""On a slow line, redraw what changes with time once in this many ticks."""
 AGE_TICKS: Final = 30
-"""Ticks after which ages are drawn again."""
-TWO: Final = 2
+"""Ticks between redraws of the ages."""
+PAIR: Final = 2
 
 
 class MainScreen(RunsScreen):
@@ -46,17 +46,17 @@ class MainScreen(RunsScreen):
         self.steps, self.detail, self.facts = self.run_view.steps, self.run_view.detail, self.run_view.facts
         views: dict[str, LineView] = {RUNS: self.runs, STEPS: self.steps, DETAIL: self.detail, FACTS: self.facts}
         super().__init__(commands, views, state)
-        self.runs.mark = lambda ref: states.mark_of(self.state, ref)
+        self.runs.mark = lambda ref: states.mark_label(self.state, ref)
         self._strip = SilenceStrip("raised", id="strip")
         self.hint.display = self._strip.display = False
         self._missing = False
-        """Whether the open run is not listed any more."""
+        """Whether the open run is no longer listed."""
         self._ticks = 0
         self._laid_out_for = Size(0, 0)
 
     def compose(self) -> ComposeResult:
         size, state = self.app.size, self.state
-        self.set_classes_of(layout.classes(size.width, size.height, state.level, state.zoom, self.views))
+        self.apply_classes(layout.classes(size.width, size.height, state.level, state.zoom, self.views))
         yield self._header
         yield self._sentence
         yield self.hint
@@ -74,7 +74,7 @@ class MainScreen(RunsScreen):
     # ---- the state
 
     def become(self, state: MainState) -> None:
-        """Replace the state, and show what changed."""
+        """Replace the state and render the changes."""
         before, self.state = self.state, state
         if state.arrangement != before.arrangement:
             self.runs.arrangement = state.arrangement
@@ -100,10 +100,10 @@ class MainScreen(RunsScreen):
     # ---- data arrives
 
     def receive(self, mail: Mail) -> None:
-        self.renew_said()
+        self.refresh_status()
         missing = bool(self.state.level) and self.state.ref is not None and self.state.ref not in self.app.store.runs
         if missing and not self._missing:
-            self.said = ()  # what a key said before must not hide it
+            self.said = ()  # an older message must not hide it
         self._missing = missing
         if mail.unmasked is not None:
             self.run_view.show_exact(*mail.unmasked)
@@ -119,9 +119,9 @@ class MainScreen(RunsScreen):
         self.refresh_frame()
 
     def _listed(self) -> None:
-        """The list was arranged: go where the goal asks for, and show what is under the cursor."""
+        """Pursue the goal after the list was arranged, and preview the run under the cursor."""
         goal = self.state.goal
-        ref = states.sought_run(goal, self.app.store.runs, listing=self.app.stage == "list") if goal else None
+        ref = states.find_goal_run(goal, self.app.store.runs, listing=self.app.stage == "list") if goal else None
         if ref is not None and self.runs.has_come_to(ref):
             self.runs.chosen = True
             self.runs.move_to_key(ref)
@@ -133,7 +133,7 @@ class MainScreen(RunsScreen):
         self.refresh_frame()
 
     def _preview(self) -> None:
-        """Show what is under the cursor of the list, while no run is open."""
+        """Preview the run or file under the cursor of the list, unless a run is open."""
         ref, problem = self.runs.ref, self.runs.problem
         if self.state.level:
             return
@@ -146,7 +146,7 @@ class MainScreen(RunsScreen):
                 self.app.engine.load_excerpt(problem)
 
     def _show_run(self) -> None:
-        """Show what is read of the run, and do what was asked for in it."""
+        """Show the read part of the run and pursue the goal in it."""
         run = self.app.store.opened(self.state.ref) if self.state.ref is not None else None
         if run is not None:
             self.state, arrival = states.pursue_goal(self.state, run)
@@ -158,20 +158,20 @@ class MainScreen(RunsScreen):
         self.refresh_frame()
 
     @property
-    def presentable(self) -> bool:
-        """True if there is something in every pane: worth the first paint."""
+    def ready_to_paint(self) -> bool:
+        """Whether every pane has content for the first paint."""
         return bool(self.runs.rows) if self.state.ref is None else self.run_view.shows(self.state.ref)
 
     @property
     def settled(self) -> bool:
-        """True if nothing that is shown is still on its way."""
-        return self.presentable and self.runs.settled and (self.state.ref is None or self.run_view.assessed)
+        """Whether everything requested is shown."""
+        return self.ready_to_paint and self.runs.settled and (self.state.ref is None or self.run_view.has_assessment)
 
-    # ---- what is under the cursor
+    # ---- the cursor
 
     @property
     def ref(self) -> RunRef | None:
-        """The run that is looked at: in the list that under the cursor, which may not be shown yet."""
+        """The open run; in the list, the run under the cursor, which may not be shown yet."""
         return self.state.ref if self.state.level else self.runs.ref
 
     @property
@@ -192,7 +192,7 @@ class MainScreen(RunsScreen):
         if not contrast and self.state.level and ref is not None:
             return Scope([ref], f"run {store.runs[ref].id}" if ref in store.runs else "this run")
         if not contrast:
-            return Scope(refs, "all runs that are shown" if self.state.arrangement.words else "all runs")
+            return Scope(refs, "the filtered runs" if self.state.arrangement.words else "all runs")
         if marked:
             return Scope(marked, f"{len(marked)} marked run{'s' if len(marked) != 1 else ''}")
         failed = [one for one in refs if store.runs[one].failed]
@@ -209,9 +209,9 @@ class MainScreen(RunsScreen):
                 self.runs.move_to_key(ref)
 
     def go_to(
-        self, ref: RunRef, span: str | None, origin: Sequence[Hashable] = (), sought: Sought | None = None
+        self, ref: RunRef, span: str | None, origin: Sequence[Hashable] = (), target: SearchTarget | None = None
     ) -> None:
-        self.detail.sought = sought
+        self.detail.search_target = target
         self.runs.chosen = True
         self.runs.move_to_key(ref)
         uncover = span is not None
@@ -226,8 +226,8 @@ class MainScreen(RunsScreen):
         self._header.show(*header(app.roots, self.app.store, glyphs, vitals, run, width))
         said = self.said or app.liveness.alert(open_, width, glyphs)
         self._sentence.show(said or sentence(self.app.store, app, vitals, run, self.steps, width))
-        commands = app.comparisons.offered(
-            app.commands if self.pane == RUNS else self.run_view.worded(app.commands), self.state.ref
+        commands = app.comparisons.available_commands(
+            app.commands if self.pane == RUNS else self.run_view.with_follow_label(app.commands), self.state.ref
         )
         columns, nowhere = (
             self.state.arrangement.all_columns,
@@ -236,9 +236,9 @@ class MainScreen(RunsScreen):
         self.show_footer(*footer(commands, self.pane, width, self.state.level, columns, nowhere))
 
     def _lay_out(self) -> None:
-        """Lay the panes out for the level, the zoom and the size."""
+        """Lay out the panes for the level, the zoom and the size."""
         size, state = self.app.size, self.state
-        self.set_classes_of(layout.classes(size.width, size.height, state.level, state.zoom, self.views))
+        self.apply_classes(layout.classes(size.width, size.height, state.level, state.zoom, self.views))
         self.run_view.lay_out(self.state.level, self.state.zoom)
         if self.state.ref is not None and self.steps.headline is not layout.needs_headline(
             size.width, self.state.level
@@ -249,20 +249,20 @@ class MainScreen(RunsScreen):
         self.call_after_refresh(self.refresh_frame)
 
     def on_resize(self, event: events.Resize) -> None:
-        if event.size != self._laid_out_for:  # the first one reports what compose() knew already
+        if event.size != self._laid_out_for:  # the first event repeats the size that compose() used
             self._laid_out_for = event.size
             self._lay_out()
             self.call_after_refresh(self._show_run)
 
     def tick(self) -> None:
-        """Draw what changes with time alone: what lasts, what is silent, how old things are."""
+        """Redraw what changes with time: durations, liveness, ages."""
         self._ticks += 1
         if self.state.ref is not None:
             self.app.read_ahead(self.state.ref)
-        if self._ticks % SLOW_TICKS and self.app.pace.is_slow(time.monotonic()):
+        if self._ticks % SLOW_TICKS and self.app.throttle.is_slow(time.monotonic()):
             return
         now, run = self.app.clock(), self.steps.run
-        self.renew_said()
+        self.refresh_status()
         if self.app.verdicts.refresh():
             self.app.judged()
         aged = self._ticks % AGE_TICKS == 0
@@ -278,7 +278,7 @@ class MainScreen(RunsScreen):
         if self.app.liveness.changed() or going:
             self.refresh_frame()
 
-    # ---- what panes report
+    # ---- messages of the panes
 
     def focus_pane(self, name: str) -> None:
         self.become(states.focus_pane(self.state, name, layout.width_of(self.app.size.width)))
@@ -308,15 +308,15 @@ class MainScreen(RunsScreen):
 
     @on(RunList.Arranged)
     def _arranged(self, message: RunList.Arranged) -> None:
-        self.become(states.ARRANGING[message.how](self.state))
+        self.become(states.ARRANGE_COMMANDS[message.how](self.state))
 
     @on(RunList.Marked)
     def _marked(self, message: RunList.Marked) -> None:
         self.become(states.toggle_mark(self.state, message.ref))
         count = len(self.state.marked)
-        if count > TWO:
+        if count > PAIR:
             self.say(f"{count} runs marked  ·  C contrasts them with the others")
-        elif count == TWO:
+        elif count == PAIR:
             self.say("A and B marked  ·  d compares them  ·  C contrasts them with the others")
         elif count:
             self.say("marked as A  ·  Space marks another, d compares with the run under the cursor")
@@ -324,7 +324,7 @@ class MainScreen(RunsScreen):
     # ---- commands
 
     def action_open(self) -> None:
-        """Open the run under the cursor, then its detail; unfold a folded row, or go where it leads."""
+        """Open the run under the cursor, then its detail; unfold a folded row or follow its link."""
         width = layout.width_of(self.app.size.width)
         if self.pane == STEPS:
             self.become(states.read_detail(self.state, width))
@@ -337,7 +337,7 @@ class MainScreen(RunsScreen):
             self.become(states.enter_problem(self.state))
 
     def action_jump(self) -> None:
-        """Go to the span or the run that the row under the cursor names."""
+        """Go to the span or the run that the row under the cursor refers to."""
         span, run_id = self.run_view.jump_target(self.view)
         if span is not None and self.steps.move_to_key(span):
             self.focus_pane(STEPS)
@@ -356,7 +356,7 @@ class MainScreen(RunsScreen):
             self.become(following)
 
     def action_leave(self) -> None:
-        """Go back; from the list, end the program."""
+        """Go back; from the list, quit."""
         if self.state.level or self.pane != RUNS or self.state.zoom is not None:
             self.action_back()
         else:
@@ -366,7 +366,7 @@ class MainScreen(RunsScreen):
         return [name for name, view in self.views.items() if view.is_on_screen]
 
     def action_pane(self, number: int) -> None:
-        """Focus a pane by its number; where the facts have no room, the tab of the run."""
+        """Focus a pane by its number; without room for the facts, show the run tab."""
         name = [*self.views][number - 1]
         if name == FACTS and not self.facts.is_on_screen:
             name = DETAIL
@@ -374,7 +374,7 @@ class MainScreen(RunsScreen):
         self.focus_pane(name)
 
     def action_follow(self) -> None:
-        """Open the run under the cursor and follow it; in a run, follow it or stop."""
+        """Open and follow the run under the cursor; in a run, toggle follow."""
         if self.pane == RUNS and self.runs.ref is not None:
             self.enter(self.runs.ref, follow=True)
         else:
@@ -382,7 +382,7 @@ class MainScreen(RunsScreen):
             self.refresh_frame()
 
     def action_error(self, step: int) -> None:
-        """Go to the next error of the run, or the one before; past the last one, to the next failed run."""
+        """Go to the next or previous error; past the last one, to the next failed run."""
         run, span = self.steps.run, self.steps.span
         in_run = run is not None and self.pane != RUNS
         found = states.next_error(run, span.id if span is not None else None, step) if run and in_run else None
@@ -404,19 +404,19 @@ class MainScreen(RunsScreen):
         pair, here = [ref for ref in self.state.marked if ref in self.app.store.runs], self.ref
         if len(pair) == 1 and here is not None and here != pair[0]:
             pair.append(here)
-        if len(pair) == TWO:
+        if len(pair) == PAIR:
             self.app.compare(pair[0], pair[1])
-        elif len(pair) > TWO:
+        elif len(pair) > PAIR:
             self.say(f"{len(pair)} runs marked: d compares two, C contrasts all of them", "status.warn")
         else:
             self.say("mark two runs with Space, then press d; D compares with the original", "status.warn")
 
     def filter_runs(self, words: str) -> None:
-        """Show only the runs that a query finds."""
+        """Filter the list by a query."""
         self.become(states.filter_runs(self.state, words))
 
     def action_reread(self) -> None:
-        """Read the open run, or the directory, again."""
+        """Reload the open run, or rescan the directory."""
         ref = self.state.ref
         if self.state.level and ref is not None:
             self.app.store.forget(ref)

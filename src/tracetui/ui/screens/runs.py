@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from tracetui.errors import TracetuiError, UsageError
 from tracetui.model import RunRef, RunSummary
-from tracetui.ui.host import HostApp
-from tracetui.ui.screens.base import FramedScreen
+from tracetui.ui.base_app import HostApp
+from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.services.verdicts import Subject, named
 
 GREP_ASK = "search all listed runs: text or /regex/, case-insensitive unless you type a capital"
@@ -22,7 +22,7 @@ class Scope(NamedTuple):
     """Which runs they are, in words."""
 
 
-class RunsScreen(FramedScreen):
+class RunsScreen(BaseScreen):
     """A subclass says what is under the cursor."""
 
     app: HostApp
@@ -174,7 +174,7 @@ class RunsScreen(FramedScreen):
     def action_grep(self) -> None:
         """Ask what to search for in all runs."""
         search = self.app.surveys.search
-        last = f"; nothing: {search.words} again" if search is not None else ""
+        last = f"; nothing: {search.text} again" if search is not None else ""
         self.ask_for(GREP_ASK + last, "", self.search_runs)
 
     def search_runs(self, words: str) -> None:

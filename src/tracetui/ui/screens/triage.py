@@ -234,7 +234,7 @@ class TriageScreen(RunsScreen):
         return TriageState(unfolded=self.state.unfolded, cursor=self.queue.cursor)
 
     def left(self) -> None:
-        self.app.triage_left(self._as_left)
+        self.app.save_triage(self._as_left)
 
     # ---- the frame
 
@@ -253,7 +253,7 @@ class TriageScreen(RunsScreen):
         right = (Piece(Clean(told), "sec"),)
         self._header.show(left, right)
         self._sentence.show(self.said or self._progress())
-        commands = app.comparisons.offered(self.commands, self.queue.run)
+        commands = app.comparisons.available_commands(self.commands, self.queue.run)
         self.show_footer(*footer(commands, self.pane, width, 1, False))
 
     def _progress(self) -> Line:

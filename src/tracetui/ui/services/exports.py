@@ -1,4 +1,4 @@
-"""Exports to files, and code for the clipboard. All of it is made in a thread of its own."""
+"""Exports to files, and code snippets for the clipboard, made in background threads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Dialog(Protocol):
-    """Where the reader is asked, and where they see what happened."""
+    """Prompt, status line and clipboard of a screen."""
 
     def say(self, text: str, style: str = "sec") -> None: ...
     def ask_for(self, label: str, value: str, answer: Callable[[str], None]) -> None: ...
@@ -27,15 +27,15 @@ class Dialog(Protocol):
 
 
 class Exporter:
-    """Writes runs, comparisons and the triage to files that are asked for."""
+    """Exports runs, comparisons and the triage to files that the user names."""
 
     def __init__(self, engine: Engine, roots: Sequence[str]) -> None:
         self._engine, self._roots = engine, roots
-        self._unwritten: dict[str, str] = {}
-        """Paths that were asked for and could not be written: they are offered again."""
+        self._failed_paths: dict[str, str] = {}
+        """Last failed path of each kind of export: the default of the next prompt."""
 
     def export_run(self, run: RunSummary, dialog: Dialog) -> None:
-        """Write a run."""
+        """Export a run."""
         from tracetui.export.document import export_run, file_name, form_of, redactor_for
 
         def pieces(path: str) -> Iterable[bytes]:
@@ -44,7 +44,7 @@ class Exporter:
         self._export("this run", file_name(run, "md"), pieces, dialog)
 
     def export_diff(self, ask: Compare, dialog: Dialog) -> None:
-        """Write a comparison."""
+        """Export a comparison."""
         from tracetui.export.document import export_diff, form_of, redactor_for
 
         def pieces(path: str) -> Iterable[bytes]:
@@ -55,39 +55,39 @@ class Exporter:
         self._export("this comparison", "comparison.md", pieces, dialog)
 
     def export_triage(self, runs: Sequence[RunSummary], verdicts: Verdicts, dialog: Dialog) -> None:
-        """Write the triage of runs."""
+        """Export the triage of runs."""
         from tracetui.export.document import export_triage, file_name, form_of, redactor_for
         from tracetui.export.triage import next_command, triage_of
 
-        place = ", ".join(self._roots)
+        roots = ", ".join(self._roots)
 
         def pieces(path: str) -> Iterable[bytes]:
             redactor = redactor_for()
             triage = triage_of(runs, verdicts.causes, redactor)
             shared = self._engine.shared_by(runs, triage.groups)
             following = next_command(triage, self._roots)
-            return export_triage(triage, shared, place, form_of(path), redactor, next_command=following)
+            return export_triage(triage, shared, roots, form_of(path), redactor, next_command=following)
 
         self._export("the triage", file_name(None, "md"), pieces, dialog)
 
     def _export(self, what: str, name: str, pieces: Callable[[str], Iterable[bytes]], dialog: Dialog) -> None:
-        """Ask for a path, and write there."""
+        """Prompt for a path and write the export."""
         from tracetui.export.write import write
 
         def done(path: str, written: int) -> None:
-            self._unwritten.pop(what, None)
+            self._failed_paths.pop(what, None)
             dialog.say(f"wrote {path}, {size(written)}, readable by you only; secrets masked")
 
         def answer(path: str) -> None:
             path = os.path.expanduser(path.strip())
             if path:
-                self._unwritten[what] = path
+                self._failed_paths[what] = path
                 dialog.say(f"writing {path}")
-                self._apart(
+                self._make_in_background(
                     lambda: write(path, pieces(path), roots=self._roots), lambda written: done(path, written), dialog
                 )
 
-        name = self._unwritten.get(what, name)
+        name = self._failed_paths.get(what, name)
         dialog.ask_for(f"export {what} to (.md, .html, .json; secrets masked)", name, answer)
 
     def copy_step(self, ref: RunRef, span: str, name: str, dialog: Dialog) -> None:
@@ -101,14 +101,14 @@ class Exporter:
 
         def copy(text: str | None) -> None:
             if text is None:
-                dialog.say(form.lacking or "step no longer in the run", "status.warn")
+                dialog.say(form.unavailable or "step no longer in the run", "status.warn")
             else:
                 dialog.copy(text, form.what)
 
-        self._apart(make, copy, dialog)
+        self._make_in_background(make, copy, dialog)
 
-    def _apart(self, make: Callable[[], T], then: Callable[[T], None], dialog: Dialog) -> None:
-        """Make something in a thread, then go on with it in the loop; says what went wrong on purpose."""
+    def _make_in_background(self, make: Callable[[], T], then: Callable[[T], None], dialog: Dialog) -> None:
+        """Call `make` in a thread, then `then` in the event loop; shows expected errors."""
 
         def work() -> Callable[[], None]:
             try:
@@ -122,12 +122,12 @@ class Exporter:
 
 
 class _Form(NamedTuple):
-    """A form in which a step is copied."""
+    """Form of a copied step."""
 
     make: Callable[[Run, Span], str | None]
     what: str
-    lacking: str = ""
-    """What is said where there is no such form of a step."""
+    unavailable: str = ""
+    """Message if the step doesn't have this form."""
 
 
 def _curl(run: Run, span: Span) -> str | None:

@@ -1,4 +1,4 @@
-"""What workers found out about runs, for all screens: how runs went, how pairs differ, searches, contrasts."""
+"""Results of background work, shared by all screens: assessments, comparisons, searches, contrasts."""
 
 from __future__ import annotations
 
@@ -29,70 +29,70 @@ SLASHES: Final = 2
 
 
 class Assessments:
-    """How the runs went that were opened last: loops, limits, the step that doomed a run."""
+    """Cache of the assessments of the last opened runs."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._known: OrderedDict[RunRef, Assessment] = OrderedDict()
-        self._asked: Run | None = None
+        self._cache: OrderedDict[RunRef, Assessment] = OrderedDict()
+        self._requested: Run | None = None
 
     def of(self, run: Run) -> Assessment | None:
-        """How a run went, as known of this or an earlier state of it; asks for what isn't known."""
-        known = self._known.get(run.summary.ref)
-        if (known is None or known.run is not run) and run.complete and self._asked is not run:
-            self._asked = run
+        """Assessment of this or an earlier state of a run; requests a missing one."""
+        cached = self._cache.get(run.summary.ref)
+        if (cached is None or cached.run is not run) and run.complete and self._requested is not run:
+            self._requested = run
             self._engine.assessor.assess(run)
-        return known
+        return cached
 
-    def take(self, mail: Mail, shown: Run | None) -> bool:
-        """Take in what was found out; True if it is about the run that the main screen shows, which stays known."""
+    def receive(self, mail: Mail, shown: Run | None) -> bool:
+        """Cache new assessments; True if one is for `shown`, the run of the main screen."""
         for ref, found in mail.assessments.items():
-            self._known[ref] = found
-            self._known.move_to_end(ref)
-        while len(self._known) > OPEN_RUNS:
-            del self._known[next(ref for ref in self._known if shown is None or ref != shown.summary.ref)]
+            self._cache[ref] = found
+            self._cache.move_to_end(ref)
+        while len(self._cache) > OPEN_RUNS:
+            del self._cache[next(ref for ref in self._cache if shown is None or ref != shown.summary.ref)]
         if shown is None or shown.summary.ref in mail.assessments:
             return shown is not None
-        if self._asked is not None and self._asked.summary.ref in mail.assessments:
-            self.of(shown)  # another screen asked for its run before this one was done
+        if self._requested is not None and self._requested.summary.ref in mail.assessments:
+            self.of(shown)  # another screen's request superseded this one
         return False
 
 
 class Comparisons:
-    """Which pairs of runs went the same way, and which run is compared with which."""
+    """Results of run comparisons, and the partners to compare a run with."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self.verdicts: dict[tuple[RunRef, RunRef], Divergence] = {}
         """By (original, replay)."""
 
-    def take(self, mail: Mail) -> bool:
-        """Take in what was found out; True if more pairs are known."""
+    def receive(self, mail: Mail) -> bool:
+        """Store new results; True if there are any for new pairs."""
         before = len(self.verdicts)
         for ask, answer in mail.diffs.items():
             if isinstance(ask, FindDivergence) and isinstance(answer, Divergence):
                 self.verdicts[ask.a, ask.b] = answer
         return len(self.verdicts) != before
 
-    def learn(self, diff: Diff) -> None:
-        """Take in a comparison that is complete."""
+    def record(self, diff: Diff) -> None:
+        """Store the result of a complete comparison."""
         from tracetui.live.differ import divergence_of
 
         self.verdicts[diff.a.summary.ref, diff.b.summary.ref] = divergence_of(diff)
 
     def likely_partner(self, ref: RunRef) -> RunRef | None:
-        """The run that a run is most likely compared with."""
+        """The most likely comparison partner of a run."""
         relations = self._store.relations
-        again = relations.variants(ref)
-        return relations.original(ref) or (again[0] if len(again) == 1 else None)
+        variants = relations.variants(ref)
+        return relations.original(ref) or (variants[0] if len(variants) == 1 else None)
 
-    def question(self, a: RunRef, b: RunRef) -> Compare:
-        """What to ask to compare two runs."""
+    def request(self, a: RunRef, b: RunRef) -> Compare:
+        """The comparison request for two runs."""
         relations = self._store.relations
         return Compare(a, b, relations.relation(b) if relations.original(b) == a else None)
 
-    def as_read(self, *refs: RunRef) -> list[Run]:
-        """Those of the runs that are read, as their files are now."""
+    def loaded_runs(self, *refs: RunRef) -> list[Run]:
+        """The runs that are in the cache and up to date."""
         store, found = self._store, []
         for ref in refs:
             run, listed = store.opened(ref), store.runs.get(ref)
@@ -101,7 +101,7 @@ class Comparisons:
         return found
 
     def partners(self, run: RunSummary) -> tuple[RunRef, Sequence[RunRef]] | str:
-        """(The original, the runs that are compared with it), or in words why there are none."""
+        """Returns the original and the runs to compare with it, or a message why there are none."""
         relations = self._store.relations
         original, replays = relations.original(run.ref), relations.variants(run.ref)
         if original is not None:
@@ -112,8 +112,8 @@ class Comparisons:
             return run.ref, replays
         return "no original or replay; mark two runs with Space, then press d"
 
-    def offered(self, commands: Sequence[Command], ref: RunRef | None) -> Sequence[Command]:
-        """The commands that lead somewhere from a run: ``D`` needs another run."""
+    def available_commands(self, commands: Sequence[Command], ref: RunRef | None) -> Sequence[Command]:
+        """The commands applicable to a run: without ``D`` if it has no partner."""
         run = self._store.runs.get(ref) if ref is not None else None
         if run is None or has_original(run):
             return commands
@@ -123,9 +123,9 @@ class Comparisons:
         return [command for command in commands if command.id != "diff-original"]
 
     def ties(self, run: RunSummary, mark: str, glyphs: Glyphs) -> Relationship:
-        """How the list shows that a run is tied to others: a replay that diverged, an original with replays.
+        """Relationship column of a run: a replay and its divergence, an original and its replays.
 
-        A repetition of a task gets only a sign: there may be a thousand of them.
+        A repetition of a task gets only a glyph: there may be thousands of them.
         """
         relations = self._store.relations
         if parts := relations.parts(run.ref):
@@ -133,20 +133,20 @@ class Comparisons:
             return Relationship(mark, before=(Piece(Clean(words), "accent"),))
         original = relations.original(run.ref)
         if original is not None:
-            known = self.verdicts.get((original, run.ref))
+            verdict = self.verdicts.get((original, run.ref))
             word = " copy" if relations.relation(run.ref) == COPY else ""
             repeat = () if has_original(run) else (Piece(Clean(f"{glyphs.replay}{word} "), "dim"),)
-            return Relationship(mark, before=repeat, after=_short(known, glyphs) if known is not None else ())
+            return Relationship(mark, before=repeat, after=_short(verdict, glyphs) if verdict is not None else ())
         if has_original(run):
             return Relationship(mark, after=(Piece(Clean(" not here"), "status.warn"),))
         replays = relations.variants(run.ref)
         if not replays:
             return Relationship(mark)
-        known_ones = [self.verdicts[run.ref, one] for one in replays if (run.ref, one) in self.verdicts]
+        verdicts = [self.verdicts[run.ref, one] for one in replays if (run.ref, one) in self.verdicts]
         pieces = [Piece(Clean(f"{glyphs.replay}{glyphs.times}{len(replays)}"), "accent")]
-        if diverged := sum(not one.same for one in known_ones):
+        if diverged := sum(not one.same for one in verdicts):
             pieces.append(Piece(Clean(f" {glyphs.changed}{diverged}"), "diff.chg"))
-        elif len(known_ones) == len(replays):
+        elif len(verdicts) == len(replays):
             pieces.append(Piece(Clean(f" {glyphs.same}"), "status.ok"))
         return Relationship(mark, before=(*pieces, Piece(Clean("  "))))
 
@@ -159,7 +159,7 @@ def _short(verdict: Divergence, glyphs: Glyphs) -> Line:
 
 
 class Pattern(NamedTuple):
-    """What a search of all runs looks for."""
+    """Pattern of a search of all runs."""
 
     text: str
     regex: bool
@@ -167,76 +167,76 @@ class Pattern(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Pattern:
-        """``/…/`` is a regular expression; without a capital letter, case does not matter."""
+        """Parse a search: ``/…/`` is a regular expression; case-insensitive without a capital letter."""
         regex = len(text) > SLASHES and text[0] == text[-1] == "/"
         return cls(text[1:-1] if regex else text, regex, text == text.lower())
 
 
 class Search:
-    """A search of all runs: what it found so far."""
+    """A search of all runs and its hits so far."""
 
-    def __init__(self, words: str, job: Job, rows: HitRows, runs: int) -> None:
-        self.words, self.job, self.rows, self.runs = words, job, rows, runs
+    def __init__(self, text: str, job: Job, rows: HitRows, runs: int) -> None:
+        self.text, self.job, self.rows, self.runs = text, job, rows, runs
         self.problems: list[Problem] = []
-        self.survey: JobProgress | None = None
+        self.progress: JobProgress | None = None
         self.cursor: int | None = None
 
-    def take(self, survey: JobProgress) -> None:
-        """Take in what was found since."""
-        self.survey = survey
-        self.problems += [one for one in survey.new if isinstance(one, Problem)]
-        self.rows.extend(one for one in survey.new if not isinstance(one, Problem))
+    def receive(self, progress: JobProgress) -> None:
+        """Append new hits and problems."""
+        self.progress = progress
+        self.problems += [one for one in progress.new if isinstance(one, Problem)]
+        self.rows.extend(one for one in progress.new if not isinstance(one, Problem))
 
 
-class Surveys:
-    """The job that reads many runs, one at a time, and what the last ones found."""
+class JobService:
+    """Runs one job over many runs at a time; stores the last search and the contrasts."""
 
     def __init__(self, store: Store, engine: Engine) -> None:
         self._store, self._engine = store, engine
         self.search: Search | None = None
         self.latest: JobProgress | None = None
         self.contrasts: dict[Sequence[RunRef], Contrast] = {}
-        """What runs share that others lack, as far as it is known, by the runs."""
+        """Contrasts computed so far, by their runs."""
         self._contrast: tuple[Sequence[RunRef], Job] | None = None
         self._job: Job | None = None
-        """The job that is being done, or was done last."""
+        """The current or last job."""
         self._compared: set[Sequence[RunRef]] = set()
-        """The runs whose contrast is complete."""
+        """Runs with a complete contrast."""
 
-    def take(self, mail: Mail) -> None:
-        """Take in what was found out."""
-        survey = mail.progress
-        if survey is None:
+    def receive(self, mail: Mail) -> None:
+        """Store the progress of the job."""
+        progress = mail.progress
+        if progress is None:
             return
-        self.latest = survey
-        if self.search is not None and survey.job is self.search.job:
-            self.search.take(survey)
-        if self._contrast is not None and survey.job is self._contrast[1]:
-            self.contrasts[self._contrast[0]] = survey.result
-            if survey.finished:
+        self.latest = progress
+        if self.search is not None and progress.job is self.search.job:
+            self.search.receive(progress)
+        if self._contrast is not None and progress.job is self._contrast[1]:
+            self.contrasts[self._contrast[0]] = progress.result
+            if progress.finished:
                 self._compared.add(self._contrast[0])
 
-    def is_compared(self, refs: Sequence[RunRef]) -> bool:
+    def has_contrast(self, refs: Sequence[RunRef]) -> bool:
         """Whether the contrast of runs is complete."""
         return tuple(refs) in self._compared
 
     def is_asked(self, refs: Sequence[RunRef]) -> bool:
-        """Whether the contrast of runs is complete, or being found out."""
-        return self.is_compared(refs) or (self._job is not None and self._contrast == (tuple(refs), self._job))
+        """Whether the contrast of runs is complete or running."""
+        return self.has_contrast(refs) or (self._job is not None and self._contrast == (tuple(refs), self._job))
 
     def progress(self, refs: Sequence[RunRef]) -> str:
-        """How far the contrast of runs is, in words; empty once it is complete."""
-        survey = self.latest
-        if self.is_compared(refs):
+        """Progress of the contrast of runs as text; empty once it is complete."""
+        progress = self.latest
+        if self.has_contrast(refs):
             return ""
-        if survey is None or self._contrast is None or self._contrast != (tuple(refs), survey.job):
+        if progress is None or self._contrast is None or self._contrast != (tuple(refs), progress.job):
             return "comparing …"
-        if survey.lost:
-            return f"comparison stopped: {survey.lost}"
-        return f"comparing, {grouped(survey.done)} of {grouped(survey.total)} runs read"
+        if progress.lost:
+            return f"comparison stopped: {progress.lost}"
+        return f"comparing, {grouped(progress.done)} of {grouped(progress.total)} runs read"
 
     def contrast(self, refs: Sequence[RunRef]) -> None:
-        """Begin to find out what runs share that others, which may be compared with them, lack."""
+        """Start the contrast of runs with all comparable runs."""
         from tracetui.analysis.contrast import comparable
         from tracetui.live.jobs.aggregate import contrast_job
 
@@ -246,7 +246,7 @@ class Surveys:
         self.ask(job)
 
     def begin_search(self, text: str, refs: Sequence[RunRef], glyphs: Glyphs) -> None:
-        """Search runs. Raises `UsageError` for a wrong regular expression."""
+        """Start a search. Raises `UsageError` for an invalid regular expression."""
         from tracetui.live.jobs.needle import Needle
         from tracetui.live.jobs.search import Options, grep_job
         from tracetui.views.list.tables import HitRows
@@ -258,11 +258,11 @@ class Surveys:
         self.ask(job)
 
     def ask(self, job: Job) -> None:
-        """Do a job in place of the one before."""
+        """Start a job, replacing the current one."""
         self.latest, self._job = None, job
         self._engine.start_job(job)
 
     def stop(self) -> None:
-        """Stop the job: its screen was closed."""
+        """Stop the job of a closed screen."""
         self.latest = self._job = None
         self._engine.stop_job()

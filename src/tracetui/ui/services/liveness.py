@@ -1,4 +1,4 @@
-"""How runs stand that the trace gives no end of: running, quiet, stalled; and whether the directory can be reached."""
+"""Liveness of runs without an end record (running, quiet, stalled), and of the connection to the directory."""
 
 from __future__ import annotations
 
@@ -19,100 +19,100 @@ from tracetui.views.rows import Line, Piece
 from tracetui.views.timeline.header import arrival_counts, liveness_sentence, liveness_strip
 
 SHARE: Final = 12
-"""Counting takes at most one part in so many of the time: the rest is for keys."""
-_KEPT: Final = "; showing what was read before"
+"""Counting takes at most one part in `SHARE` of the time, to leave the rest to keys."""
+_STALE_NOTE: Final = "; showing cached data"
 
 
 class LivenessTracker:
-    """Finds out how runs stand now, at most once a second each."""
+    """Computes the liveness of runs, at most once a second each."""
 
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._store, self._clock = store, clock
         self.watching = WatchState()
-        """How the directory is watched."""
-        self._open: tuple[tuple[Run, int, float], Liveness] | None = None
+        """State of the watcher."""
+        self._cached: tuple[tuple[Run, int, float], Liveness] | None = None
         self._counted = (-1, 0)
         self._count_after = 0.0
-        self._standing: Counter[State] = Counter()
+        self._state_counts: Counter[State] = Counter()
 
     def state_of(self, run: Run) -> Liveness:
-        """How an open run stands. Takes a look at every span, once a second at most."""
+        """Liveness of an open run, from all of its spans; cached for a second."""
         now, changed_at = self._clock(), self._store.changed_at(run.summary)
-        known = (run, int(now), changed_at)
-        if self._open is None or self._open[0] != known:
+        key = (run, int(now), changed_at)
+        if self._cached is None or self._cached[0] != key:
             pulse = self._store.pulses.get(run.summary.ref)
             arrivals = tuple(pulse.arrivals) if pulse is not None else ()
-            self._open = known, liveness(run, now=now, arrivals=arrivals, changed_at=changed_at)
-        return self._open[1]
+            self._cached = key, liveness(run, now=now, arrivals=arrivals, changed_at=changed_at)
+        return self._cached[1]
 
     def state_in_list(self, run: RunSummary) -> State:
-        """How a run of the list stands."""
+        """State of a run of the list, from its summary."""
         seen = run.ref in self._store.pulses
         return summary_state(run, now=self._clock(), changed_at=self._store.changed_at(run), seen=seen)[0]
 
     def is_going(self, run: RunSummary) -> bool:
-        """Whether a run of the list goes on, as far as known."""
-        return self._may_go_on(run) and self.state_in_list(run) in GOING
+        """Whether a run of the list is running, quiet or stalled."""
+        return self._may_be_active(run) and self.state_in_list(run) in GOING
 
-    def _may_go_on(self, run: RunSummary) -> bool:
-        """False, at once, for a run that has been silent for so long that its state is unknown."""
+    def _may_be_active(self, run: RunSummary) -> bool:
+        """Cheap check: False for a run that has been silent for too long to be active."""
         return run.modified_at > self._clock() - UNKNOWN_MS / 1000 or run.ref in self._store.pulses
 
-    def standing(self) -> Counter[State]:
-        """How many top-level runs without an end are in each state.
+    def count_states(self) -> Counter[State]:
+        """Count the top-level runs without an end by state.
 
-        Counted once a second and when the store has changed, but for a small part of the time at most.
+        Recounts once a second and when the store changes, within the time limit of `SHARE`.
         """
         store, now = self._store, int(self._clock())
         began = time.monotonic()
         if self._counted != (store.revision, now) and began >= self._count_after:
             self._counted = store.revision, now
             runs = (store.runs[ref] for ref in store.unended)
-            self._standing = Counter(
-                self.state_in_list(run) for run in runs if run.parent is None and self._may_go_on(run)
+            self._state_counts = Counter(
+                self.state_in_list(run) for run in runs if run.parent is None and self._may_be_active(run)
             )
             counted = time.monotonic()
             self._count_after = counted + SHARE * (counted - began)
-        return self._standing
+        return self._state_counts
 
     def changed(self) -> bool:
-        """Whether `standing` is another than before."""
-        return self._standing != self.standing()
+        """Whether `count_states` changed since the last call."""
+        return self._state_counts != self.count_states()
 
     def vitals(self, summary: RunSummary | None, run: Run | None) -> Vitals:
-        """How things stand; `run` is what is read of the open run, `summary` what the list has of it."""
+        """Watcher state, run counts and state of the open run, given its summary and its read part."""
         state = self.state_in_list(summary) if summary is not None else State.ENDED
         if run is not None and state is not State.ENDED:
             state = self.state_of(run).state
-        return Vitals(self.watching, self.standing(), state)
+        return Vitals(self.watching, self.count_states(), state)
 
-    # ---- in words
+    # ---- text
 
     def strip(self, run: Run, width: int, glyphs: Glyphs) -> tuple[Line, Line] | None:
-        """How long an open run has been silent; None if it has ended, or cannot be reached."""
-        stands = self.state_of(run)
-        if stands.state not in GOING or self.watching.lost:
+        """Silence strip of an open run; None if it ended or the connection is lost."""
+        found = self.state_of(run)
+        if found.state not in GOING or self.watching.lost:
             return None
         pulse = self._store.pulses.get(run.summary.ref)
         counts = arrival_counts(pulse.arrivals if pulse else (), self._clock())
-        return liveness_strip(stands, width, glyphs, per_minute=counts)
+        return liveness_strip(found, width, glyphs, per_minute=counts)
 
     def alert(self, run: Run | None, width: int, glyphs: Glyphs) -> Line:
-        """What comes before anything else: the link is lost, the open run is gone or waits for too long."""
+        """Alert for the status line: connection lost, open run missing or waiting too long."""
         if self.watching.lost:
             return (
                 Piece(Clean("connection lost  "), "status.error bold"),
                 Piece(one_line(self.watching.lost, 120), "text"),
-                Piece(Clean("  ·  showing what was read before; reconnecting"), "sec"),
+                Piece(Clean("  ·  showing cached data; reconnecting"), "sec"),
             )
         if run is None:
             return ()
         if run.summary.ref not in self._store.runs:
-            return (Piece(self._missing(run.summary.ref), "status.warn bold"), Piece(Clean(_KEPT), "sec"))
+            return (Piece(self._missing(run.summary.ref), "status.warn bold"), Piece(Clean(_STALE_NOTE), "sec"))
         return liveness_sentence(self.state_of(run), run, width, glyphs, now=self._clock())
 
     def _missing(self, ref: RunRef) -> Clean:
-        """Why an open run is not listed any more."""
+        """Reason why an open run is no longer listed."""
         problems = self._store.problems
         if ref.path in problems:
             return one_line(f"file no longer readable: {problems[ref.path][0].reason}", 200)

@@ -1,15 +1,14 @@
-"""Textual's driver for Unix, except that it never waits: neither for the thread that reads keys, nor for the terminal.
+"""Textual's Unix driver, made non-blocking for input and output.
 
-Textual's own looks for the end of its input each tenth of a second, and then waits for one more: leaving the program
-took 0.2 s. And its writer takes 30 writes; with a slow terminal the 31st stops the program, keys and all.
+Textual's own driver polls for the end of its input, which delays exit by 0.2 s, and its writer queues 30 writes: with a
+slow terminal, the 31st blocks the program.
 
-Here what the terminal did not take yet is kept, and while that is more than a little nothing is painted: what changes
-meanwhile is painted once, when the terminal has caught up. So a slow line shows fewer pictures, none of them old.
+This driver buffers the output, and pauses painting while more than `PAUSE_BYTES` are pending. When the terminal has
+caught up, it paints the current state once: a slow line shows fewer frames, none of them stale.
 
-A terminal can go away in three ways. It hangs up: a signal or the end of its input says so, and what is left to write
-is dropped. It takes nothing more, but is there (a dead TCP connection until sshd notices, ctrl+s): nobody can tell it
-from a very slow one, so the program waits, paints nothing, and keeps no more than one picture. Asked to end, it gives
-such a terminal two seconds (`GIVE_UP_SECONDS`) and leaves, with the terminal's modes as they were.
+A hung-up terminal is reported by a signal or by the end of input; pending output is dropped. A terminal that stops
+reading (dead TCP connection, ctrl+s) looks like a very slow one: painting pauses with at most one frame in the buffer,
+and exit waits `GIVE_UP_SECONDS` for it, then restores the terminal's modes.
 """
 
 from __future__ import annotations
@@ -28,111 +27,111 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 from textual.messages import InBandWindowResize
 
-from tracetui.ui.terminal.outlet import Outlet
-from tracetui.ui.terminal.pace import Probe
+from tracetui.ui.terminal.output import OutputWriter
 from tracetui.ui.terminal.sgr import Shortener
+from tracetui.ui.terminal.throttle import LagProbe
 
-HOLD_BYTES: Final = 4096
-"""More than this not yet taken by the terminal: painting waits."""
-REVIEW_SECONDS: Final = 0.5
-"""How often a terminal is looked at for which painting waits, beside whenever it says something."""
+PAUSE_BYTES: Final = 4096
+"""Painting pauses while more bytes than this are pending."""
+POLL_SECONDS: Final = 0.5
+"""Interval of checks of a slow terminal, in addition to those at its answers."""
 LAST_ANSWER_SECONDS: Final = 1.0
-"""At the end: how long a question may keep its answer from landing in the shell."""
-_QUESTION: Final = "\x1b[?2048$p"
-"""Whether the terminal reports its size by itself. Textual asks it as it starts, and who answers can be asked again."""
+"""At exit: longest wait for the answer to a query, which would otherwise land in the shell."""
+_SIZE_QUERY: Final = "\x1b[?2048$p"
+"""DECRQM query for in-band size reports. Textual sends it at start; a terminal that answers is used as a lag probe."""
 
 
-class QuickDriver(LinuxDriver):
-    """Reads keys until a byte comes through a pipe; hands what is painted to an `Outlet`."""
+class TerminalDriver(LinuxDriver):
+    """Reads keys until a byte arrives in a pipe; writes through an `OutputWriter`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._bell: int | None = None
-        """The end of the pipe to write to, while the thread runs."""
-        self._outlet: Outlet | None = None
+        self._wake_fd: int | None = None
+        """Write end of the pipe, while the input thread runs."""
+        self._output: OutputWriter | None = None
         self._shortener = Shortener()
-        self._probe = Probe()
+        self._probe = LagProbe()
         self._answered = threading.Event()
-        self._may_ask = False
-        self._holding = False
+        self._can_query = False
+        self._painting_paused = False
         """Whether painting waits for the terminal."""
 
-    # ---- how the terminal keeps up
+    # ---- lag of the terminal
 
     @property
     def sent_bytes(self) -> int:
-        """Everything that was written so far, in bytes."""
-        return self._outlet.sent_bytes if self._outlet is not None else 0
+        """Bytes written so far."""
+        return self._output.sent_bytes if self._output is not None else 0
 
     @property
     def pending_bytes(self) -> int:
-        """What the terminal has not taken yet."""
-        return self._outlet.pending_bytes if self._outlet is not None else 0
+        """Bytes not yet accepted by the terminal."""
+        return self._output.pending_bytes if self._output is not None else 0
 
     @property
     def lag_seconds(self) -> float:
-        """How far the terminal is behind, as far as it can be seen; 0 for one that keeps up."""
-        stuck = self._outlet.stuck_seconds if self._outlet is not None else 0.0
+        """Measured lag of the terminal, in seconds; 0 if it keeps up."""
+        stuck = self._output.stuck_seconds if self._output is not None else 0.0
         return max(stuck, self._probe.lag(time.monotonic()))
 
     @property
     def _is_full(self) -> bool:
-        """True if painting must wait; once it does, until everything is taken."""
-        if self._outlet is None:
+        """Whether painting must wait; once paused, until everything is accepted."""
+        if self._output is None:
             return False
-        most = 0 if self._holding else HOLD_BYTES
-        return self._outlet.pending_bytes > most or self._probe.is_full(time.monotonic(), self._outlet.sent_bytes)
+        limit = 0 if self._painting_paused else PAUSE_BYTES
+        return self._output.pending_bytes > limit or self._probe.is_full(time.monotonic(), self._output.sent_bytes)
 
     def flush(self) -> None:
-        """Something was painted: ask the terminal when it comes to it, and paint no more if it is behind."""
-        if self._outlet is None or not self._may_ask:
+        """After painting: probe the terminal, and pause painting if it lags."""
+        if self._output is None or not self._can_query:
             return
         now = time.monotonic()
-        if self._probe.due(now, self._outlet.sent_bytes):
-            self._ask()
-        if not self._holding and self._is_full:
-            self._loop.call_soon(self._hold)  # not now: what is being painted may consist of several parts
+        if self._probe.due(now, self._output.sent_bytes):
+            self._query()
+        if not self._painting_paused and self._is_full:
+            self._loop.call_soon(self._pause_painting)  # later: the current frame may have more parts
 
-    def _ask(self) -> None:
+    def _query(self) -> None:
         self._answered.clear()
-        self.write(_QUESTION)
-        self._probe.asked(time.monotonic(), self.sent_bytes)
+        self.write(_SIZE_QUERY)
+        self._probe.record_query(time.monotonic(), self.sent_bytes)
 
-    def _hold(self) -> None:
-        if not self._holding and self._is_full:
-            self._holding = True
-            self._held_size = self._app.size
+    def _pause_painting(self) -> None:
+        if not self._painting_paused and self._is_full:
+            self._painting_paused = True
+            self._paused_size = self._app.size
             self._app._begin_batch()
-            self._loop.call_later(REVIEW_SECONDS, self._review)
+            self._loop.call_later(POLL_SECONDS, self._poll_terminal)
 
-    def _review(self) -> None:
-        """Look every now and then whether the terminal has caught up."""
-        self._look()
-        if self._holding:
-            self._loop.call_later(REVIEW_SECONDS, self._review)
+    def _poll_terminal(self) -> None:
+        """Check periodically whether the terminal has caught up."""
+        self._check()
+        if self._painting_paused:
+            self._loop.call_later(POLL_SECONDS, self._poll_terminal)
 
-    def _look(self) -> None:
-        """Paint what changed meanwhile, if the terminal has caught up."""
-        if not self._holding:
+    def _check(self) -> None:
+        """Resume painting if the terminal has caught up."""
+        if not self._painting_paused:
             return
-        if self._may_ask and self._probe.due(time.monotonic(), self.sent_bytes):
-            self._ask()  # what is on its way since the last question
+        if self._can_query and self._probe.due(time.monotonic(), self.sent_bytes):
+            self._query()  # probe the bytes sent since the last query
         if not self._is_full:
-            self._release()
+            self._resume_painting()
 
-    def _release(self) -> None:
-        self._holding = False
+    def _resume_painting(self) -> None:
+        self._painting_paused = False
         self._app._end_batch()
         if self._app._running and self._app.screen_stack:
-            if self._app.size != self._held_size:
-                self._app.screen.refresh()  # a new layout is painted at once or never
+            if self._app.size != self._paused_size:
+                self._app.screen.refresh()  # the batch dropped the repaint of the new layout
             self._app.screen.check_idle()
 
-    def _look_soon(self) -> None:
-        """Any thread: the terminal took something, or answered."""
-        if self._holding:
+    def _check_soon(self) -> None:
+        """Schedule a check after the terminal accepted output or answered. Callable from any thread."""
+        if self._painting_paused:
             with suppress(RuntimeError):  # the loop has ended
-                self._loop.call_soon_threadsafe(self._look)
+                self._loop.call_soon_threadsafe(self._check)
 
     # ---- writing
 
@@ -143,64 +142,64 @@ class QuickDriver(LinuxDriver):
 
     def start_application_mode(self) -> None:
         self._screen_file.flush()
-        self._outlet = Outlet(self._screen_file.fileno(), self._look_soon)
-        self._outlet.start()
-        self._may_ask = True
+        self._output = OutputWriter(self._screen_file.fileno(), self._check_soon)
+        self._output.start()
+        self._can_query = True
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def write(self, data: str) -> None:
-        assert self._outlet is not None, "the driver must be in application mode"
+        assert self._output is not None, "the driver must be in application mode"
         short = self._shortener.shorten(data)
-        self._outlet.write(short.encode(self._screen_file.encoding, "backslashreplace"))
+        self._output.write(short.encode(self._screen_file.encoding, "backslashreplace"))
 
     def _query_in_band_window_resize(self) -> None:
-        self._ask()
+        self._query()
 
     def process_message(self, message: Message) -> None:
         if isinstance(message, InBandWindowResize):
-            again = self._probe.answers
-            answered = self._probe.answered(time.monotonic())
+            repeated = self._probe.answering
+            answered = self._probe.record_answer(time.monotonic())
             self._answered.set()
-            self._look_soon()
-            if answered and again:
+            self._check_soon()
+            if answered and repeated:
                 return
         super().process_message(message)
 
     def close(self) -> None:
         super().close()
-        if self._outlet is not None:
-            self._outlet.stop()
-            self._outlet = None
-        if self._holding:
-            self._release()
+        if self._output is not None:
+            self._output.stop()
+            self._output = None
+        if self._painting_paused:
+            self._resume_painting()
 
     # ---- reading
 
     def disable_input(self) -> None:
-        self._may_ask = False
-        if self._bell is not None:
-            if self._probe.open and self._probe.answers:
+        self._can_query = False
+        if self._wake_fd is not None:
+            if self._probe.open and self._probe.answering:
                 self._answered.wait(LAST_ANSWER_SECONDS)
-            os.write(self._bell, b"!")
+            os.write(self._wake_fd, b"!")
         super().disable_input()
 
     def run_input_thread(self) -> None:
-        ear, self._bell = os.pipe()
+        wake_read, self._wake_fd = os.pipe()
         try:
-            self._read_keys(ear)
+            self._read_keys(wake_read)
         finally:
-            bell, self._bell = self._bell, None
-            os.close(bell)
-            os.close(ear)
+            wake_write, self._wake_fd = self._wake_fd, None
+            os.close(wake_write)
+            os.close(wake_read)
 
-    def _read_keys(self, ear: int) -> None:
+    def _read_keys(self, wake_read: int) -> None:
         parser = XTermParser(self._debug)
         decode = getincrementaldecoder("utf-8")().decode
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
-            selector.register(ear, selectors.EVENT_READ)
+            selector.register(wake_read, selectors.EVENT_READ)
             while not self.exit_event.is_set():
-                ready = [key.fd for key, _ in selector.select(0.1)]  # so often a lone Escape is told from a sequence
+                ready = [key.fd for key, _ in selector.select(0.1)]  # interval to tell a lone Escape from a sequence
                 if self.fileno in ready and (text := decode(os.read(self.fileno, 4096))):
                     for message in parser.feed(text):
                         self.process_message(message)

@@ -1,7 +1,7 @@
-"""LineView: the one widget that draws rows. Scrolling, cursor, search hits, selection and caching live here only.
+"""LineView: the widget of every pane, with scrolling, cursor, search, selection and a strip cache.
 
-A pane is a `LineView` with a title rule, some heading lines, rows, and a minimap as its last column. It draws from a
-`Rows` model what is visible and nothing else, so a key costs the same in a list of ten and of a million.
+A pane has a title rule, heading lines, rows, and a minimap as its last column. It draws only the visible rows of a
+`Rows` model, so the cost of a key doesn't depend on the number of rows.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from textual.widget import Widget
 from tracetui.text import Clean
 from tracetui.ui.commands import Command
 from tracetui.ui.widgets.lines import LineWidget, invert, mark, skip, to_strip
+from tracetui.views import stack
 from tracetui.views.glyphs import ASCII, Glyphs
 from tracetui.views.rows import Line, ListRows, Piece, Rows, fit, style_masks, width_of
 
@@ -29,7 +30,7 @@ from tracetui.views.rows import Line, ListRows, Piece, Rows, fit, style_masks, w
 def title_line(
     number: int, name: str, title: Line, right: Sequence[Piece], *, width: int, focused: bool, glyphs: Glyphs
 ) -> Line:
-    """The rule of a pane of `width` cells; the right part wins where there is too little room."""
+    """Title rule of a pane, `width` cells wide; the right part has priority over the title."""
     glyph = glyphs.rule_focused if focused else glyphs.rule
     rule = Piece(glyph, "accent" if focused else "line")
     left = [
@@ -50,34 +51,34 @@ def title_line(
 
 
 def position(first: int, page: int, count: int, dash: str) -> list[Piece]:
-    """Which rows are shown, of how many."""
+    """Scroll position: visible rows and total."""
     return [Piece(Clean(f"{first + 1}{dash}{min(count, first + page)}"), "sec"), Piece(Clean(f"/{count}"), "dim")]
 
 
-MOST_TICKS: Final = 20_000
-"""Rows up to which marks are shown: beyond, looking at every row would be felt."""
+MAX_TICKS: Final = 20_000
+"""Maximum rows with minimap marks: scanning more would be noticeable."""
 NO_MARK: Final = Piece(Clean(" "))
 
 
 class Minimap:
-    """Remembers what its cells stand for, until the rows or the page change."""
+    """Minimap column; caches the marks of its cells until the rows or the page change."""
 
     def __init__(self) -> None:
-        self._of = 0, 0
+        self._size = 0, 0
         self._ticks: dict[int, str | None] = {}
 
     def forget(self) -> None:
-        """The rows are others."""
+        """Clear the cache."""
         self._ticks.clear()
 
     def cell(self, rows: Rows, index: int, top: int, page: int, glyphs: Glyphs) -> Piece:
-        """What stands beside row `index`, where `top` is the first of `page` rows shown."""
+        """Cell beside row `index`, with `page` visible rows from `top`."""
         count = len(rows)
         if count <= page:
             mark = rows.mark(index)
             return Piece(glyphs.tick, mark) if mark else NO_MARK
         y = index - top
-        mark = self._mark(rows, y, page) if count <= MOST_TICKS else None
+        mark = self._mark(rows, y, page) if count <= MAX_TICKS else None
         if mark:
             return Piece(glyphs.tick, mark)
         start = y * count // page
@@ -85,10 +86,10 @@ class Minimap:
         return Piece(glyphs.thumb, "dim") if inside else Piece(glyphs.track, "line")
 
     def _mark(self, rows: Rows, y: int, page: int) -> str | None:
-        """The mark of the last marked row that cell `y` of the page stands for."""
+        """Mark of the last marked row that cell `y` represents."""
         count = len(rows)
-        if self._of != (count, page):
-            self._of = count, page
+        if self._size != (count, page):
+            self._size = count, page
             self._ticks.clear()
         if y not in self._ticks:
             first, end = -(-y * count // page), -(-(y + 1) * count // page)
@@ -97,9 +98,9 @@ class Minimap:
 
 
 SIDEWAYS: Final = 8
-"""Columns that a key scrolls."""
-STRIPS: Final = 512
-"""Finished rows kept; a screen shows at most about 100."""
+"""Columns scrolled by a key."""
+STRIP_CACHE_SIZE: Final = 512
+"""Cached rows; a screen shows about 100 at most."""
 
 
 def _no_lines(width: int) -> Sequence[Line]:
@@ -107,14 +108,14 @@ def _no_lines(width: int) -> Sequence[Line]:
 
 
 class LineView(LineWidget, can_focus=True):
-    """A pane of rows. The cursor is a *key*: rows may come, go and move, and the cursor stays on its row."""
+    """Pane of rows. The cursor is a *key*: it stays on its row when rows are added, removed or moved."""
 
     ALLOW_SELECT = True
     number: int = 0
     pane_name: str = ""
 
     class Moved(Message):
-        """The cursor is on another row."""
+        """The cursor moved to another row."""
 
         def __init__(self, view: LineView, key: Hashable) -> None:
             self.view, self.key = view, key
@@ -127,8 +128,8 @@ class LineView(LineWidget, can_focus=True):
     class Opened(Moved):
         """The row was double-clicked."""
 
-    class Said(Message):
-        """The pane has something to say in the sentence row until the next key."""
+    class StatusMessage(Message):
+        """Request to show a message in the status line until the next key."""
 
         def __init__(self, text: str, style: str = "sec") -> None:
             self.text, self.style = text, style
@@ -142,19 +143,19 @@ class LineView(LineWidget, can_focus=True):
         self.top = 0
         """First row shown."""
         self.left = 0
-        """Columns scrolled away to the left."""
-        self._apart = False
-        """Whether the wheel scrolled the cursor out of view: then the first row shown stays where it is."""
+        """Columns hidden at the left by scrolling."""
+        self._cursor_off_screen = False
+        """Whether the wheel scrolled the cursor out of view; the top row is then preserved."""
         self.title: Line = ()
-        """What follows the name in the title rule."""
+        """Text after the name in the title rule."""
         self.title_right: Line = ()
-        """The right end of the title rule, in place of the position."""
+        """Right end of the title rule; replaces the scroll position."""
         self._make_heading: Callable[[int], Sequence[Line]] = _no_lines
         self._heading: tuple[int, Sequence[Line]] | None = None
         self._minimap = Minimap()
         self.needle = ""
-        """What is searched for: marked in every row."""
-        self._strips: LRUCache[tuple[int, str, int, int, Piece], Strip] = LRUCache(STRIPS)
+        """Search text, highlighted in every row."""
+        self._strips: LRUCache[tuple[int, str, int, int, Piece], Strip] = LRUCache(STRIP_CACHE_SIZE)
 
     def bind_commands(self, commands: Iterable[Command]) -> None:
         """Bind the keys of these commands. A sequence (``]t``) is bound like a key; the screen recognizes it."""
@@ -170,14 +171,12 @@ class LineView(LineWidget, can_focus=True):
         return self._bindings.key_to_bindings
 
     async def report(self, message: Message) -> None:
-        """Have the screen handle a message before the next key: a posted one comes after keys that were typed together
-        with the one that caused it.
-        """
+        """Have the screen handle a message before the next key; a posted one would queue behind typed keys."""
         await self.screen._dispatch_message(message)
 
     def say(self, text: str, style: str = "sec") -> None:
-        """Say something in the sentence row until the next key."""
-        self.post_message(self.Said(text, style))
+        """Show a message in the status line until the next key."""
+        self.post_message(self.StatusMessage(text, style))
 
     # ---- data
 
@@ -191,16 +190,16 @@ class LineView(LineWidget, can_focus=True):
         heading: Callable[[int], Sequence[Line]] | None = None,
         keep: bool = True,
     ) -> None:
-        """Show other rows. The cursor goes to `key`, else stays on its key (`keep`), else goes to the first row.
+        """Replace the rows. The cursor goes to `key`, else stays on its key (`keep`), else goes to the first row.
 
-        `heading` makes the lines between title and rows for a width.
+        `heading` returns the lines between title and rows for a width.
         """
-        self._apart &= keep and key is None and self.top < len(self.rows)
-        first = self.rows.key(self.top) if self._apart else None
+        self._cursor_off_screen &= keep and key is None and self.top < len(self.rows)
+        first = self.rows.key(self.top) if self._cursor_off_screen else None
         anchor, top = key, self.top
         if anchor is None and keep:
             anchor = self.cursor
-            top = -1  # the row stays where it is on the screen, whatever came above it
+            top = -1  # keep the screen position of the row
         offset = self.position - self.top
         self.rows = rows
         self._strips.clear()
@@ -219,7 +218,7 @@ class LineView(LineWidget, can_focus=True):
             self.title_right = title_right
         if heading is not None:
             self._make_heading, self._heading = heading, None
-        self._settle()
+        self._clamp()
         self.refresh_changed()
 
     @property
@@ -232,28 +231,28 @@ class LineView(LineWidget, can_focus=True):
 
     @property
     def cursor(self) -> Hashable | None:
-        """Key of the row under the cursor, None where there are no rows."""
+        """Key of the row under the cursor; None without rows."""
         return self.rows.key(self.position) if self.position < len(self.rows) else None
 
     @property
     def is_on_screen(self) -> bool:
-        """True if neither it nor what it is in is hidden."""
+        """Whether neither the pane nor a container of it is hidden."""
         return all(node.display for node in self.ancestors_with_self if isinstance(node, Widget))
 
     @property
     def page(self) -> int:
-        """How many rows fit."""
+        """Number of rows that fit."""
         return max(1, self.outer_size.height - 1 - len(self.heading))
 
     # ---- moving
 
     def move_to(self, position: int, *, center: bool = False) -> None:
-        """Put the cursor on a row (the nearest that takes one) and scroll as little as will show it."""
-        old, old_top, self._apart = self.position, self.top, False
+        """Move the cursor to a row, or the nearest selectable one, and scroll minimally."""
+        old, old_top, self._cursor_off_screen = self.position, self.top, False
         self.position = position
         if center:
             self.top = position - self.page // 2
-        self._settle(prefer_down=position >= old)
+        self._clamp(prefer_down=position >= old)
         if self.position == old and self.top == old_top:
             return
         if self.top == old_top:
@@ -265,7 +264,7 @@ class LineView(LineWidget, can_focus=True):
             self.post_message(self.Moved(self, self.cursor))
 
     def move_to_key(self, key: Hashable, *, center: bool = False) -> bool:
-        """Put the cursor on the row with that key; False if there is none."""
+        """Move the cursor to the row with this key; False if there is none."""
         found = self.rows.index(key)
         if found is None:
             return False
@@ -279,8 +278,8 @@ class LineView(LineWidget, can_focus=True):
     def action_page(self, pages: float) -> None:
         """Move the view and the cursor by (parts of) pages."""
         step = max(1, int(abs(pages) * (self.page - 1))) * (1 if pages > 0 else -1)
-        if self._apart:
-            self._apart, self.position = False, max(self.top, min(self.position, self.top + self.page - 1))
+        if self._cursor_off_screen:
+            self._cursor_off_screen, self.position = False, max(self.top, min(self.position, self.top + self.page - 1))
         old_top = self.top
         self.top = max(0, min(self.top + step, len(self.rows) - self.page))
         moved = self.position + step
@@ -289,7 +288,7 @@ class LineView(LineWidget, can_focus=True):
             return
         old = self.position
         self.position = moved
-        self._settle(prefer_down=step > 0)
+        self._clamp(prefer_down=step > 0)
         self.refresh()
         if self.position != old and self.cursor is not None:
             self.post_message(self.Moved(self, self.cursor))
@@ -311,8 +310,8 @@ class LineView(LineWidget, can_focus=True):
         """Scroll right; panes that fold unfold first."""
         self.action_sideways(SIDEWAYS)
 
-    def _settle(self, prefer_down: bool = True) -> None:
-        """Bring cursor and view into range, the cursor onto a row that takes one."""
+    def _clamp(self, prefer_down: bool = True) -> None:
+        """Clamp cursor and view to the rows, and move the cursor to a selectable row."""
         count = len(self.rows)
         if not count:
             self.position = self.top = 0
@@ -324,12 +323,12 @@ class LineView(LineWidget, can_focus=True):
         page = self.page
         if self.outer_size.height:
             self.top = max(0, min(self.top, count - page))
-            if self._apart:
+            if self._cursor_off_screen:
                 return
             if position < self.top:
                 self.top = position
                 if self.top and not self.rows.selectable(self.top - 1) and self.top == 1:
-                    self.top = 0  # a heading above the first row comes into view with it
+                    self.top = 0  # also show a heading above the first row
             elif position >= self.top + page:
                 self.top = position - page + 1
 
@@ -345,17 +344,17 @@ class LineView(LineWidget, can_focus=True):
     # ---- searching
 
     def hits(self) -> list[int]:
-        """Rows that hold the needle, ignoring case."""
+        """Rows that contain the needle, ignoring case."""
         if not self.needle:
             return []
         needle = self.needle.lower()
         return [i for i in range(len(self.rows)) if needle in self.rows.plain(i).lower()]
 
     def reveal(self) -> None:
-        """Bring what the needle found in the row under the cursor into view; panes that fold unfold it."""
+        """Make the hit in the row under the cursor visible; panes that fold override this."""
 
     def search(self, needle: str) -> None:
-        """Mark every occurrence of `needle` (none for an empty one)."""
+        """Highlight every occurrence of `needle`; empty for none."""
         self.needle = needle
         self._strips.clear()
         self.refresh()
@@ -377,7 +376,7 @@ class LineView(LineWidget, can_focus=True):
         return self._row_strip(index, width)
 
     def render_line(self, y: int) -> Strip:
-        """A line with the offsets that text selection by mouse needs (painting does without)."""
+        """A line with offsets for mouse selection; painting doesn't need them."""
         index = self.top + y - 1 - len(self.heading)
         strip = self.strip_at(y)
         return strip.apply_offsets(0, index) if index >= 0 and y > len(self.heading) else strip
@@ -389,31 +388,31 @@ class LineView(LineWidget, can_focus=True):
         return to_strip(line, width, self.look)
 
     def _position(self) -> Sequence[Piece]:
-        if not len(self.rows) or not self.rows.selectable(self.position):  # nothing, or only words that say why
+        if not len(self.rows) or not self.rows.selectable(self.position):  # empty, or only a notice
             return ()
         return position(*self._in_view(), "-" if self.look.glyphs is ASCII else "–")
 
     def _in_view(self) -> tuple[int, int, int]:
-        """The first row that is shown, how many there is room for, of how many."""
+        """(First visible row, rows that fit, total)."""
         return self.top, self.page, len(self.rows)
 
     def _row_strip(self, index: int, width: int) -> Strip:
         if index >= len(self.rows):
             return to_strip((), width, self.look)
         at_cursor = index == self.position and self.rows.selectable(index)
-        ground = ("sel" if self.has_focus else "selq") if at_cursor else "bg"
+        background = ("sel" if self.has_focus else "selq") if at_cursor else "bg"
         bar = self._minimap.cell(self.rows, index, self.top, self.page, self.look.glyphs)
         selection = self.text_selection
         if selection is not None:
-            return self._draw(index, width, ground, at_cursor, selection, bar)
-        cache_key = (index, ground, width, self.left, bar)
+            return self._draw(index, width, background, at_cursor, selection, bar)
+        cache_key = (index, background, width, self.left, bar)
         strip = self._strips.get(cache_key)
         if strip is None:
-            strip = self._strips[cache_key] = self._draw(index, width, ground, at_cursor, None, bar)
+            strip = self._strips[cache_key] = self._draw(index, width, background, at_cursor, None, bar)
         return strip
 
     def _draw(
-        self, index: int, width: int, ground: str, at_cursor: bool, selection: Selection | None, bar: Piece
+        self, index: int, width: int, background: str, at_cursor: bool, selection: Selection | None, bar: Piece
     ) -> Strip:
         width -= 2
         line: Iterable[Piece] = style_masks(self.rows.line(index, width + self.left))
@@ -423,19 +422,19 @@ class LineView(LineWidget, can_focus=True):
             line = mark(line, self.needle)
         cursor = self.look.glyphs.cursor if at_cursor else Clean(" ")
         first = Piece(cursor, "accent" if self.has_focus else "dim")
-        strip = to_strip([first, *line], width + 1, self.look, ground)
+        strip = to_strip([first, *line], width + 1, self.look, background)
         if selection is not None and (span := selection.get_span(index)) is not None:
             strip = invert(strip, *span)
         return Strip([*strip, Segment(bar.text, self.look.palette.style(bar.style))], width + 2)
 
     def redraw(self, index: int) -> None:
-        """Draw a row again: its content changed, although its rows did not."""
+        """Redraw a row whose content changed in the same `Rows`."""
         for key in [key for key in self._strips.keys() if key[0] == index]:  # noqa: SIM118 - a cache, not a dict
             self._strips.discard(key)
         self._repaint(index)
 
     def redraw_title(self) -> None:
-        """Draw the title rule again."""
+        """Redraw the title rule."""
         self.refresh(Region(0, 0, self.outer_size.width, 1))
 
     def _repaint(self, index: int) -> None:
@@ -447,7 +446,7 @@ class LineView(LineWidget, can_focus=True):
 
     def on_resize(self) -> None:
         self._strips.clear()
-        self._settle()
+        self._clamp()
         self.refresh_changed()
 
     @on(events.Focus)
@@ -467,7 +466,7 @@ class LineView(LineWidget, can_focus=True):
                 self.post_message(self.Opened(self, self.cursor))
 
     def clicked_title(self, x: int) -> None:
-        """The title rule was clicked at column `x`."""
+        """Handle a click on the title rule at column `x`."""
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         event.stop()
@@ -481,7 +480,7 @@ class LineView(LineWidget, can_focus=True):
         top = max(0, min(self.top + rows, len(self.rows) - self.page))
         if top != self.top:
             self.top = top
-            self._apart = not top <= self.position < top + self.page
+            self._cursor_off_screen = not top <= self.position < top + self.page
             self.refresh()
 
     def selection_updated(self, selection: Selection | None) -> None:
@@ -489,7 +488,7 @@ class LineView(LineWidget, can_focus=True):
         self.refresh()
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """The selected text: whole rows as they are shown, however far they reach."""
+        """The selected text, including the visible part of unpainted rows."""
         count = len(self.rows)
         first = selection.start.y if selection.start else 0
         last = min(count - 1, selection.end.y if selection.end else count - 1)
@@ -502,3 +501,53 @@ class LineView(LineWidget, can_focus=True):
                 text = text[span[0] : None if span[1] == -1 else span[1]]
             parts.append(text.rstrip())
         return ("\n".join(parts), "\n") if parts else None
+
+
+class FoldingView(LineView):
+    """Pane with foldable rows; a subclass draws its rows by `opened`."""
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self.opened: frozenset[Hashable] = frozenset()
+        """Folds toggled from their default."""
+
+    def draw_rows(self, *, keep: bool) -> None:
+        """Redraw the rows; the cursor stays on its row if `keep`."""
+        raise NotImplementedError
+
+    def toggle(self, *, open_: bool | None = None) -> bool:
+        """Unfold or fold the row under the cursor; False if nothing changes."""
+        fold = stack.fold(self.rows, self.position) if self.position < len(self.rows) else None
+        if fold is None or fold.open == open_:
+            return False
+        self.opened = self.opened ^ {fold.key}
+        self.draw_rows(keep=True)
+        return True
+
+    def to_parent(self) -> bool:
+        """Go to the parent row; False at the top level."""
+        parent = stack.parent(self.rows, self.position) if self.position < len(self.rows) else None
+        if parent is None or parent == self.position:
+            return False
+        self.move_to(parent)
+        return True
+
+    async def action_fold(self) -> None:
+        """Fold the row under the cursor, else go to its parent, else scroll."""
+        if not self.toggle(open_=False) and not self.to_parent():
+            await super().action_fold()
+
+    async def action_unfold(self) -> None:
+        """Unfold the row under the cursor, else scroll."""
+        if not self.toggle(open_=True):
+            await super().action_unfold()
+
+    @property
+    def target(self) -> str | None:
+        """Id of the span that the row under the cursor refers to."""
+        return stack.target(self.rows, self.position) if self.position < len(self.rows) else None
+
+    @property
+    def target_run(self) -> str | None:
+        """Raw id of the run that the row under the cursor refers to."""
+        return stack.target_run(self.rows, self.position) if self.position < len(self.rows) else None

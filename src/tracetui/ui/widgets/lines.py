@@ -1,4 +1,4 @@
-"""Widgets drawn line by line, in the app's palette: how pieces become strips, and the bars of the frame."""
+"""Line-drawn widgets in the app's palette: conversion of pieces to strips, and the frame's bars."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.text import Clean, cells
-from tracetui.ui.layout import SMALLEST
+from tracetui.ui.layout import MIN_SIZE
 from tracetui.ui.theme import Look
 from tracetui.views.glyphs import ASCII
 from tracetui.views.rows import Line, Piece, fill, fit, width_of
@@ -23,17 +23,17 @@ from tracetui.views.rows import Line, Piece, fill, fit, width_of
 _ASCII: Final = str.maketrans("…µ—–−±≠Δ·×→←↑↓›▸▾≥≤„“”’‘", '~u---~!d.x><^v>>v><"""\'\'')
 
 
-def to_strip(line: Iterable[Piece], width: int, look: Look, ground: str = "bg") -> Strip:
-    """Draw a line in exactly `width` cells. With ASCII glyphs, signs that are written for looks become ASCII."""
+def to_strip(line: Iterable[Piece], width: int, look: Look, background: str = "bg") -> Strip:
+    """Draw a line in exactly `width` cells. With ASCII glyphs, also replaces typographic characters."""
     style = look.palette.style
     if look.glyphs is not ASCII:
-        return Strip([Segment(piece.text, style(piece.style, ground)) for piece in fill(line, width)], width)
+        return Strip([Segment(piece.text, style(piece.style, background)) for piece in fill(line, width)], width)
     pieces = fill(named_keys(line), width)
-    return Strip([Segment(piece.text.translate(_ASCII), style(piece.style, ground)) for piece in pieces], width)
+    return Strip([Segment(piece.text.translate(_ASCII), style(piece.style, background)) for piece in pieces], width)
 
 
 def named_keys(line: Iterable[Piece]) -> list[Piece]:
-    """A line with the sign of the Enter key written out, in place of blanks after it where there are any."""
+    """Spell out the Enter key's sign in a line, in place of following blanks if there are any."""
     return [Piece(Clean(text.replace("↵    ", "Enter").replace("↵", "Enter")), style) for text, style in line]
 
 
@@ -54,7 +54,7 @@ def skip(line: Iterable[Piece], columns: int) -> list[Piece]:
 
 
 def mark(line: Iterable[Piece], needle: str) -> list[Piece]:
-    """Give every occurrence of `needle`, also across pieces, the style ``hit``."""
+    """Style every occurrence of `needle`, also across pieces, as ``hit``."""
     pieces = list(line)
     text = "".join(piece.text for piece in pieces).lower()
     needle = needle.lower()
@@ -107,9 +107,9 @@ DEFAULT_LOOK: Final = Look()
 
 
 class LineWidget(Widget):
-    """Something drawn line by line, in the app's palette, without Textual's box model.
+    """Widget drawn line by line, in the app's palette, without Textual's box model.
 
-    A palette has true colours only, or leaves all to the terminal: there are no ANSI colours to be translated.
+    Palettes have true colors only, or only the terminal's own: no ANSI colors need translation.
     """
 
     DEFAULT_CSS = "LineWidget { height: 1fr; background: $background; }"
@@ -118,7 +118,7 @@ class LineWidget(Widget):
 
     @property
     def look(self) -> Look:
-        """Colours, glyphs and clock in use."""
+        """Current display settings."""
         look: Look = getattr(self.app, "look", DEFAULT_LOOK)
         return look
 
@@ -132,17 +132,17 @@ class LineWidget(Widget):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._painted: dict[int, Strip] = {}
-        """What the screen shows, by line."""
+        """Painted strips by line."""
 
     def _size_updated(self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True) -> bool:
-        """The layout paints all of what it has moved or resized: painting that once more would show nothing new."""
+        """Drop own repaints after a move or resize, which the layout paints completely."""
         changed = super()._size_updated(size, virtual_size, container_size, layout)
         if changed:
             self._exchange_repaint_regions()
         return changed
 
     def refresh_changed(self) -> None:
-        """Paint the lines that differ from what is painted."""
+        """Repaint only the changed lines."""
         width, height = self.outer_size
         if not self.is_attached:  # the app is ending
             return
@@ -158,30 +158,30 @@ class LineWidget(Widget):
         if self._painted and max(self._painted) >= height:
             self._painted.clear()
         filters = [one for one in self.app.get_line_filters() if not isinstance(one, ANSIToTruecolor)]
-        ground = self.background_colors[1]
+        background = self.background_colors[1]
         strips = []
         for y in range(crop.y, crop.bottom):
             strip = self._painted[y] = self.strip_at(y)
             for line_filter in filters:
-                strip = strip.apply_filter(line_filter, ground)
+                strip = strip.apply_filter(line_filter, background)
             strips.append(strip if crop.width == width else strip.crop(crop.x, crop.right))
         return strips
 
 
 class Box(Container):
-    """Lays out what is in it, and never scrolls."""
+    """Container that never scrolls."""
 
     virtual_size = Reactive(Size(0, 0), layout=False, repaint=False)  # as in LineWidget
 
 
 class LineBar(LineWidget):
-    """One row of the frame: header, sentence, footer. Its right part wins when there is too little room."""
+    """One row of the frame: header, status line or footer. The right part has priority over the left."""
 
     DEFAULT_CSS = "LineBar { height: 1; }"
 
-    def __init__(self, ground: str = "surface", *, id: str | None = None) -> None:
+    def __init__(self, background: str = "surface", *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._ground = ground
+        self._background = background
         self._left: Line = ()
         self._right: Line = ()
 
@@ -197,16 +197,16 @@ class LineBar(LineWidget):
         right = fit(self._right, max(0, width - 2))
         room = width - width_of(tuple(right)) - 2
         left = fill((Piece(Clean(" ")), *written), max(0, room))
-        return to_strip([*left, Piece(Clean(" ")), *right, Piece(Clean(" "))], width, self.look, self._ground)
+        return to_strip([*left, Piece(Clean(" ")), *right, Piece(Clean(" "))], width, self.look, self._background)
 
 
 class TooSmall(LineWidget):
-    """Covers the screen with one line: the size that is needed, and the size that is given."""
+    """Notice over a too small screen: required and actual size."""
 
     DEFAULT_CSS = "TooSmall { layer: over; width: 100%; height: 100%; }"
 
     def strip_at(self, y: int) -> Strip:
-        width, (columns, rows), times = self.outer_size.width, SMALLEST, self.look.glyphs.times
+        width, (columns, rows), times = self.outer_size.width, MIN_SIZE, self.look.glyphs.times
         given = self.app.size
         words = f"{columns}{times}{rows} needed, {given.width}{times}{given.height} here"
         words = f"too small: {words}" if len(words) + len(" too small: ") <= width else words

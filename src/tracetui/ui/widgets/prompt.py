@@ -1,17 +1,21 @@
-"""One line to type in: what it asks for is a `Question`."""
+"""One-line prompt; a `Question` defines its label, completion and result."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from textual import events
 from textual.binding import Binding
 from textual.message import Message
 from textual.widgets import Input
 
-from tracetui.text import clean
+from tracetui.text import Clean, cells, clean, grouped, one_line
 from tracetui.ui.widgets.lines import LineBar
+from tracetui.views.rows import Line, Piece, fit
+
+if TYPE_CHECKING:
+    from tracetui.store.query import Completion, QueryError
 
 _EDITS: Final = {
     key: binding.action for binding in Input.BINDINGS if isinstance(binding, Binding) for key in binding.key.split(",")
@@ -19,30 +23,30 @@ _EDITS: Final = {
 
 
 class Question:
-    """What a prompt asks for. By itself it hands the line to `answer` when Enter is pressed; Esc cancels."""
+    """Question of a prompt. By default, Enter calls `answer` with the line, and Esc cancels."""
 
     def __init__(self, label: str, value: str, answer: Callable[[str], None] = lambda text: None) -> None:
         self.label, self.value, self._answer = label, value, answer
 
     def accepts(self, text: str) -> bool:
-        """Whether Enter takes what is typed; else shows what is wrong with it."""
+        """Whether Enter accepts the text; if not, shows the error."""
         return True
 
     def typed(self, text: str) -> None:
-        """Another character was typed."""
+        """Handle a change of the text."""
 
     def complete(self, text: str, cursor: int, step: int) -> tuple[str, int] | None:
-        """The next completion of what is typed, and the cursor in it; None if there is none."""
+        """The completed text and its cursor; None if there is no completion."""
         return None
 
     def done(self, text: str, *, taken: bool) -> None:
-        """The prompt was closed, and the pane has the focus again."""
+        """Handle the closed prompt; the pane has the focus again."""
         if taken:
             self._answer(text)
 
 
-class Asker(Protocol):
-    """A screen with a prompt."""
+class Prompter(Protocol):
+    """Screen with a prompt."""
 
     hint: LineBar
     """The line below the prompt."""
@@ -51,7 +55,7 @@ class Asker(Protocol):
 
 
 class Prompt(Input):
-    """Stands in place of the sentence while something is typed. Enter accepts, Esc cancels."""
+    """Input in place of the status line. Enter accepts, Esc cancels."""
 
     DEFAULT_CSS = """
     Prompt { height: 1; border: none; padding: 0 1; background: $panel; }
@@ -60,14 +64,14 @@ class Prompt(Input):
     """
 
     class Typed(Message):
-        """Another character was typed."""
+        """The text changed."""
 
         def __init__(self, question: Question, value: str) -> None:
             self.question, self.value = question, value
             super().__init__()
 
     class Done(Typed):
-        """The line was taken, or given up."""
+        """The line was accepted or canceled."""
 
         def __init__(self, question: Question, value: str, *, taken: bool) -> None:
             self.taken = taken
@@ -79,7 +83,7 @@ class Prompt(Input):
         self._quiet = True
 
     def ask(self, question: Question) -> None:
-        """Begin to ask; the caller focuses it."""
+        """Open the prompt; the caller focuses it."""
         self.question = question
         self.placeholder = clean(question.label)
         self._quiet = True
@@ -95,12 +99,12 @@ class Prompt(Input):
 
     @staticmethod
     def takes(event: events.Key) -> bool:
-        """Whether it does something with that key."""
+        """Whether the prompt handles a key."""
         return event.is_printable or event.key in _EDITS or event.key in ("tab", "shift+tab", "escape")
 
     async def on_key(self, event: events.Key) -> None:
-        """Textual would edit later than it types: after a key that edits, typed text may be here already."""
-        if not self.display:  # answered: this key was on its way here
+        """Edit at once: Textual would apply editing keys after text typed later."""
+        if not self.display:  # closed: the key arrived late
             event.prevent_default()
             return
         if event.key in ("tab", "shift+tab"):
@@ -122,3 +126,105 @@ class Prompt(Input):
     def _finish(self, *, taken: bool) -> None:
         self.display = False
         self.post_message(self.Done(self.question, self.value, taken=taken))
+
+
+class Filter(NamedTuple):
+    """Target of a filter query: the runs, or the steps of a run."""
+
+    apply: Callable[[str], None]
+    """Applies a query; of an invalid query, the part before the error."""
+    fault: Callable[[str], QueryError | None]
+    offers: Callable[[str, int], Sequence[Completion]]
+    """Returns the completions of a query at a column."""
+    found: Callable[[], tuple[int, int, str]]
+    """Returns (matches, total, noun)."""
+
+
+class _Cycle(NamedTuple):
+    """Completion cycle of Tab: original text, completions and index of the current one."""
+
+    text: str
+    offers: Sequence[Completion]
+    at: int
+
+    @property
+    def completed(self) -> str:
+        offer = self.offers[self.at]
+        return self.text[: offer.start] + offer.text + self.text[offer.end :]
+
+
+class QueryQuestion(Question):
+    """Prompt for a filter query, applied while typing; Esc removes it. `hint`: line for errors and completions."""
+
+    def __init__(self, label: str, value: str, filter: Filter, hint: LineBar) -> None:
+        super().__init__(label, value)
+        self._filter, self._hint = filter, hint
+        self._cycle: _Cycle | None = None
+        self._show(value)
+
+    def typed(self, text: str) -> None:
+        if self._cycle is not None and text != self._cycle.completed:
+            self._cycle = None
+        self._filter.apply(text)
+        self._show(text)
+
+    def accepts(self, text: str) -> bool:
+        error = self._filter.fault(text)
+        if error is not None:
+            self._hint.show(self._fault(text, error))
+        return error is None
+
+    def done(self, text: str, *, taken: bool) -> None:
+        self._hint.display = False
+        self._filter.apply(text if taken else "")
+
+    def complete(self, text: str, cursor: int, step: int) -> tuple[str, int] | None:
+        cycle = self._cycle
+        if cycle is None:
+            offers = self._filter.offers(text, cursor)
+            cycle = _Cycle(text, offers, 0 if step > 0 else len(offers) - 1)
+        else:
+            cycle = cycle._replace(at=(cycle.at + step) % len(cycle.offers))
+        if not cycle.offers:
+            return None
+        self._cycle = cycle if len(cycle.offers) > 1 else None  # a single completion: Tab continues after it
+        offer = cycle.offers[cycle.at]
+        return cycle.completed, offer.start + len(offer.text)
+
+    @property
+    def _width(self) -> int:
+        return self._hint.app.size.width - 2
+
+    def _show(self, text: str) -> None:
+        error = self._filter.fault(text)
+        if error is not None and not error.unfinished:
+            line = self._fault(text, error)
+        else:
+            line = tuple(fit(self._going_on(text), self._width))
+        self._hint.show(line)
+        self._hint.display = True
+
+    def _fault(self, text: str, error: QueryError) -> Line:
+        """Error message of a query, below its position if it fits."""
+        message = clean(error.message)
+        column = cells(clean(text[: error.column]))
+        if column + 2 + cells(message) > self._width:
+            return tuple(fit((Piece(message, "status.warn"),), self._width))
+        return Piece(Clean(f"{' ' * column}^ "), "status.warn bold"), Piece(message, "status.warn")
+
+    def _going_on(self, text: str) -> Line:
+        """Number of matches, and the possible completions."""
+        found, total, noun = self._filter.found()
+        pieces = [
+            Piece(Clean(f"{grouped(found)} of {grouped(total)} {noun}  "), "text bold" if found else "status.warn")
+        ]
+        cycle = self._cycle
+        offers = cycle.offers if cycle is not None else self._filter.offers(text, len(text))
+        first = cycle.at if cycle is not None else 0
+        if offers:
+            pieces.append(Piece(Clean(" Tab "), "key bold"))
+        for i, offer in enumerate(offers[first : first + 12]):
+            style = "hit" if cycle is not None and i == 0 else "text"
+            pieces += [Piece(Clean(" ")), Piece(one_line(offer.text, 40), style)]
+            pieces.append(Piece(Clean(f" {one_line(offer.hint, 40)} "), "dim"))
+        return tuple(pieces)

@@ -12,8 +12,8 @@ from tests.ui.conftest import NOW
 from tests.ui.test_snapshots import Pictures
 from tracetui.formats.homes import Home
 from tracetui.ui.base_app import BaseApp
-from tracetui.ui.choosing import ChoosingApp, commands_for
 from tracetui.ui.commands import COMMANDS
+from tracetui.ui.home_picker import HomePickerApp, commands_for
 from tracetui.ui.screens.help import HelpScreen
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
 
@@ -31,8 +31,8 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
 
 
-def app_of(homes: Sequence[Home] = HOMES, glyphs: Glyphs = UNICODE) -> ChoosingApp:
-    return ChoosingApp(homes, "~/.paprika/traces", glyphs=glyphs)
+def app_of(homes: Sequence[Home] = HOMES, glyphs: Glyphs = UNICODE) -> HomePickerApp:
+    return HomePickerApp(homes, "~/.paprika/traces", glyphs=glyphs)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ async def test_keys_choose(keys: list[str], chosen: list[str]) -> None:
         await pilot.pause()
         await pilot.press(*keys)
         await pilot.pause()
-    assert app.chosen == chosen
+    assert app.paths == chosen
     assert app.return_code == 0
 
 
@@ -69,7 +69,7 @@ async def test_a_double_click_opens() -> None:
         await pilot.pause()
         await pilot.click("#places", offset=(10, 3), times=2)
         await pilot.pause()
-    assert app.chosen == ALL[1:2]
+    assert app.paths == ALL[1:2]
 
 
 async def test_one_place_is_not_offered_with_all() -> None:
@@ -78,7 +78,7 @@ async def test_one_place_is_not_offered_with_all() -> None:
         await pilot.pause()
         assert len(app.screen.query_one("#places").rows) == 1  # type: ignore[attr-defined]
         await pilot.press("a")
-    assert app.chosen == ALL[:1]
+    assert app.paths == ALL[:1]
 
 
 async def test_help_tells_every_key_of_it() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.shared import PATIENCE
-from tracetui.ui.terminal.outlet import Outlet
+from tracetui.ui.terminal.output import OutputWriter
 
 
 class Pipe:
@@ -18,7 +18,7 @@ class Pipe:
     def __init__(self) -> None:
         self.end, self.start = os.pipe()
         self.drained = threading.Event()
-        self.outlet = Outlet(self.start, self.drained.set)
+        self.outlet = OutputWriter(self.start, self.drained.set)
         self.outlet.start()
 
     def until_all_is_taken(self) -> None:

@@ -1,4 +1,4 @@
-"""The way out to the terminal: a thread of its own, so that a slow terminal never stops the program."""
+"""Buffered output to the terminal by a thread, so that a slow terminal never blocks the program."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from collections.abc import Callable
 from typing import Final
 
 CHUNK: Final = 2048
-"""Bytes offered at a time: what is pending is known so precisely."""
+"""Bytes per write: the precision of `pending_bytes`."""
 GIVE_UP_SECONDS: Final = 2.0
-"""At the end: a terminal that took nothing for so long gets no more."""
+"""At exit: longest wait for a terminal that accepts nothing."""
 
 
-class Outlet:
-    """Writes to a file descriptor in the order of `write`, which never waits.
+class OutputWriter:
+    """Writes to a file descriptor, in order; `write` never blocks.
 
-    What the terminal did not take yet is kept, however much it is: whoever paints looks at `pending_bytes` and waits.
-    Once the terminal is gone everything is dropped.
+    The buffer is unbounded: the painter must check `pending_bytes`. Drops all output once the terminal is gone.
     """
 
     def __init__(self, fileno: int, drained: Callable[[], None]) -> None:
-        """`drained` is called, by the thread, whenever the terminal has taken everything."""
+        """`drained`: called by the thread whenever the buffer is empty."""
         self._fileno = fileno
         self._drained = drained
         self._parts: deque[bytes] = deque()
@@ -33,16 +32,16 @@ class Outlet:
         self._moved_at = 0.0
         self._thread = threading.Thread(target=self._run, name="tracetui-output", daemon=True)
         self.sent_bytes = 0
-        """Everything that was handed over."""
+        """Total bytes passed to `write`."""
         self.pending_bytes = 0
-        """What the terminal did not take yet."""
+        """Bytes not yet accepted by the terminal."""
 
     def start(self) -> None:
-        """Begin to write."""
+        """Start the thread."""
         self._thread.start()
 
     def write(self, data: bytes) -> None:
-        """Hand over what is to be written. Any thread may call."""
+        """Queue data for writing. Callable from any thread."""
         with self._changed:
             self.sent_bytes += len(data)
             if self._lost or not data:
@@ -55,12 +54,12 @@ class Outlet:
 
     @property
     def stuck_seconds(self) -> float:
-        """For how long the terminal has taken nothing, although there was something to take; 0 if all is taken."""
+        """Seconds since the terminal last accepted output; 0 if nothing is pending."""
         with self._changed:
             return time.monotonic() - self._moved_at if self.pending_bytes else 0.0
 
     def stop(self) -> None:
-        """Write the rest and end; a terminal that takes nothing for `GIVE_UP_SECONDS` is left as it is."""
+        """Write the rest and stop; gives up after `GIVE_UP_SECONDS` without progress."""
         with self._changed:
             self._ending = True
             self._changed.notify_all()
@@ -77,7 +76,7 @@ class Outlet:
                 self._drained()
 
     def _next(self) -> bytes | None:
-        """Everything that waits; None at the end."""
+        """Wait for data; None at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._parts or self._ending)
             data = b"".join(self._parts)
@@ -88,7 +87,7 @@ class Outlet:
         while chunk:
             try:
                 taken = 0 if self._lost else os.write(self._fileno, chunk)
-            except BlockingIOError:  # somebody else made the terminal non-blocking
+            except BlockingIOError:  # another process made the terminal non-blocking
                 select.select([], [self._fileno], [], 1.0)
                 continue
             except OSError:

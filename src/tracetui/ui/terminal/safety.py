@@ -1,4 +1,4 @@
-"""What stands between the program and the terminal: a last filter, the clipboard, signals, and the log of a crash."""
+"""Safety of the terminal: control-character filter, clipboard, signals and crash logs."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from textual.filter import LineFilter
 from tracetui.text import Clean, clean
 
 CLIPBOARD_LIMIT: Final = 74_000
-"""Bytes that terminals take by OSC 52 without dropping the sequence."""
+"""Maximum bytes that terminals accept by OSC 52."""
 
 ENDING_SIGNALS: Final = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM")
-"""Signals after which the terminal is put back and the program ends."""
-PATIENCE_SECONDS: Final = 2.5
-"""How long an orderly end may take once the terminal or a signal asked for it."""
+"""Signals that restore the terminal and exit."""
+EXIT_TIMEOUT_SECONDS: Final = 2.5
+"""Timeout of an orderly exit after a signal or a hang-up."""
 
 _UNSAFE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
 )
 
 
-class Wall(LineFilter):
-    """The second wall: whatever reached a screen without passing the gate loses its control characters and links."""
+class ControlFilter(LineFilter):
+    """Second line of defense: removes control characters and links that passed the text gate."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """Clean the segments of one line."""
@@ -52,8 +52,8 @@ class Wall(LineFilter):
         ]
 
 
-def pasteable(text: str) -> str:
-    """Foreign text that may be pasted anywhere, a shell included: only line feeds and tabs are left of its controls."""
+def clean_for_paste(text: str) -> str:
+    """Clean foreign text for pasting anywhere, shells included; keeps line feeds and tabs."""
     return "\n".join("\t".join(clean(part) for part in line.rstrip("\r").split("\t")) for line in text.split("\n"))
 
 
@@ -66,7 +66,7 @@ def clipboard_sequence(text: str) -> str | None:
 
 
 def notification(words: Clean) -> str:
-    """The bell, and the sequence (OSC 9) by which many terminals show a desktop notification with these words."""
+    """Bell, and OSC 9 sequence for a desktop notification."""
     return "\x07" + _through_tmux(f"\x1b]9;{words.replace(';', ',')}\x07")
 
 
@@ -77,9 +77,9 @@ def _through_tmux(sequence: str) -> str:
 
 
 def write_crash_log(error: BaseException, states: Sequence[str] = ()) -> str:
-    """Write where an error happened and the states of the screens into a private file; returns its path.
+    """Write the traceback of an error and the screen states to a private file; returns its path.
 
-    Values of variables and the text of the exception may hold trace content, and stay out; `states` must have none.
+    Omits variables and the text of the exception, which may contain trace content; `states` must have none.
     """
     frames = "".join(traceback.format_tb(error.__traceback__))
     handle, path = tempfile.mkstemp(prefix="tracetui-crash-", suffix=".log")
@@ -90,14 +90,14 @@ def write_crash_log(error: BaseException, states: Sequence[str] = ()) -> str:
 
 
 @contextmanager
-def endings_to(end: Callable[[int], None]) -> Iterator[None]:
-    """Hand the number of every signal that ends a program to `end`, also while it waits for something.
+def forward_signals(end: Callable[[int], None]) -> Iterator[None]:
+    """Call `end` with the number of every signal of `ENDING_SIGNALS`.
 
-    A terminal that hangs up counts as SIGHUP, which not every process of a session is sent.
+    Treats a hung-up terminal as SIGHUP, because not every process of a session receives that signal.
     """
 
     def handle(number: int, frame: FrameType | None = None) -> None:
-        insist(128 + number)
+        force_exit_later(128 + number)
         end(number)
 
     numbers = [getattr(signal, name) for name in ENDING_SIGNALS if hasattr(signal, name)]
@@ -118,18 +118,18 @@ def _wait_for_hangup(terminal: int, handle: Callable[[int], None]) -> None:
         handle(signal.SIGHUP)
 
 
-def insist(status: int) -> None:
-    """End the process with `status` if it is still there after `PATIENCE_SECONDS`.
+def force_exit_later(status: int) -> None:
+    """Exit with `status` if the process still runs after `EXIT_TIMEOUT_SECONDS`.
 
-    Whoever writes to a terminal that reads nothing any more (a lost connection, a hang-up) waits for ever.
+    A write to a terminal that no longer reads (lost connection, hang-up) may block forever.
     """
-    timer = threading.Timer(PATIENCE_SECONDS, os._exit, (status,))
+    timer = threading.Timer(EXIT_TIMEOUT_SECONDS, os._exit, (status,))
     timer.daemon = True
     timer.start()
 
 
-def let_go() -> None:
-    """Drop what a terminal that is gone did not take, lest Python fail over it as it ends."""
+def discard_output() -> None:
+    """Discard output that a lost terminal did not accept, so that Python's exit doesn't fail on it."""
     for stream in (stream for stream in (sys.__stdout__, sys.__stderr__) if stream is not None):
         try:
             stream.flush()
