@@ -11,7 +11,7 @@ from tests.terminal import KEYS, TRACETUI, Terminal
 pytestmark = pytest.mark.e2e
 SCREENS = {
     "S": "statistics",
-    "T": "failed of",
+    "T": "runs failed",
     "C": "contrast",
     "P": "pick a filter",
     "?": "Esc closes",
@@ -21,7 +21,7 @@ SCREENS = {
 
 def test_leaving_twice_in_one_write_leaves_the_screen_and_then_the_program(samples: Path) -> None:
     with Terminal(*TRACETUI, str(samples)) as terminal:
-        terminal.expect("first error")
+        terminal.expect("first failure")
         terminal.wait_quiet()
         for key in [*SCREENS] * 3:
             terminal.send(key)
@@ -40,14 +40,14 @@ def test_leaving_twice_in_one_write_leaves_the_screen_and_then_the_program(sampl
 
 def test_enter_twice_in_the_palette(samples: Path) -> None:
     with Terminal(*TRACETUI, str(samples)) as terminal:
-        terminal.expect("first error")
+        terminal.expect("first failure")
         for _ in range(3):
             terminal.send("ctrl+p", "triage")
             terminal.expect("Group the failed runs")
             terminal.wait_quiet()
             terminal.send(KEYS["enter"] * 2)
-            terminal.expect("failed of")
+            terminal.expect("runs failed")
             terminal.wait_quiet()
             terminal.send(KEYS["escape"])
-            terminal.wait_for("failed of", gone=True)
+            terminal.wait_for("runs failed", gone=True)
         assert terminal.process.poll() is None

@@ -18,7 +18,7 @@ from tests.terminal import TRACETUI, Terminal, plain
 
 pytestmark = pytest.mark.e2e
 HERE = Path(__file__).parent
-READY = "first error"
+READY = "first failure"
 
 
 def opened(folder: Path, *, controlling: bool = True) -> Terminal:

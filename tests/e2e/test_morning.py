@@ -16,7 +16,7 @@ from tests.e2e.judge import left_behind
 from tests.terminal import TRACETUI, Terminal
 
 pytestmark = pytest.mark.e2e
-DECIDED = re.compile(r"(\d+) of (\d+) decided")
+DECIDED = re.compile(r"(\d+) of (\d+) reviewed")
 VERDICTS = {"r": "real", "f": "flaky", "k": "known", "i": "ignore"}
 
 
@@ -35,7 +35,7 @@ def said(state: Path) -> list[dict[str, Any]]:
 
 def decided(terminal: Terminal) -> tuple[int, int]:
     """How many causes are decided, of how many."""
-    terminal.expect(" decided")
+    terminal.expect(" reviewed")
     found = DECIDED.search(terminal.text())
     assert found is not None
     return int(found[1]), int(found[2])
@@ -44,7 +44,7 @@ def decided(terminal: Terminal) -> tuple[int, int]:
 def judge_all(terminal: Terminal) -> int:
     """Judge every cause by keys, with all four verdicts, the last one again, an undo and a note; how many."""
     terminal.type("T")
-    terminal.expect("failed of 70 runs")  # all are counted: from now on nothing moves but by keys
+    terminal.expect("of 70 runs failed")  # all are counted: from now on nothing moves but by keys
     terminal.wait_quiet()
     done, count = decided(terminal)
     assert (done, count) == (0, 15)
@@ -56,16 +56,16 @@ def judge_all(terminal: Terminal) -> int:
     terminal.type("u")
     terminal.expect("Undone")
     terminal.type("1")
-    terminal.expect(f"{len(VERDICTS)} of {count} decided")
+    terminal.expect(f"{len(VERDICTS)} of {count} reviewed")
     terminal.type("a")
     terminal.wait_quiet()
     terminal.type(*"ask Ana", "enter")
     terminal.expect("ask Ana")
     terminal.type("v", "r", "1")
     for number in range(len(VERDICTS) + 1, count):
-        terminal.expect(f"{number} of {count} decided")
+        terminal.expect(f"{number} of {count} reviewed")
         terminal.type(".", "1")
-    terminal.expect(f"{count} of {count} decided")
+    terminal.expect(f"{count} of {count} reviewed")
     terminal.expect("all reviewed")
     return count
 
@@ -98,7 +98,7 @@ def test_every_failure_is_judged_by_keys_and_still_is_the_next_day(
 
     with opened(samples, state, size) as terminal:
         terminal.type("T")
-        terminal.expect(f"{count} of {count} decided")
+        terminal.expect(f"{count} of {count} reviewed")
         terminal.type("escape", "f", *"verdict:flaky", "enter")
         terminal.expect("/70 shown" if size[0] > 100 else " flaky")
         terminal.type("escape", "q")

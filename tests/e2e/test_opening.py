@@ -20,7 +20,7 @@ IDLE_SECONDS = 2.5
 
 def test_it_opens_with_at_most_two_whole_frames(samples: Path) -> None:
     with Terminal(*TRACETUI, str(samples), answers=True) as terminal:
-        terminal.expect("first error")
+        terminal.expect("first failure")
         terminal.wait_for(WATCHES)
         terminal.wait_quiet()
         opening = frames(terminal)
@@ -40,7 +40,7 @@ def frames(terminal: Terminal) -> list[int]:
 
 def test_an_idle_program_writes_nothing(samples: Path) -> None:
     with Terminal(*TRACETUI, str(samples)) as terminal:
-        terminal.expect("first error")
+        terminal.expect("first failure")
         terminal.wait_for(WATCHES)
         end = time.perf_counter() + PATIENCE
         while terminal.read(IDLE_SECONDS):

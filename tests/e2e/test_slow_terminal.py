@@ -14,7 +14,7 @@ from tests.terminal import TRACETUI, Terminal
 from tracetui.ui.terminal.throttle import MAX_WINDOW_BYTES
 
 pytestmark = pytest.mark.e2e
-READY = "first error"
+READY = "first failure"
 QUESTION, ANSWER = b"\x1b[?2048$p", "\x1b[?2048;0$y"
 TERMINAL_BUFFER = 70_000
 """Bytes that the system takes for a terminal that reads nothing."""

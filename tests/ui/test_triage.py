@@ -53,7 +53,7 @@ async def test_failures_are_grouped_by_what_made_them_fail(opened: Opener, sampl
         waste = [group.wasted_ms or 0.0 for group in screen.queue.groups]
         assert waste == sorted(waste, reverse=True)
         failed = sum(len(group.runs) for group in screen.queue.groups)
-        assert f"0 of {len(screen.queue.groups)} decided" in text_of(app)
+        assert f"0 of {len(screen.queue.groups)} reviewed" in text_of(app)
         assert f"{failed} runs" in text_of(app)
 
 
@@ -270,7 +270,7 @@ async def test_what_another_instance_judged_is_seen(opened: Opener, samples: Pat
         first = screen.queue.groups[0]
         await triage(other, other_pilot)
         await press(other_pilot, "v", "i")
-        decided = f"1 of {len(screen.queue.groups)} decided"
+        decided = f"1 of {len(screen.queue.groups)} reviewed"
         await until(pilot, lambda: decided in text_of(app), what="the other's verdict")
         assert screen.told(first).verdict is Verdict.IGNORE
 

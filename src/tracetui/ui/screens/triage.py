@@ -248,7 +248,7 @@ class TriageScreen(RunsScreen):
             Piece(Clean("triage"), "text bold"),
         )
         failed = sum(len(group.runs) for group in self.queue.groups)  # whoever started them
-        told = f"{grouped(failed)} failed of {grouped(self._total)} runs"
+        told = f"{grouped(failed)} of {grouped(self._total)} runs failed"
         told += f" ({grouped(self._started)} child runs)" if self._started else ""
         right = (Piece(Clean(told), "sec"),)
         self._header.show(left, right)
@@ -263,13 +263,14 @@ class TriageScreen(RunsScreen):
         left = [group for group in found if self.told(group).verdict is None]
         decided = len(found) - len(left)
         pieces = [
-            Piece(Clean(f"{grouped(decided)} of {grouped(len(found))} decided "), "text bold"),
+            Piece(Clean(f"{grouped(decided)} of {grouped(len(found))} reviewed "), "text bold"),
             *amount(decided, len(found), BAR, "bar.model", glyphs=self.app.look.glyphs),
         ]
         if left:
             runs = sum(len(group.runs) for group in left)
-            words = f"  left: {grouped(runs)} run{'s' if runs != 1 else ''} in {grouped(len(left))}"
-            pieces.append(Piece(Clean(f"{words} cause{'s' if len(left) != 1 else ''}"), "sec"))
+            causes = f"{grouped(len(left))} cause{'s' if len(left) != 1 else ''}"
+            words = f"  {causes} ({grouped(runs)} run{'s' if runs != 1 else ''}) to review"
+            pieces.append(Piece(Clean(words), "sec"))
         else:
             pieces += [Piece(Clean("  all reviewed  ·  "), "status.ok"), Piece(Clean("x"), "key bold")]
             pieces.append(Piece(Clean(" export"), "sec"))

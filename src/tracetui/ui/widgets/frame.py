@@ -176,7 +176,7 @@ def sentence(
             Piece(Clean("  ·  "), "dim"),
             *_key("T", "triage"),
             Piece(Clean("   ")),
-            *_key("e", "first error"),
+            *_key("e", "first failure"),
         ]
     elif runs:
         words = "no failures" if not progress.stage else "no failures so far"
