@@ -253,6 +253,20 @@ class Interleaved(LocalSource):
         return super().open(path, stat)
 
 
+def test_a_part_that_was_read_before_its_main_file_was_written_is_delivered_as_read_last(tmp_path: Path) -> None:
+    source = Interleaved()
+    steps = Steps("opencode/storage", tmp_path, source)
+    message, session = (
+        next(path for path in steps.files if path.name == name) for name in ("msg_a5.json", "ses_a.json")
+    )
+    steps.add(message, session)
+    steps.target(session).write_bytes(b"")
+    source.happens[str(steps.target(session))] = lambda: steps.add(session)  # after the message was read
+    steps.update()
+    assert steps.known[str(steps.target(session))]
+    steps.check()
+
+
 def test_a_file_that_was_no_main_file_for_a_moment_lists_its_parts_again(tmp_path: Path) -> None:
     source = Interleaved()
     steps = Steps("opencode/storage", tmp_path, source)
