@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from random import Random
-from typing import TypeVar
 
 import pytest
 
@@ -125,7 +124,7 @@ def collect_until_equal(mailbox: Mailbox, known: dict[str, set[str]], folder: Pa
 
 
 class Steps:
-    """A list that is updated only when asked, and the files of a case that come and go in the folder."""
+    """A list that is updated step by step, and files of a case to add and remove."""
 
     def __init__(self, case: str, folder: Path, source: LocalSource | None = None) -> None:
         self.input = _FORMATS / case / "input"
@@ -161,12 +160,9 @@ class Steps:
         assert {path: runs for path, runs in self.known.items() if runs} == listed(self.folder)
 
 
-_T = TypeVar("_T")
-
-
-def batches(random: Random, items: Iterable[_T]) -> Iterator[list[_T]]:
-    """The items in any order, a few at a time or one by one."""
-    left, most = list(items), random.choice((1, 4))
+def batches(random: Random, paths: Iterable[Path]) -> Iterator[list[Path]]:
+    """The paths in random order, a few at a time or one by one."""
+    left, most = list(paths), random.choice((1, 4))
     random.shuffle(left)
     while left:
         size = random.randint(1, most)
@@ -234,7 +230,7 @@ def test_a_run_is_counted_again_when_one_of_its_parts_is_gone(tmp_path: Path, ca
     steps.check()
     (main,) = (path for path in steps.files if path.match(CASES[case]))
     before = steps.runs[str(steps.target(main))]
-    parts = [path for path in steps.files if path.suffix != ".meta" and not steps.known[str(steps.target(path))]]
+    parts = [path for path in steps.files if not steps.known[str(steps.target(path))]]
     steps.remove(*parts)
     steps.check()
     path = str(steps.target(main))
@@ -243,14 +239,28 @@ def test_a_run_is_counted_again_when_one_of_its_parts_is_gone(tmp_path: Path, ca
 
 
 class Interleaved(LocalSource):
-    """Local files, and something that happens when a file is opened for the next time."""
+    """Local files; calls a function just before a file is next opened."""
 
     def __init__(self) -> None:
-        self.happens: dict[str, Callable[[], None]] = {}
+        self.before_open: dict[str, Callable[[], None]] = {}
 
     def open(self, path: str, stat: Stat | None = None) -> File:
-        self.happens.pop(path, lambda: None)()
+        self.before_open.pop(path, lambda: None)()
         return super().open(path, stat)
+
+
+def test_a_part_that_was_read_before_its_main_file_was_written_is_delivered_as_read_last(tmp_path: Path) -> None:
+    source = Interleaved()
+    steps = Steps("opencode/storage", tmp_path, source)
+    message, session = (
+        next(path for path in steps.files if path.name == name) for name in ("msg_a5.json", "ses_a.json")
+    )
+    steps.add(message, session)
+    steps.target(session).write_bytes(b"")
+    source.before_open[str(steps.target(session))] = lambda: steps.add(session)  # after the message was read
+    steps.update()
+    assert steps.known[str(steps.target(session))]
+    steps.check()
 
 
 def test_a_file_that_was_no_main_file_for_a_moment_lists_its_parts_again(tmp_path: Path) -> None:
@@ -262,7 +272,7 @@ def test_a_file_that_was_no_main_file_for_a_moment_lists_its_parts_again(tmp_pat
     )
     steps.add(message)
     steps.check()
-    source.happens[str(steps.target(message))] = lambda: steps.add(session)  # after the part named the message
+    source.before_open[str(steps.target(message))] = lambda: steps.add(session)  # after the part named the message
     steps.add(part)
     steps.update()
     steps.check()

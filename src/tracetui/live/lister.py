@@ -228,7 +228,8 @@ class Lister:
             self._deliver_counted(first)
         for task, found in results:
             if task.format is None and not self._defer(found, task.entry, _age(task.entry)):
-                self._deliver_changed([found], self._find_affected(found, gone=False), 0.0)
+                self._deliver_changed([found])
+                self.recheck(self._current(dict.fromkeys(self._find_affected(found, gone=False))))
 
     def _post_watch_state(self, now: WatchState) -> None:
         with self._mailbox.open() as mail:
@@ -252,26 +253,29 @@ class Lister:
             return None
 
     def recheck(self, changes: Iterable[Change], still: float = 0.0) -> None:
-        """Read files that have been unchanged for `still` seconds again, and deliver the results.
+        """Read files that have been unchanged for `still` seconds again, and the files affected by them.
 
+        Delivers the results in the order of reading, so that an affected file does not stay as it was read before.
         Called by `run`'s thread, or without one.
         """
         found: list[Found] = []
-        affected: list[str] = []
-        for change in changes:
-            if self._throttle.stopped:
-                return
-            try:
-                one = self._read(change, 0.0 if change.path in self._unreachable else still)
-            except LinkLost:
-                self._unreachable.add(change.path)
-                self._retries.reschedule(change.path, time.monotonic() + RETRY_SECONDS)
-                continue
-            self._unreachable.discard(change.path)
-            if one is not None:
-                found.append(one)
-                affected += self._find_affected(one, gone=change.entry is None)
-        self._deliver_changed(found, affected, still)
+        while changes:
+            affected: list[str] = []
+            for change in changes:
+                if self._throttle.stopped:
+                    return
+                try:
+                    one = self._read(change, 0.0 if change.path in self._unreachable else still)
+                except LinkLost:
+                    self._unreachable.add(change.path)
+                    self._retries.reschedule(change.path, time.monotonic() + RETRY_SECONDS)
+                    continue
+                self._unreachable.discard(change.path)
+                if one is not None:
+                    found.append(one)
+                    affected += self._find_affected(one, gone=change.entry is None)
+            changes = self._current(dict.fromkeys(affected)) if affected else ()
+        self._deliver_changed(found)
 
     def _find_affected(self, found: Found, *, gone: bool) -> list[str]:
         """Update the relations of a file; return the other files to read again because of it."""
@@ -283,10 +287,8 @@ class Lister:
             self._reader.forget(path)  # its reader serves a run of its own, or has read a file that is gone
         return affected
 
-    def _deliver_changed(self, found: list[Found], affected: list[str], still: float) -> None:
-        """Deliver changed files and the files affected by them."""
-        if affected:
-            self.recheck(self._current(dict.fromkeys(affected)), still)
+    def _deliver_changed(self, found: list[Found]) -> None:
+        """Deliver changed files. A file may occur several times, its newest result last."""
         if found:
             with self._mailbox.open() as mail:
                 mail.found.extend(found)
