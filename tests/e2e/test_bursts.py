@@ -43,7 +43,7 @@ def test_enter_twice_in_the_palette(samples: Path) -> None:
         terminal.expect("first failure")
         for _ in range(3):
             terminal.send("ctrl+p", "triage")
-            terminal.expect("Group the failed runs")
+            terminal.expect("Open triage")
             terminal.wait_quiet()
             terminal.send(KEYS["enter"] * 2)
             terminal.expect("runs failed")
