@@ -109,7 +109,6 @@ SHOTS: Final = (
     Shot("hits", keys=("&", *"timeout", "enter")),
     *(Shot("triage", keys=SIGNATURE, size=size) for size in ((80, 24), (120, 40))),
     Shot("judging", keys=JUDGED),
-    Shot("contrast", keys=(*SIGNATURE, "C")),
     Shot("statistics", keys=("S",), tab="tool"),
     Shot(
         "export",
