@@ -49,3 +49,17 @@ async def test_rows_of_unknown_kinds_are_there_and_can_be_asked_for(opened: Open
         assert text_of(app).count("gale unknown kind") == 2
         await press(pilot, "f", *keys("op:unknown"), "enter")
         await until(pilot, lambda: shown(app) == ["gale", "gale"], what="only these")
+
+
+async def test_ignored_files_are_counted_and_one_that_looks_like_a_trace_is_named(
+    opened: Opener, tmp_path: Path
+) -> None:
+    written(tmp_path)
+    (tmp_path / "chat.jsonl").write_text(
+        '{"role": "user", "content": "Hello"}\n{"role": "assistant", "content": "Hi"}\n'
+    )
+    (tmp_path / "notes.txt").write_text("nothing")
+    async with opened(tmp_path, size=(160, 40)) as (app, pilot):
+        await until(pilot, lambda: "2 ignored · i" in text_of(app), what="the number of ignored files")
+        await pilot.press("i")
+        await until(pilot, lambda: "chat.jsonl (chat messages)" in text_of(app), what="the near miss")

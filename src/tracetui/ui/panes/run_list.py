@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
@@ -315,14 +316,20 @@ class RunList(LineView):
         self.app.pick_query(self._filter_by)
 
     def action_ledger(self) -> None:
-        """Say how much of the runs that are shown was understood."""
+        """Show the parse coverage of the listed runs, and the ignored files that look like traces."""
         from tracetui.views.labels import ledger_words
         from tracetui.views.timeline.header import FRAME
 
         store, refs = self.app.store, self.refs()
         uncounted = sum(not store.runs[ref].deep for ref in refs)
         more = f" · {grouped(uncounted)} of {grouped(len(refs))} not counted yet" if uncounted else ""
-        room = self.app.size.width - len(more) - FRAME
+        if near := {path: shape for path, shape in store.ignored.items() if shape}:
+            path, shape = next(iter(near.items()))
+            others = f" and {grouped(len(near) - 1)} more" if len(near) > 1 else ""
+            more += f" · ignored, but looks like a trace: {one_line(posixpath.basename(path), 40)} ({shape}){others}"
+        elif store.ignored:
+            more += f" · {grouped(len(store.ignored))} files ignored (tracetui doctor lists them)"
+        room = max(0, self.app.size.width - len(more) - FRAME)
         self.say(ledger_words(store.ledger(refs), glyphs=self.look.glyphs, width=room) + more)
 
     # ---- its runs

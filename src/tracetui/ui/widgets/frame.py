@@ -145,6 +145,8 @@ def _list_status(store: Store, glyphs: Glyphs, standing: Counter[State], width: 
             words.append(f"{len(overview.by_format)} formats")
     if store.problems and width >= NARROW_HEADER:
         words.append(f"{text.grouped(len(store.problems))} unreadable")
+    if store.ignored and width >= ROOMY_HEADER:
+        words.append(f"{text.grouped(len(store.ignored))} ignored · i")
     pieces = [Piece(Clean(f" {glyphs.dot} ".join(words)), "sec")]
     for status in (Status.ERROR, Status.RUNNING, Status.OK):
         number = (
