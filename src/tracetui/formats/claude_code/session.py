@@ -345,6 +345,8 @@ class Session(Agent):
         """Nodes of the records before the first `skip`."""
         self._left_out = b""
         """Lines after those that were left out, as far as they are in the head of the file."""
+        self._left_out_ids: set[str] | None = None
+        """Ids of its records on these lines; None before they are decoded."""
 
     def take(self, record: Envelope, line: Line) -> None:
         self.records += 1
@@ -455,7 +457,7 @@ class Session(Agent):
         if not self.skipped:
             self._first_nodes = dict(self._nodes)
         super().skip(left_out)
-        self._left_out = left_out
+        self._left_out, self._left_out_ids = left_out, None
         self._timed = self.knows_status = False
         self.version = self.failure = None
         self.prompt, self.command, self.model = self.prompt or "", "", self.model or ""
@@ -464,15 +466,17 @@ class Session(Agent):
     def _was_left_out(self, uuid: str | None) -> bool:
         """Whether a record of this conversation with that id is among the lines left out.
 
-        Decodes only lines that contain the id, so mostly none; of ids that JSON may escape, all lines with any id.
+        Decodes these lines once, and only if they contain such an id or, because JSON may escape it, any id.
         """
         if not uuid:
             return False
-        needle = f'"{uuid}"'.encode() if _IDENT.fullmatch(uuid) else b'"uuid"'
-        if needle not in self._left_out:
-            return False
-        found = (_read(data) for data in self._left_out.split(b"\n") if needle in data)
-        return any(one.uuid == uuid and self._is_own(one) for one in found)
+        if self._left_out_ids is None:
+            needle = f'"{uuid}"'.encode() if _IDENT.fullmatch(uuid) else b'"uuid"'
+            if needle not in self._left_out:
+                return False
+            found = map(_read, self._left_out.split(b"\n"))
+            self._left_out_ids = {one.uuid for one in found if one.uuid and self._is_own(one)}
+        return uuid in self._left_out_ids
 
     def header(self) -> Header:
         """The header, without the size of all files."""
