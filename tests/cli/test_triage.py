@@ -201,6 +201,32 @@ def test_a_build_fails_on_causes_without_a_verdict(cli: Cli, tmp_path: Path) -> 
     assert file.read_bytes().count(b"\n") == 3
 
 
+def test_a_list_fails_on_causes_of_its_runs_without_a_verdict(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "verdicts.jsonl"
+    missing, unnamed = cli("ls", "traces", "--fail-on", "new"), cli("ls", "traces", "--verdicts", str(file))
+    assert (missing.status, missing.out, unnamed.status, unnamed.out) == (2, b"", 2, b"")
+    sidecar = Sidecar(file=file)
+    causes = cli("triage", "traces", "--json").data["causes"]
+    for one in causes:
+        if one["title"] != TITLE:
+            sidecar.judge(CauseRef(one["digest"], one["id"], one["title"]), Verdict.KNOWN)
+    before = file.read_bytes()
+    given = ("--verdicts", str(file), "--fail-on", "new")
+
+    assert cli("ls", "traces", *given).status == 3
+    assert cli("ls", "traces", "--verdicts", str(file)).status == 0
+    assert cli("ls", "traces/penelope", *given).status == 0
+    assert cli("ls", "traces", "-q", "verdict:known", *given).status == 1  # 1: a file is unreadable
+    undecided = cli("ls", "traces", "-q", "status:error verdict:none", "--json", *given)
+    assert (undecided.status, [run["id"] for run in undecided.data["runs"]]) == (3, ["stuck-9"])
+    assert file.read_bytes() == before
+
+    sidecar.judge(CauseRef(next(one["digest"] for one in causes if one["title"] == TITLE)), Verdict.IGNORE)
+    assert cli("ls", "traces/paprika/stuck-9.json", *given).status == 0
+    shown = cli("show", "traces/paprika/stuck-9.json", "--fail-on", "new")
+    assert (shown.status, "tracetui ls or triage" in shown.err) == (2, True)
+
+
 def test_merged_and_split_causes_of_a_verdict_file_apply(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "verdicts.jsonl"
     sidecar = Sidecar(file=file)

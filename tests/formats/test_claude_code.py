@@ -337,6 +337,32 @@ def test_the_list_stage_knows_a_record_that_was_written_twice(between: int, befo
     assert (quick.status, read(path).summary.status) == (Status.UNKNOWN, Status.UNKNOWN)
 
 
+@pytest.mark.parametrize(
+    ("uuid", "earlier", "status"),
+    [
+        ("7e", {"uuid": "7e"}, Status.UNKNOWN),
+        ("7e", {"uuid": "7e", "isSidechain": True, "agentId": "yew"}, Status.ERROR),  # a record of a sub-agent
+        ("7e", {"uuid": 1.5, "parentUuid": "7e"}, Status.ERROR),
+        ("7e", {"uuid": "u", "toolUseResult": {"uuid": "7e"}}, Status.ERROR),
+        ("\xe9\n", {"uuid": "\xe9\n"}, Status.UNKNOWN),  # escaped in JSON
+        ("\xe9\n", {"uuid": "\xe8\n"}, Status.ERROR),
+    ],
+)
+def test_the_list_stage_recognizes_an_id_that_was_left_out(
+    uuid: str, earlier: dict[str, Any], status: Status, tmp_path: Path
+) -> None:
+    lines = {line.get("uuid", "")[-2:]: line for line in records(session(CASES / "plain" / "input", "9e"))}
+    failure, user, answer = lines["26"], lines["21"], lines["22"]
+    more = [{**answer, "uuid": f"u{i}", "message": {**answer["message"], "id": f"m{i}"}} for i in range(12)]
+    path = tmp_path / "repeated.jsonl"
+    write(path, [user, answer, {**user, **earlier}, *more, {**failure, "uuid": uuid}])
+    os.utime(path, (1e9, 1e9))  # nobody writes to it
+    with SOURCE.open(str(path)) as file:
+        (quick,) = FORMAT.summarize(file, deep=False)
+    assert isinstance(quick, RunSummary)
+    assert (quick.status, read(path).summary.status) == (status, status)
+
+
 def test_the_list_stage_of_a_long_session_reads_head_and_tail(tmp_path: Path) -> None:
     lines = records(session(CASES / "session" / "input"))
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 3_000_000}}

@@ -1,14 +1,18 @@
-"""``--fail-on``: exit statuses for CI."""
+"""``--fail-on`` and ``--verdicts``: exit statuses for CI."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from tracetui.cli.output import complain
 from tracetui.errors import PluginError, UsageError
 from tracetui.model import Problem, RunSummary, Status
+
+if TYPE_CHECKING:
+    from tracetui.analysis.triage import CauseVerdicts
 
 UNREADABLE: Final = 1
 """Exit status if no run failed, but a file or format could not be read."""
@@ -32,8 +36,33 @@ def add_fail_on(parser: argparse.ArgumentParser) -> None:
         default=[],
         choices=(*CONDITIONS, NEW),
         help="exit with status 3 if one of the printed runs ended in an error, failed (an error or a wrong answer), or"
-        " (triage) has a cause without a verdict, else 1 if a file or format could not be read; may be repeated",
+        " (ls, triage) has a cause without a verdict, else 1 if a file or format could not be read; may be repeated",
     )
+
+
+def add_verdicts(parser: argparse.ArgumentParser) -> None:
+    """Add ``--verdicts``."""
+    words = "read verdicts from this file instead of your own; it is never written to"
+    parser.add_argument("--verdicts", metavar="FILE", type=Path, help=words)
+
+
+def verdicts_of(args: argparse.Namespace) -> CauseVerdicts:
+    """Return the verdicts of ``--verdicts``, else the user's own; name unreadable lines on standard error.
+
+    Raises `UsageError` if the file of ``--verdicts`` doesn't exist, and for ``--fail-on new`` without any file.
+    """
+    from tracetui.analysis.triage import CauseVerdicts
+    from tracetui.store.sidecar import Sidecar
+
+    sidecar = Sidecar(file=args.verdicts)
+    exists = Path(sidecar.path).exists()
+    if args.verdicts is not None and not exists:
+        raise UsageError(f"no verdict file {args.verdicts}")
+    if NEW in args.fail_on and not exists:
+        raise UsageError(f"--fail-on new needs a verdict file: {sidecar.path} doesn't exist; use --verdicts FILE")
+    for problem in sidecar.problems:
+        complain(f"{problem.path}: {problem.where}: {problem.reason}")
+    return CauseVerdicts(sidecar)
 
 
 def status_of(
@@ -46,7 +75,7 @@ def status_of(
     if not args.fail_on:
         return 0
     if NEW in args.fail_on and new is None:
-        raise UsageError("--fail-on new needs causes; use it with tracetui triage")
+        raise UsageError("--fail-on new needs causes; use it with tracetui ls or triage")
     conditions = [CONDITIONS[word] for word in args.fail_on if word != NEW]
     failed = any(meets(run) for run in runs for meets in conditions)
     unreadable = complain_of(problems, args.format)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 from tracetui.analysis import prices
-from tracetui.cli.failing import add_fail_on, status_of
+from tracetui.cli.failing import NEW, add_fail_on, add_verdicts, status_of, verdicts_of
 from tracetui.cli.output import complain, nothing, write_bytes, write_lines
 from tracetui.cli.parser import add_pass, add_paths_and_runs, add_redact, roots
 from tracetui.cli.reading import Listing, aim_of, check_rule, listing_at, only, rule_of, screen_for, sources_at
@@ -21,6 +22,10 @@ from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.store.relations import Relations
 
+if TYPE_CHECKING:
+    from tracetui.analysis.triage import CauseVerdicts
+    from tracetui.store.sidecar import Sidecar
+
 HELP = "list runs and unreadable files"
 EXAMPLES = """\
 If addresses don't fit the terminal, the table shows short ids; use them as `tracetui show PLACE#ID`. Output to a pipe
@@ -30,6 +35,8 @@ examples:
   tracetui ls traces/
   tracetui ls traces/ -q 'status:error tool:bash dur>5s'
   tracetui ls traces/ --pass 'reward>=0.9' -q outcome:failed
+  tracetui ls traces/ -q since:12h --fail-on new --verdicts verdicts.jsonl
+                                        exit status 3 if a cause has no verdict in that file
   tracetui ls traces/ --json | jq '.runs[] | select(.status == "error") | .address'
 """
 
@@ -39,25 +46,37 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_paths_and_runs(parser)
     parser.add_argument("-q", "--query", metavar="QUERY", help="list matching runs only, see docs/query.md")
     parser.add_argument("--json", action="store_true", help="print JSON (tracetui/runs/1, see docs/json.md)")
+    add_verdicts(parser)
     add_redact(parser)
     add_pass(parser)
     add_fail_on(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the list. Raises `NothingReadable` afterwards if there is no run."""
-    found = print_listing(args)
+    """Print the list. Raises `NothingReadable` afterwards if there is no run, `UsageError` as `verdicts_of` does."""
+    verdicts = verdicts_of(args) if args.verdicts is not None or NEW in args.fail_on else None
+    found = print_listing(args, None if verdicts is None else verdicts.decisions)
     counts = outcomes_of(found.runs)
     if counts.evaluated and not args.json:
         sys.stdout.flush()
         complain(counts.failures)
-    return status_of(args, found.runs, found.problems)
+    new = NEW in args.fail_on and verdicts is not None and _has_new_cause(found.runs, verdicts)
+    return status_of(args, found.runs, found.problems, new=new)
 
 
-def print_listing(args: argparse.Namespace) -> Listing:
-    """Print the list and return it. Raises `UsageError` before reading anything if the query is wrong."""
+def _has_new_cause(runs: Sequence[RunSummary], verdicts: CauseVerdicts) -> bool:
+    from tracetui.analysis.triage import groups, new_causes
+
+    return bool(new_causes(groups(runs, verdicts.decisions), verdicts))
+
+
+def print_listing(args: argparse.Namespace, decisions: Sidecar | None = None) -> Listing:
+    """Print the list and return it; queries use `decisions`, by default the user's own.
+
+    Raises `UsageError` before reading anything if the query is wrong.
+    """
     places = roots(args)
-    wanted, rule = asked(args.query) if args.query else None, rule_of(args)
+    wanted, rule = asked(args.query, decisions) if args.query else None, rule_of(args)
     with sources_at(places, args) as source:
         aim = aim_of(source, args)
         everything = found = listing_at(source, aim, only(args), deep=True, rule=rule)
@@ -95,15 +114,18 @@ def _masked(found: Listing) -> Listing:
     return Listing(runs, [masked_problem(problem, redactor) for problem in found.problems])
 
 
-def asked(text: str) -> Callable[[Listing], Listing]:
-    """Return a filter of listings that keeps matching runs and all problems. Raises `UsageError` for a wrong query."""
+def asked(text: str, decisions: Sidecar | None = None) -> Callable[[Listing], Listing]:
+    """Return a filter of listings that keeps matching runs and all problems; `decisions` as in `print_listing`.
+
+    Raises `UsageError` for a wrong query.
+    """
     from tracetui.analysis.query_context import QueryContext
     from tracetui.formats import registry
     from tracetui.store import query
     from tracetui.store.sidecar import Sidecar
 
     runs: list[RunSummary] = []
-    context = QueryContext(Sidecar(), lambda: runs, cache(lambda: Relations(runs)), formats=registry.names)
+    context = QueryContext(decisions or Sidecar(), lambda: runs, cache(lambda: Relations(runs)), formats=registry.names)
     try:
         found = query.for_runs(text, context)
     except query.QueryError as error:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
-from tracetui.analysis.triage import CauseVerdicts
-from tracetui.cli.failing import NEW, add_fail_on, status_of
+from tracetui.cli.failing import add_fail_on, add_verdicts, status_of, verdicts_of
 from tracetui.cli.output import complain, nothing, write_bytes, write_lines
 from tracetui.cli.parser import add_pass, add_paths_and_runs, add_redact, roots
 from tracetui.cli.reading import Listing, aim_of, check_rule, listing_at, only, rule_of, screen_for, sources_at
-from tracetui.errors import UsageError
 from tracetui.export.listing import triage
 from tracetui.export.triage import cause_table, json_lines, next_command, triage_of, triage_value
 from tracetui.live.jobs.causes import shared_by
 from tracetui.redact import Redactor
-from tracetui.store.sidecar import Sidecar
 
 HELP = "group the failed runs by cause"
 EXAMPLES = """\
@@ -42,28 +38,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_redact(parser)
     add_pass(parser)
     add_fail_on(parser)
-
-
-def add_verdicts(parser: argparse.ArgumentParser) -> None:
-    """--verdicts."""
-    words = "read the verdicts of this file in place of your own; it is not written to"
-    parser.add_argument("--verdicts", metavar="FILE", type=Path, help=words)
-
-
-def verdicts_of(args: argparse.Namespace) -> CauseVerdicts:
-    """The verdicts that the options name. Says which lines of the file can't be read.
-
-    Raises `UsageError` where the file of ``--verdicts`` does not exist, and for ``--fail-on new`` without any file.
-    """
-    sidecar = Sidecar(file=args.verdicts)
-    exists = Path(sidecar.path).exists()
-    if args.verdicts is not None and not exists:
-        raise UsageError(f"no verdict file {args.verdicts}")
-    if NEW in args.fail_on and not exists:
-        raise UsageError(f"--fail-on new needs a verdict file: {sidecar.path} doesn't exist; use --verdicts FILE")
-    for problem in sidecar.problems:
-        complain(f"{problem.path}: {problem.where}: {problem.reason}")
-    return CauseVerdicts(sidecar)
 
 
 def run(args: argparse.Namespace) -> int:

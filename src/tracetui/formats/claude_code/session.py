@@ -146,9 +146,6 @@ class Agent(Conversation):
         self.latest: dict[str, str] = {}
         """Metadata of the session in records of their own."""
         self._nodes: dict[str, Node] = {}
-        self._first_nodes: dict[str, Node] = {}
-        self._left_out = b""
-        """Those of the first records (list stage)."""
         self._last: Node | None = None
         self._uuid: str | None = None
         self._parent: str | None = None
@@ -157,7 +154,7 @@ class Agent(Conversation):
     def follow(self, record: Envelope, when: float | None, line: Line) -> None:
         """Take one record of this conversation."""
         uuid = record.uuid
-        if uuid and (uuid in self._nodes or line.data in self._left_out):  # written twice around a crash
+        if uuid and uuid in self._nodes:  # written twice around a crash
             record.note(self, when, line)
             return
         self._uuid, self._parent = uuid, record.parent_uuid or record.logical_parent_uuid or None
@@ -344,6 +341,12 @@ class Session(Agent):
         """Conversations of sub-agents in this file, by id."""
         self._owners: dict[str, str] = {}
         """Which sub-agent a record belongs to."""
+        self._first_nodes: dict[str, Node] = {}
+        """Nodes of the records before the first `skip`."""
+        self._left_out = b""
+        """Lines after those that were left out, as far as they are in the head of the file."""
+        self._left_out_ids: set[str] | None = None
+        """Ids of its records on these lines; None before they are decoded."""
 
     def take(self, record: Envelope, line: Line) -> None:
         self.records += 1
@@ -354,9 +357,12 @@ class Session(Agent):
             self.version = record.version
         if (self._unknown or self.first is None or self.uuid is None) and not self.skipped:
             self._begin(record, when)
-        agent = self if not record.is_sidechain or self.part else self._agent_of(record, line)
+        agent = self if self._is_own(record) else self._agent_of(record, line)
         agent.copied = self._copy(record, when) if self.is_fork or self.originals.keys else ""
-        agent.follow(record, when, line)
+        if self._left_out and agent is self and self._was_left_out(record.uuid):
+            record.note(self, when, line)  # a duplicate, as in `follow`
+        else:
+            agent.follow(record, when, line)
 
     def _begin(self, record: Envelope, when: float | None) -> None:
         """Take the metadata of the session in one of its first records."""
@@ -393,11 +399,15 @@ class Session(Agent):
 
     # ---- sub-agents among the records of the session
 
+    def _is_own(self, record: Envelope) -> bool:
+        """Whether a record belongs to the conversation of the file, not to a sub-agent among its records."""
+        if not record.is_sidechain or self.part:
+            return True
+        return self.agent is not None and (not record.agent_id or record.agent_id == self.agent)
+
     def _agent_of(self, record: Envelope, line: Line) -> Agent:
-        """The conversation that a record of a sub-agent belongs to."""
-        own, agent, uuid = self.agent, record.agent_id or None, record.uuid or None
-        if own is not None and (agent is None or agent == own):
-            return self
+        """The conversation of the sub-agent that a record belongs to."""
+        agent, uuid = record.agent_id or None, record.uuid or None
         key = agent or self._owners.get(record.parent_uuid or "") or uuid or "sidechain"
         if uuid is not None:
             self._owners[uuid] = key
@@ -447,11 +457,26 @@ class Session(Agent):
         if not self.skipped:
             self._first_nodes = dict(self._nodes)
         super().skip(left_out)
-        self._left_out = left_out
+        self._left_out, self._left_out_ids = left_out, None
         self._timed = self.knows_status = False
         self.version = self.failure = None
         self.prompt, self.command, self.model = self.prompt or "", "", self.model or ""
         self._nodes = dict(self._first_nodes)  # the last records may come again, with more before them
+
+    def _was_left_out(self, uuid: str | None) -> bool:
+        """Whether a record of this conversation with that id is among the lines left out.
+
+        Decodes these lines once, and only if they contain such an id or, because JSON may escape it, any id.
+        """
+        if not uuid:
+            return False
+        if self._left_out_ids is None:
+            needle = f'"{uuid}"'.encode() if _IDENT.fullmatch(uuid) else b'"uuid"'
+            if needle not in self._left_out:
+                return False
+            found = map(_read, self._left_out.split(b"\n"))
+            self._left_out_ids = {one.uuid for one in found if one.uuid and self._is_own(one)}
+        return uuid in self._left_out_ids
 
     def header(self) -> Header:
         """The header, without the size of all files."""
