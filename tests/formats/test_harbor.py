@@ -282,6 +282,14 @@ def test_checks_of_a_trial_without_a_log_are_part_of_its_result(tmp_path: Path) 
     assert listed(tmp_path)["verifier/ctrf.json"].unclaimed
 
 
+def test_checks_beside_a_result_that_no_format_claims_are_not_hidden_under_it(tmp_path: Path) -> None:
+    put(tmp_path / "result.json", {name: value for name, value in recorded().items() if name != "task_name"})
+    put(tmp_path / "verifier" / "ctrf.json", (CASES / "checks" / "input" / "verifier" / "ctrf.json").read_bytes())
+    found = listed(tmp_path)
+    assert {path: (one.part_of, one.unclaimed) for path, one in found.items()} == dict.fromkeys(found, ("", True))
+    assert len(found) == 2
+
+
 def test_what_only_the_result_or_the_checks_say_is_found(tmp_path: Path) -> None:
     shutil.copytree(CASES / "checks" / "input", tmp_path, dirs_exist_ok=True)
     path = trial(tmp_path)

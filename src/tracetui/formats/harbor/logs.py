@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 
 from tracetui.errors import FormatError
 from tracetui.formats import guard, registry
-from tracetui.formats.base import Format
-from tracetui.formats.harbor.files import AGENT, Position, companion, load, log_position
+from tracetui.formats.base import NO, Format
+from tracetui.formats.harbor.files import AGENT, NAME, Position, companion, load, log_position
 from tracetui.formats.harbor.trial import RESULT, Trial
 from tracetui.model import RunSummary
 from tracetui.sources.base import SHARED, BudgetSpent, File, LinkLost, file_name
@@ -63,12 +63,17 @@ def main_file(file: File, chosen: Format | None) -> str | None:
 
 
 def _owner(file: File, at: Position, trial: Trial) -> str | None:
-    """The file that lists the trial of a result, or of a report of checks; None for a result that lists it itself."""
+    """The file that lists the trial of a result, or of a report of checks.
+
+    None for a result that lists it itself, and for the report beside a result that the format does not claim.
+    """
     log = None if trial.steps and at.step is None else find_log(file, at.agent)
     if log is not None:
         return log.path
+    if not at.root:
+        return None
     with file.other(at.root + RESULT) as result:
-        return result.path if at.root else None
+        return result.path if registry.score(registry.load(NAME), result) > NO else None
 
 
 def find_log(file: File, agent: str) -> Log | None:
