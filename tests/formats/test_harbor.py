@@ -282,6 +282,14 @@ def test_checks_of_a_trial_without_a_log_are_part_of_its_result(tmp_path: Path) 
     assert listed(tmp_path)["verifier/ctrf.json"].unclaimed
 
 
+def test_checks_beside_a_result_that_no_format_claims_are_not_hidden_under_it(tmp_path: Path) -> None:
+    put(tmp_path / "result.json", {name: value for name, value in recorded().items() if name != "task_name"})
+    put(tmp_path / "verifier" / "ctrf.json", (CASES / "checks" / "input" / "verifier" / "ctrf.json").read_bytes())
+    found = listed(tmp_path)
+    assert {path: (one.part_of, one.unclaimed) for path, one in found.items()} == dict.fromkeys(found, ("", True))
+    assert len(found) == 2
+
+
 def test_what_only_the_result_or_the_checks_say_is_found(tmp_path: Path) -> None:
     shutil.copytree(CASES / "checks" / "input", tmp_path, dirs_exist_ok=True)
     path = trial(tmp_path)
@@ -370,6 +378,54 @@ def test_positions() -> None:
     assert position(r"C:\t\agent\x.txt") == ("../", "", None)
     assert position("t/steps/dig/agent/x.txt") == ("../../../", "", "dig")
     assert position("t/agents/x.txt") is None
+
+
+# ---- results below the agent folder of another trial
+
+
+def check_separate(root: Path, inner: str, outer: str = "result.json") -> None:
+    """Each of two results is a run of its own, which the list, the count and the full read describe alike."""
+    assert {*runs(root)} == {inner, outer}
+    for path in (root / inner, root / outer):
+        alone = put(root.parent / "alone" / "result.json", path.read_bytes())
+        whole, expected = read(path).summary, read(alone).summary
+        same = testing.reading.plain(whole) == testing.reading.plain(both_stages(path)[1])
+        assert same, f"{path}: the count and the full read differ"
+        testing.check_quick(*both_stages(path), "summary")
+        facts = [(one.trial, one.status, one.spans, one.errors, one.scores, one.parent) for one in (whole, expected)]
+        assert facts[0] == facts[1]
+
+
+@pytest.mark.parametrize("name", ["a-result.json", "z-result.json", "result.json", "trajectory.json"])
+@pytest.mark.parametrize(("inner", "outer"), [("checks", "exception"), ("checks", "steps"), ("steps", "steps")])
+def test_a_result_that_an_agent_left_is_a_trial_of_its_own(tmp_path: Path, name: str, inner: str, outer: str) -> None:
+    root = tmp_path / "trial"
+    put(root / "result.json", recorded(outer))
+    put(root / "agent" / name, recorded(inner) | {"trial_name": "inner__1"})
+    check_separate(root, f"agent/{name}")
+
+
+def test_a_result_beside_a_trajectory_is_not_a_part_of_its_run(tmp_path: Path) -> None:
+    trial(tmp_path, recorded("exception"))
+    result = put(tmp_path / "agent" / "z-result.json", recorded())
+    assert {*runs(tmp_path)} == {"agent/trajectory.json", "agent/z-result.json"}
+    assert read(result).summary.status is Status.OK
+
+
+def test_a_trial_within_a_trial_has_the_log_and_the_outer_one_its_result(tmp_path: Path) -> None:
+    put(tmp_path / "result.json", recorded("exception"))
+    inner = trial(tmp_path / "agent" / "jobs" / "inner__1", recorded())
+    assert {*runs(tmp_path)} == {"agent/jobs/inner__1/agent/trajectory.json", "result.json"}
+    assert read(inner).summary.trial == recorded()["trial_name"]
+    assert read(tmp_path / "result.json").summary.status is Status.ERROR
+
+
+def test_a_log_named_as_a_result_is_the_log_of_the_trial(tmp_path: Path) -> None:
+    path = trial(tmp_path, recorded("exception"), log="agent/result.json")
+    assert runs(tmp_path) == ["agent/result.json"]
+    (found,) = listed(tmp_path)["agent/result.json"].runs
+    assert found.status is Status.ERROR
+    assert testing.reading.plain(found) == testing.reading.plain(read(path).summary)
 
 
 # ---- while it is written

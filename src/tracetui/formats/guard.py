@@ -104,7 +104,7 @@ def main_file(fmt: Format, file: File) -> str | None:
 
 def part_folders(fmt: Format, path: str) -> Sequence[str]:
     """`Composed.parts_in`, and the folders of the trial that the run is of."""
-    trial = trial_folders(path)
+    trial = trial_folders(fmt, path)
     if not is_composed(fmt):
         return trial
     with BOUNDARY:

@@ -14,7 +14,7 @@ from typing import Final
 from tracetui.errors import FormatError
 from tracetui.formats import guard, registry
 from tracetui.formats.base import is_composed
-from tracetui.formats.harbor import logs
+from tracetui.formats.harbor.files import NAME
 from tracetui.live.scan import Found
 from tracetui.sources.base import LinkLost, Source
 
@@ -148,7 +148,7 @@ class FileRelations:
     def _logs_of(self, found: Found) -> list[str]:
         """Files below the folder of the result of a trial, which may be parts of its run now."""
         folder = os.path.join(os.path.dirname(found.path), "")
-        known = dict.fromkeys((*self._alone, *self._ids)) if found.format == logs.NAME else ()
+        known = dict.fromkeys((*self._alone, *self._ids)) if found.format == NAME else ()
         return [path for path in known if path.startswith(folder) and path not in (found.path, found.part_of)]
 
     def _parts_among(self, path: str, name: str, candidates: Iterable[str]) -> list[str]:

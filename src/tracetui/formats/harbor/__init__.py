@@ -15,7 +15,7 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
 from tracetui.formats.decode import decode, top_names
 from tracetui.formats.document import DocumentReader, summary
-from tracetui.formats.harbor.files import AGENT, is_result, trial_of
+from tracetui.formats.harbor.files import AGENT, NAME, is_result, trial_of
 from tracetui.formats.harbor.trial import PhaseRef, Trial
 from tracetui.model import Body, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.sources.base import HEAD_SIZE, File, file_name
@@ -30,7 +30,7 @@ _NAMED: Final = 8
 class Harbor:
     """The format; see `tracetui.formats.base.Format`."""
 
-    name = "harbor"
+    name = NAME
     title = "Harbor trial"
 
     def sniff(self, file: File) -> int:

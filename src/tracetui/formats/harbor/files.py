@@ -20,6 +20,8 @@ from tracetui.formats.harbor.trial import CHECKS, RESULT, Trial
 from tracetui.formats.scalars import child, mapping, sequence
 from tracetui.sources.base import File, LinkLost
 
+NAME: Final = "harbor"
+"""Of the format: its files are results."""
 AGENT: Final = "agent"
 LARGEST: Final = 32 << 20
 """Bytes of a result or report that is read."""
@@ -68,6 +70,14 @@ def position(path: str) -> Position | None:
     return Position("../" * (below + (1 if step is None else 3)), "../" * below, step)
 
 
+def log_position(path: str, name: str) -> Position | None:
+    """The position of an agent log that the format `name` claims, None in no folder ``agent``.
+
+    None for a result as well: it is a trial of its own, even below the ``agent`` folder of another trial.
+    """
+    return None if name == NAME else position(path)
+
+
 def _step(folders: Sequence[str]) -> str | None:
     """Name of the step that a folder is of; None for the folder of a trial."""
     return folders[-1] if len(folders) > 1 and folders[-2] == "steps" else None
@@ -92,12 +102,12 @@ class Snapshot(msgspec.Struct, frozen=True):
 def load(file: File, root: str, step: str | None = None) -> Snapshot:
     """The trial in the directory `root`, relative to the folder of `file`. Raises `LinkLost`.
 
-    It is read once for an open file. A result that cannot be read, or is of something else, gives no trial.
+    It is read once per open file. A result that cannot be read, or is of something else, gives no trial.
     """
-    known: Snapshot | None = file.memo.get(_MEMO)
-    if known is None:
-        known = file.memo[_MEMO] = _load(file, root, step)
-    return known
+    cache: dict[tuple[str, str | None], Snapshot] = file.memo.setdefault(_MEMO, {})
+    if (root, step) not in cache:
+        cache[root, step] = _load(file, root, step)
+    return cache[root, step]
 
 
 def _load(file: File, root: str, step: str | None) -> Snapshot:

@@ -14,13 +14,12 @@ from typing import Any, Final, NamedTuple
 
 from tracetui.errors import FormatError
 from tracetui.formats import guard, registry
-from tracetui.formats.base import Format
-from tracetui.formats.harbor.files import Position, companion, load, position
-from tracetui.formats.harbor.trial import RESULT
+from tracetui.formats.base import NO, Format
+from tracetui.formats.harbor.files import AGENT, NAME, Position, companion, load, log_position
+from tracetui.formats.harbor.trial import RESULT, Trial
 from tracetui.model import RunSummary
 from tracetui.sources.base import SHARED, BudgetSpent, File, LinkLost, file_name
 
-NAME: Final = "harbor"
 TRAJECTORY: Final = "trajectory.json"
 _ATIF: Final = "atif"
 _MOST: Final = 256
@@ -47,10 +46,13 @@ def main_file(file: File, chosen: Format | None) -> str | None:
     """
     with guard.BOUNDARY:
         at = companion(file.path)
-        if at is not None:
-            return _owner(file, at)
-        at = position(file.path)
-        if at is None or chosen is None or not load(file, at.root, at.step).begun:
+        trial = None if at is None else load(file, at.root, at.step).trial
+        if at is not None and trial is not None:
+            return _owner(file, at, trial)
+        if chosen is None:
+            return None
+        at = log_position(file.path, chosen.name)
+        if at is None or not load(file, at.root, at.step).begun:
             return None
         log = find_log(file, at.agent)
         if log is None or not log.run:
@@ -60,16 +62,18 @@ def main_file(file: File, chosen: Format | None) -> str | None:
         return log.path if converted or printed else None
 
 
-def _owner(file: File, at: Position) -> str | None:
-    """The file that lists the trial of a result, or of a report of checks."""
-    trial = load(file, at.root, at.step).trial
-    if trial is None:
-        return None
+def _owner(file: File, at: Position, trial: Trial) -> str | None:
+    """The file that lists the trial of a result, or of a report of checks.
+
+    None for a result that lists it itself, and for the report beside a result that the format does not claim.
+    """
     log = None if trial.steps and at.step is None else find_log(file, at.agent)
     if log is not None:
         return log.path
+    if not at.root:
+        return None
     with file.other(at.root + RESULT) as result:
-        return result.path if at.root else None
+        return result.path if registry.score(registry.load(NAME), result) > NO else None
 
 
 def find_log(file: File, agent: str) -> Log | None:
@@ -91,19 +95,24 @@ def _candidates(file: File, agent: str) -> Iterator[str]:
     if TRAJECTORY in names:
         yield agent + TRAJECTORY
     found = [agent + name for name in names if name != TRAJECTORY]
-    folders = [(f"{agent}{file_name(path)}/", 1) for path in sorted(file.folder(agent).folders)]
+    folders = [(path, 1) for path in _folders(file, agent)]
     while folders and len(found) < _MOST:
         at, depth = folders.pop()
-        listed = file.folder(at)
-        found += [at + file_name(one.path) for one in listed.entries if one.skipped is None]
+        found += [at + file_name(one.path) for one in file.folder(at).entries if one.skipped is None]
         if depth < _DEPTH:
-            folders += [(f"{at}{file_name(path)}/", depth + 1) for path in listed.folders]
+            folders += [(path, depth + 1) for path in _folders(file, at)]
     ranked = [
         (_LATER[ending], path.count("/") == agent.count("/"), path)
         for path in found[:_MOST]
         if (ending := path.rpartition(".")[2]) in _LATER
     ]
     yield from (path for *_, path in sorted(ranked))
+
+
+def _folders(file: File, at: str) -> list[str]:
+    """The folders in that of an agent; one named ``agent`` is the log folder of another trial (see `position`)."""
+    names = map(file_name, sorted(file.folder(at).folders))
+    return [f"{at}{name}/" for name in names if name != AGENT]
 
 
 def _run_in(file: File, other: File) -> str:
@@ -126,7 +135,7 @@ def _run_in(file: File, other: File) -> str:
 
 def _only_run(other: File) -> str:
     fmt = registry.detect(other, registry.load(_ATIF) if other.name == TRAJECTORY else None)
-    if fmt is None or guard.main_file(fmt, other) is not None:
+    if fmt is None or log_position(other.path, fmt.name) is None or guard.main_file(fmt, other) is not None:
         return ""
     items = guard.summarize(fmt, other, deep=False, alone=True)
     runs = [item for item in items if isinstance(item, RunSummary)]

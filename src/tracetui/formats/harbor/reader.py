@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from tracetui.formats.base import Chunk, Format, Reader
-from tracetui.formats.harbor.files import Position, Snapshot, load, position, reload
+from tracetui.formats.harbor.files import Position, Snapshot, load, log_position, position, reload
 from tracetui.formats.harbor.trial import AGENT_PHASE, PhaseRef, Trial
 from tracetui.formats.record_cache import changed
 from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
@@ -52,12 +52,12 @@ class InTrial:
 
 def in_trial(fmt: Format, file: File) -> Format:
     """The format to read `file` with, which is of the format `fmt`: with its trial if it may be in one."""
-    return fmt if position(file.path) is None else InTrial(fmt)
+    return fmt if log_position(file.path, fmt.name) is None else InTrial(fmt)
 
 
-def trial_folders(path: str) -> Sequence[str]:
+def trial_folders(fmt: Format, path: str) -> Sequence[str]:
     """Folders, relative to that of the file at `path`, in which files of its trial may be."""
-    at = position(path)
+    at = log_position(path, fmt.name)
     return () if at is None else (at.root, f"{at.root}verifier")
 
 
