@@ -113,7 +113,7 @@ def follow(terminal: Terminal) -> None:
     terminal.send("F")
     terminal.wait_for(" FOLLOW ")
     terminal.send("z", "t")
-    terminal.wait_for("as a tree")
+    terminal.wait_for(" tree ━")
 
 
 def expect_all(terminal: Terminal, address: str) -> None:

@@ -68,6 +68,7 @@ def test_everything_is_listed_and_read_as_it_is_here(there: Sshd, traces: Path) 
         ("copilot", "agents"),
         ("swe_agent", "mini"),
         ("gemini", "session"),
+        ("harbor", "checks"),
         ("qwen", "session"),
     ):
         shutil.copytree(ROOT / "tests" / "formats" / name / case / "input", traces / name, dirs_exist_ok=True)
