@@ -113,7 +113,7 @@ def follow(terminal: Terminal) -> None:
     terminal.send("F")
     terminal.wait_for(" FOLLOW ")
     terminal.send("z", "t")
-    terminal.wait_for(" tree ━")
+    terminal.wait_for(r"2 Spans.* tree ")
 
 
 def expect_all(terminal: Terminal, address: str) -> None:
