@@ -78,7 +78,7 @@ def test_words_must_all_be_held_and_excluded_ones_not() -> None:
         assert "".join(sorted(shown)) == expected, words
 
 
-class Judged(query.Told):
+class Judged(query.TraceContext):
     """Whoever is called a was judged."""
 
     def verdict(self, run: RunSummary) -> str | None:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.analysis.build import summary, trials_of
 from tests.shared import needs_shared, sample
 from tracetui.analysis.chance import pass_hat
-from tracetui.analysis.tasks import Counts, Group, Result, TaskKey, matrix, natural, result_of
-from tracetui.model import Status, Usage
+from tracetui.analysis.tasks import Counts, Group, Result, matrix, natural, result_of
+from tracetui.model import Status, TaskKey, Usage
 
 SCORES = st.lists(st.integers(0, 5).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), max_size=6)
 

@@ -209,7 +209,7 @@ def test_wrong_answers_are_one_heading_per_scorer_with_a_row_per_task() -> None:
 
     assert (heading.title, len(heading.runs)) == ("wrong answers · reward", 4)
     assert [(task.name, len(task.runs), task.passed, task.trials) for task in heading.tasks] == [
-        ("a", 2, 1, 4),
+        ("a", 2, 2, 4),  # the error with reward 1 passed: rates use the outcome
         ("", 1, 0, 0),
         ("b", 1, 0, 1),
     ]

@@ -60,7 +60,7 @@ def test_scripts_get_the_first_fork_too(cli: Cli) -> None:
     mixed, easy = found["tasks"]
     assert (mixed["task"], mixed["source"], mixed["trials"], mixed["passed"], mixed["failed"]) == (
         "mixed",
-        "explicit",
+        "trace",
         4,
         2,
         2,

@@ -43,7 +43,7 @@ RUNS = [
 ]  # fmt: skip
 
 
-class People(query.Told):
+class People(query.TraceContext):
     """What people said of the runs above."""
 
     def verdict(self, run: RunSummary) -> str | None:
@@ -304,7 +304,7 @@ def samples() -> list[RunSummary]:
 
 def test_the_samples_have_something_for_most_keys() -> None:
     relations = Relations(samples())
-    context = query.Told(lambda: relations)
+    context = query.TraceContext(lambda: relations)
     silent = {"verdict", "note", "signature", "tag", "source", "cost", "problems", "outcome", "score", "task", "trial"}
     empty = [
         key.name

@@ -84,18 +84,18 @@ async def test_a_verdict_holds_for_the_signature_and_the_next_one_comes(
         assert "flaky" in text_of(app)
         await press(pilot, "k")
         assert screen.queue.group == second
-        assert screen.told(first).verdict is Verdict.KNOWN
+        assert screen.judgement_of(first).verdict is Verdict.KNOWN
         assert f"{first.id} (" in text_of(app)
         assert "marked known" in text_of(app)
         await press(pilot, "full_stop")
-        assert screen.told(second).verdict is Verdict.KNOWN
+        assert screen.judgement_of(second).verdict is Verdict.KNOWN
         said = lines(own_state)
         assert [(one["do"], one["verdict"], one["signature"]) for one in said] == [
             ("verdict", "known", first.digest),
             ("verdict", "known", second.digest),
         ]
         await press(pilot, "u")
-        assert screen.told(second).verdict is None
+        assert screen.judgement_of(second).verdict is None
         assert "Undone" in text_of(app)
 
 
@@ -105,7 +105,7 @@ async def test_every_verdict_has_its_key(opened: Opener, samples: Path, key: str
         screen = await triage(app, pilot)
         first = screen.queue.groups[0]
         await press(pilot, "v", key)
-        assert screen.told(first).verdict == verdict
+        assert screen.judgement_of(first).verdict == verdict
 
 
 async def test_escape_gives_a_begun_verdict_up(opened: Opener, samples: Path) -> None:
@@ -115,7 +115,7 @@ async def test_escape_gives_a_begun_verdict_up(opened: Opener, samples: Path) ->
         assert app.screen is screen
         assert " then" not in text_of(app).splitlines()[1]
         await press(pilot, "k")  # moves, and judges nothing
-        assert screen.told(screen.queue.groups[0]).verdict is None
+        assert screen.judgement_of(screen.queue.groups[0]).verdict is None
 
 
 async def test_runs_of_a_judged_signature_come_judged_and_their_own_verdict_wins(opened: Opener, samples: Path) -> None:
@@ -125,15 +125,15 @@ async def test_runs_of_a_judged_signature_come_judged_and_their_own_verdict_wins
         night = screen.queue.group
         assert night is not None
         await press(pilot, "v", "f")
-        told = [screen.told(ref) for ref in night.runs]
+        told = [screen.judgement_of(ref) for ref in night.runs]
         assert {(one.verdict, one.source) for one in told} == {(Verdict.FLAKY, "cause")}
         await go_to_type(screen, pilot, NIGHT)
         await press(pilot, "l", "j")
         item = screen.queue.item
         assert isinstance(item, Member)
         await press(pilot, "v", "r")
-        assert (screen.told(item.run).verdict, screen.told(item.run).source) == (Verdict.REAL, "run")
-        assert screen.told(night).verdict is Verdict.FLAKY
+        assert (screen.judgement_of(item.run).verdict, screen.judgement_of(item.run).source) == (Verdict.REAL, "run")
+        assert screen.judgement_of(night).verdict is Verdict.FLAKY
 
 
 async def test_after_the_verdict_on_a_run_comes_the_next_run(opened: Opener, samples: Path) -> None:
@@ -156,14 +156,14 @@ async def test_notes_and_tags(opened: Opener, samples: Path) -> None:
         screen = await triage(app, pilot)
         first = screen.queue.groups[0]
         await press(pilot, "a", *"ask", "enter")
-        assert screen.told(first).note == "ask"
+        assert screen.judgement_of(first).note == "ask"
         await press(pilot, "t", *"slow", "space", *"night", "enter")
-        assert screen.told(first).tags == ("night", "slow")
+        assert screen.judgement_of(first).tags == ("night", "slow")
         assert "ask" in text_of(app)
         await press(pilot, "t", *["backspace"] * 5, "enter")
-        assert screen.told(first).tags == ("night",)
+        assert screen.judgement_of(first).tags == ("night",)
         await press(pilot, "a", *"x", "escape")
-        assert screen.told(first).note == "ask"
+        assert screen.judgement_of(first).note == "ask"
 
 
 async def test_a_run_is_visited_and_leaving_it_leads_back(opened: Opener, samples: Path) -> None:
@@ -272,7 +272,7 @@ async def test_what_another_instance_judged_is_seen(opened: Opener, samples: Pat
         await press(other_pilot, "v", "i")
         decided = f"1 of {len(screen.queue.groups)} reviewed"
         await until(pilot, lambda: decided in text_of(app), what="the other's verdict")
-        assert screen.told(first).verdict is Verdict.IGNORE
+        assert screen.judgement_of(first).verdict is Verdict.IGNORE
 
 
 async def test_nothing_failed(opened: Opener, tmp_path: Path, samples: Path) -> None:
@@ -349,10 +349,10 @@ async def test_a_verdict_is_given_to_all_marked_causes_and_undone_at_once(opened
         screen = await triage(app, pilot)
         await press(pilot, "space", "j", "space", "v", "k")
         assert "2 rows marked known" in line(app, 1)
-        assert [screen.told(group).verdict for group in screen.queue.groups[:3]] == ["known", "known", None]
+        assert [screen.judgement_of(group).verdict for group in screen.queue.groups[:3]] == ["known", "known", None]
         assert screen.state.marked == ()
         await press(pilot, "u")
-        assert [screen.told(group).verdict for group in screen.queue.groups[:3]] == [None, None, None]
+        assert [screen.judgement_of(group).verdict for group in screen.queue.groups[:3]] == [None, None, None]
 
 
 async def test_a_verdict_on_wrong_answers_goes_to_their_tasks(opened: Opener, tmp_path: Path) -> None:
@@ -367,11 +367,11 @@ async def test_a_verdict_on_wrong_answers_goes_to_their_tasks(opened: Opener, tm
         await press(pilot, "l", "j")
         assert "0 of 2 passed" in text_of(app)
         await press(pilot, "v", "f")
-        assert screen.told(x).verdict == "flaky"
+        assert screen.judgement_of(x).verdict == "flaky"
         assert screen.queue.cursor == y.digest
         screen.queue.move_to_key(heading.digest)
         await press(pilot, "v", "k")
-        assert (screen.told(x).verdict, screen.told(y).verdict) == ("flaky", "known")
+        assert (screen.judgement_of(x).verdict, screen.judgement_of(y).verdict) == ("flaky", "known")
         assert "1 task marked known" in line(app, 1)
         screen.queue.move_to_key(x.digest)
         await press(pilot, "l", "j")

@@ -115,7 +115,7 @@ def _query(
 ) -> query.Query[RunSummary]:
     from tracetui.store import query
 
-    found, _ = query.begun(arrangement.words, context or query.Told(going=going), now=now)
+    found, _ = query.begun(arrangement.words, context or query.TraceContext(going=going), now=now)
     return found
 
 

@@ -13,8 +13,9 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.model import Body, Operation, Outcome, Run, RunRef, RunSummary, Span, Status
+from tracetui.model import Body, Operation, Outcome, Run, RunRef, RunSummary, Span
 from tracetui.model.part import own_spans
+from tracetui.model.run import GOING_ON
 
 MAX_CALLS: Final = 500
 """Tool calls per run to take arguments from, first calls first."""
@@ -103,7 +104,7 @@ def comparable(runs: Iterable[RunSummary], a: Collection[RunRef]) -> list[RunRef
 
 
 def _passed(run: RunSummary, *, scored: bool) -> bool:
-    if run.failed or run.status is Status.RUNNING:
+    if run.failed or run.status in GOING_ON:
         return False
     return run.outcome is Outcome.PASSED if scored else True
 

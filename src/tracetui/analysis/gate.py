@@ -24,9 +24,9 @@ from tracetui.analysis.chance import (
     smallest_sign_flip_p,
 )
 from tracetui.analysis.run_tree import run_tree
-from tracetui.analysis.tasks import METRICS, Matrix, Result, Task, TaskKey, Trial, natural
+from tracetui.analysis.tasks import METRICS, Matrix, Result, Task, Trial, natural
 from tracetui.errors import UsageError
-from tracetui.model import Run, RunRef
+from tracetui.model import Run, RunRef, TaskKey
 
 MIN_EFFECT: Final = 0.10
 """The smallest loss of pass rate that matters: 10 points."""

@@ -8,14 +8,14 @@ from typing import Final
 from tracetui.analysis.cause import cause_digest, digests_of, short_ids
 from tracetui.model import Outcome, RunSummary, Status
 from tracetui.store.judgement import NOTHING, Judgement, is_kept_whole
-from tracetui.store.query import Told, recorded_running
+from tracetui.store.query import TraceContext, recorded_running
 from tracetui.store.relations import Relations
 from tracetui.store.sidecar import Sidecar
 
 _ERROR: Final = Status.ERROR
 
 
-class QueryContext(Told):
+class QueryContext(TraceContext):
     """A query context over all listed `runs`, which also decide the length of signature ids."""
 
     def __init__(

@@ -19,7 +19,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from tracetui.model import Outcome, RunRef, RunSummary, Status
+from tracetui.model import RunRef, RunSummary, TaskKey
+from tracetui.model.run import GOING_ON
 from tracetui.store.relations import COPY, Relations, copies_of, has_original, uncounted_parts
 
 PART: Final = "part"
@@ -45,11 +46,9 @@ class Result(StrEnum):
 
 def result_of(run: RunSummary) -> Result:
     """Return how a run ended for the rates of its task."""
-    if run.outcome is not None:
-        return Result.PASSED if run.outcome is Outcome.PASSED else Result.FAILED
-    if run.status is Status.ERROR:
-        return Result.FAILED
-    return Result.RUNNING if run.status in (Status.RUNNING, Status.PAUSED) else Result.UNSCORED
+    if run.rated is not None:
+        return Result(run.rated.value)
+    return Result.RUNNING if run.status in GOING_ON else Result.UNSCORED
 
 
 class Trial(msgspec.Struct, frozen=True, gc=False):
@@ -59,13 +58,6 @@ class Trial(msgspec.Struct, frozen=True, gc=False):
     result: Result
     excluded: str | None = None
     """Why it counts in no rate and no test: ``fork``, ``retry``, ``replay``, ``copy`` or ``part``; None: it counts."""
-
-
-class TaskKey(NamedTuple):
-    """Identity of a task: the name in the trace, or if `derived` the key that its runs share."""
-
-    value: str
-    derived: bool = False
 
 
 class Group(NamedTuple):
@@ -195,28 +187,24 @@ def matrix(runs: Iterable[RunSummary]) -> Matrix:
 
 
 def _keys(runs: Sequence[RunSummary]) -> list[TaskKey | None]:
-    """The task of every run: its own, else for a fork, retry or replay that of the nearest original with one."""
-    own = [_own_key(run) for run in runs]
-    by_ref = {run.ref: (run, key) for run, key in zip(runs, own, strict=True)}
-    orphans = [i for i, run in enumerate(runs) if has_original(run) and run.task is None]
-    relations = Relations(runs) if orphans else None
-    for i in orphans:
-        seen: set[RunRef] = set()
-        ref: RunRef | None = runs[i].ref
-        while relations is not None and ref is not None and ref not in seen:
-            seen.add(ref)
-            run, key = by_ref[ref]
-            if key is not None and (run.task is not None or not has_original(run)):
-                own[i] = key
+    """The task of every run; without one of its own, that of the nearest original, which unlike in `Relations.task` may
+    be that of a fork.
+    """
+    if not any(map(has_original, runs)):
+        return [run.task_key for run in runs]
+    relations, by_ref = Relations(runs), {run.ref: run for run in runs}
+
+    def key_of(run: RunSummary) -> TaskKey | None:
+        seen = {run.ref}
+        while run.task is None and has_original(run):
+            original = relations.original(run.ref)
+            if original is None or original in seen:
                 break
-            ref = relations.original(ref)
-    return own
+            seen.add(original)
+            run = by_ref[original]
+        return run.task_key
 
-
-def _own_key(run: RunSummary) -> TaskKey | None:
-    if run.task is not None:
-        return TaskKey(run.task)
-    return None if run.repeats is None else TaskKey(run.repeats, derived=True)
+    return [key_of(run) for run in runs]
 
 
 def _exclusions(runs: Sequence[RunSummary]) -> dict[RunRef, str]:
@@ -240,7 +228,7 @@ def _task(key: TaskKey, runs: list[RunSummary], excluded: Mapping[RunRef, str]) 
     groups = {group: _counts(by_group[group]) for group in sorted(by_group, key=_alphabetical)}
     return Task(
         key=key,
-        name=(runs[0].prompt or runs[0].name) if key.derived else key.value,
+        name=(runs[0].prompt or runs[0].name) if key.derived else key.name,
         trials=trials,
         counts=_counts(trials) if len(groups) > 1 else next(iter(groups.values())),
         groups=groups,

@@ -214,9 +214,9 @@ def _tasks(counted: list[RunSummary], failed: Iterable[_Member]) -> dict[str, li
     passed: Counter[str] = Counter()
     trials: Counter[str] = Counter()
     for run in counted if wrong else ():
-        if run.task and (run.outcome is not None or failure_of(run) is not None):
+        if run.task and run.rated is not None:
             trials[run.task] += 1
-            passed[run.task] += run.outcome is Outcome.PASSED and failure_of(run) is None
+            passed[run.task] += run.rated is Outcome.PASSED
     rows: dict[str, list[Task]] = {}
     for name, (digest, (cause, runs)) in zip(short_ids([*wrong], "T-"), wrong.items(), strict=True):
         runs = _newest_first(runs)

@@ -8,10 +8,10 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.analysis.run_tree import Fork, RunTree
-from tracetui.analysis.tasks import Counts, Group, Matrix, Rates, Spread, Task, TaskKey
+from tracetui.analysis.tasks import Counts, Group, Matrix, Rates, Spread, Task
 from tracetui.export.json import problem_value
 from tracetui.export.table import Column, Table
-from tracetui.model import Problem
+from tracetui.model import Problem, TaskKey
 from tracetui.model.masked import masked_problem
 from tracetui.redact import Redactor
 from tracetui.text import Clean, cost, count, duration, one_line, tokens
@@ -115,7 +115,7 @@ def _task(task: Task, tree: RunTree | None, redactor: Redactor | None) -> dict[s
     fork = None if tree is None else tree.first_fork
     return {
         "task": task_name(task, redactor),
-        "source": "derived" if task.key.derived else "explicit",
+        "source": task.key.source,
         "runs": [trial.run.ref.address for trial in task.trials],
         "results": [trial.result for trial in task.trials],
         "excluded": {trial.run.ref.address: trial.excluded for trial in task.trials if trial.excluded is not None},

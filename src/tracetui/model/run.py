@@ -237,6 +237,11 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.status is Status.ERROR or self.outcome is Outcome.FAILED
 
     @property
+    def rated(self) -> Outcome | None:
+        """The outcome that rates count: its own, else failed if it ended in an error; None: it is in no rate."""
+        return Outcome.FAILED if self.outcome is None and self.status is Status.ERROR else self.outcome
+
+    @property
     def is_wrong(self) -> bool:
         """Whether it failed without an error: a wrong answer."""
         return self.outcome is Outcome.FAILED and self.status is not Status.ERROR

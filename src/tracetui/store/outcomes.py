@@ -39,14 +39,14 @@ class OutcomeCounts(msgspec.Struct):
 
     def add(self, run: RunSummary, by: int = 1) -> None:
         """Count a run in (1) or out (-1)."""
-        error, evaluated = run.status is Status.ERROR, run.outcome is not None
+        error, evaluated, rated = run.status is Status.ERROR, run.outcome is not None, run.rated is not None
         self.runs += by
         self.passed += by * (run.outcome is Outcome.PASSED)
         self.failed += by * run.failed
         self.errors += by * error
         self.ok += by * (run.status is Status.OK and not run.failed)
         self.evaluated += by * evaluated
-        self.rated += by * (evaluated or error)
+        self.rated += by * rated
         self.running += by * (not evaluated and run.status in GOING_ON)
 
     @property

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tracetui.model import RunSummary, Span
 from tracetui.store.facts import recorded_running
 from tracetui.store.query.complete import Completion, Facet, complete, facets
-from tracetui.store.query.context import Context, Told
+from tracetui.store.query.context import Context, TraceContext
 from tracetui.store.query.keys import Key, Kind, Table
 from tracetui.store.query.plan import AllOf, AnyOf, Columns, Comparison, Negation, Part, Query, WordSearch
 from tracetui.store.query.plan import begun as _begun
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 def for_runs(text: str, context: Context | None = None, *, now: float | None = None) -> Query[RunSummary]:
     """Parse a query for runs. Raises `QueryError`. ``since:2h`` counts from `now` (UTC seconds)."""
-    return _Planner(RUN_KEYS, context or Told(), time.time() if now is None else now).query(text)
+    return _Planner(RUN_KEYS, context or TraceContext(), time.time() if now is None else now).query(text)
 
 
 def for_spans(text: str) -> Query[Span]:
@@ -138,7 +138,7 @@ __all__ = [
     "Query",
     "QueryError",
     "Table",
-    "Told",
+    "TraceContext",
     "begun",
     "begun_for_spans",
     "complete",

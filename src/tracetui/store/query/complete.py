@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from tracetui.store.query.context import Told
+from tracetui.store.query.context import TraceContext
 from tracetui.store.query.keys import MEASURES, Getter, Key, Kind, Table, strings
 from tracetui.store.query.syntax import KEY, quoted
 
@@ -44,7 +44,7 @@ class Facet(msgspec.Struct, frozen=True):
 
 def facets(table: Table[T], items: Iterable[T], context: Any = None) -> list[Facet]:
     """Return the keys whose values can be picked, if any item has one."""
-    items, context = list(items), context or Told()
+    items, context = list(items), context or TraceContext()
     keys = [key for key in table.keys if key.facet]
     found = [Facet(key.name, _tally(key, items, (key.offered or key.get)(context))) for key in keys]
     return [facet for facet in found if any(value is not None for value, _ in facet.values)]
@@ -55,12 +55,12 @@ def complete(text: str, cursor: int, table: Table[T], items: Iterable[T], contex
     at = _Cursor(text[: max(0, cursor)])
     found = at.key and table.find(at.key)
     if found:
-        pairs = _values(found, list(items), context or Told(), at.prefix)
+        pairs = _values(found, list(items), context or TraceContext(), at.prefix)
         offers: Iterator[tuple[str, str]] = (
             (value if literal else quoted(value), hint) for value, hint, literal in pairs
         )
     else:
-        offers = _words(table, items, context or Told(), at)
+        offers = _words(table, items, context or TraceContext(), at)
     return [Completion(word, at.start, at.end, hint) for (word, hint), _ in zip(offers, range(MOST), strict=False)]
 
 

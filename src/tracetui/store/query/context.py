@@ -44,7 +44,7 @@ class Context(Protocol):
         """The names of all formats; empty if unknown."""
 
 
-class Told:
+class TraceContext:
     """A `Context` of what the traces record, without verdicts, notes and tags of the user. Base of the others."""
 
     def __init__(

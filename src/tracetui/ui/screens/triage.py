@@ -110,13 +110,13 @@ class TriageScreen(RunsScreen):
         found = groups(runs, app.verdicts.sidecar)
         self.queue.unfolded, self.queue.marked = self.state.unfolded, frozenset(self.state.marked)
         if found:
-            self.queue.show_groups(found, app.store.runs, self.told, now=app.clock(), words=words)
+            self.queue.show_groups(found, app.store.runs, self.judgement_of, now=app.clock(), words=words)
         else:
             here = f"No failed runs match {one_line(words, 60)!r}." if words else "No failed runs."
             self.queue.nothing([(), (Piece(Clean(here), "text bold"),)])
         self.show_cause()
 
-    def told(self, what: Group | Task | RunRef) -> Judgement:
+    def judgement_of(self, what: Group | Task | RunRef) -> Judgement:
         """The decisions on a row."""
         subject = self.app.store.runs.get(what) if isinstance(what, RunRef) else what
         return self.app.verdicts.of(subject) if subject is not None else Judgement()
@@ -135,7 +135,7 @@ class TriageScreen(RunsScreen):
         else:
             example, surveys = self.app.store.runs.get(ref), self.app.surveys
             shared, going_on = surveys.contrasts.get(group.runs), surveys.progress(group.runs)
-            self.cause.show_cause(group, example, self.told(group), shared, going_on, now=self.app.clock())
+            self.cause.show_cause(group, example, self.judgement_of(group), shared, going_on, now=self.app.clock())
             if not surveys.is_asked(group.runs):
                 self._compare_later()
             self.app.engine.open(ref)
@@ -206,13 +206,13 @@ class TriageScreen(RunsScreen):
         if (
             decided
             and not marked
-            and (following := undecided(self.queue.groups, self.queue.item, self.told)) is not None
+            and (following := undecided(self.queue.groups, self.queue.item, self.judgement_of)) is not None
         ):
             self.queue.move_to_key(following)
 
     @property
     def ended(self) -> str:
-        left = any(self.told(group).verdict is None for group in self.queue.groups)
+        left = any(self.judgement_of(group).verdict is None for group in self.queue.groups)
         return "" if left else "  ·  all reviewed, x export"
 
     @property
@@ -248,9 +248,9 @@ class TriageScreen(RunsScreen):
             Piece(Clean("triage"), "text bold"),
         )
         failed = sum(len(group.runs) for group in self.queue.groups)  # whoever started them
-        told = f"{grouped(failed)} of {grouped(self._total)} runs failed"
-        told += f" ({grouped(self._started)} child runs)" if self._started else ""
-        right = (Piece(Clean(told), "sec"),)
+        counts = f"{grouped(failed)} of {grouped(self._total)} runs failed"
+        counts += f" ({grouped(self._started)} child runs)" if self._started else ""
+        right = (Piece(Clean(counts), "sec"),)
         self._header.show(left, right)
         self._sentence.show(self.said or self._progress())
         commands = app.comparisons.available_commands(self.commands, self.queue.run)
@@ -260,7 +260,7 @@ class TriageScreen(RunsScreen):
         found = self.queue.groups
         if not found:
             return (Piece(Clean("nothing to review"), "sec"),)
-        left = [group for group in found if self.told(group).verdict is None]
+        left = [group for group in found if self.judgement_of(group).verdict is None]
         decided = len(found) - len(left)
         pieces = [
             Piece(Clean(f"{grouped(decided)} of {grouped(len(found))} reviewed "), "text bold"),
