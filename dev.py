@@ -14,7 +14,8 @@
     python3 dev.py fuzz …       read mutated traces: `fuzz ids`, bytes, cases or suite, --seed, --seconds, --format
     python3 dev.py bench …      measure, and compare with the targets; --save for the docs, --compare COMMIT
     python3 dev.py build        build the wheel into dist/
-    python3 dev.py lock         choose versions anew: writes requirements/dev.txt from pyproject.toml
+    python3 dev.py stores       install the real ClickHouse engine and an S3 server (200 MB), which some tests need
+    python3 dev.py lock         choose versions anew: writes requirements/*.txt from pyproject.toml
     python3 dev.py run …        run any command in the environment: `run tracetui ls traces`
 
 The first word makes `.venv` from requirements/dev.txt (versions pinned, hashes checked), which takes half a minute;
@@ -37,9 +38,10 @@ BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 STAMP = VENV / "made-from.sha256"
 LOCK = ROOT / "requirements" / "dev.txt"
+STORES = ROOT / "requirements" / "stores.txt"
 
 LOCK_HEAD = """\
-# Every package that the app and its tests need, pinned, with the hashes of all its files.
+# Every package that {} need, pinned, with the hashes of all its files.
 # Written by `python3 dev.py lock` from pyproject.toml; install with `pip install --require-hashes -r`.
 """
 LINTS = {
@@ -59,6 +61,7 @@ WORDS = {
     "fuzz": "python -m tests.fuzz",
     "bench": "python -m tests.bench",
     "build": "python -m hatchling build -t wheel",
+    "stores": f"python -m pip --disable-pip-version-check install --quiet --require-hashes -r {STORES}",
     "run": "",
 }
 
@@ -130,24 +133,29 @@ def fingerprint() -> str:
 
 
 def lock() -> int:
-    """Resolve pyproject.toml into requirements/dev.txt, with pip-tools in an environment of its own."""
+    """Resolve pyproject.toml into requirements/*.txt, with pip-tools in an environment of its own."""
     import tomllib
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     extras = project["project"]["optional-dependencies"].values()
-    wanted = [*project["project"]["dependencies"], *chain.from_iterable(extras), *project["dependency-groups"]["dev"]]
+    groups = project["dependency-groups"]
+    wanted = [*project["project"]["dependencies"], *chain.from_iterable(extras), *groups["dev"]]
     flags = "-q --upgrade --generate-hashes --strip-extras --no-header --no-emit-options --no-emit-index-url"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "pyproject.toml.in").write_text("\n".join(wanted))
         subprocess.check_call([sys.executable, "-m", "venv", str(folder / "venv")])
         python = folder / "venv" / BIN.name / PYTHON.name
         subprocess.check_call([str(python), "-m", "pip", "install", "-q", "pip-tools"])
         compiler = [str(python), "-m", "piptools", "compile", *flags.split(), "--no-emit-find-links"]
-        compiler += ["--no-emit-trusted-host", "-o", "dev.txt", "pyproject.toml.in"]
-        subprocess.check_call(compiler, cwd=folder)
-        pinned = (folder / "dev.txt").read_text().replace("-r pyproject.toml.in", "pyproject.toml")
-    LOCK.write_text(LOCK_HEAD + pinned)
+        compiler += ["--no-emit-trusted-host", "--allow-unsafe"]
+        for target, packages, users in (
+            (LOCK, wanted, "the app and its tests"),
+            (STORES, ["-c dev.txt", *groups["stores"]], "the tests of ClickHouse and object stores"),
+        ):
+            (folder / "pyproject.toml.in").write_text("\n".join(packages))
+            subprocess.check_call([*compiler, "-o", target.name, "pyproject.toml.in"], cwd=folder)
+            pinned = (folder / target.name).read_text().replace("-r pyproject.toml.in", "pyproject.toml")
+            target.write_text(LOCK_HEAD.format(users) + pinned)
     return 0
 
 
