@@ -151,9 +151,8 @@ def parser_of(name: str | None) -> Parser:
 
 def add_paths(parser: argparse.ArgumentParser) -> None:
     """Add PATH…, --trace-dir and --format."""
-    parser.add_argument(
-        "paths", nargs="*", metavar="PATH", help="directories and files of traces; - for standard input"
-    )
+    places = "directories and files, also on other machines (host:dir) or in buckets (s3://…); - for standard input"
+    parser.add_argument("paths", nargs="*", metavar="PATH", help=places)
     add_place(parser)
 
 

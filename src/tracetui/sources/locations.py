@@ -1,4 +1,4 @@
-"""Resolve command-line paths to this machine or a remote one."""
+"""Resolve command-line paths to this machine, a remote one or a bucket."""
 
 from __future__ import annotations
 
@@ -8,30 +8,49 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from tracetui.errors import NothingReadable
-from tracetui.sources.base import Closable, Entry, File, Folder, LinkLost, Source, Stat
+from tracetui.sources.base import Closable, Entry, File, Folder, Source, Stat, reason_of
 from tracetui.sources.local import LocalSource
 
 if TYPE_CHECKING:
+    from tracetui.sources.bucket import Bucket
+    from tracetui.sources.objects import ObjectSource
     from tracetui.sources.remote import SshSource
-    from tracetui.sources.ssh import Host, RemotePath
+    from tracetui.sources.ssh import Host
+
+_URLS = ("ssh://", "s3://", "gs://", "az://")
 
 
-def host_of(word: str) -> Host | None:
-    """Return the machine of a path, or of an address that starts with one; None for this machine.
+def host_of(word: str) -> Host | Bucket | None:
+    """Return the machine or bucket of a path, or of an address that starts with one; None for this machine.
 
-    A local path takes precedence over ``host:dir``; ``ssh://`` is always remote. Raises `UsageError` for an invalid
-    host name.
+    A local path takes precedence over ``host:dir``; a URL is always remote. Raises `UsageError` for an invalid name.
     """
-    if not word.startswith("ssh://") and (":" not in word.partition("/")[0] or _exists_locally(word)):
+    if not word.startswith(_URLS) and (":" not in word.partition("/")[0] or _exists_locally(word)):
         return None
-    place = _parse_remote(word)
+    return _parse_remote(word)
+
+
+def _parse_remote(word: str) -> Host | Bucket | None:
+    from tracetui.sources.bucket import parse_bucket  # don't load them for local use
+    from tracetui.sources.ssh import parse_remote_path
+
+    bucket = parse_bucket(word)
+    if bucket is not None:
+        return bucket
+    place = parse_remote_path(word)
     return place.host if place is not None else None
 
 
-def _parse_remote(word: str) -> RemotePath | None:
-    from tracetui.sources.ssh import parse_remote_path  # don't load SSH for local use
+def _open_remote(host: Host | Bucket) -> SshSource | ObjectSource:
+    from tracetui.sources.bucket import Bucket
 
-    return parse_remote_path(word)
+    if isinstance(host, Bucket):
+        from tracetui.sources.objects import ObjectSource
+
+        return ObjectSource(host)
+    from tracetui.sources.remote import SshSource
+
+    return SshSource(host)
 
 
 def _exists_locally(word: str) -> bool:
@@ -47,30 +66,29 @@ def _path_prefix(path: str) -> str:
 
 def parent(path: str) -> str:
     """Return the folder of a path as the user would write it; ``.`` for a bare name."""
-    if host_of(path) is None:
+    host = host_of(path)
+    if host is None:
         return os.path.dirname(path) or os.curdir
-    from tracetui.sources.ssh import parent as remote_parent
+    from tracetui.sources import bucket, ssh
 
-    return remote_parent(path)
+    return bucket.parent(path) if isinstance(host, bucket.Bucket) else ssh.parent(path)
 
 
 class MultiHostSource(Closable):
-    """Several machines as one source; each path goes to its machine. A context manager: its end closes the connections.
+    """Several machines and buckets as one source; each path goes to its own. A context manager: its end closes them.
 
-    Only connects to the machines of `roots`, never to one that a trace names.
+    Only connects to the machines and buckets of `roots`, never to one that a trace names.
     """
 
     def __init__(self, roots: Sequence[str], local: LocalSource | None = None) -> None:
-        """Raises `UsageError` for a root with an invalid host name."""
+        """Raises `UsageError` for a root with an invalid name, or that needs a package."""
         self._local = local or LocalSource()
         self._local_roots = {_path_prefix(root) for root in roots if host_of(root) is None}
-        self._hosts: dict[Host, SshSource] = {}
+        self._hosts: dict[Host | Bucket, SshSource | ObjectSource] = {}
         for root in roots:
             host = host_of(root)
             if host is not None and host not in self._hosts:
-                from tracetui.sources.remote import SshSource
-
-                self._hosts[host] = SshSource(host)
+                self._hosts[host] = _open_remote(host)
 
     @property
     def received(self) -> int:
@@ -78,12 +96,12 @@ class MultiHostSource(Closable):
         return sum(source.received for source in self._hosts.values())
 
     def connect(self) -> None:
-        """Connect to every machine. Raises `NothingReadable`, with the reason and the next step."""
+        """Connect to every machine and bucket. Raises `NothingReadable`, with the reason and the next step."""
         try:
             for source in self._hosts.values():
-                source.client()
-        except LinkLost as error:
-            raise NothingReadable(str(error)) from error
+                source.connect()
+        except OSError as error:
+            raise NothingReadable(reason_of(error)) from error
 
     def close(self) -> None:
         """Close the connections, and delete copies."""
@@ -117,12 +135,12 @@ class MultiHostSource(Closable):
     def _source(self, path: str) -> Source:
         return self._remote_for(path) or self._local
 
-    def _remote_for(self, path: str) -> SshSource | None:
+    def _remote_for(self, path: str) -> SshSource | ObjectSource | None:
         """Return the remote source of a path, None if local."""
-        if not self._hosts or (_path_prefix(path) in self._local_roots and not path.startswith("ssh://")):
+        if not self._hosts or (_path_prefix(path) in self._local_roots and not path.startswith(_URLS)):
             return None
-        place = _parse_remote(path) if ":" in _path_prefix(path) else None
-        return self._hosts.get(place.host) if place is not None else None
+        host = _parse_remote(path) if ":" in _path_prefix(path) else None
+        return self._hosts.get(host) if host is not None else None
 
 
 def source_for(roots: Sequence[str], local: LocalSource | None = None) -> MultiHostSource:

@@ -67,6 +67,10 @@ class SshSource:
         """Return the connection. Raises `LinkLost`."""
         return self._link.client()
 
+    def connect(self) -> None:
+        """Connect, unless connected. Raises `LinkLost`."""
+        self.client()
+
     def close(self) -> None:
         """Close the connection, and delete database copies."""
         self._link.close()

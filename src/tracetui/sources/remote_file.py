@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from tracetui.sources.base import (
-    HEAD_SIZE,
-    SQLITE_MAGIC,
-    Closable,
-    File,
-    Folder,
-    LinkLost,
-    Stat,
-    check_document_size,
-    resolve_relative,
-)
+from tracetui.sources.base import SQLITE_MAGIC, File, Folder, LinkLost, Stat, resolve_relative
+from tracetui.sources.fetched_file import FetchedFile
 from tracetui.sources.remote_cache import EDGE
 from tracetui.sources.remote_database import MirroredDatabase
 from tracetui.sources.sftp import Client
@@ -24,25 +15,19 @@ from tracetui.sources.ssh import join, parent, remote_path
 from tracetui.sources.zstd import unpacked
 
 if TYPE_CHECKING:
-    from sqlite3 import Connection
-
     from tracetui.sources.remote import SshSource
     from tracetui.sources.sqlite import CopyCache
 
 
-class RemoteFile(Closable):
-    """A regular file; see `tracetui.sources.base.File`. It ends where its `stat` says; later growth is left out."""
+class RemoteFile(FetchedFile):
+    """A regular file of another machine. Growth after its `stat` is left out."""
 
-    __slots__ = ("_copy", "_handle", "_head", "_memo", "_others", "_source", "_stat", "_tables", "path")
+    __slots__ = ("_copy", "_handle", "_others", "_source")
 
     def __init__(self, source: SshSource, path: str, stat: Stat | None = None) -> None:
-        self.path = path
+        super().__init__(path, stat)
         self._source = source
-        self._stat = stat
         self._handle: tuple[Client, bytes] | None = None
-        self._head: bytes | None = None
-        self._memo: dict[str, Any] | None = None
-        self._tables: frozenset[str] | None = None
         self._others: list[tuple[str, float]] = []
         self._copy: MirroredDatabase | None = None
         """Held while the file is open: changes are checked once, and the copy stays."""
@@ -51,17 +36,8 @@ class RemoteFile(Closable):
     def name(self) -> str:
         return self.path[len(parent(self.path)) :].lstrip("/")
 
-    @property
-    def memo(self) -> dict[str, Any]:
-        if self._memo is None:
-            self._memo = {}
-        return self._memo
-
-    @property
-    def stat(self) -> Stat:
-        if self._stat is None:
-            self._stat = self._source.stat(self.path)
-        return self._stat
+    def _find_stat(self) -> Stat:
+        return self._source.stat(self.path)
 
     @property
     def moving(self) -> bool:
@@ -73,12 +49,6 @@ class RemoteFile(Closable):
         with suppress(FileNotFoundError):  # a live database grows in its log
             return cache.is_moving(self.path + "-wal", self._source.stat(self.path + "-wal").mtime)
         return False
-
-    @property
-    def head(self) -> bytes:
-        if self._head is None:
-            self._head = self.read(0, HEAD_SIZE)
-        return self._head
 
     def read(self, offset: int, size: int) -> bytes:
         stat, cache = self.stat, self._source.cache
@@ -93,13 +63,6 @@ class RemoteFile(Closable):
         new = self._fetch(gaps) if gaps else []
         parts = sorted([*pieces, *((start, data) for (start, _), data in zip(gaps, new, strict=True))])
         return b"".join(_contiguous(parts, offset))
-
-    def read_all(self) -> bytes:
-        check_document_size(self.stat.size)
-        return self.read(0, self.stat.size)
-
-    def next_data(self, offset: int) -> int:
-        return offset
 
     def sibling(self, name: str) -> str | None:
         path = join(parent(self.path), name)
@@ -125,24 +88,6 @@ class RemoteFile(Closable):
         if stat is not None:
             self._others.append((at, stat.mtime))
         return unpacked(RemoteFile(self._source, at, stat))
-
-    @property
-    def tables(self) -> frozenset[str]:
-        if self._tables is None:
-            from tracetui.sources import sqlite
-
-            is_database = self.head.startswith(SQLITE_MAGIC)
-            self._tables = frozenset()
-            if is_database:
-                self._tables = sqlite.tables(*self._copy_arguments())
-        return self._tables
-
-    @contextmanager
-    def database(self) -> Iterator[Connection]:
-        from tracetui.sources import sqlite
-
-        with sqlite.connect(*self._copy_arguments()) as connection:
-            yield connection
 
     def _copy_arguments(self) -> tuple[str, CopyCache, str]:
         """Return a copy of the database as arguments of `sqlite.connect`."""

@@ -1,0 +1,222 @@
+"""Addresses of object stores, and the requests to one bucket through obstore.
+
+Credentials come from where each store's own tools look for them (docs/stores.md), never from an address. A bucket is
+only read.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from tracetui.errors import UsageError
+from tracetui.sources.base import LinkLost, Stat
+from tracetui.text import Clean, one_line
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
+    from obstore.store import ObjectStore
+
+SCHEMES: Final = ("s3", "gs", "az")
+_URL: Final = re.compile(rf"({'|'.join(SCHEMES)})://([^/]*)(.*)\Z", re.DOTALL)
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+_STATUS: Final = re.compile(r"status code: (\d{3})")
+_MESSAGE: Final = re.compile(r"<Message>([^<]*)</Message>")
+_REASON_CELLS: Final = 200
+_SECOND: Final = 1_000_000_000
+_CONNECT_SECONDS: Final = 5
+_REQUEST_SECONDS: Final = 30
+_RETRY_SECONDS: Final = 15
+_RETRIES: Final = 3
+
+
+class Bucket(msgspec.Struct, frozen=True):
+    """A bucket (Azure: a container). Raises `UsageError` for an invalid name."""
+
+    scheme: str
+    name: str
+
+    def __post_init__(self) -> None:
+        if not _NAME.match(self.name):
+            raise UsageError(f"{self.name!r} is not a valid bucket name; write {self.scheme}://bucket/prefix")
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.name}"
+
+    def key(self, path: str) -> str:
+        """Return the key of an object or prefix, without slashes at its ends; empty for the bucket."""
+        return path[len(str(self)) :].strip("/")
+
+    def path(self, key: str) -> str:
+        """Return the path of a key, as the user would write it."""
+        return f"{self}/{key}" if key else str(self)
+
+
+def parse_bucket(word: str) -> Bucket | None:
+    """Return the bucket of ``s3://bucket/prefix`` (also ``gs``, ``az``); None for any other word.
+
+    Raises `UsageError` for an invalid name.
+    """
+    found = _URL.match(word)
+    return Bucket(found[1], found[2]) if found is not None else None
+
+
+def join(folder: str, name: str) -> str:
+    """Append a name to a path in a bucket."""
+    return f"{folder.rstrip('/')}/{name}"
+
+
+def parent(path: str) -> str:
+    """Return the prefix that a path is in; of a bucket, itself."""
+    bucket = parse_bucket(path)
+    assert bucket is not None
+    return bucket.path(bucket.key(path).rpartition("/")[0])
+
+
+class BucketClient:
+    """Requests to one bucket. Thread-safe; every method raises `OSError`, and `LinkLost` if the store is unreachable.
+
+    A request that gets no answer is tried again for some 15 seconds, and then fails.
+    """
+
+    def __init__(self, bucket: Bucket) -> None:
+        """Raises `UsageError` if obstore is not installed, or the environment configures it wrongly."""
+        self.bucket = bucket
+        self.received = 0
+        """Bytes received of objects."""
+        self._store = _store(bucket)
+
+    def head(self, key: str) -> Stat:
+        """Return the stat of an object. Raises `FileNotFoundError` if there is none."""
+        import obstore
+
+        with self._errors(key):
+            return stat_of(obstore.head(self._store, key))
+
+    def get(self, key: str, start: int, end: int) -> tuple[bytes, Stat]:
+        """Return the bytes of a non-empty range, and the stat of the version that they are from."""
+        import obstore
+
+        with self._errors(key):
+            found = obstore.get(self._store, key, options={"range": (start, end)})
+            data = found.bytes().to_bytes()
+            self.received += len(data)
+            return data, stat_of(found.meta)
+
+    def pages(self, prefix: str) -> Iterator[Sequence[ObjectMeta]]:
+        """Yield all objects below a prefix, ordered by key, some 1,000 at a time.
+
+        Raises `ValueError` for a key that no path can express (``a//b``, ``./a``).
+        """
+        import obstore
+
+        with self._errors(prefix):
+            yield from obstore.list(self._store, prefix or None, chunk_size=1000)
+
+    def folder(self, prefix: str) -> tuple[Sequence[ObjectMeta], Sequence[str]]:
+        """Return the objects directly below a prefix, and the prefixes of deeper ones. Raises `ValueError` as above."""
+        import obstore
+
+        with self._errors(prefix):
+            found = obstore.list_with_delimiter(self._store, prefix or None)
+            return found["objects"], found["common_prefixes"]
+
+    @contextmanager
+    def _errors(self, key: str) -> Iterator[None]:
+        """Turn errors of obstore into `OSError`, without its text, which is long and names requests."""
+        from obstore import exceptions
+
+        try:
+            yield
+        except FileNotFoundError:
+            raise FileNotFoundError(errno.ENOENT, "no such object", self.bucket.path(key)) from None
+        except exceptions.InvalidPathError as error:
+            raise ValueError("a key that is no path") from error
+        except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError):
+            raise PermissionError(errno.EACCES, f"access to {self.bucket} denied; {_credentials_hint()}") from None
+        except exceptions.BaseError as error:
+            raise self._explain(str(error)) from None
+
+    def _explain(self, text: str) -> OSError:
+        status, message = _STATUS.search(text), _MESSAGE.search(text)
+        said: Clean = one_line(message[1] if message else text.partition("\n")[0], _REASON_CELLS)
+        if status is None:
+            if "credential" in text.lower() or "metadata" in text.lower():
+                return LinkLost(f"no credentials for {self.bucket}; {_credentials_hint()}")
+            return LinkLost(f"cannot reach {self.bucket}: {said}")
+        if int(status[1]) >= 500 or int(status[1]) == 429:
+            return LinkLost(f"cannot read {self.bucket}: {said}")
+        if int(status[1]) == 416:
+            return OSError("it shrank while it was read")
+        return OSError(f"cannot read {self.bucket}: {said}")
+
+
+def stat_of(meta: ObjectMeta) -> Stat:
+    """Return the stat of an object.
+
+    Modification times have whole seconds, so the nanoseconds of `ctime_ns` are a hash of the entity tag: another
+    version has another stat even within a second.
+    """
+    modified: datetime = meta["last_modified"]
+    mtime = int(modified.timestamp()) * _SECOND
+    tag = (meta["e_tag"] or meta["version"] or "").encode()
+    digest = int.from_bytes(blake2b(tag, digest_size=8).digest(), "big") % _SECOND
+    return Stat(0, 0, meta["size"], mtime, mtime + digest)
+
+
+def _store(bucket: Bucket) -> ObjectStore:
+    try:
+        from obstore.store import from_url
+    except ImportError:
+        raise UsageError(f"reading {bucket} needs a package: pip install 'tracetui[cloud]'") from None
+    options: Any = {
+        "connect_timeout": timedelta(seconds=_CONNECT_SECONDS),
+        "timeout": timedelta(seconds=_REQUEST_SECONDS),
+        "allow_http": _endpoint().startswith("http://"),
+    }
+    retry: Any = {"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=_RETRY_SECONDS)}
+    try:
+        return from_url(str(bucket), client_options=options, retry_config=retry, **_profile(bucket))
+    except Exception as error:  # obstore has no common type for a wrong setting
+        reason = one_line(str(error).partition("\n")[0], _REASON_CELLS)
+        raise UsageError(f"cannot open {bucket}: {reason}") from None
+
+
+def _endpoint() -> str:
+    """Return the endpoint that the user has configured, empty for the store's own."""
+    names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
+    return next(filter(None, map(os.environ.get, names)), "") or ""
+
+
+def _profile(bucket: Bucket) -> dict[str, Any]:
+    """Return a provider for the profiles of the AWS tools, which obstore does not read, if boto3 is installed."""
+    variables = ("AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_SKIP_SIGNATURE")
+    if bucket.scheme != "s3" or any(map(os.environ.get, variables)) or not _has_profile():
+        return {}
+    try:
+        from obstore.auth.boto3 import Boto3CredentialProvider
+
+        return {"credential_provider": Boto3CredentialProvider()}
+    except ImportError:
+        return {}
+
+
+def _has_profile() -> bool:
+    home = os.path.expanduser("~")
+    named = (os.environ.get("AWS_SHARED_CREDENTIALS_FILE"), os.path.join(home, ".aws", "credentials"))
+    return bool(os.environ.get("AWS_PROFILE")) or any(path and os.path.exists(path) for path in named)
+
+
+def _credentials_hint() -> str:
+    """Return the next step after a refusal."""
+    if _has_profile() and not os.environ.get("AWS_ACCESS_KEY_ID"):
+        return "profiles of the AWS tools need boto3 (pip install boto3)"
+    return "check the credentials in the environment (docs/stores.md)"
