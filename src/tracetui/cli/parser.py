@@ -32,6 +32,7 @@ COMMANDS: Final = (
     "tail",
     "doctor",
     "formats",
+    "mcp",
     "demo",
     "completions",
 )
@@ -261,6 +262,7 @@ def _environment_help() -> str:
     variables_help = {
         "PAPRIKA_TRACE_DIR": "directory to open when no PATH is given",
         ", ".join(variables()): "trace directories of other programs, offered when there is no default directory",
+        "TRACETUI_WITHIN": "directories and files to read, separated by colons; nothing else is opened",
         "TRACETUI_PRICES=off": "disable cost estimates (they need: pip install tracetui[prices])",
         "NO_COLOR": "use the terminal's own colors",
     }

@@ -8,6 +8,7 @@ import stat as modes
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
 
@@ -38,6 +39,31 @@ _FLAGS: Final = (
 )  # a FIFO must not block, and a link must not be followed
 _CHUNK: Final = 1 << 20
 STDIN: Final = "-"
+WITHIN: Final = "TRACETUI_WITHIN"
+"""Environment variable: paths separated by `os.pathsep`; if set, nothing outside of them is read."""
+
+
+@cache
+def _allowed() -> tuple[str, ...]:
+    return tuple(os.path.realpath(path) for path in os.environ.get(WITHIN, "").split(os.pathsep) if path)
+
+
+def is_confined() -> bool:
+    """Whether this process may only read some paths (`WITHIN`)."""
+    return bool(_allowed())
+
+
+def _is_allowed(path: str) -> bool:
+    if not _allowed():
+        return True
+    real = os.path.realpath(path)
+    return any(real == root or real.startswith(os.path.join(root, "")) for root in _allowed())
+
+
+def check_allowed(path: str) -> None:
+    """Raise `PermissionError` for a path that this process may not read (`WITHIN`), links resolved."""
+    if not _is_allowed(path):
+        raise PermissionError(errno.EACCES, "outside of the paths that may be read", path)
 
 
 class LocalFile(Closable):
@@ -122,6 +148,7 @@ class LocalFile(Closable):
     def sibling(self, name: str) -> str | None:
         path = os.path.join(os.path.dirname(self.path), name)
         try:
+            check_allowed(path)
             return path if modes.S_ISREG(os.lstat(path).st_mode) else None
         except (OSError, ValueError):
             return None
@@ -150,6 +177,7 @@ class LocalFile(Closable):
     def database(self) -> AbstractContextManager[Connection]:
         from tracetui.sources import sqlite
 
+        check_allowed(self._at)
         return sqlite.connect(self._at)
 
     def close(self) -> None:
@@ -159,6 +187,7 @@ class LocalFile(Closable):
 
     def _open(self) -> int:
         check_path(self._at)
+        check_allowed(self._at)
         fd = os.open(self._at, _FLAGS)
         if self._fresh:  # another fstat is a third of the cost of opening
             self._fd, self._fresh = fd, False
@@ -179,10 +208,10 @@ class LocalSource:
         return unpacked(LocalFile(path, stat))
 
     def is_file(self, path: str) -> bool:
-        return os.path.isfile(path)
+        return _is_allowed(path) and os.path.isfile(path)
 
     def is_folder(self, path: str) -> bool:
-        return os.path.isdir(path)
+        return _is_allowed(path) and os.path.isdir(path)
 
     def prefetch(self, paths: Sequence[str]) -> None:
         """Do nothing: local folders need no prefetching."""
@@ -192,6 +221,7 @@ class LocalSource:
 
     def list(self, path: str) -> Folder:
         check_path(path)
+        check_allowed(path)
         found = os.stat(path)
         if not modes.S_ISDIR(found.st_mode):
             return Folder([_named(path, found)], [])
@@ -208,6 +238,7 @@ class LocalSource:
 
     def walk(self, root: str) -> Iterator[Entry]:
         try:
+            check_allowed(root)
             found = os.stat(root)  # a link is followed here, where the user named it, and nowhere else
         except (OSError, ValueError) as error:
             yield Entry(root, skipped=reason_of(error), failed=True)

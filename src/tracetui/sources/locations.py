@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from tracetui.errors import NothingReadable
+from tracetui.errors import NothingReadable, UsageError
 from tracetui.sources.base import Closable, Entry, File, Folder, Source, Stat, reason_of
-from tracetui.sources.local import LocalSource
+from tracetui.sources.local import WITHIN, LocalSource, is_confined
 
 if TYPE_CHECKING:
     from tracetui.sources.bucket import Bucket
@@ -87,6 +87,8 @@ class MultiHostSource(Closable):
         self._hosts: dict[Host | Bucket, SshSource | ObjectSource] = {}
         for root in roots:
             host = host_of(root)
+            if host is not None and is_confined():
+                raise UsageError(f"{root} is not on this machine, and {WITHIN} allows nothing else")
             if host is not None and host not in self._hosts:
                 self._hosts[host] = _open_remote(host)
 
