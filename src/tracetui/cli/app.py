@@ -40,6 +40,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_pass(parser)
     add_display(parser)
     add_watching(parser)
+    parser.add_argument("--served", choices=("read", "write"), help=argparse.SUPPRESS)  # of `tracetui serve`
 
 
 def add_watching(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +58,7 @@ def add_display(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the app until the user quits; without a terminal on standard output, print what ``ls`` prints."""
-    if not sys.stdout.isatty():
+    if not sys.stdout.isatty() and args.served is None:
         return _list(args)
     if not named(args) and not exists(default_directory()):
         status, args.paths = _choose(args)
@@ -65,7 +66,8 @@ def run(args: argparse.Namespace) -> int:
             return status
     with source_of([place for place in roots(args) if place != STDIN]) as source:
         places, target = _targets(source, args)
-        need_terminal(places)
+        if args.served is None:
+            need_terminal(places)
         gc.disable()  # objects loaded now are permanent; the engine enables it again after listing
         from tracetui.ui.app import run_app
 
@@ -80,6 +82,7 @@ def run(args: argparse.Namespace) -> int:
             slow=args.slow,
             events=not args.polling,
             rule=args.rule,
+            served=args.served,
         )
 
 

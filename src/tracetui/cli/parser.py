@@ -32,6 +32,7 @@ COMMANDS: Final = (
     "tail",
     "doctor",
     "formats",
+    "serve",
     "mcp",
     "demo",
     "completions",

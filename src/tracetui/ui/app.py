@@ -31,7 +31,7 @@ from tracetui.text import clean_lines
 from tracetui.ui import config
 from tracetui.ui.base_app import HostApp, run_to_exit
 from tracetui.ui.commands import COMMANDS as TABLE
-from tracetui.ui.commands import RUNS, Command
+from tracetui.ui.commands import RUNS, Command, allowed_in_browser
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.screens.main import MainScreen
 from tracetui.ui.screens.runs import RunsScreen
@@ -405,14 +405,18 @@ def run_app(
     slow: bool = False,
     events: bool = True,
     rule: PassRule | None = None,
+    served: str | None = None,
 ) -> int:
     """Run the application on these files and directories until the user quits; returns the exit status.
 
     `target`: address to open. `newest`: open the newest run instead. `follow`: follow the opened run, by default the
-    newest. `events`: False polls. `rule` wins over that of the settings.
+    newest. `events`: False polls. `rule` wins over that of the settings. `served`: the user is in a browser and may
+    ``read``, or also ``write``.
     """
     settings = config.load()
     commands = config.bind_keys(settings)
+    if served is not None:
+        commands = tuple(one for one in commands if allowed_in_browser(one, write=served == "write"))
     source = source or LocalSource()
     with_ascii = ascii_glyphs or settings.ascii
     masking.choose(ascii_glyphs=with_ascii)
@@ -434,6 +438,7 @@ def run_app(
 
     def cleanup() -> None:
         engine.stop()
-        config.save_arrangement(app.main.state.arrangement, paths)
+        if served != "read":
+            config.save_arrangement(app.main.state.arrangement, paths)
 
     return run_to_exit(app, cleanup)

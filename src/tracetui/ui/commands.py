@@ -181,6 +181,18 @@ _CHARACTERS: Final = {
 }  # fmt: skip
 
 
+_STARTS_OR_REVEALS: Final = frozenset({"editor", "suspend", "reveal"})
+_WRITES: Final = frozenset({"export"})
+
+
+def allowed_in_browser(command: Command, *, write: bool) -> bool:
+    """Whether `tracetui serve` offers a command: none that starts a program or reveals a secret.
+
+    Without `write`, none that writes verdicts, notes, tags, marks or documents either.
+    """
+    return command.id not in _STARTS_OR_REVEALS and (write or (command.group != "judge" and command.id not in _WRITES))
+
+
 def shown(key: str) -> str:
     """Display name of a key."""
     return SHOWN.get(key, key)

@@ -1,0 +1,158 @@
+"""``tracetui serve``: the real program, asked by a plain client and used in Chromium."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from tests.browser import Page, browser, missing
+from tests.cli.run import write_traces
+from tests.shared import PATIENCE
+from tracetui.cli.serve_guard import HEADERS
+from tracetui.ui.commands import COMMANDS, allowed_in_browser
+
+pytestmark = pytest.mark.e2e
+RECORD = """(() => {
+  const Old = WebSocket; window.received = '';
+  window.WebSocket = class extends Old {
+    constructor(...words) {
+      super(...words); window.socket = this;
+      this.addEventListener('message', async event => {
+        const data = event.data instanceof Blob ? await event.data.arrayBuffer() : event.data;
+        window.received += typeof data === 'string' ? data : new TextDecoder().decode(data);
+      });
+    }
+  };
+})()"""
+"""Collects what the app paints: the terminal in the page is a canvas."""
+
+
+@contextmanager
+def serving(folder: Path, *options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The program and the URL that it prints."""
+    command = [sys.executable, "-m", "tracetui", "serve", str(folder), "--port", "0", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().strip(), process
+        finally:
+            process.terminate()
+
+
+@pytest.fixture
+def traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Traces, and a home folder of their own."""
+    for name in ("XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    write_traces(tmp_path / "traces")
+    return tmp_path / "traces"
+
+
+def apps(server: subprocess.Popen[str]) -> list[int]:
+    """Processes of apps below a server."""
+    table = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    return [int(pid) for pid, parent in map(str.split, table.splitlines()) if int(parent) == server.pid]
+
+
+async def until(condition: object, what: str) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not condition():  # type: ignore[operator]
+            await asyncio.sleep(0.05)
+    assert condition(), what  # type: ignore[operator]
+
+
+async def test_only_the_page_with_the_token_gets_in(traces: Path) -> None:
+    with serving(traces, "--sessions", "1") as (url, server):
+        base, _, token = url.partition("/?token=")
+        assert len(token) >= 40
+        assert base.startswith("http://127.0.0.1:")
+        address = base.removeprefix("http://")
+        async with aiohttp.ClientSession() as stranger:
+
+            async def status(path: str, **headers: str) -> int:
+                async with stranger.get(base + path, headers=headers, allow_redirects=False) as answer:
+                    return answer.status
+
+            assert await status("/") == 403
+            assert await status("/?token=wrong") == 403
+            assert await status("/static/js/textual.js") == 403
+            assert await status("/download/x") == 403
+            assert await status("/ws", Origin=base) == 403
+            assert await status(f"/?token={token}", Host="evil.example") == 403
+            assert await status(f"/?token={token}", Origin="http://evil.example") == 403
+        async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as reader:
+            async with reader.get(url) as page:
+                assert (page.status, page.url.query_string) == (200, "")
+                assert {name: page.headers[name] for name in HEADERS} == HEADERS
+                cookie = page.history[0].headers["Set-Cookie"]
+                assert "HttpOnly" in cookie
+                assert "SameSite=Strict" in cookie
+            for headers in ({}, {"Origin": "http://evil.example"}, {"Origin": f"https://{address}"}):
+                with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+                    await reader.ws_connect(f"{base}/ws", headers=headers)
+                assert refused.value.status == 403
+            assert apps(server) == []
+            async with reader.ws_connect(f"{base}/ws", headers={"Origin": base}) as socket:
+                assert (await socket.receive()).data
+                assert len(apps(server)) == 1
+                with pytest.raises(aiohttp.WSServerHandshakeError) as full:
+                    await reader.ws_connect(f"{base}/ws", headers={"Origin": base})
+                assert full.value.status == 503
+            await until(lambda: apps(server) == [], "the app goes on without its page")
+
+
+@pytest.mark.skipif(bool(missing()), reason=missing())
+async def test_the_app_is_used_in_chromium(traces: Path, tmp_path: Path) -> None:
+    with serving(traces) as (url, server):
+        async with browser() as page:
+            await page.send("Page.addScriptToEvaluateOnNewDocument", source=RECORD)
+            await page.resize(1280, 1800)
+            await page.open(url)
+            await page.until("window.received.includes('plan-7')")
+            assert "token" not in await page.value("location.href + document.cookie")
+            await page.click(300, 300)
+            await press(page, "T", "Causes")
+            await press(page, "vrx?", "Copy and export")  # neither a verdict nor an export, but the help
+            assert "Mark as real" not in await page.value("window.received")
+            await page.type("q")
+            await page.value("window.received = ''")
+            await page.resize(900, 500)
+            await page.until("window.received.includes('tracetui')")
+            assert all(url.startswith("http://127.0.0.1:") for url in page.requests if "fonts.googleapis" not in url)
+            await page.send("Page.navigate", url="about:blank")
+            await until(lambda: apps(server) == [], "the app goes on without its page")
+    assert not list((tmp_path / "home").rglob("verdicts*"))
+
+
+async def press(page: Page, keys: str, text: str) -> None:
+    """Press keys, and wait until the app paints a text."""
+    await page.value("window.received = ''")
+    await page.type(keys)
+    await page.until(f"window.received.includes({text!r})")
+
+
+def test_a_browser_gets_no_command_that_starts_reveals_or_writes() -> None:
+    offered = {command.id for command in COMMANDS if allowed_in_browser(command, write=False)}
+    writing = {command.id for command in COMMANDS if allowed_in_browser(command, write=True)}
+    assert not offered & {"editor", "suspend", "reveal", "export", "real", "known", "note", "tag", "merge", "undo"}
+    assert not writing & {"editor", "suspend", "reveal"}
+    assert {"export", "real", "note"} <= writing
+    assert {"open", "triage", "copy", "filter", "diff"} <= offered
+
+
+def test_the_server_refuses_other_machines(traces: Path) -> None:
+    for path in ("box:traces", "s3://bucket", "-"):
+        done = subprocess.run(
+            [sys.executable, "-m", "tracetui", "serve", path], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 2
+        assert "this machine only" in done.stderr
+    assert os.path.isdir(traces)
