@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,19 @@ def test_a_replay_is_compared_with_its_original(cli: Cli) -> None:
     assert f"B  {REPLAY}" in result.text
     assert "replay of A" in result.text
     assert same.out == result.out
+
+
+def test_an_original_is_compared_with_its_only_replay(cli: Cli) -> None:
+    assert cli("diff", ORIGINAL).out == cli("diff", ORIGINAL, REPLAY).out
+    second = REPLAY.replace(".json", "-2.json")
+    shutil.copy(REPLAY, second)
+    change(second, lambda value: value.update(execution_id="plan-7-again-2"))
+
+    several = cli("diff", ORIGINAL)
+
+    assert several.status == 2
+    assert "has 2 replays; choose one" in several.err
+    assert {line.strip() for line in several.err.splitlines()[1:]} == {REPLAY, second}
 
 
 def test_the_first_divergence_is_told_before_all_else(cli: Cli) -> None:
@@ -111,7 +125,7 @@ def test_exit_codes_as_diff_has_them(cli: Cli) -> None:
     ("arguments", "status", "words"),
     [
         (["traces/nowhere.json", ORIGINAL], 1, "no file"),
-        ([ORIGINAL], 2, "has no original"),
+        (["traces/lattice/weather.jsonl#seoul-1"], 2, "has neither an original nor a replay"),
         ([], 2, "takes one or two runs"),
         ([ORIGINAL, REPLAY, TEACHER], 2, "takes one or two runs"),
         ([f"{ORIGINAL}/1", REPLAY], 2, "is part of a run"),
@@ -223,7 +237,7 @@ def test_a_run_alone_is_compared_with_the_first_of_its_task(cli: Cli) -> None:
     assert f"A  {first}" in cli("diff", third).text
     assert "repeat of A" in cli("diff", third).text
     assert cli("diff", second, third, "--json").data["relation"] == "repeat"
-    assert "has no original" in cli("diff", first).err
+    assert "has neither an original nor a replay" in cli("diff", first).err
     assert {run["repeats"] for run in cli("ls", "jobs", "--json").data["runs"]} != {None}
     assert cli("show", third, "--json").data["run"]["replay_of_address"] is None
 

@@ -9,7 +9,7 @@ from typing import Any
 from tracetui.cli.failing import complain_of
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_place, add_redact
-from tracetui.cli.reading import listing_of, only, original_of, run_at, source_of, sources_at
+from tracetui.cli.reading import listing_of, only, original_of, replays_of, run_at, source_of, sources_at
 from tracetui.diff.comparison import Comparison
 from tracetui.errors import NothingReadable, TracetuiError, UsageError
 from tracetui.export import diff as export
@@ -22,11 +22,11 @@ from tracetui.store.relations import Pair, has_original, pairs_of
 
 HELP = "compare two runs, or a replay with its original"
 EXAMPLES = """\
-A and B are addresses from `tracetui ls`, or run ids. B alone is compared with the run that it replays, forks,
-retries or imitates; else with the earliest run of the same task (same name and input) in its directory.
+A and B are addresses from `tracetui ls`, or run ids. One run alone is compared with the run that it replays, forks,
+retries or imitates; else with the earliest run of the same task in its directory; an original with its only replay.
 
 examples:
-  tracetui diff traces/a91f.json                    a replay with its original
+  tracetui diff traces/a91f.json                    a replay with its original, or the other way around
   tracetui diff runs.db#wf-1 runs.db#wf-2 --json    two runs as JSON
   tracetui diff --replays traces/ --exit-code       every replay in a directory, one line each; for CI
 """
@@ -65,7 +65,7 @@ def _pair(args: argparse.Namespace) -> int:
     with sources_at(args.addresses, args) as source:
         runs = [_run_at(source, text, args) for text in args.addresses]
         if len(runs) == 1:
-            runs.insert(0, _original(source, runs[0], args))
+            runs = _with_counterpart(source, runs[0], args)
         comparison = Comparison(*_read(source, runs, args), strict=args.strict)
         found = comparison.result()
         if args.json:
@@ -91,15 +91,22 @@ def _run_at(source: Source, text: str, args: argparse.Namespace) -> RunSummary:
     return found
 
 
-def _original(source: Source, replay: RunSummary, args: argparse.Namespace) -> RunSummary:
-    address = replay.ref.address
-    found = original_of(source, replay, only(args), args.trace_dir)
-    if found is None and not has_original(replay):
-        raise UsageError(f"{address} has no original; pass both runs: tracetui diff A B")
-    if found is None:
-        wanted = replay.replay_of or replay.replay_of_path
+def _with_counterpart(source: Source, run: RunSummary, args: argparse.Namespace) -> list[RunSummary]:
+    """Return a run with its original, in that order; an original without one of its own, with its only replay."""
+    address = run.ref.address
+    found = original_of(source, run, only(args), args.trace_dir)
+    if found is not None:
+        return [found, run]
+    if has_original(run):
+        wanted = run.replay_of or run.replay_of_path
         raise NothingReadable(f"original not found: {wanted} (of {address}); pass both runs, or --trace-dir")
-    return found
+    replays = replays_of(source, run, only(args), args.trace_dir)
+    if len(replays) == 1:
+        return [run, replays[0]]
+    if replays:
+        listed = "".join(f"\n  {one.ref.address}" for one in replays)
+        raise UsageError(f"{address} has {len(replays)} replays; choose one:{listed}")
+    raise UsageError(f"{address} has neither an original nor a replay; pass both runs: tracetui diff A B")
 
 
 # ---- every pair in a directory

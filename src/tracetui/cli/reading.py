@@ -267,13 +267,26 @@ def original_of(
     path = run.ref.path
     folder = path if path == STDIN else parent(run.replay_of_path or path)
     for there in ([folder], places):
-        near = listing_of(source, there, forced, deep=False).runs if there else []
-        if folder == os.curdir:
-            near = [_without_dot(one) for one in near]
+        near = _runs_near(source, there, folder, forced)
         found = Relations([run, *(one for one in near if one.ref != run.ref)]).original(run.ref)
         if found is not None:
             return next((one for one in near if one.ref == found), None)
     return None
+
+
+def replays_of(source: Source, run: RunSummary, forced: Format | None, places: Sequence[str] = ()) -> list[RunSummary]:
+    """Find the runs that replay, fork, retry or imitate `run`: in its folder and below `places`."""
+    path = run.ref.path
+    folder = path if path == STDIN else parent(path)
+    near = {one.ref: one for one in _runs_near(source, [folder, *places], folder, forced)}
+    replays = Relations([run, *(one for ref, one in near.items() if ref != run.ref)]).replays(run.ref)
+    return [near[ref] for ref in replays]
+
+
+def _runs_near(source: Source, places: Sequence[str], folder: str, forced: Format | None) -> list[RunSummary]:
+    """List the runs of `places`, with paths as the user would write them if the run's own `folder` is ``.``."""
+    near = listing_of(source, places, forced, deep=False).runs if places else []
+    return [_without_dot(one) for one in near] if folder == os.curdir else near
 
 
 def _without_dot(run: RunSummary) -> RunSummary:
