@@ -115,6 +115,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """Spans come in any order, parents after children: siblings are sorted by start."""
     tells_calls: bool = True
     """False: the trace doesn't distinguish calls of models and tools from other work, so they can't be counted."""
+    tells_steps: bool = True
+    """False: the trace doesn't contain the steps of the run, so they can't be counted."""
     replay_of: str | None = None
     """Raw id of the original."""
     replay_of_path: str | None = None
