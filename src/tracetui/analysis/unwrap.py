@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from tracetui.model import CUT
+
 MAX_LAYERS: Final = 6
 """Wrappings that are removed, one inside the other."""
 
@@ -30,10 +32,12 @@ _GENERIC: Final = frozenset({"error", "exception", "toolerror", "tool_error", "f
 
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _PYTHON_FRAME: Final = re.compile(r'^\s*File "(?P<path>[^"\n]+)", line \d+, in (?P<name>.+)$', re.MULTILINE)
-_PYTHON_END: Final = re.compile(r"^(?=[^\s(])", re.MULTILINE)
+_PYTHON_END: Final = re.compile(rf"^(?=[^\s({CUT}])", re.MULTILINE)
 _NODE_FRAME: Final = re.compile(
     r"^\s+at (?:(?:async )?(?P<name>[^\s(]+)[^(\n]*\()?(?P<path>[^()\n]+?):\d+:\d+\)?$", re.MULTILINE
 )
+_NODE_ERROR: Final = re.compile(rf"^(?:{_TYPE}|Error)(?=: |$)", re.MULTILINE | re.ASCII)
+"""Above it, Node prints the line of code, and programs their own output."""
 _NOT_USER_CODE: Final = re.compile(
     r"[/\\](?:site-packages|dist-packages|node_modules|lib[/\\]python[\d.]*)[/\\]|^<frozen|^node:"
 )
@@ -132,19 +136,33 @@ def _unescape(text: str) -> str:
 
 def _without_traceback(text: str) -> tuple[str, str | None]:
     """The message of the last traceback, Node stack or Rust panic of a text, and its last frame in user code."""
-    head, found, trace = text.rpartition(_TRACEBACK)
-    if found:
-        frames = [(match["name"], match["path"]) for match in _PYTHON_FRAME.finditer(trace)]
-        end = _PYTHON_END.search(trace.lstrip("\n"))
-        message = trace.lstrip("\n")[end.start() :] if end else head
-        return message.strip(), _frame(frames[::-1])
+    if (_TRACEBACK in text or CUT in text) and (found := _python_traceback(text)):
+        return found
     if "panicked at" in text and (panic := _PANIC.search(text)):
         message = panic["old"] or panic["new"] or panic["thread"]
         return f"panic: {message}", panic["where"] or panic["path"]
     if "\n    at " in text:
         frames = [(match["name"] or "", match["path"]) for match in _NODE_FRAME.finditer(text)]
-        return text.partition("\n    at ")[0], _frame(frames)
+        message = text.partition("\n    at ")[0]
+        starts = [match.start() for match in _NODE_ERROR.finditer(message)]
+        return message[starts[-1] :] if starts else message, _frame(frames)
     return text, None
+
+
+def _python_traceback(text: str) -> tuple[str, str | None] | None:
+    """The same of a traceback of Python. Its header may be in the part of the text that was cut (`excerpt`)."""
+    head, found, trace = text.rpartition(_TRACEBACK)
+    _, cut, end = trace.rpartition(f"{CUT}\n")
+    if not cut or not _PYTHON_FRAME.search(end):
+        if not found:
+            return None
+        end = trace
+    end = end.lstrip("\n")
+    message = _PYTHON_END.search(end)
+    if not found and message is None:
+        return None
+    frames = [(match["name"], match["path"]) for match in _PYTHON_FRAME.finditer(trace)]
+    return (end[message.start() :] if message else head).strip(), _frame(frames[::-1])
 
 
 def _frame(frames: list[tuple[str, str]]) -> str | None:

@@ -29,8 +29,8 @@ from tracetui.formats.scalars import (
     word,
 )
 from tracetui.model import (
-    MESSAGE_LIMIT,
     PREVIEW,
+    REASON_LIMIT,
     Body,
     Criterion,
     Error,
@@ -44,6 +44,7 @@ from tracetui.model import (
     Status,
     StatusSource,
     Usage,
+    excerpt,
 )
 from tracetui.model.outcome import Score, judge
 
@@ -183,7 +184,7 @@ class Trial:
         if not self._failed_checks:
             return ""
         checks = (f"{one.text}: {one.evidence}" if one.evidence else one.text for one in self._failed_checks)
-        return f"{self._checks_phrase}: {'; '.join(checks)}"[:MESSAGE_LIMIT]
+        return f"{self._checks_phrase}: {'; '.join(checks)}"[:REASON_LIMIT]
 
     @cached_property
     def _evaluation(self) -> str:
@@ -351,6 +352,7 @@ class Trial:
             model=word(child(agent, "model_info").get("name")) or word(configured.get("model_name")),
             ended=self._has_ended,
             tells_calls=False,
+            tells_steps=False,
             writer=version(agent.get("version")),
             size=size,
         )
@@ -372,7 +374,7 @@ def _error_in(record: dict[str, Any]) -> Error | None:
     if not exception:
         return None
     message = text(exception.get("exception_message")) or ""
-    return Error(message.strip()[:MESSAGE_LIMIT], word(exception.get("exception_type")))
+    return Error(excerpt(message.strip()), word(exception.get("exception_type")))
 
 
 def _status_of(error: Error) -> Status:
@@ -397,4 +399,4 @@ def _evidence(test: dict[str, Any]) -> str:
     message = (text(test.get("message")) or "").strip()
     lines = (text(test.get("trace")) or "").split("\n")
     assertion = next((line[1:].strip() for line in lines if line.startswith("E  ")), "")
-    return ": ".join(dict.fromkeys(filter(None, (message, assertion))))[:MESSAGE_LIMIT]
+    return ": ".join(dict.fromkeys(filter(None, (message, assertion))))[:REASON_LIMIT]
