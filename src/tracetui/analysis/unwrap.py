@@ -6,8 +6,10 @@ Agents and libraries wrap one error in many ways. What is left is what the libra
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, NamedTuple
 
+from tracetui.analysis.normalize import contains_any
 from tracetui.model import CUT
 
 MAX_LAYERS: Final = 6
@@ -85,7 +87,7 @@ def unwrap(kind: str | None, text: str) -> ErrorText:
     if kind and text.startswith(kind) and text[len(kind) :][:1] in ("", ":", " "):
         text = text[len(kind) :].lstrip(": ")
     kind = _short(kind)
-    if not any(mark in text for mark in _MARKS):
+    if not contains_any(text, _MARKS):
         return ErrorText(kind, text.strip())
     frame = None
     for _ in range(MAX_LAYERS):
@@ -93,14 +95,15 @@ def unwrap(kind: str | None, text: str) -> ErrorText:
         text = text.strip()
         text, found = _without_traceback(text)
         frame = found or frame
-        if driver := _DRIVER.match(text):
+        if text[:1] == "(" and (driver := _DRIVER.match(text)):
             kind, text = driver["type"], text[driver.end() :]
         own, text = _without_type(text)
         if own is not None and kind is not None and kind != own:
             text = f"{own}: {text}" if text else own
         kind = kind or own
         text = _without_json(text)
-        text = _TAIL.sub("", text)
+        if "\n" in text:
+            text = _TAIL.sub("", text)
         if text == before:
             break
     if "('" in text or '("' in text:
@@ -110,6 +113,7 @@ def unwrap(kind: str | None, text: str) -> ErrorText:
     return ErrorText(kind, text, frame)
 
 
+@lru_cache(maxsize=1024)
 def _short(kind: str | None) -> str | None:
     """The type without its module; None for a word that only says that something failed."""
     if not kind or kind.lower() in _GENERIC:

@@ -275,7 +275,10 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         headline = next((score.name for score in self.scores if rule.applies_to(score)), None)
         if headline is None:
             return self
-        scores = rule.apply(self.scores)
+        return self.with_scores(rule.apply(self.scores), headline)
+
+    def with_scores(self, scores: tuple[Score, ...], headline: str | None) -> RunSummary:
+        """Return the summary with these scores and the outcome that follows from them (`judge`)."""
         judgment = judge(scores, headline)
         return msgspec.structs.replace(
             self, scores=scores, headline=headline, outcome=judgment.outcome, outcome_source=judgment.source
