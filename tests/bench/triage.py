@@ -8,8 +8,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from msgspec.structs import replace
+
 from tests.bench.table import Reference, Row, median, timed
-from tracetui.model import FirstError, RunRef, RunSummary, Status, Usage
+from tracetui.analysis.triage import groups
+from tracetui.model import FirstError, Operation, RunRef, RunSummary, Status, Usage
 from tracetui.store import query
 
 _NOW: Final = 1_790_000_000.0
@@ -18,6 +21,13 @@ _LIMIT: Final = 16.0
 _AGENTS: Final = ("researcher", "planner", "support_router", "code_reviewer", "translator")
 _MODELS: Final = (("gpt-4o",), ("claude-opus",), ("gpt-4o", "gpt-4o-mini"))
 _TOOLS: Final = (("Bash", "Read"), ("search",), ("fetch", "search"), ())
+MESSAGES: Final = (
+    "search timed out after {} s",
+    "upstream returned HTTP 503: id {:x} at /srv/{}/x.py",
+    "no column named 'tide' in row {} of {}",
+    "failed with exit code 3 (job-{}): see https://a.b/{}",
+    "request req_{:020x} refused: budget {} > 3",
+)
 QUERIES: Final = (
     "status:error",
     "timed out",
@@ -41,10 +51,30 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
         ms = measured(lambda found=found: found.select(runs, columns), rounds)  # type: ignore[misc]
         shown = text if len(text) < 30 else f"{text[:29]}…"
         yield timed(f"{count} runs: {shown}", ms, _LIMIT, floor)
+    yield Row(f"causes of {count} different failures", _causes_ms(failures(count)), 2_000 / scale, "ms", "CPU time")
     first = measured(lambda: query.for_runs("timed out", now=_NOW).select(runs), rounds)
     yield timed(f"{count} runs: the first word that is typed", first, 100, floor)
     ms = measured(lambda: query.facets(query.RUN_KEYS, runs), rounds)
     yield timed(f"{count} runs: all facets", ms, 60, floor)
+
+
+def failures(count: int) -> list[RunSummary]:
+    """So many failed runs, no two of which say the same."""
+    chance = random.Random(count)
+    return [_failure(number, MESSAGES[number % len(MESSAGES)], chance) for number in range(count)]
+
+
+def _failure(number: int, message: str, chance: random.Random) -> RunSummary:
+    values = [chance.getrandbits(30) for _ in range(message.count("{"))]
+    kind = ("TimeoutError", "ValueError", None)[number % 3]
+    error = FirstError(message.format(*values), kind, "7", "search", Operation.EXECUTE_TOOL)
+    return replace(_summary(number, chance), status=Status.ERROR, first_error=error)
+
+
+def _causes_ms(runs: list[RunSummary]) -> float:
+    began = time.process_time()
+    groups(runs)
+    return (time.process_time() - began) * 1000
 
 
 def summaries(count: int) -> list[RunSummary]:

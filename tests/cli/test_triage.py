@@ -53,6 +53,15 @@ def test_scripts_get_the_whole_of_it(cli: Cli) -> None:
     )
 
 
+def test_a_query_takes_the_id_and_the_text_of_a_cause(cli: Cli) -> None:
+    for cause in cli("triage", "traces", "--json").data["causes"]:
+        for value in (cause["id"], f'"{cause["title"]}"'):
+            for key in ("cause", "signature", "sig"):
+                runs = cli("ls", "traces", "--json", "-q", f"{key}:{value}").data["runs"]
+                assert sorted(run["address"] for run in runs) == sorted(cause["runs"])
+    assert len(cli("ls", "traces", "--json", "-q", "cause:*503*").data["runs"]) == 1
+
+
 def test_verdicts_are_told_and_the_next_undecided_one_is_named(cli: Cli) -> None:
     first = cli("triage", "traces", "--json").data["causes"][0]
     sidecar = Sidecar()

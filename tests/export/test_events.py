@@ -41,7 +41,13 @@ def test_events_as_data() -> None:
     assert (told["span"]["id"], told["span"]["depth"], told["span"]["name"]) == ("9a", 2, "robots")
 
     assert data(RunReset(address)) == {"event": "reset", "run": address}
-    assert data(RunEnded(run.summary)) == {"event": "end", "run": address, "status": "error"}
+    assert data(RunEnded(run.summary)) == {
+        "event": "end",
+        "run": address,
+        "status": "error",
+        "outcome": None,
+        "scores": [],
+    }
     problem = {"path": "p", "where": "line 3", "reason": "no"}
     assert data(ProblemMet(Problem("p", "line 3", "no"))) == {"event": "problem", **problem}
 

@@ -32,6 +32,7 @@ from tracetui.model import (
     Text,
     ToolCall,
     Usage,
+    excerpt,
 )
 from tracetui.sources.base import HEAD_SIZE
 from tracetui.sources.local import LocalSource
@@ -265,7 +266,7 @@ def test_a_long_error_is_cut_in_the_header_only(tmp_path: Path) -> None:
     run = session(tmp_path, turn(1, call("t")), result("t", ok=False, content="x" * 5000), end())
     span = named(run, "Bash")
     assert span.error is not None
-    assert len(span.error.message) == 500
+    assert span.error.message == excerpt("x" * 5000)
     assert run.load(span).output == "x" * 5000
 
 

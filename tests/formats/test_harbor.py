@@ -335,6 +335,8 @@ def test_a_trial_without_a_log_that_can_be_read_is_listed_by_its_result(tmp_path
     assert (run.ref.format, run.outcome, run.id) == ("harbor", Outcome.FAILED, recorded()["id"])
     problem = next(one for one in read(tmp_path / "result.json").problems)
     assert (problem.where, problem.reason) == ("agent/", "read without the agent log: trajectory.json")
+    for stage in both_stages(tmp_path / "result.json"):  # nobody counted them
+        assert (stage.steps, stage.llm_calls, stage.tool_calls) == (None, None, None)
 
 
 def test_each_step_of_a_trial_of_several_is_a_run_that_the_trial_started(tmp_path: Path) -> None:

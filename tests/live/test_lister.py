@@ -10,7 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.night import Night
 from tests.shared import PATIENCE, ROOT
+from tracetui.analysis import cause
+from tracetui.analysis.triage import groups
 from tracetui.live.lister import Lister
 from tracetui.live.mailbox import Mail, Mailbox
 from tracetui.live.retry_queue import STILL_SECONDS
@@ -133,3 +136,13 @@ def test_a_part_that_came_before_its_main_file_is_no_run_of_its_own_once_that_is
     came = {Path(found.path).name: found for mail in mails for found in mail.found}
     assert came[main].runs
     assert (came[part].runs, came[part].part_of) == ((), str(tmp_path / main))
+
+
+def test_the_thread_that_counts_finds_the_causes(tmp_path: Path) -> None:
+    Night(tmp_path).fill(12)
+    with listing(tmp_path, LocalSource()) as (_, mailbox):
+        mails = collect(mailbox, lambda mail: mail.watching is not None)
+    runs = {run.ref: run for mail in mails for found in mail.found for run in found.runs}
+    before = cause._failure_of.cache_info().misses
+    assert len(groups(runs.values())) == 12
+    assert cause._failure_of.cache_info().misses == before

@@ -36,12 +36,20 @@ def written(folder: Path) -> Iterator[str]:
         yield str(path)
 
 
-def test_tail_replaces_the_logs_by_the_run_of_the_trial(tmp_path: Path) -> None:
+def test_tail_replaces_the_logs_by_the_run_of_the_trial_and_follows_its_result(tmp_path: Path) -> None:
     replay = Replay()
     with closing(Tail(LocalSource(), [str(tmp_path)])) as tail:
         for _ in written(tmp_path):
             until_equal(tail, replay, str(tmp_path), by_id)
-    assert [*replay.runs] == [str(tmp_path / "prune__1" / "agent" / "trajectory.json")]
+        result, log = tmp_path / "prune__1" / "result.json", str(tmp_path / "prune__1" / "agent" / "trajectory.json")
+        last = [event for event in replay.seen if event["event"] == "end"][-1]
+        assert (last["status"], last["outcome"], last["scores"]) == ("error", "passed", replay.runs[log]["scores"])
+
+        assert [*replay.runs] == [log]
+
+        result.unlink()  # what is left of it is the logs of an agent
+        until_equal(tail, replay, str(tmp_path), by_id)
+    assert (replay.runs[log]["outcome"], replay.runs[log]["scores"]) == (None, [])
 
 
 def test_the_list_replaces_the_logs_by_the_run_of_the_trial(tmp_path: Path) -> None:
@@ -50,4 +58,8 @@ def test_the_list_replaces_the_logs_by_the_run_of_the_trial(tmp_path: Path) -> N
         collect_until_equal(mailbox, known, tmp_path, watching=True)
         for _ in written(tmp_path):
             collect_until_equal(mailbox, known, tmp_path)
-    assert [path for path, runs in known.items() if runs] == [str(tmp_path / "prune__1" / "agent" / "trajectory.json")]
+        log = str(tmp_path / "prune__1" / "agent" / "trajectory.json")
+        assert [path for path, runs in known.items() if runs] == [log]
+        (tmp_path / "prune__1" / "result.json").unlink()
+        collect_until_equal(mailbox, known, tmp_path)
+    assert known[log]

@@ -55,8 +55,8 @@ class People(query.TraceContext):
     def note(self, run: RunSummary) -> str | None:
         return {"a1": "the proxy was down"}.get(run.id)
 
-    def signature(self, run: RunSummary) -> str | None:
-        return {"a1": "F-3a9c"}.get(run.id)
+    def cause(self, run: RunSummary) -> Sequence[str]:
+        return {"a1": ("TimeoutError: timed out after <time>", "F-3a9c")}.get(run.id, ())
 
 
 def ids(text: str, runs: list[RunSummary] = RUNS) -> str:
@@ -115,6 +115,14 @@ CASES = [
     ("error:*30s", "a1"),
     ("error:search*after", ""),
     ("cause:out", "a1"),
+    ('cause:"timed out"', "a1"),
+    ("cause:TIMEOUT*time>", "a1"),
+    ("cause=timed", ""),
+    ("cause:f-3a", "a1"),
+    ("cause=F-3a9c", "a1"),
+    ("cause:3a9c", ""),
+    ("-cause:out", "b2 c3"),
+    ("has:cause", "a1"),
     ("verdict:flaky", "a1"),
     ("verdict:none", "b2 c3"),
     ("note:proxy", "a1"),
@@ -305,7 +313,7 @@ def samples() -> list[RunSummary]:
 def test_the_samples_have_something_for_most_keys() -> None:
     relations = Relations(samples())
     context = query.TraceContext(lambda: relations)
-    silent = {"verdict", "note", "signature", "tag", "source", "cost", "problems", "outcome", "score", "task", "trial"}
+    silent = {"verdict", "note", "cause", "tag", "source", "cost", "problems", "outcome", "score", "task", "trial"}
     empty = [
         key.name
         for key in query.RUN_KEYS.keys

@@ -9,6 +9,7 @@ from textual import events
 from textual.pilot import Pilot
 
 from tests.ui.conftest import Opener, press, settle, text_of, until
+from tracetui.analysis.triage import groups
 from tracetui.model import Status
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import RUNS, STEPS
@@ -145,6 +146,15 @@ async def test_what_completes_a_query_filters_at_once(opened: Opener, samples: P
         assert agents(app) == {"deployer"}
         await press(pilot, "enter")
         assert app.main.runs.arrangement.words == "agent:deployer"
+
+
+async def test_the_causes_of_the_triage_are_completed_by_id_and_text(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        cause = groups(app.store.runs.values())[0]
+        for typed in (f"cause:{cause.id[:4]}", f'cause:"{cause.title[:12]}'):
+            await press(pilot, "f", *keys(typed), "tab", "enter")
+            assert set(app.main.runs.refs()) == set(cause.runs)
+            await press(pilot, "escape")
 
 
 async def test_the_steps_of_a_run_are_filtered(opened: Opener, samples: Path) -> None:

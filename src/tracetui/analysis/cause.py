@@ -32,6 +32,8 @@ _NAMED: Final = frozenset(
     {Operation.EXECUTE_TOOL, Operation.RETRIEVAL, Operation.NODE, Operation.ROUTE, Operation.POLICY, Operation.HOOK}
 )
 """Work whose name is part of a cause. That of a model call is the model, that of an agent the agent."""
+_MAX_FAILURES: Final = 1 << 17
+"""Cached failures: those of the largest directories, which are grouped again whenever a run changes."""
 _ALIKE: Final = re.compile(r"<(?:n|id|hex)>")
 """An id may happen to be a number."""
 
@@ -132,14 +134,6 @@ def digests_of(run: RunSummary, decisions: Sidecar | None = None) -> tuple[str, 
     return (*found, old) if old is not None else (*found,)
 
 
-def cause_digest(run: RunSummary, decisions: Sidecar | None = None) -> str | None:
-    """The digest of the group of a failed run: of a wrong answer that of its heading; None if it did not fail."""
-    failure = failure_of(run)
-    if failure is not None and failure.cause.wrong:
-        return msgspec.structs.replace(failure.cause, part=()).digest  # of the heading
-    return digests_of(run, decisions)[0] if failure is not None else None
-
-
 def deciding_score(run: RunSummary) -> Score:
     """The score that made a run fail."""
     failed = [score for score in run.scores if score.passed is False]
@@ -147,7 +141,7 @@ def deciding_score(run: RunSummary) -> Score:
     return next(named, failed[0] if failed else Score("outcome"))
 
 
-@lru_cache(maxsize=1 << 15)
+@lru_cache(maxsize=_MAX_FAILURES)
 def _failure_of(error: FirstError, status_word: str | None) -> Failure:
     found = unwrap(error.type, error.message)
     normal = normalize(found.text)
@@ -155,10 +149,15 @@ def _failure_of(error: FirstError, status_word: str | None) -> Failure:
         normal = normalize(status_word or "")
     named = error.operation in _NAMED
     where = (error.operation, error.name) if named else (None, None)
-    frame = found.frame and normalize(found.frame).text
+    frame = found.frame and _frame(found.frame)
     equivalent = find_equivalent(found.type, found.text, normal.codes)
     cause, plain, digest, places = _causes(*where, found.type, normal.text, frame, equivalent)
     return Failure(cause, plain, digest, normal.replaced if len(normal.replaced) == places else ())
+
+
+@lru_cache(maxsize=4096)
+def _frame(frame: str) -> str:
+    return normalize(frame).text
 
 
 @lru_cache(maxsize=4096)

@@ -6,7 +6,10 @@ Add a row where another library says the same; tests/analysis/test_cause.py has 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, NamedTuple
+
+from tracetui.analysis.normalize import contains_any
 
 
 class Equivalent(NamedTuple):
@@ -82,6 +85,11 @@ _STEMS: Final = (
 _PORT: Final = re.compile(r"\bport[=: ]+(\d{1,5})\b|[\w\].]:(\d{2,5})(?![\w]|[:.]\d)")
 
 
+@lru_cache(maxsize=1024)
+def _rows_of(kind: str | None) -> frozenset[Equivalent]:
+    return frozenset(row for row, of_type, *_ in _COMPILED if kind and of_type.fullmatch(kind))
+
+
 def find_equivalent(kind: str | None, text: str, codes: tuple[str, ...]) -> str | None:
     """Return the title of the row that an error fits, with its port where that matters; None if it fits none.
 
@@ -89,11 +97,11 @@ def find_equivalent(kind: str | None, text: str, codes: tuple[str, ...]) -> str 
     """
     if kind is not None and kind.startswith("exit "):
         return None
-    lower = text.lower()
-    if not any(stem in lower for stem in _STEMS) and not (kind and any(row[1].fullmatch(kind) for row in _COMPILED)):
+    lower, by_type = text.lower(), _rows_of(kind)
+    if not by_type and not contains_any(lower, _STEMS):
         return None
-    for row, of_type, of_text, unless in _COMPILED:
-        fits = of_text.search(lower) or (kind is not None and of_type.fullmatch(kind))
+    for row, _, of_text, unless in _COMPILED:
+        fits = row in by_type or of_text.search(lower)
         if fits and row.codes.issuperset(codes) and not unless.search(lower):
             port = _PORT.search(text) if row.port else None
             return f"{row.title} (port {port[1] or port[2]})" if port else row.title

@@ -8,6 +8,7 @@ Noise is ids, hexadecimal numbers, addresses, times, durations, counts, sizes an
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Final, NamedTuple
@@ -52,6 +53,7 @@ _GIVEN: Final = r"(?:(?<=to\ float:\ Q)|(?<=base\ \d\d:\ Q)|(?<=input_value=Q)|(
 """Before a value that was given, after its opening quote."""
 _NOISE: Final = re.compile(
     rf"""
+    (?=[^A-Za-z\s]|(?<!\w)[A-Za-z])(?:  # only faster: skips the insides of words
     (?P<placeholder><(?:{"|".join(KINDS)})>)
   | (?<!\w)(?![A-Za-z]++(?:[\ ,;)]|[.:]?(?:\ |$)))(?:
         (?P<url>[A-Za-z][A-Za-z0-9+.-]{{1,15}}+://[^\s"'`<>]*[^\s"'`<>.,;:!?)\]}}])
@@ -80,7 +82,7 @@ _NOISE: Final = re.compile(
   | (?P<quoted>
         "(?=[^"\s]*\s){_VALUE}[^"]*" | `(?=[^`\s]*\s)[^`]*` | “[^“”]*” | ‘[^‘’]*’ | «[^«»]*»
       | '(?<!\w.)(?=[^'\s]*\s){_VALUE}(?:[^']|(?<=\w)'(?=\w))*'(?!\w)
-    )
+    ))
     """,
     re.VERBOSE | re.ASCII,
 )
@@ -111,22 +113,22 @@ def normalize(text: str) -> Normalized:
 
     White space becomes single blanks. A normalized text stays as it is. The work is bounded, whatever the text.
     """
-    return _normalized(_ends(text, MAX_INPUT))
+    text, replaced, codes = _pass(_ends(text, MAX_INPUT))
+    if len(text) <= MAX_TEXT and not _SIGNS.search(text):
+        return Normalized(text, tuple(replaced), codes)
+    settled = _settle(text)
+    return Normalized(text, tuple(replaced), settled.codes) if settled.text == text else settled
 
 
 @lru_cache(maxsize=4096)
-def _normalized(text: str) -> Normalized:
-    text, replaced, codes = _pass(text)
+def _settle(text: str) -> Normalized:
+    """Normalize a text that was normalized once, until it stays: few of very many texts differ by then."""
     for _ in range(_MAX_PASSES):
-        if len(text) <= MAX_TEXT and not _SIGNS.search(text):
-            break
         after, _, codes = _pass(text)
-        if after == text:
-            break
-        text, replaced = after, []
-    else:
-        return Normalized(UNSTABLE)
-    return Normalized(text, tuple(replaced), codes)
+        if after == text or (len(after) <= MAX_TEXT and not _SIGNS.search(after)):
+            return Normalized(after, (), codes)
+        text = after
+    return Normalized(UNSTABLE)
 
 
 def _pass(text: str) -> tuple[str, list[tuple[str, str]], tuple[str, ...]]:
@@ -134,8 +136,8 @@ def _pass(text: str) -> tuple[str, list[tuple[str, str]], tuple[str, ...]]:
     codes: list[str] = []
 
     def replace(match: re.Match[str]) -> str:
-        found, kind = match.group(), str(match.lastgroup)
-        if kind == "placeholder":
+        found, kind = match.group(), match.lastgroup
+        if kind is None or kind == "placeholder":
             return found
         if kind in _NUMERIC and (hinted or _STATUS.fullmatch(found)) and _is_code(match):
             codes.append(found)
@@ -153,9 +155,17 @@ def _pass(text: str) -> tuple[str, list[tuple[str, str]], tuple[str, ...]]:
 
     text = " ".join(text.split())
     lower = text.lower()
-    hinted = any(hint in lower for hint in _HINTS)
+    hinted = contains_any(lower, _HINTS)
     text = _NOISE.sub(replace, text)
     return _ends(text, MAX_TEXT), replaced, tuple(codes)
+
+
+def contains_any(text: str, words: Iterable[str]) -> bool:
+    """Return whether one of the words is in a text; faster than a regular expression."""
+    for word in words:  # noqa: SIM110 - a generator takes three times as long
+        if word in text:
+            return True
+    return False
 
 
 def _is_code(match: re.Match[str]) -> bool:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 
-from tracetui.model import FirstError, Operation, RunSummary, Status
+from tracetui.model import CUT, MESSAGE_HEAD, FirstError, Operation, RunSummary, Status
 
 _MAX_INPUT: Final = 4_000
 _MAX_TEXT: Final = 500
@@ -133,7 +133,10 @@ _LABELED: Final = frozenset({Operation.OTHER, Operation.INVOKE_WORKFLOW, Operati
 
 
 def _message(error: FirstError) -> str:
-    if not error.type or not error.message.startswith(error.type):
-        return error.message
-    rest = error.message[len(error.type) :]
-    return rest.lstrip(": ") if rest[:1] in ("", ":", " ") else error.message
+    message = error.message
+    if message.startswith(CUT, MESSAGE_HEAD):
+        message = message[:MESSAGE_HEAD]  # version 0.1 had no more of it
+    if not error.type or not message.startswith(error.type):
+        return message
+    rest = message[len(error.type) :]
+    return rest.lstrip(": ") if rest[:1] in ("", ":", " ") else message

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
-from tracetui.analysis.cause import cause_digest, digests_of, short_ids
+from tracetui.analysis.cause import digests_of
+from tracetui.analysis.triage import groups
 from tracetui.model import Outcome, RunSummary, Status
 from tracetui.store.judgement import NOTHING, Judgement, is_kept_whole
 from tracetui.store.query import TraceContext, recorded_running
@@ -16,7 +17,7 @@ _ERROR: Final = Status.ERROR
 
 
 class QueryContext(TraceContext):
-    """A query context over all listed `runs`, which also decide the length of signature ids."""
+    """A query context over all listed `runs`, which also decide the ids and titles of causes."""
 
     def __init__(
         self,
@@ -29,7 +30,8 @@ class QueryContext(TraceContext):
         super().__init__(relations, going)
         self._formats = formats
         self._sidecar, self._runs = sidecar, runs
-        self._names: dict[str, str] | None = None
+        self._causes: dict[str, tuple[str, ...]] | None = None
+        """Titles and ids of all causes, by digest."""
 
     def formats(self) -> Collection[str]:
         return self._formats()
@@ -44,15 +46,15 @@ class QueryContext(TraceContext):
     def note(self, run: RunSummary) -> str | None:
         return self._judgement(run).note or None
 
-    def signature(self, run: RunSummary) -> str | None:
-        digest = cause_digest(run, self._sidecar)
-        if digest is None:
-            return None
-        if self._names is None:
-            found = dict.fromkeys(cause_digest(each, self._sidecar) for each in self._runs())
-            digests = [one for one in found if one is not None]
-            self._names = dict(zip(digests, short_ids(digests), strict=True))
-        return self._names.get(digest)
+    def cause(self, run: RunSummary) -> Sequence[str]:
+        if not run.failed:
+            return ()
+        if self._causes is None:
+            self._causes = {}
+            for group in groups(self._runs(), self._sidecar):
+                self._causes[group.digest] = (group.title, group.id)
+                self._causes.update((task.digest, (group.title, group.id, task.id)) for task in group.tasks)
+        return self._causes.get(digests_of(run, self._sidecar)[0], ())
 
     def _judgement(self, run: RunSummary) -> Judgement:
         if run.status is not _ERROR and run.outcome is not Outcome.FAILED:  # fast path for nearly all runs

@@ -6,7 +6,11 @@ Agents and libraries wrap one error in many ways. What is left is what the libra
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, NamedTuple
+
+from tracetui.analysis.normalize import contains_any
+from tracetui.model import CUT
 
 MAX_LAYERS: Final = 6
 """Wrappings that are removed, one inside the other."""
@@ -30,10 +34,12 @@ _GENERIC: Final = frozenset({"error", "exception", "toolerror", "tool_error", "f
 
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _PYTHON_FRAME: Final = re.compile(r'^\s*File "(?P<path>[^"\n]+)", line \d+, in (?P<name>.+)$', re.MULTILINE)
-_PYTHON_END: Final = re.compile(r"^(?=[^\s(])", re.MULTILINE)
+_PYTHON_END: Final = re.compile(rf"^(?=[^\s({CUT}])", re.MULTILINE)
 _NODE_FRAME: Final = re.compile(
     r"^\s+at (?:(?:async )?(?P<name>[^\s(]+)[^(\n]*\()?(?P<path>[^()\n]+?):\d+:\d+\)?$", re.MULTILINE
 )
+_NODE_ERROR: Final = re.compile(rf"^(?:{_TYPE}|Error)(?=: |$)", re.MULTILINE | re.ASCII)
+"""Above it, Node prints the line of code, and programs their own output."""
 _NOT_USER_CODE: Final = re.compile(
     r"[/\\](?:site-packages|dist-packages|node_modules|lib[/\\]python[\d.]*)[/\\]|^<frozen|^node:"
 )
@@ -81,7 +87,7 @@ def unwrap(kind: str | None, text: str) -> ErrorText:
     if kind and text.startswith(kind) and text[len(kind) :][:1] in ("", ":", " "):
         text = text[len(kind) :].lstrip(": ")
     kind = _short(kind)
-    if not any(mark in text for mark in _MARKS):
+    if not contains_any(text, _MARKS):
         return ErrorText(kind, text.strip())
     frame = None
     for _ in range(MAX_LAYERS):
@@ -89,14 +95,15 @@ def unwrap(kind: str | None, text: str) -> ErrorText:
         text = text.strip()
         text, found = _without_traceback(text)
         frame = found or frame
-        if driver := _DRIVER.match(text):
+        if text[:1] == "(" and (driver := _DRIVER.match(text)):
             kind, text = driver["type"], text[driver.end() :]
         own, text = _without_type(text)
         if own is not None and kind is not None and kind != own:
             text = f"{own}: {text}" if text else own
         kind = kind or own
         text = _without_json(text)
-        text = _TAIL.sub("", text)
+        if "\n" in text:
+            text = _TAIL.sub("", text)
         if text == before:
             break
     if "('" in text or '("' in text:
@@ -106,6 +113,7 @@ def unwrap(kind: str | None, text: str) -> ErrorText:
     return ErrorText(kind, text, frame)
 
 
+@lru_cache(maxsize=1024)
 def _short(kind: str | None) -> str | None:
     """The type without its module; None for a word that only says that something failed."""
     if not kind or kind.lower() in _GENERIC:
@@ -132,19 +140,33 @@ def _unescape(text: str) -> str:
 
 def _without_traceback(text: str) -> tuple[str, str | None]:
     """The message of the last traceback, Node stack or Rust panic of a text, and its last frame in user code."""
-    head, found, trace = text.rpartition(_TRACEBACK)
-    if found:
-        frames = [(match["name"], match["path"]) for match in _PYTHON_FRAME.finditer(trace)]
-        end = _PYTHON_END.search(trace.lstrip("\n"))
-        message = trace.lstrip("\n")[end.start() :] if end else head
-        return message.strip(), _frame(frames[::-1])
+    if (_TRACEBACK in text or CUT in text) and (found := _python_traceback(text)):
+        return found
     if "panicked at" in text and (panic := _PANIC.search(text)):
         message = panic["old"] or panic["new"] or panic["thread"]
         return f"panic: {message}", panic["where"] or panic["path"]
     if "\n    at " in text:
         frames = [(match["name"] or "", match["path"]) for match in _NODE_FRAME.finditer(text)]
-        return text.partition("\n    at ")[0], _frame(frames)
+        message = text.partition("\n    at ")[0]
+        starts = [match.start() for match in _NODE_ERROR.finditer(message)]
+        return message[starts[-1] :] if starts else message, _frame(frames)
     return text, None
+
+
+def _python_traceback(text: str) -> tuple[str, str | None] | None:
+    """The same of a traceback of Python. Its header may be in the part of the text that was cut (`excerpt`)."""
+    head, found, trace = text.rpartition(_TRACEBACK)
+    _, cut, end = trace.rpartition(f"{CUT}\n")
+    if not cut or not _PYTHON_FRAME.search(end):
+        if not found:
+            return None
+        end = trace
+    end = end.lstrip("\n")
+    message = _PYTHON_END.search(end)
+    if not found and message is None:
+        return None
+    frames = [(match["name"], match["path"]) for match in _PYTHON_FRAME.finditer(trace)]
+    return (end[message.start() :] if message else head).strip(), _frame(frames[::-1])
 
 
 def _frame(frames: list[tuple[str, str]]) -> str | None:

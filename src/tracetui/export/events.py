@@ -44,7 +44,14 @@ def event_value(event: Event) -> dict[str, Any]:
     if isinstance(event, RunReset):
         return {"event": "reset", "run": event.address}
     if isinstance(event, RunEnded):
-        return {"event": "end", "run": event.summary.ref.address, "status": event.summary.status}
+        run = event.summary
+        return {
+            "event": "end",
+            "run": run.ref.address,
+            "status": run.status,
+            "outcome": run.outcome,
+            "scores": run.scores,
+        }
     return {"event": "problem", **problem_value(event.problem)}
 
 

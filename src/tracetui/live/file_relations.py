@@ -91,6 +91,9 @@ class FileRelations:
         if path in self._mains:
             main = self._main_of(path)
             related += [main, *self._forks_of(main)]
+            if self._mains[path][1] == NAME:  # without the result they may be runs again
+                folder = os.path.join(os.path.dirname(path), "")
+                related += [part for part in self._mains if part.startswith(folder) and part != path]
         for table in (self._alone, self._recent, self._mains, self._forks, self._ids):
             table.pop(path, None)
         return related

@@ -184,6 +184,7 @@ class Lister:
     def _deliver_counted(self, batch: list[Found]) -> None:
         """Deliver files that were counted for the first time."""
         self._counted += len(batch)
+        _find_causes(batch)
         missing = len(self._shallow) + self._large.waiting
         self._deliver(batch, "deep" if missing else "", self._counted, self._counted + missing)
 
@@ -354,3 +355,13 @@ def _collect_again() -> None:
 def watch_state(watch: Watch) -> WatchState:
     """Return the state of a watch."""
     return WatchState(watch.mode, watch.reason, watch.folders, watch.files, watch.lost)
+
+
+def _find_causes(batch: Iterable[Found]) -> None:
+    """Find the causes of failed runs here, which caches them: the triage only groups them then."""
+    failed = [run for found in batch for run in found.runs if run.failed]
+    if failed:
+        from tracetui.analysis.cause import failure_of  # which the list itself doesn't need
+
+        for run in failed:
+            failure_of(run)

@@ -1,7 +1,7 @@
 """The model: what every format is translated into. It knows no format, no file and no screen."""
 
 from tracetui.model.ledger import Ledger, Unread
-from tracetui.model.outcome import Judgment, Outcome, PassRule, Score, judge
+from tracetui.model.outcome import REASON_LIMIT, Judgment, Outcome, PassRule, Score, judge
 from tracetui.model.run import (
     LAST_LINE,
     Criterion,
@@ -23,7 +23,9 @@ from tracetui.model.span import (
     COPIED,
     COUNTED_COPY,
     COUNTS_HERE,
+    CUT,
     INHERITED,
+    MESSAGE_HEAD,
     MESSAGE_LIMIT,
     PREVIEW,
     Binding,
@@ -43,6 +45,7 @@ from tracetui.model.span import (
     ToolCall,
     ToolResult,
     Usage,
+    excerpt,
     status_of,
     text_of,
 )
@@ -51,10 +54,13 @@ __all__ = [
     "COPIED",
     "COUNTED_COPY",
     "COUNTS_HERE",
+    "CUT",
     "INHERITED",
     "LAST_LINE",
+    "MESSAGE_HEAD",
     "MESSAGE_LIMIT",
     "PREVIEW",
+    "REASON_LIMIT",
     "Binding",
     "Blob",
     "Body",
@@ -91,6 +97,7 @@ __all__ = [
     "Total",
     "Unread",
     "Usage",
+    "excerpt",
     "judge",
     "quote_key",
     "status_of",

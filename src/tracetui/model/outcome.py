@@ -16,6 +16,9 @@ import msgspec
 
 from tracetui.errors import UsageError
 
+REASON_LIMIT: Final = 500
+"""Maximum characters of the reason of a score: no more than the shortest summary of an evaluation holds."""
+
 
 class Outcome(StrEnum):
     """How a run was evaluated; None where it was not."""
@@ -38,7 +41,7 @@ class Score(msgspec.Struct, frozen=True, gc=False):
     rule: str = ""
     """How `passed` follows from `value` (``1 passed, 0 failed``); empty where the trace itself states pass or fail."""
     reason: str = ""
-    """Why, in the words of the trace: an explanation, or the checks that failed. At most `MESSAGE_LIMIT` characters."""
+    """Why, in the words of the trace: an explanation, or the checks that failed. At most `REASON_LIMIT` characters."""
 
 
 class Judgment(msgspec.Struct, frozen=True, gc=False):

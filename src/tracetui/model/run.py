@@ -115,6 +115,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """Spans come in any order, parents after children: siblings are sorted by start."""
     tells_calls: bool = True
     """False: the trace doesn't distinguish calls of models and tools from other work, so they can't be counted."""
+    tells_steps: bool = True
+    """False: the trace doesn't contain the steps of the run, so they can't be counted."""
     replay_of: str | None = None
     """Raw id of the original."""
     replay_of_path: str | None = None
@@ -273,7 +275,10 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         headline = next((score.name for score in self.scores if rule.applies_to(score)), None)
         if headline is None:
             return self
-        scores = rule.apply(self.scores)
+        return self.with_scores(rule.apply(self.scores), headline)
+
+    def with_scores(self, scores: tuple[Score, ...], headline: str | None) -> RunSummary:
+        """Return the summary with these scores and the outcome that follows from them (`judge`)."""
         judgment = judge(scores, headline)
         return msgspec.structs.replace(
             self, scores=scores, headline=headline, outcome=judgment.outcome, outcome_source=judgment.source

@@ -72,8 +72,12 @@ def text_of(message: Message) -> str:
 
 PREVIEW: Final = 120
 """Maximum characters of `Span.preview`, of a prompt, and of names derived from content."""
-MESSAGE_LIMIT: Final = 500
-"""Maximum characters of an error in a header; the body has all of it."""
+MESSAGE_LIMIT: Final = 1_500
+"""Maximum characters of an error in a header (`excerpt`); the body has all of it."""
+MESSAGE_HEAD: Final = 500
+"""Of these, the characters from the beginning of a longer error."""
+CUT: Final = "…"
+"""Stands for the middle of a longer error."""
 INHERITED: Final = "inherited"
 """A fact in `Span.note`: the run inherited this span from its original, without recording it."""
 COPIED: Final = "copied"
@@ -196,6 +200,19 @@ class Error(msgspec.Struct, frozen=True, gc=False):
     def words(self) -> str:
         """Type and message, without repeating the type."""
         return error_text(self.type, self.message)
+
+
+def excerpt(text: str) -> str:
+    """At most `MESSAGE_LIMIT` characters of an error: of a longer one its beginning, `CUT` and its end.
+
+    Stacks of JavaScript and Rust begin with the error, tracebacks of Python and logs end with it. The end begins with
+    a whole line if its lines aren't long.
+    """
+    if len(text) <= MESSAGE_LIMIT:
+        return text
+    end = text[MESSAGE_HEAD + len(CUT) - MESSAGE_LIMIT :]
+    line = end.find("\n")
+    return text[:MESSAGE_HEAD] + CUT + (end[line:] if 0 <= line < len(end) // 2 else end)
 
 
 def error_text(kind: str | None, message: str) -> str:

@@ -204,7 +204,7 @@ def summary_of(
         time_zone=header.time_zone,
         duration_ms=duration,
         usage=usage,
-        steps=header.steps if tally is None else tally.steps,
+        steps=header.steps if tally is None or not header.tells_steps else tally.steps,
         spans=None if tally is None else tally.spans,
         llm_calls=tally.llm_calls if tally is not None and header.tells_calls else None,
         tool_calls=tally.tool_calls if tally is not None and header.tells_calls else None,

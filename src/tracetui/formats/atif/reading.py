@@ -41,7 +41,6 @@ from tracetui.formats.scalars import layout, mapping, moment, source_in, tags_in
 from tracetui.formats.schema import Unknown, plain, unknown_fields
 from tracetui.model import (
     COPIED,
-    MESSAGE_LIMIT,
     PREVIEW,
     Error,
     Header,
@@ -53,6 +52,7 @@ from tracetui.model import (
     StatusSource,
     Total,
     Usage,
+    excerpt,
 )
 from tracetui.sources.base import File, reason_of
 
@@ -474,10 +474,10 @@ def _failure(
         message = word(extra.error) or word(error.get("message"))
         flags = [flag for flag in (extra.is_error, extra.tool_result_is_error) if flag is not None]
         if message or kind or error or any(flags):
-            failure = Error((message or reason().strip())[:MESSAGE_LIMIT], kind or word(error.get("type")))
+            failure = Error(excerpt(message or reason().strip()), kind or word(error.get("type")))
             return Status.ERROR, StatusSource.EXPLICIT, failure
         if code:
-            return Status.ERROR, StatusSource.EXIT, Error(reason().strip()[:MESSAGE_LIMIT], f"exit {code}")
+            return Status.ERROR, StatusSource.EXIT, Error(excerpt(reason().strip()), f"exit {code}")
         fine = StatusSource.EXPLICIT if flags else StatusSource.EXIT if code is not None else fine
     return (_OK, fine, None) if fine else (None, None, None)
 

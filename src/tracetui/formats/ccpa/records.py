@@ -31,7 +31,16 @@ from tracetui.formats.bodies import argument, preview_of
 from tracetui.formats.jsonl import Line
 from tracetui.formats.record_cache import SpanRef
 from tracetui.formats.schema import NULL, Finite, Integer, Loose, Schema, plain, tag_of
-from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Operation, Span, Status, StatusSource, Usage
+from tracetui.model import (
+    PREVIEW,
+    Error,
+    Operation,
+    Span,
+    Status,
+    StatusSource,
+    Usage,
+    excerpt,
+)
 from tracetui.model.span import plain_word, status_of
 
 if TYPE_CHECKING:
@@ -219,7 +228,7 @@ class Result(Record, tag="tool_result"):
         failed = self.ok is False or self.is_error is True
         if failed or code:
             word = f"exit {code}" if code else None
-            message = _cut(content_text(plain(self.content)))
+            message = excerpt(content_text(plain(self.content)).strip())
             return ERROR, EXPLICIT if failed else EXIT, word, Error(message or word or "failed", word)
         is_explicit = self.ok is not None or self.is_error is not None
         return OK, EXPLICIT if is_explicit else EXIT if code == 0 else DERIVED, None, None
@@ -273,7 +282,7 @@ class Hook(Record, tag="hook_event"):
         elif code is not None:
             status, source = (ERROR if code else OK), EXIT
         if status is ERROR:
-            error = Error(_cut(content_text(self.output)) or decision or f"exit {code}", decision)
+            error = Error(excerpt(content_text(self.output).strip()) or decision or f"exit {code}", decision)
         return Span(
             id=ident,
             name=_first(self.event, self.trigger, self.hook_name) or "hook",
@@ -388,8 +397,3 @@ def _preview(blocks: list[Block]) -> str:
         elif block.type == "thinking" and not thought:
             thought = (_first(block.thinking, block.text) or "")[:PREVIEW]
     return thought
-
-
-def _cut(message: str) -> str:
-    message = message.strip()
-    return message if len(message) <= MESSAGE_LIMIT else message[: MESSAGE_LIMIT - 1] + "…"

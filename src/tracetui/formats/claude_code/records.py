@@ -37,7 +37,15 @@ from tracetui.formats.bodies import as_json, preview_and_task
 from tracetui.formats.jsonl import Line
 from tracetui.formats.scalars import between, text
 from tracetui.formats.schema import NULL, Field, Finite, Loose, Natural, Schema
-from tracetui.model import COPIED, MESSAGE_LIMIT, PREVIEW, Error, FirstError, Span, Usage
+from tracetui.model import (
+    COPIED,
+    PREVIEW,
+    Error,
+    FirstError,
+    Span,
+    Usage,
+    excerpt,
+)
 from tracetui.model.span import plain_word
 
 if TYPE_CHECKING:
@@ -321,8 +329,8 @@ class Assistant(Record, tag="assistant"):
         """A call of the API that failed for good: the message is its error."""
         kind = text(self.error)
         response.status_word, response.status, response.source = message.stop_reason or None, ERROR, EXPLICIT
-        response.error = Error(text_in(message.content)[:MESSAGE_LIMIT] or kind or "API error", kind)
-        reason = clean_text(message.content)[:MESSAGE_LIMIT] or kind or "API error"
+        response.error = Error(excerpt(text_in(message.content)) or kind or "API error", kind)
+        reason = excerpt(clean_text(message.content)) or kind or "API error"
         agent.failure = FirstError(reason, kind, message.id or self.uuid or None, "API", CHAT)
 
 
@@ -380,7 +388,7 @@ class System(Record, tag="system"):
         attempt, most, cause = self.retry_attempt, self.max_retries, self.error
         details = cause if isinstance(cause, dict) else {}
         reason = text(cause) or text(details.get("message")) or (as_json(cause) if cause else "")
-        error = Error((reason or text_in(self.content))[:MESSAGE_LIMIT] or "API error", text(details.get("type")))
+        error = Error(excerpt(reason or text_in(self.content)) or "API error", text(details.get("type")))
         note = "" if attempt is None else f"attempt {attempt}" if most is None else f"attempt {attempt} of {most}"
         facts: dict[str, Any] = {"status": ERROR, "status_source": EXPLICIT, "error": error, "note": note}
         return agent.row(self.uuid, "API error", when, line, **facts)
@@ -406,10 +414,10 @@ class Hook(Struct, gc=False, rename="camel"):
         if errors or (self.type.startswith("hook_") and "error" in self.type):
             blocking = self.blocking_error if isinstance(self.blocking_error, str) else ""
             reason = self.stderr or blocking or (as_json(errors) if errors else "")
-            return ERROR, EXPLICIT, Error(reason[:MESSAGE_LIMIT] or self.type, self.type)
+            return ERROR, EXPLICIT, Error(excerpt(reason) or self.type, self.type)
         code = self.exit_code
         if code:
-            return ERROR, EXIT, Error((self.stderr or f"exit {code}")[:MESSAGE_LIMIT], f"exit {code}")
+            return ERROR, EXIT, Error(excerpt(self.stderr or f"exit {code}"), f"exit {code}")
         return OK, DERIVED if code is None else EXIT, None
 
     def span(self, agent: Agent, uuid: str | None, name: str, when: float | None, line: Line, **below: Any) -> Span:
@@ -553,10 +561,10 @@ def take_result(
     result = details if isinstance(details, Result) else None
     status, source, error, word = OK, EXPLICIT if block.is_error is False else DERIVED, None, None
     if block.is_error:
-        error = Error(text_in(_content.value(block.content))[:MESSAGE_LIMIT] or "failed")
+        error = Error(excerpt(text_in(_content.value(block.content))) or "failed")
         status, source = ERROR, EXPLICIT
     elif block.is_error is None and isinstance(details, str) and details.startswith(_FAILED):
-        status, error = ERROR, Error((text_in(_content.value(block.content)) or details)[:MESSAGE_LIMIT])
+        status, error = ERROR, Error(excerpt(text_in(_content.value(block.content)) or details))
     elif result is not None and result.interrupted:
         status, source, word = CANCELLED, EXPLICIT, "interrupted"
     if call is None:

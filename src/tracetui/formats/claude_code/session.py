@@ -48,7 +48,17 @@ from tracetui.formats.jsonl import Line
 from tracetui.formats.lines import MAX_LINE, lines, record_on
 from tracetui.formats.scalars import between, folder_of, moment, version
 from tracetui.formats.schema import unknown_fields
-from tracetui.model import COPIED, COUNTED_COPY, MESSAGE_LIMIT, PREVIEW, Error, FirstError, Header, RunBody, Span
+from tracetui.model import (
+    COPIED,
+    COUNTED_COPY,
+    PREVIEW,
+    Error,
+    FirstError,
+    Header,
+    RunBody,
+    Span,
+    excerpt,
+)
 from tracetui.model.span import status_of
 from tracetui.sources.base import HEAD_SIZE, SHARED, Entry, File, cacheable
 
@@ -87,7 +97,7 @@ class Response(OpenRow, gc=False):
             self.status_word, self.source, self.error = reason, EXPLICIT, None
             self.status = _STATUSES.get(reason) or status_of(reason)
             if self.status is ERROR:
-                self.error = Error(f"stopped: {reason}"[:MESSAGE_LIMIT], reason)
+                self.error = Error(excerpt(f"stopped: {reason}"), reason)
         elif self.status_word is None:
             self.status, self.source, self.error = OK, DERIVED, None
 

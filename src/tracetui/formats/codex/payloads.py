@@ -17,7 +17,7 @@ from tracetui.formats.decode import decode_value
 from tracetui.formats.record_cache import PackedSpanRef
 from tracetui.formats.scalars import mapping
 from tracetui.formats.schema import Finite, Integer, Loose
-from tracetui.model import MESSAGE_LIMIT, PREVIEW, Usage
+from tracetui.model import PREVIEW, Usage
 
 if TYPE_CHECKING:
     from tracetui.formats.codex.session import Session
@@ -104,12 +104,6 @@ def text_in(content: Any) -> str:
     if isinstance(content, Content):
         return text_in(content.text if content.content is None else content.content)
     return ""
-
-
-def error_text(output: str) -> str:
-    """The end of an output, as the message of an error."""
-    found = output[-4 * MESSAGE_LIMIT :].strip()
-    return found if len(found) <= MESSAGE_LIMIT else found[: MESSAGE_LIMIT - 1] + "…"
 
 
 def object_in(text: str, limit: int) -> dict[str, Any]:

@@ -38,7 +38,6 @@ from tracetui.formats.codex.payloads import (
     TokenUsage,
     World,
     call_preview,
-    error_text,
     object_in,
     text_in,
     variants_of,
@@ -46,7 +45,11 @@ from tracetui.formats.codex.payloads import (
 from tracetui.formats.decode import decode_value
 from tracetui.formats.scalars import child, integer, mapping, string, word
 from tracetui.formats.schema import NULL, Finite, Integer, Loose, Schema, plain, tag_of, tagged
-from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error
+from tracetui.model import (
+    PREVIEW,
+    Error,
+    excerpt,
+)
 from tracetui.model.span import plain_word, status_of
 
 if TYPE_CHECKING:
@@ -182,7 +185,7 @@ class ToolOutput(Item):
         success = output.success if isinstance(output, Content) else self.success
         text = text_in(output)
         code, message = _exit_code(text)
-        outcome = Outcome(True, None if success is None else not success, code, message=error_text(message))
+        outcome = Outcome(True, None if success is None else not success, code, message=excerpt(message.strip()))
         session.add_tool_output(self, text, outcome)
 
 
@@ -279,7 +282,7 @@ class Event(Arguments):
             self.exit_code,
             status,
             status is not None and meant is not OK and plain_word(status) in ("declined", "denied"),
-            error_text(message),
+            excerpt(message.strip()),
             begin / 1000 if begin else None,
             duration,
         )
@@ -436,7 +439,7 @@ class Failure(Fault):
         info = next(iter(info), None) if isinstance(info, dict) else info
         kind = info if isinstance(info, str) else None
         message = inner.message if isinstance(inner.message, str) else None
-        return Error((message or kind or "error").strip()[:MESSAGE_LIMIT], kind and kind[:PREVIEW])
+        return Error(excerpt((message or kind or "error").strip()), kind and kind[:PREVIEW])
 
     def take(self, session: Session) -> None:
         session.fail(self.as_error())

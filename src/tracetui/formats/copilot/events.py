@@ -15,7 +15,18 @@ from tracetui.formats.bodies import argument, preview_of
 from tracetui.formats.decode import decode_value
 from tracetui.formats.scalars import mapping, without, word
 from tracetui.formats.schema import NULL, Finite, Loose, plain, tag_of
-from tracetui.model import MESSAGE_LIMIT, PREVIEW, Blob, Error, Operation, Part, Reasoning, Text, ToolCall, Usage
+from tracetui.model import (
+    PREVIEW,
+    Blob,
+    Error,
+    Operation,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    Usage,
+    excerpt,
+)
 
 if TYPE_CHECKING:
     from tracetui.formats.copilot.session import Session
@@ -190,7 +201,7 @@ class Shutdown(Data):
         if self.shutdown_type != "error":
             session.row()
             return
-        error = Error((self.error_reason or "crashed")[:MESSAGE_LIMIT])
+        error = Error(excerpt(self.error_reason or "crashed"))
         session.fail(session.main, session.row(OTHER), error)
 
 
@@ -247,7 +258,7 @@ class Fault(Data):
     def error(self) -> Error:
         kind = self.error_type or self.error_code or self.failure_kind or self.code or None
         message = (self.message or self.error_message or "").strip()
-        return Error((message or kind or "error")[:MESSAGE_LIMIT], kind and kind[:PREVIEW])
+        return Error(excerpt(message or kind or "error"), kind and kind[:PREVIEW])
 
 
 class SessionError(Fault):

@@ -49,7 +49,15 @@ from tracetui.formats.copilot.events import (
 )
 from tracetui.formats.scalars import without
 from tracetui.formats.schema import NULL, Finite, Loose, Schema, plain
-from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Operation, Status, StatusSource, Usage
+from tracetui.model import (
+    PREVIEW,
+    Error,
+    Operation,
+    Status,
+    StatusSource,
+    Usage,
+    excerpt,
+)
 
 if TYPE_CHECKING:
     from tracetui.formats.copilot.session import Row, Session
@@ -203,11 +211,11 @@ class CallEnd(Data):
             if error is not None and error.type in _DECLINED:
                 return CANCELLED, EXPLICIT, error.type, None
             message = self.error if isinstance(self.error, str) else ""
-            return ERROR, EXPLICIT, None, error or Error((message or self.text or "failed")[:MESSAGE_LIMIT])
+            return ERROR, EXPLICIT, None, error or Error(excerpt(message or self.text or "failed"))
         code = self.exit_code
         if code:
             kind = f"exit {code}"
-            return ERROR, EXIT, None, Error(self.text.strip()[:MESSAGE_LIMIT] or kind, kind)
+            return ERROR, EXIT, None, Error(excerpt(self.text.strip()) or kind, kind)
         return OK, EXIT if code == 0 else EXPLICIT if self.success is True else DERIVED, None, None
 
     def take(self, session: Session) -> None:
@@ -299,7 +307,7 @@ class AgentFailure(AgentEnd):
     def update(self, session: Session, agent: Row) -> None:
         super().update(session, agent)
         message = self.error if isinstance(self.error, str) else ""
-        agent.fail(Error((message or "failed")[:MESSAGE_LIMIT]))
+        agent.fail(Error(excerpt(message or "failed")))
 
 
 # ---- pairs of begin and end events
@@ -329,7 +337,7 @@ class Pair(Data):
         error = self.error
         if self.success is False or error:
             message = error.get("message") if isinstance(error, dict) else error
-            row.fail(Error((message if isinstance(message, str) and message else "failed")[:MESSAGE_LIMIT]))
+            row.fail(Error(excerpt(message if isinstance(message, str) and message else "failed")))
 
     def take(self, session: Session) -> None:
         """Begin a row, join the one that was begun, or end it; an end without a begin has a row of its own."""

@@ -22,7 +22,18 @@ from tracetui.formats.jsonl import Line, LogReader, counted, listed, skim
 from tracetui.formats.lines import records_in
 from tracetui.formats.scalars import folder_of, mapping, moment, sequence, text
 from tracetui.formats.schema import NULL, Loose, Natural, Schema, plain, raw_of
-from tracetui.model import MESSAGE_LIMIT, PREVIEW, Body, Error, FirstError, Header, Problem, RunRef, RunSummary, Span
+from tracetui.model import (
+    PREVIEW,
+    Body,
+    Error,
+    FirstError,
+    Header,
+    Problem,
+    RunRef,
+    RunSummary,
+    Span,
+    excerpt,
+)
 from tracetui.sources.base import File
 
 AGENT: Final = "qwen-code"
@@ -168,7 +179,7 @@ class QwenSession(Session):
             return
         entry = Entry((source,), self._free_id(item.uuid, f"line {line.number}"))
         self.entries[item.uuid or entry.ident] = entry
-        error = Error(failed[:MESSAGE_LIMIT], (text(event.get("error_type")) or "")[:PREVIEW] or None)
+        error = Error(excerpt(failed), (text(event.get("error_type")) or "")[:PREVIEW] or None)
         where = None if self.skipped else entry.ident
         self._set_failure(FirstError(error.message, error.type, where, "API error", META))
         facts: dict[str, Any] = {"operation": META, "status": ERROR, "status_source": EXPLICIT, "error": error}

@@ -15,7 +15,11 @@ from msgspec import Raw, Struct, field
 from tracetui.formats.agent_log import CANCELLED, DERIVED, ERROR, EXIT, EXPLICIT, OK, RUNNING, UNKNOWN, Outcome
 from tracetui.formats.scalars import mapping, sequence, text
 from tracetui.formats.schema import NULL, Field, Loose, Natural, Schema, plain
-from tracetui.model import MESSAGE_LIMIT, Error, Usage
+from tracetui.model import (
+    Error,
+    Usage,
+    excerpt,
+)
 from tracetui.model.span import status_of
 
 _UNDER_WAY: Final = frozenset({"validating", "scheduled", "executing", "awaiting_approval"})
@@ -80,13 +84,13 @@ def outcome_of(status: str, result: Raw, name: str | None, *, is_agent: bool = F
     answer = answer_in(result) if status != "cancelled" else ""
     if status != "success":
         found = ERROR if status == "error" else CANCELLED if status == "cancelled" else status_of(status)
-        return found, EXPLICIT, Error(answer[:MESSAGE_LIMIT] or status) if found is ERROR else None
+        return found, EXPLICIT, Error(excerpt(answer) or status) if found is ERROR else None
     code = int(next(iter(_EXIT_CODE.findall(answer)[-1:]), "0")) if name == _SHELL else 0
     if code:
-        return ERROR, EXIT, Error(answer[:MESSAGE_LIMIT], f"exit {code}")
+        return ERROR, EXIT, Error(excerpt(answer), f"exit {code}")
     reason = _TERMINATION.search(answer) if is_agent else None
     if reason is not None and reason[1] != "GOAL":
-        return ERROR, DERIVED, Error(answer[:MESSAGE_LIMIT], reason[1])
+        return ERROR, DERIVED, Error(excerpt(answer), reason[1])
     return OK, EXPLICIT, None
 
 
@@ -167,7 +171,7 @@ def outcome_of_response(answer: Named, name: str, status: str | None) -> Outcome
         return outcome_of(status, result, name)
     outcome, source, error = outcome_of("success", result, name)
     if outcome is OK and "error" in mapping(plain(answer.response)):
-        outcome, error = ERROR, Error(answer_in(result)[:MESSAGE_LIMIT] or "failed")
+        outcome, error = ERROR, Error(excerpt(answer_in(result)) or "failed")
     return outcome, DERIVED if source is EXPLICIT else source, error
 
 

@@ -50,7 +50,6 @@ from tracetui.formats.record_cache import ByteRange, changed, record_at
 from tracetui.formats.scalars import between, folder_of, mapping, moment, sequence, text, without
 from tracetui.formats.schema import plain, raw_of, unknown_fields
 from tracetui.model import (
-    MESSAGE_LIMIT,
     PREVIEW,
     Blob,
     Body,
@@ -65,6 +64,7 @@ from tracetui.model import (
     RunBody,
     Span,
     Text,
+    excerpt,
 )
 from tracetui.model import ToolCall as CallPart
 from tracetui.sources.base import File
@@ -332,7 +332,7 @@ class Session(Conversation):
         text, kind = text_of(parts_of(record.content)).strip(), record.type or ""
         facts: dict[str, Any] = {"operation": META, "preview": text[:PREVIEW]}
         if kind == "error":
-            error = Error(text[:MESSAGE_LIMIT] or kind)
+            error = Error(excerpt(text) or kind)
             facts |= {"status": ERROR, "status_source": EXPLICIT, "error": error}
             self._settle()
             where = None if self.skipped else entry.ident

@@ -29,8 +29,8 @@ from tracetui.formats.scalars import (
     word,
 )
 from tracetui.model import (
-    MESSAGE_LIMIT,
     PREVIEW,
+    REASON_LIMIT,
     Body,
     Criterion,
     Error,
@@ -44,8 +44,9 @@ from tracetui.model import (
     Status,
     StatusSource,
     Usage,
+    excerpt,
 )
-from tracetui.model.outcome import Score, judge
+from tracetui.model.outcome import Score
 
 RESULT: Final = "result.json"
 CHECKS: Final = "verifier/ctrf.json"
@@ -183,7 +184,7 @@ class Trial:
         if not self._failed_checks:
             return ""
         checks = (f"{one.text}: {one.evidence}" if one.evidence else one.text for one in self._failed_checks)
-        return f"{self._checks_phrase}: {'; '.join(checks)}"[:MESSAGE_LIMIT]
+        return f"{self._checks_phrase}: {'; '.join(checks)}"[:REASON_LIMIT]
 
     @cached_property
     def _evaluation(self) -> str:
@@ -262,7 +263,7 @@ class Trial:
     @cached_property
     def _facts(self) -> dict[str, Any]:
         """What the trial decides, by the names that `Header` and `RunSummary` share."""
-        facts: dict[str, Any] = {"result": self._phrase, "scores": self.scores}
+        facts: dict[str, Any] = {"result": self._phrase}
         if self._error is not None:
             status = _status_of(self._error)
             facts |= {"status": status, "status_word": self._error.type, "status_source": StatusSource.EXPLICIT}
@@ -287,9 +288,12 @@ class Trial:
         task = name[:PREVIEW] if checksum is None else f"{name[:PREVIEW]}@{checksum[:_CHECKSUM]}"
         return task if self.step is None else f"{task}/{self.step[:PREVIEW]}"
 
-    def _missing(self, run: Header | RunSummary) -> dict[str, Any]:
-        """Facts that the agent log may state itself. A printed log without an id is named after its file."""
-        return {
+    def _completed(self, run: Header | RunSummary) -> dict[str, Any]:
+        """Facts of the trial, and those that the agent log may state itself, which then count.
+
+        A printed log without an id is named after its file.
+        """
+        return self._facts | {
             "id": (self.id if run.id.endswith(".txt") else None) or run.id,
             "agent": run.agent or word(child(self.result, "agent_info").get("name")),
             "source": run.source or text(self.result.get("source")),
@@ -304,20 +308,12 @@ class Trial:
     def header(self, header: Header) -> Header:
         """The header of the agent log, completed."""
         error = self._first_error or header.error
-        return replace(header, **self._facts, **self._missing(header), error=error, headline=HEADLINE)
+        return replace(header, **self._completed(header), error=error, scores=self.scores, headline=HEADLINE)
 
     def summary(self, run: RunSummary) -> RunSummary:
         """The summary of the agent log, completed: equals that of the whole run with `header` and `spans`."""
-        judgment = judge(self.scores, HEADLINE)
-        found = replace(
-            run,
-            **self._facts,
-            **self._missing(run),
-            first_error=self._first_error or run.first_error,
-            outcome=judgment.outcome,
-            headline=HEADLINE,
-            outcome_source=judgment.source,
-        )
+        found = replace(run, **self._completed(run), first_error=self._first_error or run.first_error)
+        found = found.with_scores(self.scores, HEADLINE)
         if not run.deep:
             return found
         return replace(
@@ -351,6 +347,7 @@ class Trial:
             model=word(child(agent, "model_info").get("name")) or word(configured.get("model_name")),
             ended=self._has_ended,
             tells_calls=False,
+            tells_steps=False,
             writer=version(agent.get("version")),
             size=size,
         )
@@ -372,7 +369,7 @@ def _error_in(record: dict[str, Any]) -> Error | None:
     if not exception:
         return None
     message = text(exception.get("exception_message")) or ""
-    return Error(message.strip()[:MESSAGE_LIMIT], word(exception.get("exception_type")))
+    return Error(excerpt(message.strip()), word(exception.get("exception_type")))
 
 
 def _status_of(error: Error) -> Status:
@@ -397,4 +394,4 @@ def _evidence(test: dict[str, Any]) -> str:
     message = (text(test.get("message")) or "").strip()
     lines = (text(test.get("trace")) or "").split("\n")
     assertion = next((line[1:].strip() for line in lines if line.startswith("E  ")), "")
-    return ": ".join(dict.fromkeys(filter(None, (message, assertion))))[:MESSAGE_LIMIT]
+    return ": ".join(dict.fromkeys(filter(None, (message, assertion))))[:REASON_LIMIT]

@@ -31,7 +31,17 @@ from tracetui.formats.schema import (
     tag_of,
     tagged,
 )
-from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Operation, Problem, Span, Status, StatusSource, Usage
+from tracetui.model import (
+    PREVIEW,
+    Error,
+    Operation,
+    Problem,
+    Span,
+    Status,
+    StatusSource,
+    Usage,
+    excerpt,
+)
 
 # ---- records
 
@@ -553,7 +563,7 @@ def _failure(error: Any, resolve: Resolve) -> Outcome:
     message = error if isinstance(error, str) else error.message if isinstance(error, Failure) else None
     message = resolve(message) if message is not None else ""
     kind = (error.type if isinstance(error, Failure) else None) or error_type(message)
-    return _ERROR, _EXPLICIT, Error(message[:MESSAGE_LIMIT], kind[:PREVIEW] if kind else None)
+    return _ERROR, _EXPLICIT, Error(excerpt(message), kind[:PREVIEW] if kind else None)
 
 
 _NO_FAILURE: Final = Failure()
@@ -563,7 +573,7 @@ def limit_outcome(kind: str | None, message: str) -> Outcome:
     """The outcome of a sample that a limit cut off: by the operator's hand, or by a policy."""
     if kind == "operator":
         return Status.CANCELLED, _EXPLICIT, None
-    return _ERROR, StatusSource.POLICY, Error(message[:MESSAGE_LIMIT], f"{kind or 'unknown'} limit"[:PREVIEW])
+    return _ERROR, StatusSource.POLICY, Error(excerpt(message), f"{kind or 'unknown'} limit"[:PREVIEW])
 
 
 def convert_usage(used: TokenUsage, version: Version) -> Usage | None:
@@ -654,7 +664,7 @@ def _facts(event: Event, resolve: Resolve) -> dict[str, Any]:
             decision, reason = event.decision, text(event.explanation or event.message)
             outcome = _OK, _EXPLICIT, None
             if decision in ("reject", "terminate"):
-                outcome = _ERROR, StatusSource.POLICY, Error(reason[:MESSAGE_LIMIT], f"approval: {decision}")
+                outcome = _ERROR, StatusSource.POLICY, Error(excerpt(reason), f"approval: {decision}")
             facts = {"operation": Operation.POLICY, "outcome": outcome, "preview": reason, "note": event.approver}
             return {**facts, "status_word": decision[:PREVIEW] if decision else None}
         case "sample_limit":

@@ -44,6 +44,7 @@ from tracetui.formats.schema import NULL, plain, unknown_fields
 from tracetui.model import (
     MESSAGE_LIMIT,
     PREVIEW,
+    REASON_LIMIT,
     Error,
     FirstError,
     Header,
@@ -58,6 +59,7 @@ from tracetui.model import (
     StatusSource,
     Total,
     Usage,
+    excerpt,
     status_of,
 )
 
@@ -181,7 +183,7 @@ def first_error(error: Any) -> FirstError:
     """The cause that a sample or an eval states: a text, or a message with a traceback."""
     fields = error if isinstance(error, str) else mapping(error).get("message")
     message = fields if isinstance(fields, str) else ""
-    return FirstError(message[:MESSAGE_LIMIT], error_type(message))
+    return FirstError(excerpt(message), error_type(message))
 
 
 class SampleRun:
@@ -394,7 +396,7 @@ def graded(scores: Any, single: Any, binary: frozenset[str]) -> Iterator[tuple[S
                     passed,
                     f"{parent}{name}.{source}"[:PREVIEW],
                     rule,
-                    reason[:MESSAGE_LIMIT],
+                    reason[:REASON_LIMIT],
                 ),
                 Metric(label, _number_of(item), None, passed, *(("", item) if index else (reason, details))),
             )

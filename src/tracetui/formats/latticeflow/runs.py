@@ -39,7 +39,6 @@ from tracetui.formats.scalars import (
 )
 from tracetui.formats.schema import plain, unknown_fields
 from tracetui.model import (
-    MESSAGE_LIMIT,
     PREVIEW,
     Error,
     FirstError,
@@ -52,6 +51,7 @@ from tracetui.model import (
     StatusSource,
     Total,
     Usage,
+    excerpt,
 )
 from tracetui.model.build import CONTAINERS
 
@@ -187,7 +187,7 @@ def _name_in(columns: dict[str, Any], name: str) -> str | None:
     """A text or a whole number in a column, as a text."""
     found = columns.get(name)
     text = word(found if integer(found) is None else str(found))
-    return text and text[:MESSAGE_LIMIT]
+    return text and excerpt(text)
 
 
 def _scores(recorded: Any) -> Iterator[Score]:

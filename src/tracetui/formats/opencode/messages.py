@@ -38,7 +38,6 @@ from tracetui.formats.opencode.records import (
 from tracetui.formats.scalars import child, mapping, string, without, word
 from tracetui.formats.schema import Unknown, plain
 from tracetui.model import (
-    MESSAGE_LIMIT,
     PREVIEW,
     Blob,
     Body,
@@ -50,6 +49,7 @@ from tracetui.model import (
     StatusSource,
     ToolCall,
     Usage,
+    excerpt,
 )
 from tracetui.model import Message as ModelMessage
 from tracetui.model import Part as ModelPart
@@ -258,7 +258,7 @@ def error_of(value: Any) -> Error:
     """An error: ``{name, data: {message}}``, or a text."""
     kind = word(mapping(value).get("name"))
     message = string(child(value, "data").get("message")) or string(mapping(value).get("message", value))
-    return Error(_cut(message or kind or as_json(value)), kind and kind[:PREVIEW])
+    return Error(excerpt((message or kind or as_json(value)).strip()), kind and kind[:PREVIEW])
 
 
 def steps_of(parts: Sequence[Part]) -> list[list[Part]]:
@@ -400,11 +400,11 @@ def _call_outcome(state: ToolState) -> Outcome:
         if metadata.interrupted is True:
             return Outcome(Status.CANCELLED, StatusSource.EXPLICIT, "interrupted")
         error = plain(state.error)
-        failure = Error(_cut(error) or "failed") if isinstance(error, str) else error_of(error)
+        failure = Error(excerpt(error.strip()) or "failed") if isinstance(error, str) else error_of(error)
         return Outcome(Status.ERROR, StatusSource.EXPLICIT, name, failure)
     if code := as_integer(metadata.exit):
         kind, output = f"exit {code}", string(plain(state.output)) or string(plain(metadata.output)) or ""
-        error = Error(_cut(output[-MESSAGE_LIMIT * 4 :]) or kind, kind)
+        error = Error(excerpt(output.strip()) or kind, kind)
         return Outcome(Status.ERROR, StatusSource.EXIT, name, error)
     return Outcome() if name is None else Outcome(status_of(name), StatusSource.EXPLICIT, _short(name))
 
@@ -424,11 +424,6 @@ def since(begin: float | None, end: float | None) -> float | None:
 
 def _short(name: str | None) -> str | None:
     return word(name[:PREVIEW]) if name else None
-
-
-def _cut(text: str) -> str:
-    text = text.strip()
-    return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 1] + "…"
 
 
 # ---- bodies

@@ -14,7 +14,13 @@ from tracetui.formats.bodies import as_json
 from tracetui.formats.decode import decode_value
 from tracetui.formats.otlp.records import Event, parse_int
 from tracetui.formats.scalars import LENGTH, boolean, number, tags_in, word
-from tracetui.model import MESSAGE_LIMIT, PREVIEW, Operation, Score, Usage
+from tracetui.model import (
+    PREVIEW,
+    REASON_LIMIT,
+    Operation,
+    Score,
+    Usage,
+)
 
 Attributes = dict[str, Any]
 
@@ -354,5 +360,5 @@ def _score(span_id: str | None, field: str, name: str, value: Any, label: str | 
         passed,
         (field if span_id is None else f"span {span_id}: {field}")[:PREVIEW],
         "" if passed is None else _LABEL_RULE,
-        (reason or "")[:MESSAGE_LIMIT],
+        (reason or "")[:REASON_LIMIT],
     )

@@ -31,6 +31,7 @@ from tracetui.formats.schema import unknown_fields
 from tracetui.model import (
     MESSAGE_LIMIT,
     PREVIEW,
+    REASON_LIMIT,
     Criterion,
     Error,
     FirstError,
@@ -197,10 +198,10 @@ def _scores(test: Test) -> Iterator[Score]:
         return
     if test.verdict is not None:
         source, passed = test.verdict
-        reason = (test.evaluation.reason or "")[:MESSAGE_LIMIT]
+        reason = (test.evaluation.reason or "")[:REASON_LIMIT]
         yield Score(_GOAL, test.evaluation.score, passed, source, reason=reason)
     for one in test.metrics:
-        reason = one.reason[:MESSAGE_LIMIT]
+        reason = one.reason[:REASON_LIMIT]
         yield Score(one.name[:PREVIEW], one.score, one.passed, f"metrics.{one.name}"[:PREVIEW], reason=reason)
 
 

@@ -37,7 +37,14 @@ from tracetui.formats.jsonl import Line
 from tracetui.formats.record_cache import SpanRef
 from tracetui.formats.scalars import between
 from tracetui.formats.schema import NULL, Field, Finite, Loose, Natural, Schema, tag_of, tagged
-from tracetui.model import COPIED, MESSAGE_LIMIT, PREVIEW, Error, Span, Usage
+from tracetui.model import (
+    COPIED,
+    PREVIEW,
+    Error,
+    Span,
+    Usage,
+    excerpt,
+)
 from tracetui.model.span import status_of
 
 if TYPE_CHECKING:
@@ -185,7 +192,7 @@ class Assistant(Message, tag="assistant"):
         if status is not ERROR:
             return status, EXPLICIT, None
         message = self.error_message or f"stopped: {reason}"
-        return ERROR, EXPLICIT, Error(message[:MESSAGE_LIMIT], None if reason == "error" else reason)
+        return ERROR, EXPLICIT, Error(excerpt(message), None if reason == "error" else reason)
 
     def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
         reason, model, content = self.stop_reason or None, self.model or None, self.content
@@ -253,7 +260,7 @@ class ToolResult(Message, tag="toolResult"):
         """From ``isError``, else from the exit code of some tools, else ok."""
         code = self.details.exit_code if isinstance(self.details, Details) else None
         if self.is_error:
-            return ERROR, EXPLICIT, Error(text_in(_content.value(self.content))[:MESSAGE_LIMIT] or "failed")
+            return ERROR, EXPLICIT, Error(excerpt(text_in(_content.value(self.content))) or "failed")
         if code:
             return ERROR, EXIT, _exit(code, text_in(_content.value(self.content)))
         return OK, EXPLICIT if self.is_error is False else DERIVED, None
@@ -502,4 +509,4 @@ def _preview(content: Content) -> tuple[str, bool]:
 
 def _exit(code: int, output: str) -> Error:
     kind = f"exit {code}"[:PREVIEW]
-    return Error(output.strip()[:MESSAGE_LIMIT] or kind, kind)
+    return Error(excerpt(output.strip()) or kind, kind)

@@ -32,6 +32,7 @@ from tracetui.formats.swe_agent.records import STEP, Call, Message, Step, Trace,
 from tracetui.model import (
     MESSAGE_LIMIT,
     PREVIEW,
+    REASON_LIMIT,
     Body,
     Error,
     FirstError,
@@ -46,6 +47,7 @@ from tracetui.model import (
     Text,
     Total,
     Usage,
+    excerpt,
 )
 from tracetui.model import Message as ModelMessage
 from tracetui.model import ToolCall as CallPart
@@ -189,7 +191,7 @@ def _message(record: Record) -> Span:
         status=Status.ERROR if failed else Status.OK,
         status_source=StatusSource.EXPLICIT if failed else StatusSource.DERIVED,
         started_at=message.extra.timestamp,
-        error=Error(shown[:MESSAGE_LIMIT], kind) if failed else None,
+        error=Error(excerpt(shown), kind) if failed else None,
         preview=shown[:PREVIEW],
         note="demonstration" if message.is_demo else kind[:PREVIEW],
         at=SpanRef(message=record),
@@ -227,10 +229,10 @@ def _outcome(answer: Message | None, step: Step | None, then: Message | None) ->
         return _OK if then is not None and then.extra.exit_status == "Submitted" else _OPEN
     more = answer.extra
     if more.exception_info:
-        return Status.ERROR, StatusSource.EXPLICIT, Error(more.exception_info.strip()[:MESSAGE_LIMIT])
+        return Status.ERROR, StatusSource.EXPLICIT, Error(excerpt(more.exception_info.strip()))
     if more.returncode:
         printed = more.raw_output if isinstance(more.raw_output, str) else answer.text
-        return Status.ERROR, StatusSource.EXIT, Error(printed.strip()[:MESSAGE_LIMIT], f"exit {more.returncode}")
+        return Status.ERROR, StatusSource.EXIT, Error(excerpt(printed.strip()), f"exit {more.returncode}")
     return _OK if more.returncode is None else (Status.OK, StatusSource.EXIT, None)
 
 
@@ -263,7 +265,7 @@ def header_of(trace: Trace, file: File, size: int) -> Header:
     stem = PurePath(file.path).name.removesuffix(".json").removesuffix(".traj")
     instance = word(trace.about.instance_id) or word(problem.get("id"))
     name = instance or stem
-    why = (info.exception_str or info.traceback or "").strip()[:MESSAGE_LIMIT]
+    why = excerpt((info.exception_str or info.traceback or "").strip())
     empty = status is Status.OK and isinstance(info.submission, str) and not info.submission.strip()
     return Header(
         id=name,
@@ -366,7 +368,7 @@ def _failures(one: dict[str, Any]) -> str:
     """The tests that should have succeeded, by the report of one instance."""
     groups = (mapping(mapping(one.get("tests_status")).get(name)) for name in _COUNTED)
     tests = [test for group in groups for test in sequence(group.get("failure")) if isinstance(test, str)]
-    return f"failed tests ({len(tests)}): {', '.join(tests)}"[:MESSAGE_LIMIT] if tests else ""
+    return f"failed tests ({len(tests)}): {', '.join(tests)}"[:REASON_LIMIT] if tests else ""
 
 
 # ---- bodies

@@ -10,8 +10,8 @@ from typing import Final
 import msgspec
 
 from tracetui.live.retry_queue import RetryQueue, running_seconds, settle_seconds
-from tracetui.live.tail.run_tail import ENDED, RunRecord, RunTail, comparable, equal_but_for_time
-from tracetui.model import Problem, Run, RunRef, RunSummary, Status
+from tracetui.live.tail.run_tail import ENDED, Ending, RunRecord, RunTail, comparable, equal_but_for_time
+from tracetui.model import Problem, Run, RunRef, RunSummary
 from tracetui.model.event import Event, ProblemMet, RunChanged, RunEnded, RunReset, SpanChanged
 from tracetui.sources.base import Entry, Source, Stat
 from tracetui.store.relations import Relations
@@ -105,7 +105,7 @@ class RunEvents:
 
     def remember(self, run: RunSummary) -> None:
         """Record a run that existed at the start, without reporting it."""
-        self._records[run.ref] = RunRecord(summary=comparable(run), ended=_final_status(run))
+        self._records[run.ref] = RunRecord(summary=comparable(run), ended=_ending(run))
         self._relations_current = False
 
     def read_silently(self, ref: RunRef) -> None:
@@ -151,7 +151,7 @@ class RunEvents:
             tail = self._resume(file, record, run)
         if tail is None:
             if record is not None and record.reported:
-                record.reported = False
+                record.reported, record.ended = False, None
                 yield from self._reset(file, run.ref)
             tail = RunTail(self._source, run.ref)
         tail.read()
@@ -199,7 +199,7 @@ class RunEvents:
             self._relations_current, differs = False, True
         else:
             if tail.reader.reset and record.reported:
-                record.reported = False
+                record.reported, record.ended = False, None
                 yield from self._reset(file, tail.ref)
             differs = summary != record.summary if record.reported else not equal_but_for_time(summary, record.summary)
             self._relations_current = self._relations_current and _relation(summary) == _relation(record.summary)
@@ -224,8 +224,8 @@ class RunEvents:
 
     def _ending(self, file: TailedFile, record: RunRecord, run: Run) -> Iterator[Event]:
         summary = run.summary
-        ended = _final_status(summary)
-        if ended is not None and ended is not record.ended:
+        ended = _ending(summary)
+        if ended is not None and ended != record.ended:
             yield RunEnded(record.summary)
         record.ended = ended
         if summary.seems_running or summary.unfinished:
@@ -258,8 +258,8 @@ class RunEvents:
                     yield RunChanged(record.summary, address, task)
 
 
-def _final_status(summary: RunSummary) -> Status | None:
-    return summary.status if summary.status in ENDED else None
+def _ending(summary: RunSummary) -> Ending | None:
+    return Ending(summary.status, summary.outcome, summary.scores) if summary.status in ENDED else None
 
 
 def _relation(summary: RunSummary) -> tuple[str | None, ...]:

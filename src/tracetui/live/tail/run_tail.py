@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from tracetui.live.load import Reader
-from tracetui.model import Problem, Run, RunRef, RunSummary, Status, TaskKey
+from tracetui.model import Outcome, Problem, Run, RunRef, RunSummary, Score, Status, TaskKey
 from tracetui.sources.base import Entry, File, FileView, Folder, LinkLost, Source, Stat
 
 ENDED: Final = frozenset({Status.OK, Status.ERROR, Status.CANCELLED})
+
+
+class Ending(NamedTuple):
+    """How a run ended and was evaluated."""
+
+    status: Status
+    outcome: Outcome | None
+    scores: tuple[Score, ...]
 
 
 class RunRecord(msgspec.Struct):
@@ -25,8 +33,8 @@ class RunRecord(msgspec.Struct):
     """Address of its original, if known."""
     task: TaskKey | None = None
     """Task of its original, if inherited."""
-    ended: Status | None = None
-    """The final status that was reported."""
+    ended: Ending | None = None
+    """The end that was reported."""
     rewritten: bool = False
     """Its file was rewritten: it is read as a new run."""
 

@@ -22,8 +22,8 @@ class Context(Protocol):
     def note(self, run: RunSummary) -> str | None:
         """The user's note."""
 
-    def signature(self, run: RunSummary) -> str | None:
-        """The id of the run's failure signature."""
+    def cause(self, run: RunSummary) -> Sequence[str]:
+        """The title of the cause of its failure and the ids of that, as triage shows them; empty if it did not fail."""
 
     def relation(self, run: RunSummary) -> str | None:
         """Its relation to its original: the trace's word, ``copy`` or ``repeat``."""
@@ -64,8 +64,8 @@ class TraceContext:
     def note(self, run: RunSummary) -> str | None:
         return None
 
-    def signature(self, run: RunSummary) -> str | None:
-        return None
+    def cause(self, run: RunSummary) -> Sequence[str]:
+        return ()
 
     def relation(self, run: RunSummary) -> str | None:
         if (run.task_key is None and run.identity is None) or self._relations is None:

@@ -29,6 +29,7 @@ class Kind(StrEnum):
     TIME = "time"
     TRUTH = "truth"
     SCORE = "score"
+    CAUSE = "cause"
     FACT = "fact"
 
 
@@ -45,6 +46,7 @@ ABOUT_KINDS: Final = {
     Kind.TRUTH: "`true` or `false`",
     Kind.SCORE: "a name, in any case, alone or compared: `score:reward`, `score:reward<0.5`, `score:accuracy=C`; "
     "in quotes if it has blanks; `none` for a run without scores",
+    Kind.CAUSE: "the beginning of its id, or a part of its text, in any case; with `=` all of either",
     Kind.FACT: "one of the words below",
 }
 """What each kind takes as a value."""

@@ -24,9 +24,9 @@ def _error_type(run: RunSummary) -> str | None:
     return None if error is None else error.type
 
 
-def _signature(context: Any) -> Getter[RunSummary]:
-    signature: Getter[RunSummary] = context.signature
-    return signature
+def _cause(context: Any) -> Getter[RunSummary]:
+    cause: Getter[RunSummary] = context.cause
+    return cause
 
 
 def _usage(name: str) -> Getter[RunSummary]:
@@ -127,10 +127,16 @@ _TEXTS: Final[tuple[RunKey, ...]] = (
         Kind.TEXT,
         computed(_error),
         "type and text of the error it failed with",
-        ("cause",),
         offered=computed(_error_type),
     ),
-    Key("signature", Kind.ID, _signature, "the signature of its failure", ("sig",), offered=_signature),
+    Key(
+        "cause",
+        Kind.CAUSE,
+        _cause,
+        "the cause of its failure, by its id or text in triage",
+        ("signature", "sig"),
+        offered=_cause,
+    ),
     Key("note", Kind.TEXT, lambda context: context.note, "your note"),
     Key("name", Kind.TEXT, recorded("name", "label"), "its name", offered=recorded("name")),
     Key("prompt", Kind.TEXT, recorded("prompt"), "beginning of its first prompt or input", ("input",), unique=True),

@@ -137,6 +137,8 @@ def _test(key: Key[Any], term: Term, value: Value, now: float, end: int) -> Test
             return _name_test(value, key.fold)
         if key.kind is Kind.TEXT or key.kind is Kind.ID:
             return _text_test(value, key.kind, term.compare)
+        if key.kind is Kind.CAUSE:
+            return _cause_test(value, term.compare)
         if key.kind is Kind.SCORE:
             return _score_test(value, term, end)
         if key.kind is Kind.TRUTH:
@@ -195,6 +197,12 @@ def _text_test(value: Value, kind: Kind, compare: str) -> Test:
     if kind is Kind.ID:
         return _any(lambda one: one.lower().startswith(wanted))
     return _any(lambda one: wanted in one.lower())
+
+
+def _cause_test(value: Value, compare: str) -> Test:
+    """Return the test of a title and ids."""
+    by_title, by_id = _text_test(value, Kind.TEXT, compare), _text_test(value, Kind.ID, compare)
+    return lambda found: bool(found) and (by_title(found[0]) or by_id(found[1:]))
 
 
 def _any(fits: Callable[[str], bool]) -> Test:
