@@ -150,8 +150,12 @@ class Page(HTMLParser):
 
 
 OURS = {
-    "html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "p", "table", "tr", "th", "td", "br", "pre",
-    "span", "details", "summary",
+    "a", "b", "body", "br", "dd", "details", "div", "dl", "dt", "em", "h1", "h2", "h3", "h4", "head", "header", "html",
+    "main", "meta", "p", "pre", "rect", "script", "span", "style", "summary", "svg", "table", "td", "th", "title", "tr",
+}  # fmt: skip
+ATTRIBUTES = {
+    "aria-hidden", "charset", "class", "content", "data-label", "height", "href", "http-equiv", "id", "lang", "name",
+    "open", "preserveaspectratio", "viewbox", "width", "x", "y",
 }  # fmt: skip
 MARKUP = (
     "<script>alert(1)</script><img src=x onerror=y> </pre></td></details> `` ``` \n```\n# not a heading [a](http://x) |"
@@ -161,10 +165,13 @@ MARKUP = (
 def test_content_cannot_become_part_of_a_page(cli: Cli, tmp_path: Path) -> None:
     one = _session(tmp_path, MARKUP)
     page = Page()
-    page.feed(cli("export", one, "--as", "html", "--full").text)
+    text = cli("export", one, "--as", "html", "--full").text
+    page.feed(text)
     assert page.open == []
     assert page.elements <= OURS
-    assert page.attributes <= {"lang", "charset", "http-equiv", "content", "name", "class"}
+    assert page.attributes <= ATTRIBUTES
+    assert text.count("<script") == 1
+    assert all(link.startswith("#") for link in re.findall('href="([^"]*)"', text))
 
 
 def test_content_cannot_end_its_place_in_markdown(cli: Cli, tmp_path: Path) -> None:

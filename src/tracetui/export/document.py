@@ -12,95 +12,126 @@ from secrets import token_bytes
 from typing import Final, Literal, TypeAlias
 
 from tracetui.analysis.navigation import errors
+from tracetui.analysis.tasks import Matrix
 from tracetui.diff.comparison import Comparison
 from tracetui.diff.result import Diff
 from tracetui.export import diff as differences
 from tracetui.export.diff import Changes, diff_document
+from tracetui.export.diff_steps import diff_tree
 from tracetui.export.json import Masked, encode, run_document
-from tracetui.export.page import Block, Code, Facts, Heading, Prose, Table, html, markdown, masked_note, without_empty
+from tracetui.export.page import (
+    NO_PAGES,
+    Block,
+    Code,
+    Facts,
+    Heading,
+    Link,
+    Pages,
+    Prose,
+    Table,
+    html,
+    markdown,
+    masked_note,
+    without_empty,
+)
+from tracetui.export.steps import anchors, cut_lines, ended, run_tree
+from tracetui.export.tasks import tasks_value
+from tracetui.export.tasks_report import tasks_report
 from tracetui.export.text import facts, one_span_lines, title
 from tracetui.export.triage import Shared, Triage, triage_report, triage_value
-from tracetui.model import Operation, Run, RunSummary, Span, Status
-from tracetui.model.build import CONTAINERS
+from tracetui.model import Operation, Run, RunSummary
 from tracetui.model.masked import masked
 from tracetui.redact import Redactor
-from tracetui.store.span_names import span_label
-from tracetui.text import Clean, clean, duration, one_line, tokens
-from tracetui.views.glyphs import kind
-from tracetui.views.timeline.chart import tokens_of
+from tracetui.store.span_names import span_label, span_title
+from tracetui.text import Clean, clean, grouped, one_line
+from tracetui.views.scores import run_sign
 
 # ---- reports as blocks
 
-MOST_ROWS: Final = 400
-"""Rows shown at each end of a timeline, unless the full one is requested."""
 MOST_LINES: Final = 200
-"""Lines of a failing step, likewise."""
-_STEPS: Final = ("step", "name", "argument", "status", "time", "tokens")
-_NUMBERS: Final = frozenset({0, 4, 5})
+"""Lines of a failing step in Markdown, unless the full ones are requested."""
+MOST_FAILURES: Final = 50
+"""Failing steps in detail, likewise."""
+_LATER: Final = frozenset(
+    ("id", "address", "parent", "trial", "task", "total", "system", "input", "output", "error", "tags", "attributes")
+)
+"""Facts that a page has below its timeline."""
+
+Links: TypeAlias = Sequence[tuple[str, Sequence[Link]]]
+"""Labeled links to other pages of a site."""
+
+
+def run_page(run: Run, *, full: bool = False, links: Links = ()) -> Iterator[Block]:
+    """A run as a page: what happened, the failed steps, the timeline whose steps unfold, and further facts."""
+    glyph, style = run_sign(run.summary, run.summary.status)
+    yield Heading(1, Clean(f"{glyph} {title(run)}"), style=style)
+    found = [one for one in facts(run) if one.lines]
+    yield Facts([*links, *(one for one in found if one.label not in _LATER)])
+    yield from _failed_steps(run)
+    if run.spans:
+        yield Heading(2, Clean("Timeline"), "timeline")
+        yield run_tree(run, full=full)
+    yield Heading(2, Clean("Run"), "run")
+    yield Facts([one for one in found if one.label in _LATER])
+
+
+def _failed_steps(run: Run) -> Iterator[Block]:
+    failed = errors(run)
+    if not failed:
+        return
+    names = anchors(run)
+    yield Heading(2, Clean("Failures"), "failures")
+    rows = []
+    for position in (run.index[one] for one in failed[:MOST_FAILURES]):
+        span = run.spans[position]
+        link = Link(one_line(span_title(run, span), 120) or Clean("—"), names[position])
+        rows.append((link, ended(span), one_line(span.preview, 120)))
+    yield Table(("step", "error", "argument"), rows)
+    yield from _more(len(failed) - MOST_FAILURES, "failed steps; the timeline marks them")
 
 
 def run_report(run: Run, *, full: bool = False) -> Iterator[Block]:
-    """Report a run: facts, timeline, and its failing steps with their contents (`full`: every step)."""
+    """A run as text: facts, timeline, and its failing steps with their contents (`full`: every step)."""
     yield Heading(1, title(run))
     yield Facts([one for one in facts(run) if one.lines])
     yield Heading(2, Clean("Timeline"))
-    yield from _timeline(run, MOST_ROWS if not full else len(run.spans))
-    failed = set(errors(run))
-    shown = [i for i, span in enumerate(run.spans) if full or span.id in failed]
+    yield run_tree(run, full=full, contents=False)
+    failed = [run.index[one] for one in errors(run)]
+    shown = range(len(run.spans)) if full else failed[:MOST_FAILURES]
     if shown:
         yield Heading(2, Clean("Steps" if full else "Failures"))
     for position in shown:
         yield from _step(run, position, most=None if full else MOST_LINES)
+    if not full:
+        yield from _more(len(failed) - MOST_FAILURES, "failed steps (export with --full)")
 
 
-def diff_report(diff: Diff, changes: Changes) -> Iterator[Block]:
-    """Report a comparison: the first difference with its words, and every step that differs."""
+def _more(number: int, words: str) -> Iterator[Block]:
+    if number > 0:
+        yield Prose(Clean(f"… and {grouped(number)} more {words}"))
+
+
+def diff_report(diff: Diff, changes: Changes, *, links: Links = (), as_tree: bool = False) -> Iterator[Block]:
+    """A comparison: the first difference with its words, and every step that differs, in a page as a tree."""
     yield Heading(1, differences.heading(diff))
+    yield Facts([*links])
     yield Code(list(differences.run_lines(diff)))
     for line in differences.verdict_lines(diff):
         yield Prose(line)
     words = list(differences.word_lines(diff.first)) if diff.first is not None else []
     if words:
-        yield Code(words, kind="diff")
+        yield Code(cut_lines(words), kind="diff")
     yield Prose(differences.summary_line(diff))
     notes = list(differences.aside_lines(diff))
     if notes:
         yield Heading(2, Clean("Run-level differences"))
         yield Code(notes)
-    if not diff.same:
+    if as_tree and diff.rows:
+        yield Heading(2, Clean(f"Steps (aligned by {diff.by})"), "steps")
+        yield diff_tree(diff, changes)
+    elif not diff.same:
         yield Heading(2, Clean("Steps"))
         yield Code(list(differences.step_lines(diff, changes)), kind="diff")
-
-
-def _timeline(run: Run, most: int) -> Iterator[Block]:
-    shown = [i for i, span in enumerate(run.spans) if not (span.operation in CONTAINERS and run.sizes[i] > 1)]
-    head, rest = shown[:most], shown[most:]
-    tail = rest[-most:]
-    yield Table(_STEPS, [_row(run, i) for i in head], _NUMBERS)
-    if len(rest) > len(tail):
-        yield Prose(Clean(f"… {len(rest) - len(tail)} more …"))
-    if tail:
-        yield Table(_STEPS, [_row(run, i) for i in tail], _NUMBERS)
-
-
-def _row(run: Run, position: int) -> Sequence[Clean]:
-    span = run.spans[position]
-    total = tokens_of(span.usage)
-    return (
-        Clean(str(span.step)) if span.is_step and span.step is not None else Clean(""),
-        Clean(f"{kind(span)[0]} {one_line(span.name or '(no name)', 80)}"),
-        one_line(span.preview, 120),
-        _ended(span),
-        duration(span.duration_ms),
-        tokens(total) if total is not None else Clean(""),
-    )
-
-
-def _ended(span: Span) -> Clean:
-    words = span.error.words if span.error is not None else ""
-    if span.status in (Status.OK, Status.UNKNOWN):
-        return one_line(span.note, 80)
-    return one_line(f"{span.status.value}: {words}" if words else span.status.value, 160)
 
 
 def _step(run: Run, position: int, most: int | None) -> Iterator[Block]:
@@ -143,16 +174,26 @@ def redactor_for(*, compared: bool = False) -> Redactor:
     return Redactor(token_bytes(16) if compared else None)
 
 
-def export_run(run: Run, form: Form, redactor: Redactor | None, *, full: bool = False) -> Iterator[bytes]:
+def export_run(
+    run: Run, form: Form, redactor: Redactor | None, *, full: bool = False, links: Links = ()
+) -> Iterator[bytes]:
     """Export one run. JSON always contains every step; the other formats with `full`."""
     shown = run if redactor is None else masked(run, redactor)
     if form == "json":
         return run_document(shown, None, masked=_counts(redactor))
-    return _page(run_report(shown, full=full), form, redactor, title(shown))
+    blocks = run_page(shown, full=full, links=links) if form == "html" else run_report(shown, full=full)
+    return page_of(blocks, form, redactor, title(shown))
 
 
 def export_diff(
-    a: Run, b: Run, form: Form, redactor: Redactor | None, *, relation: str | None = None, strict: bool = False
+    a: Run,
+    b: Run,
+    form: Form,
+    redactor: Redactor | None,
+    *,
+    relation: str | None = None,
+    strict: bool = False,
+    links: Links = (),
 ) -> Iterator[bytes]:
     """Export a comparison of two runs."""
     runs = (a, b) if redactor is None else (masked(a, redactor), masked(b, redactor))
@@ -160,17 +201,35 @@ def export_diff(
     found = comparison.result()
     if form == "json":
         return diff_document(found, comparison.changes, masked=_counts(redactor))
-    return _page(diff_report(found, comparison.changes), form, redactor, "Comparison")
+    blocks = diff_report(found, comparison.changes, links=links, as_tree=form == "html")
+    return page_of(blocks, form, redactor, "Comparison")
 
 
 def export_triage(
-    triage: Triage, shared: Shared, place: str, form: Form, redactor: Redactor | None, *, next_command: str
+    triage: Triage,
+    shared: Shared,
+    place: str,
+    form: Form,
+    redactor: Redactor | None,
+    *,
+    next_command: str,
+    pages: Pages = NO_PAGES,
 ) -> Iterator[bytes]:
     """Export a triage that `triage_of` built with the same `redactor`, with the contrast of each signature."""
     if form == "json":
         counts, value = _counts(redactor), triage_value(triage, shared, redactor, next_command=next_command)
         return iter([encode({**value, "masked": counts()}), b"\n"])
-    return _page(triage_report(triage, place, shared, redactor), form, redactor, f"Triage of {place}")
+    return page_of(triage_report(triage, place, shared, redactor, pages), form, redactor, f"Triage of {place}")
+
+
+def export_tasks(
+    matrix: Matrix, place: str, form: Form, redactor: Redactor | None, *, pages: Pages = NO_PAGES
+) -> Iterator[bytes]:
+    """Export the tasks of `place` and their trials. JSON is that of ``tracetui tasks`` without the run trees."""
+    if form == "json":
+        counts, value = _counts(redactor), tasks_value(matrix, {}, (), redactor)
+        return iter([encode({**value, "masked": counts()}), b"\n"])
+    return page_of(tasks_report(matrix, place, redactor, pages), form, redactor, f"Tasks of {place}")
 
 
 def file_name(run: RunSummary | None, form: Form) -> str:
@@ -180,7 +239,8 @@ def file_name(run: RunSummary | None, form: Form) -> str:
     return f"{plain.strip('-') or 'run'}.{form}"
 
 
-def _page(blocks: Iterable[Block], form: Form, redactor: Redactor | None, name: str) -> Iterator[bytes]:
+def page_of(blocks: Iterable[Block], form: Form, redactor: Redactor | None, name: str) -> Iterator[bytes]:
+    """Write blocks as Markdown or HTML; the document ends with the redaction section."""
     whole = chain(without_empty(blocks), masked_note(redactor))
     return html(whole, name) if form == "html" else markdown(whole)
 

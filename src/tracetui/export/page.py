@@ -1,18 +1,26 @@
 """A document as a sequence of blocks, and the two languages it is written in: Markdown and HTML.
 
 Text in blocks has passed the gate; the writers escape it. Trace text can neither end its block nor become markup or a
-link. The HTML is one file without scripts or external resources, and follows the reader's light or dark theme.
+link. The HTML is one file that loads nothing: its content security policy allows only its own style and script, by
+hash, and without the script everything is readable. It follows the reader's light or dark theme.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from hashlib import sha256
 from html import escape
+from importlib.resources import files
 from typing import Final, NamedTuple, TypeAlias
+from urllib.parse import quote
 
+from tracetui.export.tree import Tree, pre_html, tree_html, tree_text
+from tracetui.model import RunRef
 from tracetui.redact import Redactor
-from tracetui.text import Clean
+from tracetui.text import Clean, cells, clean
 
 
 class Heading(NamedTuple):
@@ -20,6 +28,34 @@ class Heading(NamedTuple):
 
     level: int
     text: Clean
+    anchor: str = ""
+    """Target of a `Link`: ASCII letters, digits and ``-``."""
+    style: str = ""
+    """Color of its first character, a glyph: ``status.error``."""
+
+
+class Link(NamedTuple):
+    """A cell or line that leads to a heading or step of the document, or of another page of the site."""
+
+    text: Clean
+    anchor: str
+    page: str = ""
+    """Relative path of the other page."""
+
+    @property
+    def href(self) -> str:
+        """The URL, without special characters of HTML and Markdown."""
+        return quote(self.page) + (f"#{self.anchor}" if self.anchor else "")
+
+
+class Styled(NamedTuple):
+    """A cell in the color of its meaning: ``status.error``."""
+
+    text: Clean
+    style: str
+
+
+Cell: TypeAlias = Clean | Link | Styled
 
 
 class Prose(NamedTuple):
@@ -31,14 +67,14 @@ class Prose(NamedTuple):
 class Facts(NamedTuple):
     """Labeled values of one or more lines."""
 
-    rows: Sequence[tuple[str, Sequence[Clean]]]
+    rows: Sequence[tuple[str, Sequence[Cell]]]
 
 
 class Table(NamedTuple):
-    """A table; the columns in `numbers` are right-aligned."""
+    """A table; the columns in `numbers` are right-aligned. Columns without any value aren't written."""
 
     heading: Sequence[str]
-    rows: Sequence[Sequence[Clean]]
+    rows: Sequence[Sequence[Cell]]
     numbers: frozenset[int] = frozenset()
 
 
@@ -51,7 +87,18 @@ class Code(NamedTuple):
     """Language of the lines: ``diff`` or empty."""
 
 
-Block: TypeAlias = Heading | Prose | Facts | Table | Code
+Pages: TypeAlias = Mapping[RunRef, str]
+"""The page of each run in a site, relative to the page that links to it."""
+NO_PAGES: Final[Pages] = {}
+
+
+def run_link(ref: RunRef, pages: Pages) -> Clean | Link:
+    """The address of a run, with a link to its page if it has one."""
+    address = clean(ref.address)
+    return Link(address, "", pages[ref]) if ref in pages else address
+
+
+Block: TypeAlias = Heading | Prose | Facts | Table | Code | Tree
 
 
 def masked_note(redactor: Redactor | None) -> Iterator[Block]:
@@ -71,17 +118,36 @@ def masked_words(redactor: Redactor | None) -> Clean:
     return Clean(f"{total} value{'' if total == 1 else 's'} masked: {rules}.")
 
 
-def without_empty(blocks: Iterable[Block]) -> list[Block]:
-    """Blocks, empty ones dropped."""
-    return [block for block in blocks if not isinstance(block, Facts | Table) or block.rows]
+def without_empty(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Blocks, empty ones and empty columns dropped."""
+    for block in blocks:
+        if not isinstance(block, Facts | Table) or block.rows:
+            yield _without_empty_columns(block) if isinstance(block, Table) else block
+
+
+def _without_empty_columns(table: Table) -> Table:
+    used = [i for i in range(len(table.heading)) if any(_text(row[i]) for row in table.rows)]
+    if len(used) == len(table.heading):
+        return table
+    numbers = frozenset(at for at, i in enumerate(used) if i in table.numbers)
+    return Table([table.heading[i] for i in used], [[row[i] for i in used] for row in table.rows], numbers)
+
+
+def _text(cell: Cell) -> Clean:
+    return cell.text if isinstance(cell, Link | Styled) else cell
 
 
 # ---- Markdown
 
-_SPECIAL: Final = re.compile(r"[\\`*_\[\]#|<>~&$@!]|:(?=//)|(?<=www)\.")
-_LIST: Final = re.compile(r"^(\d*)([-+=.)])")
-"""Text that Markdown would read as the start of a list."""
+_SPECIAL: Final = re.compile(
+    r"[\\`*\[\]|<>~$@]|(?<![^\W_])_|_(?![^\W_])|&(?=[#\w])|!(?=\[)|#(?=\d)|:(?=//)|:(?=[\w+-]+:)|(?<=www)\."
+)
+"""Text that Markdown, or a site that shows it, would read as markup, a mention, a link or an emoji."""
+_LIST: Final = re.compile(r"^(\d*)([-+=.)#])")
+"""Text that Markdown would read as the start of a list or a heading."""
 _TICKS: Final = re.compile("`+")
+_PADDED: Final = 48
+"""Cells to which a column is padded at most, so that a table reads well as text too."""
 
 
 def markdown(blocks: Iterable[Block]) -> Iterator[bytes]:
@@ -92,40 +158,57 @@ def markdown(blocks: Iterable[Block]) -> Iterator[bytes]:
 
 def _markdown_block(block: Block) -> Iterator[str]:
     if isinstance(block, Heading):
-        yield f"{'#' * block.level} {_inline(block.text)}"
+        anchor = f'<a id="{block.anchor}"></a>' if block.anchor else ""
+        yield f"{'#' * block.level} {anchor}{_inline(block.text)}"
     elif isinstance(block, Prose):
         yield _LIST.sub(r"\1\\\2", _inline(block.text))
     elif isinstance(block, Facts):
-        yield from ("| | |", "|---|---|")
         for label, lines in block.rows:
-            yield f"| **{_inline(label)}** | {'<br>'.join(map(_inline, lines))} |"
+            yield f"- **{_inline(label)}:** " + "  \n  ".join(map(_markdown_line, lines))
     elif isinstance(block, Table):
-        yield _markdown_row(block.heading)
-        yield "|" + "|".join("---:" if i in block.numbers else "---" for i in range(len(block.heading))) + "|"
-        yield from map(_markdown_row, block.rows)
+        yield from _markdown_table(block)
+    elif isinstance(block, Tree):
+        yield from _fenced(tree_text(block), "text")
     else:
-        yield from _markdown_code(block)
+        if block.title:
+            yield f"**{_inline(block.title)}**\n"
+        yield from _fenced(block.lines, block.kind or "text")
 
 
-def _markdown_row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(map(_inline, cells))} |"
+def _markdown_line(line: Cell) -> str:
+    """A line of a list item: it can't begin another list or a heading."""
+    return _LIST.sub(r"\1\\\2", _markdown_cell(line))
 
 
-def _markdown_code(block: Code) -> Iterator[str]:
-    text = "\n".join(block.lines)
+def _markdown_table(table: Table) -> Iterator[str]:
+    rows = [[_inline(title) for title in table.heading], *([*map(_markdown_cell, row)] for row in table.rows)]
+    widths = [min(_PADDED, max(3, *(cells(Clean(row[i])) for row in rows))) for i in range(len(table.heading))]
+    lines = [_markdown_row(row, widths, table.numbers) for row in rows]
+    rules = [f"{'-' * (width - 1)}:" if i in table.numbers else "-" * width for i, width in enumerate(widths)]
+    yield from (lines[0], f"| {' | '.join(rules)} |", *lines[1:])
+
+
+def _markdown_row(row: Sequence[str], widths: Sequence[int], numbers: frozenset[int]) -> str:
+    made = []
+    for i, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        fill = " " * (width - cells(Clean(cell)))
+        made.append(fill + cell if i in numbers else cell + fill)
+    return f"| {' | '.join(made)} |"
+
+
+def _markdown_cell(cell: Cell) -> str:
+    return f"[{_inline(cell.text)}]({cell.href})" if isinstance(cell, Link) else _inline(_text(cell))
+
+
+def _fenced(lines: Iterable[str], kind: str) -> Iterator[str]:
+    text = "\n".join(lines)
     longest = max((len(ticks) for ticks in _TICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
-    if block.title:
-        yield f"<details><summary>{_inline(block.title)}</summary>\n"
-    yield f"{fence}{block.kind or 'text'}"
-    yield text
-    yield fence
-    if block.title:
-        yield "\n</details>"
+    yield from (f"{fence}{kind}", text, fence)
 
 
 def _inline(text: str) -> str:
-    """Text on one line, every Markdown special character escaped."""
+    """Text on one line, with every character that Markdown would act on escaped."""
     return _SPECIAL.sub(_escaped, text)
 
 
@@ -137,39 +220,42 @@ def _escaped(match: re.Match[str]) -> str:
 
 # ---- HTML
 
-_STYLE: Final = """
-:root { color-scheme: light dark; --bg: #fbfbf9; --ink: #1d2530; --dim: #566170; --line: #cfd3d8; --code: #eff0ee;
-  --add: #dcf2f4; --rem: #fdeae2; --mask: #7c3f99; }
-@media (prefers-color-scheme: dark) { :root { --bg: #10131a; --ink: #dce1ea; --dim: #95a0b1; --line: #2f3744;
-  --code: #181c25; --add: #0f2f36; --rem: #3a1d1b; --mask: #c9a0dc; } }
-body { margin: 2rem auto; max-width: 72rem; padding: 0 1rem; background: var(--bg); color: var(--ink);
-  font: 15px/1.5 system-ui, sans-serif; }
-h1, h2, h3 { line-height: 1.25; overflow-wrap: anywhere; }
-h2 { margin-top: 2rem; border-bottom: 1px solid var(--line); }
-table { border-collapse: collapse; }
-th, td { padding: .15rem .8rem .15rem 0; text-align: left; vertical-align: top; overflow-wrap: anywhere; }
-th { color: var(--dim); font-weight: 600; white-space: nowrap; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
-pre { padding: .8rem; overflow-x: auto; background: var(--code); white-space: pre-wrap; overflow-wrap: anywhere;
-  font: 13px/1.45 ui-monospace, monospace; }
-pre .add { background: var(--add); } pre .rem { background: var(--rem); }
-summary { cursor: pointer; color: var(--dim); }
-""".strip()
-_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
-_SIGNS: Final = {"+": "add", "-": "rem"}
+_UNITS: Final = re.compile(r"(?<=\d) (?=\d{3}\b|(?:k?B|MB|GB|TB|tok|tokens?)\b)")
+"""Blanks between a number and its unit, or inside a number: no line ends there."""
+_MAX_SHORT: Final = 12
+"""Characters of the longest text that isn't broken, such as the id of a cause or a duration."""
+
+
+@lru_cache(1)
+def _head() -> tuple[str, str]:
+    """The head of a page up to its title, and the script that ends its body."""
+    style, script = (files(__package__).joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js"))
+    style_hash, script_hash = (b64encode(sha256(code.encode()).digest()).decode() for code in (style, script))
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{style_hash}'; script-src 'sha256-{script_hash}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    head = (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<style>{style}</style>\n"
+    )
+    return head, f"<script>{script}</script>\n"
 
 
 def html(blocks: Iterable[Block], title: str) -> Iterator[bytes]:
     """Write the blocks as an HTML document, piece by piece."""
+    head, script = _head()
+    name = escape(title)
     yield _bytes(
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{_STYLE}\n</style>\n</head>\n<body>\n"
+        f"{head}<title>{name}</title>\n</head>\n<body>\n<header><b>tracetui</b><span>{name}</span></header>\n<main>\n"
     )
     for block in blocks:
-        yield _bytes("".join(_html_block(block)) + "\n")
-    yield b"</body>\n</html>\n"
+        yield from map(_bytes, _html_block(block))
+        yield b"\n"
+    yield _bytes(f"</main>\n{script}</body>\n</html>\n")
 
 
 def _bytes(text: str) -> bytes:
@@ -178,29 +264,56 @@ def _bytes(text: str) -> bytes:
 
 def _html_block(block: Block) -> Iterator[str]:
     if isinstance(block, Heading):
-        yield f"<h{block.level}>{escape(block.text)}</h{block.level}>"
+        anchor = f' id="{block.anchor}"' if block.anchor else ""
+        yield f"<h{block.level}{anchor}>{_heading_text(block)}</h{block.level}>"
     elif isinstance(block, Prose):
-        yield f"<p>{escape(block.text)}</p>"
+        yield f"<p>{_html_text(block.text)}</p>"
     elif isinstance(block, Facts):
-        yield "<table>"
+        yield "<dl>\n"
         for label, lines in block.rows:
-            yield f"<tr><th>{escape(label)}</th><td>{'<br>'.join(map(escape, lines))}</td></tr>\n"
-        yield "</table>"
+            yield f"<dt>{escape(label)}</dt><dd>{'<br>'.join(map(_html_cell, lines))}</dd>\n"
+        yield "</dl>"
     elif isinstance(block, Table):
-        yield f"<table>\n{_html_row(block.heading, block.numbers, 'th')}"
-        yield from (_html_row(row, block.numbers, "td") for row in block.rows)
+        heads = (f"<th{_class_of(block, i, title)}>{escape(title)}</th>" for i, title in enumerate(block.heading))
+        yield f"<table>\n<tr>{''.join(heads)}</tr>\n"
+        yield from (_html_row(block, row) for row in block.rows)
         yield "</table>"
+    elif isinstance(block, Tree):
+        yield from tree_html(block)
     else:
-        pre = "\n".join(map(_changed if block.kind == "diff" else escape, block.lines))
-        made = f"<pre>{pre}</pre>"
-        yield f"<details><summary>{escape(block.title)}</summary>\n{made}</details>" if block.title else made
+        pre = pre_html(block.lines, block.kind)
+        yield f"<details><summary>{escape(block.title)}</summary>\n{pre}</details>" if block.title else pre
 
 
-def _html_row(cells: Iterable[str], numbers: frozenset[int], tag: str) -> str:
-    made = (f"<{tag}{' class=number' if i in numbers else ''}>{escape(cell)}</{tag}>" for i, cell in enumerate(cells))
+def _heading_text(heading: Heading) -> str:
+    text = _html_text(heading.text)
+    if not heading.style:
+        return text
+    glyph, _, rest = text.partition(" ")
+    return f'<span class="{heading.style.replace(".", "-")}">{glyph}</span> {rest}'
+
+
+def _html_row(table: Table, row: Sequence[Cell]) -> str:
+    made = []
+    for i, cell in enumerate(row):
+        label = f' data-label="{escape(table.heading[i])}"' if i else ""
+        made.append(f"<td{_class_of(table, i, _text(cell))}{label}>{_html_cell(cell)}</td>")
     return f"<tr>{''.join(made)}</tr>\n"
 
 
-def _changed(line: str) -> str:
-    kind = _SIGNS.get(line.lstrip()[:1])
-    return escape(line) if kind is None else f'<span class="{kind}">{escape(line)}</span>'
+def _class_of(table: Table, column: int, text: str) -> str:
+    if column in table.numbers:
+        return " class=number"
+    return " class=short" if len(text) <= _MAX_SHORT else ""
+
+
+def _html_cell(cell: Cell) -> str:
+    if isinstance(cell, Link):
+        return f'<a href="{cell.href}">{_html_text(cell.text)}</a>'
+    if isinstance(cell, Styled):
+        return f'<span class="{cell.style.replace(".", "-")}">{_html_text(cell.text)}</span>'
+    return _html_text(cell)
+
+
+def _html_text(text: str) -> str:
+    return escape(_UNITS.sub("\xa0", text))

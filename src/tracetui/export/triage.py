@@ -14,7 +14,7 @@ from tracetui.analysis.triage import CauseVerdicts, Group, Split, Task, Variant,
 from tracetui.export.contrast import address_of, contrast_value
 from tracetui.export.json import encode, moment
 from tracetui.export.listing import Screen, since, started
-from tracetui.export.page import Block, Code, Facts, Heading, Prose, Table
+from tracetui.export.page import NO_PAGES, Block, Cell, Code, Facts, Heading, Link, Pages, Prose, Table, run_link
 from tracetui.export.table import Column
 from tracetui.export.table import Table as TextTable
 from tracetui.model import RunSummary
@@ -129,8 +129,10 @@ def next_command(triage: Triage, places: Sequence[str]) -> str:
 # ---- blocks
 
 
-def triage_report(triage: Triage, place: str, shared: Shared, redactor: Redactor | None = None) -> Iterator[Block]:
-    """The table of causes, then each with what its runs share, and with its runs."""
+def triage_report(
+    triage: Triage, place: str, shared: Shared, redactor: Redactor | None = None, pages: Pages = NO_PAGES
+) -> Iterator[Block]:
+    """The table of causes, then each with what its runs share, and with its runs, which lead to their `pages`."""
     counts = triage.counts
     yield Heading(1, clean(f"Triage of {place}", 300))
     causes = f"{counts['causes']} cause{_s(counts['causes'])}"
@@ -138,13 +140,13 @@ def triage_report(triage: Triage, place: str, shared: Shared, redactor: Redactor
     if triage.entries:
         yield Table(_HEADING, [_row(entry) for entry in triage.entries], _NUMBERS)
     for entry in triage.entries:
-        yield from _entry(entry, shared.get(entry.group.id), redactor)
+        yield from _entry(entry, shared.get(entry.group.id), redactor, pages)
 
 
-def _row(entry: Entry) -> Sequence[Clean]:
+def _row(entry: Entry) -> Sequence[Cell]:
     group = entry.group
     return (
-        Clean(group.id),
+        Link(Clean(group.id), group.id),
         Clean(str(len(group.runs))),
         one_line(entry.title, 160),
         one_line(", ".join(group.agents), 60),
@@ -158,13 +160,13 @@ def _verdict(judged: Judgement) -> Clean:
     return Clean(judged.verdict.value if judged.verdict is not None else "")
 
 
-def _entry(entry: Entry, shared: Contrast | None, redactor: Redactor | None) -> Iterator[Block]:
+def _entry(entry: Entry, shared: Contrast | None, redactor: Redactor | None, pages: Pages) -> Iterator[Block]:
     group, judged = entry.group, entry.judged
-    yield Heading(2, Clean(f"{group.id}  {one_line(entry.title, 160)}"))
+    yield Heading(2, Clean(f"{group.id}  {one_line(entry.title, 160)}"), group.id)
     seen = [text for text in (moment(group.first_seen), moment(group.last_seen)) if text is not None]
     wasted = [duration(group.wasted_ms)] if group.wasted_ms is not None else []
     wasted += [Clean(f"{tokens(group.wasted_tokens)} tokens")] if group.wasted_tokens is not None else []
-    facts = {
+    facts: dict[str, Sequence[Cell]] = {
         "verdict": [_verdict(judged)] if judged.verdict is not None else [],
         "note": clean_lines(judged.note) if judged.note else [],
         "tags": [one_line(" ".join(judged.tags), 300)] if judged.tags else [],
@@ -172,7 +174,7 @@ def _entry(entry: Entry, shared: Contrast | None, redactor: Redactor | None) -> 
         "seen": [Clean(" to ".join(dict.fromkeys(seen)))] if seen else [],
         "agents": [one_line(", ".join(group.agents), 300)] if group.agents else [],
         "wasted": [Clean(", ".join(wasted))] if wasted else [],
-        "example": [clean(group.example.address)],
+        "example": [run_link(group.example, pages)],
     }
     yield Facts([(label, lines) for label, lines in facts.items() if lines])
     error = next((run.first_error for run, _ in entry.runs if run.ref == group.example), None)
@@ -183,7 +185,7 @@ def _entry(entry: Entry, shared: Contrast | None, redactor: Redactor | None) -> 
     if shared is not None:
         yield from _shared(shared, redactor)
     shown = entry.runs[:MAX_RUNS]
-    yield Table(("run", "started", "verdict", "note"), [_run(run, judged) for run, judged in shown])
+    yield Table(("run", "started", "verdict", "note"), [_run(run, judged, pages) for run, judged in shown])
     if len(entry.runs) > len(shown):
         yield Prose(Clean(f"… and {len(entry.runs) - len(shown)} more"))
 
@@ -216,10 +218,10 @@ def _shared(shared: Contrast, redactor: Redactor | None) -> Iterator[Block]:
         yield Prose(one_line(shared.note, 200))
 
 
-def _run(run: RunSummary, judged: Judgement) -> Sequence[Clean]:
+def _run(run: RunSummary, judged: Judgement, pages: Pages) -> Sequence[Cell]:
     own = judged if judged.source == "run" else Judgement()
     return (
-        clean(run.ref.address),
+        run_link(run.ref, pages),
         Clean(moment(run.started_at, zone=run.time_zone) or "—"),
         _verdict(own),
         one_line(judged.note, 160),
