@@ -6,14 +6,16 @@ import argparse
 import os
 from collections.abc import Iterator, Sequence
 
+from tracetui.analysis.tasks import matrix
 from tracetui.cli.output import nothing, write_bytes
 from tracetui.cli.parser import add_place, default_directory
-from tracetui.cli.reading import listing_of, only, run_at, source_of, sources_at
+from tracetui.cli.reading import Listing, listing_of, only, run_at, source_of, sources_at
 from tracetui.errors import UsageError
 from tracetui.export import document
 from tracetui.export.document import Form
+from tracetui.export.triage import Shared, Triage
 from tracetui.live.load import read_run
-from tracetui.model import Run
+from tracetui.model import Run, RunSummary
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.sources.local import STDIN
@@ -28,6 +30,8 @@ examples:
   tracetui export traces/0690.json --to run.html        one run as an HTML page
   tracetui export traces/ --to triage.md                every failure in a directory, with verdicts and notes
   tracetui export --diff traces/a.json traces/b.json    a diff of two runs
+  tracetui export --tasks traces/ --to tasks.html       pass rates of every task, with its trials
+  tracetui export traces/ --site site/                  a static site, for CI artifacts
 """
 
 
@@ -35,6 +39,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``export``."""
     parser.add_argument("target", nargs="?", metavar="TARGET", help="a run, or a directory (its triage)")
     parser.add_argument("--diff", nargs=2, metavar=("A", "B"), help="a diff of two runs, instead of TARGET")
+    parser.add_argument("--tasks", action="store_true", help="the tasks of a directory, instead of its triage")
+    parser.add_argument(
+        "--site", metavar="OUT", help="write an index, runs, triage, tasks and diffs as linked pages to a new directory"
+    )
     parser.add_argument(
         "--to",
         metavar="FILE",
@@ -51,6 +59,8 @@ def run(args: argparse.Namespace) -> int:
     """Write the document."""
     if (args.target is None) == (args.diff is None):
         raise UsageError("export needs a run, a directory or --diff A B; `tracetui export --help` shows examples")
+    if args.site is not None and (args.diff or args.tasks or args.to or args.form or args.full):
+        raise UsageError("--site takes a directory of traces, and none of --diff, --tasks, --to, --as, --full")
     form: Form = args.form or document.form_of(args.to or "")
     redactor = None if args.no_redact else document.redactor_for(compared=args.diff is not None)
     if args.diff is not None:
@@ -59,7 +69,11 @@ def run(args: argparse.Namespace) -> int:
             _output(document.export_diff(a, b, form, redactor, relation=_relation(a, b)), args, [a, b])
         return 0
     with source_of([args.target, *args.trace_dir]) as source:
-        if source.is_folder(args.target):
+        if args.site is not None:
+            return _site(source, args)
+        if args.tasks:
+            _output(_tasks(source, args, form, redactor), args, [])
+        elif source.is_folder(args.target):
             _output(_triage(source, args, form, redactor), args, [])
         else:
             found = _run(source, args.target, args)
@@ -78,20 +92,59 @@ def _relation(a: Run, b: Run) -> str | None:
     return b.summary.relation if b.summary.replay_of == a.summary.id else None
 
 
-def _triage(source: Source, args: argparse.Namespace, form: Form, redactor: Redactor | None) -> Iterator[bytes]:
+def _listing(source: Source, args: argparse.Namespace) -> Listing:
+    """List the runs of the target. Raises `NothingReadable` if there are none."""
+    places = [args.target, *args.trace_dir]
+    listing = listing_of(source, places, only(args), deep=True)
+    if not listing.runs:
+        raise nothing(places, listing.problems)
+    return listing
+
+
+def _triaged(
+    source: Source, args: argparse.Namespace, runs: Sequence[RunSummary], redactor: Redactor | None
+) -> tuple[Triage, Shared, str]:
+    """The triage of runs, what the runs of each cause share, and the next command."""
     from tracetui.analysis.triage import CauseVerdicts
     from tracetui.export.triage import next_command, triage_of
     from tracetui.live.jobs.causes import shared_by
     from tracetui.store.sidecar import Sidecar
 
     places = [args.target, *args.trace_dir]
-    listing = listing_of(source, places, only(args), deep=True)
-    if not listing.runs:
-        raise nothing(places, listing.problems)
-    triage = triage_of(listing.runs, CauseVerdicts(Sidecar(roots=places)), redactor)
-    shared = shared_by(source, listing.runs, triage.groups)
-    following = next_command(triage, places)
+    triage = triage_of(runs, CauseVerdicts(Sidecar(roots=places)), redactor)
+    return triage, shared_by(source, runs, triage.groups), next_command(triage, places)
+
+
+def _triage(source: Source, args: argparse.Namespace, form: Form, redactor: Redactor | None) -> Iterator[bytes]:
+    triage, shared, following = _triaged(source, args, _listing(source, args).runs, redactor)
     return document.export_triage(triage, shared, args.target, form, redactor, next_command=following)
+
+
+def _tasks(source: Source, args: argparse.Namespace, form: Form, redactor: Redactor | None) -> Iterator[bytes]:
+    return document.export_tasks(matrix(_listing(source, args).runs), args.target, form, redactor)
+
+
+def _site(source: Source, args: argparse.Namespace) -> int:
+    from tracetui.cli.output import complain
+    from tracetui.export.site import FOLDERS, Content, Site
+    from tracetui.export.write import create_directory, write
+
+    roots = [args.target, *args.trace_dir, default_directory()]
+    create_directory(args.site, roots=roots)
+    if os.listdir(args.site) and not args.force:
+        raise UsageError(f"{args.site} isn't empty; choose another directory or pass --force")
+    runs = _listing(source, args).runs
+    redactor = None if args.no_redact else document.redactor_for()
+    triage, shared, _ = _triaged(source, args, runs, redactor)
+    content = Content(args.target, runs, triage, shared, matrix(runs), redactor)
+    for folder in FOLDERS:
+        create_directory(os.path.join(args.site, folder), roots=roots)
+    pages = written = 0
+    for page in Site(content, lambda ref: read_run(source, ref)).pages():
+        written += write(os.path.join(args.site, page.path), page.pieces, roots=roots, replace=args.force)
+        pages += 1
+    complain(f"wrote {pages} pages to {args.site}, {size(written)}; open {os.path.join(args.site, 'index.html')}")
+    return 0
 
 
 def _output(pieces: Iterator[bytes], args: argparse.Namespace, runs: Sequence[Run]) -> None:

@@ -1,4 +1,4 @@
-"""Write an export atomically: private to its owner, never in a trace directory, never over another file."""
+"""Write exports atomically: private to their owner, never in a trace directory, never over another file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def write(path: str, pieces: Iterable[bytes], *, roots: Sequence[str] = (), repl
     above, name = os.path.split(path)
     folder = os.path.realpath(above or os.curdir)  # `link/..` is the parent of the link's target
     path = os.path.join(folder, name)
-    _check_outside(folder, roots)
+    check_outside(folder, roots)
     if not name or os.path.isdir(path):
         raise UsageError(f"{wanted} is a directory; name a file in it")
     if not replace and os.path.lexists(path):
@@ -46,7 +46,21 @@ def write(path: str, pieces: Iterable[bytes], *, roots: Sequence[str] = (), repl
     return size
 
 
-def _check_outside(folder: str, roots: Sequence[str]) -> None:
+def create_directory(path: str, *, roots: Sequence[str] = ()) -> None:
+    """Create a directory for several files, private to its owner; one that is there stays.
+
+    Raises `UsageError` if `path` is inside one of `roots` (see `write`), `NotWritten` if creating it fails.
+    """
+    folder = os.path.realpath(path)
+    check_outside(folder, roots)
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise NotWritten(f"{path} can't be created: {error.strerror or error}") from None
+
+
+def check_outside(folder: str, roots: Sequence[str]) -> None:
+    """Raise `UsageError` if `folder`, which needn't exist, is inside one of `roots` (see `write`)."""
     for root in roots:
         for place in _directories_of(root):
             if any(os.path.samefile(place, one) for one in (Path(folder), *Path(folder).parents) if os.path.isdir(one)):
