@@ -1,8 +1,8 @@
 """Take screenshots/*.svg, and *.png where Pillow and the font DejaVu Sans Mono are there, from the real app.
 
 The samples are written as of a fixed moment and shown at that moment, so that the same program takes the same pictures.
-What is judged in a picture is judged in that picture only. What the app exports in one is kept beside it. Names after
-the command take only those.
+What is judged in a picture is judged in that picture only. What the app exports in one is kept beside it; of exported
+pages, Chromium takes pictures where it is installed. Names after the command take only those.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -26,7 +28,7 @@ from rich.terminal_theme import TerminalTheme
 from textual.pilot import Pilot
 from textual.strip import Strip
 
-from tracetui import demo, masking
+from tracetui import cli, demo, masking
 from tracetui.demo import agent
 from tracetui.live.engine import Engine
 from tracetui.sources.local import LocalSource
@@ -118,6 +120,20 @@ SHOTS: Final = (
 )
 
 
+class PageShot(NamedTuple):
+    """A picture of an exported page: its file, the arguments of ``tracetui export`` that write it, the window."""
+
+    name: str
+    arguments: tuple[str, ...]
+    size: tuple[int, int]
+
+
+PAGES: Final = (
+    PageShot("run.html", ("traces/paprika/0690e0f0-e1bf-4d65-ac52-89138f446e8d.json",), (1280, 1400)),
+    PageShot("triage.html", ("traces",), (480, 900)),
+)
+
+
 class Still(TraceApp):
     """The app at the moment of the samples, and some seconds later."""
 
@@ -145,9 +161,29 @@ def main(names: Collection[str]) -> int:
             for name in shot.makes:
                 TARGET.joinpath(name).write_bytes(Path(name).read_bytes())
             print(f"screenshots/{stem}")
+        for page in (one for one in PAGES if not names or one.name in names):
+            take_page(page)
     if draw is None:
         print("no PNG: they need Pillow and the font DejaVu Sans Mono", file=sys.stderr)
     return 0
+
+
+def take_page(shot: PageShot) -> None:
+    """Export a page unless a picture of the app has made it, and take a picture of it."""
+    page = TARGET / shot.name
+    if shot.name not in {name for one in SHOTS for name in one.makes}:
+        cli.main(["export", *shot.arguments, "--to", str(page), "--force"])
+        page.chmod(0o644)
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if browser is None:
+        print(f"no picture of {shot.name}: it needs Chromium", file=sys.stderr)
+        return
+    width, height = shot.size
+    picture = page.with_name(f"{page.stem}-page-{width}x{height}.png")
+    command = [browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    command += [f"--window-size={width},{height}", f"--screenshot={picture}", page.as_uri()]
+    subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
+    print(f"screenshots/{picture.stem}")
 
 
 @contextmanager

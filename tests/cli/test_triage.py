@@ -171,7 +171,7 @@ def test_what_the_runs_of_a_signature_share_is_told_with_an_example(cli: Cli) ->
     assert (first["in"], first["of"], first["in_others"], first["of_others"]) == (4, 4, 0, 20)
     assert json.loads(cli("show", first["example"], "--json").out)["name"] == "update"
     assert all("shared by these runs" in page for page in pages)
-    assert re.search(r"\| tool update\S* .*\| 4/4 \| 0/20 \| night/", pages[0])
+    assert re.search(r"\| tool update\S* .*\| +4/4 \| +0/20 \| night/", pages[0])
     assert re.search(r"<td[^>]*>4/4</td>", pages[1])
 
 

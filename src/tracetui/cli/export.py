@@ -127,17 +127,17 @@ def _tasks(source: Source, args: argparse.Namespace, form: Form, redactor: Redac
 def _site(source: Source, args: argparse.Namespace) -> int:
     from tracetui.cli.output import complain
     from tracetui.export.site import FOLDERS, Content, Site
-    from tracetui.export.write import create_directory, write
+    from tracetui.export.write import check_outside, create_directory, write
 
     roots = [args.target, *args.trace_dir, default_directory()]
-    create_directory(args.site, roots=roots)
-    if os.listdir(args.site) and not args.force:
-        raise UsageError(f"{args.site} isn't empty; choose another directory or pass --force")
+    check_outside(args.site, roots)
+    if not args.force and os.path.lexists(args.site) and not (os.path.isdir(args.site) and not os.listdir(args.site)):
+        raise UsageError(f"{args.site} isn't an empty directory; choose another one or pass --force")
     runs = _listing(source, args).runs
     redactor = None if args.no_redact else document.redactor_for()
     triage, shared, _ = _triaged(source, args, runs, redactor)
     content = Content(args.target, runs, triage, shared, matrix(runs), redactor)
-    for folder in FOLDERS:
+    for folder in ("", *FOLDERS):
         create_directory(os.path.join(args.site, folder), roots=roots)
     pages = written = 0
     for page in Site(content, lambda ref: read_run(source, ref)).pages():

@@ -66,7 +66,9 @@ def run_page(run: Run, *, full: bool = False, links: Links = ()) -> Iterator[Blo
     glyph, style = run_sign(run.summary, run.summary.status)
     yield Heading(1, Clean(f"{glyph} {title(run)}"), style=style)
     found = [one for one in facts(run) if one.lines]
-    yield Facts([*links, *(one for one in found if one.label not in _LATER)])
+    prompt = one_line(run.summary.prompt, 300)
+    asked = [("prompt", [prompt])] if prompt and not run.body.goal else []
+    yield Facts([*links, *asked, *(one for one in found if one.label not in _LATER)])
     yield from _failed_steps(run)
     if run.spans:
         yield Heading(2, Clean("Timeline"), "timeline")

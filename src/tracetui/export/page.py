@@ -140,10 +140,10 @@ def _text(cell: Cell) -> Clean:
 # ---- Markdown
 
 _SPECIAL: Final = re.compile(
-    r"[\\`*\[\]|<>~$@]|(?<![^\W_])_|_(?![^\W_])|&(?=[#\w])|!(?=\[)|#(?=\d)|:(?=//)|:(?=[\w+-]+:)|(?<=www)\."
+    r"[\\`*\[\]|<>~$@]|(?<![^\W_])_|_(?![^\W_])|&(?=[#\w])|!(?=\[)|#(?=\d)|:(?=//)|(?<!\w):(?=[\w+-]+:)|(?<=www)\."
 )
 """Text that Markdown, or a site that shows it, would read as markup, a mention, a link or an emoji."""
-_LIST: Final = re.compile(r"^(\d*)([-+=.)#])")
+_LIST: Final = re.compile(r"^(\d+(?=[.)])|(?=[-+=#]))")
 """Text that Markdown would read as the start of a list or a heading."""
 _TICKS: Final = re.compile("`+")
 _PADDED: Final = 48
@@ -161,7 +161,7 @@ def _markdown_block(block: Block) -> Iterator[str]:
         anchor = f'<a id="{block.anchor}"></a>' if block.anchor else ""
         yield f"{'#' * block.level} {anchor}{_inline(block.text)}"
     elif isinstance(block, Prose):
-        yield _LIST.sub(r"\1\\\2", _inline(block.text))
+        yield _LIST.sub(r"\1\\", _inline(block.text))
     elif isinstance(block, Facts):
         for label, lines in block.rows:
             yield f"- **{_inline(label)}:** " + "  \n  ".join(map(_markdown_line, lines))
@@ -177,7 +177,7 @@ def _markdown_block(block: Block) -> Iterator[str]:
 
 def _markdown_line(line: Cell) -> str:
     """A line of a list item: it can't begin another list or a heading."""
-    return _LIST.sub(r"\1\\\2", _markdown_cell(line))
+    return _LIST.sub(r"\1\\", _markdown_cell(line))
 
 
 def _markdown_table(table: Table) -> Iterator[str]:
@@ -209,7 +209,8 @@ def _fenced(lines: Iterable[str], kind: str) -> Iterator[str]:
 
 def _inline(text: str) -> str:
     """Text on one line, with every character that Markdown would act on escaped."""
-    return _SPECIAL.sub(_escaped, text)
+    single = {sign for sign in "$~" if text.count(sign) == 1}  # only pairs are markup
+    return _SPECIAL.sub(lambda match: match.group() if match.group() in single else _escaped(match), text)
 
 
 def _escaped(match: re.Match[str]) -> str:

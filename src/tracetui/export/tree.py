@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Final, NamedTuple
 
-from tracetui.text import Clean, cells, pad, truncate
+from tracetui.text import Clean, pad
 
 MAX_NESTED: Final = 40
 """Depth below which steps aren't nested: browsers flatten deeper elements."""
@@ -20,7 +20,6 @@ _SCALE: Final = 1000
 _THINNEST: Final = 3
 """Width of the shortest bar, in thousandths of the axis."""
 _TEXT_WIDTH: Final = 100
-_NAME_WIDTH: Final = 34
 _SIGNS: Final = {"+": "add", "-": "rem"}
 _CHANGED: Final = {"add": (re.compile(r"\{\+(.*?)\+\}"), "ins"), "rem": (re.compile(r"\[-(.*?)-\]"), "del")}
 
@@ -193,10 +192,8 @@ def tree_text(tree: Tree) -> Iterator[str]:
         if not isinstance(step, Step):
             yield step
             continue
-        indent = "  " * min(step.depth, _INDENTED)
-        number = pad(step.number, 4, right=True)
-        name = pad(Clean(f"{indent}{step.glyph} {step.name}"), _NAME_WIDTH)
         numbers = (f"  {step.time:>6}" if tree.timed else "") + (f" {step.tokens:>6}" if tree.counted else "")
-        room = _TEXT_WIDTH - cells(Clean(f"{number} {name}  {numbers}"))
-        detail = Clean(" ".join(part for part in (step.note, step.argument) if part))
-        yield f"{number} {name}  {pad(truncate(detail, room), room)}{numbers}".rstrip()
+        words = " · ".join(part for part in (step.note, step.argument) if part)
+        indent = "  " * min(step.depth, _INDENTED)
+        text = Clean(f"{step.number:>4} {indent}{step.glyph} {step.name}  {words}")
+        yield f"{pad(text, _TEXT_WIDTH - len(numbers))}{numbers}".rstrip()

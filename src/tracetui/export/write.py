@@ -52,15 +52,16 @@ def create_directory(path: str, *, roots: Sequence[str] = ()) -> None:
     Raises `UsageError` if `path` is inside one of `roots` (see `write`), `NotWritten` if creating it fails.
     """
     folder = os.path.realpath(path)
-    check_outside(folder, roots)
+    check_outside(path, roots)
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
     except OSError as error:
         raise NotWritten(f"{path} can't be created: {error.strerror or error}") from None
 
 
-def check_outside(folder: str, roots: Sequence[str]) -> None:
-    """Raise `UsageError` if `folder`, which needn't exist, is inside one of `roots` (see `write`)."""
+def check_outside(path: str, roots: Sequence[str]) -> None:
+    """Raise `UsageError` if the directory `path`, which needn't exist, is inside one of `roots` (see `write`)."""
+    folder = os.path.realpath(path)
     for root in roots:
         for place in _directories_of(root):
             if any(os.path.samefile(place, one) for one in (Path(folder), *Path(folder).parents) if os.path.isdir(one)):
