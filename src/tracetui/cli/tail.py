@@ -6,6 +6,7 @@ import argparse
 import gc
 import select
 import sys
+import time
 from collections.abc import Callable
 from contextlib import closing
 
@@ -26,6 +27,7 @@ from tracetui.sources.local import STDIN
 HELP = "follow runs live"
 EXAMPLES = """\
 On a terminal this opens the app. Into a pipe or file, or with --json, it prints new events until interrupted.
+Times are UTC; ~12:00:00 is when a step arrived, where the trace has no time.
 
 examples:
   tracetui tail traces/                     every run that changes from now on
@@ -123,7 +125,7 @@ def _print(source: Source, aim: Aim, args: argparse.Namespace) -> None:
             wants = First().wants
     tail = Tail(source, places, only=forced, from_start=args.from_start, events=not args.polling, wanted=wants)
     redactor = Redactor()
-    write = _write_json(redactor if args.redact else None) if args.json else _write_text(Lines(), redactor)
+    write = _write_json(redactor if args.redact else None) if args.json else _write_text(Lines(now=time.time), redactor)
     why = f"{tail.watch.mode}: {tail.watch.reason}" if tail.watch.reason else tail.watch.mode
     complain(f"following {', '.join(places)} ({why})")
     with closing(tail):
