@@ -144,11 +144,11 @@ class BaseApp(App[int]):
         if self.use_command_palette and not isinstance(self.screen, Palette):
             self.push_screen(Palette())
 
-    def show_help(self, pane: str) -> None:
-        """Show the keys of a pane."""
+    def show_help(self, pane: str, title: str) -> None:
+        """Show the keys of a pane with that title."""
         from tracetui.ui.screens.help import HelpScreen
 
-        self.push_screen(HelpScreen(pane, self.commands))
+        self.push_screen(HelpScreen(pane, title, self.commands))
 
     def send(self, sequence: str) -> None:
         """Write a non-drawing escape sequence to the terminal."""

@@ -156,14 +156,14 @@ COMMANDS: Final = (
 """In the order of the help screen."""
 
 GROUPS: Final = {
-    "move": "Move",
-    "go": "Go",
-    "find": "Find",
-    "fold": "Fold",
+    "go": "Open and go",
+    "find": "Find and filter",
+    "look": "Change the view",
     "list": "Arrange the list",
-    "look": "Look",
-    "judge": "Review",
+    "judge": "Review failures",
     "take": "Copy and export",
+    "fold": "Fold",
+    "move": "Move",
 }
 """Headings of the help screen."""
 
