@@ -83,6 +83,8 @@ COMMANDS: Final = (
     Command("previous-divergent", ("[d",), "previous step", "Previous differing step; in a context diff, the previous model call.", "divergent(-1)", DIFF, group="find"),
     Command("next-fork", ("]f",), "next fork", "Next fork.", "fork(1)", frozenset({TREE}), hint=2, group="find"),
     Command("previous-fork", ("[f",), "previous fork", "Previous fork.", "fork(-1)", frozenset({TREE}), group="find"),
+    Command("next-decisive", ("]d",), "next decisive fork", "Next fork that more than chance explains.", "fork(1, True)", frozenset({TREE}), group="find"),
+    Command("previous-decisive", ("[d",), "previous decisive fork", "Previous decisive fork.", "fork(-1, True)", frozenset({TREE}), group="find"),
     Command("next-trial", ("right", ">"), "next trial", "Select the trial to the right.", "trial(1)", frozenset({TREE}), hint=3, group="find"),
     Command("previous-trial", ("left", "<"), "previous trial", "Select the trial to the left.", "trial(-1)", frozenset({TREE}), group="find"),
     *(Command(f"trial-{n}", (str(n),), f"trial {n}", f"Select trial {n}.", f"select_trial({n})", frozenset({TREE}), group="find") for n in range(1, 10)),

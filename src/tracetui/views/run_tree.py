@@ -6,6 +6,7 @@ fork the smaller branches come first and the largest one continues at the right.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Set
 from enum import StrEnum
 from itertools import groupby
@@ -18,9 +19,10 @@ from tracetui.masking import one_line
 from tracetui.model import Span
 from tracetui.text import Clean, grouped, pad
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
-from tracetui.views.labels import BLANK, argument, name_beside
+from tracetui.views.labels import BLANK, argument, name_beside, short_id
 from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
-from tracetui.views.run_tree_lanes import Lanes
+from tracetui.views.run_tree_lanes import Lanes, trial_sign
+from tracetui.views.scores import outcome_word, status_word
 
 
 class Kind(StrEnum):
@@ -50,7 +52,7 @@ class Node(NamedTuple):
     """Of a fork, the branch that ends there."""
     step: int
     """Number of its (first) step from 1."""
-    index: int = 0
+    offset: int = 0
     """Index of the step in the branch."""
     fork: Fork | None = None
     """The fork; of other rows, the fork at which the branch begins."""
@@ -63,10 +65,12 @@ class Node(NamedTuple):
         return NodeKey(self.kind, self.branch.runs[0], self.step)
 
 
-_STEPS: Final = 7
-"""Cells of the range of steps."""
-_LEAST: Final = 24
-"""Cells of the text below which columns are hidden."""
+_LEAST: Final = 38
+"""Cells of the text below which the columns of numbers are hidden."""
+_LEAST_REST: Final = 14
+"""Cells for the names of folded steps."""
+_PASSED: Final = 8
+_NO_TEST: Final = Clean("no test: scored trials in one branch only")
 
 
 class TreeRows:
@@ -86,11 +90,12 @@ class TreeRows:
         self._arguments, self._opened, self._glyphs = arguments, opened, glyphs
         self._forks = {id(fork.parent): fork for fork in tree.forks}
         self.lanes = Lanes(tree, glyphs)
-        self.has_rates = any(trial.result in (Result.PASSED, Result.FAILED) for trial in tree.trials)
+        self.has_rates = has_rates(tree)
         self._nodes = list(self._walk()) if tree.runs else []
         self._index = {node.key: i for i, node in enumerate(self._nodes)}
-        total = str(len(tree.runs))
-        self._runs_width = 2 * len(total) + 1
+        self._runs_width = max(len("runs"), 2 * len(str(len(tree.runs))) + 1) + 2
+        last = max((node.step + len(node.branch.steps) for node in self._nodes), default=1)
+        self._steps_width = max(len("step"), 2 * len(str(last)) + 1)
 
     def _walk(self) -> Iterator[Node]:
         todo: list[tuple[Branch, int, Fork | None, int]] = [(self.tree.root, 1, None, 0)]
@@ -149,15 +154,16 @@ class TreeRows:
         """The branch of a step or a fork, the fork of a branch."""
         node = self._nodes[index]
         if node.kind in (Kind.STEP, Kind.FORK):
-            start = node.step - (node.index or len(node.branch.steps))
+            start = node.step - (node.offset or len(node.branch.steps))
             return self._index.get(NodeKey(Kind.BRANCH, node.branch.runs[0], start))
         if node.fork is None:
             return None
         return self._index.get(NodeKey(Kind.FORK, node.fork.parent.runs[0], node.fork.step))
 
-    def forks(self) -> list[int]:
-        """The rows of forks."""
-        return [i for i, node in enumerate(self._nodes) if node.kind is Kind.FORK]
+    def forks(self, *, decisive: bool = False) -> list[int]:
+        """The rows of forks, or of decisive ones only."""
+        forks = ((i, node.fork) for i, node in enumerate(self._nodes) if node.kind is Kind.FORK)
+        return [i for i, fork in forks if fork is not None and (fork.is_decisive or not decisive)]
 
     def toggles(self, *, open_: bool) -> frozenset[Hashable]:
         """The toggled folds with which everything is unfolded or folded."""
@@ -176,7 +182,7 @@ class TreeRows:
         if node.kind is Kind.FORK or not branch.steps:
             return None
         at = branch.runs.index(self.selected) if self.selected in branch.runs else 0
-        return branch.runs[at], self.tree.runs[branch.runs[at]].spans[branch.steps[node.index][at]]
+        return branch.runs[at], self.tree.runs[branch.runs[at]].spans[branch.steps[node.offset][at]]
 
     # ---- one row
 
@@ -188,7 +194,7 @@ class TreeRows:
             return "ends"
         folded = node.kind is Kind.BRANCH and node.key not in self._opened
         run = self.tree.runs[node.branch.runs[0]]
-        positions = node.branch.steps if folded else node.branch.steps[node.index : node.index + 1]
+        positions = node.branch.steps if folded else node.branch.steps[node.offset : node.offset + 1]
         spans = [run.spans[step[0]] for step in positions]
         return "\n".join(f"{span.name} {span.preview}" for span in spans)
 
@@ -196,41 +202,74 @@ class TreeRows:
         node = self._nodes[index]
         pieces = [*self.lanes.pieces(node.branch.runs, width, self.selected, fork=node.kind is Kind.FORK), BLANK]
         if node.kind is Kind.FORK:
-            pieces += [Piece(pad(Clean(str(node.step)), _STEPS, right=True), "dim"), BLANK, *self._fork(node)]
+            pieces += [
+                Piece(pad(Clean(str(node.step)), self._steps_width, right=True), "dim"),
+                BLANK,
+                *self._fork(node),
+            ]
             return tuple(fit(pieces, width))
-        numbers = self._numbers(node) if width - width_of(tuple(pieces)) > _LEAST + _STEPS else []
+        numbers = self._numbers(node) if self._has_numbers(width) else []
         room = width - width_of((*pieces, *numbers))
         return (*pieces, *fill(self._text(node, room), room), *numbers)
 
-    def headings(self, width: int, run: Line = ()) -> list[Line]:
-        """The numbers of the trials beside `run`, a text on the selected one; the outcomes and the columns."""
-        names = [Piece(pad(Clean("step"), _STEPS, right=True), "dim")]
-        if width - self.lanes.width(width) > _LEAST + 2 * _STEPS:
-            numbers = [Piece(pad(Clean("runs"), self._runs_width + 2, right=True), "dim")]
-            numbers += [Piece(Clean("  passed"), "dim")] if self.has_rates else []
-        else:
-            numbers = []
-        signs = [*self.lanes.signs(width, self.selected), BLANK, *names]
-        room = width - width_of(tuple(numbers))
+    def _has_numbers(self, width: int) -> bool:
+        taken = self.lanes.width(width) + self._steps_width + self._runs_width + self.has_rates * _PASSED
+        return width - taken > _LEAST
+
+    def headings(self, width: int) -> list[Line]:
+        """The numbers of the trials beside a text on the selected one; the outcomes and the columns."""
+        numbers: list[Piece] = []
+        if self._has_numbers(width):
+            numbers.append(Piece(pad(Clean("runs"), self._runs_width, right=True), "dim"))
+            numbers += [Piece(pad(Clean("passed"), _PASSED, right=True), "dim")] if self.has_rates else []
+        step = Piece(pad(Clean("step"), self._steps_width, right=True), "dim")
+        signs = fill([*self.lanes.signs(width, self.selected), BLANK, step], width - width_of(tuple(numbers)))
+        top = [*self.lanes.labels(width, self.selected), BLANK, *self._selected_run()]
+        return [tuple(fit(top, width)), (*signs, *numbers)]
+
+    def _selected_run(self) -> list[Piece]:
+        """The selected run in words."""
+        if self.selected is None:
+            return []
+        trial = self.tree.trials[self.selected]
+        run = trial.run
+        sign, style = trial_sign(trial, self._glyphs)
+        steps = sum(len(branch.steps) for branch in self.tree.path(self.selected))
+        words = f"trial {self.selected + 1} of {len(self.tree.runs)}"
+        name = one_line(run.trial or "", 40) or short_id(run.id)
+        facts = [outcome_word(run, self._glyphs)] if run.outcome is not None else [status_word(run)]
+        facts += [Clean(trial.excluded)] if trial.excluded is not None else []
+        facts.append(Clean(_count(steps, "step")))
+        rest = f" {self._glyphs.dot} ".join(facts)
         return [
-            tuple(fit([*self.lanes.labels(width, self.selected), BLANK, *run], width)),
-            (*fill(signs, room), *numbers),
+            Piece(Clean(f"{self._glyphs.folded} "), "accent"),
+            Piece(Clean(words), "text bold"),
+            Piece(Clean(f"  {name}  "), "sec"),
+            Piece(Clean(f"{sign} "), style),
+            Piece(Clean(rest), "sec"),
         ]
 
-    def _fork(self, node: Node) -> list[Piece]:
+    def _fork(self, node: Node, room: int = 200) -> Line:
+        """How many ways, whether it could be chance, and how many trials would decide: shorter if too wide."""
         fork = node.fork
         assert fork is not None
         style = "text bold" if self.on_path(node) else "sec"
-        pieces = [Piece(Clean(f"{self._glyphs.route} "), "accent"), Piece(Clean(f"{len(fork.sides)} ways"), style)]
-        if node.key in self._opened:
-            pieces.insert(0, Piece(Clean(f"{self._glyphs.folded} "), "dim"))
-        verdict = chance_words(fork)
-        if self.has_rates and verdict:
-            pieces += [_dot(self._glyphs), Piece(verdict, "accent bold" if fork.is_decisive else "sec")]
-            trials = self.tree.trials_to_decide(fork)
-            if trials is not None:
-                pieces += [_dot(self._glyphs), Piece(Clean(f"decisive at {grouped(trials)} trials"), "dim")]
-        return pieces
+        sign, ways = Piece(Clean(f"{self._glyphs.route} "), "accent"), f"{len(fork.sides)} ways"
+        verdict = chance_words(fork) or (_NO_TEST if self.has_rates else "")
+        if not verdict:
+            return sign, Piece(Clean(f"fork, {ways}"), style)
+        trials = self.tree.trials_to_decide(fork)
+        line: Line = ()
+        for words in (f"fork, {ways}", ways):
+            for said in dict.fromkeys((verdict, verdict.partition(" (")[0])):
+                shown = Piece(Clean(said), "accent bold" if fork.is_decisive else "sec")
+                line = (sign, Piece(Clean(words), style), _dot(self._glyphs), shown)
+                if trials is not None:
+                    more = Piece(Clean(f"decisive at {grouped(trials)} trials"), "dim")
+                    line = (*line, _dot(self._glyphs), more)
+                if width_of(line) <= room:
+                    return line
+        return line
 
     def _text(self, node: Node, room: int) -> list[Piece]:
         """Range of steps, fold mark, glyph, name and argument, and what is folded."""
@@ -238,21 +277,20 @@ class TreeRows:
         folded = len(node.branch.steps) > 1 and node.kind is Kind.BRANCH and node.key not in self._opened
         last = node.step + len(node.branch.steps) - 1
         numbers = f"{node.step}–{last}" if folded else str(node.step)
-        pieces = [Piece(pad(Clean(numbers), _STEPS, right=True), "dim"), BLANK]
+        pieces = [Piece(pad(Clean(numbers), self._steps_width, right=True), "dim"), BLANK, self._fold_mark(node)]
         found = self.span(node)
         if found is None:
-            ends = "runs end" if len(node.branch.runs) > 1 else "run ends"
+            ends = "no steps" if node.fork is None else "runs end" if len(node.branch.runs) > 1 else "run ends"
             return [*pieces, Piece(self._glyphs.end, "dim"), BLANK, Piece(Clean(ends), "text bold" if bold else "sec")]
         _, span = found
         sign, style = kind(span, self._glyphs)
         pieces += [Piece(sign, style), BLANK]
         given = self._argument(node) or argument(span)
-        room -= width_of(tuple(pieces))
-        name = name_beside(span, given, room)
+        name = name_beside(span, given, room - width_of(tuple(pieces)))
         pieces.append(Piece(name or self._glyphs.missing, "text bold" if bold else "sec"))
         if given:
             pieces.append(Piece(Clean(f" {given}"), "text" if bold else "dim"))
-        if folded:
+        if folded and width_of(tuple(pieces)) + _LEAST_REST <= room:
             pieces += self._rest(node)
         return pieces
 
@@ -262,14 +300,20 @@ class TreeRows:
         return one_line(self._arguments.get(StepRef(node.branch.runs[0], node.branch.steps[0][0]), ""), 200)
 
     def _rest(self, node: Node) -> list[Piece]:
-        """The folded steps: ``+ get_user ×2, think``."""
+        """The names of the folded steps: ``+ get_user ×2, think``."""
         run = self.tree.runs[node.branch.runs[0]]
         names = (run.spans[step[0]].name for step in node.branch.steps[1:])
         words = []
         for name, same in groupby(names):
             count = len(list(same))
             words.append(one_line(name, 40) + (f" {self._glyphs.times}{count}" if count > 1 else ""))
-        return [Piece(Clean(f"  {self._glyphs.folded} "), "dim"), Piece(Clean(", ".join(words)), "dim")]
+        return [Piece(Clean(f"  + {', '.join(words)}"), "dim")]
+
+    def _fold_mark(self, node: Node) -> Piece:
+        fold = self.fold(self._index[node.key])
+        if fold is None or (fold.open and node.kind is Kind.FORK):
+            return Piece(Clean("  "))
+        return Piece(Clean(f"{self._glyphs.unfolded if fold.open else self._glyphs.folded} "), "dim")
 
     def _numbers(self, node: Node) -> list[Piece]:
         """Runs of the branch of those that reach the fork, and how many passed."""
@@ -286,9 +330,9 @@ class TreeRows:
             total = passed + sum(trial.result is Result.FAILED for trial in counted)
             scored = Clean(f"{passed}/{total}") if total else self._glyphs.missing
         style = "text" if self.on_path(node) else "sec"
-        pieces = [Piece(pad(runs, self._runs_width + 2, right=True), style)]
+        pieces = [Piece(pad(runs, self._runs_width, right=True), style)]
         if self.has_rates:
-            pieces.append(Piece(pad(scored, 8, right=True), style))
+            pieces.append(Piece(pad(scored, _PASSED, right=True), style))
         return pieces
 
 
@@ -301,42 +345,77 @@ def p_words(p: float) -> str:
 
 
 def chance_words(fork: Fork) -> Clean:
-    """The result of the test of a fork; empty without a test."""
-    if fork.p is None or fork.adjusted_p is None:
+    """The result of the test of a fork, with its p after Holm's correction; empty without a test."""
+    if fork.adjusted_p is None:
         return Clean("")
-    numbers = p_words(fork.p)
-    if f"{fork.p:.2f}" != f"{fork.adjusted_p:.2f}":
-        numbers += f", {p_words(fork.adjusted_p).removeprefix('p = ').removeprefix('p ')} after Holm"
-    return Clean(f"{'decisive' if fork.is_decisive else 'could be chance'} ({numbers})")
+    return Clean(f"{'decisive' if fork.is_decisive else 'could be chance'} ({p_words(fork.adjusted_p)})")
 
 
-def fork_sentence(tree: RunTree, fork: Fork, side: int, glyphs: Glyphs = UNICODE) -> Line:
-    """``3 of 4 here, 1 of 3 passed · elsewhere 1 of 1 passed · could be chance (p = 1.00)``."""
+def has_rates(tree: RunTree) -> bool:
+    """Whether at least two trials passed or failed and count, so that rates can be compared."""
+    counted = (trial.result for trial in tree.trials if trial.excluded is None)
+    return sum(result in (Result.PASSED, Result.FAILED) for result in counted) > 1
+
+
+def fork_sentence(fork: Fork, side: int, width: int, *, rates: bool, glyphs: Glyphs = UNICODE) -> Line:
+    """``3 of 4 here, 1 of 3 passed · elsewhere 1 of 1 passed · could be chance (p = 1.00)``; shorter if too wide.
+
+    Without `rates` only the number of runs.
+    """
+    if not rates:
+        words = f"{len(fork.sides[side].branch.runs)} of {len(fork.parent.runs)} here"
+        return (Piece(Clean(words), "text bold"),)
+    line = _fork_sentence(fork, side, glyphs, short=False)
+    return line if width_of(line) <= width else _fork_sentence(fork, side, glyphs, short=True)
+
+
+def _fork_sentence(fork: Fork, side: int, glyphs: Glyphs, *, short: bool) -> Line:
+    of = "/" if short else " of "
     here, elsewhere = fork.sides[side], fork.elsewhere(side)
-    pieces = [Piece(Clean(f"{len(here.branch.runs)} of {len(fork.parent.runs)} here"), "text bold")]
-    if not any(one.scored.scored for one in fork.sides):
-        return tuple(pieces)
-    pieces.append(Piece(Clean(f", {_passed(here.scored.passed, here.scored.scored)}"), "text bold"))
-    pieces += [_dot(glyphs), Piece(Clean(f"elsewhere {_passed(elsewhere.passed, elsewhere.scored)}"), "text")]
-    verdict = chance_words(fork) or Clean("no test: scored trials in one branch only")
-    return (*pieces, _dot(glyphs), Piece(verdict, "accent bold" if fork.is_decisive else "status.warn"))
+    words = f"{len(here.branch.runs)}{of}{len(fork.parent.runs)} here"
+    passed = [
+        f"{one.passed}{of}{one.scored} passed" if one.scored else "none scored" for one in (here.scored, elsewhere)
+    ]
+    return (
+        Piece(Clean(f"{words}, {passed[0]}"), "text bold"),
+        _dot(glyphs),
+        Piece(Clean(f"elsewhere {passed[1].removesuffix(' passed') if short else passed[1]}"), "text"),
+        _dot(glyphs),
+        Piece(chance_words(fork) or _NO_TEST, "accent bold" if fork.is_decisive else "text"),
+    )
 
 
 def tree_sentence(tree: RunTree, glyphs: Glyphs = UNICODE) -> Line:
-    """The whole tree: its trials, how many passed, its forks."""
+    """The forks of the whole tree."""
     runs, forks = len(tree.runs), len(tree.forks)
     if not forks:
-        return (Piece(Clean(f"no forks: {runs} trials with the same {_count(tree.nodes, 'step')}"), "text bold"),)
+        return (Piece(Clean(f"no forks: {_count(runs, 'trial')} with the same {_count(tree.nodes, 'step')}"), "sec"),)
     decisive = sum(fork.is_decisive for fork in tree.forks)
-    pieces = [Piece(Clean(f"{_count(runs, 'trial')}, {_count(forks, 'fork')}"), "text bold")]
+    pieces = [Piece(Clean(f"{_count(runs, 'trial')}, {_count(forks, 'fork')}"), "sec")]
     if any(fork.p is not None for fork in tree.forks):
         words = f"{grouped(decisive)} decisive" if decisive else "none decisive: all could be chance"
         pieces += [_dot(glyphs), Piece(Clean(words), "accent bold" if decisive else "sec")]
     return tuple(pieces)
 
 
-def _passed(passed: int, scored: int) -> str:
-    return f"{passed} of {scored} passed" if scored else "none scored"
+def trials_sentence(tree: RunTree, left_out: int = 0, glyphs: Glyphs = UNICODE) -> Line:
+    """How many trials passed and failed, and those that count in no rate or are not in the tree."""
+    counted = Counter(trial.result for trial in tree.trials if trial.excluded is None)
+    excluded = sum(trial.excluded is not None for trial in tree.trials)
+    facts = [
+        (counted[Result.PASSED], "passed", "status.ok"),
+        (counted[Result.FAILED], "failed", "status.error"),
+        (counted[Result.UNSCORED], "without an outcome", "sec"),
+        (counted[Result.RUNNING], "running", "status.running"),
+        (excluded, "inherited or copied, in no rate", "sec"),
+        (len(tree.unreadable), "unreadable", "status.warn"),
+        (left_out, "not read", "status.warn"),
+    ]
+    pieces: list[Piece] = []
+    for number, words, style in facts:
+        if number:
+            pieces += [*([_dot(glyphs)] if pieces else []), Piece(Clean(f"{grouped(number)} {words}"), style)]
+    return tuple(pieces)
 
 
 def _count(number: int, word: str) -> str:

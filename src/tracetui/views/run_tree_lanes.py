@@ -15,6 +15,8 @@ from tracetui.views.scores import run_sign
 
 _SHARE: Final = 5
 """One of so many cells of the width are lanes, at most."""
+_WIDEST: Final = 3
+"""Cells of a lane, at most."""
 _DIGITS: Final = 9
 _NEUTRAL: Final = "kind.agent"
 
@@ -41,7 +43,8 @@ class Lanes:
     def _slots(self, width: int) -> tuple[int, int]:
         """(Slots for lanes, cells of each)."""
         count, room = len(self.order), max(8, width // _SHARE)
-        return (count, 2) if 2 * count <= room else (min(count, room), 1)
+        size = min(_WIDEST, room // count)
+        return (count, size) if size else (room, 1)
 
     def width(self, width: int) -> int:
         """Cells of all lanes in a row of `width` cells."""
@@ -64,19 +67,18 @@ class Lanes:
         for group in self._groups(width):
             here = [lane for lane in group if low <= lane <= high]
             if not here:
-                glyph, style = (Clean(" "), "line") if group[-1] < low else (self._glyphs.track, "line")
-                pieces.append(Piece(Clean(f"{glyph} "[:size]), style))
+                glyph = " " if group[-1] < low else self._glyphs.track
+                pieces.append(Piece(Clean(glyph.ljust(size)), "line"))
             else:
                 pieces += self._cell(here, chosen, size, fork=fork, last=here[-1] == high)
         return pieces
 
     def _cell(self, lanes: Sequence[int], chosen: int | None, size: int, *, fork: bool, last: bool) -> list[Piece]:
         style = self._style(lanes, chosen)
-        glyph = self._glyphs.ends[-1] if chosen in lanes else self._glyphs.thumb
-        if fork:
-            glyph = Clean("┻") if self._glyphs.thumb == "┃" else Clean("+")
+        glyphs = self._glyphs
+        glyph = glyphs.fork if fork else glyphs.ends[-1] if chosen in lanes else glyphs.thumb
         gap = self._glyphs.container if fork and not last else " "
-        return [Piece(glyph, style), *([Piece(Clean(gap), "dim")] if size > 1 else [])]
+        return [Piece(Clean(glyph), style), *([Piece(Clean(gap * (size - 1)), "dim")] if size > 1 else [])]
 
     def _style(self, lanes: Sequence[int], chosen: int | None) -> str:
         """The color of the selected lane, else of most lanes."""
@@ -93,10 +95,10 @@ class Lanes:
             here = chosen in group
             text = self._glyphs.unfolded if here else " "
             if len(self.order) <= _DIGITS:
-                text = Clean(str(self.order[group[0]] + 1))
+                text = str(self.order[group[0]] + 1)
             pieces.append(Piece(Clean(text), "accent bold" if here else "dim"))
             if size > 1:
-                pieces.append(Piece(Clean(" ")))
+                pieces.append(Piece(Clean(" " * (size - 1))))
         return pieces
 
     def signs(self, width: int, selected: int | None) -> list[Piece]:
@@ -109,7 +111,7 @@ class Lanes:
             sign = self._signs[lane][0]
             pieces.append(Piece(sign, self._style(group, chosen) + (" bold" if chosen in group else "")))
             if size > 1:
-                pieces.append(Piece(Clean(" ")))
+                pieces.append(Piece(Clean(" " * (size - 1))))
         return pieces
 
 

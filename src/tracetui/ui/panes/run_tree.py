@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Final
 
 from tracetui.live.jobs.run_tree import TreeResult
 from tracetui.model import RunRef
@@ -11,6 +12,9 @@ from tracetui.ui.commands import TREE
 from tracetui.ui.widgets.line_view import FoldingView
 from tracetui.views.rows import ListRows, Piece
 from tracetui.views.run_tree import Kind, Node, TreeRows, tree_sentence
+
+_BELOW: Final = 4
+"""Rows below a fork that should be visible: its branches."""
 
 
 class TreePane(FoldingView):
@@ -37,6 +41,9 @@ class TreePane(FoldingView):
 
     def show_tree(self, result: TreeResult, selected: RunRef | None, cursor: Hashable = None) -> None:
         """Show a tree with the path of the selected run; the cursor goes to `cursor`, else to the first fork."""
+        if not result.tree.runs:
+            self.show_message(Clean("none of the trials could be read"))
+            return
         fresh = result is not self.result
         self.result, self._selected = result, selected
         self.draw_rows(keep=not fresh)
@@ -70,14 +77,16 @@ class TreePane(FoldingView):
             self.opened = rows.toggles(open_=open_)
             self.draw_rows(keep=True)
 
-    def step_to_fork(self, step: int) -> bool:
-        """Go to the next fork, or the one before; False if there is none."""
+    def step_to_fork(self, step: int, *, decisive: bool) -> bool:
+        """Go to the next (decisive) fork, or the one before; False if there is none."""
         rows = self.tree_rows
-        forks = rows.forks() if rows is not None else []
+        forks = rows.forks(decisive=decisive) if rows is not None else []
         found = [i for i in forks if (i - self.position) * step > 0]
-        if found:
-            self.move_to(found[0] if step > 0 else found[-1])
-        return bool(found)
+        if not found:
+            return False
+        fork = found[0] if step > 0 else found[-1]
+        self.move_to(fork, center=not self.top <= fork < self.top + self.page - _BELOW)
+        return True
 
     def reveal(self) -> None:
         needle, node = self.needle.lower(), self.node

@@ -24,7 +24,7 @@ from tracetui.ui.run_tree_state import RunTreeState
 from tracetui.ui.screens.base import BaseListScreen
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.rows import Line, Piece
-from tracetui.views.run_tree import Kind, fork_sentence, tree_sentence
+from tracetui.views.run_tree import Kind, fork_sentence, has_rates, tree_sentence, trials_sentence
 
 
 class RunTreeScreen(BaseListScreen):
@@ -75,6 +75,7 @@ class RunTreeScreen(BaseListScreen):
         if state.selected != before.selected:
             self.show_rows()
         if state.texts != before.texts:
+            self.branches.opened = frozenset()
             runs = self._result.tree.runs if self._result is not None else ()
             self._read({run.summary.ref: run for run in runs})
 
@@ -158,10 +159,11 @@ class RunTreeScreen(BaseListScreen):
         assert self._result is not None
         return None if one.span is None else self._result.tree.runs[one.run].spans[one.span].id
 
-    def action_fork(self, step: int) -> None:
-        """Go to the next fork, or the one before."""
-        if not self.branches.step_to_fork(step):
-            self.say("no later forks" if step > 0 else "no earlier forks", "status.warn")
+    def action_fork(self, step: int, decisive: bool = False) -> None:
+        """Go to the next (decisive) fork, or the one before."""
+        if not self.branches.step_to_fork(step, decisive=decisive):
+            which = f"{'later' if step > 0 else 'earlier'}{' decisive' if decisive else ''}"
+            self.say(f"no {which} forks", "status.warn")
 
     def action_trial(self, step: int) -> None:
         """Select the trial in the next lane, or the one before."""
@@ -202,7 +204,11 @@ class RunTreeScreen(BaseListScreen):
     # ---- the frame
 
     def path(self) -> tuple[Line, Line]:
-        return (Piece(Clean("run tree  "), "text bold"), Piece(one_line(self._title, 100), "sec")), ()
+        texts = "  with model texts" if self.state.texts else ""
+        title = Piece(one_line(self._title, 100), "sec")
+        left: Line = (Piece(Clean("run tree  "), "text bold"), title, Piece(Clean(texts), "accent"))
+        result = self._result
+        return left, () if result is None else trials_sentence(result.tree, result.left_out, self.app.look.glyphs)
 
     def summary(self) -> Line:
         progress, result, node = self._progress, self._result, self.branches.node
@@ -217,4 +223,10 @@ class RunTreeScreen(BaseListScreen):
             return ()
         if node.fork is None:
             return tree_sentence(result.tree)
-        return fork_sentence(result.tree, node.fork, node.side, self.app.look.glyphs)
+        return fork_sentence(
+            node.fork,
+            node.side,
+            self.app.size.width - 2,
+            rates=has_rates(result.tree),
+            glyphs=self.app.look.glyphs,
+        )
