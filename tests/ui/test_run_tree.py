@@ -213,7 +213,7 @@ async def test_more_than_two_marked_runs_open_their_tree(opened: Opener, trials:
 
 
 async def test_trees_without_outcomes_have_no_rates(opened: Opener, samples: Path) -> None:
-    async with opened(samples / "hypergraph") as (app, pilot):
+    async with opened(samples / "graphs") as (app, pilot):
         runs = [run for run in app.store.runs.values() if run.parent is None][:4]
         app.show_run_tree(as_trials(runs), title="forks")
         await pilot.pause()

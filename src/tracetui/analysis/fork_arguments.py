@@ -77,8 +77,8 @@ def _difference(base: Any, value: Any) -> str:
     words = _after_common(value_text(change.a), value_text(change.b))
     if change.path_b is None:
         return f"without {change.path}"
-    only = not isinstance(value, dict) or len(value) == 1
-    return words if only or not change.path else f"{change.path}={words}"
+    is_only = isinstance(value, dict) and [*value] == [change.path]
+    return words if is_only or not change.path else f"{change.path}={words}"
 
 
 def _after_common(base: str, text: str) -> str:

@@ -202,12 +202,9 @@ class TreeRows:
         node = self._nodes[index]
         pieces = [*self.lanes.pieces(node.branch.runs, width, self.selected, fork=node.kind is Kind.FORK), BLANK]
         if node.kind is Kind.FORK:
-            pieces += [
-                Piece(pad(Clean(str(node.step)), self._steps_width, right=True), "dim"),
-                BLANK,
-                *self._fork(node),
-            ]
-            return tuple(fit(pieces, width))
+            number = pad(Clean(str(node.step)), self._steps_width, right=True)
+            pieces += [Piece(number, "dim"), BLANK, self._fold_mark(node)]
+            return tuple(fit([*pieces, *self._fork(node, width - width_of(tuple(pieces)))], width))
         numbers = self._numbers(node) if self._has_numbers(width) else []
         room = width - width_of((*pieces, *numbers))
         return (*pieces, *fill(self._text(node, room), room), *numbers)
