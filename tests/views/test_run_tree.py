@@ -34,7 +34,8 @@ def tree_of(*runs: str, passed: Sequence[bool | None] = (), excluded: Sequence[i
 
 
 def rows_of(tree: RunTree, **more: object) -> TreeRows:
-    return TreeRows(tree, fork_arguments(tree), **more)  # type: ignore[arg-type]
+    needed = [*map(tree.trials_to_decide, tree.forks)]
+    return TreeRows(tree, fork_arguments(tree), needed, **more)  # type: ignore[arg-type]
 
 
 def text(rows: TreeRows, index: int, width: int = 100) -> str:

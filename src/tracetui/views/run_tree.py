@@ -7,10 +7,12 @@ fork the smaller branches come first and the largest one continues at the right.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Set
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from enum import StrEnum
 from itertools import groupby
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from tracetui.analysis.fork_arguments import StepRef
 from tracetui.analysis.run_tree import Branch, Fork, RunTree
@@ -69,6 +71,8 @@ _LEAST: Final = 38
 """Cells of the text below which the columns of numbers are hidden."""
 _LEAST_REST: Final = 14
 """Cells for the names of folded steps."""
+_ROOMY, _TIGHT = 71, 58
+"""Cells of a fork in full, and without its p."""
 _PASSED: Final = 8
 _NO_TEST: Final = Clean("no test: scored trials in one branch only")
 
@@ -80,15 +84,17 @@ class TreeRows:
         self,
         tree: RunTree,
         arguments: Mapping[StepRef, str],
+        decisive_at: Sequence[int | None],
         *,
         selected: int | None = None,
         opened: Set[Hashable] = frozenset(),
         glyphs: Glyphs = UNICODE,
     ) -> None:
-        """`selected` is a position in ``tree.runs``."""
+        """`decisive_at`: for each fork, `RunTree.trials_to_decide`. `selected` is a position in ``tree.runs``."""
         self.tree, self.selected = tree, selected
         self._arguments, self._opened, self._glyphs = arguments, opened, glyphs
         self._forks = {id(fork.parent): fork for fork in tree.forks}
+        self._decisive_at = {id(fork): trials for fork, trials in zip(tree.forks, decisive_at, strict=True)}
         self.lanes = Lanes(tree, glyphs)
         self.has_rates = has_rates(tree)
         self._nodes = list(self._walk()) if tree.runs else []
@@ -246,27 +252,27 @@ class TreeRows:
             Piece(Clean(rest), "sec"),
         ]
 
-    def _fork(self, node: Node, room: int = 200) -> Line:
+    def _fork(self, node: Node, room: int = _ROOMY) -> Line:
         """How many ways, whether it could be chance, and how many trials would decide: shorter if too wide."""
         fork = node.fork
         assert fork is not None
         style = "text bold" if self.on_path(node) else "sec"
         sign, ways = Piece(Clean(f"{self._glyphs.route} "), "accent"), f"{len(fork.sides)} ways"
-        verdict = chance_words(fork) or (_NO_TEST if self.has_rates else "")
+        verdict = chance_words(fork) or (_NO_TEST if self.has_rates else Clean(""))
         if not verdict:
             return sign, Piece(Clean(f"fork, {ways}"), style)
-        trials = self.tree.trials_to_decide(fork)
-        line: Line = ()
-        for words in (f"fork, {ways}", ways):
-            for said in dict.fromkeys((verdict, verdict.partition(" (")[0])):
-                shown = Piece(Clean(said), "accent bold" if fork.is_decisive else "sec")
-                line = (sign, Piece(Clean(words), style), _dot(self._glyphs), shown)
-                if trials is not None:
-                    more = Piece(Clean(f"decisive at {grouped(trials)} trials"), "dim")
-                    line = (*line, _dot(self._glyphs), more)
-                if width_of(line) <= room:
-                    return line
-        return line
+        if room < _ROOMY:
+            verdict = Clean(verdict.partition(" (")[0])
+        line: Line = (
+            sign,
+            Piece(Clean(f"fork, {ways}" if room >= _TIGHT else ways), style),
+            _dot(self._glyphs),
+            Piece(verdict, "accent bold" if fork.is_decisive else "sec"),
+        )
+        trials = self._decisive_at[id(fork)]
+        if trials is None:
+            return line
+        return *line, _dot(self._glyphs), Piece(Clean(f"decisive at {grouped(trials)} trials"), "dim")
 
     def _text(self, node: Node, room: int) -> list[Piece]:
         """Range of steps, fold mark, glyph, name and argument, and what is folded."""
@@ -282,29 +288,35 @@ class TreeRows:
         _, span = found
         sign, style = kind(span, self._glyphs)
         pieces += [Piece(sign, style), BLANK]
-        given = self._argument(node) or argument(span)
+        given = argument(self._at_fork(node, span))
         name = name_beside(span, given, room - width_of(tuple(pieces)))
         pieces.append(Piece(name or self._glyphs.missing, "text bold" if bold else "sec"))
         if given:
             pieces.append(Piece(Clean(f" {given}"), "text" if bold else "dim"))
-        if folded and width_of(tuple(pieces)) + _LEAST_REST <= room:
-            pieces += self._rest(node)
+        room -= width_of(tuple(pieces))
+        if folded and room >= _LEAST_REST:
+            pieces += self._rest(node, room)
         return pieces
 
-    def _argument(self, node: Node) -> Clean:
+    def _at_fork(self, node: Node, span: Span) -> Span:
+        """The first step of a branch with the argument that differs as its preview."""
         if node.kind is not Kind.BRANCH:
-            return Clean("")
-        return one_line(self._arguments.get(StepRef(node.branch.runs[0], node.branch.steps[0][0]), ""), 200)
+            return span
+        differing = self._arguments.get(StepRef(node.branch.runs[0], node.branch.steps[0][0]))
+        return span if differing is None else replace(span, preview=differing)
 
-    def _rest(self, node: Node) -> list[Piece]:
-        """The names of the folded steps: ``+ get_user ×2, think``."""
+    def _rest(self, node: Node, room: int) -> list[Piece]:
+        """The names of the folded steps, as many as fit: ``+ get_user ×2, think``."""
         run = self.tree.runs[node.branch.runs[0]]
         names = (run.spans[step[0]].name for step in node.branch.steps[1:])
-        words = []
+        words = "  +"
         for name, same in groupby(names):
-            count = len(list(same))
-            words.append(one_line(name, 40) + (f" {self._glyphs.times}{count}" if count > 1 else ""))
-        return [Piece(Clean(f"  + {', '.join(words)}"), "dim")]
+            count = sum(1 for _ in same)
+            words += f"{',' if words[-1] != '+' else ''} {one_line(name, 40)}"
+            words += f" {self._glyphs.times}{count}" if count > 1 else ""
+            if len(words) > room:
+                break
+        return [Piece(Clean(words), "dim")]
 
     def _fold_mark(self, node: Node) -> Piece:
         fold = self.fold(self._index[node.key])

@@ -84,6 +84,8 @@ class Lanes:
         """The color of the selected lane, else of most lanes."""
         if chosen in lanes and chosen is not None:
             return self._signs[chosen][1]
+        if len(lanes) == 1:
+            return self._signs[lanes[0]][1]
         return Counter(self._signs[lane][1] for lane in lanes).most_common(1)[0][0]
 
     def labels(self, width: int, selected: int | None) -> list[Piece]:

@@ -14,7 +14,6 @@ from tracetui.live.jobs.runner import Job, Step, by_file
 from tracetui.live.load import FileCaches, Reader
 from tracetui.model import PassRule, Run, RunRef, TaskKey
 from tracetui.model.part import nested_runs
-from tracetui.redact import Redactor
 from tracetui.sources.base import LinkLost, Source
 from tracetui.store.span_names import span_title
 
@@ -208,14 +207,12 @@ def _note(read: int, of: int) -> str:
 # ---- reading
 
 
-def read_steps(
-    source: Source, ref: RunRef, cache: dict[str, Any] | None = None, redactor: Redactor | None = None
-) -> Generator[Step, None, Run | None]:
+def read_steps(source: Source, ref: RunRef, cache: dict[str, Any] | None = None) -> Generator[Step, None, Run | None]:
     """Read a whole run step by step; return None, after a problem, if nothing of it is readable. Raises `LinkLost`.
 
-    `cache`, `redactor`: see `Reader`.
+    `cache`: see `Reader`.
     """
-    reader = Reader(source, ref, redactor=redactor, cache=cache)
+    reader = Reader(source, ref, cache=cache)
     while reader.more:
         reader.read()
         if reader.lost:

@@ -10,7 +10,7 @@ from tracetui.model import RunRef
 from tracetui.text import Clean
 from tracetui.ui.commands import TREE
 from tracetui.ui.widgets.line_view import FoldingView
-from tracetui.views.rows import ListRows, Piece
+from tracetui.views.rows import Line, ListRows, Piece
 from tracetui.views.run_tree import Kind, Node, TreeRows, tree_sentence
 
 _BELOW: Final = 4
@@ -67,8 +67,20 @@ class TreePane(FoldingView):
             return
         refs = [run.summary.ref for run in result.tree.runs]
         selected = refs.index(self._selected) if self._selected in refs else None
-        rows = TreeRows(result.tree, result.arguments, selected=selected, opened=self.opened, glyphs=self.look.glyphs)
-        self.show(rows, heading=lambda width: rows.headings(width), title=tree_sentence(result.tree), keep=keep)
+        rows = TreeRows(
+            result.tree,
+            result.arguments,
+            result.decisive_at,
+            selected=selected,
+            opened=self.opened,
+            glyphs=self.look.glyphs,
+        )
+        self.show(rows, heading=lambda width: rows.headings(width), title=self._summary(result), keep=keep)
+
+    @staticmethod
+    def _summary(result: TreeResult) -> Line:
+        keys = (Piece(Clean("  ]d"), "key bold"), Piece(Clean(" goes there"), "sec"))
+        return (*tree_sentence(result.tree), *(keys if any(fork.is_decisive for fork in result.tree.forks) else ()))
 
     def fold_all(self, *, open_: bool) -> None:
         """Unfold or fold all stretches and forks."""
