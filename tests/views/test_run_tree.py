@@ -198,7 +198,8 @@ def test_branches_with_different_tools_show_their_own_arguments() -> None:
 def test_the_header_counts_what_is_in_no_rate() -> None:
     tree = tree_of(*FOUR, passed=(True, False, None, True), excluded=(3,))
     words = "".join(piece.text for piece in trials_sentence(tree, 2))
-    assert words == "1 passed · 1 failed · 1 without an outcome · 1 inherited or copied, in no rate · 2 not read"
+    assert words == "1 passed · 1 failed · 1 unscored · 1 inherited or copied · 2 not read"
+    assert not trials_sentence(tree_of(*FOUR, passed=(True,)))
 
 
 # ---- lanes and widths

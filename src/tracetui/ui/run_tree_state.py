@@ -25,15 +25,10 @@ class RunTreeState(PanesState, frozen=True, repr_omit_defaults=True):
     """Toggled folds when the screen opens again."""
 
 
-def select(state: RunTreeState, ref: RunRef) -> RunTreeState:
-    """Select a run."""
-    return replace(state, selected=ref)
-
-
 def select_next(state: RunTreeState, order: Sequence[RunRef], step: int) -> RunTreeState | None:
     """Select the next run in this order, or the one before; None past its ends."""
     here = order.index(state.selected) if state.selected in order else -1 if step > 0 else len(order)
-    return select(state, order[here + step]) if 0 <= here + step < len(order) else None
+    return replace(state, selected=order[here + step]) if 0 <= here + step < len(order) else None
 
 
 def toggle_texts(state: RunTreeState) -> RunTreeState:

@@ -408,15 +408,17 @@ def tree_sentence(tree: RunTree, glyphs: Glyphs = UNICODE) -> Line:
 
 
 def trials_sentence(tree: RunTree, left_out: int = 0, glyphs: Glyphs = UNICODE) -> Line:
-    """How many trials passed and failed, and those that count in no rate or are not in the tree."""
+    """How many trials passed and failed, where there are rates; how many count in no rate or are not in the tree."""
     counted = Counter(trial.result for trial in tree.trials if trial.excluded is None)
-    excluded = sum(trial.excluded is not None for trial in tree.trials)
     facts = [
         (counted[Result.PASSED], "passed", "status.ok"),
         (counted[Result.FAILED], "failed", "status.error"),
-        (counted[Result.UNSCORED], "without an outcome", "sec"),
+        (counted[Result.UNSCORED], "unscored", "sec"),
         (counted[Result.RUNNING], "running", "status.running"),
-        (excluded, "inherited or copied, in no rate", "sec"),
+    ]
+    facts = facts if has_rates(tree) else []
+    facts += [
+        (sum(trial.excluded is not None for trial in tree.trials), "inherited or copied", "sec"),
         (len(tree.unreadable), "unreadable", "status.warn"),
         (left_out, "not read", "status.warn"),
     ]

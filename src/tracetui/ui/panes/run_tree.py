@@ -77,10 +77,12 @@ class TreePane(FoldingView):
         )
         self.show(rows, heading=lambda width: rows.headings(width), title=self._summary(result), keep=keep)
 
-    @staticmethod
-    def _summary(result: TreeResult) -> Line:
+    def _summary(self, result: TreeResult) -> Line:
         keys = (Piece(Clean("  ]d"), "key bold"), Piece(Clean(" goes there"), "sec"))
-        return (*tree_sentence(result.tree), *(keys if any(fork.is_decisive for fork in result.tree.forks) else ()))
+        return (
+            *tree_sentence(result.tree, self.look.glyphs),
+            *(keys if any(fork.is_decisive for fork in result.tree.forks) else ()),
+        )
 
     def fold_all(self, *, open_: bool) -> None:
         """Unfold or fold all stretches and forks."""

@@ -174,12 +174,6 @@ class RunTreeScreen(BaseListScreen):
             if following is not None:
                 self.become(following)
 
-    def action_select_trial(self, number: int) -> None:
-        """Select a trial by its number."""
-        rows = self.branches.tree_rows
-        if rows is not None and number <= len(rows.tree.runs):
-            self.become(states.select(self.state, rows.tree.runs[number - 1].summary.ref))
-
     def action_texts(self) -> None:
         """Toggle model answers and messages as steps."""
         self.become(states.toggle_texts(self.state))
