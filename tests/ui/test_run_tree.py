@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from tests.trials import BOOKING, FOUR, LOOKUP, write_trials
+from tests.trials import BOOK, BOOKING, FOUR, LOOKUP, write_trials
 from tests.ui.conftest import NOW, Opener, press, settle, text_of, until
 from tests.ui.test_filtering import line
 from tracetui.analysis.tasks import as_trials
@@ -132,6 +132,18 @@ async def test_a_step_opens_the_selected_run_there_and_leaving_it_comes_back(ope
         assert again.state.selected == runs_of(app)[1].ref
 
 
+async def test_the_end_of_a_run_opens_its_last_step(opened: Opener, trials: Path) -> None:
+    async with opened(trials) as (app, pilot):
+        screen = await tree_of(app, pilot)
+        await press(pilot, "]", "f", "]", "f", "j")
+        assert node(screen).kind is Kind.END
+        await press(pilot, "enter")
+        await until(pilot, lambda: app.screen is app.main and app.main.settled, what="the run")
+        assert app.main.state.ref == runs_of(app)[0].ref
+        assert app.main.steps.span is not None
+        assert app.main.steps.span.name == BOOK[0]
+
+
 async def test_trials_are_selected_by_lane(opened: Opener, trials: Path) -> None:
     async with opened(trials) as (app, pilot):
         screen = await tree_of(app, pilot, selected=3)
@@ -231,3 +243,4 @@ async def test_unreadable_and_left_out_trials_are_counted(
         await pilot.pause()
         await shown(app, pilot)
         assert "1 unreadable · 1 not read" in line(app, 0)
+        assert "1 unreadable: " in line(app, 1)

@@ -71,8 +71,8 @@ _LEAST: Final = 38
 """Cells of the text below which the columns of numbers are hidden."""
 _LEAST_REST: Final = 14
 """Cells for the names of folded steps."""
-_ROOMY, _TIGHT = 71, 58
-"""Cells of a fork in full, and without its p."""
+_ROOMIEST, _ROOMY, _TIGHT = 80, 71, 58
+"""Cells of a fork in full, in fewer words, and without its p."""
 _PASSED: Final = 8
 _NO_TEST: Final = Clean("no test: scored trials in one branch only")
 
@@ -183,12 +183,18 @@ class TreeRows:
         return self.selected in node.branch.runs
 
     def span(self, node: Node) -> tuple[int, Span] | None:
-        """A run and its span at a row: those of the selected run if it goes there, else of the first run."""
+        """A run and its span at a row: those of the selected run if it goes there, else of the first run.
+
+        At the end of runs it is the last step; None at a fork and without steps.
+        """
         branch = node.branch
-        if node.kind is Kind.FORK or not branch.steps:
-            return None
         at = branch.runs.index(self.selected) if self.selected in branch.runs else 0
-        return branch.runs[at], self.tree.runs[branch.runs[at]].spans[branch.steps[node.offset][at]]
+        run = branch.runs[at]
+        if node.kind is Kind.END:
+            position = next(reversed(self.tree.steps(run)), None)
+        else:
+            position = None if node.kind is Kind.FORK else branch.steps[node.offset][at]
+        return None if position is None else (run, self.tree.runs[run].spans[position])
 
     # ---- one row
 
@@ -272,7 +278,8 @@ class TreeRows:
         trials = self._decisive_at[id(fork)]
         if trials is None:
             return line
-        return *line, _dot(self._glyphs), Piece(Clean(f"decisive at {grouped(trials)} trials"), "dim")
+        would = "would be " if room >= _ROOMIEST else ""
+        return *line, _dot(self._glyphs), Piece(Clean(f"{would}decisive at {grouped(trials)} trials"), "dim")
 
     def _text(self, node: Node, room: int) -> list[Piece]:
         """Range of steps, fold mark, glyph, name and argument, and what is folded."""
@@ -282,7 +289,7 @@ class TreeRows:
         numbers = f"{node.step}–{last}" if folded else str(node.step)
         pieces = [Piece(pad(Clean(numbers), self._steps_width, right=True), "dim"), BLANK, self._fold_mark(node)]
         found = self.span(node)
-        if found is None:
+        if node.kind is Kind.END or found is None:
             ends = "no steps" if node.fork is None else "runs end" if len(node.branch.runs) > 1 else "run ends"
             return [*pieces, Piece(self._glyphs.end, "dim"), BLANK, Piece(Clean(ends), "text bold" if bold else "sec")]
         _, span = found

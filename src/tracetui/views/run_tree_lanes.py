@@ -17,6 +17,8 @@ _SHARE: Final = 5
 """One of so many cells of the width are lanes, at most."""
 _WIDEST: Final = 3
 """Cells of a lane, at most."""
+_WIDE: Final = 100
+"""Width from which lanes may be that wide."""
 _DIGITS: Final = 9
 _NEUTRAL: Final = "kind.agent"
 
@@ -43,7 +45,7 @@ class Lanes:
     def _slots(self, width: int) -> tuple[int, int]:
         """(Slots for lanes, cells of each)."""
         count, room = len(self.order), max(8, width // _SHARE)
-        size = min(_WIDEST, room // count)
+        size = min(_WIDEST if width >= _WIDE else _WIDEST - 1, room // count)
         return (count, size) if size else (room, 1)
 
     def width(self, width: int) -> int:

@@ -14,7 +14,7 @@ from tracetui.live.jobs.run_tree import TreeResult, run_tree_job
 from tracetui.live.jobs.runner import Job, JobProgress
 from tracetui.live.mailbox import Mail
 from tracetui.masking import one_line
-from tracetui.model import Run, RunRef
+from tracetui.model import Problem, Run, RunRef
 from tracetui.text import Clean, grouped
 from tracetui.ui import run_tree_state as states
 from tracetui.ui.base_app import HostApp
@@ -55,6 +55,7 @@ class RunTreeScreen(BaseListScreen):
         self._result = result
         self._progress: JobProgress | None = None
         self._job: Job | None = None
+        self._problems: list[Problem] = []
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -64,7 +65,7 @@ class RunTreeScreen(BaseListScreen):
 
     def _read(self, loaded: dict[RunRef, Run]) -> None:
         job = run_tree_job(self._trials, texts=self.state.texts, loaded=loaded, redactor=masking.current())
-        self._job, self._progress = job, None
+        self._job, self._progress, self._problems = job, None, []
         self.app.surveys.ask(job)
 
     # ---- the state
@@ -86,9 +87,12 @@ class RunTreeScreen(BaseListScreen):
         if progress is None or progress.job is not self._job:
             return
         self._progress = progress
+        self._problems += [one for one in progress.new if isinstance(one, Problem)]
         if progress.finished and isinstance(progress.result, TreeResult):
             self._result = progress.result
         self.show_rows()
+        if progress.finished and self._problems:
+            self.say(f"{grouped(len(self._problems))} unreadable: {self._problems[0].reason}", "status.warn")
 
     @property
     def settled(self) -> bool:
@@ -132,13 +136,8 @@ class RunTreeScreen(BaseListScreen):
             self._compare(node.fork)
         elif here is not None:
             self.app.visit(*here)
-        else:
-            self.app.visit(self._run_of(node.branch.runs), None)
-
-    def _run_of(self, runs: Sequence[int]) -> RunRef:
-        assert self._result is not None
-        refs = [self._result.tree.runs[run].summary.ref for run in runs]
-        return self.state.selected if self.state.selected in refs else refs[0]
+        elif self.state.selected is not None:
+            self.app.visit(self.state.selected, None)
 
     def action_diff(self) -> None:
         """Compare the branch under the cursor with the most different one at its fork."""
