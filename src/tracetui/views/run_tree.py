@@ -87,16 +87,20 @@ class TreeRows:
         arguments: Mapping[StepRef, str],
         decisive_at: Sequence[int | None],
         *,
+        numbers: Sequence[int] = (),
         selected: int | None = None,
         opened: Set[Hashable] = frozenset(),
         glyphs: Glyphs = UNICODE,
     ) -> None:
-        """`decisive_at`: for each fork, `RunTree.trials_to_decide`. `selected` is a position in ``tree.runs``."""
+        """`decisive_at`: for each fork, `RunTree.trials_to_decide`. `numbers`: for each run, the number of its trial.
+        `selected`: a position in ``tree.runs``.
+        """
         self.tree, self.selected = tree, selected
         self._arguments, self._opened, self._glyphs = arguments, opened, glyphs
         self._forks = {id(fork.parent): fork for fork in tree.forks}
         self._decisive_at = {id(fork): trials for fork, trials in zip(tree.forks, decisive_at, strict=True)}
-        self.lanes = Lanes(tree, glyphs)
+        self._numbers_of = numbers or range(1, len(tree.runs) + 1)
+        self.lanes = Lanes(tree, self._numbers_of, glyphs)
         self.has_rates = has_rates(tree)
         self._nodes = list(self._walk()) if tree.runs else []
         self._index = {node.key: i for i, node in enumerate(self._nodes)}
@@ -245,7 +249,7 @@ class TreeRows:
         run = trial.run
         sign, style = trial_sign(trial, self._glyphs)
         steps = sum(len(branch.steps) for branch in self.tree.path(self.selected))
-        words = f"trial {self.selected + 1} of {len(self.tree.runs)}"
+        words = f"trial {self._numbers_of[self.selected]} of {len(self.tree.runs) + len(self.tree.unreadable)}"
         name = one_line(run.trial or "", 40) or short_id(run.id)
         facts = [outcome_word(run, self._glyphs)] if run.outcome is not None else [status_word(run)]
         facts += [Clean(trial.excluded)] if trial.excluded is not None else []
