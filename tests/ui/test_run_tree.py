@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from tests.trials import BOOK, BOOKING, FOUR, LOOKUP, write_trials
+from tests.trials import BOOK, BOOKING, FOUR, HUMAN, LOOKUP, write_trials
 from tests.ui.conftest import NOW, Opener, press, settle, text_of, until
 from tests.ui.test_filtering import line
 from tracetui.analysis.tasks import as_trials
@@ -173,6 +173,24 @@ async def test_stretches_and_forks_fold(opened: Opener, trials: Path) -> None:
         assert len(screen.branches.rows) > 2
         await press(pilot, "j", "h")
         assert node(screen).kind is Kind.FORK
+
+
+async def test_a_decisive_fork_is_found_below_a_folded_one_and_the_sentence_follows(
+    opened: Opener, tmp_path: Path
+) -> None:
+    good, bad = (LOOKUP, BOOKING, BOOK), (LOOKUP, BOOKING, HUMAN)
+    write_trials(tmp_path, [((HUMAN,), True), *[(good, True)] * 6, *[(bad, False)] * 6])
+    async with opened(tmp_path) as (app, pilot):
+        screen = await tree_of(app, pilot, selected=1)
+        assert "1 decisive" in text_of(app)
+        await press(pilot, "]", "d")
+        assert (node(screen).kind, node(screen).step) == (Kind.FORK, 3)
+        assert "6 of 12 here, 6 of 6 passed · elsewhere 0 of 6 passed · decisive (p = 0.004)" in line(app, 1)
+        await press(pilot, "z", "M")
+        assert node(screen).step == 1
+        assert "decisive (" not in line(app, 1)
+        await press(pilot, "]", "d")
+        assert (node(screen).kind, node(screen).step) == (Kind.FORK, 3)
 
 
 def _row(screen: RunTreeScreen, index: int) -> Node:

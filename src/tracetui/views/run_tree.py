@@ -47,6 +47,11 @@ class NodeKey(NamedTuple):
     step: int
 
 
+def is_fork(key: Hashable) -> bool:
+    """Whether a row is a fork."""
+    return isinstance(key, NodeKey) and key.kind is Kind.FORK
+
+
 class Node(NamedTuple):
     """What a row shows."""
 

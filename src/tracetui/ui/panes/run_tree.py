@@ -11,7 +11,7 @@ from tracetui.text import Clean
 from tracetui.ui.commands import TREE
 from tracetui.ui.widgets.line_view import FoldingView
 from tracetui.views.rows import Line, ListRows, Piece
-from tracetui.views.run_tree import Kind, Node, TreeRows, tree_sentence
+from tracetui.views.run_tree import Kind, Node, TreeRows, is_fork, tree_sentence
 
 _BELOW: Final = 4
 """Rows below a fork that should be visible: its branches."""
@@ -62,7 +62,7 @@ class TreePane(FoldingView):
         self.show(ListRows([(Piece(words, "dim"),)], headings=[0]), heading=lambda width: [], keep=False)
 
     def draw_rows(self, *, keep: bool) -> None:
-        result = self.result
+        result, before = self.result, self.cursor
         if result is None:
             return
         refs = [run.summary.ref for run in result.tree.runs]
@@ -77,6 +77,8 @@ class TreePane(FoldingView):
             glyphs=self.look.glyphs,
         )
         self.show(rows, heading=lambda width: rows.headings(width), title=self._summary(result), keep=keep)
+        if self.cursor != before:  # its row was folded
+            self.post_message(self.Moved(self, self.cursor))
 
     def _summary(self, result: TreeResult) -> Line:
         keys = (Piece(Clean("  ]d"), "key bold"), Piece(Clean(" goes there"), "sec"))
@@ -93,15 +95,23 @@ class TreePane(FoldingView):
             self.draw_rows(keep=True)
 
     def step_to_fork(self, step: int, *, decisive: bool) -> bool:
-        """Go to the next (decisive) fork, or the one before; False if there is none."""
-        rows = self.tree_rows
-        forks = rows.forks(decisive=decisive) if rows is not None else []
-        found = [i for i in forks if (i - self.position) * step > 0]
+        """Go to the next fork, or the one before; False if there is none. Finds folded forks only if `decisive`."""
+        found = self._forks(step, decisive=decisive)
+        if decisive and not found:
+            self.opened = frozenset(key for key in self.opened if not is_fork(key))
+            self.draw_rows(keep=True)
+            found = self._forks(step, decisive=True)
         if not found:
             return False
         fork = found[0] if step > 0 else found[-1]
         self.move_to(fork, center=not self.top <= fork < self.top + self.page - _BELOW)
         return True
+
+    def _forks(self, step: int, *, decisive: bool) -> list[int]:
+        """The rows of forks below the cursor, or above it."""
+        rows = self.tree_rows
+        forks = rows.forks(decisive=decisive) if rows is not None else []
+        return [i for i in forks if (i - self.position) * step > 0]
 
     def reveal(self) -> None:
         needle, node = self.needle.lower(), self.node
