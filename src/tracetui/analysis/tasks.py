@@ -60,6 +60,13 @@ class Trial(msgspec.Struct, frozen=True, gc=False):
     """Why it counts in no rate and no test: ``fork``, ``retry``, ``replay``, ``copy`` or ``part``; None: it counts."""
 
 
+def as_trials(runs: Iterable[RunSummary]) -> tuple[Trial, ...]:
+    """Return runs as trials of one task, in their order."""
+    found = list(runs)
+    excluded = _exclusions(found)
+    return tuple(Trial(run, result_of(run), excluded.get(run.ref)) for run in found)
+
+
 class Group(NamedTuple):
     """A column group: trials of one agent with one model."""
 
