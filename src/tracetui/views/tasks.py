@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from tracetui import text
 from tracetui.analysis.tasks import Group, Matrix, Result, Task, Trial
 from tracetui.masking import one_line
+from tracetui.model import Status
 from tracetui.store.facts import total_tokens
 from tracetui.text import Clean, cells, grouped, wrap
 from tracetui.views.bars import amount
@@ -83,7 +84,9 @@ def _short_paths(paths: Iterable[str]) -> dict[str, str]:
 
 
 def trial_sign(trial: Trial, glyphs: Glyphs = UNICODE, state_of: StateOf = recorded_state) -> tuple[Clean, str]:
-    """Glyph and style of a trial: its result, else its status. One in no rate shows its relation, in that style."""
+    """Glyph and style of a trial: its result, of a running one its status. One in no rate has the glyph of a replay or
+    copy, in the style of its result.
+    """
     sign, style = _result_sign(trial, glyphs, state_of)
     if trial.excluded is None:
         return sign, style
@@ -95,8 +98,9 @@ def _result_sign(trial: Trial, glyphs: Glyphs, state_of: StateOf) -> tuple[Clean
         return glyphs.ok, "status.ok"
     if trial.result is Result.FAILED:
         return (glyphs.wrong, WRONG_STYLE) if trial.run.is_wrong else (glyphs.error, "status.error")
-    sign, style = status_glyph(status_now(trial.run, state_of(trial.run)), glyphs)
-    return (glyphs.zero, "sec") if sign == glyphs.ok else (sign, style)
+    if trial.result is Result.UNSCORED:
+        return glyphs.zero, "sec"
+    return status_glyph(status_now(trial.run, state_of(trial.run)), glyphs)
 
 
 _WORDS: Final = {Result.PASSED: "passed", Result.UNSCORED: "no outcome", Result.RUNNING: "running"}
@@ -115,6 +119,8 @@ def trial_line(
         Piece(Clean(f"trial {peers.index(trial) + 1} of {len(peers)}  "), "sec"),
         Piece(Clean(f"{sign} {word}"), f"{style} bold"),
     ]
+    if trial.result is Result.UNSCORED and run.status is not Status.OK:
+        left.append(Piece(Clean(f"  {one_line(run.status_word or run.status.value, 30)}"), "sec"))
     if trial.excluded is not None:
         left.append(Piece(Clean(f"  {trial.excluded}, in no rate"), "status.warn"))
     if scores:
@@ -368,7 +374,7 @@ class TaskRows:
             rate = rates[group].pass_hat.get(1)
             return _rate_pieces(rate, unit.width, style=" bold")
 
-        pieces = [column(Clean(number_of(len(self.tasks), "task")), plan.name, "sec bold")]
+        pieces = [column(self._title, plan.name, "sec bold")]
         pieces += [*self._area(plan, page, total), *bar]
         pieces += [column(one.total, one.size + plan.gap, "text bold", right=True) for one in plan.columns]
         lines.append(tuple(fit(pieces, width)))
@@ -413,6 +419,11 @@ class TaskRows:
         return found | _metric_columns(self.tasks)
 
     @property
+    def _title(self) -> Clean:
+        """Name of the row of totals."""
+        return Clean(number_of(len(self.tasks), "task"))
+
+    @property
     def _ranks(self) -> list[str]:
         """Names of columns, of the name's sizes and of the wide cells: the most important first."""
         powers = [name for name in self._columns if name.startswith("pass^")]
@@ -423,8 +434,8 @@ class TaskRows:
 
     def _make_plan(self, width: int) -> _Plan:
         """Grant as much of the width as there is, by importance. Names shrink first; numbers are never cut."""
-        longest = max((cells(one_line(task.name, 200)) for task in self.tasks[:_SAMPLE]), default=0)
-        name, pitch, shown = min(_LEAST_NAME, max(longest, 8)), 1, set[str]()
+        longest = max(len(self._title), *(cells(one_line(task.name, 200)) for task in self.tasks[:_SAMPLE]))
+        name, pitch, shown = min(_LEAST_NAME, longest), 1, set[str]()
         gap, bar, prompt = 1, 0, 0
         first = self._columns.get("pass^1")
         left = width - name - 2
