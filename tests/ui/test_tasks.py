@@ -70,11 +70,11 @@ async def test_rows_have_a_sign_for_each_trial_and_rates(opened: Opener, tmp_pat
         assert row(app, "book").split() == [
             "book", *"✓✓⊗⊗", "━━━━━─────", "50%", "2/4", "17%", "0%", "0%", "2", "2–2"
         ]  # fmt: skip
-        assert row(app, "upgrade").split()[:7] == ["upgrade", *"✓✗·", "━━━━━─────", "50%", "1/2"]
+        assert row(app, "upgrade").split()[:7] == ["upgrade", *"✓✗—", "━━━━━─────", "50%", "1/2"]
         assert line(app, 1).strip() == "2 of 4 tasks passed sometimes  ·  1 always  ·  1 never"
         assert "1 trial without an outcome, in no rate" in text_of(app)
         assert row(app, "4 tasks").split() == ["4", "tasks", "50%", "7/14", "29%", "33%", "33%", "2"]
-        assert line(app, 0).endswith("15 trials  ✓ 7  ⊗ 6  ✗ 1  · 1")
+        assert line(app, 0).endswith("15 trials  ✓ 7  ⊗ 6  ✗ 1  — 1")
 
 
 async def test_the_cell_cursor_shows_the_outcome_and_opens_the_run(opened: Opener, tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ async def test_the_cell_cursor_shows_the_outcome_and_opens_the_run(opened: Opene
         assert "trial 2 of 3  ✗ error" in cell(app)
         assert "no reply" in cell(app)
         await press(pilot, "l", "l")
-        assert "trial 3 of 3  · no outcome  unknown" in cell(app)
+        assert "trial 3 of 3  — no outcome  unknown" in cell(app)
         await press(pilot, "j", "l")
         assert "trial 4 of 4  ⊗ wrong answer  reward 0" in cell(app)
         await press(pilot, "k")
@@ -184,7 +184,7 @@ async def test_many_trials_are_shown_a_page_at_a_time(opened: Opener, tmp_path: 
 async def test_runs_that_inherit_steps_are_marked(opened: Opener, samples: Path, tmp_path: Path) -> None:
     async with opened(with_replays(samples, tmp_path)) as (app, pilot):
         screen = await tasks_of(app, pilot)
-        assert re.search(r"· ↺ ↺|✗ ↺ ↺", row(app, names(screen)[0]).replace("  ", " "))
+        assert re.search(r"[—✗] ↺ ↺", row(app, names(screen)[0]).replace("  ", " "))
         assert "2 trials inherited or copied, in no rate" in text_of(app)
         await press(pilot, "l")
         assert "replay, in no rate" in cell(app)

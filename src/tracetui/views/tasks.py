@@ -99,7 +99,7 @@ def _result_sign(trial: Trial, glyphs: Glyphs, state_of: StateOf) -> tuple[Clean
     if trial.result is Result.FAILED:
         return (glyphs.wrong, WRONG_STYLE) if trial.run.is_wrong else (glyphs.error, "status.error")
     if trial.result is Result.UNSCORED:
-        return glyphs.zero, "sec"
+        return glyphs.missing, "sec"
     return status_glyph(status_now(trial.run, state_of(trial.run)), glyphs)
 
 
@@ -606,7 +606,7 @@ def outcome_signs(matrix: Matrix, glyphs: Glyphs = UNICODE) -> Line:
         (wrong, glyphs.wrong, WRONG_STYLE),
         (counts.failed - wrong, glyphs.error, "status.error"),
         (counts.running, glyphs.running, "status.running"),
-        (counts.unscored, glyphs.zero, "sec"),
+        (counts.unscored, glyphs.missing, "sec"),
         (counts.excluded, glyphs.replay, "sec"),
     ):
         if number:

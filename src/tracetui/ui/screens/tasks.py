@@ -21,7 +21,7 @@ from tracetui.ui.panes.run_list import QUERY_LABEL
 from tracetui.ui.panes.tasks import TaskMatrix
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.tasks_state import TasksState
-from tracetui.ui.widgets.frame import footer, short_path
+from tracetui.ui.widgets.frame import footer, progress_words, short_path
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.views.rows import Line, Piece
@@ -57,6 +57,9 @@ class TasksScreen(BaseScreen):
         self.hint.display = False
         self._cell = LineBar("raised", id="cell")
         self._matrix: Matrix | None = None
+        self._ended: Line = ()
+        self._signs: Line = ()
+        """How tasks and trials of the matrix ended, in words and in numbers."""
         self._revision, self._words = -1, ""
         """Revision of the store and filter that the matrix is computed of."""
         self._computing = self._waiting = False
@@ -109,8 +112,11 @@ class TasksScreen(BaseScreen):
     # ---- data
 
     def receive(self, mail: Mail) -> None:
-        if self.app.screen is self and self._is_stale:
+        if self.app.screen is not self:
+            return
+        if self._is_stale:
             self._compute_later()
+        self.refresh_frame()
 
     @property
     def _is_stale(self) -> bool:
@@ -150,6 +156,7 @@ class TasksScreen(BaseScreen):
         self._computing = False
         self._not_before = time.monotonic() + REGROUP_SECONDS
         self._matrix = found
+        self._ended, self._signs = conclusion(found), outcome_signs(found, self.app.look.glyphs)
         if self.is_attached:
             self._show()
 
@@ -201,15 +208,20 @@ class TasksScreen(BaseScreen):
             Piece(Clean(f"{glyphs.path} "), "dim"),
             Piece(Clean("tasks"), "text bold"),
         )
-        found = self._matrix
-        self._header.show(left, () if found is None else outcome_signs(found, glyphs))
-        self._sentence.show(self.said or (conclusion(found) if found is not None else ()))
+        self._header.show(left, self._signs)
+        self._sentence.show(self.said or self._conclusion())
         task, trial = self.tasks.current_task, self.tasks.trial
         if task is not None and trial is not None:
             label = self.tasks.label or trial.run.model or ""
             self._cell.show(*trial_line(task, trial, label, width, glyphs, app.liveness.state_in_list))
         self._cell.display = trial is not None
         self.show_footer(*footer(self.commands, self.pane, width, 1, False))
+
+    def _conclusion(self) -> Line:
+        """How the tasks ended, and how far the scan is."""
+        if not self.app.stage:
+            return self._ended
+        return (*self._ended, Piece(Clean(f"   {progress_words(self.app)}"), "status.running"))
 
     # ---- commands
 

@@ -197,11 +197,12 @@ def sentence(
         gap = Piece(Clean("   " if pieces else ""))
         pieces += [gap, Piece(Clean(f"{text.grouped(len(store.problems))} {word} unreadable"), "status.warn")]
     if progress.stage:
-        pieces += [Piece(Clean("   " if pieces else "")), Piece(Clean(_progress(progress)), "status.running")]
+        pieces += [Piece(Clean("   " if pieces else "")), Piece(Clean(progress_words(progress)), "status.running")]
     return tuple(pieces)
 
 
-def _progress(progress: Progress) -> str:
+def progress_words(progress: Progress) -> str:
+    """How far the scan is."""
     doing = "scanning" if progress.stage == "list" else "counting"
     if progress.total:
         return f"{doing} {text.grouped(progress.seen)} / {text.grouped(progress.total)} files"
