@@ -179,15 +179,26 @@ def test_unscored_and_running_trials_are_counted_apart() -> None:
     runs = [*trials_of("a", 1, 2), summary("a", 2), summary("a", 3, status=Status.RUNNING), summary("b", 0)]
     unstable, unscored = matrix(runs).tasks
     assert unstable.counts == Counts(runs=4, passed=1, failed=1, unscored=1, running=1)
-    assert (unstable.counts.pass_rate, unstable.counts.instability) == (0.5, 1.0)
-    assert (unscored.counts.pass_rate, unscored.counts.instability, unscored.counts.pass_hat) == (None, None, {})
+    assert (unstable.counts.pass_rate, unstable.instability) == (0.5, 1.0)
+    assert (unscored.counts.pass_rate, unscored.instability, unscored.counts.pass_hat) == (None, None, {})
 
 
 def test_the_least_stable_task_comes_first() -> None:
     rates = {"stable": (4, 4), "broken": (0, 4), "mixed": (2, 4), "nearly": (3, 4)}
     found = matrix(run for task, (passed, scored) in rates.items() for run in trials_of(task, passed, scored))
     assert [task.name for task in found.tasks] == ["mixed", "nearly", "broken", "stable"]
-    assert [task.counts.instability for task in found.tasks] == [pytest.approx(4 / 6), 0.5, 0.0, 0.0]
+    assert [task.instability for task in found.tasks] == [pytest.approx(4 / 6), 0.5, 0.0, 0.0]
+
+
+def test_the_difference_of_two_models_is_no_instability() -> None:
+    apart = trials_of("apart", 3, 3, model="m") + trials_of("apart", 0, 3, folder="n/", model="n")
+    mixed = trials_of("mixed", 2, 3, model="m") + trials_of("mixed", 3, 3, folder="n/", model="n")
+    found = matrix(apart + mixed + trials_of("single", 1, 1, model="m") + trials_of("single", 0, 1, "n/", model="n"))
+    assert [(task.name, task.instability) for task in found.tasks] == [
+        ("mixed", pytest.approx(2 / 6)),
+        ("apart", 0.0),
+        ("single", None),
+    ]
 
 
 def test_metrics_are_spread_over_the_trials_that_have_them() -> None:

@@ -99,12 +99,6 @@ class Counts(msgspec.Struct, frozen=True, gc=False):
         factors = ((self.passed - i) / (self.scored - i) if i < self.passed else 0.0 for i in range(self.scored))
         return dict(enumerate(accumulate(factors, float.__mul__), 1))
 
-    @property
-    def instability(self) -> float | None:
-        """Share of the pairs of scored trials of which one passed and one failed; None with fewer than two."""
-        pairs = self.scored * (self.scored - 1) // 2
-        return self.passed * self.failed / pairs if pairs else None
-
 
 class Spread(msgspec.Struct, frozen=True, gc=False):
     """A metric over the trials whose trace has it."""
@@ -158,6 +152,16 @@ class Task(msgspec.Struct, frozen=True):
         if not self.key.derived:
             return _RECORDED
         return _DERIVED if any(trial.run.task_key == self.key for trial in self.trials) else _RELATED
+
+    @property
+    def instability(self) -> float | None:
+        """Share of the pairs of scored trials of one column group of which one passed and one failed; None without one.
+
+        Trials of different agents or models are no pairs: their difference is no instability.
+        """
+        groups = self.groups.values()
+        pairs = sum(counts.scored * (counts.scored - 1) // 2 for counts in groups)
+        return sum(counts.passed * counts.failed for counts in groups) / pairs if pairs else None
 
     @property
     def counted(self) -> list[Trial]:
@@ -317,7 +321,7 @@ def _rates(counts: Sequence[Counts]) -> Rates:
 
 def _least_stable(task: Task) -> tuple[object, ...]:
     counts = task.counts
-    unstable = counts.instability
+    unstable = task.instability
     rate = counts.pass_rate
     return unstable is None, -(unstable or 0.0), rate is None, rate or 0.0, natural(task.name), task.key
 
@@ -331,7 +335,7 @@ def _mean(metric: str) -> Callable[[Task], float | None]:
 
 
 _SORTS: Final[Mapping[str, tuple[Callable[[Task], Any], bool]]] = {
-    "instability": (lambda task: task.counts.instability, True),
+    "instability": (lambda task: task.instability, True),
     "failures": (lambda task: task.counts.failed if task.counts.scored else None, True),
     "cost": (_mean("cost_usd"), True),
     "tokens": (_mean("tokens"), True),

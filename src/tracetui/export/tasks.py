@@ -117,7 +117,7 @@ def _task(task: Task, tree: RunTree | None, redactor: Redactor | None) -> dict[s
         "excluded": {trial.run.ref.address: trial.excluded for trial in task.trials if trial.excluded is not None},
         **_counts(task.counts),
         "pass_hat": _by_k(task.counts.pass_hat),
-        "instability": task.counts.instability,
+        "instability": task.instability,
         "metrics": {name: _spread(spread) for name, spread in task.spreads.items()},
         "groups": [_group(group, redactor) | _counts(counts) for group, counts in task.groups.items()],
         "unreadable": [] if tree is None else [trial.run.ref.address for trial in tree.unreadable],
