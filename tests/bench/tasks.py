@@ -17,13 +17,18 @@ from tests.bench import data, references, screen
 from tests.bench.diff import cpu_ms
 from tests.bench.table import Row, median, timed
 from tracetui.analysis.chance import ALPHA, sign_flip_test
+from tracetui.analysis.fork_arguments import fork_arguments
 from tracetui.analysis.gate import gate
-from tracetui.analysis.run_tree import run_tree
+from tracetui.analysis.run_tree import RunTree, run_tree
 from tracetui.analysis.tasks import matrix
 from tracetui.model import RunSummary, Usage
+from tracetui.ui.theme import Look
+from tracetui.ui.widgets.lines import to_strip
+from tracetui.views.run_tree import TreeRows
 
 PASSED: Final = (0, 1, 0, 1, 0, 0, 4, 0, 1, 4, 4, 0, 4, 2, 0, 2, 0, 3, 4, 4, 3, 4, 2, 2, 4)
 """Passed trials of 4 for 25 tasks of the airline domain of tau-bench, as published for gpt-4o."""
+WIDTH, HEIGHT = 200, 60
 _RATES: Final = [passed / 4 for passed in PASSED] * 2
 
 
@@ -103,6 +108,22 @@ def _trees(length: int, rounds: int) -> Iterator[Row]:
         trials = [trial(run, i % 3 > 0) for i, run in enumerate(runs)]
         took = cpu_ms(partial(run_tree, trials, by_ref.get), rounds)
         yield Row(f"tree of 50 × {length} steps, {kind}", took, 100, "ms", "CPU time, runs in memory")
+        yield Row(
+            f"the same, shown at {WIDTH}×{HEIGHT}", _paint(run_tree(trials, by_ref.get), rounds), 20, "ms", "CPU time"
+        )
+
+
+def _paint(tree: RunTree, rounds: int) -> float:
+    """The time to draw the first screen of a tree, from its rows to strips."""
+    arguments, needed, look = fork_arguments(tree), [*map(tree.trials_to_decide, tree.forks)], Look()
+
+    def paint() -> None:
+        drawn = TreeRows(tree, arguments, needed, selected=0)
+        lines = [*drawn.headings(WIDTH), *(drawn.line(i, WIDTH) for i in range(min(HEIGHT, len(drawn))))]
+        for line in lines:
+            to_strip(line, WIDTH, look)
+
+    return cpu_ms(paint, rounds)
 
 
 def _gate_time(rounds: int) -> Row:

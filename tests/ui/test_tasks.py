@@ -12,6 +12,7 @@ from tests.ui.conftest import Opener, press, settle, text_of, until
 from tests.ui.test_filtering import line
 from tests.ui.test_keys import with_replays
 from tracetui.ui.app import TraceApp
+from tracetui.ui.screens.run_tree import RunTreeScreen
 from tracetui.ui.screens.tasks import TasksScreen
 
 SET = {"book": "1100", "cancel": "1111", "refund": "0000", "upgrade": "1E?"}
@@ -101,6 +102,20 @@ async def test_the_cell_cursor_shows_the_outcome_and_opens_the_run(opened: Opene
         await press(pilot, "escape")
         await until(pilot, lambda: isinstance(app.screen, TasksScreen), what="the matrix again")
         assert the_matrix(app).ref == ref
+
+
+async def test_enter_opens_the_run_tree_with_the_run_of_the_cell(opened: Opener, tmp_path: Path) -> None:
+    async with opened(write_set(tmp_path, SET), size=(110, 24)) as (app, pilot):
+        await tasks_of(app, pilot)
+        await press(pilot, "j", "l", "l", "enter")
+        tree = app.screen
+        assert isinstance(tree, RunTreeScreen)
+        await until(pilot, lambda: tree.settled, what="the tree")
+        assert tree.state.selected is not None
+        assert "book__2" in tree.state.selected.path
+        assert "book" in line(app, 0)
+        await press(pilot, "escape")
+        assert "trial 3 of 4  ⊗ wrong answer" in cell(app)
 
 
 async def test_orders_change_by_key_and_stay(opened: Opener, tmp_path: Path) -> None:

@@ -73,6 +73,13 @@ class Trial(msgspec.Struct, frozen=True, gc=False):
     group: Group = Group(None, None)
 
 
+def as_trials(runs: Iterable[RunSummary]) -> tuple[Trial, ...]:
+    """Return runs as trials of one task, in their order."""
+    found = list(runs)
+    excluded = _exclusions(found)
+    return tuple(Trial(run, result_of(run), excluded.get(run.ref)) for run in found)
+
+
 class Counts(msgspec.Struct, frozen=True, gc=False):
     """Numbers of trials. `excluded` trials are in no other number but `runs`."""
 

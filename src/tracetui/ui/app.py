@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from textual.command import Provider
 
     from tracetui.analysis.query_context import QueryContext
+    from tracetui.analysis.tasks import Trial
     from tracetui.ui.tasks_state import TasksState
     from tracetui.ui.triage_state import TriageState
     from tracetui.ui.widgets.prompt import Filter
@@ -320,11 +321,16 @@ class TraceApp(HostApp):
             if isinstance(screen, RunsScreen):
                 screen.judged(decided=False)
 
-    def compare(self, a: RunRef, b: RunRef) -> None:
+    def compare(self, a: RunRef, b: RunRef, spans: tuple[str | None, str | None] | None = None) -> None:
         from tracetui.ui.screens.diff import DiffScreen
 
         loaded = self.comparisons.loaded_runs(a, b)
-        self.open_screen(DiffScreen(self.comparisons.request(a, b), loaded, self.commands))
+        self.open_screen(DiffScreen(self.comparisons.request(a, b), loaded, self.commands, spans))
+
+    def show_run_tree(self, trials: Sequence[Trial], *, title: str, selected: RunRef | None = None) -> None:
+        from tracetui.ui.screens.run_tree import RunTreeScreen
+
+        self.push_screen(RunTreeScreen(trials, self.commands, title=title, selected=selected))
 
     def compare_with_original(self, ref: RunRef) -> str:
         partners = self.comparisons.partners(self.store.runs[ref])

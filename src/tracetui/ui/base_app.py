@@ -35,6 +35,7 @@ from tracetui.views.glyphs import UNICODE, Glyphs
 
 if TYPE_CHECKING:
     from tracetui.analysis.query_context import QueryContext
+    from tracetui.analysis.tasks import Trial
     from tracetui.live.engine import Engine
     from tracetui.model import Run, RunRef, RunSummary
     from tracetui.store.store import Store
@@ -270,8 +271,12 @@ class HostApp(BaseApp):
         """End the opening phase: the screen has content."""
         raise NotImplementedError
 
-    def compare(self, a: RunRef, b: RunRef) -> None:
-        """Open the comparison of two runs."""
+    def compare(self, a: RunRef, b: RunRef, spans: tuple[str | None, str | None] | None = None) -> None:
+        """Open the comparison of two runs, at these spans of A and B if given, else at the first difference."""
+        raise NotImplementedError
+
+    def show_run_tree(self, trials: Sequence[Trial], *, title: str, selected: RunRef | None = None) -> None:
+        """Open the run tree of these trials. `title` names their task, not sanitized."""
         raise NotImplementedError
 
     def compare_with_original(self, ref: RunRef) -> str:

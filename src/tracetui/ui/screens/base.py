@@ -375,8 +375,9 @@ class _Search(Question):
 class BaseListScreen(BaseScreen):
     """Screen of a single list."""
 
-    def __init__(self, pane: str, title: str, commands: Sequence[Command]) -> None:
-        self.list = LineView(id=pane)
+    def __init__(self, pane: str, title: str, commands: Sequence[Command], view: LineView | None = None) -> None:
+        """`view` replaces the default list; its id is `pane`."""
+        self.list = view or LineView(id=pane)
         self.list.number, self.list.pane_name = 1, title
         super().__init__(commands, {pane: self.list}, PanesState(pane))
 

@@ -315,7 +315,7 @@ class MainScreen(RunsScreen):
         self.become(states.toggle_mark(self.state, message.ref))
         count = len(self.state.marked)
         if count > PAIR:
-            self.say(f"{count} runs marked  ·  C contrasts them with the others")
+            self.say(f"{count} runs marked  ·  d opens their tree  ·  C contrasts them with the others")
         elif count == PAIR:
             self.say("A and B marked  ·  d compares them  ·  C contrasts them with the others")
         elif count:
@@ -407,9 +407,17 @@ class MainScreen(RunsScreen):
         if len(pair) == PAIR:
             self.app.compare(pair[0], pair[1])
         elif len(pair) > PAIR:
-            self.say(f"{len(pair)} runs marked: d compares two, C contrasts all of them", "status.warn")
+            self._show_tree(pair)
         else:
             self.say("mark two runs with Space, then press d; D compares with the original", "status.warn")
+
+    def _show_tree(self, refs: Sequence[RunRef]) -> None:
+        """Open the run tree of marked runs."""
+        from tracetui.analysis.tasks import as_trials
+
+        chosen = [self.app.store.runs[ref] for ref in refs]
+        here = self.ref if self.ref in refs else refs[0]
+        self.app.show_run_tree(as_trials(chosen), title=f"{len(refs)} marked runs", selected=here)
 
     def filter_runs(self, words: str) -> None:
         """Filter the list by a query."""

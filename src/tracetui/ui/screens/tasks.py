@@ -227,7 +227,9 @@ class TasksScreen(BaseScreen):
 
     def action_open(self) -> None:
         """Open the run tree of the task, with the run under the cell cursor selected."""
-        self.action_open_run()  # the only place where a cell opens
+        task = self.tasks.current_task
+        if task is not None:
+            self.app.show_run_tree(task.trials, title=task.name, selected=self.ref)
 
     def action_open_run(self) -> None:
         """Open the run under the cell cursor."""
