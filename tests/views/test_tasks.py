@@ -71,6 +71,12 @@ def test_columns_without_a_value_are_absent() -> None:
     assert unscored.split() == ["task", "1", "2", "time", "time", "min–max"]
 
 
+def test_groups_without_a_scored_trial_have_no_rates() -> None:
+    rows = rows_of([summary("a", 0, model="oak"), summary("a", 1, model="elm")])
+    assert [words(line).split() for line in rows.heading(80)] == [["elm", "oak"], ["task", "1", "1"], ["1", "task"]]
+    assert words(rows.line(0, 80)).split() == ["a", "—", "—"]
+
+
 def test_totals_are_means_over_tasks_and_trials() -> None:
     rows = rows_of(trials_of("a", 1, 1, duration_ms=1_000.0) + trials_of("b", 0, 3, duration_ms=3_000.0))
     assert words(rows.heading(120)[-1]).split()[:7] == ["2", "tasks", "50%", "1/4", "0%", "0%", "2.5s"]

@@ -145,7 +145,7 @@ COMMANDS: Final = (
     Command("copy-place", ("yp",), "copy path", "Copy the path of the value (messages[12].content).", "copy('path')", DIFF, group="take"),
     Command("copy-address", ("yl",), "copy address", "Copy the address for `tracetui show`.", "copy('address')", group="take"),
     Command("triage", ("T",), "triage", "Open triage.", "triage", MAIN, hint=3, group="go"),
-    Command("tasks", ("M",), "tasks", "Open the task matrix: the trials of each task, and their pass rates.", "tasks", MAIN | TRIAGE, hint=7, group="go"),
+    Command("tasks", ("M",), "tasks", "Open the task matrix: the trials of each task, and their pass rates.", "tasks", MAIN | TRIAGE, hint=5, group="go"),
     Command("real", ("vr",), "verdict: real", "Mark as real.", "verdict('real')", MAIN | TRIAGE, hint=3, group="judge"),
     Command("flaky", ("vf",), "verdict: flaky", "Mark as flaky: passes and fails without a change.", "verdict('flaky')", MAIN | TRIAGE, group="judge"),
     Command("known", ("vk",), "verdict: known", "Mark as known.", "verdict('known')", MAIN | TRIAGE, group="judge"),

@@ -221,6 +221,11 @@ class TaskRows:
         self.labels = labels_of(matrix.groups) if len(matrix.groups) > 1 else {}
         self._plan = lru_cache(8)(self._make_plan)
 
+    @property
+    def _has_rates(self) -> bool:
+        """Whether any trial is scored."""
+        return self.matrix.rates.counts.scored > 0
+
     @cached_property
     def _index(self) -> dict[Hashable, int]:
         return {task.key: i for i, task in enumerate(self.tasks)}
@@ -327,7 +332,8 @@ class TaskRows:
             if unit.slot is None:
                 group = self.blocks[unit.block].group
                 counts = task.groups.get(group) if group is not None else None
-                return _rate_pieces(counts.pass_rate if counts is not None else None, unit.width, blank=counts is None)
+                blank = counts is None or not self._has_rates
+                return _rate_pieces(counts.pass_rate if counts is not None else None, unit.width, blank=blank)
             trial = trials.get(self._starts[unit.block] + unit.slot)
             sign = _EMPTY if trial is None else Piece(*trial_sign(trial, self._glyphs, self._state_of))
             return [sign] if unit.width == 1 else [_EMPTY, sign]
@@ -372,7 +378,7 @@ class TaskRows:
             if unit.slot is not None or group is None:
                 return [_EMPTY] * unit.width
             rate = rates[group].pass_hat.get(1)
-            return _rate_pieces(rate, unit.width, style=" bold")
+            return _rate_pieces(rate, unit.width, blank=not self._has_rates, style=" bold")
 
         pieces = [column(self._title, plan.name, "sec bold")]
         pieces += [*self._area(plan, page, total), *bar]
@@ -383,7 +389,7 @@ class TaskRows:
     def _head_unit(self, unit: _Unit) -> list[Piece]:
         """The number of a trial's column, or the heading of a group's rate."""
         if unit.slot is None:
-            return _pad_left(Piece(Clean("rate"), "dim"), unit.width)
+            return _pad_left(Piece(Clean("rate" if self._has_rates else ""), "dim"), unit.width)
         number = unit.slot + 1
         shown = number if number < 10 else number % 10
         return [*[_EMPTY] * (unit.width - 1), Piece(Clean(str(shown)), "dim")]
@@ -406,7 +412,7 @@ class TaskRows:
         """The columns of numbers that any task has a value for, in order."""
         rates = self.matrix.rates
         counts = rates.counts
-        if not counts.scored:
+        if not self._has_rates:
             return _metric_columns(self.tasks)
         found = {
             "pass^1": _Column("pass^1", 6, lambda task: _rate(task.counts.pass_rate), percent(rates.pass_hat.get(1)))
@@ -451,7 +457,7 @@ class TaskRows:
                 pitch, area, left = 2, wide, left - (wide - narrow)
             elif kind == "name" and wanted > 0:
                 name, left = name + min(left, wanted), left - min(left, wanted)
-            elif kind == "bar" and self.matrix.rates.counts.scored and left > _BAR:
+            elif kind == "bar" and self._has_rates and left > _BAR:
                 bar, left = _BAR, left - _BAR - 1
             elif kind == "gap" and len(shown) <= left:
                 gap, left = 2, left - len(shown)
