@@ -244,3 +244,5 @@ async def test_unreadable_and_left_out_trials_are_counted(
         await shown(app, pilot)
         assert "1 unreadable · 1 not read" in line(app, 0)
         assert "1 unreadable: " in line(app, 1)
+        await press(pilot, "right")
+        assert "trial 3 of 4" in text_of(app)  # as in the matrix

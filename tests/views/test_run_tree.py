@@ -87,6 +87,17 @@ def test_a_decisive_fork_needs_no_more_trials() -> None:
     assert "1 decisive" in "".join(piece.text for piece in tree_sentence(tree))
 
 
+def test_a_fork_that_only_the_correction_makes_chance_shows_both_p() -> None:
+    runs = [f"{'b' if i < 5 else 'c'}{'xy'[i % 2]}" for i in range(10)]
+    tree = tree_of(*runs, passed=[i < 5 or i == 9 for i in range(10)])
+    fork = tree.forks[0]
+    assert fork.p is not None
+    assert fork.adjusted_p is not None
+    assert fork.p < 0.05 <= fork.adjusted_p
+    assert said(tree, 0, 0, width=160).endswith("(p = 0.14, p = 0.048 before correction for the number of forks)")
+    assert said(tree, 0, 0, width=100).endswith("could be chance (p = 0.14)")
+
+
 def test_the_number_of_trials_that_would_decide_stays_in_narrow_rows() -> None:
     tree = tree_of(*FOUR, passed=(True, False, False, True))
     needed = tree.trials_to_decide(tree.forks[0])
@@ -98,7 +109,7 @@ def test_p_values_have_the_digits_that_matter() -> None:
     assert [*map(p_words, (1.0, 0.25, 0.049, 0.0041, 0.0004))] == [
         "p = 1.00",
         "p = 0.25",
-        "p = 0.05",
+        "p = 0.049",
         "p = 0.004",
         "p < 0.001",
     ]

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from tracetui.analysis.chance import ALPHA
 from tracetui.analysis.fork_arguments import StepRef
 from tracetui.analysis.run_tree import Branch, Fork, RunTree
 from tracetui.analysis.tasks import Result
@@ -86,16 +87,20 @@ class TreeRows:
         arguments: Mapping[StepRef, str],
         decisive_at: Sequence[int | None],
         *,
+        numbers: Sequence[int] = (),
         selected: int | None = None,
         opened: Set[Hashable] = frozenset(),
         glyphs: Glyphs = UNICODE,
     ) -> None:
-        """`decisive_at`: for each fork, `RunTree.trials_to_decide`. `selected` is a position in ``tree.runs``."""
+        """`decisive_at`: for each fork, `RunTree.trials_to_decide`. `numbers`: for each run, the number of its trial.
+        `selected`: a position in ``tree.runs``.
+        """
         self.tree, self.selected = tree, selected
         self._arguments, self._opened, self._glyphs = arguments, opened, glyphs
         self._forks = {id(fork.parent): fork for fork in tree.forks}
         self._decisive_at = {id(fork): trials for fork, trials in zip(tree.forks, decisive_at, strict=True)}
-        self.lanes = Lanes(tree, glyphs)
+        self._numbers_of = numbers or range(1, len(tree.runs) + 1)
+        self.lanes = Lanes(tree, self._numbers_of, glyphs)
         self.has_rates = has_rates(tree)
         self._nodes = list(self._walk()) if tree.runs else []
         self._index = {node.key: i for i, node in enumerate(self._nodes)}
@@ -244,7 +249,7 @@ class TreeRows:
         run = trial.run
         sign, style = trial_sign(trial, self._glyphs)
         steps = sum(len(branch.steps) for branch in self.tree.path(self.selected))
-        words = f"trial {self.selected + 1} of {len(self.tree.runs)}"
+        words = f"trial {self._numbers_of[self.selected]} of {len(self.tree.runs) + len(self.tree.unreadable)}"
         name = one_line(run.trial or "", 40) or short_id(run.id)
         facts = [outcome_word(run, self._glyphs)] if run.outcome is not None else [status_word(run)]
         facts += [Clean(trial.excluded)] if trial.excluded is not None else []
@@ -356,15 +361,21 @@ class TreeRows:
 
 
 def p_words(p: float) -> str:
-    """A p-value: ``p = 1.00``, ``p = 0.004``, ``p < 0.001``."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.01 else f"p = {p:.2f}"
+    """A p-value: ``p = 1.00``, ``p = 0.048``, ``p < 0.001``."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
 
 
-def chance_words(fork: Fork) -> Clean:
-    """The result of the test of a fork, with its p after Holm's correction; empty without a test."""
-    if fork.adjusted_p is None:
+def chance_words(fork: Fork, *, detail: bool = False) -> Clean:
+    """The result of the test of a fork, with its p after Holm's correction; empty without a test.
+
+    `detail`: also the p before the correction, if only the correction makes it chance.
+    """
+    if fork.p is None or fork.adjusted_p is None:
         return Clean("")
-    return Clean(f"{'decisive' if fork.is_decisive else 'could be chance'} ({p_words(fork.adjusted_p)})")
+    numbers = p_words(fork.adjusted_p)
+    if detail and fork.p < ALPHA <= fork.adjusted_p:
+        numbers += f", {p_words(fork.p)} before correction for the number of forks"
+    return Clean(f"{'decisive' if fork.is_decisive else 'could be chance'} ({numbers})")
 
 
 def has_rates(tree: RunTree) -> bool:
@@ -381,12 +392,13 @@ def fork_sentence(fork: Fork, side: int, width: int, *, rates: bool, glyphs: Gly
     if not rates:
         words = f"{len(fork.sides[side].branch.runs)} of {len(fork.parent.runs)} here"
         return (Piece(Clean(words), "text bold"),)
-    line = _fork_sentence(fork, side, glyphs, short=False)
-    return line if width_of(line) <= width else _fork_sentence(fork, side, glyphs, short=True)
+    lines = [_fork_sentence(fork, side, glyphs, detail) for detail in (2, 1, 0)]
+    return next((line for line in lines if width_of(line) <= width), lines[-1])
 
 
-def _fork_sentence(fork: Fork, side: int, glyphs: Glyphs, *, short: bool) -> Line:
-    of = "/" if short else " of "
+def _fork_sentence(fork: Fork, side: int, glyphs: Glyphs, detail: int) -> Line:
+    """The sentence at a level of detail: 0 is the shortest, 2 has both p."""
+    of = " of " if detail else "/"
     here, elsewhere = fork.sides[side], fork.elsewhere(side)
     words = f"{len(here.branch.runs)}{of}{len(fork.parent.runs)} here"
     passed = [
@@ -395,9 +407,9 @@ def _fork_sentence(fork: Fork, side: int, glyphs: Glyphs, *, short: bool) -> Lin
     return (
         Piece(Clean(f"{words}, {passed[0]}"), "text bold"),
         _dot(glyphs),
-        Piece(Clean(f"elsewhere {passed[1].removesuffix(' passed') if short else passed[1]}"), "text"),
+        Piece(Clean(f"elsewhere {passed[1] if detail else passed[1].removesuffix(' passed')}"), "text"),
         _dot(glyphs),
-        Piece(chance_words(fork) or _NO_TEST, "accent bold" if fork.is_decisive else "text"),
+        Piece(chance_words(fork, detail=detail > 1) or _NO_TEST, "accent bold" if fork.is_decisive else "text"),
     )
 
 

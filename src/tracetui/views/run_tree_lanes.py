@@ -35,8 +35,9 @@ def trial_sign(trial: Trial, glyphs: Glyphs) -> tuple[Clean, str]:
 class Lanes:
     """The order of the lanes, and their cells in each row."""
 
-    def __init__(self, tree: RunTree, glyphs: Glyphs) -> None:
-        self._tree, self._glyphs = tree, glyphs
+    def __init__(self, tree: RunTree, numbers: Sequence[int], glyphs: Glyphs) -> None:
+        """`numbers`: for each run, the number of its trial."""
+        self._numbers, self._glyphs = numbers, glyphs
         self.order = _order(tree)
         """Positions in ``tree.runs``, from left to right."""
         self._lane = {run: lane for lane, run in enumerate(self.order)}
@@ -98,8 +99,8 @@ class Lanes:
         for group in self._groups(width):
             here = chosen in group
             text = self._glyphs.unfolded if here else " "
-            if len(self.order) <= _DIGITS:
-                text = str(self.order[group[0]] + 1)
+            if max(self._numbers) <= _DIGITS:
+                text = str(self._numbers[self.order[group[0]]])
             pieces.append(Piece(Clean(text), "accent bold" if here else "dim"))
             if size > 1:
                 pieces.append(Piece(Clean(" " * (size - 1))))

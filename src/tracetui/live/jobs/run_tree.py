@@ -32,6 +32,8 @@ class TreeResult(msgspec.Struct, frozen=True, eq=False):
     """Of the first steps of branches (`tracetui.analysis.fork_arguments`)."""
     decisive_at: tuple[int | None, ...]
     """For each fork, how many trials would be decisive (`RunTree.trials_to_decide`)."""
+    numbers: tuple[int, ...]
+    """For each run of the tree, the number of its trial among all trials, from 1."""
     texts: bool
     """Whether model answers and messages are steps."""
     left_out: int = 0
@@ -69,7 +71,8 @@ def run_tree_job(
             decisive_at.append(tree.trials_to_decide(fork))
             yield Step()
         arguments = fork_arguments(_masked(tree, redactor))
-        made = TreeResult(tree, arguments, tuple(decisive_at), texts, len(trials) - len(chosen))
+        numbers = tuple(i for i, trial in enumerate(chosen, 1) if trial.run.ref in runs)
+        made = TreeResult(tree, arguments, tuple(decisive_at), numbers, texts, len(trials) - len(chosen))
 
     return Job("run tree", len(chosen), work, lambda: made)
 

@@ -71,6 +71,7 @@ class TreePane(FoldingView):
             result.tree,
             result.arguments,
             result.decisive_at,
+            numbers=result.numbers,
             selected=selected,
             opened=self.opened,
             glyphs=self.look.glyphs,
