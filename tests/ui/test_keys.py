@@ -30,6 +30,7 @@ from tracetui.ui.commands import (
     REPLAYS,
     RUNS,
     STATISTICS,
+    TASKS,
     TREE,
     TRIAGE,
     of_pane,
@@ -46,6 +47,7 @@ WAYS: Final = {
     HITS: ("ampersand", *"refund", "enter"),
     FINDINGS: ("C",),
     STATISTICS: ("S",),
+    TASKS: ("M",),
     TREE: ("d",),
 }
 """Keys that lead from the list of runs to lists over the whole screen."""

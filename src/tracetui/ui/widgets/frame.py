@@ -197,11 +197,12 @@ def sentence(
         gap = Piece(Clean("   " if pieces else ""))
         pieces += [gap, Piece(Clean(f"{text.grouped(len(store.problems))} {word} unreadable"), "status.warn")]
     if progress.stage:
-        pieces += [Piece(Clean("   " if pieces else "")), Piece(Clean(_progress(progress)), "status.running")]
+        pieces += [Piece(Clean("   " if pieces else "")), Piece(Clean(progress_words(progress)), "status.running")]
     return tuple(pieces)
 
 
-def _progress(progress: Progress) -> str:
+def progress_words(progress: Progress) -> str:
+    """How far the scan is."""
     doing = "scanning" if progress.stage == "list" else "counting"
     if progress.total:
         return f"{doing} {text.grouped(progress.seen)} / {text.grouped(progress.total)} files"
@@ -273,7 +274,10 @@ def idle(store: Store, run: RunSummary | None) -> frozenset[str]:
     """Commands that lead nowhere now, of those that would be hinted: `run` is what is shown."""
     if not store.runs and not store.problems:
         return frozenset(command.id for command in COMMANDS) - _ALWAYS
-    found = frozenset[str]() if store.overview.failed else _OF_FAILURES
+    overview = store.overview
+    found = frozenset[str]() if overview.failed else _OF_FAILURES
+    if not overview.repeated_tasks:
+        found |= {"tasks"}
     if run is not None and run.errors:
         found -= {"next-error"}
     return found if run is not None and run.status is Status.ERROR else found | {"real"}
