@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.analysis.build import calls, summary, trials_of
 from tracetui.analysis.chance import sign_flip_test
-from tracetui.analysis.gate import Gate, Verdict, first_divergence, gate
+from tracetui.analysis.gate import Gate, Verdict, first_divergence, gate, smallest_p
 from tracetui.analysis.tasks import matrix
 from tracetui.errors import UsageError
 from tracetui.model import Outcome, RunSummary, Usage
@@ -46,8 +46,9 @@ def test_identical_sets_of_50_tasks_show_no_regression() -> None:
     passed = [i % 5 for i in range(50)]
     found = compared(passed, passed)
     assert (found.verdict, found.p, found.interval) == (Verdict.NO_REGRESSION, 1.0, (0.0, 0.0))
-    assert found.reason == "a loss of 10 points is unlikely: the change is 0 to 0 points"
+    assert found.reason == "a loss of 10 points is outside the interval (0 to 0 points)"
     assert found.trials_needed is None
+    assert found.smallest_loss == pytest.approx(6 * 0.25 / 50)
 
 
 def test_five_tasks_are_too_few_whatever_the_outcome() -> None:
@@ -60,6 +61,37 @@ def test_five_tasks_are_too_few_whatever_the_outcome() -> None:
     mixed = compared([1, 1, 0, 0, 1], [1, 0, 0, 1, 1], 1)
     assert mixed.trials_needed is not None
     assert 100 < mixed.trials_needed < 1000
+
+
+def test_pairs_that_could_never_be_significant_are_inconclusive() -> None:
+    """With half of ten tasks passed in single trials, at most five can change in one direction: p is 0.0625 at best."""
+    half = [1, 0] * 5
+    assert all(compared(half, [i >> k & 1 for k in range(10)], 1).p >= 0.05 for i in range(1 << 10))
+    found = compared(half, half, 1)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.reason == "10 paired tasks can't give a p below 0.05: the smallest is 0.062"
+    assert found.smallest_loss is None
+    six = compared([1] * 6, [1] * 6, 1)
+    assert (six.verdict, six.smallest_loss) == (Verdict.NO_REGRESSION, 1.0), "p = 0.031 if all fail"
+
+
+@given(SETS)
+def test_the_smallest_p_is_that_of_all_results_of_the_candidate(rates: list[tuple[int, int]]) -> None:
+    base = [a for a, _ in rates[:5]]
+    found = compared(base, base, 3)
+    worst, best = compared(base, [0] * len(base), 3), compared(base, [3] * len(base), 3)
+    assert smallest_p(found.pairs) == min(worst.p, best.p)
+
+
+def test_the_smallest_loss_is_the_first_that_is_significant() -> None:
+    base = [4, 4, 4, 4, 4, 4, 4, 1, 0, 0]
+    found = compared(base, base)
+    assert found.smallest_loss == pytest.approx(6 * 0.25 / 10)
+    loss = compared(base, [3, 3, 3, 3, 3, 3, 4, 1, 0, 0])
+    assert (loss.verdict, loss.difference) == (Verdict.REGRESSION, pytest.approx(-found.smallest_loss))
+    assert compared(base, [3, 3, 3, 3, 3, 4, 4, 1, 0, 0]).p >= 0.05
+    uneven = gate(matrix(set_of([1] * 6, 2)), matrix(set_of([1] * 6, 3)))
+    assert uneven.smallest_loss == pytest.approx(1 / 2 - 1 / 3)
 
 
 def test_a_loss_is_a_regression_and_a_gain_is_none() -> None:
@@ -150,11 +182,13 @@ def test_the_first_divergence_compares_a_passed_with_a_failed_trial() -> None:
     found = first_divergence(pair, runs.get)
     assert found is not None
     assert (found.base.path, found.candidate.path) == ("/traces/b1.json", "/traces/c1.json")
-    assert (found.step, found.base_span, found.candidate_span) == (3, "s2", None)
+    assert found.base_span is not None
+    assert (found.step, found.base_span.id, found.candidate_span) == (3, "s2", None)
     (pair,) = gate(matrix([scored("b0", False)]), matrix([scored("d", True)])).fixed
     divergence = first_divergence(pair, runs.get)
     assert divergence is not None
-    assert (divergence.step, divergence.base_span) == (2, "s1")
+    assert divergence.base_span is not None
+    assert (divergence.step, divergence.base_span.id) == (2, "s1")
     assert first_divergence(pair, lambda ref: None) is None
 
 

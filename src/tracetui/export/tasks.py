@@ -69,8 +69,14 @@ def sentences(matrix: Matrix, unreadable: int = 0) -> Iterator[str]:
     counts, rates = matrix.rates.counts, matrix.rates
     hats = [f"pass^{k} {percent(value)} ({_number(rates.pass_hat_tasks[k], 'task')})" for k, value in _shown(rates)]
     yield " · ".join([f"{_number(len(matrix.tasks), 'task')}, {_number(counts.runs, 'trial')}", *hats])
+    yield from notes(matrix, unreadable)
+
+
+def notes(matrix: Matrix, unreadable: int = 0) -> Iterator[str]:
+    """One sentence about each kind of trial that does not count."""
+    counts = matrix.rates.counts
     single = sum(task.counts.scored == 1 for task in matrix.tasks)
-    notes = (
+    kinds = (
         (single, f"{_number(single, 'task')} with one scored trial: stability unknown"),
         (counts.unscored, f"{_number(counts.unscored, 'trial')} without an outcome, in no rate"),
         (counts.running, f"{_number(counts.running, 'trial')} still running, in no rate"),
@@ -78,7 +84,7 @@ def sentences(matrix: Matrix, unreadable: int = 0) -> Iterator[str]:
         (len(matrix.without_task), f"{_number(len(matrix.without_task), 'run')} without a task"),
         (unreadable, f"{_number(unreadable, 'unreadable file')}; `tracetui doctor` lists them"),
     )
-    yield from (words for number, words in notes if number)
+    yield from (words for number, words in kinds if number)
 
 
 def _shown(rates: Rates) -> list[tuple[int, float]]:
