@@ -88,7 +88,7 @@ def test_the_smallest_loss_is_the_first_that_is_significant() -> None:
     found = compared(base, base)
     assert found.smallest_loss == pytest.approx(6 * 0.25 / 10)
     loss = compared(base, [3, 3, 3, 3, 3, 3, 4, 1, 0, 0])
-    assert (loss.verdict, loss.difference) == (Verdict.REGRESSION, pytest.approx(-found.smallest_loss))
+    assert (loss.verdict, loss.difference) == (Verdict.REGRESSION, pytest.approx(-(found.smallest_loss or 0)))
     assert compared(base, [3, 3, 3, 3, 3, 4, 4, 1, 0, 0]).p >= 0.05
     uneven = gate(matrix(set_of([1] * 6, 2)), matrix(set_of([1] * 6, 3)))
     assert uneven.smallest_loss == pytest.approx(1 / 2 - 1 / 3)
