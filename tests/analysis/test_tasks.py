@@ -10,6 +10,7 @@ from math import isclose
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.analysis.build import summary, trials_of
 from tests.shared import needs_shared, sample
@@ -84,6 +85,29 @@ def test_forks_belong_to_the_task_of_their_original_and_count_in_no_rate() -> No
     assert task.counts == found.rates.counts == Counts(runs=5, passed=1, failed=1, excluded=3)
     assert found.without_task == (lost,)
     assert task.counted == [task.trials[0], task.trials[4]]
+
+
+def test_runs_without_a_task_that_inherit_from_each_other_are_a_family_without_rates() -> None:
+    passed = replace(summary(None, 0, passed=True), id="first", prompt="Plant an ash")
+    runs = [
+        passed,
+        replace(summary(None, 1), id="fork", replay_of="first", relation="fork"),
+        replace(summary(None, 2), id="again", replay_of="fork", relation="retry", status=Status.ERROR),
+        replace(summary(None, 3), id="alone"),
+        replace(summary(None, 4), id="lost", replay_of="gone", relation="fork"),
+        replace(summary(None, 5), id="later", replay_of="lost", relation="fork"),
+        replace(summary(None, 6), id="egg", replay_of="hen", relation="replay"),
+        replace(summary(None, 7), id="hen", replay_of="egg", relation="replay"),
+    ]
+    found = matrix(runs)
+    assert found == matrix(runs[::-1])
+    families = {tuple(trial.run.id for trial in task.trials): task for task in found.tasks}
+    assert {*families} == {("first", "fork", "again"), ("lost", "later")}
+    family = families["first", "fork", "again"]
+    assert (family.name, family.source) == ("Plant an ash", "inferred: one run, with its forks, retries and replays")
+    assert [trial.excluded for trial in family.trials] == ["original", "fork", "retry"]
+    assert (family.counts.scored, found.rates.counts.pass_rate) == (0, None)
+    assert [run.id for run in found.without_task] == ["alone", "egg", "hen"]
 
 
 def test_a_run_in_two_files_counts_once() -> None:

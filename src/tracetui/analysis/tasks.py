@@ -2,7 +2,8 @@
 
 Runs of one task are its trials. The trace names the task (`RunSummary.task`); where it does not, runs with the same
 name and first input (`RunSummary.repeats`) are trials of a derived task. A fork, retry or replay without a task of its
-own belongs to the task of its original.
+own belongs to the task of its original. If that has none either, a run and those that inherit from it are a derived
+task without rates (a family): their steps can be compared.
 
 Forks, retries and replays inherit steps, so they are no independent trials: they are listed, but count in no rate and
 no test. The same applies to a second copy of a run and to further parts of a split trace.
@@ -25,11 +26,14 @@ from tracetui.store.relations import COPY, Relations, copies_of, has_original, u
 
 PART: Final = "part"
 """Why a run is excluded: another part of the same trace counts for it."""
+ORIGINAL: Final = "original"
+"""Why a run is excluded: it has no task, only runs that inherit steps from it."""
 _INHERITING: Final = frozenset({"fork", "retry", "replay"})
 _LARGEST: Final = 1e18
 """Metrics from here on, and those that are no numbers, are errors of the trace and count as not stated."""
 _RECORDED: Final = "recorded in the trace"
 _DERIVED: Final = "inferred: same name and first input"
+_FAMILY: Final = "inferred: one run, with its forks, retries and replays"
 _DIGITS: Final = re.compile(r"(\d{1,18})")
 
 
@@ -57,7 +61,10 @@ class Trial(msgspec.Struct, frozen=True, gc=False):
     run: RunSummary
     result: Result
     excluded: str | None = None
-    """Why it counts in no rate and no test: ``fork``, ``retry``, ``replay``, ``copy`` or ``part``; None: it counts."""
+    """Why it counts in no rate and no test: ``fork``, ``retry``, ``replay``, ``original``, ``copy`` or ``part``.
+
+    None: it counts.
+    """
 
 
 class Group(NamedTuple):
@@ -149,6 +156,8 @@ class Task(msgspec.Struct, frozen=True):
     @property
     def source(self) -> str:
         """Where the identity of the task comes from, in words."""
+        if self.key.derived and any(trial.run.ref.address == self.key.name for trial in self.trials):
+            return _FAMILY
         return _DERIVED if self.key.derived else _RECORDED
 
     @property
@@ -171,11 +180,15 @@ class Matrix(msgspec.Struct, frozen=True):
 def matrix(runs: Iterable[RunSummary]) -> Matrix:
     """Arrange runs as tasks and trials. The result does not depend on the order of `runs`."""
     found = list(runs)
-    excluded = _exclusions(found)
+    keys = _keys(found)
+    families = _families(found, keys)
+    originals = (ref for ref, key in families.items() if key.name == ref.address)
+    excluded = dict.fromkeys(originals, ORIGINAL) | _exclusions(found)
     by_task: dict[TaskKey, list[RunSummary]] = defaultdict(list)
     without_task: list[RunSummary] = []
-    for run, key in zip(found, _keys(found), strict=True):
-        (without_task if key is None else by_task[key]).append(run)
+    for run, key in zip(found, keys, strict=True):
+        task = key or families.get(run.ref)
+        (without_task if task is None else by_task[task]).append(run)
     tasks = sorted((_task(key, runs, excluded) for key, runs in by_task.items()), key=_least_stable)
     groups = sorted({group for task in tasks for group in task.groups}, key=_alphabetical)
     return Matrix(
@@ -205,6 +218,29 @@ def _keys(runs: Sequence[RunSummary]) -> list[TaskKey | None]:
         return run.task_key
 
     return [key_of(run) for run in runs]
+
+
+def _families(runs: Sequence[RunSummary], keys: Sequence[TaskKey | None]) -> dict[RunRef, TaskKey]:
+    """The derived tasks of runs without one: an original, whose address is the key, and all that inherit from it."""
+    without = {run.ref: run for run, key in zip(runs, keys, strict=True) if key is None}
+    if not any(map(has_original, without.values())):
+        return {}
+    relations = Relations(runs)
+    found: dict[RunRef, TaskKey] = {}
+    for ref in without:
+        root, seen = ref, {ref}
+        while has_original(without[root]):
+            original = relations.original(root)
+            if original is None or original not in without:
+                break
+            if original in seen:  # they inherit from each other
+                root = ref
+                break
+            seen.add(original)
+            root = original
+        if root != ref:
+            found[ref] = found[root] = TaskKey(root.address, derived=True)
+    return found
 
 
 def _exclusions(runs: Sequence[RunSummary]) -> dict[RunRef, str]:
