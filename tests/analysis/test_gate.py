@@ -10,6 +10,7 @@ from math import inf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.analysis.build import calls, summary, trials_of
 from tracetui.analysis.chance import sign_flip_test
@@ -88,7 +89,8 @@ def test_the_smallest_loss_is_the_first_that_is_significant() -> None:
     found = compared(base, base)
     assert found.smallest_loss == pytest.approx(6 * 0.25 / 10)
     loss = compared(base, [3, 3, 3, 3, 3, 3, 4, 1, 0, 0])
-    assert (loss.verdict, loss.difference) == (Verdict.REGRESSION, pytest.approx(-(found.smallest_loss or 0)))
+    assert loss.verdict is Verdict.REGRESSION
+    assert loss.difference == pytest.approx(-(found.smallest_loss or 0))
     assert compared(base, [3, 3, 3, 3, 3, 4, 4, 1, 0, 0]).p >= 0.05
     uneven = gate(matrix(set_of([1] * 6, 2)), matrix(set_of([1] * 6, 3)))
     assert uneven.smallest_loss == pytest.approx(1 / 2 - 1 / 3)
@@ -169,14 +171,11 @@ def test_the_first_divergence_compares_a_passed_with_a_failed_trial() -> None:
     summaries = {ref.path[8:-5]: run.summary for ref, run in runs.items()}
 
     def scored(name: str, passed: bool) -> RunSummary:
-        from msgspec.structs import replace
-
         outcome = Outcome.PASSED if passed else Outcome.FAILED
         return replace(summaries[name], task="t", trial=name, outcome=outcome)
 
     base = matrix([scored("b0", False), scored("b1", True)])
-    candidate = matrix([scored("c0", False), scored("c1", False)])
-    (pair,) = gate(base, candidate).regressed
+    (pair,) = gate(base, matrix([scored("c0", False)])).regressed
     assert first_divergence(pair, runs.get) is None, "the same steps"
     (pair,) = gate(base, matrix([scored("c1", False)])).regressed
     found = first_divergence(pair, runs.get)
@@ -190,6 +189,24 @@ def test_the_first_divergence_compares_a_passed_with_a_failed_trial() -> None:
     assert divergence.base_span is not None
     assert (divergence.step, divergence.base_span.id) == (2, "s1")
     assert first_divergence(pair, lambda ref: None) is None
+
+
+def test_the_first_divergence_is_that_of_usual_trials() -> None:
+    """Two of three passed trials of the base do `abc`, two of three failed ones of the candidate `ax`."""
+    steps = {"b0": "ax", "b1": "abc", "b2": "abc", "c0": "abc", "c1": "ax", "c2": "ax"}
+    runs = {run.summary.ref: run for run in (calls(name, path) for name, path in steps.items())}
+
+    def scored(letter: str, outcome: Outcome) -> list[RunSummary]:
+        found = [run.summary for ref, run in runs.items() if ref.path[8] == letter]
+        return [replace(one, task="t", trial=str(i), outcome=outcome) for i, one in enumerate(found)]
+
+    found = gate(matrix(scored("b", Outcome.PASSED)), matrix(scored("c", Outcome.FAILED)))
+    divergence = first_divergence(found.pairs[0], runs.get)
+    assert divergence is not None
+    assert (divergence.base.path, divergence.candidate.path) == ("/traces/b1.json", "/traces/c1.json")
+    assert divergence.step == 2
+    only_base = {ref: run for ref, run in runs.items() if ref.path[8] == "b"}
+    assert first_divergence(found.pairs[0], only_base.get) is None
 
 
 def test_false_alarms_and_power_of_the_test() -> None:

@@ -32,6 +32,8 @@ MIN_EFFECT: Final = 0.10
 """The smallest loss of pass rate that matters: 10 points."""
 _POWER: Final = 0.8
 """Chance that the number of trials that the gate asks for settles the question."""
+_COMPARED: Final = 8
+"""Trials of each set in which the first divergence of a task is sought."""
 
 
 class Verdict(StrEnum):
@@ -282,24 +284,36 @@ class Divergence(msgspec.Struct, frozen=True):
 
 
 def first_divergence(pair: Pair, read: Callable[[RunRef], Run | None]) -> Divergence | None:
-    """Compare the steps of two trials of a pair, a passed and a failed one where the rates differ.
+    """Compare the steps of a usual trial of the base with a usual one of the candidate that differs from it.
 
-    None if both have the same steps, and if one is unreadable.
+    Where the rates differ, the better set has trials that passed and the worse one trials that failed. None if all have
+    the same steps, and if none of a set is readable.
     """
     worse = pair.difference < 0
-    trials = [_typical(pair.base, passed=worse), _typical(pair.candidate, passed=not worse)]
-    tree = run_tree(trials, read)
+    base, candidate = _with_result(pair.base, passed=worse), _with_result(pair.candidate, passed=not worse)
+    tree = run_tree([*base, *candidate], read)
     fork = tree.first_fork
     if fork is None:
         return None
+    numbers = {ref: i for i, ref in enumerate(trial.run.ref for trial in tree.trials)}
+    of_base = {numbers[trial.run.ref] for trial in base if trial.run.ref in numbers}
+    branches = [set(side.branch.runs) for side in fork.sides]
+    sides = [(branch & of_base, branch - of_base) for branch in branches]
+    choices = [(left, right) for i, (left, _) in enumerate(sides) for j, (_, right) in enumerate(sides) if i != j]
+    left, right = max(choices, key=lambda choice: (bool(choice[0] and choice[1]), len(choice[0]) + len(choice[1])))
+    if not (left and right):
+        return None
+    chosen = min(left), min(right)
     spans: list[Span | None] = []
-    for i, run in enumerate(tree.runs):
+    for i in chosen:
         steps = tree.steps(i)
-        spans.append(run.spans[steps[fork.step - 1]] if len(steps) >= fork.step else None)
-    return Divergence(trials[0].run.ref, trials[1].run.ref, fork.step, *spans)
+        spans.append(tree.runs[i].spans[steps[fork.step - 1]] if len(steps) >= fork.step else None)
+    from_base, from_candidate = (tree.trials[i].run.ref for i in chosen)
+    return Divergence(from_base, from_candidate, fork.step, spans[0], spans[1])
 
 
-def _typical(task: Task, *, passed: bool) -> Trial:
-    """The first trial with that result, else the first that counts."""
+def _with_result(task: Task, *, passed: bool) -> list[Trial]:
+    """The first trials with that result, else the first ones that count."""
     wanted = Result.PASSED if passed else Result.FAILED
-    return next((trial for trial in task.counted if trial.result is wanted), task.counted[0])
+    found = [trial for trial in task.counted if trial.result is wanted]
+    return (found or task.counted)[:_COMPARED]
