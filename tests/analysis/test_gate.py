@@ -56,7 +56,7 @@ def test_five_tasks_are_too_few_whatever_the_outcome() -> None:
     for candidate in ([1] * 5, [0] * 5, [1, 1, 1, 0, 0]):
         found = compared([1] * 5, candidate, 1)
         assert found.verdict is Verdict.INCONCLUSIVE
-        assert found.reason == "5 paired tasks can't give a p below 0.05: the smallest is 0.062"
+        assert found.reason == "5 tasks can't give a p below 0.05: the smallest is 0.062"
         assert found.trials_needed is not None
         assert found.trials_needed >= 6
     mixed = compared([1, 1, 0, 0, 1], [1, 0, 0, 1, 1], 1)
@@ -70,7 +70,7 @@ def test_pairs_that_could_never_be_significant_are_inconclusive() -> None:
     assert all(compared(half, [i >> k & 1 for k in range(10)], 1).p >= 0.05 for i in range(1 << 10))
     found = compared(half, half, 1)
     assert found.verdict is Verdict.INCONCLUSIVE
-    assert found.reason == "10 paired tasks can't give a p below 0.05: the smallest is 0.062"
+    assert found.reason == "10 tasks can't give a p below 0.05: the smallest is 0.062"
     assert found.smallest_loss is None
     six = compared([1] * 6, [1] * 6, 1)
     assert (six.verdict, six.smallest_loss) == (Verdict.NO_REGRESSION, 1.0), "p = 0.031 if all fail"
@@ -130,9 +130,9 @@ def test_tasks_without_a_counterpart_are_listed() -> None:
 @pytest.mark.parametrize(
     ("base", "candidate", "message"),
     [
-        ([], [], "base has 0 tasks"),
+        ([], [], "base: 0 tasks"),
         (trials_of("a", 1, 2), trials_of("b", 1, 2), "none is in both"),
-        ([summary("a", 0)], trials_of("a", 1, 2), "none of the 1 common tasks has scored runs"),
+        ([summary("a", 0)], trials_of("a", 1, 2), "none of 1 task in both sets has scored runs"),
     ],
 )
 def test_nothing_to_pair(base: list[RunSummary], candidate: list[RunSummary], message: str) -> None:

@@ -75,7 +75,7 @@ def test_five_single_trials_are_inconclusive_with_the_trials_that_settle_it(
     result = cli("gate", "base", "base")
     assert result.status == 4
     assert result.text.splitlines()[:2] == [
-        "Inconclusive: 5 paired tasks can't give a p below 0.05: the smallest is 0.062",
+        "Inconclusive: 5 tasks can't give a p below 0.05: the smallest is 0.062",
         "About 20 trials of each set would settle it",
     ]
 
@@ -98,8 +98,8 @@ def test_nothing_to_pair_is_trouble(cli: Cli, monkeypatch: pytest.MonkeyPatch) -
     Path("broken").mkdir()
     Path("broken/run.json").write_bytes(b'{"schema_version": "1.0", "record_id": "x", "agent": {"na')
     for candidate, message in (
-        ("other", "the base has 1 tasks, the candidate 1, and none is in both"),
-        ("unscored", "none of the 1 common tasks has scored runs in both sets"),
+        ("other", "none is in both sets (base: 1 task, candidate: 1 task)"),
+        ("unscored", "none of 1 task in both sets has scored runs in both"),
         ("broken", "no readable run in broken"),
         ("gone", "gone"),
     ):
@@ -151,6 +151,20 @@ def test_what_is_not_compared_is_counted_in_one_sentence_each(cli: Cli, monkeypa
         case.attrib["name"]: case[0].attrib["message"] for case in suite.iter("testcase") if case[0].tag == "skipped"
     }
     assert skipped == {"old": "only in base", "new": "only in candidate", "later": "not scored"}
+
+
+def test_the_list_of_tasks_counts_them_too(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch)
+    write_scored("runs", {"once": "p", "open": "?", "both": "pf?r"})
+    Path("runs/broken.json").write_bytes(b'{"schema_version": "1.0", "record_id": "x", "agent": {"na')
+    result = cli("tasks", "runs")
+    assert (result.status, len(result.text.splitlines())) == (0, 4)
+    assert result.err.splitlines()[1:] == [
+        "tracetui: 1 task with one scored trial: stability unknown",
+        "tracetui: 2 trials without an outcome, in no rate",
+        "tracetui: 1 trial still running, in no rate",
+        "tracetui: 1 unreadable file; `tracetui doctor` lists them",
+    ]
 
 
 # ---- documents

@@ -132,7 +132,7 @@ def gate(base: Matrix, candidate: Matrix, *, alpha: float = ALPHA, min_effect: f
     outside 0 to 1.
     """
     if not (0 < alpha < 1 and 0 < min_effect <= 1):
-        raise UsageError("alpha and the smallest effect must be between 0 and 1")
+        raise UsageError("alpha must be between 0 and 1, the smallest effect between 0 and 100 points")
     sides = [{task.key: task for task in matrix.tasks} for matrix in (base, candidate)]
     left, right = sides
     both = [(left[key], right[key]) for key in _ordered(left) if key in right]
@@ -176,8 +176,12 @@ def _rate(task: Task) -> Fraction:
 
 def _nothing_to_pair(both: int, base: int, candidate: int) -> str:
     if both:
-        return f"no task to compare: none of the {both} common tasks has scored runs in both sets"
-    return f"no task to compare: the base has {base} tasks, the candidate {candidate}, and none is in both"
+        return f"no task to compare: none of {_tasks(both)} in both sets has scored runs in both"
+    return f"no task to compare: none is in both sets (base: {_tasks(base)}, candidate: {_tasks(candidate)})"
+
+
+def _tasks(number: int) -> str:
+    return f"{number} task{'' if number == 1 else 's'}"
 
 
 def smallest_p(pairs: Sequence[Pair]) -> float:
@@ -214,8 +218,8 @@ def _judge(pairs: Sequence[Pair], p: float, interval: Interval, alpha: float, mi
         return Verdict.REGRESSION, f"pass rate fell by {_points(-change)} points (p = {p:.2g})"
     smallest = smallest_p(pairs)
     if smallest >= alpha:
-        tasks = "1 paired task" if len(pairs) == 1 else f"{len(pairs)} paired tasks"
-        return Verdict.INCONCLUSIVE, f"{tasks} can't give a p below {alpha:g}: the smallest is {smallest:.2g}"
+        paired = f"{_tasks(len(pairs))} can't give a p below {alpha:g}"
+        return Verdict.INCONCLUSIVE, f"{paired}: the smallest is {smallest:.2g}"
     if interval.low > -min_effect:
         ends = f"{_points(interval.low, sign=True)} to {_points(interval.high, sign=True)} points"
         return Verdict.NO_REGRESSION, f"a loss of {_points(min_effect)} points is outside the interval ({ends})"

@@ -91,7 +91,7 @@ def verdict_lines(gate: Gate) -> Iterator[Clean]:
             yield Clean("The base passes too few tasks to show a loss")
         elif gate.smallest_loss > gate.min_effect:
             yield Clean(
-                f"Few trials: only a loss of {100 * gate.smallest_loss:.0f} points or more could be significant"
+                f"Few trials: only a loss of {100 * gate.smallest_loss:.3g} points or more could be significant"
             )
 
 
