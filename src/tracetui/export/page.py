@@ -169,6 +169,8 @@ pre { padding: .8rem; overflow-x: auto; background: var(--code); white-space: pr
   font: 13px/1.45 ui-monospace, monospace; }
 pre .add { background: var(--add); } pre .rem { background: var(--rem); }
 summary { cursor: pointer; color: var(--dim); }
+@media (max-width: 32rem) { body { margin: 1rem auto; padding: 0 .6rem; font-size: 13px; } h1 { font-size: 1.5rem; }
+  th, td { padding-right: .5rem; } }
 """.strip()
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 _SIGNS: Final = {"+": "add", "-": "rem"}
