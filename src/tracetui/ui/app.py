@@ -241,10 +241,11 @@ class TraceApp(HostApp):
             self.send(notification(one_line(f"{first.name} failed{more}: {cause}", 120)))
 
     def _preload(self) -> None:
-        """Import, in a thread, the modules of the first comparison and the first filter."""
+        """Import, in a thread, the modules of the first comparison, task matrix and filter."""
         import tracetui.live.differ
         import tracetui.store.query
-        import tracetui.ui.screens.diff  # noqa: F401
+        import tracetui.ui.screens.diff
+        import tracetui.ui.screens.tasks  # noqa: F401
 
         self.preloaded = True
 
