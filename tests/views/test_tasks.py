@@ -27,7 +27,7 @@ def rows_of(runs: list[RunSummary], **given: object) -> TaskRows:
     return TaskRows(found, found.tasks, **given)  # type: ignore[arg-type]
 
 
-def measured(task: str, passed: int, scored: int, **fields: object) -> list[RunSummary]:
+def measured(task: str, passed: int, scored: int, **fields: str) -> list[RunSummary]:
     """Trials with tokens, cost and time."""
     usage = Usage(total_tokens=123_456, cost_usd=1234.5)
     return trials_of(task, passed, scored, usage=usage, duration_ms=61_000.0, steps=321, **fields)
