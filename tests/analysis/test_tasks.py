@@ -15,8 +15,20 @@ from msgspec.structs import replace
 from tests.analysis.build import summary, trials_of
 from tests.shared import needs_shared, sample
 from tracetui.analysis.chance import pass_hat
-from tracetui.analysis.tasks import Counts, Group, Result, matrix, natural, result_of
+from tracetui.analysis.tasks import (
+    SORTS,
+    Counts,
+    Group,
+    Result,
+    arrange,
+    compared_directories,
+    matrix,
+    natural,
+    result_of,
+    sortable,
+)
 from tracetui.model import Status, TaskKey, Usage
+from tracetui.store.relations import Relations
 
 SCORES = st.lists(st.integers(0, 5).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), max_size=6)
 
@@ -96,18 +108,60 @@ def test_runs_without_a_task_that_inherit_from_each_other_are_a_family_without_r
         replace(summary(None, 3), id="alone"),
         replace(summary(None, 4), id="lost", replay_of="gone", relation="fork"),
         replace(summary(None, 5), id="later", replay_of="lost", relation="fork"),
-        replace(summary(None, 6), id="egg", replay_of="hen", relation="replay"),
-        replace(summary(None, 7), id="hen", replay_of="egg", relation="replay"),
     ]
     found = matrix(runs)
     assert found == matrix(runs[::-1])
     families = {tuple(trial.run.id for trial in task.trials): task for task in found.tasks}
     assert {*families} == {("first", "fork", "again"), ("lost", "later")}
     family = families["first", "fork", "again"]
-    assert (family.name, family.source) == ("Plant an ash", "inferred: one run, with its forks, retries and replays")
+    assert (family.name, family.source) == ("Plant an ash", "inferred: replays, forks and retries of one run")
     assert [trial.excluded for trial in family.trials] == ["original", "fork", "retry"]
     assert (family.counts.scored, found.rates.counts.pass_rate) == (0, None)
-    assert [run.id for run in found.without_task] == ["alone", "egg", "hen"]
+    assert [run.id for run in found.without_task] == ["alone"]
+
+
+def test_a_selected_fork_keeps_the_task_of_its_unselected_original() -> None:
+    first = summary("a", 0, passed=True)
+    fork = summary(None, 1, replay_of=first.id, relation="fork")
+    assert matrix([fork]).without_task == (fork,)
+    (task,) = matrix([fork], relations=Relations([first, fork])).tasks
+    assert (task.name, task.counts) == ("a", Counts(runs=1, excluded=1))
+
+
+def test_directories_are_column_groups() -> None:
+    runs = trials_of("a", 1, 2, "new/") + trials_of("a", 2, 2, "old/") + trials_of("a", 1, 1, "old/inner/")
+    found = matrix(runs, directories=["/traces/old", "/traces/new/", "/traces/old/inner"])
+    assert [group.directory for group in found.groups] == ["/traces/old", "/traces/new/", "/traces/old/inner"]
+    assert [rates.counts.pass_rate for rates in found.groups.values()] == [1.0, 0.5, 1.0]
+    (task,) = found.tasks
+    assert sum(counts.runs for counts in task.groups.values()) == len(task.trials) == 5
+
+
+@pytest.mark.parametrize(("paths", "compared"), [(0, 0), (1, 0), (2, 2), (8, 8), (9, 0)])
+def test_two_to_eight_paths_are_compared(paths: int, compared: int) -> None:
+    assert len(compared_directories([str(i) for i in range(paths)])) == compared
+
+
+def test_tasks_are_sorted_by_any_column_and_those_without_a_value_come_last() -> None:
+    rates = {"t2": (4, 4), "t10": (1, 4), "t9": (2, 4)}
+    runs = [run for task, (passed, scored) in rates.items() for run in trials_of(task, passed, scored)]
+    runs += trials_of("t9", 0, 1, "x/", usage=Usage(cost_usd=2.0)) + trials_of(
+        "t2", 1, 1, "x/", usage=Usage(cost_usd=3.0)
+    )
+    runs.append(summary("u", 0))
+    tasks = matrix(runs).tasks
+
+    def order(by: str, *, reverse: bool = False) -> str:
+        return " ".join(task.name for task in arrange(tasks, by, reverse=reverse))
+
+    assert [task.name for task in arrange(tasks, SORTS[0])] == [task.name for task in tasks]
+    assert order("name") == "t2 t9 t10 u"
+    assert order("name", reverse=True) == "u t10 t9 t2"
+    assert order("failures") == "t9 t10 t2 u"
+    assert order("failures", reverse=True) == "t2 t9 t10 u"
+    assert order("cost") == "t2 t9 t10 u"
+    assert order("cost", reverse=True) == "t9 t2 t10 u"
+    assert sortable(tasks) == ("instability", "failures", "cost", "name")
 
 
 def test_a_run_in_two_files_counts_once() -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
 
 from tests.analysis.build import calls, trial, trials_of
+from tests.bench import data, references, screen
 from tests.bench.diff import cpu_ms
-from tests.bench.table import Row
+from tests.bench.table import Row, median, timed
 from tracetui.analysis.chance import ALPHA, sign_flip_test
 from tracetui.analysis.gate import gate
 from tracetui.analysis.run_tree import run_tree
@@ -28,9 +31,49 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
     """The promises about tasks; sizes are divided by `scale`."""
     runs = [run for i in range(1_000 // scale) for run in _task(i, i % 11, 10)]
     yield Row(f"matrix of {len(runs)} runs", cpu_ms(lambda: matrix(runs), rounds), 300, "ms", "CPU time")
+    yield from _screen(1_000 // scale, 10, rounds)
     yield from _trees(300 // scale, rounds)
     yield _gate_time(rounds)
     yield from _simulations(2_000 // scale)
+
+
+def _screen(tasks: int, trials: int, rounds: int) -> Iterator[Row]:
+    """From `M` to the painted matrix, all counted before; then a key in it and in the run list."""
+
+    def write(folder: Path) -> None:
+        for task in range(tasks):
+            for i in range(trials):
+                _write_trial(folder / f"task-{task}__{i}", f"task-{task}", i < task % (trials + 1))
+
+    folder, times = data.made(f"trials-{tasks}-{trials}", write), list[float]()
+    keys: dict[str, list[screen.Key]] = {"run list": [], "matrix": []}
+    for _ in range(rounds):
+        with screen.tracetui(folder) as terminal:
+            terminal.wait_for(r"gardener", timeout=120)
+            terminal.wait_for(screen.LOADING, gone=True, timeout=180)
+            terminal.wait_quiet(0.5)
+            keys["run list"] += [screen.press(terminal, "pagedown", quiet=0.1) for _ in range(6)]
+            at = terminal.send("M")
+            times.append((terminal.wait_for(r"passed sometimes(?:.*\n)+.*pass\^1(?:.*\n)+.*5/10") - at) * 1000)
+            terminal.wait_quiet(0.5)
+            keys["matrix"] += [screen.press(terminal, "pagedown", quiet=0.1) for _ in range(6)]
+    count = tasks * trials
+    yield timed(
+        f"M on {tasks} tasks × {trials} trials: the matrix", median(times), 200, references.key(), "from the key"
+    )
+    yield screen.p95_row(f"  a page down in the run list of {count} runs, for comparison", keys["run list"], 60)
+    yield screen.p95_row("  a page down in the matrix", keys["matrix"], 30)
+
+
+def _write_trial(folder: Path, task: str, passed: bool) -> None:
+    """A trial of Harbor with one answer."""
+    steps = [{"step_id": 1, "source": "user", "message": "Prune"}, {"step_id": 2, "source": "agent", "message": "Done"}]
+    agent = {"name": "gardener", "model_name": "oak-2"}
+    log = {"schema_version": "ATIF-v1.7", "session_id": folder.name, "agent": agent, "steps": steps}
+    result = {"task_name": task, "trial_name": folder.name, "verifier_result": {"rewards": {"reward": float(passed)}}}
+    (folder / "agent").mkdir(parents=True)
+    (folder / "result.json").write_text(json.dumps(result))
+    (folder / "agent" / "trajectory.json").write_text(json.dumps(log))
 
 
 def _task(number: int, passed: int, trials: int, folder: str = "") -> list[RunSummary]:

@@ -29,6 +29,7 @@ from tracetui.ui.commands import (
     REPLAYS,
     RUNS,
     STATISTICS,
+    TASKS,
     TRIAGE,
     of_pane,
     shown,
@@ -44,6 +45,7 @@ WAYS: Final = {
     HITS: ("ampersand", *"refund", "enter"),
     FINDINGS: ("C",),
     STATISTICS: ("S",),
+    TASKS: ("M",),
 }
 """Keys that lead from the list of runs to lists over the whole screen."""
 LEAVES: Final = frozenset({"quit", "interrupt", "end-now", "suspend"})

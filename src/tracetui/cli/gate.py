@@ -16,10 +16,10 @@ from tracetui.cli.tasks import hint_folder, reader
 from tracetui.errors import TracetuiError, UsageError
 from tracetui.export.gate import GateReport, gate_lines, gate_value
 from tracetui.export.gate_document import export_gate, form_of
-from tracetui.export.tasks import notes
 from tracetui.export.triage import json_lines
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
+from tracetui.views.tasks import notes
 
 HELP = "test whether a candidate set of runs regressed against a base set"
 EXAMPLES = """\

@@ -10,10 +10,11 @@ from tracetui.analysis.chance import Interval
 from tracetui.analysis.gate import Divergence, Gate, MetricTest, Pair, Verdict
 from tracetui.analysis.tasks import Task
 from tracetui.export.table import Column, Table
-from tracetui.export.tasks import percent, task_name
+from tracetui.export.tasks import task_name
 from tracetui.model import TaskKey
 from tracetui.redact import Redactor
 from tracetui.text import Clean, cost, duration, one_line, tokens, wrap
+from tracetui.views.tasks import percent
 
 GATE: Final = "tracetui/gate/1"
 _METRIC_COLUMNS: Final = (

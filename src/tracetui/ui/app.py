@@ -48,7 +48,9 @@ if TYPE_CHECKING:
     from textual.command import Provider
 
     from tracetui.analysis.query_context import QueryContext
+    from tracetui.ui.tasks_state import TasksState
     from tracetui.ui.triage_state import TriageState
+    from tracetui.ui.widgets.prompt import Filter
 
 FIRST_MAIL_SECONDS: Final = 0.06
 """Longest wait of the first paint for content."""
@@ -115,6 +117,8 @@ class TraceApp(HostApp):
         """Run for which the likely partner was read ahead last."""
         self._triage_state: TriageState | None = None
         """State of the last triage, restored when it opens again."""
+        self._tasks_state: TasksState | None = None
+        """State of the last task matrix, likewise."""
 
     def get_default_screen(self) -> MainScreen:
         return self.main
@@ -237,10 +241,11 @@ class TraceApp(HostApp):
             self.send(notification(one_line(f"{first.name} failed{more}: {cause}", 120)))
 
     def _preload(self) -> None:
-        """Import, in a thread, the modules of the first comparison and the first filter."""
+        """Import, in a thread, the modules of the first comparison, task matrix and filter."""
         import tracetui.live.differ
         import tracetui.store.query
-        import tracetui.ui.screens.diff  # noqa: F401
+        import tracetui.ui.screens.diff
+        import tracetui.ui.screens.tasks  # noqa: F401
 
         self.preloaded = True
 
@@ -372,6 +377,18 @@ class TraceApp(HostApp):
     def save_triage(self, state: TriageState) -> None:
         self._triage_state = state
         self.main.runs.now()
+
+    def action_tasks(self) -> None:
+        """Open the task matrix in its last state."""
+        from tracetui.ui.screens.tasks import TasksScreen
+
+        self.push_screen(TasksScreen(self.commands, self._tasks_state))
+
+    def save_tasks(self, state: TasksState) -> None:
+        self._tasks_state = state
+
+    def run_filter(self) -> Filter:
+        return self.main.runs.filter()
 
     # ---- services for the screens
 

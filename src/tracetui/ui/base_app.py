@@ -43,8 +43,10 @@ if TYPE_CHECKING:
     from tracetui.ui.services.liveness import LivenessTracker
     from tracetui.ui.services.verdicts import Verdicts
     from tracetui.ui.state import SearchTarget
+    from tracetui.ui.tasks_state import TasksState
     from tracetui.ui.terminal.throttle import PaintThrottle
     from tracetui.ui.triage_state import TriageState
+    from tracetui.ui.widgets.prompt import Filter
 
 TERMINAL_GONE: Final = 129
 """Exit status after a hang-up (128 + SIGHUP)."""
@@ -298,6 +300,14 @@ class HostApp(BaseApp):
 
     def save_triage(self, state: TriageState) -> None:
         """Save the state of the closed triage."""
+        raise NotImplementedError
+
+    def save_tasks(self, state: TasksState) -> None:
+        """Save the state of the closed task matrix."""
+        raise NotImplementedError
+
+    def run_filter(self) -> Filter:
+        """The filter of the list, for a prompt."""
         raise NotImplementedError
 
     def rescan(self) -> None:

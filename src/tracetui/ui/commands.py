@@ -17,12 +17,14 @@ REPLAYS: Final = "replays"
 """Pane of the replays of a run."""
 QUEUE, CAUSE, FAILURE = "queue", "cause", "failure"
 """Panes of the triage."""
+TASKS: Final = "tasks"
+"""Pane of the task matrix."""
 MAIN: Final = frozenset({RUNS, STEPS, DETAIL, FACTS})
 DIFF: Final = frozenset({PAIRS, CHANGE, SIDES})
 TRIAGE: Final = frozenset({QUEUE, CAUSE, FAILURE})
 FACETS, HITS, FINDINGS, STATISTICS = "facets", "hits", "findings", "statistics"
 """Panes of the filter values, the search hits, the contrast and the statistics."""
-LISTS: Final = frozenset({REPLAYS, FACETS, HITS, FINDINGS, STATISTICS})
+LISTS: Final = frozenset({REPLAYS, FACETS, HITS, FINDINGS, STATISTICS, TASKS})
 EVERYWHERE: Final = MAIN | DIFF | TRIAGE | LISTS
 RUN: Final = frozenset({STEPS, DETAIL, FACTS})
 RUNS_AND_DETAIL: Final = frozenset({RUNS, STEPS, DETAIL})
@@ -60,9 +62,12 @@ COMMANDS: Final = (
     Command("half-up", ("ctrl+u",), "half a page up", "Move half a page up.", "page(-0.5)", group="move"),
     Command("top", ("g", "home"), "top", "Go to the first row.", "edge(False)", group="move"),
     Command("end", ("G", "end"), "end", "Go to the last row.", "edge(True)", group="move"),
-    Command("fold", ("h", "left"), "fold", "Fold, or go to the parent; scroll left where nothing folds.", "fold", group="fold"),
+    Command("fold", ("h", "left"), "fold", "Fold, or go to the parent; scroll left where nothing folds.", "fold", EVERYWHERE - {TASKS}, group="fold"),
     Command("unfold", ("l", "right"), "unfold", "Unfold, or go to the first child; scroll right where nothing folds.", "unfold", RUN | DIFF | TRIAGE, hint=7, group="fold"),
-    Command("scroll-right", ("l", "right"), "scroll right", "Scroll right; h scrolls left.", "unfold", LISTS, group="fold"),
+    Command("scroll-right", ("l", "right"), "scroll right", "Scroll right; h scrolls left.", "unfold", LISTS - {TASKS}, group="fold"),
+    Command("previous-cell", ("h", "left"), "previous trial", "Go to the previous trial of the task.", "fold", frozenset({TASKS}), group="move"),
+    Command("next-cell", ("l", "right"), "trial", "Go to the next trial of the task.", "unfold", frozenset({TASKS}), hint=2, group="move"),
+    Command("open-run", ("o",), "open run", "Open the run under the cell cursor.", "open_run", frozenset({TASKS}), hint=3, group="go"),
     Command("fold-all", ("zM",), "fold all", "Fold everything.", "fold_all(False)", RUN | {CHANGE, QUEUE, FAILURE}, group="fold"),
     Command("unfold-all", ("zR",), "unfold all", "Unfold everything.", "fold_all(True)", RUN | {CHANGE, QUEUE, FAILURE}, group="fold"),
     Command("fold-1", ("z1",), "fold to depth 1", "Show only the top level.", "fold_to(1)", RUN, group="fold"),
@@ -77,7 +82,7 @@ COMMANDS: Final = (
     Command("previous-difference", ("N",), "previous change", "Previous difference; previous hit during a search.", "difference(-1)", DIFF, group="find"),
     Command("next-divergent", ("]d",), "next step", "Next differing step; in a context diff, the next model call.", "divergent(1)", DIFF, hint=2, group="find"),
     Command("previous-divergent", ("[d",), "previous step", "Previous differing step; in a context diff, the previous model call.", "divergent(-1)", DIFF, group="find"),
-    Command("filter", ("f",), "filter", "Filter runs or steps by a query: words, status:error, dur>5s …; Tab completes.", "filter", frozenset({RUNS, STEPS}), hint=4, group="find"),
+    Command("filter", ("f",), "filter", "Filter runs or steps by a query: words, status:error, dur>5s …; Tab completes.", "filter", frozenset({RUNS, STEPS, TASKS}), hint=4, group="find"),
     Command("pick", ("P",), "pick a filter", "Pick a filter from the values that occur, with their counts.", "facets", frozenset({RUNS}), group="find"),
     Command("pick-value", ("space",), "pick", "Select or deselect the value.", "pick", frozenset({FACETS}), hint=2, group="find"),
     Command("grep", ("&",), "grep all runs", "Search inputs, outputs, messages and errors of all listed runs.", "grep", MAIN, group="find"),
@@ -85,8 +90,8 @@ COMMANDS: Final = (
     Command("contrast", ("C",), "contrast", "Contrast failed (or marked) runs with passed ones.", "contrast", MAIN | TRIAGE, hint=8, group="go"),
     Command("failures", ("!",), "failures only", "Toggle failed runs only.", "arrange('failures')", frozenset({RUNS}), hint=5, group="find"),
     Command("mark", ("space",), "mark", "Mark or unmark the run; d compares two marked runs, C contrasts them with the others.", "mark", frozenset({RUNS}), group="list"),
-    Command("sort", (",",), "sort", "Sort by the next column; in the timeline, by duration.", "sort", frozenset({RUNS, STEPS}), hint=8, group="list"),
-    Command("sort-reverse", (";",), "reverse", "Reverse the order.", "arrange('reverse')", frozenset({RUNS}), group="list"),
+    Command("sort", (",",), "sort", "Sort by the next column; in the timeline, by duration.", "sort", frozenset({RUNS, STEPS, TASKS}), hint=8, group="list"),
+    Command("sort-reverse", (";",), "reverse", "Reverse the order.", "arrange('reverse')", frozenset({RUNS, TASKS}), group="list"),
     Command("group", ("b",), "group by", "Group by day, agent, source (project), format or status, or not at all.", "arrange('group')", frozenset({RUNS}), hint=10, group="list"),
     Command("columns", ("W",), "columns", "Show all columns; < and > scroll sideways.", "arrange('columns')", frozenset({RUNS}), group="list"),
     Command("next-tool", ("]t",), "same tool, next", "Next call of the same tool.", "same('tool', 1)", RUN, group="find"),
@@ -128,6 +133,7 @@ COMMANDS: Final = (
     Command("copy-place", ("yp",), "copy path", "Copy the path of the value (messages[12].content).", "copy('path')", DIFF, group="take"),
     Command("copy-address", ("yl",), "copy address", "Copy the address for `tracetui show`.", "copy('address')", group="take"),
     Command("triage", ("T",), "triage", "Open triage.", "triage", MAIN, hint=3, group="go"),
+    Command("tasks", ("M",), "tasks", "Open the task matrix: the trials of each task, and their pass rates.", "tasks", MAIN | TRIAGE, hint=7, group="go"),
     Command("real", ("vr",), "verdict: real", "Mark as real.", "verdict('real')", MAIN | TRIAGE, hint=3, group="judge"),
     Command("flaky", ("vf",), "verdict: flaky", "Mark as flaky: passes and fails without a change.", "verdict('flaky')", MAIN | TRIAGE, group="judge"),
     Command("known", ("vk",), "verdict: known", "Mark as known.", "verdict('known')", MAIN | TRIAGE, group="judge"),

@@ -273,7 +273,10 @@ def idle(store: Store, run: RunSummary | None) -> frozenset[str]:
     """Commands that lead nowhere now, of those that would be hinted: `run` is what is shown."""
     if not store.runs and not store.problems:
         return frozenset(command.id for command in COMMANDS) - _ALWAYS
-    found = frozenset[str]() if store.overview.failed else _OF_FAILURES
+    overview = store.overview
+    found = frozenset[str]() if overview.failed else _OF_FAILURES
+    if not overview.repeated_tasks:
+        found |= {"tasks"}
     if run is not None and run.errors:
         found -= {"next-error"}
     return found if run is not None and run.status is Status.ERROR else found | {"real"}
