@@ -9,7 +9,7 @@ import pytest
 from tests.cli.run import Cli
 
 
-@pytest.mark.parametrize(("arguments", "runs"), [(["trials"], 96), ([], 61)])
+@pytest.mark.parametrize(("arguments", "runs"), [(["trials"], 120), ([], 61)])
 def test_samples_are_written_to_a_new_folder(cli: Cli, arguments: list[str], runs: int) -> None:
     result = cli("demo", *arguments, "--write", "samples")
     assert (result.status, result.out, result.err) == (0, b"", "tracetui: wrote samples\n")

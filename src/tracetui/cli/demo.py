@@ -15,7 +15,7 @@ from tracetui.errors import NotWritten, UsageError
 
 HELP = "open built-in sample runs, one of them live"
 EXAMPLES = """\
-SET is `night` (the default: runs of five formats, one of them live) or `trials` (eight tasks, six trials with each of
+SET is `night` (the default: runs of five formats, one of them live) or `trials` (ten tasks, six trials with each of
 two models).
 
 examples:

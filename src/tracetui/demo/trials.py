@@ -1,4 +1,4 @@
-"""Sample trials as Harbor writes them: a help desk agent does eight tasks six times with each of two models.
+"""Sample trials as Harbor writes them: a help desk agent does ten tasks six times with each of two models.
 
 In `refund-late`, who reads the policy first passes: that fork is decisive. In `swap-size` the first fork could be
 chance. In `track-parcel` a trial gives a wrong answer after the same steps as the others.
@@ -134,6 +134,19 @@ TASKS: Final = {
             ),
         },
         ("GgGgbG", "GBGgBg"),
+    ),
+    "opening-hours": Task(
+        "When are you open?",
+        {"h": (("get_policy", {"topic": "opening hours"}, "Mon to Fri, 9 to 17"),)},
+        ("HHHHHH", "HHHHHH"),
+    ),
+    "lost-parcel": Task(
+        "My parcel W-2081 never came, and the neighbor doesn't have it.",
+        {
+            "t": (FIND, ("track_parcel", ORDER, "delivered to a neighbor, 3 Mill Lane")),
+            "r": (FIND, ("refund", {**ORDER, "amount": 90.5}, "refunded 90.50")),
+        },
+        ("ttrttt", "rtrrtr"),
     ),
 }
 
