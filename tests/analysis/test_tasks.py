@@ -10,6 +10,7 @@ from math import isclose
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.analysis.build import summary, trials_of
 from tests.shared import needs_shared, sample
@@ -98,13 +99,25 @@ def test_forks_belong_to_the_task_of_their_original_and_count_in_no_rate() -> No
     assert task.counted == [task.trials[0], task.trials[4]]
 
 
-def test_forks_without_any_task_are_a_task_together() -> None:
-    first = summary(None, 0, started_at=1.0, prompt="Book it")
-    fork = summary(None, 1, replay_of=first.id, relation="fork")
-    retry = summary(None, 2, replay_of=fork.id, relation="retry")
-    (task,) = matrix([retry, fork, first]).tasks
-    assert (task.name, task.source) == ("Book it", "inferred: replays, forks and retries of one run")
-    assert [trial.excluded for trial in task.trials] == [None, "fork", "retry"]
+def test_runs_without_a_task_that_inherit_from_each_other_are_a_family_without_rates() -> None:
+    passed = replace(summary(None, 0, passed=True), id="first", prompt="Plant an ash")
+    runs = [
+        passed,
+        replace(summary(None, 1), id="fork", replay_of="first", relation="fork"),
+        replace(summary(None, 2), id="again", replay_of="fork", relation="retry", status=Status.ERROR),
+        replace(summary(None, 3), id="alone"),
+        replace(summary(None, 4), id="lost", replay_of="gone", relation="fork"),
+        replace(summary(None, 5), id="later", replay_of="lost", relation="fork"),
+    ]
+    found = matrix(runs)
+    assert found == matrix(runs[::-1])
+    families = {tuple(trial.run.id for trial in task.trials): task for task in found.tasks}
+    assert {*families} == {("first", "fork", "again"), ("lost", "later")}
+    family = families["first", "fork", "again"]
+    assert (family.name, family.source) == ("Plant an ash", "inferred: replays, forks and retries of one run")
+    assert [trial.excluded for trial in family.trials] == ["original", "fork", "retry"]
+    assert (family.counts.scored, found.rates.counts.pass_rate) == (0, None)
+    assert [run.id for run in found.without_task] == ["alone"]
 
 
 def test_a_selected_fork_keeps_the_task_of_its_unselected_original() -> None:

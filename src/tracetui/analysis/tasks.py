@@ -2,7 +2,8 @@
 
 Runs of one task are its trials. The trace names the task (`RunSummary.task`); where it does not, runs with the same
 name and first input (`RunSummary.repeats`) are trials of a derived task. A fork, retry or replay without a task of its
-own belongs to the task of its original (`Relations.task`); if no trace names one, they are a derived task together.
+own belongs to the task of its original (`Relations.task`); if no trace names one, they and their original are a derived
+task without rates.
 
 Forks, retries and replays inherit steps, so they are no independent trials: they are listed, but count in no rate and
 no test. The same applies to a second copy of a run and to further parts of a split trace.
@@ -26,6 +27,8 @@ from tracetui.store.relations import COPY, Relations, copies_of, has_original, u
 
 PART: Final = "part"
 """Why a run is excluded: another part of the same trace counts for it."""
+ORIGINAL: Final = "original"
+"""Why a run is excluded: it has no task, only runs that inherit steps from it."""
 _INHERITING: Final = frozenset({"fork", "retry", "replay"})
 _LARGEST: Final = 1e18
 """Metrics from here on, and those that are no numbers, are errors of the trace and count as not stated."""
@@ -69,7 +72,10 @@ class Trial(msgspec.Struct, frozen=True, gc=False):
     run: RunSummary
     result: Result
     excluded: str | None = None
-    """Why it counts in no rate and no test: ``fork``, ``retry``, ``replay``, ``copy`` or ``part``; None: it counts."""
+    """Why it counts in no rate and no test: ``fork``, ``retry``, ``replay``, ``original``, ``copy`` or ``part``.
+
+    None: it counts.
+    """
     group: Group = Group(None, None)
 
 
@@ -196,10 +202,11 @@ def matrix(
     `compared_directories`; a run belongs to the innermost that contains its file.
     """
     found = list(runs)
-    excluded = _exclusions(found)
+    keys = _keys(found, relations)
+    excluded = _originals(found, keys) | _exclusions(found)
     by_task: dict[TaskKey, list[RunSummary]] = defaultdict(list)
     without_task: list[RunSummary] = []
-    for run, key in zip(found, _keys(found, relations), strict=True):
+    for run, key in zip(found, keys, strict=True):
         (without_task if key is None else by_task[key]).append(run)
     group_of = _grouping(directories)
     tasks = sorted((_task(key, runs, excluded, group_of) for key, runs in by_task.items()), key=_least_stable)
@@ -236,6 +243,12 @@ def _keys(runs: Sequence[RunSummary], relations: Relations | None) -> list[TaskK
         return None if root is None else TaskKey(root.address, derived=True)
 
     return list(map(key_of, runs))
+
+
+def _originals(runs: Sequence[RunSummary], keys: Sequence[TaskKey | None]) -> dict[RunRef, str]:
+    """The runs that stand for the task of those that inherit from them."""
+    pairs = zip(runs, keys, strict=True)
+    return {run.ref: ORIGINAL for run, key in pairs if key is not None and key.derived and key.name == run.ref.address}
 
 
 def _grouping(directories: Sequence[str]) -> Callable[[RunSummary], Group]:

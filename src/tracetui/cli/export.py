@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator, Sequence
 
+from tracetui.cli.documents import write_document
 from tracetui.cli.output import nothing, write_bytes
-from tracetui.cli.parser import add_place, default_directory
+from tracetui.cli.parser import add_place
 from tracetui.cli.reading import listing_of, only, run_at, source_of, sources_at
 from tracetui.errors import UsageError
 from tracetui.export import document
@@ -17,7 +17,6 @@ from tracetui.model import Run
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.sources.local import STDIN
-from tracetui.text import size
 
 HELP = "export a run, diff or triage as Markdown, HTML or JSON, secrets redacted"
 EXAMPLES = """\
@@ -98,12 +97,6 @@ def _output(pieces: Iterator[bytes], args: argparse.Namespace, runs: Sequence[Ru
     if args.to in (None, STDIN):
         write_bytes(pieces)
         return
-    from tracetui.cli.output import complain
-    from tracetui.export.write import write
-
     named = [text.split("#")[0] for text in (args.diff or [args.target])]
     read = [run.summary.ref.path for run in runs]
-    if not args.force and os.path.isfile(args.to):
-        raise UsageError(f"{args.to} already exists; choose another name or pass --force")
-    written = write(args.to, pieces, roots=[*named, *read, *args.trace_dir, default_directory()], replace=args.force)
-    complain(f"wrote {args.to}, {size(written)}")
+    write_document(args.to, pieces, [*named, *read, *args.trace_dir], force=args.force)

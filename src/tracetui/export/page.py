@@ -20,6 +20,15 @@ class Heading(NamedTuple):
 
     level: int
     text: Clean
+    anchor: str = ""
+    """Target of a `Link`: ASCII letters, digits and ``-``."""
+
+
+class Link(NamedTuple):
+    """A cell that leads to a heading of the document."""
+
+    text: Clean
+    anchor: str
 
 
 class Prose(NamedTuple):
@@ -38,7 +47,7 @@ class Table(NamedTuple):
     """A table; the columns in `numbers` are right-aligned."""
 
     heading: Sequence[str]
-    rows: Sequence[Sequence[Clean]]
+    rows: Sequence[Sequence[Clean | Link]]
     numbers: frozenset[int] = frozenset()
 
 
@@ -92,7 +101,8 @@ def markdown(blocks: Iterable[Block]) -> Iterator[bytes]:
 
 def _markdown_block(block: Block) -> Iterator[str]:
     if isinstance(block, Heading):
-        yield f"{'#' * block.level} {_inline(block.text)}"
+        anchor = f'<a id="{block.anchor}"></a>' if block.anchor else ""
+        yield f"{'#' * block.level} {anchor}{_inline(block.text)}"
     elif isinstance(block, Prose):
         yield _LIST.sub(r"\1\\\2", _inline(block.text))
     elif isinstance(block, Facts):
@@ -107,8 +117,12 @@ def _markdown_block(block: Block) -> Iterator[str]:
         yield from _markdown_code(block)
 
 
-def _markdown_row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(map(_inline, cells))} |"
+def _markdown_row(cells: Iterable[str | Link]) -> str:
+    return f"| {' | '.join(map(_markdown_cell, cells))} |"
+
+
+def _markdown_cell(cell: str | Link) -> str:
+    return f"[{_inline(cell.text)}](#{cell.anchor})" if isinstance(cell, Link) else _inline(cell)
 
 
 def _markdown_code(block: Code) -> Iterator[str]:
@@ -148,12 +162,15 @@ h1, h2, h3 { line-height: 1.25; overflow-wrap: anywhere; }
 h2 { margin-top: 2rem; border-bottom: 1px solid var(--line); }
 table { border-collapse: collapse; }
 th, td { padding: .15rem .8rem .15rem 0; text-align: left; vertical-align: top; overflow-wrap: anywhere; }
-th { color: var(--dim); font-weight: 600; white-space: nowrap; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
+th { color: var(--dim); font-weight: 600; overflow-wrap: normal; }
+td:first-child { min-width: 8ch; }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
 pre { padding: .8rem; overflow-x: auto; background: var(--code); white-space: pre-wrap; overflow-wrap: anywhere;
   font: 13px/1.45 ui-monospace, monospace; }
 pre .add { background: var(--add); } pre .rem { background: var(--rem); }
 summary { cursor: pointer; color: var(--dim); }
+@media (max-width: 32rem) { body { margin: 1rem auto; padding: 0 .6rem; font-size: 13px; } h1 { font-size: 1.5rem; }
+  th, td { padding-right: .5rem; } }
 """.strip()
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 _SIGNS: Final = {"+": "add", "-": "rem"}
@@ -178,7 +195,8 @@ def _bytes(text: str) -> bytes:
 
 def _html_block(block: Block) -> Iterator[str]:
     if isinstance(block, Heading):
-        yield f"<h{block.level}>{escape(block.text)}</h{block.level}>"
+        anchor = f' id="{block.anchor}"' if block.anchor else ""
+        yield f"<h{block.level}{anchor}>{escape(block.text)}</h{block.level}>"
     elif isinstance(block, Prose):
         yield f"<p>{escape(block.text)}</p>"
     elif isinstance(block, Facts):
@@ -196,9 +214,15 @@ def _html_block(block: Block) -> Iterator[str]:
         yield f"<details><summary>{escape(block.title)}</summary>\n{made}</details>" if block.title else made
 
 
-def _html_row(cells: Iterable[str], numbers: frozenset[int], tag: str) -> str:
-    made = (f"<{tag}{' class=number' if i in numbers else ''}>{escape(cell)}</{tag}>" for i, cell in enumerate(cells))
+def _html_row(cells: Iterable[str | Link], numbers: frozenset[int], tag: str) -> str:
+    made = (
+        f"<{tag}{' class=number' if i in numbers else ''}>{_html_cell(cell)}</{tag}>" for i, cell in enumerate(cells)
+    )
     return f"<tr>{''.join(made)}</tr>\n"
+
+
+def _html_cell(cell: str | Link) -> str:
+    return f'<a href="#{cell.anchor}">{escape(cell.text)}</a>' if isinstance(cell, Link) else escape(cell)
 
 
 def _changed(line: str) -> str:
