@@ -43,8 +43,6 @@ class Overview(msgspec.Struct, frozen=True):
     runs: int = 0
     by_status: dict[Status, int] = {}
     by_format: dict[str, int] = {}
-    causes: dict[str, int] = {}
-    """Failed runs by the type of their first error."""
     outcomes: OutcomeCounts = msgspec.field(default_factory=OutcomeCounts)
 
     @property
@@ -284,7 +282,6 @@ class _Counts:
     def __init__(self) -> None:
         self._by_status: Counter[Status] = Counter()
         self._by_format: Counter[str] = Counter()
-        self._causes: Counter[str] = Counter()
         self._outcomes = OutcomeCounts()
         self._parts: dict[str, tuple[RunSummary, ...]] = {}
         """Runs that may be parts of a trace split over files, by run id."""
@@ -312,10 +309,8 @@ class _Counts:
         self._by_status[run.status] += by
         self._by_format[run.ref.format] += by
         self._outcomes.add(run, by)
-        if run.status is Status.ERROR and run.first_error is not None and run.first_error.type:
-            self._causes[run.first_error.type] += by
 
     def overview(self) -> Overview:
         """The nonzero counts."""
         outcomes = msgspec.structs.replace(self._outcomes)
-        return Overview(self._by_status.total(), +self._by_status, +self._by_format, +self._causes, outcomes)
+        return Overview(self._by_status.total(), +self._by_status, +self._by_format, outcomes)

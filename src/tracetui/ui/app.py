@@ -35,6 +35,7 @@ from tracetui.ui.commands import RUNS, Command
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.screens.main import MainScreen
 from tracetui.ui.screens.runs import RunsScreen
+from tracetui.ui.services.causes import Causes
 from tracetui.ui.services.exports import Exporter
 from tracetui.ui.services.findings import Assessments, Comparisons, JobService
 from tracetui.ui.services.liveness import LivenessTracker
@@ -100,6 +101,7 @@ class TraceApp(HostApp):
         self.roots = list(roots)
         self.store = Store(rule)
         self.verdicts = Verdicts(roots)
+        self.causes = Causes(self.store, engine, self.verdicts, self.set_timer, self._causes_changed)
         self.liveness = LivenessTracker(self.store, lambda: self.clock())
         self.assessments = Assessments(engine)
         self.comparisons = Comparisons(self.store)
@@ -314,6 +316,11 @@ class TraceApp(HostApp):
         for screen in self.screen_stack:
             if isinstance(screen, RunsScreen):
                 screen.judged(decided=False)
+
+    def _causes_changed(self) -> None:
+        for screen in self.screen_stack:
+            if isinstance(screen, RunsScreen):
+                screen.causes_changed()
 
     def compare(self, a: RunRef, b: RunRef) -> None:
         from tracetui.ui.screens.diff import DiffScreen

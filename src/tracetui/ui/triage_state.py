@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from msgspec.structs import replace
 
+from tracetui.analysis.arrangement import Arrangement
+from tracetui.analysis.cause_list import CAUSES
 from tracetui.analysis.triage import Group, Task
 from tracetui.model import RunRef
 from tracetui.store.judgement import Judgement
@@ -20,6 +22,8 @@ class TriageState(PanesState, frozen=True, repr_omit_defaults=True):
     pane: str = QUEUE
     unfolded: frozenset[Hashable] = frozenset()
     """Keys of the unfolded causes and tasks."""
+    arrangement: Arrangement = CAUSES
+    """Sort, group and filter of the queue."""
     marked: tuple[Hashable, ...] = ()
     """Keys of the marked causes and tasks, in the order in which they were marked."""
     cursor: Hashable = None
@@ -32,7 +36,9 @@ def go_back(state: TriageState) -> TriageState | None:
         return replace(state, zoom=None)
     if state.marked:
         return replace(state, marked=())
-    return replace(state, pane=QUEUE) if state.pane != QUEUE else None
+    if state.pane != QUEUE:
+        return replace(state, pane=QUEUE)
+    return replace(state, arrangement=replace(state.arrangement, new=False)) if state.arrangement.new else None
 
 
 def toggle_mark(state: TriageState, key: Hashable) -> TriageState:
