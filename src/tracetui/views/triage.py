@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 
 from tracetui import text
@@ -188,12 +190,12 @@ class QueueRows:
 
     def _over_time(self, group: Group) -> Clean:
         """Starts of its runs as a sparkline, from the first to the last run of all listed causes."""
+        if not group.starts:
+            return Clean("")
         first, last = self._axis
-        counts = [0] * SPARK_CELLS
-        for start in group.starts:
-            share = (start - first) / (last - first) if last > first else 1.0
-            counts[min(SPARK_CELLS - 1, int(share * SPARK_CELLS))] += 1
-        return sparkline([number or None for number in counts], self._glyphs) if group.starts else Clean("")
+        ends = [first + (last - first) * cell / SPARK_CELLS for cell in range(1, SPARK_CELLS)]
+        at = [0, *(bisect_left(group.starts, end) for end in ends), len(group.starts)]
+        return sparkline([b - a or None for a, b in pairwise(at)], self._glyphs)
 
     def _fold_mark(self, key: Hashable) -> list[Piece]:
         mark = self._glyphs.unfolded if key in self._unfolded else self._glyphs.folded

@@ -77,6 +77,11 @@ class Causes:
             self._ask("", lambda: [*self._store.runs.values()])
         return self._groupings.get("")
 
+    def group_of(self, ref: RunRef) -> Group | None:
+        """The cause of a run; None if it did not fail, or its cause was not found yet."""
+        grouping = self.of_all()
+        return None if grouping is None else grouping.by_run.get(ref)
+
     def of(self, words: str, found: Callable[[], Sequence[RunSummary]]) -> Grouping | None:
         """The grouping of the runs that a query finds; of many runs the latest, while a thread groups them again."""
         if not self._is_current(words):
