@@ -185,7 +185,7 @@ class QueueRows:
         if group.agents:
             agents = ", ".join(group.agents[:MAX_AGENTS]) + (" …" if len(group.agents) > MAX_AGENTS else "")
             words.append(Piece(Clean(f"  {one_line(agents, 60)}"), "dim"))
-        tail = Piece(Clean(self._over_time(group) + " "), "bar.error" if judgment.verdict is None else "dim")
+        tail = Piece(Clean(f"  {self._over_time(group)} "), "bar.error" if judgment.verdict is None else "dim")
         return (*fill(words, max(8, width - len(tail.text))), tail)
 
     def _over_time(self, group: Group) -> Clean:
