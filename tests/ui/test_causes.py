@@ -151,3 +151,19 @@ async def test_new_causes_are_marked_and_can_be_seen_alone(opened: Opener, sampl
         assert f"0 of {len(every)} reviewed" in text_of(app)
         await press(pilot, "escape")
         assert [*screen.queue.groups] == every
+
+
+async def test_wrong_answers_with_several_verdicts_are_reviewed(opened: Opener, tmp_path: Path) -> None:
+    for number, task in enumerate(("x", "y")):
+        named = {"task_name": task, "trial_name": f"{task}__{number}", "verifier_result": {"rewards": {"reward": 0.0}}}
+        trial(tmp_path / f"{number}", {**recorded(), **named})
+    async with opened(tmp_path) as (app, pilot):
+        screen = await triage(app, pilot)
+        await press(pilot, "enter", "j", "v", "r")
+        assert "all reviewed" not in text_of(app)
+        await press(pilot, "v", "k")
+        assert "all reviewed" in text_of(app)
+        (heading,) = screen.queue.groups
+        assert {screen.judgement_of(task).verdict for task in heading.tasks} == {"real", "known"}
+        await press(pilot, "k")
+        assert "1 of 1 reviewed" in text_of(app)

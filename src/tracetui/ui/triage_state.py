@@ -13,7 +13,7 @@ from tracetui.model import RunRef
 from tracetui.store.judgement import Judgement
 from tracetui.ui.commands import QUEUE
 from tracetui.ui.state import PanesState
-from tracetui.views.triage import Item, Member, TaskRow
+from tracetui.views.triage import Item, Member, TaskRow, is_reviewed
 
 
 class TriageState(PanesState, frozen=True, repr_omit_defaults=True):
@@ -93,5 +93,5 @@ def undecided(
     keys = [one.digest for one in groups]
     here = keys.index(group.digest) if group is not None else -1
     order = [*groups[here + 1 :], *groups[: here + 1]]
-    following_group = next((one for one in order if judgement_of(one).verdict is None), None)
+    following_group = next((one for one in order if not is_reviewed(one, judgement_of)), None)
     return following_group.digest if following_group is not None else None

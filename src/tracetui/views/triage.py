@@ -73,6 +73,13 @@ _Row = Item | Details | tuple[str, int]
 """The last is the (label, count) of a group heading."""
 
 
+def is_reviewed(group: Group, judged: Judged) -> bool:
+    """Whether a cause has a verdict; a heading of wrong answers if all of its tasks have one."""
+    if group.tasks:
+        return all(judged(task).verdict is not None for task in group.tasks)
+    return judged(group).verdict is not None
+
+
 class QueueRows:
     """See `tracetui.views.rows.Rows`. Row keys are digests of causes and tasks, and run references."""
 
@@ -131,8 +138,9 @@ class QueueRows:
 
     def mark(self, index: int) -> str | None:
         item = self._items[index]
-        undecided = isinstance(item, Group | TaskRow) and self._judgment(item).verdict is None
-        return "status.error" if undecided else None
+        if isinstance(item, Group):
+            return None if is_reviewed(item, self._judged) else "status.error"
+        return "status.error" if isinstance(item, TaskRow) and self._judgment(item).verdict is None else None
 
     def _judgment(self, item: Item) -> Judgement:
         return self._judged(item if isinstance(item, Group) else item.task if isinstance(item, TaskRow) else item.run)
@@ -167,9 +175,10 @@ class QueueRows:
 
     def _group(self, group: Group, width: int) -> Line:
         judgment = self._judged(group)
-        decided = judgment.verdict is not None
+        decided = is_reviewed(group, self._judged)
         room = max(8, width - _TAIL - 3)
-        words = [*_verdict_mark(judgment, self._glyphs), *self._fold_mark(group.digest)]
+        several = [Piece(Clean("+"), "accent bold")] if decided and judgment.verdict is None else None
+        words = [*(several or _verdict_mark(judgment, self._glyphs)), *self._fold_mark(group.digest)]
         new = not self._two_rows and group.is_new(self._now)
         words += fill(_title_pieces(group, quiet=decided, new=new), room)
         return tuple(fit([*words, *self._numbers(group)], width))
@@ -185,7 +194,7 @@ class QueueRows:
         if group.agents:
             agents = ", ".join(group.agents[:MAX_AGENTS]) + (" …" if len(group.agents) > MAX_AGENTS else "")
             words.append(Piece(Clean(f"  {one_line(agents, 60)}"), "dim"))
-        tail = Piece(Clean(f"  {self._over_time(group)} "), "bar.error" if judgment.verdict is None else "dim")
+        tail = Piece(Clean(f"  {self._over_time(group)} "), "dim" if is_reviewed(group, self._judged) else "bar.error")
         return (*fill(words, max(8, width - len(tail.text))), tail)
 
     def _over_time(self, group: Group) -> Clean:

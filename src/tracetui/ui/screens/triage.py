@@ -30,7 +30,7 @@ from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box
 from tracetui.views.bars import amount
 from tracetui.views.rows import Line, Piece
-from tracetui.views.triage import Member, TaskRow
+from tracetui.views.triage import Member, TaskRow, is_reviewed
 
 if TYPE_CHECKING:
     from tracetui.ui.services.causes import Grouping
@@ -242,7 +242,7 @@ class TriageScreen(RunsScreen):
 
     @property
     def ended(self) -> str:
-        left = any(self.judgement_of(group).verdict is None for group in self.causes)
+        left = not all(is_reviewed(group, self.judgement_of) for group in self.causes)
         return "" if left else "  ·  all reviewed, x export"
 
     @property
@@ -301,7 +301,7 @@ class TriageScreen(RunsScreen):
         found = self.causes
         if not found:
             return (Piece(Clean("nothing to review"), "sec"),)
-        left = [group for group in found if self.judgement_of(group).verdict is None]
+        left = [group for group in found if not is_reviewed(group, self.judgement_of)]
         decided = len(found) - len(left)
         pieces = [
             Piece(Clean(f"{grouped(decided)} of {grouped(len(found))} reviewed "), "text bold"),
