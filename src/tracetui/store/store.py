@@ -43,8 +43,6 @@ class Overview(msgspec.Struct, frozen=True):
     runs: int = 0
     by_status: dict[Status, int] = {}
     by_format: dict[str, int] = {}
-    causes: dict[str, int] = {}
-    """Failed runs by the type of their first error."""
     outcomes: OutcomeCounts = msgspec.field(default_factory=OutcomeCounts)
     repeated_tasks: int = 0
     """Tasks with more than one run."""
@@ -286,7 +284,6 @@ class _Counts:
     def __init__(self) -> None:
         self._by_status: Counter[Status] = Counter()
         self._by_format: Counter[str] = Counter()
-        self._causes: Counter[str] = Counter()
         self._outcomes = OutcomeCounts()
         self._by_task: Counter[TaskKey] = Counter()
         self._repeated_tasks = 0
@@ -320,11 +317,9 @@ class _Counts:
             before = self._by_task[task]
             self._by_task[task] = before + by
             self._repeated_tasks += (before + by > 1) - (before > 1)
-        if run.status is Status.ERROR and run.first_error is not None and run.first_error.type:
-            self._causes[run.first_error.type] += by
 
     def overview(self) -> Overview:
         """The nonzero counts."""
         outcomes = msgspec.structs.replace(self._outcomes)
-        by_status, by_format, causes = +self._by_status, +self._by_format, +self._causes
-        return Overview(self._by_status.total(), by_status, by_format, causes, outcomes, self._repeated_tasks)
+        by_status, by_format = +self._by_status, +self._by_format
+        return Overview(self._by_status.total(), by_status, by_format, outcomes, self._repeated_tasks)

@@ -35,6 +35,7 @@ from tracetui.ui.commands import RUNS, Command, allowed_in_browser
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.screens.main import MainScreen
 from tracetui.ui.screens.runs import RunsScreen
+from tracetui.ui.services.causes import Causes
 from tracetui.ui.services.exports import Exporter
 from tracetui.ui.services.findings import Assessments, Comparisons, JobService
 from tracetui.ui.services.liveness import LivenessTracker
@@ -103,6 +104,7 @@ class TraceApp(HostApp):
         self.roots = list(roots)
         self.store = Store(rule)
         self.verdicts = Verdicts(roots)
+        self.causes = Causes(self.store, engine, self.verdicts, self.set_timer, self._causes_changed)
         self.liveness = LivenessTracker(self.store, lambda: self.clock())
         self.assessments = Assessments(engine)
         self.comparisons = Comparisons(self.store)
@@ -320,6 +322,11 @@ class TraceApp(HostApp):
         for screen in self.screen_stack:
             if isinstance(screen, RunsScreen):
                 screen.judged(decided=False)
+
+    def _causes_changed(self) -> None:
+        for screen in self.screen_stack:
+            if isinstance(screen, RunsScreen):
+                screen.causes_changed()
 
     def compare(self, a: RunRef, b: RunRef, spans: tuple[str | None, str | None] | None = None) -> None:
         from tracetui.ui.screens.diff import DiffScreen

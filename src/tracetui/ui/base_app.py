@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tracetui.live.engine import Engine
     from tracetui.model import Run, RunRef, RunSummary
     from tracetui.store.store import Store
+    from tracetui.ui.services.causes import Causes
     from tracetui.ui.services.exports import Exporter
     from tracetui.ui.services.findings import Assessments, Comparisons, JobService
     from tracetui.ui.services.liveness import LivenessTracker
@@ -221,6 +222,7 @@ class HostApp(BaseApp):
     """Whether the modules of the comparison are imported."""
     throttle: PaintThrottle
     verdicts: Verdicts
+    causes: Causes
     liveness: LivenessTracker
     assessments: Assessments
     comparisons: Comparisons

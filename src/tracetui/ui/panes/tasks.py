@@ -90,7 +90,7 @@ class TaskMatrix(LineView):
         if beyond:
             self.column = min(beyond, key=lambda one: abs(one - here))
             self._strips.clear()
-            self._repaint(row)
+            self.repaint_row(row)
             self.post_message(self.Moved(self, rows.key(row)))
 
     @on(LineView.Moved)

@@ -55,6 +55,10 @@ class RunsScreen(BaseScreen):
         """Show what was judged; `decided`: a verdict was given, so go on to the next."""
         raise NotImplementedError
 
+    def causes_changed(self) -> None:
+        """Show the new causes of the failed runs."""
+        raise NotImplementedError
+
     def go_to(self, ref: RunRef, span: str | None) -> None:
         """Go to a run, and to a span in it."""
         raise NotImplementedError
