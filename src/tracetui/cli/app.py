@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         status, args.paths = _choose(args)
         if status or not args.paths:
             return status
-    with source_of([place for place in roots(args) if place != STDIN]) as source:
+    with source_of([place for place in roots(args) if place != STDIN], limit=args.limit) as source:
         places, target = _targets(source, args)
         need_terminal(places)
         gc.disable()  # objects loaded now are permanent; the engine enables it again after listing

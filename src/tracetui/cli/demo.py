@@ -22,5 +22,5 @@ def run(args: argparse.Namespace) -> int:
     from tracetui.demo import agent, temporary
 
     with temporary() as folder, agent.running(folder) if sys.stdout.isatty() else nullcontext():
-        args.paths, args.trace_dir, args.format, args.rule = [str(folder)], [], None, None
+        args.paths, args.trace_dir, args.format, args.rule, args.limit = [str(folder)], [], None, None, None
         return app.run(args)

@@ -83,14 +83,15 @@ class Aim(msgspec.Struct):
 
 
 @contextmanager
-def source_of(paths: Sequence[str]) -> Iterator[MultiHostSource]:
-    """Open the sources of paths or addresses: this machine, others, standard input for ``-``.
+def source_of(paths: Sequence[str], *, limit: int | None = None) -> Iterator[MultiHostSource]:
+    """Open the sources of paths or addresses: this machine, others, databases, standard input for ``-``.
 
-    Raises `UsageError` or `NothingReadable` for a machine that cannot be reached.
+    `limit`: how many runs of a database are listed. Raises `UsageError` or `NothingReadable` for a machine that cannot
+    be reached.
     """
     with ExitStack() as stack:
         local = stack.enter_context(StdinSource(sys.stdin.buffer)) if STDIN in paths else LocalSource()
-        yield stack.enter_context(source_for(paths, local))
+        yield stack.enter_context(source_for(paths, local, limit=limit))
 
 
 def source_at(text: str, args: argparse.Namespace) -> AbstractContextManager[MultiHostSource]:
@@ -101,7 +102,7 @@ def source_at(text: str, args: argparse.Namespace) -> AbstractContextManager[Mul
 def sources_at(texts: Sequence[str], args: argparse.Namespace) -> AbstractContextManager[MultiHostSource]:
     """Open the sources of several addresses."""
     places = [re.split("[/#]", text)[0] if text.startswith(STDIN) else text for text in texts]
-    return source_of([*places, *args.trace_dir])
+    return source_of([*places, *args.trace_dir], limit=args.limit)
 
 
 def only(args: argparse.Namespace) -> Format | None:

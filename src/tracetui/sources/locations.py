@@ -5,15 +5,25 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tracetui.errors import NothingReadable
 from tracetui.sources.base import Closable, Entry, File, Folder, LinkLost, Source, Stat
 from tracetui.sources.local import LocalSource
 
 if TYPE_CHECKING:
+    from tracetui.sources.clickhouse.source import ClickHouseSource
+    from tracetui.sources.conditions import Condition
     from tracetui.sources.remote import SshSource
     from tracetui.sources.ssh import Host, RemotePath
+
+DATABASES: Final = ("clickhouse://", "clickhouses://")
+"""Schemes of databases."""
+
+
+def is_remote(word: str) -> bool:
+    """Whether a path is one of another machine or in a database. Raises `UsageError` for an invalid one."""
+    return word.startswith(DATABASES) or host_of(word) is not None
 
 
 def host_of(word: str) -> Host | None:
@@ -22,6 +32,8 @@ def host_of(word: str) -> Host | None:
     A local path takes precedence over ``host:dir``; ``ssh://`` is always remote. Raises `UsageError` for an invalid
     host name.
     """
+    if word.startswith(DATABASES):
+        return None
     if not word.startswith("ssh://") and (":" not in word.partition("/")[0] or _exists_locally(word)):
         return None
     place = _parse_remote(word)
@@ -47,6 +59,8 @@ def _path_prefix(path: str) -> str:
 
 def parent(path: str) -> str:
     """Return the folder of a path as the user would write it; ``.`` for a bare name."""
+    if path.startswith(DATABASES):
+        return _database_folder(path)
     if host_of(path) is None:
         return os.path.dirname(path) or os.curdir
     from tracetui.sources.ssh import parent as remote_parent
@@ -54,15 +68,26 @@ def parent(path: str) -> str:
     return remote_parent(path)
 
 
+def _database_folder(path: str) -> str:
+    from tracetui.sources.clickhouse.url import parse  # only for such a place
+
+    return parse(path)[0].folder
+
+
 class MultiHostSource(Closable):
-    """Several machines as one source; each path goes to its machine. A context manager: its end closes the connections.
+    """Several machines and databases as one source. A context manager: its end closes the connections.
 
     Only connects to the machines of `roots`, never to one that a trace names.
     """
 
-    def __init__(self, roots: Sequence[str], local: LocalSource | None = None) -> None:
-        """Raises `UsageError` for a root with an invalid host name."""
+    def __init__(self, roots: Sequence[str], local: LocalSource | None = None, *, limit: int | None = None) -> None:
+        """`limit`: how many runs of a database are listed. Raises `UsageError` for an invalid root."""
         self._local = local or LocalSource()
+        self._databases: dict[str, ClickHouseSource] = {}
+        """By what their paths begin with."""
+        for root in [root for root in roots if root.startswith(DATABASES)]:
+            self._add_database(root, limit)
+        roots = [root for root in roots if not root.startswith(DATABASES)]
         self._local_roots = {_path_prefix(root) for root in roots if host_of(root) is None}
         self._hosts: dict[Host, SshSource] = {}
         for root in roots:
@@ -72,23 +97,47 @@ class MultiHostSource(Closable):
 
                 self._hosts[host] = SshSource(host)
 
+    def _add_database(self, root: str, limit: int | None) -> None:
+        from tracetui.sources.clickhouse.source import LIMIT, ClickHouseSource
+        from tracetui.sources.clickhouse.url import parse
+
+        database = parse(root)[0]
+        if database.folder not in self._databases:
+            self._databases[database.folder] = ClickHouseSource(database, limit=limit or LIMIT)
+
     @property
     def received(self) -> int:
         """Bytes received from other machines."""
-        return sum(source.received for source in self._hosts.values())
+        return sum(source.received for source in self._elsewhere)
+
+    @property
+    def has_database(self) -> bool:
+        """Whether one of the roots is a database, which lists a part of its runs."""
+        return bool(self._databases)
+
+    def narrow(self, condition: Condition) -> None:
+        """List only runs of databases that may meet a condition, from now on."""
+        for database in self._databases.values():
+            database.narrow(condition)
 
     def connect(self) -> None:
-        """Connect to every machine. Raises `NothingReadable`, with the reason and the next step."""
+        """Connect to every machine and database. Raises `NothingReadable`, with the reason and the next step."""
         try:
             for source in self._hosts.values():
                 source.client()
+            for database in self._databases.values():
+                database.connect()
         except LinkLost as error:
             raise NothingReadable(str(error)) from error
 
     def close(self) -> None:
         """Close the connections, and delete copies."""
-        for source in self._hosts.values():
+        for source in self._elsewhere:
             source.close()
+
+    @property
+    def _elsewhere(self) -> list[SshSource | ClickHouseSource]:
+        return [*self._hosts.values(), *self._databases.values()]
 
     def is_file(self, path: str) -> bool:
         return self._source(path).is_file(path)
@@ -115,7 +164,14 @@ class MultiHostSource(Closable):
         return self._source(path).open(path, stat)
 
     def _source(self, path: str) -> Source:
-        return self._remote_for(path) or self._local
+        return self._database_for(path) or self._remote_for(path) or self._local
+
+    def _database_for(self, path: str) -> ClickHouseSource | None:
+        """Return the database of a path, None for any other path."""
+        for folder, source in self._databases.items():
+            if path.startswith(folder) and path[len(folder) : len(folder) + 1] in ("", "/", "#"):
+                return source
+        return None
 
     def _remote_for(self, path: str) -> SshSource | None:
         """Return the remote source of a path, None if local."""
@@ -125,12 +181,13 @@ class MultiHostSource(Closable):
         return self._hosts.get(place.host) if place is not None else None
 
 
-def source_for(roots: Sequence[str], local: LocalSource | None = None) -> MultiHostSource:
+def source_for(roots: Sequence[str], local: LocalSource | None = None, *, limit: int | None = None) -> MultiHostSource:
     """Return a connected source for these roots, for use in a ``with``.
 
-    `local` reads the paths of this machine. Raises `UsageError` or `NothingReadable`, one sentence each.
+    `local` reads the paths of this machine; `limit` is that of `MultiHostSource`. Raises `UsageError` or
+    `NothingReadable`, one sentence each.
     """
-    places = MultiHostSource(roots, local)
+    places = MultiHostSource(roots, local, limit=limit)
     try:
         places.connect()
     except BaseException:

@@ -1,0 +1,266 @@
+"""A database as a source: a folder with the newest traces, each of them a file of its rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from threading import RLock
+from typing import Final, TypeVar
+
+import msgspec
+
+from tracetui.errors import NothingReadable
+from tracetui.sources.base import Closable, Entry, File, Folder, LinkLost, Stat, reason_of
+from tracetui.sources.clickhouse import sql
+from tracetui.sources.clickhouse.client import MAX_ROWS, Client, Refused
+from tracetui.sources.clickhouse.rows import Reading, RowCache, Rows, RowsFile, batches, by_trace
+from tracetui.sources.clickhouse.sql import Schema, Statement
+from tracetui.sources.clickhouse.url import Database, parse
+from tracetui.sources.conditions import EVERYTHING, Condition
+
+LIMIT: Final = 500
+"""Traces that are listed."""
+FRESH_SECONDS: Final = 1.0
+"""For so long a trace is not asked for again,"""
+LIST_FRESH_SECONDS: Final = 2.0
+"""nor the list; a list that takes long is rested from"""
+LIST_REST: Final = 10
+"""for this multiple of its duration."""
+WINDOWS: Final = (3600, 86_400, 30 * 86_400)
+"""Seconds before the last span that are searched for the newest traces, one after the other, before all are."""
+BATCH_SPANS: Final = 4_000
+"""Spans of traces that are read together,"""
+BATCH: Final = 64
+"""and traces."""
+MAX_SPANS: Final = 200_000
+"""Spans of a trace that is read."""
+SPAN_BYTES: Final = 1024
+"""Estimated size of a row, for the size of a trace that was not read."""
+
+
+_T = TypeVar("_T")
+
+
+class _Column(msgspec.Struct):
+    table: str
+    name: str
+    type: str
+
+
+class _Trace(msgspec.Struct):
+    trace: str = msgspec.field(name="TraceId")
+    spans: int
+    end: int
+
+
+class _Last(msgspec.Struct):
+    last: int
+
+
+class _Version(msgspec.Struct, frozen=True):
+    parts: int
+    begin: str
+    end: str
+
+
+class ClickHouseSource(Closable):
+    """Traces of one database; see `tracetui.sources.base.Source`. Used by several threads.
+
+    Raises `LinkLost` while the server can't be reached or is too slow; just try again later.
+    """
+
+    def __init__(self, database: Database, *, limit: int = LIMIT) -> None:
+        """`limit`: how many traces are listed."""
+        self._database = database
+        self._client = Client(database)
+        self._limit = limit
+        self._lock = RLock()
+        self._schema: Schema | None = None
+        self._condition: Condition = EVERYTHING
+        self._cache = RowCache()
+        self._traces: Sequence[_Trace] = ()
+        """The list, newest first."""
+        self._listed: tuple[Condition, float] | None = None
+        """The condition of the list, and when (monotonic) it is outdated."""
+        self._clock = 0.0
+        """Seconds that the server's clock is ahead."""
+
+    @property
+    def received(self) -> int:
+        """Bytes received."""
+        return self._client.received
+
+    def connect(self) -> None:
+        """Connect, and check the tables. Raises `NothingReadable` or `LinkLost`, one sentence each."""
+        try:
+            self._checked()
+        except Refused as error:
+            raise NothingReadable(str(error)) from error
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def narrow(self, condition: Condition) -> None:
+        """List only traces that may meet a condition, from the next list on."""
+        self._condition = condition
+
+    # ---- files
+
+    def is_file(self, path: str) -> bool:
+        """True if there is a trace at `path`."""
+        below = parse(path)[1]
+        return len(below) == 1 and (self._cache.has(below[0]) or self._version(below[0]).parts > 0)
+
+    def is_folder(self, path: str) -> bool:
+        """True for the database itself."""
+        return "#" not in path and not parse(path)[1]
+
+    def local_path(self, path: str) -> str | None:
+        return None
+
+    def prefetch(self, paths: Sequence[str]) -> None:
+        return
+
+    def walk(self, root: str) -> Iterator[Entry]:
+        try:
+            yield from self.list(root).entries
+        except LinkLost:
+            raise
+        except OSError as error:
+            yield Entry(root, skipped=reason_of(error), failed=True)
+
+    def list(self, path: str) -> Folder:
+        below = parse(path)[1]
+        traces = self._newest() if not below else [one for one in self._traces if [one.trace] == below]
+        if below and not traces:
+            rows = self._rows(below[0])
+            if not rows.data:
+                raise FileNotFoundError(f"no trace {below[0]} in {self._database.folder}")
+            traces = [_Trace(below[0], len(rows.spans), rows.ended_ns)]
+        return Folder([self._entry(one) for one in traces], [])
+
+    def open(self, path: str, stat: Stat | None = None) -> File:
+        return RowsFile(path, parse(path)[1][0], Reading(self._rows, self._now))
+
+    def _entry(self, trace: _Trace) -> Entry:
+        stat = Stat(0, 0, trace.spans * SPAN_BYTES, max(0, trace.end))
+        return Entry(self._database.path(trace.trace), stat)
+
+    def _now(self) -> float:
+        return time.time() + self._clock
+
+    # ---- queries
+
+    def _query(self, statement: Statement) -> bytes:
+        return self._client.query(statement)
+
+    def _checked(self) -> Schema:
+        """Return the tables. Raises `Refused` if they are not the exporter's."""
+        with self._lock:
+            if self._schema is None:
+                found = _decoded(self._query(sql.columns(self._database)), _Column)
+                types = {one.name: one.type for one in found if one.table == self._database.table}
+                if missing := [name for name in sql.COLUMNS if name not in types]:
+                    table = f"{self._database.name}.{self._database.table}"
+                    reason = f"has no column {missing[0]}" if types else "doesn't exist, or your user may not read it"
+                    raise Refused(
+                        f"table {table} {reason}; expected the table of the OpenTelemetry ClickHouse exporter "
+                        f"(another name: clickhouse://{self._database.host}/DATABASE.TABLE)"
+                    )
+                typed = types["SpanAttributes"].startswith("JSON")
+                self._schema = Schema(self._database, typed, any(one.table != self._database.table for one in found))
+            return self._schema
+
+    def _newest(self) -> Sequence[_Trace]:
+        """Return the newest traces that may meet the condition, newest first."""
+        schema = self._checked()
+        with self._lock:
+            condition, began = self._condition, time.monotonic()
+            if self._listed is not None and self._listed[0] == condition and began < self._listed[1]:
+                return self._traces
+            traces: Sequence[_Trace] = ()
+            for since in self._windows(schema, condition):
+                traces = _decoded(self._query(sql.newest(schema, self._limit, since, condition)), _Trace)
+                if len(traces) >= self._limit:
+                    break
+            ended = time.monotonic()
+            self._traces = traces
+            self._listed = condition, ended + max(LIST_FRESH_SECONDS, LIST_REST * (ended - began))
+            return traces
+
+    def _windows(self, schema: Schema, condition: Condition) -> Iterator[float | None]:
+        """Yield the times since which the newest traces are searched.
+
+        Only for a list without a condition: what meets it may be older than the window.
+        """
+        if condition == EVERYTHING:
+            (last,) = _decoded(self._query(sql.count(schema)), _Last)
+            for window in WINDOWS:
+                yield float((last.last - window) // window * window)
+        yield None
+
+    def _version(self, trace: str) -> _Version:
+        (found,) = _decoded(self._query(sql.version(self._checked(), trace)), _Version)
+        return found
+
+    def _rows(self, trace: str) -> Rows:
+        """Return the rows of a trace, with those that came since it was read."""
+        schema, rows = self._checked(), self._cache.of(trace)
+        with rows.lock:
+            if not rows.data:
+                if not self._cache.has(trace):
+                    return self._read(schema, trace)
+            elif time.monotonic() - rows.checked >= FRESH_SECONDS:
+                self._read_on(schema, trace, rows)
+        return rows
+
+    def _read(self, schema: Schema, trace: str) -> Rows:
+        """Read a trace, along with the next ones of the list."""
+        wanted = self._batch(trace)
+        data = self._fetched(schema, wanted)
+        now = time.monotonic()
+        for name, lines in by_trace(data):
+            rows = self._cache.of(name)
+            if not rows.data:
+                rows.add(lines)
+                rows.checked = now
+                self._cache.keep(name, rows)
+        return self._cache.of(trace)
+
+    def _batch(self, trace: str) -> Sequence[str]:
+        traces = self._traces
+        at = next((i for i, one in enumerate(traces) if one.trace == trace), None)
+        if at is None:
+            return [trace]
+        if traces[at].spans > MAX_SPANS:
+            raise OSError(f"not read: a trace of {traces[at].spans:,} spans, more than {MAX_SPANS:,}")
+        missing = [(one.trace, one.spans) for one in traces[at : at + 4 * BATCH] if not self._cache.has(one.trace)]
+        return batches(missing, BATCH_SPANS, BATCH)
+
+    def _fetched(self, schema: Schema, traces: Sequence[str]) -> bytes:
+        limit = min(MAX_ROWS, MAX_SPANS + 1 if len(traces) == 1 else MAX_ROWS)
+        data = b""
+        if schema.has_lookup:
+            data = self._query(sql.rows(schema, traces, limit, bounded=True))
+        if not data:
+            data = self._query(sql.rows(schema, traces, limit, bounded=False))
+        if len(traces) == 1 and data.count(b"\n") > MAX_SPANS:
+            raise OSError(f"not read: a trace of more than {MAX_SPANS:,} spans")
+        return data
+
+    def _read_on(self, schema: Schema, trace: str, rows: Rows) -> None:
+        """Read the spans that came since the last time, however early they began."""
+        version = self._version(trace)
+        if version != rows.version:
+            known = sorted(rows.spans)
+            data = self._query(sql.rows(schema, [trace], MAX_SPANS + 1, bounded=False, known=known))
+            if data:
+                rows.add(data)
+                self._cache.keep(trace, rows)
+            rows.version = version
+        rows.checked = time.monotonic()
+
+
+def _decoded(data: bytes, kind: type[_T]) -> list[_T]:
+    return msgspec.json.Decoder(kind, strict=False).decode_lines(data)
