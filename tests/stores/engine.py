@@ -13,6 +13,7 @@ import socket
 import sys
 import threading
 import time
+from email import message_from_bytes
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlparse
@@ -70,8 +71,16 @@ class Handler(BaseHTTPRequestHandler):
             self.do_POST()
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode("utf8", "replace")
+        data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         asked = parse_qs(urlparse(self.path).query)
+        if (kind := self.headers.get("Content-Type", "")).startswith("multipart/"):  # many parameters come as a form
+            form = message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + data)
+            parts: Any = form.get_payload()
+            for part in parts:
+                name = part.get_param("name", header="content-disposition")
+                asked[str(name)] = [part.get_payload(decode=True).decode()]
+            data = b""
+        body = data.decode("utf8", "replace")
         sql = (asked.get("query", [""])[0] + "\n" + body).strip()
         STATE.log.append(
             {"sql": sql, "user": self.headers.get("Authorization", ""), **{k: v[0] for k, v in asked.items()}}

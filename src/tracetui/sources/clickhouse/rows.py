@@ -21,7 +21,7 @@ _LINE: Final = re.compile(rb'^\{"TraceId":"((?:[^"\\]|\\.)*)","SpanId":"((?:[^"\
 class Rows:
     """The rows of one trace as lines of JSON, in order of arrival."""
 
-    __slots__ = ("arrived", "checked", "data", "ended_ns", "generation", "lock", "moving", "spans", "version")
+    __slots__ = ("ahead", "arrived", "checked", "data", "ended_ns", "generation", "lock", "moving", "spans", "version")
 
     def __init__(self, generation: int) -> None:
         self.generation = generation
@@ -30,7 +30,9 @@ class Rows:
         self.spans: set[str] = set()
         """Ids of the spans."""
         self.version: Any = None
-        """The state of the trace in the store when it was read; None if that was not asked."""
+        """The state of the trace in the store when it was read."""
+        self.ahead = True
+        """It was read along with other traces, and nobody has asked for it yet."""
         self.checked = 0.0
         """When (monotonic) the store was asked last for new spans."""
         self.arrived = 0
@@ -183,13 +185,13 @@ class RowsFile(Closable):
         return
 
 
-def batches(traces: Sequence[tuple[str, int]], most_spans: int, most: int) -> list[str]:
-    """Return the first of some traces (id, spans) to read together."""
+def batches(traces: Sequence[tuple[str, int]], most_spans: int) -> list[str]:
+    """Return the first of some traces (id, spans), at least one, that have so many spans together."""
     chosen: list[str] = []
     left = most_spans
     for trace, spans in traces:
         left -= spans
-        if chosen and (left < 0 or len(chosen) == most):
+        if chosen and left < 0:
             break
         chosen.append(trace)
     return chosen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from threading import RLock
 from typing import Final, TypeVar
 
@@ -14,7 +14,7 @@ from tracetui.sources.base import Closable, Entry, File, Folder, LinkLost, Stat,
 from tracetui.sources.clickhouse import sql
 from tracetui.sources.clickhouse.client import MAX_ROWS, Client, Refused
 from tracetui.sources.clickhouse.rows import Reading, RowCache, Rows, RowsFile, batches, by_trace
-from tracetui.sources.clickhouse.sql import Schema, Statement
+from tracetui.sources.clickhouse.sql import Bounds, Schema, Statement
 from tracetui.sources.clickhouse.url import Database, parse
 from tracetui.sources.conditions import EVERYTHING, Condition
 
@@ -28,10 +28,18 @@ LIST_REST: Final = 10
 """for this multiple of its duration."""
 WINDOWS: Final = (3600, 86_400, 30 * 86_400)
 """Seconds before the last span that are searched for the newest traces, one after the other, before all are."""
-BATCH_SPANS: Final = 4_000
-"""Spans of traces that are read together,"""
-BATCH: Final = 64
-"""and traces."""
+FIRST_BATCH: Final = 24
+"""Traces that are read together first: a screenful,"""
+BATCH: Final = 256
+"""and then,"""
+BATCH_SPANS: Final = 20_000
+"""unless they have more spans."""
+AHEAD_SECONDS: Final = 60.0
+"""For so long a trace that was read along with others needs not be asked for again, nor does one"""
+SETTLED_SECONDS: Final = 900.0
+"""that ended so long ago."""
+NEW_SPANS: Final = 1000
+"""New spans that are read at once: their ids are parameters."""
 MAX_SPANS: Final = 200_000
 """Spans of a trace that is read."""
 SPAN_BYTES: Final = 1024
@@ -57,10 +65,15 @@ class _Last(msgspec.Struct):
     last: int
 
 
+class _Span(msgspec.Struct):
+    span: str = msgspec.field(name="SpanId")
+
+
 class _Version(msgspec.Struct, frozen=True):
+    trace: str = msgspec.field(name="TraceId")
     parts: int
-    begin: str
-    end: str
+    begin: int
+    end: int
 
 
 class ClickHouseSource(Closable):
@@ -110,7 +123,7 @@ class ClickHouseSource(Closable):
     def is_file(self, path: str) -> bool:
         """True if there is a trace at `path`."""
         below = parse(path)[1]
-        return len(below) == 1 and (self._cache.has(below[0]) or self._version(below[0]).parts > 0)
+        return len(below) == 1 and (self._cache.has(below[0]) or bool(self._versions(below)))
 
     def is_folder(self, path: str) -> bool:
         """True for the database itself."""
@@ -195,38 +208,40 @@ class ClickHouseSource(Closable):
         Only for a list without a condition: what meets it may be older than the window.
         """
         if condition == EVERYTHING:
-            (last,) = _decoded(self._query(sql.count(schema)), _Last)
+            (last,) = _decoded(self._query(sql.last(schema)), _Last)
             for window in WINDOWS:
                 yield float((last.last - window) // window * window)
         yield None
 
-    def _version(self, trace: str) -> _Version:
-        (found,) = _decoded(self._query(sql.version(self._checked(), trace)), _Version)
-        return found
+    def _versions(self, traces: Sequence[str]) -> dict[str, _Version]:
+        """Return the state of each trace that there is."""
+        found = _decoded(self._query(sql.versions(self._checked(), traces)), _Version)
+        return {one.trace: one for one in found}
 
     def _rows(self, trace: str) -> Rows:
         """Return the rows of a trace, with those that came since it was read."""
-        schema, rows = self._checked(), self._cache.of(trace)
+        rows = self._cache.of(trace)
         with rows.lock:
+            settled = self._now() - rows.ended_ns / 1e9 > SETTLED_SECONDS
+            fresh = AHEAD_SECONDS if rows.ahead or settled else FRESH_SECONDS
             if not rows.data:
-                if not self._cache.has(trace):
-                    return self._read(schema, trace)
-            elif time.monotonic() - rows.checked >= FRESH_SECONDS:
-                self._read_on(schema, trace, rows)
+                self._read(trace)
+                rows = self._cache.of(trace)
+            elif time.monotonic() - rows.checked >= fresh:
+                self._read_on(trace, rows)
+            rows.ahead = False
         return rows
 
-    def _read(self, schema: Schema, trace: str) -> Rows:
+    def _read(self, trace: str) -> None:
         """Read a trace, along with the next ones of the list."""
         wanted = self._batch(trace)
-        data = self._fetched(schema, wanted)
-        now = time.monotonic()
-        for name, lines in by_trace(data):
+        versions = self._versions(wanted)
+        for name, lines in by_trace(self._fetched(wanted, versions.values())):
             rows = self._cache.of(name)
             if not rows.data:
                 rows.add(lines)
-                rows.checked = now
+                rows.version, rows.checked = versions.get(name), time.monotonic()
                 self._cache.keep(name, rows)
-        return self._cache.of(trace)
 
     def _batch(self, trace: str) -> Sequence[str]:
         traces = self._traces
@@ -235,31 +250,42 @@ class ClickHouseSource(Closable):
             return [trace]
         if traces[at].spans > MAX_SPANS:
             raise OSError(f"not read: a trace of {traces[at].spans:,} spans, more than {MAX_SPANS:,}")
-        missing = [(one.trace, one.spans) for one in traces[at : at + 4 * BATCH] if not self._cache.has(one.trace)]
-        return batches(missing, BATCH_SPANS, BATCH)
+        most = FIRST_BATCH if at < FIRST_BATCH else BATCH
+        missing = [(one.trace, one.spans) for one in traces[at : at + most] if not self._cache.has(one.trace)]
+        return batches(missing, BATCH_SPANS)
 
-    def _fetched(self, schema: Schema, traces: Sequence[str]) -> bytes:
-        limit = min(MAX_ROWS, MAX_SPANS + 1 if len(traces) == 1 else MAX_ROWS)
-        data = b""
-        if schema.has_lookup:
-            data = self._query(sql.rows(schema, traces, limit, bounded=True))
-        if not data:
-            data = self._query(sql.rows(schema, traces, limit, bounded=False))
-        if len(traces) == 1 and data.count(b"\n") > MAX_SPANS:
-            raise OSError(f"not read: a trace of more than {MAX_SPANS:,} spans")
+    def _fetched(self, traces: Sequence[str], versions: Collection[_Version]) -> bytes:
+        """Return all rows of some traces."""
+        if not versions:
+            return b""
+        limit = MAX_SPANS + 1 if len(traces) == 1 else MAX_ROWS
+        data = self._query(sql.rows(self._checked(), traces, limit, _bounds(versions)))
+        if len(traces) == 1:
+            _check_count(data.count(b"\n"))
         return data
 
-    def _read_on(self, schema: Schema, trace: str, rows: Rows) -> None:
+    def _read_on(self, trace: str, rows: Rows) -> None:
         """Read the spans that came since the last time, however early they began."""
-        version = self._version(trace)
-        if version != rows.version:
-            known = sorted(rows.spans)
-            data = self._query(sql.rows(schema, [trace], MAX_SPANS + 1, bounded=False, known=known))
-            if data:
-                rows.add(data)
+        schema, version = self._checked(), self._versions([trace]).get(trace)
+        if version is not None and version != rows.version:
+            bounds = _bounds([version])
+            found = _decoded(self._query(sql.spans(schema, trace, MAX_SPANS + 1, bounds)), _Span)
+            _check_count(len(found))
+            new = sorted({one.span for one in found} - rows.spans)
+            for at in range(0, len(new), NEW_SPANS):
+                rows.add(self._query(sql.rows(schema, [trace], MAX_ROWS, bounds, new[at : at + NEW_SPANS])))
                 self._cache.keep(trace, rows)
             rows.version = version
         rows.checked = time.monotonic()
+
+
+def _bounds(versions: Collection[_Version]) -> Bounds:
+    return min(one.begin for one in versions), max(one.end for one in versions)
+
+
+def _check_count(spans: int) -> None:
+    if spans > MAX_SPANS:
+        raise OSError(f"not read: a trace of more than {MAX_SPANS:,} spans")
 
 
 def _decoded(data: bytes, kind: type[_T]) -> list[_T]:

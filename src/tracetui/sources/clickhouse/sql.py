@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -28,6 +28,10 @@ COLUMNS: Final = ("Timestamp", "TraceId", "SpanId", "ParentSpanId", "SpanName", 
 _START: Final = "toUnixTimestamp64Nano(Timestamp)"
 _END: Final = f"{_START} + toInt64(Duration)"
 _LOOKUP: Final = "_trace_id_ts"
+
+
+Bounds: TypeAlias = tuple[int, int]
+"""The first and last start of spans, in seconds."""
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -85,46 +89,51 @@ def newest(schema: Schema, limit: int, since: float | None, condition: Condition
     )
 
 
-def count(schema: Schema) -> Statement:
+def last(schema: Schema) -> Statement:
     """The time of the last span in seconds."""
     return Statement(f"SELECT toUnixTimestamp(max(Timestamp)) AS last FROM {schema.table}")
 
 
-def version(schema: Schema, trace: str) -> Statement:
-    """A value that changes whenever spans of a trace arrive."""
-    if schema.has_lookup:
-        return Statement(
-            f"SELECT count() AS parts, toString(min(Start)) AS begin, toString(max(End)) AS end FROM {schema.lookup} "
-            "WHERE TraceId = {trace:String}",
-            {"trace": trace},
-        )
+def versions(schema: Schema, traces: Sequence[str]) -> Statement:
+    """Of each trace a value that changes whenever spans arrive, and its first and last start in seconds."""
+    wanted = "WHERE TraceId IN {traces:Array(String)} GROUP BY TraceId"
+    begin, end, table = "Start", "End", schema.lookup
+    if not schema.has_lookup:
+        begin, end, table = "Timestamp", "Timestamp", schema.table
     return Statement(
-        f"SELECT count() AS parts, '' AS begin, '' AS end FROM {schema.table} WHERE TraceId = {{trace:String}}",
-        {"trace": trace},
+        f"SELECT TraceId, count() AS parts, toUnixTimestamp(min({begin})) AS begin, "
+        f"toUnixTimestamp(max({end})) AS end FROM {table} {wanted}",
+        {"traces": [*traces]},
     )
 
 
-def rows(
-    schema: Schema, traces: Sequence[str], limit: int, *, bounded: bool, known: Sequence[str] | None = None
-) -> Statement:
-    """All spans of some traces, but for the `known` ones, as `tracetui.formats.otlp.rows` reads them.
+def spans(schema: Schema, trace: str, limit: int, bounds: Bounds) -> Statement:
+    """The ids of the spans of a trace."""
+    where, values = _within([trace], bounds)
+    return Statement(
+        f"SELECT DISTINCT SpanId FROM {schema.table} WHERE {where} LIMIT {{limit:UInt64}}", {**values, "limit": limit}
+    )
 
-    `bounded`: by the table of times.
-    """
-    values: dict[str, Any] = {"traces": [*traces], "limit": limit}
-    wanted = "TraceId IN {traces:Array(String)}"
-    where = wanted
-    if bounded:
-        times = f"FROM {schema.lookup} WHERE {wanted}"
-        where += f" AND Timestamp >= (SELECT min(Start) {times}) AND Timestamp <= (SELECT max(End) + 1 {times})"
-    if known is not None:
-        where += " AND SpanId NOT IN {known:Array(String)}"
-        values["known"] = [*known]
+
+def rows(schema: Schema, traces: Sequence[str], limit: int, bounds: Bounds, only: Sequence[str] = ()) -> Statement:
+    """All spans of some traces, or `only` some of them, as `tracetui.formats.otlp.rows` reads them."""
+    where, values = _within(traces, bounds)
+    if only:
+        where += " AND SpanId IN {only:Array(String)}"
+        values["only"] = [*only]
     return Statement(
         f"SELECT {', '.join(_row(typed=schema.typed))} FROM {schema.table} WHERE {where} "
         "ORDER BY TraceId, Timestamp, SpanId LIMIT {limit:UInt64}",
-        values,
+        {**values, "limit": limit},
     )
+
+
+def _within(traces: Sequence[str], bounds: Bounds) -> tuple[str, dict[str, Any]]:
+    where = (
+        "TraceId IN {traces:Array(String)} AND Timestamp >= toDateTime64({begin:Int64}, 9, 'UTC') "
+        "AND Timestamp <= toDateTime64({end:Int64}, 9, 'UTC')"
+    )
+    return where, {"traces": [*traces], "begin": bounds[0], "end": bounds[1] + 1}
 
 
 def _row(*, typed: bool) -> Iterator[str]:
