@@ -15,6 +15,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from tests.cli.run import Cli
 from tests.stores import exporter
 from tracetui.analysis import prices
 
@@ -108,6 +109,12 @@ def make(server: Server, *, typed: bool = False) -> Store:
     """Make an empty database."""
     server.fault()
     return Store(server, f"otel{next(_numbers)}", typed=typed)
+
+
+@pytest.fixture
+def cli(capsysbinary: pytest.CaptureFixture[bytes]) -> Cli:
+    """The command line."""
+    return Cli(capsysbinary)
 
 
 @pytest.fixture(autouse=True)

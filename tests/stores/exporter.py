@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 from tracetui.formats.otlp.records import normal_id
@@ -51,10 +52,7 @@ def tables(database: str, *, typed: bool = False) -> list[str]:
 def insert(database: str, rows: Iterable[dict[str, Any]]) -> str:
     """The statement that inserts rows."""
     lines = "\n".join(json.dumps(row) for row in rows)
-    return (
-        f"INSERT INTO {database}.otel_traces SETTINGS date_time_input_format='best_effort', "
-        f"input_format_import_nested_json=0 FORMAT JSONEachRow\n{lines}"
-    )
+    return f"INSERT INTO {database}.otel_traces SETTINGS input_format_import_nested_json=0 FORMAT JSONEachRow\n{lines}"
 
 
 def rows(request: dict[str, Any], *, typed: bool = False) -> Iterator[dict[str, Any]]:
@@ -106,7 +104,7 @@ def _named(value: int | str | None, names: list[str], prefix: str) -> str:
 
 
 def _time(nanoseconds: int) -> str:
-    return f"{nanoseconds // 10**9}.{nanoseconds % 10**9:09}"
+    return f"{datetime.fromtimestamp(nanoseconds // 10**9, UTC):%Y-%m-%d %H:%M:%S}.{nanoseconds % 10**9:09}"
 
 
 def _id(value: str | None) -> str:

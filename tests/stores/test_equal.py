@@ -26,12 +26,6 @@ LISTS = {"web.parts", "garden.parts", "orchard.parts", "greenhouse.parts", "tool
 """Lists and maps of no convention: a ``Map`` stores their JSON, and ``JSON`` divides maps."""
 
 
-@pytest.fixture
-def cli(capsysbinary: pytest.CaptureFixture[bytes]) -> Cli:
-    """The command line."""
-    return Cli(capsysbinary)
-
-
 def requests_in(path: Path) -> list[dict[str, Any]]:
     """The requests of a file that a collector can read."""
     text = path.read_text(errors="replace")

@@ -19,7 +19,7 @@ class Mentions(msgspec.Struct, frozen=True):
     """A name or value of a span contains the text, in any case."""
 
     text: str
-    """ASCII letters, digits, ``_``, ``-`` and ``.`` only: no store writes these in another way."""
+    """ASCII letters, digits and ``_`` only: no store writes these in another way."""
 
 
 class LastsAtLeast(msgspec.Struct, frozen=True):

@@ -80,7 +80,7 @@ class MultiHostSource(Closable):
     Only connects to the machines of `roots`, never to one that a trace names.
     """
 
-    def __init__(self, roots: Sequence[str], local: LocalSource | None = None, *, limit: int | None = None) -> None:
+    def __init__(self, roots: Sequence[str], local: LocalSource | None = None, *, limit: int = 500) -> None:
         """`limit`: how many runs of a database are listed. Raises `UsageError` for an invalid root."""
         self._local = local or LocalSource()
         self._databases: dict[str, ClickHouseSource] = {}
@@ -97,13 +97,13 @@ class MultiHostSource(Closable):
 
                 self._hosts[host] = SshSource(host)
 
-    def _add_database(self, root: str, limit: int | None) -> None:
-        from tracetui.sources.clickhouse.source import LIMIT, ClickHouseSource
+    def _add_database(self, root: str, limit: int) -> None:
+        from tracetui.sources.clickhouse.source import ClickHouseSource
         from tracetui.sources.clickhouse.url import parse
 
         database = parse(root)[0]
         if database.folder not in self._databases:
-            self._databases[database.folder] = ClickHouseSource(database, limit=limit or LIMIT)
+            self._databases[database.folder] = ClickHouseSource(database, limit=limit)
 
     @property
     def received(self) -> int:
@@ -115,10 +115,10 @@ class MultiHostSource(Closable):
         """Whether one of the roots is a database, which lists a part of its runs."""
         return bool(self._databases)
 
-    def narrow(self, condition: Condition) -> None:
-        """List only runs of databases that may meet a condition, from now on."""
+    def narrow(self, condition: Condition, *, beside: bool = False) -> None:
+        """List the newest runs of databases that may meet a condition, from now on; `beside` the newest of all."""
         for database in self._databases.values():
-            database.narrow(condition)
+            database.narrow(condition, beside=beside)
 
     def connect(self) -> None:
         """Connect to every machine and database. Raises `NothingReadable`, with the reason and the next step."""
@@ -181,7 +181,7 @@ class MultiHostSource(Closable):
         return self._hosts.get(place.host) if place is not None else None
 
 
-def source_for(roots: Sequence[str], local: LocalSource | None = None, *, limit: int | None = None) -> MultiHostSource:
+def source_for(roots: Sequence[str], local: LocalSource | None = None, *, limit: int = 500) -> MultiHostSource:
     """Return a connected source for these roots, for use in a ``with``.
 
     `local` reads the paths of this machine; `limit` is that of `MultiHostSource`. Raises `UsageError` or

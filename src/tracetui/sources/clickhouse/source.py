@@ -18,8 +18,6 @@ from tracetui.sources.clickhouse.sql import Bounds, Schema, Statement
 from tracetui.sources.clickhouse.url import Database, parse
 from tracetui.sources.conditions import EVERYTHING, Condition
 
-LIMIT: Final = 500
-"""Traces that are listed."""
 FRESH_SECONDS: Final = 1.0
 """For so long a trace is not asked for again,"""
 LIST_FRESH_SECONDS: Final = 2.0
@@ -58,6 +56,7 @@ class _Column(msgspec.Struct):
 class _Trace(msgspec.Struct):
     trace: str = msgspec.field(name="TraceId")
     spans: int
+    last: int
     end: int
 
 
@@ -82,19 +81,20 @@ class ClickHouseSource(Closable):
     Raises `LinkLost` while the server can't be reached or is too slow; just try again later.
     """
 
-    def __init__(self, database: Database, *, limit: int = LIMIT) -> None:
+    def __init__(self, database: Database, *, limit: int) -> None:
         """`limit`: how many traces are listed."""
         self._database = database
         self._client = Client(database)
         self._limit = limit
         self._lock = RLock()
         self._schema: Schema | None = None
-        self._condition: Condition = EVERYTHING
+        self._wanted: tuple[Condition, ...] = (EVERYTHING,)
+        """Conditions of the lists that are shown as one."""
         self._cache = RowCache()
         self._traces: Sequence[_Trace] = ()
         """The list, newest first."""
-        self._listed: tuple[Condition, float] | None = None
-        """The condition of the list, and when (monotonic) it is outdated."""
+        self._listed: tuple[tuple[Condition, ...], float] | None = None
+        """The conditions of the list, and when (monotonic) it is outdated."""
         self._clock = 0.0
         """Seconds that the server's clock is ahead."""
 
@@ -114,9 +114,9 @@ class ClickHouseSource(Closable):
         """Close the connections."""
         self._client.close()
 
-    def narrow(self, condition: Condition) -> None:
-        """List only traces that may meet a condition, from the next list on."""
-        self._condition = condition
+    def narrow(self, condition: Condition, *, beside: bool) -> None:
+        """List the newest traces that may meet a condition, from the next list on; `beside` the newest of all."""
+        self._wanted = tuple(dict.fromkeys((EVERYTHING, condition) if beside else (condition,)))
 
     # ---- files
 
@@ -150,7 +150,7 @@ class ClickHouseSource(Closable):
             rows = self._rows(below[0])
             if not rows.data:
                 raise FileNotFoundError(f"no trace {below[0]} in {self._database.folder}")
-            traces = [_Trace(below[0], len(rows.spans), rows.ended_ns)]
+            traces = [_Trace(below[0], len(rows.spans), 0, rows.ended_ns)]
         return Folder([self._entry(one) for one in traces], [])
 
     def open(self, path: str, stat: Stat | None = None) -> File:
@@ -186,21 +186,25 @@ class ClickHouseSource(Closable):
             return self._schema
 
     def _newest(self) -> Sequence[_Trace]:
-        """Return the newest traces that may meet the condition, newest first."""
-        schema = self._checked()
+        """Return the newest traces that may meet one of the conditions, newest first."""
         with self._lock:
-            condition, began = self._condition, time.monotonic()
-            if self._listed is not None and self._listed[0] == condition and began < self._listed[1]:
+            wanted, began = self._wanted, time.monotonic()
+            if self._listed is not None and self._listed[0] == wanted and began < self._listed[1]:
                 return self._traces
-            traces: Sequence[_Trace] = ()
-            for since in self._windows(schema, condition):
-                traces = _decoded(self._query(sql.newest(schema, self._limit, since, condition)), _Trace)
-                if len(traces) >= self._limit:
-                    break
+            found = {one.trace: one for condition in wanted for one in self._search(condition)}
             ended = time.monotonic()
-            self._traces = traces
-            self._listed = condition, ended + max(LIST_FRESH_SECONDS, LIST_REST * (ended - began))
-            return traces
+            self._traces = sorted(found.values(), key=lambda one: -one.last) if len(wanted) > 1 else [*found.values()]
+            self._listed = wanted, ended + max(LIST_FRESH_SECONDS, LIST_REST * (ended - began))
+            return self._traces
+
+    def _search(self, condition: Condition) -> Sequence[_Trace]:
+        schema = self._checked()
+        traces: Sequence[_Trace] = ()
+        for since in self._windows(schema, condition):
+            traces = _decoded(self._query(sql.newest(schema, self._limit, since, condition)), _Trace)
+            if len(traces) >= self._limit:
+                break
+        return traces
 
     def _windows(self, schema: Schema, condition: Condition) -> Iterator[float | None]:
         """Yield the times since which the newest traces are searched.

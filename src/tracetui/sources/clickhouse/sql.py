@@ -82,8 +82,8 @@ def newest(schema: Schema, limit: int, since: float | None, condition: Condition
         values["bound"] = int(bound)
         where += " AND (Timestamp >= toDateTime64({bound:Int64}, 9, 'UTC') OR Timestamp < toDateTime64(1, 9, 'UTC'))"
     return Statement(
-        f"SELECT TraceId, count() AS spans, toString(max({_END})) AS end FROM {schema.table} WHERE {where} "
-        f"GROUP BY TraceId{f' HAVING {having}' if having else ''} "
+        f"SELECT TraceId, count() AS spans, max({_START}) AS last, max({_END}) AS end "
+        f"FROM {schema.table} WHERE {where} GROUP BY TraceId{f' HAVING {having}' if having else ''} "
         "ORDER BY max(Timestamp) DESC, TraceId LIMIT {limit:UInt64}",
         values,
     )

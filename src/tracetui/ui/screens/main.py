@@ -412,8 +412,11 @@ class MainScreen(RunsScreen):
             self.say("mark two runs with Space, then press d; D compares with the original", "status.warn")
 
     def filter_runs(self, words: str) -> None:
-        """Filter the list by a query."""
+        """Filter the list by a query, which databases are asked too."""
+        left = self.app.engine.narrow(words)
         self.become(states.filter_runs(self.state, words))
+        if left:
+            self.say(f"the database can't test {' '.join(left)}: only the listed runs are searched", "status.warn")
 
     def action_reread(self) -> None:
         """Reload the open run, or rescan the directory."""
