@@ -62,6 +62,9 @@ def run(args: argparse.Namespace) -> int:
         with sources_at(roots(args), args) as source:
             if note := narrow(source, args.query, args):
                 complain(note)
+            if source.has_database:
+                runs, spans = source.cost()
+                complain(f"reading {runs:,} runs with {spans:,} spans from the database")
             search = _Search(args)
             search.run(source, needle)
     except TracetuiError as error:

@@ -104,7 +104,7 @@ def print_listing(args: argparse.Namespace, decisions: Sidecar | None = None) ->
         complain(note)
     if sentence := everything.files.near_miss_sentence:
         complain(sentence)
-    if not everything.runs and args.query and source.has_database:
+    if not everything.runs and not everything.problems and args.query and source.has_database:
         complain(f"no run in {', '.join(places)} matches {args.query}")
         return found
     if not everything.runs:

@@ -53,5 +53,13 @@ class AnyOne(msgspec.Struct, frozen=True):
     parts: tuple[Condition, ...]
 
 
-Condition: TypeAlias = MayFail | MayBeScored | Mentions | LastsAtLeast | StartsSince | StartsBefore | All | AnyOne
+class EachError(msgspec.Struct, frozen=True):
+    """A failed span, and at most so many of the newest runs with the same error text, numbers and ids aside."""
+
+    most: int
+
+
+Condition: TypeAlias = (
+    EachError | MayFail | MayBeScored | Mentions | LastsAtLeast | StartsSince | StartsBefore | All | AnyOne
+)
 EVERYTHING = All(())

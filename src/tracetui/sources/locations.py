@@ -120,6 +120,11 @@ class MultiHostSource(Closable):
         for database in self._databases.values():
             database.narrow(condition, beside=beside)
 
+    def cost(self) -> tuple[int, int]:
+        """Return how many runs databases list, and how many spans they have."""
+        found = [database.cost() for database in self._databases.values()]
+        return sum(runs for runs, _ in found), sum(spans for _, spans in found)
+
     def connect(self) -> None:
         """Connect to every machine and database. Raises `NothingReadable`, with the reason and the next step."""
         try:

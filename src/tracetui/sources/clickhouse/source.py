@@ -118,6 +118,11 @@ class ClickHouseSource(Closable):
         """List the newest traces that may meet a condition, from the next list on; `beside` the newest of all."""
         self._wanted = tuple(dict.fromkeys((EVERYTHING, condition) if beside else (condition,)))
 
+    def cost(self) -> tuple[int, int]:
+        """Return how many runs are listed, and how many spans they have."""
+        traces = self._newest()
+        return len(traces), sum(one.spans for one in traces)
+
     # ---- files
 
     def is_file(self, path: str) -> bool:

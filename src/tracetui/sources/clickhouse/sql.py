@@ -15,6 +15,7 @@ from tracetui.sources.conditions import (
     All,
     AnyOne,
     Condition,
+    EachError,
     LastsAtLeast,
     MayBeScored,
     MayFail,
@@ -27,6 +28,9 @@ COLUMNS: Final = ("Timestamp", "TraceId", "SpanId", "ParentSpanId", "SpanName", 
 """Columns without which a table is none of the exporter's."""
 _START: Final = "toUnixTimestamp64Nano(Timestamp)"
 _END: Final = f"{_START} + toInt64(Duration)"
+_FAILED: Final = "StatusCode IN ('Error', 'STATUS_CODE_ERROR')"
+_ERROR: Final = f"replaceRegexpAll(argMinIf(StatusMessage, Timestamp, {_FAILED}), '[0-9a-fA-F-]{{8,}}|[0-9]+', '#')"
+"""The error text of a trace without numbers and ids: that of its first failed span."""
 _LOOKUP: Final = "_trace_id_ts"
 
 
@@ -76,6 +80,10 @@ def newest(schema: Schema, limit: int, since: float | None, condition: Condition
     `since` (seconds) bounds the last start.
     """
     values: dict[str, Any] = {"limit": limit}
+    spread = ""
+    if isinstance(condition, EachError):
+        values["most"], condition = condition.most, MayFail()
+        spread = f"LIMIT {{most:UInt64}} BY {_ERROR} "
     where, having = "TraceId != ''", _Having(schema, values).text(condition)
     bound = max([since or 0.0, *_bounds(condition)])
     if bound > 0:
@@ -84,7 +92,7 @@ def newest(schema: Schema, limit: int, since: float | None, condition: Condition
     return Statement(
         f"SELECT TraceId, count() AS spans, max({_START}) AS last, max({_END}) AS end "
         f"FROM {schema.table} WHERE {where} GROUP BY TraceId{f' HAVING {having}' if having else ''} "
-        "ORDER BY max(Timestamp) DESC, TraceId LIMIT {limit:UInt64}",
+        f"ORDER BY max(Timestamp) DESC, TraceId {spread}LIMIT {{limit:UInt64}}",
         values,
     )
 
@@ -195,6 +203,8 @@ class _Having:
             return (
                 f"(countIf({_START} > 0) = 0 OR {known} < {self._bind('Int64', int(condition.seconds * 1e9) + 1000)})"
             )
+        if isinstance(condition, EachError):
+            return self.text(MayFail())
         if isinstance(condition, LastsAtLeast):
             first = f"minIf({_START}, {_START} > 0)"
             return f"max({_END}) - {first} >= {self._bind('Int64', int(condition.milliseconds * 1e6) - 1000)}"
@@ -203,8 +213,7 @@ class _Having:
     def _span(self, condition: MayFail | MayBeScored | Mentions) -> str:
         """A condition on one span."""
         if isinstance(condition, MayFail):
-            failed = "StatusCode IN ('Error', 'STATUS_CODE_ERROR') OR has(Events.Name, 'exception')"
-            return f"{failed} OR {self._has('error.type')}"
+            return f"{_FAILED} OR has(Events.Name, 'exception') OR {self._has('error.type')}"
         if isinstance(condition, MayBeScored):
             events = "arrayExists(one -> startsWith(one, 'gen_ai.evaluation.'), Events.Name)"
             return f"{events} OR {self._any_name(('evaluation', 'annotation'))}"
@@ -233,7 +242,9 @@ class _Having:
                 f"arrayExists(one -> {found('one')}, mapValues({name}))"
                 for name in ("SpanAttributes", "ResourceAttributes")
             ]
-            places.append(f"arrayExists(all -> arrayExists(one -> {found('one')}, mapValues(all)), Events.Attributes)")
+            places.append(
+                f"arrayExists(each -> arrayExists(one -> {found('one')}, mapValues(each)), Events.Attributes)"
+            )
         return " OR ".join(places)
 
     def _bind(self, kind: str, value: Any) -> str:
