@@ -82,9 +82,9 @@ class Handler(BaseHTTPRequestHandler):
             data = b""
         body = data.decode("utf8", "replace")
         sql = (asked.get("query", [""])[0] + "\n" + body).strip()
-        STATE.log.append(
-            {"sql": sql, "user": self.headers.get("Authorization", ""), **{k: v[0] for k, v in asked.items()}}
-        )
+        noted: dict[str, Any] = {name: values[0] for name, values in asked.items()}
+        noted["sql"] = sql
+        STATE.log.append(noted)
         if STATE.fault == "refused":
             self.connection.shutdown(socket.SHUT_RDWR)
             self.close_connection = True
@@ -102,10 +102,10 @@ class Handler(BaseHTTPRequestHandler):
         began = time.perf_counter()
         try:
             data = STATE.query(sql, output, asked)
+            noted["seconds"] = time.perf_counter() - began
         except Exception as error:
             self.answer(str(error).encode(), 500)
             return
-        STATE.log[-1]["seconds"] = time.perf_counter() - began
         self.answer(data, 200, output)
 
     def answer(self, data: bytes, code: int = 200, output: str = "") -> None:
@@ -129,5 +129,6 @@ if __name__ == "__main__":
     STATE = State(sys.argv[1])
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client may leave
     print(server.server_address[1], flush=True)
     server.serve_forever()

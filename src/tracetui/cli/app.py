@@ -28,6 +28,7 @@ from tracetui.errors import NothingReadable, UsageError
 from tracetui.model import quote_key
 from tracetui.sources.base import Source
 from tracetui.sources.local import STDIN
+from tracetui.sources.locations import DATABASES
 from tracetui.store import address
 
 HELP = "Open a directory of AI-agent traces in the terminal: see which runs failed and why, and read every step."
@@ -66,6 +67,7 @@ def run(args: argparse.Namespace) -> int:
     with source_of([place for place in roots(args) if place != STDIN], limit=args.limit) as source:
         places, target = _targets(source, args)
         need_terminal(places)
+        source.prefetch([place for place in places if place.startswith(DATABASES)])
         gc.disable()  # objects loaded now are permanent; the engine enables it again after listing
         from tracetui.ui.app import run_app
 

@@ -285,6 +285,7 @@ def _environment_help() -> str:
         "PAPRIKA_TRACE_DIR": "directory to open when no PATH is given",
         ", ".join(variables()): "trace directories of other programs, offered when there is no default directory",
         "TRACETUI_PRICES=off": "disable cost estimates (they need: pip install tracetui[prices])",
+        "CLICKHOUSE_USER, CLICKHOUSE_PASSWORD, NETRC": "login of clickhouse:// addresses, see docs/stores.md",
         "NO_COLOR": "use the terminal's own colors",
     }
     return "\nenvironment:\n" + "\n".join(f"  {name}\n      {text}" for name, text in variables_help.items()) + "\n"

@@ -157,6 +157,9 @@ class MultiHostSource(Closable):
         return self._source(path).list(path)
 
     def prefetch(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            if (database := self._database_for(path)) is not None:
+                database.prefetch([path])
         for there, group in groupby(paths, self._remote_for):
             if there is not None:
                 there.prefetch(list(group))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
 from typing import Any, Final
 
@@ -111,31 +111,23 @@ class RowCache:
                 size -= len(self._rows.popitem(last=False)[1].data)
 
 
-class Reading(msgspec.Struct, frozen=True):
-    """What a file needs of its source."""
-
-    rows: Any
-    """Returns the current rows of a trace. Raises `OSError`."""
-    clock: Any
-    """Returns the time of the server in seconds."""
-
-
 class RowsFile(Closable):
     """One trace; see `tracetui.sources.base.File`. It is as it was when it was opened."""
 
-    __slots__ = ("_data", "_moving", "_reading", "_stat", "memo", "name", "path")
+    __slots__ = ("_data", "_moving", "_rows", "_stat", "memo", "name", "path")
 
-    def __init__(self, path: str, trace: str, reading: Reading) -> None:
+    def __init__(self, path: str, trace: str, rows: Callable[[str], Rows]) -> None:
+        """`rows` returns the current rows of a trace. Raises `OSError`."""
         self.path, self.name = path, trace
         self.memo: dict[str, Any] = {}
-        self._reading = reading
+        self._rows = rows
         self._data: bytes | None = None
         self._stat: Stat | None = None
         self._moving = False
 
     def _loaded(self) -> bytes:
         if self._data is None:
-            rows: Rows = self._reading.rows(self.name)
+            rows = self._rows(self.name)
             self._data, self._stat, self._moving = rows.data, rows.stat, rows.moving
         return self._data
 
@@ -150,7 +142,7 @@ class RowsFile(Closable):
         changed = self.stat.mtime
         if self._moving:
             changed = max(changed, self.stat.ctime_ns / 1e9)
-        return bool(self._reading.clock() - changed < MOVING_SECONDS)
+        return time.time() - changed < MOVING_SECONDS
 
     @property
     def head(self) -> bytes:

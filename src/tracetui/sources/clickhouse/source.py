@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Sequence
-from threading import RLock
+from contextlib import suppress
+from threading import Event, Lock, Thread
 from typing import Final, TypeVar
 
 import msgspec
@@ -13,7 +14,7 @@ from tracetui.errors import NothingReadable
 from tracetui.sources.base import Closable, Entry, File, Folder, LinkLost, Stat, reason_of
 from tracetui.sources.clickhouse import sql
 from tracetui.sources.clickhouse.client import MAX_ROWS, Client, Refused
-from tracetui.sources.clickhouse.rows import Reading, RowCache, Rows, RowsFile, batches, by_trace
+from tracetui.sources.clickhouse.rows import RowCache, Rows, RowsFile, batches, by_trace
 from tracetui.sources.clickhouse.sql import Bounds, Schema, Statement
 from tracetui.sources.clickhouse.url import Database, parse
 from tracetui.sources.conditions import EVERYTHING, Condition
@@ -86,7 +87,7 @@ class ClickHouseSource(Closable):
         self._database = database
         self._client = Client(database)
         self._limit = limit
-        self._lock = RLock()
+        self._lock, self._listing, self._checking = Lock(), Lock(), Lock()
         self._schema: Schema | None = None
         self._wanted: tuple[Condition, ...] = (EVERYTHING,)
         """Conditions of the lists that are shown as one."""
@@ -95,8 +96,9 @@ class ClickHouseSource(Closable):
         """The list, newest first."""
         self._listed: tuple[tuple[Condition, ...], float] | None = None
         """The conditions of the list, and when (monotonic) it is outdated."""
-        self._clock = 0.0
-        """Seconds that the server's clock is ahead."""
+        self._prefetched = False
+        self._flights: dict[str, Event] = {}
+        """Traces that are being read, and what is set when they are."""
 
     @property
     def received(self) -> int:
@@ -138,7 +140,15 @@ class ClickHouseSource(Closable):
         return None
 
     def prefetch(self, paths: Sequence[str]) -> None:
-        return
+        """Begin to read the list and its first traces, once, while the caller does something else."""
+        if not self._prefetched:
+            self._prefetched = True
+            Thread(target=self._prefetch, daemon=True).start()
+
+    def _prefetch(self) -> None:
+        with suppress(OSError, NothingReadable):  # whoever asks for it gets the error
+            for first in self._newest()[:1]:
+                self._rows(first.trace, ahead=True)
 
     def walk(self, root: str) -> Iterator[Entry]:
         try:
@@ -159,14 +169,11 @@ class ClickHouseSource(Closable):
         return Folder([self._entry(one) for one in traces], [])
 
     def open(self, path: str, stat: Stat | None = None) -> File:
-        return RowsFile(path, parse(path)[1][0], Reading(self._rows, self._now))
+        return RowsFile(path, parse(path)[1][0], self._rows)
 
     def _entry(self, trace: _Trace) -> Entry:
         stat = Stat(0, 0, trace.spans * SPAN_BYTES, max(0, trace.end))
         return Entry(self._database.path(trace.trace), stat)
-
-    def _now(self) -> float:
-        return time.time() + self._clock
 
     # ---- queries
 
@@ -175,7 +182,7 @@ class ClickHouseSource(Closable):
 
     def _checked(self) -> Schema:
         """Return the tables. Raises `Refused` if they are not the exporter's."""
-        with self._lock:
+        with self._checking:
             if self._schema is None:
                 found = _decoded(self._query(sql.columns(self._database)), _Column)
                 types = {one.name: one.type for one in found if one.table == self._database.table}
@@ -192,7 +199,7 @@ class ClickHouseSource(Closable):
 
     def _newest(self) -> Sequence[_Trace]:
         """Return the newest traces that may meet one of the conditions, newest first."""
-        with self._lock:
+        with self._listing:
             wanted, began = self._wanted, time.monotonic()
             if self._listed is not None and self._listed[0] == wanted and began < self._listed[1]:
                 return self._traces
@@ -227,30 +234,46 @@ class ClickHouseSource(Closable):
         found = _decoded(self._query(sql.versions(self._checked(), traces)), _Version)
         return {one.trace: one for one in found}
 
-    def _rows(self, trace: str) -> Rows:
-        """Return the rows of a trace, with those that came since it was read."""
+    def _rows(self, trace: str, *, ahead: bool = False) -> Rows:
+        """Return the rows of a trace, with those that came since it was read. `ahead`: nobody has asked for it yet."""
         rows = self._cache.of(trace)
+        if not rows.data:
+            self._read(trace)
+            rows = self._cache.of(trace)
+            rows.ahead &= ahead
+            return rows
         with rows.lock:
-            settled = self._now() - rows.ended_ns / 1e9 > SETTLED_SECONDS
+            settled = time.time() - rows.ended_ns / 1e9 > SETTLED_SECONDS
             fresh = AHEAD_SECONDS if rows.ahead or settled else FRESH_SECONDS
-            if not rows.data:
-                self._read(trace)
-                rows = self._cache.of(trace)
-            elif time.monotonic() - rows.checked >= fresh:
+            if time.monotonic() - rows.checked >= fresh:
                 self._read_on(trace, rows)
-            rows.ahead = False
+            rows.ahead &= ahead
         return rows
 
     def _read(self, trace: str) -> None:
-        """Read a trace, along with the next ones of the list."""
-        wanted = self._batch(trace)
-        versions = self._versions(wanted)
-        for name, lines in by_trace(self._fetched(wanted, versions.values())):
-            rows = self._cache.of(name)
-            if not rows.data:
-                rows.add(lines)
-                rows.version, rows.checked = versions.get(name), time.monotonic()
-                self._cache.keep(name, rows)
+        """Read a trace, along with the next ones of the list; wait if another thread is reading it."""
+        with self._lock:
+            flight = self._flights.get(trace)
+        if flight is not None:
+            flight.wait()
+            if self._cache.has(trace):
+                return
+        wanted, done = self._batch(trace), Event()
+        with self._lock:
+            self._flights.update(dict.fromkeys(wanted, done))
+        try:
+            versions = self._versions(wanted)
+            for name, lines in by_trace(self._fetched(wanted, versions.values())):
+                rows = self._cache.of(name)
+                if not rows.data:
+                    rows.add(lines)
+                    rows.version, rows.checked = versions.get(name), time.monotonic()
+                    self._cache.keep(name, rows)
+        finally:
+            with self._lock:
+                for name in wanted:
+                    self._flights.pop(name, None)
+            done.set()
 
     def _batch(self, trace: str) -> Sequence[str]:
         traces = self._traces
