@@ -8,6 +8,8 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from threading import Thread
 
 import tracetui
 from tracetui.cli.output import complain
@@ -64,6 +66,8 @@ def run(args: argparse.Namespace) -> int:
         status, args.paths = _choose(args)
         if status or not args.paths:
             return status
+    if any(place.startswith(DATABASES) for place in roots(args)):  # the app loads while the database answers
+        Thread(target=import_module, args=("tracetui.ui.app",), daemon=True).start()
     with source_of([place for place in roots(args) if place != STDIN], limit=args.limit) as source:
         places, target = _targets(source, args)
         need_terminal(places)

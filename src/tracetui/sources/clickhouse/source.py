@@ -36,7 +36,7 @@ BATCH_SPANS: Final = 20_000
 AHEAD_SECONDS: Final = 60.0
 """For so long a trace that was read along with others needs not be asked for again, nor does one"""
 SETTLED_SECONDS: Final = 900.0
-"""that ended so long ago."""
+"""that ended so long ago, unless the list counts more spans."""
 NEW_SPANS: Final = 1000
 """New spans that are read at once: their ids are parameters."""
 MAX_SPANS: Final = 200_000
@@ -94,6 +94,8 @@ class ClickHouseSource(Closable):
         self._cache = RowCache()
         self._traces: Sequence[_Trace] = ()
         """The list, newest first."""
+        self._counts: dict[str, int] = {}
+        """Spans of the listed traces."""
         self._listed: tuple[tuple[Condition, ...], float] | None = None
         """The conditions of the list, and when (monotonic) it is outdated."""
         self._prefetched = False
@@ -206,6 +208,7 @@ class ClickHouseSource(Closable):
             found = {one.trace: one for condition in wanted for one in self._search(condition)}
             ended = time.monotonic()
             self._traces = sorted(found.values(), key=lambda one: -one.last) if len(wanted) > 1 else [*found.values()]
+            self._counts = {one.trace: one.spans for one in self._traces}
             self._listed = wanted, ended + max(LIST_FRESH_SECONDS, LIST_REST * (ended - began))
             return self._traces
 
@@ -244,7 +247,8 @@ class ClickHouseSource(Closable):
             return rows
         with rows.lock:
             settled = time.time() - rows.ended_ns / 1e9 > SETTLED_SECONDS
-            fresh = AHEAD_SECONDS if rows.ahead or settled else FRESH_SECONDS
+            has_all = self._counts.get(trace, 0) <= len(rows.spans)
+            fresh = AHEAD_SECONDS if has_all and (rows.ahead or settled) else FRESH_SECONDS
             if time.monotonic() - rows.checked >= fresh:
                 self._read_on(trace, rows)
             rows.ahead &= ahead
