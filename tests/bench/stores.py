@@ -48,7 +48,7 @@ def _first_rows(server: Server, store: Store, traces: int, rounds: int) -> Row:
     for _ in range(rounds + 1):
         server.log()
         with start("-m", "tracetui", store.url) as terminal:
-            times.append(terminal.wait_for(A_RUN, timeout=60))
+            times.append((terminal.wait_for(A_RUN, timeout=60) - terminal.started) * 1000)
             terminal.wait_quiet(0.3, at_rest=False)
         asked = server.log()
         until = next((i for i, one in enumerate(asked) if "EndNs" in one["sql"]), len(asked) - 1)

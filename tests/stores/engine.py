@@ -53,6 +53,8 @@ class Handler(BaseHTTPRequestHandler):
     """One request."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = 1 << 16
 
     def log_message(self, *_: Any) -> None:
         """Stay quiet."""
