@@ -100,7 +100,7 @@ class Client:
                         port=database.port,
                         username=user,
                         password=password,
-                        database="default",
+                        database="system",  # which every server has; statements name theirs
                         secure=database.secure,
                         verify=True,
                         ca_cert=os.environ.get("SSL_CERT_FILE"),
