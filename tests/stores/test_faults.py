@@ -48,6 +48,15 @@ def test_no_server(cli: Cli) -> None:
     assert sentence(found.err) == "can't reach 127.0.0.1:9; is it the HTTP port of ClickHouse?"
 
 
+def test_no_library_writes_to_the_terminal() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tracetui", "ls", "clickhouse://rose:s3cret@127.0.0.1:9/otel"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert sentence(done.stderr).startswith("can't reach 127.0.0.1:9")
+    assert done.stdout == ""
+
+
 def test_no_database_and_no_table(server: Server, map_store: Store, cli: Cli) -> None:
     assert "doesn't exist, or your user may not read it" in cli("ls", map_store.url + "x").err
     assert "otel_traces_x doesn't exist" in cli("ls", f"{map_store.url}.otel_traces_x").err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from threading import Lock
@@ -92,6 +93,9 @@ class Client:
                     message = "reading ClickHouse needs a package; run `pip install 'tracetui[clickhouse]'`"
                     raise NothingReadable(message) from None
                 common.set_setting("invalid_setting_action", "send")
+                for name in ("clickhouse_connect", "urllib3"):  # they would write over the screen
+                    logging.getLogger(name).addHandler(logging.NullHandler())
+                    logging.getLogger(name).propagate = False
                 database = self._database
                 user, password = credentials(database)
                 try:
