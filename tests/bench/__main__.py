@@ -15,7 +15,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from tests.bench import data, diff, formats, grep, home, listing, live, screen, secrets, tasks, triage, triage_screen
+from tests.bench import (
+    data,
+    diff,
+    formats,
+    grep,
+    home,
+    listing,
+    live,
+    screen,
+    secrets,
+    stores,
+    tasks,
+    triage,
+    triage_screen,
+)
 from tests.bench.table import Row, say
 from tests.shared import ROOT
 
@@ -36,6 +50,7 @@ PARTS = {
     "query": triage.rows,
     "triage": triage_screen.rows,
     "tasks": tasks.rows,
+    "stores": stores.rows,
 }
 SAVED: Final = ROOT / "docs" / "performance.json"
 _ROW: Final = re.compile(

@@ -12,7 +12,7 @@ from tracetui.analysis import prices
 from tracetui.cli.failing import NEW, add_fail_on, add_verdicts, status_of, verdicts_of
 from tracetui.cli.output import complain, nothing, write_bytes, write_lines
 from tracetui.cli.parser import add_pass, add_paths_and_runs, add_redact, roots
-from tracetui.cli.reading import Listing, aim_of, check_rule, listing_at, only, rule_of, screen_for, sources_at
+from tracetui.cli.reading import Listing, aim_of, check_rule, listing_at, narrow, only, rule_of, screen_for, sources_at
 from tracetui.errors import UsageError
 from tracetui.export.listing import listing, outcomes_of, part_notes
 from tracetui.live.load import FileCaches, read_run
@@ -79,6 +79,7 @@ def print_listing(args: argparse.Namespace, decisions: Sidecar | None = None) ->
     wanted, rule = asked(args.query, decisions) if args.query else None, rule_of(args)
     with sources_at(places, args) as source:
         aim = aim_of(source, args)
+        note = narrow(source, args.query, args)
         everything = found = listing_at(source, aim, only(args), deep=True, rule=rule)
         check_rule(args, everything.runs)
         if wanted is not None:
@@ -99,8 +100,13 @@ def print_listing(args: argparse.Namespace, decisions: Sidecar | None = None) ->
         elif found.runs or found.problems:
             screen = screen_for(aim.places, everything.runs)
             write_lines(listing(shown.runs, shown.problems, screen, part_notes(everything.runs)))
+    if note:
+        complain(note)
     if sentence := everything.files.near_miss_sentence:
         complain(sentence)
+    if not everything.runs and not everything.problems and args.query and source.has_database:
+        complain(f"no run in {', '.join(places)} matches {args.query}")
+        return found
     if not everything.runs:
         raise nothing(places, found.problems)
     if not found.runs:

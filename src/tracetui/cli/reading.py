@@ -32,6 +32,8 @@ from tracetui.store.relations import Relations, has_original
 from tracetui.store.settings import load_pass_rule
 from tracetui.views.labels import short_names
 
+LIMIT: Final = 500
+"""Runs of a database that are listed unless ``--limit`` says otherwise."""
 NAMED: Final = 3
 """Near misses that are named."""
 
@@ -83,14 +85,15 @@ class Aim(msgspec.Struct):
 
 
 @contextmanager
-def source_of(paths: Sequence[str]) -> Iterator[MultiHostSource]:
-    """Open the sources of paths or addresses: this machine, others, standard input for ``-``.
+def source_of(paths: Sequence[str], *, limit: int | None = None) -> Iterator[MultiHostSource]:
+    """Open the sources of paths or addresses: this machine, others, databases, standard input for ``-``.
 
-    Raises `UsageError` or `NothingReadable` for a machine that cannot be reached.
+    `limit`: how many runs of a database are listed. Raises `UsageError` or `NothingReadable` for a machine that cannot
+    be reached.
     """
     with ExitStack() as stack:
         local = stack.enter_context(StdinSource(sys.stdin.buffer)) if STDIN in paths else LocalSource()
-        yield stack.enter_context(source_for(paths, local))
+        yield stack.enter_context(source_for(paths, local, limit=limit or LIMIT))
 
 
 def source_at(text: str, args: argparse.Namespace) -> AbstractContextManager[MultiHostSource]:
@@ -101,7 +104,7 @@ def source_at(text: str, args: argparse.Namespace) -> AbstractContextManager[Mul
 def sources_at(texts: Sequence[str], args: argparse.Namespace) -> AbstractContextManager[MultiHostSource]:
     """Open the sources of several addresses."""
     places = [re.split("[/#]", text)[0] if text.startswith(STDIN) else text for text in texts]
-    return source_of([*places, *args.trace_dir])
+    return source_of([*places, *args.trace_dir], limit=args.limit)
 
 
 def only(args: argparse.Namespace) -> Format | None:
@@ -188,6 +191,19 @@ def _one_run(source: Source, word: str, args: argparse.Namespace) -> RunRef | No
     if parts:
         raise UsageError(f"{word} is a part of a run; use the whole run: {found.ref.address}")
     return found.ref
+
+
+def narrow(source: MultiHostSource, text: str | None, args: argparse.Namespace) -> str:
+    """Ask databases only for runs that may match a query; return what to tell the user about that, if anything."""
+    if not text or not source.has_database:
+        return ""
+    from tracetui.store.query.candidates import candidates
+
+    found = candidates(text)
+    source.narrow(found.condition)
+    if not found.left:
+        return ""
+    return f"the database can't test {' '.join(found.left)}: only the newest {args.limit or LIMIT} runs were searched"
 
 
 def listing_at(source: Source, aim: Aim, forced: Format | None, *, deep: bool, rule: PassRule | None = None) -> Listing:

@@ -12,7 +12,7 @@ from tracetui.analysis.statistics import By, Row, Statistics
 from tracetui.cli.ls import asked
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_pass, add_place, roots
-from tracetui.cli.reading import Listing, check_rule, listing_of, only, rule_of, run_at, sources_at
+from tracetui.cli.reading import Listing, check_rule, listing_of, narrow, only, rule_of, run_at, sources_at
 from tracetui.errors import UsageError
 from tracetui.export.json import encode, problem_value
 from tracetui.export.table import Column, Table
@@ -70,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
     wanted, rule = asked(args.query) if args.query else None, rule_of(args)
     problems: list[Problem] = []
     with sources_at(places, args) as source:
+        note = narrow(source, args.query, args)
         found, summaries = _runs(source, places, args, wanted, rule, problems)
         tasks = Relations(summaries).inherited_tasks
         statistics, shared = Statistics(By(args.by), {one.ref for one in found if not one.parts}, tasks), FileCaches()
@@ -82,6 +83,8 @@ def run(args: argparse.Namespace) -> int:
         write_bytes(_document(statistics, problems))
         return 0
     write_lines(_table(statistics))
+    if note:
+        complain(note)
     complain(f"{_number(statistics.runs, 'run')}, by {args.by}")
     if problems:
         complain(f"{_number(len(problems), 'problem')}; `tracetui ls` lists them")

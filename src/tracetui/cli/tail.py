@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     on_terminal = sys.stdout.isatty() and not args.json
     if on_terminal:
         need_terminal(roots(args))
-    with source_of(roots(args)) as source:
+    with source_of(roots(args), limit=args.limit) as source:
         aim = _aim(source, args)
         if on_terminal:
             return _app(source, aim, args)

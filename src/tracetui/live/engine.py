@@ -22,6 +22,7 @@ from tracetui.live.opener import Opener
 from tracetui.live.throttle import Throttle
 from tracetui.model import Problem, Run, RunRef, RunSummary, Span
 from tracetui.sources.base import Source
+from tracetui.sources.locations import MultiHostSource
 
 if TYPE_CHECKING:
     from tracetui.analysis.contrast import Contrast
@@ -164,6 +165,20 @@ class Engine:
     def rescan(self) -> None:
         """Walk everything again."""
         self._lister.rescan()
+
+    def narrow(self, words: str) -> tuple[str, ...]:
+        """Ask databases for runs that match a query, beside the newest ones; return the parts that they can't test."""
+        if not (isinstance(self._source, MultiHostSource) and self._source.has_database):
+            return ()
+        from tracetui.store.query import QueryError
+        from tracetui.store.query.candidates import candidates
+
+        try:
+            found = candidates(words)
+        except QueryError:  # it is being typed
+            return ()
+        self._source.narrow(found.condition, beside=True)
+        return found.left
 
     def open(self, ref: RunRef, *, reload: bool = False) -> None:
         """Read and tail that run instead of the previous one; from its start if `reload`."""

@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
 from tracetui import text
-from tracetui.analysis.tasks import Group, Matrix, Result, Task, Trial
+from tracetui.analysis.tasks import ORIGINAL, Group, Matrix, Result, Task, Trial
 from tracetui.masking import one_line
 from tracetui.model import Status
 from tracetui.store.facts import total_tokens
@@ -84,11 +84,11 @@ def _short_paths(paths: Iterable[str]) -> dict[str, str]:
 
 
 def trial_sign(trial: Trial, glyphs: Glyphs = UNICODE, state_of: StateOf = recorded_state) -> tuple[Clean, str]:
-    """Glyph and style of a trial: its result, of a running one its status. One in no rate has the glyph of a replay or
-    copy, in the style of its result.
+    """Glyph and style of a trial: its result, of a running one its status. A replay or copy, which is in no rate, has
+    the glyph of one in the style of its result.
     """
     sign, style = _result_sign(trial, glyphs, state_of)
-    if trial.excluded is None:
+    if trial.excluded is None or trial.excluded == ORIGINAL:
         return sign, style
     return (glyphs.same if trial.excluded in COPIES else glyphs.replay), style
 

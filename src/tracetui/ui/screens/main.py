@@ -428,8 +428,11 @@ class MainScreen(RunsScreen):
         self.app.show_run_tree(as_trials(chosen), title=f"{len(refs)} marked runs", selected=here)
 
     def filter_runs(self, words: str) -> None:
-        """Filter the list by a query."""
+        """Filter the list by a query, which databases are asked too."""
+        left = self.app.engine.narrow(words)
         self.become(states.filter_runs(self.state, words))
+        if left:
+            self.say(f"the database can't test {' '.join(left)}: only the listed runs are searched", "status.warn")
 
     def action_reread(self) -> None:
         """Reload the open run, or rescan the directory."""
