@@ -80,6 +80,7 @@ def run(args: argparse.Namespace) -> int:
             slow=args.slow,
             events=not args.polling,
             rule=args.rule,
+            cached=not args.no_cache,
         )
 
 

@@ -9,8 +9,8 @@ from tracetui.analysis.chance import ALPHA
 from tracetui.analysis.gate import MIN_EFFECT, Divergence, Pair, Verdict, first_divergence, gate
 from tracetui.analysis.tasks import Matrix, matrix
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
-from tracetui.cli.parser import add_redact
-from tracetui.cli.reading import listing_of, only, source_of
+from tracetui.cli.parser import add_cache, add_redact
+from tracetui.cli.reading import cache_limit, listing_of, only, source_of
 from tracetui.cli.tasks import hint_folder, reader
 from tracetui.errors import TracetuiError, UsageError
 from tracetui.export.gate import gate_lines, gate_value
@@ -44,6 +44,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help=f"smallest loss of pass rate that matters, in percentage points (default {100 * MIN_EFFECT:g})",
     )
     parser.add_argument("--format", metavar="NAME", help="read every file as this format (see: tracetui formats)")
+    add_cache(parser)
     parser.add_argument("--json", action="store_true", help="as data: tracetui/gate/1, see docs/json.md")
     add_redact(parser)
 
@@ -77,7 +78,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _matrix(source: Source, path: str, args: argparse.Namespace) -> Matrix:
-    listing = listing_of(source, [path], only(args), deep=True)
+    listing = listing_of(source, [path], only(args), deep=True, limit=cache_limit(args))
     if not listing.runs:
         raise nothing([path], listing.problems)
     unreadable = len({problem.path for problem in listing.problems})

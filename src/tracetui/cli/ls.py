@@ -12,7 +12,17 @@ from tracetui.analysis import prices
 from tracetui.cli.failing import NEW, add_fail_on, add_verdicts, status_of, verdicts_of
 from tracetui.cli.output import complain, nothing, write_bytes, write_lines
 from tracetui.cli.parser import add_pass, add_paths_and_runs, add_redact, roots
-from tracetui.cli.reading import Listing, aim_of, check_rule, listing_at, only, rule_of, screen_for, sources_at
+from tracetui.cli.reading import (
+    Listing,
+    aim_of,
+    cache_limit,
+    check_rule,
+    listing_at,
+    only,
+    rule_of,
+    screen_for,
+    sources_at,
+)
 from tracetui.errors import UsageError
 from tracetui.export.listing import listing, outcomes_of, part_notes
 from tracetui.live.load import FileCaches, read_run
@@ -79,7 +89,7 @@ def print_listing(args: argparse.Namespace, decisions: Sidecar | None = None) ->
     wanted, rule = asked(args.query, decisions) if args.query else None, rule_of(args)
     with sources_at(places, args) as source:
         aim = aim_of(source, args)
-        everything = found = listing_at(source, aim, only(args), deep=True, rule=rule)
+        everything = found = listing_at(source, aim, only(args), deep=True, rule=rule, limit=cache_limit(args))
         check_rule(args, everything.runs)
         if wanted is not None:
             found = wanted(everything)

@@ -31,6 +31,7 @@ COMMANDS: Final = (
     "export",
     "tail",
     "doctor",
+    "cache",
     "formats",
     "demo",
     "completions",
@@ -150,7 +151,7 @@ def parser_of(name: str | None) -> Parser:
 
 
 def add_paths(parser: argparse.ArgumentParser) -> None:
-    """Add PATH…, --trace-dir and --format."""
+    """Add PATH… and the options of `add_place`."""
     parser.add_argument(
         "paths", nargs="*", metavar="PATH", help="directories and files of traces; - for standard input"
     )
@@ -169,9 +170,17 @@ def add_paths_and_runs(parser: argparse.ArgumentParser) -> None:
 
 
 def add_place(parser: argparse.ArgumentParser) -> None:
-    """Add --trace-dir and --format."""
+    """Add --trace-dir, --format and --no-cache."""
     parser.add_argument("--trace-dir", metavar="DIR", action="append", default=[], help="the same as PATH")
     parser.add_argument("--format", metavar="NAME", help="read every file as this format (see: tracetui formats)")
+    add_cache(parser)
+
+
+def add_cache(parser: argparse.ArgumentParser) -> None:
+    """Add --no-cache."""
+    parser.add_argument(
+        "--no-cache", action="store_true", help="read every file, and store nothing (see: tracetui cache)"
+    )
 
 
 def add_redact(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from tracetui.analysis.statistics import By, Row, Statistics
 from tracetui.cli.ls import asked
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_pass, add_place, roots
-from tracetui.cli.reading import Listing, check_rule, listing_of, only, rule_of, run_at, sources_at
+from tracetui.cli.reading import Listing, cache_limit, check_rule, listing_of, only, rule_of, run_at, sources_at
 from tracetui.errors import UsageError
 from tracetui.export.json import encode, problem_value
 from tracetui.export.table import Column, Table
@@ -109,7 +109,8 @@ def _runs(
     listed: dict[RunRef, RunSummary] = {}
     for place in places:
         if source.is_folder(place) or source.is_file(place):
-            listing = listing_of(source, [place], only(args), deep=wanted is not None, rule=rule)
+            deep, limit = wanted is not None, cache_limit(args)
+            listing = listing_of(source, [place], only(args), deep=deep, rule=rule, limit=limit)
         else:
             summary, parts = run_at(source, place, args)
             if parts:

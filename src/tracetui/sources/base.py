@@ -57,7 +57,7 @@ class BudgetSpent(BaseException):
     """
 
 
-class Stat(msgspec.Struct, frozen=True, gc=False):
+class Stat(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Identifies a version of a file."""
 
     device: int
