@@ -15,12 +15,27 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from tests.bench import data, diff, formats, grep, home, listing, live, screen, secrets, tasks, triage, triage_screen
+from tests.bench import (
+    cache,
+    data,
+    diff,
+    formats,
+    grep,
+    home,
+    listing,
+    live,
+    screen,
+    secrets,
+    tasks,
+    triage,
+    triage_screen,
+)
 from tests.bench.table import Row, say
 from tests.shared import ROOT
 
 PARTS = {
     "listing": listing.rows,
+    "cache": cache.rows,
     "formats": formats.rows,
     "home": home.rows,
     "start": screen.first_paint,

@@ -33,6 +33,7 @@ from tracetui.store.settings import load_cache_limit, load_pass_rule
 from tracetui.views.labels import short_names
 
 if TYPE_CHECKING:
+    from tracetui.live.outlines import Outlines
     from tracetui.live.scan_cache import ScanCache
 
 NAMED: Final = 3
@@ -158,6 +159,13 @@ def found_in(
         gc.enable()
         if cache is not None:
             cache.close()
+
+
+def outlines(source: Source, paths: Sequence[str], args: argparse.Namespace) -> Outlines:
+    """Return a reader of outlines of the runs below `paths`, for use in a ``with``; it uses the user's cache."""
+    from tracetui.live.outlines import Outlines  # it loads SQLite
+
+    return Outlines(source, [*paths], cache_limit(args))
 
 
 def listing_of(

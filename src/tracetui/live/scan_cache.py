@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -34,16 +34,66 @@ _READERS: Final = ("formats", "model", "sources", "live", "errors.py", "text.py"
 """Parts of this package that decide what a reading finds."""
 
 
+class Dependencies(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """What a stored result depends on."""
+
+    newest: float
+    """Modification time of the newest file involved, if the result is valid only while none is changing; else 0."""
+    answers: tuple[tuple[Question, Answer], ...]
+    """What the source answered."""
+
+    def hold(self, ask: Callable[[Question], Answer]) -> bool:
+        """Whether reading again would give the same result. Raises what `ask` does."""
+        if self.newest and time.time() - self.newest < MOVING_SECONDS:
+            return False
+        return all(ask(question) == answer for question, answer in self.answers)
+
+
+def dependencies_of(seen: Observations, began_ns: int, without: Question | None = None) -> Dependencies | None:
+    """Return what a reading that began then depends on, except for one question; None if it must not be stored."""
+    stats = [answer for answer in seen.answers.values() if isinstance(answer, Stat)]
+    if seen.moving or seen.failed or not stats or not all(settled_at(one, began_ns) for one in stats):
+        return None
+    newest = max(one.mtime for one in stats) if seen.asked_moving else 0.0
+    return Dependencies(newest, tuple(pair for pair in seen.answers.items() if pair[0] != without))
+
+
+_T = TypeVar("_T")
+
+
+class Packing(Generic[_T]):
+    """Converts values to bytes and back."""
+
+    def __init__(self, kind: type[_T]) -> None:
+        self._encode = msgspec.msgpack.Encoder().encode
+        self._decode = msgspec.msgpack.Decoder(kind).decode
+
+    def pack(self, value: _T, *names: str) -> bytes | None:
+        """Return the bytes; None if they would not give exactly that value, or the names of the row are no text."""
+        try:
+            data = self._encode(value)
+            for name in names:
+                name.encode()
+            return data if self._encode(self._decode(data)) == data else None
+        except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError):
+            return None
+
+    def unpack(self, data: bytes | None) -> _T | None:
+        """Return the value; None if it can't be read."""
+        try:
+            return None if data is None else self._decode(data)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+
+
 class _Row(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """A stored result and what it depends on."""
+    """A stored result."""
 
     stat: Stat
     named: bool
     """The file was named by the user, so that it is no part of another file's run."""
-    newest: float
-    """Modification time of the newest file involved, if the result is valid only while none is changing; else 0."""
-    answers: tuple[tuple[Question, Answer], ...]
-    """What the source answered about other files."""
+    dependencies: Dependencies
+    """Except for the file itself."""
     found: Found
 
 
@@ -57,8 +107,7 @@ class ScanCache:
         """`storage` must be of the `version` of these readers."""
         self.storage = storage
         self._source, self._roots, self._only = source, roots, only
-        self._encode = msgspec.msgpack.Encoder().encode
-        self._decode = msgspec.msgpack.Decoder(_Row).decode
+        self._packing = Packing(_Row)
         self._new: list[tuple[str, str, bytes]] = []
         self._flushed = time.monotonic()
         self.begin()
@@ -80,16 +129,11 @@ class ScanCache:
             return None
         folder, _, name = path.rpartition("/")
         if folder != self._folder:
-            self._folder, self._rows = folder, self.storage.rows(self._key(path, folder))
-        data = self._rows.pop(name, None)
-        if data is not None:
-            try:
-                row = self._decode(data)
-            except (msgspec.MsgspecError, ValueError, RecursionError):
-                row = None
-            if row is not None and row.stat == stat and self._is_current(row, path):
-                self.storage.hits += 1
-                return row.found
+            self._folder, self._rows = folder, self.storage.rows(folder_key(self._source, path, folder))
+        row = self._packing.unpack(self._rows.pop(name, None))
+        if row is not None and row.stat == stat and row.found.path == path and self._is_current(row):
+            self.storage.hits += 1
+            return row.found
         self.storage.misses += 1
         return None
 
@@ -117,11 +161,9 @@ class ScanCache:
         self.flush()
         self.storage.close()
 
-    def _is_current(self, row: _Row, path: str) -> bool:
-        if row.named is not (path in self._roots) or (row.newest and time.time() - row.newest < MOVING_SECONDS):
-            return False
+    def _is_current(self, row: _Row) -> bool:
         try:
-            return all(self._ask(question) == answer for question, answer in row.answers)
+            return row.named is (row.found.path in self._roots) and row.dependencies.hold(self._ask)
         except LinkLost:
             raise
         except OSError:
@@ -139,36 +181,22 @@ class ScanCache:
         return self._answers[question]
 
     def _store(self, found: Found, seen: Observations, began: int, *, named: bool) -> None:
-        stat: Stat | None = None
-        stats, answers = list[Stat](), list[tuple[Question, Answer]]()
-        for question, answer in seen.answers.items():
-            if isinstance(answer, Stat):
-                stats.append(answer)
-            if question == (FILE, found.path, ""):
-                stat = answer if isinstance(answer, Stat) else None
-            else:
-                answers.append((question, answer))
-        changing = seen.moving or seen.failed or not all(settled_at(one, began) for one in stats)
-        if found.skipped or found.path == STDIN or stat is None or changing:
-            return
-        newest = max(one.mtime for one in stats) if seen.asked_moving else 0.0
-        folder, _, name = found.path.rpartition("/")
-        row = _Row(stat, named, newest, tuple(answers), found)
-        try:
-            data = self._encode(row)
-            if self._encode(self._decode(data)) == data:
-                key = self._key(found.path, folder)
-                f"{key}{name}".encode()  # raises if the path is no text
-                self._new.append((key, name, data))
-        except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError):
-            return  # a value that the stored form can't represent
+        itself = FILE, found.path, ""
+        stat, dependencies = seen.answers.get(itself), dependencies_of(seen, began, itself)
+        if found.path != STDIN and isinstance(stat, Stat) and dependencies is not None:
+            folder, _, name = found.path.rpartition("/")
+            folder = folder_key(self._source, found.path, folder)
+            data = self._packing.pack(_Row(stat, named, dependencies, found), folder, name)
+            if data is not None:
+                self._new.append((folder, name, data))
         if len(self._new) >= BATCH or time.monotonic() - self._flushed > _FLUSH_SECONDS:
             self.flush()
 
-    def _key(self, path: str, folder: str) -> str:
-        """The folder, with the working folder if it is relative to that."""
-        is_relative = self._source.local_path(path) is not None and not os.path.isabs(path)
-        return f"{folder}\n{os.getcwd()}" if is_relative else folder
+
+def folder_key(source: Source, path: str, folder: str) -> str:
+    """The folder of a path, with the working folder if it is relative to that."""
+    is_relative = source.local_path(path) is not None and not os.path.isabs(path)
+    return f"{folder}\n{os.getcwd()}" if is_relative else folder
 
 
 def open_cache(source: Source, roots: Sequence[str], only: Format | None, limit: int) -> ScanCache:

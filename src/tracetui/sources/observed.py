@@ -203,6 +203,19 @@ class ObservedFile(FileView):
             raise
 
 
+class ObservedSource:
+    """A source that records what is asked of its files; see `tracetui.sources.base.Source`."""
+
+    def __init__(self, source: Source, observations: Observations) -> None:
+        self._source, self._observations = source, observations
+
+    def open(self, path: str, stat: Stat | None = None) -> File:
+        return observe(self._source.open(path, stat), self._observations)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+
 def stat_of(file: File) -> Stat | None:
     """Return the stat of the file itself, not of what it unpacks to; None if it can't be opened. Raises `LinkLost`."""
     while isinstance(file, FileView):

@@ -31,11 +31,12 @@ _FRESH_SECONDS: Final = 3600
 """Time after which the last use of a folder is written again."""
 _MAX_ROW: Final = 16 << 20
 _TABLES: Final = {
-    "versions": "id INTEGER PRIMARY KEY, version TEXT NOT NULL UNIQUE",
+    "versions": "id INTEGER PRIMARY KEY, version TEXT NOT NULL UNIQUE)",
     "folders": "id INTEGER PRIMARY KEY, version INTEGER NOT NULL, path TEXT NOT NULL, used INTEGER NOT NULL,"
-    " UNIQUE (version, path)",
-    "rows": "folder INTEGER NOT NULL, name TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (folder, name)",
-    "counts": "name TEXT PRIMARY KEY, number INTEGER NOT NULL",
+    " UNIQUE (version, path))",
+    "rows": "folder INTEGER NOT NULL, name TEXT NOT NULL, value BLOB NOT NULL, checksum INTEGER NOT NULL,"
+    " PRIMARY KEY (folder, name)) WITHOUT ROWID",
+    "counts": "name TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID",
 }
 _ADD: Final = "INSERT INTO counts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET number = number + excluded.number"
 
@@ -84,38 +85,35 @@ class Storage:
     # ---- rows
 
     def rows(self, folder: str) -> dict[str, bytes]:
-        """Return the rows of a folder by name; empty if there are none, or none can be read."""
-        with self._lock:
-            found: list[tuple[str, bytes]] = []
-            with self._guard() as connection:
-                if connection is not None and (number := self._folder(connection, folder)) is not None:
-                    found = connection.execute("SELECT name, value FROM rows WHERE folder = ?", (number,)).fetchall()
-        seed = crc32(folder.encode("utf-8", "surrogateescape"))
-        return {name: value[4:] for name, value in found if value[:4] == _checksum(seed, name, memoryview(value)[4:])}
+        """Return the rows of a folder by name; empty if there are none, or none can be read.
+
+        A damaged file may give rows that belong elsewhere: values should contain their names.
+        """
+        with self._lock, self._guard() as connection:
+            if connection is not None and (number := self._folder(connection, folder)) is not None:
+                query = "SELECT name, value, checksum FROM rows WHERE folder = ?"
+                found = connection.execute(query, (number,)).fetchall()
+                return {name: value for name, value, checksum in found if crc32(value) == checksum}
+        return {}
 
     def put(self, rows: Iterable[tuple[str, str, bytes]]) -> None:
         """Store rows (folder, name, value), replacing earlier ones; in one transaction. Names must be valid UTF-8."""
         with self._lock:
             if self._is_full:
                 return
-            sealed = [(folder, name, _sealed(folder, name, value)) for folder, name, value in rows if _fits(value)]
+            fitting = [row for row in rows if len(row[2]) < _MAX_ROW]
             with self._guard(writes=True) as connection:
                 if connection is None:
                     return
                 with connection:
                     connection.execute("BEGIN IMMEDIATE")
                     self._folders, self._version_id = {}, None  # another instance may have removed them
-                    made = [(self._new_folder(connection, folder), name, value) for folder, name, value in sealed]
-                    connection.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?, ?)", made)
+                    made = [
+                        (self._new_folder(connection, folder), name, value, crc32(value))
+                        for folder, name, value in fitting
+                    ]
+                    connection.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?)", made)
                 self._bound(connection)
-
-    def remove(self, rows: Iterable[tuple[str, str]]) -> None:
-        """Remove rows (folder, name)."""
-        with self._lock, self._guard(writes=True) as connection:
-            if connection is not None:
-                known = ((self._folders.get(folder), name) for folder, name in rows)
-                with connection:
-                    connection.executemany("DELETE FROM rows WHERE folder = ? AND name = ?", known)
 
     # ---- as a whole
 
@@ -236,7 +234,7 @@ class Storage:
         connection = self._connect()
         try:
             yield connection
-        except (sqlite3.Error, OSError) as error:
+        except _FAILURES as error:
             self.trouble = _sentence(error)
             if _is_damage(error):
                 self._drop()
@@ -268,7 +266,7 @@ class Storage:
                 self._check_outside()
                 self._make_file()
                 self._connection = self._opened()
-            except (sqlite3.Error, OSError) as error:
+            except _FAILURES as error:
                 self.trouble = _sentence(error)
                 self._is_closed = not (_is_damage(error) and self._remake())
                 return self._connect()
@@ -338,13 +336,13 @@ class Storage:
     def _is_sound(self) -> bool:
         try:
             connection = sqlite3.connect(f"{self.path.as_uri()}?mode=rw", timeout=_LOCK_SECONDS, uri=True)
-        except sqlite3.Error:
+        except _FAILURES:
             return False
         try:
             for table in _TABLES:
                 connection.execute(f"SELECT * FROM {table} LIMIT 1")  # noqa: S608
             return bool(connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
-        except sqlite3.Error:
+        except _FAILURES:
             return False
         finally:
             connection.close()
@@ -363,7 +361,7 @@ def _make_tables(connection: sqlite3.Connection) -> None:
     for name in tables:
         connection.execute(f'DROP TABLE "{name}"')
     for name, columns in _TABLES.items():
-        connection.execute(f"CREATE TABLE {name} ({columns})")
+        connection.execute(f"CREATE TABLE {name} ({columns}")
     connection.execute(f"PRAGMA application_id = {_APPLICATION}")
     connection.execute(f"PRAGMA user_version = {SCHEMA}")
 
@@ -383,26 +381,17 @@ def _pages(connection: sqlite3.Connection) -> int:
     return used * _pragma(connection, "page_size")
 
 
-def _sealed(folder: str, name: str, value: bytes) -> bytes:
-    """The value with a checksum of itself and where it belongs: SQLite has none."""
-    return _checksum(crc32(folder.encode()), name, value) + value
-
-
-def _checksum(seed: int, name: str, value: bytes | memoryview) -> bytes:
-    return crc32(value, crc32(name.encode(), seed)).to_bytes(4, "big")
-
-
-def _fits(value: bytes) -> bool:
-    return len(value) < _MAX_ROW
-
-
+_FAILURES: Final = (sqlite3.Error, OSError, ValueError, TypeError)
+"""What a damaged or unusable file may raise. The last two come of values of the wrong type, or text that is none."""
 _DAMAGE: Final = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR")
 """Beginnings of the names of errors that don't pass. The last one is a missing table."""
 _BUSY: Final = ("SQLITE_BUSY", "SQLITE_LOCKED")
 
 
 def _is_damage(error: Exception) -> bool:
-    return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorname", "").startswith(_DAMAGE)
+    if isinstance(error, sqlite3.Error):
+        return getattr(error, "sqlite_errorname", "").startswith(_DAMAGE)
+    return not isinstance(error, OSError)
 
 
 def _is_busy(error: Exception) -> bool:
