@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from tests.bench import data
+from tests.bench import data, references, screen, triage
 from tests.bench.data import Words, made
 from tests.bench.listing import decode_all, interleaved
-from tests.bench.table import Row, median
+from tests.bench.table import Row, median, timed
+from tracetui.analysis.arrangement import Arrangement, arrange
 from tracetui.live.scan import scan
 from tracetui.live.scan_cache import open_cache
 from tracetui.sources.local import LocalSource
+from tracetui.store import query
 from tracetui.store.run_cache import NAME, cache_folder
 
 LIMIT: Final = 512_000_000
@@ -32,12 +36,44 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
         yield from _compared(sessions, f"{1000 // scale} sessions of 0.6 MB", rounds)
         runs = data.paprika_runs(10_000 // scale, size=20_000)
         yield from _compared(runs, f"{10_000 // scale} runs of 20 kB", rounds)
+        yield from _first_paint(runs, home, f"{10_000 // scale} runs of 20 kB", rounds)
     finally:
-        shutil.rmtree(home)
+        shutil.rmtree(home, ignore_errors=True)
         if before is None:
             del os.environ["XDG_CACHE_HOME"]
         else:
             os.environ["XDG_CACHE_HOME"] = before
+    yield from _arranged(1_000_000 // scale)
+
+
+def _first_paint(folder: Path, home: str, what: str, rounds: int) -> Iterator[Row]:
+    """From the start to the first row, and until all counts stand, with all results stored."""
+    shown, settled = [], []
+    for _ in range(rounds + 1):
+        with screen.start("-m", "tracetui", str(folder), cache=home) as terminal:
+            shown.append((terminal.wait_for(screen.A_RUN, timeout=60) - terminal.started) * 1000)
+            settled.append((terminal.wait_for(screen.LOADING, gone=True, timeout=180) - terminal.started) * 1000)
+    empty = references.empty_app()
+    yield timed(f"{what}: first paint, warm", median(shown[1:]), 1.3, empty)
+    yield timed(f"{what}: final numbers, warm", median(settled[1:]), 1.3, empty)
+
+
+def _arranged(count: int) -> Iterator[Row]:
+    """Sort, group and filter many runs; the limit is for a million."""
+    runs = triage.summaries(count)
+    text = query.for_runs("timed out", now=triage.NOW)
+    ways: dict[str, Callable[[], object]] = {
+        "sort by tokens": lambda: arrange(runs, (), Arrangement(sort="tokens", group="none"), now=triage.NOW),
+        "group by status": lambda: arrange(runs, (), Arrangement(group="status"), now=triage.NOW),
+        "filter: timed out": lambda: text.select(runs),
+    }
+    for name, work in ways.items():
+        gc.disable()
+        began = time.process_time()
+        work()
+        took = time.process_time() - began
+        gc.enable()
+        yield Row(f"{count} runs: {name}", took, 2 * count / 1_000_000, "s", "CPU time")
 
 
 def coding_sessions(count: int, *, size: int) -> Path:

@@ -64,8 +64,8 @@ class Lister:
         self._large_listed: set[str] = set()
         """Large files already listed."""
         self._shallow: list[tuple[Entry, str]] = []
-        """Files listed but not counted, oldest first, and their formats; empty for a file that may be part of another's
-        run.
+        """Files for the deep pass, oldest first, and their formats; empty for a file that may be part of another's run.
+        With a cache, files whose first result was final are read once more, to store it.
         """
         self._counted = 0
         self._retries = RetryQueue()
@@ -105,6 +105,8 @@ class Lister:
             gc.enable()
             if self._watch is not None:
                 self._watch.stop()
+            if self._cache is not None:
+                self._cache.flush()
 
     def _open_cache(self) -> None:
         if self._cache_limit:
@@ -139,16 +141,17 @@ class Lister:
                 known[entry.path] = entry.stat
             if is_large(entry):
                 self._large_listed.add(entry.path)
-            cached = None if self._cache is None else self._cache.find(entry)
-            if cached is None:
-                cached, last = self._list(entry, last)
-            found = cached
+            found = None if self._cache is None else self._cache.find(entry)
+            is_new = self._cache is not None and found is None
+            if found is None:
+                found, last = self._list(entry, last)
             if not self._defer(found, entry, _age(entry)):
                 batch.append(found)
                 self._relate(found, appeared=False)
             seen += 1
-            if found.unread or any(not run.deep for run in found.runs):
-                self._shallow.append((entry, "" if found.unread else found.format or ""))
+            is_final = not found.unread and all(run.deep for run in found.runs)
+            if not is_final or (is_new and found.kind != "problem" and not found.skipped):  # a final one to be stored
+                self._shallow.append((entry, "" if found.unread or found.part_of else found.format or ""))
             if len(batch) >= limit:
                 self._deliver(batch, "list", seen, None)
                 self._throttle.wait_for_paint()
@@ -198,9 +201,9 @@ class Lister:
             batch.append(found)
             if not name or found.part_of:
                 self._relate(found, appeared=False)
-        self._deliver_counted(batch)
         if not self._shallow:
             self._end_count()
+        self._deliver_counted(batch)
 
     def _end_count(self) -> None:
         """End the deep pass, but for large files."""

@@ -46,7 +46,7 @@ class Dependencies(msgspec.Struct, frozen=True, gc=False, array_like=True):
         """Whether reading again would give the same result. Raises what `ask` does."""
         if self.newest and time.time() - self.newest < MOVING_SECONDS:
             return False
-        return all(ask(question) == answer for question, answer in self.answers)
+        return not self.answers or all(ask(question) == answer for question, answer in self.answers)
 
 
 def dependencies_of(seen: Observations, began_ns: int, without: Question | None = None) -> Dependencies | None:
@@ -103,9 +103,11 @@ class ScanCache:
     Call `begin` before each walk. `twin` returns one for another thread.
     """
 
-    def __init__(self, storage: Storage, source: Source, roots: Collection[str], only: Format | None) -> None:
-        """`storage` must be of the `version` of these readers."""
-        self.storage = storage
+    def __init__(
+        self, storage: Storage, source: Source, roots: Collection[str], only: Format | None, *, batch: int = BATCH
+    ) -> None:
+        """`storage` must be of the `version` of these readers. `batch`: how many results are stored at once."""
+        self.storage, self._batch = storage, batch
         self._source, self._roots, self._only = source, roots, only
         self._packing = Packing(_Row)
         self._new: list[tuple[str, str, bytes]] = []
@@ -113,8 +115,8 @@ class ScanCache:
         self.begin()
 
     def twin(self) -> ScanCache:
-        """Return another one with the same storage."""
-        return ScanCache(self.storage, self._source, self._roots, self._only)
+        """Return another one with the same storage, for files that each take long."""
+        return ScanCache(self.storage, self._source, self._roots, self._only, batch=1)
 
     def begin(self) -> None:
         """Forget what the source answered before."""
@@ -130,7 +132,8 @@ class ScanCache:
         folder, _, name = path.rpartition("/")
         if folder != self._folder:
             self._folder, self._rows = folder, self.storage.rows(folder_key(self._source, path, folder))
-        row = self._packing.unpack(self._rows.pop(name, None))
+        data = self._rows.pop(name, None)
+        row = None if data is None else self._packing.unpack(data)
         if row is not None and row.stat == stat and row.found.path == path and self._is_current(row):
             self.storage.hits += 1
             return row.found
@@ -189,7 +192,7 @@ class ScanCache:
             data = self._packing.pack(_Row(stat, named, dependencies, found), folder, name)
             if data is not None:
                 self._new.append((folder, name, data))
-        if len(self._new) >= BATCH or time.monotonic() - self._flushed > _FLUSH_SECONDS:
+        if len(self._new) >= self._batch or time.monotonic() - self._flushed > _FLUSH_SECONDS:
             self.flush()
 
 

@@ -148,22 +148,34 @@ class ObservedFile(FileView):
 
     @property
     def head(self) -> bytes:
-        with self._failures():
+        try:
             return self._file.head
+        except OSError:
+            self._failed()
+            raise
 
     def read(self, offset: int, size: int) -> bytes:
-        with self._failures():
+        try:
             return self._file.read(offset, size)
+        except OSError:
+            self._failed()
+            raise
 
     def read_all(self) -> bytes:
-        with self._failures():
+        try:
             return self._file.read_all()
+        except OSError:
+            self._failed()
+            raise
 
     @property
     def tables(self) -> frozenset[str]:
         self._see_logs()
-        with self._failures():
+        try:
             return self._file.tables
+        except OSError:
+            self._failed()
+            raise
 
     def database(self) -> AbstractContextManager[Connection]:
         self._see_logs()
@@ -193,14 +205,9 @@ class ObservedFile(FileView):
             for log in _LOGS:
                 self.other(self._file.name + log)
 
-    @contextmanager
-    def _failures(self) -> Iterator[None]:
+    def _failed(self) -> None:
         """Record a failure, unless the file was found to be missing."""
-        try:
-            yield
-        except OSError:
-            self._observations.failed |= self._observations.answers.get((FILE, self.path, ""), True) is not None
-            raise
+        self._observations.failed |= self._observations.answers.get((FILE, self.path, ""), True) is not None
 
 
 class ObservedSource:

@@ -301,8 +301,8 @@ class Storage:
         """Open the file, and make its tables if it is new or older. Raises `sqlite3.Error` or `OSError`."""
         connection = sqlite3.connect(self.path, timeout=_LOCK_SECONDS, check_same_thread=False, isolation_level=None)
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = OFF")  # rows have checksums, and a broken file is made again
+            connection.execute("PRAGMA journal_mode = WAL")
             if _pragma(connection, "user_version") != SCHEMA or _pragma(connection, "application_id") != _APPLICATION:
                 with connection:
                     connection.execute("BEGIN IMMEDIATE")
