@@ -445,7 +445,7 @@ def slow(self, rows):
 import sys
 Storage.put = slow
 import tracetui.live.scan_cache as cache
-cache.BATCH = 1
+cache._FLUSH_SECONDS = -1.0  # after each file
 """
 
 

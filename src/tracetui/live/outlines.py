@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from tracetui.formats import registry
 from tracetui.live.load import FileCaches, read_run
 from tracetui.live.scan_cache import Dependencies, Packing, dependencies_of, folder_key, version
 from tracetui.model import Body, Operation, Problem, Run, RunBody, RunRef, RunSummary, Span, Status, Usage
@@ -69,7 +70,7 @@ class Outlines:
         texts, the run no bodies. Raises `LinkLost`.
         """
         cache = self._file_caches.for_run(ref)
-        if self._storage is None or ref.path == STDIN:
+        if self._storage is None or ref.path == STDIN or ref.format not in registry.BUILT_IN:
             return read_run(self._source, ref, cache)
         folder, _, name = ref.path.rpartition("/")
         folder, name = folder_key(self._source, ref.path, folder), "\n".join((name, ref.format, ref.key or ""))

@@ -13,12 +13,14 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from hashlib import blake2b
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
 import tracetui
+from tracetui.formats import registry
 from tracetui.formats.base import Format
 from tracetui.live.scan import WITHIN, Found, is_within, look
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
@@ -26,10 +28,12 @@ from tracetui.sources.local import STDIN
 from tracetui.sources.observed import FILE, FOLDER, Answer, Observations, Question, ask, settled_at
 from tracetui.store.run_cache import Storage
 
-BATCH: Final = 256
+BATCH: Final = 1024
 """Results that are stored at once …"""
 _FLUSH_SECONDS: Final = 1.0
 """… or those of this time."""
+_PLUGINS: Final = "plug-ins"
+"""Kind of `Observations`: the version of all plug-ins."""
 _READERS: Final = ("formats", "model", "sources", "live", "errors.py", "text.py", "redact.py")
 """Parts of this package that decide what a reading finds."""
 
@@ -175,6 +179,8 @@ class ScanCache:
     def _ask(self, question: Question) -> Answer:
         """Return the current answer to a question, the same throughout a walk."""
         kind, path, relative = question
+        if kind == _PLUGINS:
+            return plugin_version()
         if kind == WITHIN:
             return is_within(path, self._roots)
         if kind == FOLDER:
@@ -184,6 +190,8 @@ class ScanCache:
         return self._answers[question]
 
     def _store(self, found: Found, seen: Observations, began: int, *, named: bool) -> None:
+        if found.format not in registry.BUILT_IN:  # all plug-ins were asked
+            seen.add(_PLUGINS, "", "", plugin_version())
         itself = FILE, found.path, ""
         stat, dependencies = seen.answers.get(itself), dependencies_of(seen, began, itself)
         if found.path != STDIN and isinstance(stat, Stat) and dependencies is not None:
@@ -225,12 +233,31 @@ def _readers() -> str:
     return found.hexdigest()
 
 
+@cache
+def plugin_version() -> bytes:
+    """A fingerprint of the code of all plug-ins; finding them takes a while."""
+    found = blake2b(digest_size=12)
+    for name in registry.names()[len(registry.BUILT_IN) :]:
+        origin = registry.origin(name)
+        try:
+            spec = find_spec(origin.rpartition(" ")[2].partition(":")[0].partition(".")[0])
+        except (ImportError, ValueError):
+            spec = None
+        places = () if spec is None else spec.submodule_search_locations or (spec.origin or "",)
+        for place in sorted((name, origin, *(one for path in places for one in _modules(path)))):
+            found.update(place.encode("utf-8", "surrogateescape"))
+    return found.digest()
+
+
 def _modules(path: str) -> Sequence[str]:
     """Path, size and time of a module, or of all below a folder."""
     if path.endswith(".py"):
         return (f"{path} {_changed(path)}",)
-    with os.scandir(path) as names:
-        below = [item for item in names if not item.name.startswith("__") or item.name == "__init__.py"]
+    try:
+        with os.scandir(path) as names:
+            below = [item for item in names if not item.name.startswith("__") or item.name == "__init__.py"]
+    except OSError:
+        return ()
     return [
         one
         for item in below

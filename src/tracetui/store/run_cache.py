@@ -108,10 +108,10 @@ class Storage:
                 with connection:
                     connection.execute("BEGIN IMMEDIATE")
                     self._folders, self._version_id = {}, None  # another instance may have removed them
-                    made = [
+                    made = sorted(
                         (self._new_folder(connection, folder), name, value, crc32(value))
                         for folder, name, value in fitting
-                    ]
+                    )  # which touches fewer pages
                     connection.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?)", made)
                 self._bound(connection)
 
