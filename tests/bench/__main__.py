@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.bench import (
+    cache,
     data,
     diff,
     formats,
@@ -35,6 +36,7 @@ from tests.shared import ROOT
 
 PARTS = {
     "listing": listing.rows,
+    "cache": cache.rows,
     "formats": formats.rows,
     "home": home.rows,
     "start": screen.first_paint,

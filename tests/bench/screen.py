@@ -29,9 +29,10 @@ LOADING: Final = r"scanning|counting"
 _FRAME: Final = re.compile(rb"\x1b\[\?2026h(.*?)\x1b\[\?2026l", re.DOTALL)
 
 
-def start(*arguments: str, size: tuple[int, int] = SIZE) -> Terminal:
-    """A Python program in a fresh process."""
-    return Terminal(sys.executable, *arguments, size=size, env=ENVIRONMENT, answers=True)
+def start(*arguments: str, size: tuple[int, int] = SIZE, cache: str = "") -> Terminal:
+    """A Python program in a fresh process; with a `cache` folder if given."""
+    env = {**ENVIRONMENT, **({"XDG_CACHE_HOME": cache} if cache else {})}
+    return Terminal(sys.executable, *arguments, size=size, env=env, answers=True)
 
 
 def tracetui(*paths: Path) -> Terminal:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime, timedelta
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -323,8 +324,8 @@ def _day(when: float) -> tuple[float, float, str]:
         return when, when, "time unknown"
 
 
-def _descending(value: float | int | None) -> tuple[bool, float]:
-    return (value is None, -(value or 0))
+def _descending(value: float | int | None) -> float:
+    return inf if value is None else -value
 
 
 _STATUS_ORDER: Final = {

@@ -89,6 +89,7 @@ def run(args: argparse.Namespace) -> int:
             events=not args.polling,
             rule=args.rule,
             served=args.served,
+            cached=not args.no_cache,
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from tracetui.cli.documents import write_document
 from tracetui.cli.output import nothing, write_bytes
 from tracetui.cli.parser import add_place
-from tracetui.cli.reading import listing_of, only, run_at, source_of, sources_at
+from tracetui.cli.reading import cache_limit, listing_of, only, run_at, source_of, sources_at
 from tracetui.errors import UsageError
 from tracetui.export import document
 from tracetui.export.document import Form
@@ -84,7 +84,7 @@ def _triage(source: Source, args: argparse.Namespace, form: Form, redactor: Reda
     from tracetui.store.sidecar import Sidecar
 
     places = [args.target, *args.trace_dir]
-    listing = listing_of(source, places, only(args), deep=True)
+    listing = listing_of(source, places, only(args), deep=True, cache_bytes=cache_limit(args))
     if not listing.runs:
         raise nothing(places, listing.problems)
     triage = triage_of(listing.runs, CauseVerdicts(Sidecar(roots=places)), redactor)

@@ -10,8 +10,8 @@ from tracetui.analysis.gate import MIN_EFFECT, Gate, Verdict, first_divergence, 
 from tracetui.analysis.tasks import Matrix, matrix
 from tracetui.cli.documents import check_new, write_document
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
-from tracetui.cli.parser import add_pass, add_redact
-from tracetui.cli.reading import check_rule, listing_of, only, rule_of, source_of
+from tracetui.cli.parser import add_cache, add_pass, add_redact
+from tracetui.cli.reading import cache_limit, check_rule, listing_of, only, rule_of, source_of
 from tracetui.cli.tasks import hint_folder, reader
 from tracetui.errors import TracetuiError, UsageError
 from tracetui.export.gate import GateReport, gate_lines, gate_value
@@ -57,6 +57,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="also write a document, secrets masked: .md, .html, .xml (JUnit) or .json; repeatable",
     )
     parser.add_argument("--force", action="store_true", help="overwrite FILE")
+    add_cache(parser)
     parser.add_argument("--json", action="store_true", help="as data: tracetui/gate/1, see docs/json.md")
     add_redact(parser)
 
@@ -95,7 +96,7 @@ def _report(source: Source, args: argparse.Namespace) -> GateReport:
     sentences: list[str] = []
     rule = rule_of(args)
     for path in args.paths:
-        listing = listing_of(source, [path], only(args), deep=True, rule=rule)
+        listing = listing_of(source, [path], only(args), deep=True, rule=rule, cache_bytes=cache_limit(args))
         if not listing.runs:
             raise nothing([path], listing.problems)
         check_rule(args, listing.runs)

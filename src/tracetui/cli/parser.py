@@ -31,6 +31,7 @@ COMMANDS: Final = (
     "export",
     "tail",
     "doctor",
+    "cache",
     "formats",
     "serve",
     "mcp",
@@ -181,12 +182,13 @@ def add_paths_and_runs(parser: argparse.ArgumentParser) -> None:
 
 
 def add_place(parser: argparse.ArgumentParser) -> None:
-    """Add --trace-dir and --format."""
+    """Add --trace-dir, --format, --limit and --no-cache."""
     parser.add_argument("--trace-dir", metavar="DIR", action="append", default=[], help="the same as PATH")
     parser.add_argument("--format", metavar="NAME", help="read every file as this format (see: tracetui formats)")
     parser.add_argument(
         "--limit", metavar="N", type=positive_int, help="list the newest N runs of a database (default: 500)"
     )
+    add_cache(parser)
 
 
 def positive_int(text: str) -> int:
@@ -195,6 +197,13 @@ def positive_int(text: str) -> int:
     if number < 1:
         raise ValueError(text)
     return number
+
+
+def add_cache(parser: argparse.ArgumentParser) -> None:
+    """Add --no-cache."""
+    parser.add_argument(
+        "--no-cache", action="store_true", help="read every file, and store nothing (see: tracetui cache)"
+    )
 
 
 def add_redact(parser: argparse.ArgumentParser) -> None:

@@ -111,6 +111,7 @@ def _app(source: Source, aim: Aim, args: argparse.Namespace) -> int:
         follow=True,
         newest=args.newest,
         events=not args.polling,
+        cached=not args.no_cache,
     )
 
 

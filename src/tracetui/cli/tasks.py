@@ -12,7 +12,7 @@ from tracetui.analysis.tasks import compared_directories, matrix
 from tracetui.cli.ls import asked
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_paths, add_redact, named, roots
-from tracetui.cli.reading import listing_of, only, sources_at
+from tracetui.cli.reading import cache_limit, listing_of, only, sources_at
 from tracetui.export.tasks import sentences, task_table, tasks_value
 from tracetui.export.triage import json_lines
 from tracetui.live.load import FileCaches, read_run
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     places = roots(args)
     wanted = asked(args.query) if args.query else None
     with sources_at(places, args) as source:
-        everything = found = listing_of(source, places, only(args), deep=True)
+        everything = found = listing_of(source, places, only(args), deep=True, cache_bytes=cache_limit(args))
         if not everything.runs:
             raise nothing(places, everything.problems)
         if wanted is not None:

@@ -9,7 +9,17 @@ from typing import Final
 from tracetui.cli.failing import add_fail_on, add_verdicts, status_of, verdicts_of
 from tracetui.cli.output import complain, nothing, write_bytes, write_lines
 from tracetui.cli.parser import add_pass, add_paths_and_runs, add_redact, roots
-from tracetui.cli.reading import Listing, aim_of, check_rule, listing_at, only, rule_of, screen_for, sources_at
+from tracetui.cli.reading import (
+    Listing,
+    aim_of,
+    cache_limit,
+    check_rule,
+    listing_at,
+    only,
+    rule_of,
+    screen_for,
+    sources_at,
+)
 from tracetui.export.listing import triage
 from tracetui.export.triage import cause_table, json_lines, next_command, triage_of, triage_value
 from tracetui.live.jobs.causes import shared_by
@@ -51,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         aim = aim_of(source, args)
         if source.has_database:
             source.narrow(EachError(MOST))
-        found = listing_at(source, aim, only(args), deep=True, rule=rule)
+        found = listing_at(source, aim, only(args), deep=True, rule=rule, cache_bytes=cache_limit(args))
         check_rule(args, found.runs)
         if not found.runs:
             raise nothing(places, found.problems)

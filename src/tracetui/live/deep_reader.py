@@ -11,7 +11,7 @@ from tracetui.formats import registry
 from tracetui.formats.base import Format
 from tracetui.live.load import Reader
 from tracetui.live.retry_queue import RETRY_SECONDS
-from tracetui.live.scan import Found, look
+from tracetui.live.scan import DeepCache, Found, look
 from tracetui.live.throttle import Throttle
 from tracetui.model import RunRef
 from tracetui.sources.base import Entry, LinkLost, Source
@@ -76,6 +76,8 @@ class DeepReader:
 
     def __init__(self, source: Source, roots: Sequence[str], only: Format | None) -> None:
         self._source, self._roots, self._only = source, roots, only
+        self.cache: DeepCache | None = None
+        """Gets the results of first reads."""
         self._live_readers = LiveReaders(source)
         self._caches: OrderedDict[str, dict[str, Any]] = OrderedDict()
         """Format caches of files that change repeatedly and contain many runs."""
@@ -84,6 +86,9 @@ class DeepReader:
 
     def count(self, entry: Entry, name: str) -> Found:
         """Read a file for the first time, as the format `name` or, if empty, as any. Raises `LinkLost`."""
+        if self.cache is not None:
+            last = registry.load(name) if name else None
+            return self.cache.look(entry, last=last, named=entry.path in self._roots, shared=self.shared)[0]
         only = registry.load(name) if name else self._only
         named = bool(name) or entry.path in self._roots
         found, _ = look(self._source, entry, deep=True, only=only, named=named, roots=self._roots, shared=self.shared)

@@ -40,12 +40,25 @@ SWITCH_SECONDS: Final = 0.0005
 class Engine:
     """Owns the threads. Every method may be called from the UI loop; none of them blocks."""
 
-    def __init__(self, source: Source, roots: Sequence[str], *, only: str | None = None, events: bool = True) -> None:
-        """Read `roots` of `source`, every file as the format `only` if given. Poll for changes if not `events`."""
+    def __init__(
+        self,
+        source: Source,
+        roots: Sequence[str],
+        *,
+        only: str | None = None,
+        events: bool = True,
+        cache_limit: int = 0,
+    ) -> None:
+        """Read `roots` of `source`, every file as the format `only` if given. Poll for changes if not `events`.
+
+        Results of the deep pass are stored in the user's cache, of at most `cache_limit` bytes.
+        """
         self._mailbox = Mailbox()
         self._throttle = Throttle()
         forced = registry.load(only) if only else None
-        self._lister = Lister(source, roots, forced, self._mailbox, self._throttle, events=events)
+        self._lister = Lister(
+            source, roots, forced, self._mailbox, self._throttle, events=events, cache_limit=cache_limit
+        )
         self._opener = Opener(source, self._mailbox, self._throttle, masking.current())
         self._source = source
 

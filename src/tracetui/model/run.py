@@ -12,7 +12,7 @@ from tracetui.model.outcome import Outcome, PassRule, Score, deciding, judge, nu
 from tracetui.model.span import Body, Error, Operation, Span, Status, StatusSource, Usage, error_text
 
 
-class RunRef(msgspec.Struct, frozen=True, gc=False, order=True):
+class RunRef(msgspec.Struct, frozen=True, gc=False, order=True, array_like=True):
     """Reference to a run: its file and, in a file of several runs, its key."""
 
     format: str
@@ -39,7 +39,7 @@ LAST_LINE: Final = "last line"
 """`Problem.where` for the end of a file that was cut off."""
 
 
-class Problem(msgspec.Struct, frozen=True, gc=False):
+class Problem(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Something unreadable: its file, where in it (``line 3``, ``byte 812``, ``steps[2]``), and why."""
 
     path: str
@@ -56,7 +56,7 @@ class Problem(msgspec.Struct, frozen=True, gc=False):
         return self.where in (TREE, LAST_LINE)
 
 
-class FirstError(msgspec.Struct, frozen=True, gc=False):
+class FirstError(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """The cause of a failed run: the span it happened in (None for the run itself), its type and text."""
 
     message: str
@@ -163,7 +163,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """Unknown fields of records of known kinds, as `formats.schema` counts them; empty before the deep pass."""
 
 
-class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
     """One row of the run list, and one element of ``tracetui ls --json``.
 
     `deep` is False after the list stage: None in a count means *not yet known* then, and *not recorded* afterwards.

@@ -436,12 +436,14 @@ def run_app(
     events: bool = True,
     rule: PassRule | None = None,
     served: str | None = None,
+    cached: bool = False,
 ) -> int:
     """Run the application on these files and directories until the user quits; returns the exit status.
 
     `target`: address to open. `newest`: open the newest run instead. `follow`: follow the opened run, by default the
     newest. `events`: False polls. `rule` wins over that of the settings. `served`: the user is in a browser and may
     ``read``, or also ``write``.
+    `cached`: use the user's cache of runs.
     """
     settings = config.load()
     commands = config.bind_keys(settings)
@@ -450,7 +452,9 @@ def run_app(
     source = source or LocalSource()
     with_ascii = ascii_glyphs or settings.ascii
     masking.choose(ascii_glyphs=with_ascii)
-    engine = Engine(source, paths, only=format, events=events)
+    engine = Engine(
+        source, paths, only=format, events=events, cache_limit=config.cache_limit(settings) if cached else 0
+    )
     engine.start()
     wanted = address.parse(target, source.is_file) if target is not None else None
     app = TraceApp(
