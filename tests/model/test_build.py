@@ -319,6 +319,24 @@ def test_deep_and_cyclic_spans_cost_as_much_as_others(parent: Callable[[int, int
     assert many < 6 * few, "four times as many spans take at most about four times as long"
 
 
+@pytest.mark.parametrize("parent", [None, "0"])
+def test_a_new_span_costs_the_same_in_a_long_run(parent: str | None) -> None:
+    def steps(count: int) -> int:
+        builder = RunBuilder(REF, lambda span: Body())
+        builder.add(Span(id=str(i), name="n", parent_id=parent if i else None, step=i) for i in range(count))
+        builder.build()
+
+        def append() -> None:
+            builder.add([Span(id="new", name="n", parent_id=parent, step=count)])
+            builder.build()
+
+        return steps_of(append)
+
+    few, many = steps(2_000), steps(64_000)
+
+    assert many < few + 200, "the lines that list blocks"
+
+
 def test_the_root_of_a_cut_cycle_has_no_parent() -> None:
     run = from_scratch([Span(id=str(i), name="n", parent_id=str((i - 1) % 5)) for i in range(5)])
 

@@ -45,12 +45,14 @@ class Chart:
         self._now = now if now is not None and 0 < now < _LATEST else None
         self.end_to_end = False
         self._layout: Layout | None = None
+        self._inherited_reach: tuple[float, float] | None = None
+        """First start and last end with inherited spans, if no other span has a time."""
         self._base = 0.0
         self.total_ms = 0.0
         """Length of the axis, 0 without recorded times; longer than a run that goes on."""
         self._end_ms = 0.0
         """End of the run so far."""
-        self._reach = _reach(run.spans) if before is None else self._reach_since(*before)
+        self._reach = self._reach_since(before, own=True)
         if before is not None:
             self._take_over(*before)
         self._measure(before)
@@ -75,7 +77,9 @@ class Chart:
             self._takes_time = any(span.duration_ms for span in new)
 
     def _measure(self, before: tuple[Chart, Growth] | None) -> None:
-        first, last = self._reach if self._reach[1] else _reach(self._run.spans, own=False)
+        first, last = self._reach
+        if not last:
+            first, last = self._inherited_reach = self._reach_since(before, own=False)
         if last:
             if self._now is not None and self._run.summary.status is Status.RUNNING:
                 last = max(last, self._now)
@@ -84,13 +88,20 @@ class Chart:
         if not last or self.total_ms <= 0:
             self._lay_end_to_end(before)
 
-    def _reach_since(self, before: Chart, delta: Growth) -> tuple[float, float]:
+    def _reach_since(self, before: tuple[Chart, Growth] | None, *, own: bool) -> tuple[float, float]:
         """First start and last end. Remeasures everything only if a changed span had set one of them."""
-        spans, (first, last) = self._run.spans, before._reach
-        gone = _reach([before._run.spans[i] for i in delta.changed])
-        new = _reach([*(spans[i] for i in delta.changed), *spans[delta.start :]])
+        spans = self._run.spans
+        if before is None:
+            return _reach(spans, own=own)
+        chart, delta = before
+        reach = chart._reach if own else chart._inherited_reach
+        if reach is None:
+            return _reach(spans, own=own)
+        first, last = reach
+        gone = _reach([chart._run.spans[i] for i in delta.changed], own=own)
+        new = _reach([*(spans[i] for i in delta.changed), *spans[delta.start :]], own=own)
         if gone[0] <= first < new[0] or gone[1] >= last > new[1]:
-            return _reach(spans)
+            return _reach(spans, own=own)
         return min(first, new[0]), max(last, new[1])
 
     def _lay_end_to_end(self, before: tuple[Chart, Growth] | None) -> None:
