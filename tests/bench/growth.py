@@ -227,7 +227,13 @@ def _rows(
     lnav = beside.get("lnav")
     detail = f"{median(small.times):.0f} / {p95(small.times):.0f} ms; {others}"
     if lnav:
-        yield Row(f"{name}, {SMALL} steps: first byte of the paint, p50", median(small.times) / median(lnav), 0.15, "×", detail)
+        yield Row(
+            f"{name}, {SMALL} steps: first byte of the paint, p50",
+            median(small.times) / median(lnav),
+            0.15,
+            "×",
+            detail,
+        )
         yield Row("  p95", p95(small.times) / median(lnav), 0.3, "×")
     yield Row("  bytes of a new row", median(small.sizes), 1000, "B", f"p95 {p95(small.sizes):.0f}")
     detail = f"{median(large.times):.0f} / {p95(large.times):.0f} ms"
@@ -239,7 +245,9 @@ def _rows(
     yield Row("  p50 while it is counted", median(busy.times) / median(small.times), 1.3, "×", detail)
     if megabytes > 100:
         memory = large.memory - small.memory
-        yield Row("  memory, of the file", memory / megabytes, 0.3, "×", f"{large.memory:.0f} MB, small {small.memory:.0f}")
+        yield Row(
+            "  memory, of the file", memory / megabytes, 0.3, "×", f"{large.memory:.0f} MB, small {small.memory:.0f}"
+        )
 
 
 @contextmanager
@@ -307,7 +315,10 @@ def beside_others(writer: Writer, steps: int) -> dict[str, list[float]]:
     """The same in lnav and `less +F`, as far as they are installed and read such a file."""
     found: dict[str, list[float]] = {}
     if isinstance(writer, Log):
-        others: dict[str, Callable[[], Terminal]] = {"lnav": lambda: _lnav(writer.path), "less +F": lambda: _less(writer.path)}
+        others: dict[str, Callable[[], Terminal]] = {
+            "lnav": lambda: _lnav(writer.path),
+            "less +F": lambda: _less(writer.path),
+        }
         for name, start in others.items():
             if not shutil.which(name.split()[0]):
                 say(f"        {name} is not installed: not measured")
@@ -337,4 +348,6 @@ if __name__ == "__main__":
         with run_of(FORMATS[part], int(sys.argv[1])) as one:
             say(f"{one.path.stat().st_size / 1e6:.0f} MB")
             grown = followed(one, int(sys.argv[1]))
-            say(f"{part} {median(grown.times):.0f} / {p95(grown.times):.0f} ms, {grown.sizes} B, {grown.cpu:.0f} ms CPU, {grown.memory:.0f} MB")
+            say(
+                f"{part} {median(grown.times):.0f} / {p95(grown.times):.0f} ms, {grown.sizes} B, {grown.cpu:.0f} ms CPU, {grown.memory:.0f} MB"
+            )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.containers import Container
@@ -106,7 +107,10 @@ def invert(strip: Strip, start: int, end: int) -> Strip:
 def differing_cells(before: Strip, after: Strip) -> list[tuple[int, int]]:
     """The ranges of cells in which two strips of one width look different; ranges close to each other are one."""
     found: list[tuple[int, int]] = []
-    for at, (old, new) in enumerate(zip(_looks(before), _looks(after), strict=False)):
+    olds, news = _looks(before), _looks(after)
+    if olds is None or news is None:
+        return [(0, after.cell_length)]
+    for at, (old, new) in enumerate(zip(olds, news, strict=False)):
         if old != new:
             if found and at - found[-1][1] <= _NEAR:
                 found[-1] = found[-1][0], at + 1
@@ -119,15 +123,18 @@ _NEAR: Final = 10
 """Equal cells that cost fewer bytes than a move of the terminal's cursor past them."""
 
 
-def _looks(strip: Strip) -> list[tuple[str, object]]:
-    """What each cell of a strip shows. The foreground of a blank doesn't."""
+def _looks(strip: Strip) -> list[tuple[str, object]] | None:
+    """What each cell of a strip shows; the foreground of a blank doesn't show. None with combining characters."""
     found: list[tuple[str, object]] = []
     for text, style, _ in strip:
         blank = (style.bgcolor, style.underline, style.reverse, style.strike) if style is not None else None
-        if len(text) == cells(text):
+        sizes = {1} if text.isascii() else set(map(cell_len, text))
+        if 0 in sizes:
+            return None
+        if 2 not in sizes:
             found += [(sign, blank if sign == " " else style) for sign in text]
-        else:  # a wide character is one piece with its neighbors: they are painted together
-            found += [(text, style)] * cells(text)
+        else:  # wide characters are painted with all of their segment
+            found += [(text, style)] * cell_len(text)
     return found
 
 
