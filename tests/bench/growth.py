@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 import sqlite3
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import orjson
 
 from tests.bench import data, screen
+from tests.bench.live import Usage
 from tests.bench.table import Row, median, p95, say
 from tests.formats import hypergraph_build
 from tests.terminal import Terminal
@@ -27,6 +28,7 @@ PAYLOAD: Final = 4_500
 """Bytes of a step's result: 100,000 steps are 500 MB."""
 LINES: Final = 24
 """Steps that are appended and waited for."""
+A_RUN: Final = r"^.{0,3}[✓✗◐?●·] +\S"
 BURST_SECONDS: Final = 0.004
 """Silence before the first byte of a paint."""
 STEP_SECONDS: Final = 1.3
@@ -42,7 +44,11 @@ class Writer(Protocol):
     root: Path
 
     def append(self, number: int) -> None:
-        """Write one step, which shows ``probe-N``."""
+        """Write one step."""
+        ...
+
+    def shown(self, number: int) -> str:
+        """A pattern of the screen that shows a step."""
         ...
 
     def close(self) -> None:
@@ -69,6 +75,9 @@ class Log:
 
     def append(self, number: int) -> None:
         self._file.write(b"".join(self._line(one) for one in self.step(number, f"what probe-{number:06} printed")))
+
+    def shown(self, number: int) -> str:
+        return f"probe-{number:06}"
 
     def close(self) -> None:
         self._file.close()
@@ -175,11 +184,14 @@ class Hypergraph:
     def append(self, number: int) -> None:
         self._insert(self._db, number, "little")
 
+    def shown(self, number: int) -> str:
+        return rf"^.? *{number} . node-{number % 9} "
+
     def close(self) -> None:
         self._db.close()
 
     def _insert(self, db: sqlite3.Connection, number: int, output: str) -> None:
-        step = {"run_id": "run-1", "step_index": number, "superstep": number, "node_name": f"probe-{number:06}"}
+        step = {"run_id": "run-1", "step_index": number, "superstep": number, "node_name": f"node-{number % 9}"}
         done = {"node_type": "FunctionNode", "status": "completed", "duration_ms": 1200.0}
         at = self._at(number)
         values = {"values_data": {"answer": output}}
@@ -215,6 +227,7 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
         steps = LARGE // scale
         with run_of(make, steps) as writer:
             megabytes = writer.path.stat().st_size / 1e6
+            yield keys_while_it_loads(writer, f"{name}, {megabytes:.0f} MB: cursor up while it loads, p95")
             busy = followed(writer, steps, at_once=True)
             large = followed(writer, steps + LINES)
         yield from _rows(name, f"{steps} steps, {megabytes:.0f} MB", small, busy, large, beside, megabytes)
@@ -250,6 +263,21 @@ def _rows(
         )
 
 
+def keys_while_it_loads(writer: Writer, what: str) -> Row:
+    """The cursor moves in a run while it is read and counted, and after."""
+    with screen.tracetui(writer.root) as terminal:
+        terminal.wait_for(A_RUN, timeout=60)
+        terminal.send("g", "enter")
+        terminal.wait_for(" Steps ", timeout=60)
+        loading = [screen.press(terminal, "up").ms]
+        while len(loading) < LINES or re.search(rf"{screen.LOADING}|reading …", terminal.text()):
+            loading.append(screen.press(terminal, "up").ms)
+        terminal.wait_quiet(0.5, timeout=10)
+        loaded = [screen.press(terminal, "up").ms for _ in range(2 * LINES)]
+    detail = f"{p95(loading):.0f} ms of {len(loading)}, {p95(loaded):.0f} ms when loaded"
+    return Row(what, p95(loading) / p95(loaded), 2, "×", detail)
+
+
 @contextmanager
 def run_of(make: Callable[[Path, int], Writer], steps: int) -> Iterator[Writer]:
     """A run of so many steps in a folder of its own."""
@@ -266,25 +294,20 @@ def run_of(make: Callable[[Path, int], Writer], steps: int) -> Iterator[Writer]:
 def followed(writer: Writer, steps: int, *, at_once: bool = False) -> Grown:
     """Follow a run of so many steps; `at_once`, while it is still being counted."""
     with screen.tracetui(writer.root) as terminal:
-        terminal.wait_for(screen.A_RUN + r"|^.{0,3}[✓✗◐?●·] +\S", timeout=60)
+        terminal.wait_for(A_RUN, timeout=60)
         if not at_once:
             terminal.wait_for(screen.LOADING, gone=True, timeout=120)
             terminal.wait_for(r"live \d+ folder", timeout=60)
             terminal.wait_quiet(0.5)
-        terminal.send("g", "enter")
-        terminal.wait_for(f"probe-{steps:06}|G|F", timeout=60)
-        terminal.send("G")
-        terminal.send("F")
+        terminal.send("g", "enter", "G", "F")
         terminal.wait_for(" FOLLOW ", timeout=120)
-        terminal.wait_for(f"probe-{steps:06}", timeout=120)
+        terminal.wait_for(writer.shown(steps), timeout=120)
         terminal.wait_quiet(0.5, timeout=10)
         return appended(terminal, writer, steps, rest=0.0 if at_once else 0.3)
 
 
 def appended(terminal: Terminal, writer: Writer, steps: int, *, rest: float = 0.3) -> Grown:
     """Append steps one by one."""
-    from tests.bench.live import Usage
-
     usage = Usage(terminal.process.pid)
     times, sizes = [], []
     for number in range(steps + 1, steps + 1 + LINES):
@@ -292,7 +315,7 @@ def appended(terminal: Terminal, writer: Writer, steps: int, *, rest: float = 0.
         before = len(terminal.received)
         at = time.perf_counter()
         writer.append(number)
-        shown = terminal.wait_for(f"probe-{number:06}", timeout=20)
+        shown = terminal.wait_for(writer.shown(number), timeout=20)
         times.append((_first_byte(terminal, at, shown) - at) * 1000)
         terminal.wait_quiet(0.06, timeout=1, at_rest=False)
         sizes.append(sum(len(output) for _, output in terminal.received[before:]))
@@ -341,13 +364,3 @@ def _lnav(path: Path) -> Terminal:
 
 def _less(path: Path) -> Terminal:
     return Terminal("less", "-S", "+F", str(path))
-
-
-if __name__ == "__main__":
-    for part in sys.argv[2:] or FORMATS:
-        with run_of(FORMATS[part], int(sys.argv[1])) as one:
-            say(f"{one.path.stat().st_size / 1e6:.0f} MB")
-            grown = followed(one, int(sys.argv[1]))
-            say(
-                f"{part} {median(grown.times):.0f} / {p95(grown.times):.0f} ms, {grown.sizes} B, {grown.cpu:.0f} ms CPU, {grown.memory:.0f} MB"
-            )

@@ -31,6 +31,8 @@ LOOK_UP_SECONDS: Final = 1.0
 """How often the open run is read without a change event."""
 SCREEN_SECONDS: Final = 0.1
 """How long tailing waits for the screen to take the previous state."""
+SLOW_BODY_SECONDS: Final = 0.03
+"""A new span is delivered without its body if that takes longer to load: the screen asks for it then."""
 WINDOW: Final = 16_384
 """Bytes before the problem; half as many after it."""
 _BYTE_OR_LINE: Final = re.compile(r"(byte|line) (\d+)")
@@ -57,6 +59,8 @@ class Opener:
         """The requested run, and whether to read it from its start."""
         self._entered: RunRef | None = None
         self._follow = False
+        self._body_seconds = 0.0
+        """How long loading the last body took."""
         self._readers: OrderedDict[RunRef, Reader] = OrderedDict()
         """Readers of recent runs, so that reading on costs only what is new; used by the first thread alone."""
         self._body: tuple[Run, Span, bool] | Problem | None = None
@@ -181,13 +185,16 @@ class Opener:
 
     def _deliver_new(self, reader: Reader) -> None:
         run = reader.build()
-        self._deliver(run, run.spans[-1].id if self._follow and run.spans else None)
+        follows = self._follow and run.spans and self._body_seconds < SLOW_BODY_SECONDS
+        self._deliver(run, run.spans[-1].id if follows else None)
         self._mailbox.wait_taken(SCREEN_SECONDS)
 
     def _deliver(self, run: Run, span_id: str | None, *, asked: bool = False) -> None:
         """Deliver a run with the body of the selected span and its assessment, for a single paint."""
         span = run.span(span_id) if span_id is not None else None
+        began = time.perf_counter()
         body = run.load(span) if span is not None else None
+        self._body_seconds = time.perf_counter() - began if span is not None else self._body_seconds
         assessment = at_once(run) if asked else None
         with self._mailbox.open(asked=asked) as mail:
             mail.runs[run.summary.ref] = run

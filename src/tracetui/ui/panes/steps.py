@@ -124,7 +124,7 @@ class Steps(LineView):
             self.post_message(self.EndReached(self.position))
 
     def _clamp(self, prefer_down: bool = True) -> None:
-        """Clamp as usual; with the last step, also show the outcome row below it, and while following, room for more."""
+        """Clamp as usual; with the last step, also show the outcome row; while following, leave room for new rows."""
         before = self.top
         super()._clamp(prefer_down)
         if self.following and not self._cursor_off_screen:

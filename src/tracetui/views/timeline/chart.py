@@ -160,7 +160,7 @@ class Chart:
 
     @cached_property
     def _tokens_before(self) -> tuple[list[int], list[int]]:
-        """Prefix sums over leaves: tokens, and number of spans with tokens. A newer state of the run appends to them."""
+        """Prefix sums over leaves: tokens, and number of spans with tokens. The chart of a newer state appends."""
         return _add_up([0], [0], self._run.spans)
 
     def _tokens_since(self, before: Chart, delta: Growth) -> tuple[list[int], list[int]]:
