@@ -60,6 +60,8 @@ class Log:
     """A run in one file of JSON lines."""
 
     name = ""
+    begins = ""
+    """What the line of step ``{number}`` shows in its first hundred characters (``{before}``: the step before it)."""
 
     def __init__(self, root: Path, steps: int) -> None:
         """Write a run of so many steps, the last of which ended now."""
@@ -78,6 +80,10 @@ class Log:
 
     def shown(self, number: int) -> str:
         return f"probe-{number:06}"
+
+    def begin_shown(self, number: int) -> str:
+        """A pattern of the screen that shows the beginning of the lines of a step."""
+        return re.escape(self.begins.format(number=number, before=number - 1))
 
     def close(self) -> None:
         self._file.close()
@@ -103,6 +109,7 @@ class Log:
 class ClaudeCode(Log):
     """A session of Claude Code."""
 
+    begins = '"parentUuid":"user-{before}"'
     name = f"projects/-home-ada-orchard/{_THREAD}.jsonl"
 
     def first(self) -> Iterator[dict[str, Any]]:
@@ -127,6 +134,7 @@ class ClaudeCode(Log):
 class Codex(Log):
     """A rollout of Codex."""
 
+    begins = '"call_id":"call_{number}"'
     name = f"sessions/2026/03/02/rollout-2026-03-02T09-15-00-{_THREAD}.jsonl"
 
     def first(self) -> Iterator[dict[str, Any]]:
@@ -138,7 +146,7 @@ class Codex(Log):
     def step(self, number: int, output: str) -> Iterator[dict[str, Any]]:
         ident = f"call_{number}"
         arguments = orjson.dumps({"cmd": f"probe-{number:06}"}).decode()
-        call = {"type": "function_call", "name": "exec_command", "call_id": ident, "arguments": arguments}
+        call = {"type": "function_call", "call_id": ident, "name": "exec_command", "arguments": arguments}
         yield self._item(number - 0.9, "response_item", call)
         text = f"Wall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n{output}"
         yield self._item(number, "response_item", {"type": "function_call_output", "call_id": ident, "output": text})
@@ -150,6 +158,7 @@ class Codex(Log):
 class Ccpa(Log):
     """A session of ccpa: durations, no times of its own."""
 
+    begins = '"tool_use_id":"t{number}"'
     name = "session.ccpa-trace.jsonl"
 
     def first(self) -> Iterator[dict[str, Any]]:
@@ -160,7 +169,7 @@ class Ccpa(Log):
         use = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": f"probe-{number:06}"}}
         yield {"v": 1, "kind": "assistant_turn", "turn": 2 * number - 1, "blocks": [use], "stop_reason": "tool_use"}
         result = {"tool_use_id": f"t{number}", "ok": True, "content": output, "duration_ms": 1300 - number % 200}
-        yield {"v": 1, "kind": "tool_result", "turn": 2 * number, **result}
+        yield {"v": 1, "kind": "tool_result", **result, "turn": 2 * number}
 
 
 class Hypergraph:
@@ -306,8 +315,11 @@ def followed(writer: Writer, steps: int, *, at_once: bool = False) -> Grown:
         return appended(terminal, writer, steps, rest=0.0 if at_once else 0.3)
 
 
-def appended(terminal: Terminal, writer: Writer, steps: int, *, rest: float = 0.3) -> Grown:
-    """Append steps one by one."""
+def appended(
+    terminal: Terminal, writer: Writer, steps: int, *, rest: float = 0.3, shown: Callable[[int], str] | None = None
+) -> Grown:
+    """Append steps one by one; the screen then shows the pattern `shown`."""
+    shows = writer.shown if shown is None else shown
     usage = Usage(terminal.process.pid)
     times, sizes = [], []
     for number in range(steps + 1, steps + 1 + LINES):
@@ -315,8 +327,8 @@ def appended(terminal: Terminal, writer: Writer, steps: int, *, rest: float = 0.
         before = len(terminal.received)
         at = time.perf_counter()
         writer.append(number)
-        shown = terminal.wait_for(writer.shown(number), timeout=20)
-        times.append((_first_byte(terminal, at, shown) - at) * 1000)
+        seen = terminal.wait_for(shows(number), timeout=20)
+        times.append((_first_byte(terminal, at, seen) - at) * 1000)
         terminal.wait_quiet(0.06, timeout=1, at_rest=False)
         sizes.append(sum(len(output) for _, output in terminal.received[before:]))
     return Grown(times, sizes, (usage.cpu - usage._began[1]) * 1000 / LINES, usage.megabytes)
@@ -348,7 +360,7 @@ def beside_others(writer: Writer, steps: int) -> dict[str, list[float]]:
                 continue
             with start() as terminal:
                 terminal.wait_quiet(1.0)
-                found[name] = appended(terminal, writer, steps).times
+                found[name] = appended(terminal, writer, steps, shown=writer.begin_shown).times
                 steps += LINES
     return found
 
