@@ -18,6 +18,7 @@ from tracetui.formats import registry
 from tracetui.live.lister import Lister
 from tracetui.live.load import read_run
 from tracetui.live.mailbox import Mail, Mailbox
+from tracetui.live.open_run import OpenRun
 from tracetui.live.opener import Opener
 from tracetui.live.throttle import Throttle
 from tracetui.model import Problem, Run, RunRef, RunSummary, Span
@@ -56,10 +57,18 @@ class Engine:
         self._mailbox = Mailbox()
         self._throttle = Throttle()
         forced = registry.load(only) if only else None
+        open_run = OpenRun()
         self._lister = Lister(
-            source, roots, forced, self._mailbox, self._throttle, events=events, cache_limit=cache_limit
+            source,
+            roots,
+            forced,
+            self._mailbox,
+            self._throttle,
+            events=events,
+            cache_limit=cache_limit,
+            open_run=open_run,
         )
-        self._opener = Opener(source, self._mailbox, self._throttle, masking.current())
+        self._opener = Opener(source, self._mailbox, self._throttle, masking.current(), open_run)
         self._source = source
 
     def start(self) -> None:

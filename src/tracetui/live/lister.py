@@ -12,6 +12,7 @@ from tracetui.formats.base import Format
 from tracetui.live.deep_reader import DeepReader, LargeFiles, Task, is_large
 from tracetui.live.file_relations import FileRelations
 from tracetui.live.mailbox import Mailbox, WatchState
+from tracetui.live.open_run import OpenRun
 from tracetui.live.retry_queue import RETRY_SECONDS, RetryQueue, running_seconds, settle_seconds
 from tracetui.live.scan import Found, entries, look
 from tracetui.live.throttle import Throttle
@@ -47,6 +48,7 @@ class Lister:
         *,
         events: bool = True,
         cache_limit: int = 0,
+        open_run: OpenRun | None = None,
     ) -> None:
         """`cache_limit`: bytes that the results of deep passes may take on disk; 0: they are not stored."""
         self._source = source
@@ -56,9 +58,10 @@ class Lister:
         self._throttle = throttle
         self._rescan = threading.Event()
         self._watch: Watch | None = None
-        self._reader = DeepReader(source, self._roots, only)
-        self._large_reader = DeepReader(source, self._roots, only)
-        self._large = LargeFiles(self._large_reader, throttle)
+        open_run = OpenRun() if open_run is None else open_run
+        self._reader = DeepReader(source, self._roots, only, open_run)
+        self._large_reader = DeepReader(source, self._roots, only, open_run)
+        self._large = LargeFiles(self._large_reader, throttle, open_run)
         self._cache_limit = cache_limit
         self._cache: ScanCache | None = None
         self._large_listed: set[str] = set()

@@ -9,10 +9,10 @@ import msgspec
 
 from tracetui.formats import registry
 from tracetui.live.load import FileCaches, read_run
-from tracetui.live.scan_cache import Dependencies, Packing, dependencies_of, folder_key, version
+from tracetui.live.scan_cache import Dependencies, Packing, dependencies_of, folder_key, is_transient, version
 from tracetui.model import Body, Operation, Problem, Run, RunBody, RunRef, RunSummary, Span, Status, Usage
+from tracetui.model.blocks import Blocks
 from tracetui.sources.base import LinkLost, Source
-from tracetui.sources.local import STDIN
 from tracetui.sources.observed import Answer, Observations, ObservedSource, Question, ask
 from tracetui.store.run_cache import Storage
 
@@ -70,7 +70,7 @@ class Outlines:
         texts, the run no bodies. Raises `LinkLost`.
         """
         cache = self._file_caches.for_run(ref)
-        if self._storage is None or ref.path == STDIN or ref.format not in registry.BUILT_IN:
+        if self._storage is None or is_transient(ref.path) or ref.format not in registry.BUILT_IN:
             return read_run(self._source, ref, cache)
         folder, _, name = ref.path.rpartition("/")
         folder, name = folder_key(self._source, ref.path, folder), "\n".join((name, ref.format, ref.key or ""))
@@ -108,19 +108,19 @@ class Outlines:
 def _outline_of(run: Run, dependencies: Dependencies) -> _Outline:
     fields = _SpanOutline.__struct_fields__
     spans = tuple(_SpanOutline(*[getattr(span, name) for name in fields]) for span in run.spans)
-    return _Outline(dependencies, run.summary, spans, run.sizes, run.problems)
+    return _Outline(dependencies, run.summary, spans, tuple(run.sizes), run.problems)
 
 
 def _run_of(outline: _Outline) -> Run:
     fields = _SpanOutline.__struct_fields__
-    spans = tuple(Span(id="", **dict(zip(fields, _values(one), strict=True))) for one in outline.spans)
+    spans = Blocks(Span(id="", **dict(zip(fields, _values(one), strict=True))) for one in outline.spans)
     return Run(
         summary=outline.summary,
         body=RunBody(),
         spans=spans,
-        depths=(0,) * len(spans),
-        sizes=outline.sizes,
-        steps=(),
+        depths=Blocks((0,) * len(spans)),
+        sizes=Blocks(outline.sizes),
+        steps=Blocks(),
         problems=outline.problems,
         index={},
         load=_no_body,

@@ -86,9 +86,15 @@ class DeepCache(Protocol):
         ...
 
     def look(
-        self, entry: Entry, *, last: Format | None, named: bool, shared: dict[str, Any] | None
+        self,
+        entry: Entry,
+        *,
+        last: Format | None,
+        named: bool,
+        shared: dict[str, Any] | None,
+        budget: Budget | None = None,
     ) -> tuple[Found, Format | None]:
-        """Read a file in full, as `look` does, and store the result."""
+        """Read a file in full, as `look` does, and store the result unless the `budget` was spent."""
         ...
 
 

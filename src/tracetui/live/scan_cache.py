@@ -24,6 +24,7 @@ from tracetui.formats import registry
 from tracetui.formats.base import Format
 from tracetui.live.scan import WITHIN, Found, is_within, look
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
+from tracetui.sources.budget import Budget
 from tracetui.sources.local import STDIN
 from tracetui.sources.locations import DATABASES
 from tracetui.sources.observed import FILE, FOLDER, Answer, Observations, Question, ask, settled_at
@@ -39,7 +40,7 @@ _READERS: Final = ("formats", "model", "sources", "live", "errors.py", "text.py"
 """Parts of this package that decide what a reading finds."""
 
 
-def _is_transient(path: str) -> bool:
+def is_transient(path: str) -> bool:
     """Whether a path has no stat that identifies a version: standard input, a trace in a database."""
     return path == STDIN or path.startswith(DATABASES)
 
@@ -137,7 +138,7 @@ class ScanCache:
     def find(self, entry: Entry) -> Found | None:
         """Return the stored result of a file that is as it was; None if it must be read. Raises `LinkLost`."""
         stat, path = entry.stat, entry.path
-        if stat is None or entry.skipped is not None or _is_transient(path):
+        if stat is None or entry.skipped is not None or is_transient(path):
             return None
         folder, _, name = path.rpartition("/")
         if folder != self._folder:
@@ -151,15 +152,22 @@ class ScanCache:
         return None
 
     def look(
-        self, entry: Entry, *, last: Format | None, named: bool, shared: dict[str, Any] | None
+        self,
+        entry: Entry,
+        *,
+        last: Format | None,
+        named: bool,
+        shared: dict[str, Any] | None,
+        budget: Budget | None = None,
     ) -> tuple[Found, Format | None]:
-        """Read a file in full (`scan.look`), and store the result. Raises `LinkLost`."""
+        """Read a file in full (`scan.look`), and store the result unless the `budget` was spent. Raises `LinkLost`."""
         began, seen = time.time_ns(), Observations()
         found, last = look(
             self._source, entry, deep=True, last=last, only=self._only, named=named, roots=self._roots, shared=shared,
-            observations=seen,
+            budget=budget, observations=seen,
         )  # fmt: skip
-        self._store(found, seen, began, named=named)
+        if not found.unread:
+            self._store(found, seen, began, named=named)
         return found, last
 
     def flush(self) -> None:
@@ -200,7 +208,7 @@ class ScanCache:
             seen.add(_PLUGINS, "", "", plugin_version())
         itself = FILE, found.path, ""
         stat, dependencies = seen.answers.get(itself), dependencies_of(seen, began, itself)
-        if found.path != STDIN and isinstance(stat, Stat) and dependencies is not None:
+        if not is_transient(found.path) and isinstance(stat, Stat) and dependencies is not None:
             folder, _, name = found.path.rpartition("/")
             folder = folder_key(self._source, found.path, folder)
             data = self._packing.pack(_Row(stat, named, dependencies, found), folder, name)
