@@ -1,22 +1,32 @@
-"""ClickHouse beside the engine alone: first rows of 1,000,000 spans, and one trace. Needs ``python3 dev.py stores``."""
+"""Stores beside their engines alone: first rows of 1,000,000 spans in ClickHouse, one trace, 10,000 objects listed.
+
+Needs ``python3 dev.py stores``.
+"""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from shutil import rmtree
 
+import obstore
+from obstore.store import S3Store
+
 from tests.bench import data, references
 from tests.bench.screen import start
 from tests.bench.table import Row, median, say
+from tests.sources.s3 import S3
 from tests.stores import many
 from tests.stores.conftest import Server, Store
 from tests.stores.conftest import start as start_server
 from tracetui.live.load import read_run
 from tracetui.model import RunRef
+from tracetui.sources.bucket import Bucket
 from tracetui.sources.clickhouse.source import ClickHouseSource
 from tracetui.sources.clickhouse.url import parse
+from tracetui.sources.objects import ObjectSource
 
 A_RUN = r"^(?:▌| )[✓✗◐?●] +(?:planner|coder|clerk)\b"
 INSERTED = 20_000
@@ -24,10 +34,35 @@ INSERTED = 20_000
 
 
 def rows(scale: int, rounds: int) -> Iterator[Row]:
-    """The promises about ClickHouse; sizes are divided by `scale`."""
-    if find_spec("chdb") is None:
-        say("skipped ClickHouse: chdb is not installed (python3 dev.py stores)")
-        return
+    """The promises about stores; sizes are divided by `scale`."""
+    for engine, measure in (("moto", _objects), ("chdb", _clickhouse)):
+        if find_spec(engine) is None:
+            say(f"skipped: {engine} is not installed (python3 dev.py stores)")
+        else:
+            yield from measure(scale, rounds)
+
+
+def _objects(scale: int, rounds: int) -> Iterator[Row]:
+    server = S3(keys=10_000 // scale)
+    try:
+        os.environ.update(server.environment)
+        bare = S3Store("many", client_options={"allow_http": True})
+        ours, alone = list[float](), list[float]()
+        for _ in range(rounds + 1):
+            began = time.perf_counter()
+            listed = sum(1 for _ in ObjectSource(Bucket("s3", "many")).walk("s3://many"))
+            middle = time.perf_counter()
+            assert listed == sum(map(len, obstore.list(bare, chunk_size=1000)))
+            alone.append((time.perf_counter() - middle) * 1000)
+            ours.append((middle - began) * 1000)
+    finally:
+        server.stop()
+    mine, theirs = median(ours[1:]), median(alone[1:])
+    detail = f"{mine:.0f} ms; bare obstore {theirs:.0f} ms"
+    yield Row(f"{listed:,} objects of a bucket listed", mine / theirs, 1.3, "×", detail)
+
+
+def _clickhouse(scale: int, rounds: int) -> Iterator[Row]:
     traces = 1_000_000 // many.SPANS // scale
     folder = data.CACHE / "clickhouse"
     rmtree(folder, ignore_errors=True)
