@@ -104,6 +104,19 @@ async def test_the_cell_cursor_shows_the_outcome_and_opens_the_run(opened: Opene
         assert the_matrix(app).ref == ref
 
 
+async def test_the_tree_of_the_task_under_the_cursor_is_merged_ahead(opened: Opener, tmp_path: Path) -> None:
+    async with opened(write_set(tmp_path, SET)) as (app, pilot):
+        screen = await tasks_of(app, pilot)
+        for task in names(screen)[:2]:
+            await until(pilot, lambda: screen.merged_ahead is not None, what="the tree")
+            await press(pilot, "enter")
+            assert isinstance(app.screen, RunTreeScreen)
+            assert app.screen.settled  # no trial is read again
+            assert task in text_of(app)
+            await press(pilot, "escape", "j")
+            assert screen.merged_ahead is None
+
+
 async def test_enter_opens_the_run_tree_with_the_run_of_the_cell(opened: Opener, tmp_path: Path) -> None:
     async with opened(write_set(tmp_path, SET), size=(110, 24)) as (app, pilot):
         await tasks_of(app, pilot)
@@ -200,7 +213,7 @@ async def test_runs_that_inherit_steps_are_marked(opened: Opener, samples: Path,
     async with opened(with_replays(samples, tmp_path)) as (app, pilot):
         screen = await tasks_of(app, pilot)
         assert re.search(r"[—✗] ↺ ↺", row(app, names(screen)[0]).replace("  ", " "))
-        assert "2 trials inherited or copied, in no rate" in text_of(app)
+        assert "3 trials inherited or copied, in no rate" in text_of(app)
         await press(pilot, "l")
         assert "replay, in no rate" in cell(app)
 

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
     from tracetui.analysis.query_context import QueryContext
     from tracetui.analysis.tasks import Trial
+    from tracetui.live.jobs.run_tree import TreeResult
     from tracetui.ui.tasks_state import TasksState
     from tracetui.ui.triage_state import TriageState
     from tracetui.ui.widgets.prompt import Filter
@@ -335,10 +336,17 @@ class TraceApp(HostApp):
         loaded = self.comparisons.loaded_runs(a, b)
         self.open_screen(DiffScreen(self.comparisons.request(a, b), loaded, self.commands, spans))
 
-    def show_run_tree(self, trials: Sequence[Trial], *, title: str, selected: RunRef | None = None) -> None:
+    def show_run_tree(
+        self,
+        trials: Sequence[Trial],
+        *,
+        title: str,
+        selected: RunRef | None = None,
+        merged: TreeResult | None = None,
+    ) -> None:
         from tracetui.ui.screens.run_tree import RunTreeScreen
 
-        self.push_screen(RunTreeScreen(trials, self.commands, title=title, selected=selected))
+        self.push_screen(RunTreeScreen(trials, self.commands, title=title, selected=selected, result=merged))
 
     def compare_with_original(self, ref: RunRef) -> str:
         partners = self.comparisons.partners(self.store.runs[ref])

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from tracetui.analysis.query_context import QueryContext
     from tracetui.analysis.tasks import Trial
     from tracetui.live.engine import Engine
+    from tracetui.live.jobs.run_tree import TreeResult
     from tracetui.model import Run, RunRef, RunSummary
     from tracetui.store.store import Store
     from tracetui.ui.services.causes import Causes
@@ -277,8 +278,15 @@ class HostApp(BaseApp):
         """Open the comparison of two runs, at these spans of A and B if given, else at the first difference."""
         raise NotImplementedError
 
-    def show_run_tree(self, trials: Sequence[Trial], *, title: str, selected: RunRef | None = None) -> None:
-        """Open the run tree of these trials. `title` names their task, not sanitized."""
+    def show_run_tree(
+        self,
+        trials: Sequence[Trial],
+        *,
+        title: str,
+        selected: RunRef | None = None,
+        merged: TreeResult | None = None,
+    ) -> None:
+        """Show where the trials of a task fork, with one of them selected; `merged`: their tree, if it is known."""
         raise NotImplementedError
 
     def compare_with_original(self, ref: RunRef) -> str:

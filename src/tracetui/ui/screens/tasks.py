@@ -9,7 +9,10 @@ from typing import Final
 from textual import on
 from textual.app import ComposeResult
 
-from tracetui.analysis.tasks import Matrix, arrange, compared_directories, matrix, sortable
+from tracetui import masking
+from tracetui.analysis.tasks import Matrix, Task, arrange, compared_directories, matrix, sortable
+from tracetui.live.jobs.run_tree import TreeResult, run_tree_job
+from tracetui.live.jobs.runner import Job
 from tracetui.live.mailbox import Mail
 from tracetui.masking import clean, one_line
 from tracetui.model import RunRef
@@ -31,6 +34,8 @@ MANY: Final = 1_000
 """Runs from which a thread computes the matrix, so that no key waits for it."""
 REGROUP_SECONDS: Final = 0.5
 """While runs arrive, the matrix changes no oftener."""
+REST_SECONDS: Final = 0.2
+"""The cursor rests on a task after this long."""
 _ORDERS: Final = {
     "instability": "least stable first",
     "failures": "most failures first",
@@ -65,6 +70,10 @@ class TasksScreen(BaseScreen):
         self._computing = self._waiting = False
         """Whether a thread computes the matrix; whether a timer will."""
         self._not_before = 0.0
+        self._ahead: Task | None = None
+        """Task whose trials are merged ahead, or were."""
+        self._ahead_job: Job | None = None
+        self._ahead_tree: TreeResult | None = None
 
     def compose(self) -> ComposeResult:
         yield self._header
@@ -79,6 +88,7 @@ class TasksScreen(BaseScreen):
         self.compute(at_once=True)
         if self.tasks.move_to_key(self.state.cursor):
             self.tasks.chosen = True
+        self.set_timer(REST_SECONDS, self._read_ahead)
         self.call_after_refresh(self.refresh_frame)
 
     def on_screen_resume(self) -> None:
@@ -107,6 +117,7 @@ class TasksScreen(BaseScreen):
         return TasksScreen(self.commands, self._as_left)
 
     def left(self) -> None:
+        self.app.surveys.stop()
         self.app.save_tasks(self._as_left)
 
     # ---- data
@@ -114,6 +125,9 @@ class TasksScreen(BaseScreen):
     def receive(self, mail: Mail) -> None:
         if self.app.screen is not self:
             return
+        progress = mail.progress
+        if progress is not None and progress.job is self._ahead_job and isinstance(progress.result, TreeResult):
+            self._ahead_tree = progress.result
         if self._is_stale:
             self._compute_later()
         self.refresh_frame()
@@ -196,6 +210,21 @@ class TasksScreen(BaseScreen):
     def _moved(self) -> None:
         self.tasks.chosen = True
         self.refresh_frame()
+        self.set_timer(REST_SECONDS, self._read_ahead)
+
+    @property
+    def merged_ahead(self) -> TreeResult | None:
+        """The tree of the task under the cursor, if it was merged ahead."""
+        return self._ahead_tree if self.tasks.current_task is self._ahead else None
+
+    def _read_ahead(self) -> None:
+        """Merge the trials of the task on which the cursor rests, so that Enter shows their tree at once."""
+        task = self.tasks.current_task
+        if task is None or task is self._ahead or self.app.screen is not self or self.app.stage:
+            return
+        self._ahead, self._ahead_tree = task, None
+        self._ahead_job = run_tree_job(task.trials, redactor=masking.current())
+        self.app.surveys.ask(self._ahead_job)
 
     # ---- the frame
 
@@ -229,7 +258,7 @@ class TasksScreen(BaseScreen):
         """Open the run tree of the task, with the run under the cell cursor selected."""
         task = self.tasks.current_task
         if task is not None:
-            self.app.show_run_tree(task.trials, title=task.name, selected=self.ref)
+            self.app.show_run_tree(task.trials, title=task.name, selected=self.ref, merged=self.merged_ahead)
 
     def action_open_run(self) -> None:
         """Open the run under the cell cursor."""
