@@ -112,6 +112,8 @@ SHOTS: Final = (
     *(Shot("triage", keys=SIGNATURE, size=size) for size in ((80, 24), (120, 40))),
     Shot("judging", keys=JUDGED),
     Shot("statistics", keys=("S",), tab="tool"),
+    Shot("tasks", root="trials", keys=("M",)),
+    Shot("forks", root="trials", keys=("M", "f", *"task:refund-late", "enter", "enter")),
     Shot(
         "export",
         keys=(*ALL_JUDGED, "x", "enter", "x", *BACKSPACES, *"html", "enter"),
@@ -192,6 +194,7 @@ def samples() -> Iterator[str]:
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         demo.write(Path(folder) / "traces", NOW)
+        demo.SETS["trials"](Path(folder) / "trials", NOW)
         os.chdir(folder)
         try:
             yield folder

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
+import itertools
 import os
+import shutil
 import signal
+import tempfile
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 KEPT = ("PATH", "HOME", "TMPDIR", "CI", "VIRTUAL_ENV", "TRACETUI_FUZZ", "TRACETUI_GOLDEN")
@@ -20,6 +27,22 @@ os.umask(0o022)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
     signal.signal(number, signal.SIG_DFL)  # who is started in the background, or to outlive a login, ignores some
+
+CACHES = Path(tempfile.mkdtemp(prefix="tracetui-tests-"))
+"""The caches of all tests: the user's own is neither read nor written."""
+atexit.register(shutil.rmtree, CACHES, ignore_errors=True)
+os.environ["XDG_CACHE_HOME"] = str(CACHES)
+_numbers = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Give each test a cache of its own, which is empty."""
+    folder = CACHES / str(next(_numbers))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    yield
+    shutil.rmtree(folder, ignore_errors=True)
+
 
 settings.register_profile(
     "any-machine",

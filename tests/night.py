@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -21,9 +21,13 @@ class Night:
         self.causes: dict[str, str] = {}
         self.wasted_ms: dict[str, int] = {}
 
-    def fill(self, failures: int, successes: int = 0) -> None:
-        """So many failed runs, each cause as often as any other (one more or less), among runs that went well."""
-        names = [*CAUSES] * (failures // len(CAUSES) + 1)
+    def fill(self, failures: int, successes: int = 0, causes: Sequence[str] = ()) -> None:
+        """So many failed runs, each cause as often as any other (one more or less), among runs that went well.
+
+        `causes`: some of `CAUSES`; by default all.
+        """
+        causes = causes or [*CAUSES]
+        names = [*causes] * (failures // len(causes) + 1)
         todo = names[:failures] + [""] * successes
         self.random.shuffle(todo)
         for number, name in enumerate(todo):

@@ -10,10 +10,11 @@ from math import inf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.analysis.build import calls, summary, trials_of
 from tracetui.analysis.chance import sign_flip_test
-from tracetui.analysis.gate import Gate, Verdict, first_divergence, gate
+from tracetui.analysis.gate import Gate, Verdict, first_divergence, gate, smallest_p
 from tracetui.analysis.tasks import matrix
 from tracetui.errors import UsageError
 from tracetui.model import Outcome, RunSummary, Usage
@@ -46,20 +47,53 @@ def test_identical_sets_of_50_tasks_show_no_regression() -> None:
     passed = [i % 5 for i in range(50)]
     found = compared(passed, passed)
     assert (found.verdict, found.p, found.interval) == (Verdict.NO_REGRESSION, 1.0, (0.0, 0.0))
-    assert found.reason == "a loss of 10 points is unlikely: the change is 0 to 0 points"
+    assert found.reason == "a loss of 10 points is outside the interval (0 to 0 points)"
     assert found.trials_needed is None
+    assert found.smallest_loss == pytest.approx(6 * 0.25 / 50)
 
 
 def test_five_tasks_are_too_few_whatever_the_outcome() -> None:
     for candidate in ([1] * 5, [0] * 5, [1, 1, 1, 0, 0]):
         found = compared([1] * 5, candidate, 1)
         assert found.verdict is Verdict.INCONCLUSIVE
-        assert found.reason == "5 paired tasks can't give a p below 0.05: the smallest is 0.062"
+        assert found.reason == "5 tasks can't give a p below 0.05: the smallest is 0.062"
         assert found.trials_needed is not None
         assert found.trials_needed >= 6
     mixed = compared([1, 1, 0, 0, 1], [1, 0, 0, 1, 1], 1)
     assert mixed.trials_needed is not None
     assert 100 < mixed.trials_needed < 1000
+
+
+def test_pairs_that_could_never_be_significant_are_inconclusive() -> None:
+    """With half of ten tasks passed in single trials, at most five can change in one direction: p is 0.0625 at best."""
+    half = [1, 0] * 5
+    assert all(compared(half, [i >> k & 1 for k in range(10)], 1).p >= 0.05 for i in range(1 << 10))
+    found = compared(half, half, 1)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.reason == "10 tasks can't give a p below 0.05: the smallest is 0.062"
+    assert found.smallest_loss is None
+    six = compared([1] * 6, [1] * 6, 1)
+    assert (six.verdict, six.smallest_loss) == (Verdict.NO_REGRESSION, 1.0), "p = 0.031 if all fail"
+
+
+@given(SETS)
+def test_the_smallest_p_is_that_of_all_results_of_the_candidate(rates: list[tuple[int, int]]) -> None:
+    base = [a for a, _ in rates[:5]]
+    found = compared(base, base, 3)
+    worst, best = compared(base, [0] * len(base), 3), compared(base, [3] * len(base), 3)
+    assert smallest_p(found.pairs) == min(worst.p, best.p)
+
+
+def test_the_smallest_loss_is_the_first_that_is_significant() -> None:
+    base = [4, 4, 4, 4, 4, 4, 4, 1, 0, 0]
+    found = compared(base, base)
+    assert found.smallest_loss == pytest.approx(6 * 0.25 / 10)
+    loss = compared(base, [3, 3, 3, 3, 3, 3, 4, 1, 0, 0])
+    assert loss.verdict is Verdict.REGRESSION
+    assert loss.difference == pytest.approx(-(found.smallest_loss or 0))
+    assert compared(base, [3, 3, 3, 3, 3, 4, 4, 1, 0, 0]).p >= 0.05
+    uneven = gate(matrix(set_of([1] * 6, 2)), matrix(set_of([1] * 6, 3)))
+    assert uneven.smallest_loss == pytest.approx(1 / 2 - 1 / 3)
 
 
 def test_a_loss_is_a_regression_and_a_gain_is_none() -> None:
@@ -96,9 +130,9 @@ def test_tasks_without_a_counterpart_are_listed() -> None:
 @pytest.mark.parametrize(
     ("base", "candidate", "message"),
     [
-        ([], [], "base has 0 tasks"),
+        ([], [], "base: 0 tasks"),
         (trials_of("a", 1, 2), trials_of("b", 1, 2), "none is in both"),
-        ([summary("a", 0)], trials_of("a", 1, 2), "none of the 1 common tasks has scored runs"),
+        ([summary("a", 0)], trials_of("a", 1, 2), "none of 1 task in both sets has scored runs"),
     ],
 )
 def test_nothing_to_pair(base: list[RunSummary], candidate: list[RunSummary], message: str) -> None:
@@ -137,25 +171,42 @@ def test_the_first_divergence_compares_a_passed_with_a_failed_trial() -> None:
     summaries = {ref.path[8:-5]: run.summary for ref, run in runs.items()}
 
     def scored(name: str, passed: bool) -> RunSummary:
-        from msgspec.structs import replace
-
         outcome = Outcome.PASSED if passed else Outcome.FAILED
         return replace(summaries[name], task="t", trial=name, outcome=outcome)
 
     base = matrix([scored("b0", False), scored("b1", True)])
-    candidate = matrix([scored("c0", False), scored("c1", False)])
-    (pair,) = gate(base, candidate).regressed
+    (pair,) = gate(base, matrix([scored("c0", False)])).regressed
     assert first_divergence(pair, runs.get) is None, "the same steps"
     (pair,) = gate(base, matrix([scored("c1", False)])).regressed
     found = first_divergence(pair, runs.get)
     assert found is not None
     assert (found.base.path, found.candidate.path) == ("/traces/b1.json", "/traces/c1.json")
-    assert (found.step, found.base_span, found.candidate_span) == (3, "s2", None)
+    assert found.base_span is not None
+    assert (found.step, found.base_span.id, found.candidate_span) == (3, "s2", None)
     (pair,) = gate(matrix([scored("b0", False)]), matrix([scored("d", True)])).fixed
     divergence = first_divergence(pair, runs.get)
     assert divergence is not None
-    assert (divergence.step, divergence.base_span) == (2, "s1")
+    assert divergence.base_span is not None
+    assert (divergence.step, divergence.base_span.id) == (2, "s1")
     assert first_divergence(pair, lambda ref: None) is None
+
+
+def test_the_first_divergence_is_that_of_usual_trials() -> None:
+    """Two of three passed trials of the base do `abc`, two of three failed ones of the candidate `ax`."""
+    steps = {"b0": "ax", "b1": "abc", "b2": "abc", "c0": "abc", "c1": "ax", "c2": "ax"}
+    runs = {run.summary.ref: run for run in (calls(name, path) for name, path in steps.items())}
+
+    def scored(letter: str, outcome: Outcome) -> list[RunSummary]:
+        found = [run.summary for ref, run in runs.items() if ref.path[8] == letter]
+        return [replace(one, task="t", trial=str(i), outcome=outcome) for i, one in enumerate(found)]
+
+    found = gate(matrix(scored("b", Outcome.PASSED)), matrix(scored("c", Outcome.FAILED)))
+    divergence = first_divergence(found.pairs[0], runs.get)
+    assert divergence is not None
+    assert (divergence.base.path, divergence.candidate.path) == ("/traces/b1.json", "/traces/c1.json")
+    assert divergence.step == 2
+    only_base = {ref: run for ref, run in runs.items() if ref.path[8] == "b"}
+    assert first_divergence(found.pairs[0], only_base.get) is None
 
 
 def test_false_alarms_and_power_of_the_test() -> None:

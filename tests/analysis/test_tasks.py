@@ -10,12 +10,25 @@ from math import isclose
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.analysis.build import summary, trials_of
 from tests.shared import needs_shared, sample
 from tracetui.analysis.chance import pass_hat
-from tracetui.analysis.tasks import Counts, Group, Result, matrix, natural, result_of
+from tracetui.analysis.tasks import (
+    SORTS,
+    Counts,
+    Group,
+    Result,
+    arrange,
+    compared_directories,
+    matrix,
+    natural,
+    result_of,
+    sortable,
+)
 from tracetui.model import Status, TaskKey, Usage
+from tracetui.store.relations import Relations
 
 SCORES = st.lists(st.integers(0, 5).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), max_size=6)
 
@@ -86,6 +99,71 @@ def test_forks_belong_to_the_task_of_their_original_and_count_in_no_rate() -> No
     assert task.counted == [task.trials[0], task.trials[4]]
 
 
+def test_runs_without_a_task_that_inherit_from_each_other_are_a_family_without_rates() -> None:
+    passed = replace(summary(None, 0, passed=True), id="first", prompt="Plant an ash")
+    runs = [
+        passed,
+        replace(summary(None, 1), id="fork", replay_of="first", relation="fork"),
+        replace(summary(None, 2), id="again", replay_of="fork", relation="retry", status=Status.ERROR),
+        replace(summary(None, 3), id="alone"),
+        replace(summary(None, 4), id="lost", replay_of="gone", relation="fork"),
+        replace(summary(None, 5), id="later", replay_of="lost", relation="fork"),
+    ]
+    found = matrix(runs)
+    assert found == matrix(runs[::-1])
+    families = {tuple(trial.run.id for trial in task.trials): task for task in found.tasks}
+    assert {*families} == {("first", "fork", "again"), ("lost", "later")}
+    family = families["first", "fork", "again"]
+    assert (family.name, family.source) == ("Plant an ash", "inferred: replays, forks and retries of one run")
+    assert [trial.excluded for trial in family.trials] == ["original", "fork", "retry"]
+    assert (family.counts.scored, found.rates.counts.pass_rate) == (0, None)
+    assert [run.id for run in found.without_task] == ["alone"]
+
+
+def test_a_selected_fork_keeps_the_task_of_its_unselected_original() -> None:
+    first = summary("a", 0, passed=True)
+    fork = summary(None, 1, replay_of=first.id, relation="fork")
+    assert matrix([fork]).without_task == (fork,)
+    (task,) = matrix([fork], relations=Relations([first, fork])).tasks
+    assert (task.name, task.counts) == ("a", Counts(runs=1, excluded=1))
+
+
+def test_directories_are_column_groups() -> None:
+    runs = trials_of("a", 1, 2, "new/") + trials_of("a", 2, 2, "old/") + trials_of("a", 1, 1, "old/inner/")
+    found = matrix(runs, directories=["/traces/old", "/traces/new/", "/traces/old/inner"])
+    assert [group.directory for group in found.groups] == ["/traces/old", "/traces/new/", "/traces/old/inner"]
+    assert [rates.counts.pass_rate for rates in found.groups.values()] == [1.0, 0.5, 1.0]
+    (task,) = found.tasks
+    assert sum(counts.runs for counts in task.groups.values()) == len(task.trials) == 5
+
+
+@pytest.mark.parametrize(("paths", "compared"), [(0, 0), (1, 0), (2, 2), (8, 8), (9, 0)])
+def test_two_to_eight_paths_are_compared(paths: int, compared: int) -> None:
+    assert len(compared_directories([str(i) for i in range(paths)])) == compared
+
+
+def test_tasks_are_sorted_by_any_column_and_those_without_a_value_come_last() -> None:
+    rates = {"t2": (4, 4), "t10": (1, 4), "t9": (2, 4)}
+    runs = [run for task, (passed, scored) in rates.items() for run in trials_of(task, passed, scored)]
+    runs += trials_of("t9", 0, 1, "x/", usage=Usage(cost_usd=2.0)) + trials_of(
+        "t2", 1, 1, "x/", usage=Usage(cost_usd=3.0)
+    )
+    runs.append(summary("u", 0))
+    tasks = matrix(runs).tasks
+
+    def order(by: str, *, reverse: bool = False) -> str:
+        return " ".join(task.name for task in arrange(tasks, by, reverse=reverse))
+
+    assert [task.name for task in arrange(tasks, SORTS[0])] == [task.name for task in tasks]
+    assert order("name") == "t2 t9 t10 u"
+    assert order("name", reverse=True) == "u t10 t9 t2"
+    assert order("failures") == "t9 t10 t2 u"
+    assert order("failures", reverse=True) == "t2 t9 t10 u"
+    assert order("cost") == "t2 t9 t10 u"
+    assert order("cost", reverse=True) == "t9 t2 t10 u"
+    assert sortable(tasks) == ("instability", "failures", "cost", "name")
+
+
 def test_a_run_in_two_files_counts_once() -> None:
     runs = [summary("a", i, passed=True, identity="same") for i in range(2)]
     (task,) = matrix(runs).tasks
@@ -114,15 +192,26 @@ def test_unscored_and_running_trials_are_counted_apart() -> None:
     runs = [*trials_of("a", 1, 2), summary("a", 2), summary("a", 3, status=Status.RUNNING), summary("b", 0)]
     unstable, unscored = matrix(runs).tasks
     assert unstable.counts == Counts(runs=4, passed=1, failed=1, unscored=1, running=1)
-    assert (unstable.counts.pass_rate, unstable.counts.instability) == (0.5, 1.0)
-    assert (unscored.counts.pass_rate, unscored.counts.instability, unscored.counts.pass_hat) == (None, None, {})
+    assert (unstable.counts.pass_rate, unstable.instability) == (0.5, 1.0)
+    assert (unscored.counts.pass_rate, unscored.instability, unscored.counts.pass_hat) == (None, None, {})
 
 
 def test_the_least_stable_task_comes_first() -> None:
     rates = {"stable": (4, 4), "broken": (0, 4), "mixed": (2, 4), "nearly": (3, 4)}
     found = matrix(run for task, (passed, scored) in rates.items() for run in trials_of(task, passed, scored))
     assert [task.name for task in found.tasks] == ["mixed", "nearly", "broken", "stable"]
-    assert [task.counts.instability for task in found.tasks] == [pytest.approx(4 / 6), 0.5, 0.0, 0.0]
+    assert [task.instability for task in found.tasks] == [pytest.approx(4 / 6), 0.5, 0.0, 0.0]
+
+
+def test_the_difference_of_two_models_is_no_instability() -> None:
+    apart = trials_of("apart", 3, 3, model="m") + trials_of("apart", 0, 3, folder="n/", model="n")
+    mixed = trials_of("mixed", 2, 3, model="m") + trials_of("mixed", 3, 3, folder="n/", model="n")
+    found = matrix(apart + mixed + trials_of("single", 1, 1, model="m") + trials_of("single", 0, 1, "n/", model="n"))
+    assert [(task.name, task.instability) for task in found.tasks] == [
+        ("mixed", pytest.approx(2 / 6)),
+        ("apart", 0.0),
+        ("single", None),
+    ]
 
 
 def test_metrics_are_spread_over_the_trials_that_have_them() -> None:

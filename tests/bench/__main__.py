@@ -15,12 +15,29 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from tests.bench import data, diff, formats, grep, home, listing, live, screen, secrets, tasks, triage, triage_screen
+from tests.bench import (
+    cache,
+    data,
+    diff,
+    formats,
+    grep,
+    growth,
+    home,
+    listing,
+    live,
+    screen,
+    secrets,
+    stores,
+    tasks,
+    triage,
+    triage_screen,
+)
 from tests.bench.table import Row, say
 from tests.shared import ROOT
 
 PARTS = {
     "listing": listing.rows,
+    "cache": cache.rows,
     "formats": formats.rows,
     "home": home.rows,
     "start": screen.first_paint,
@@ -32,10 +49,12 @@ PARTS = {
     "diff": diff.rows,
     "grep": grep.rows,
     "live": live.rows,
+    "growth": growth.rows,
     "secrets": secrets.rows,
     "query": triage.rows,
     "triage": triage_screen.rows,
     "tasks": tasks.rows,
+    "stores": stores.rows,
 }
 SAVED: Final = ROOT / "docs" / "performance.json"
 _ROW: Final = re.compile(

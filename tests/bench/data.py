@@ -204,7 +204,7 @@ def coding_session(name: str, *, calls: int, payload: int) -> Path:
     """A small Paprika run, and below it a ccpa session of so many tool calls, each with a result of `payload` bytes."""
 
     def big(words: Words) -> tuple[str, Iterator[bytes]]:
-        return "session.ccpa-trace.jsonl", _session(words, calls, payload)
+        return "session.ccpa-trace.jsonl", session_lines(words, calls, payload)
 
     return beside_a_small_run(name, big)
 
@@ -214,12 +214,12 @@ def session_file(name: str, *, calls: int, payload: int) -> Path:
 
     def write(folder: Path) -> None:
         with (folder / "session.ccpa-trace.jsonl").open("wb") as file:
-            file.writelines(_session(Words(name), calls, payload))
+            file.writelines(session_lines(Words(name), calls, payload))
 
     return made(name, write)
 
 
-def _session(words: Words, calls: int, payload: int) -> Iterator[bytes]:
+def session_lines(words: Words, calls: int, payload: int) -> Iterator[bytes]:
     yield _line(
         v=1, kind="session_start", session_id=words.uid(), ts="2026-03-01T09:00:00Z", actor="claude-code", model=BIG
     )

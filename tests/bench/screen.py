@@ -29,9 +29,10 @@ LOADING: Final = r"scanning|counting"
 _FRAME: Final = re.compile(rb"\x1b\[\?2026h(.*?)\x1b\[\?2026l", re.DOTALL)
 
 
-def start(*arguments: str, size: tuple[int, int] = SIZE) -> Terminal:
-    """A Python program in a fresh process."""
-    return Terminal(sys.executable, *arguments, size=size, env=ENVIRONMENT, answers=True)
+def start(*arguments: str, size: tuple[int, int] = SIZE, cache: str = "") -> Terminal:
+    """A Python program in a fresh process; with a `cache` folder if given."""
+    env = {**ENVIRONMENT, **({"XDG_CACHE_HOME": cache} if cache else {})}
+    return Terminal(sys.executable, *arguments, size=size, env=env, answers=True)
 
 
 def tracetui(*paths: Path) -> Terminal:
@@ -168,11 +169,9 @@ def run_list(scale: int, rounds: int) -> Iterator[Row]:
         terminal.wait_for(LOADING, gone=True, timeout=60)
         terminal.wait_quiet(0.3)
         press(terminal, "down")
+        yield p95_row("cursor down in the run list, preview following", [press(terminal, "down") for _ in range(60)], 8)
         yield p95_row(
-            "cursor down in the run list, preview following", [press(terminal, "down") for _ in range(60)], 16
-        )
-        yield p95_row(
-            "page down in the run list, preview following", [press(terminal, "pagedown") for _ in range(20)], 16
+            "page down in the run list, preview following", [press(terminal, "pagedown") for _ in range(20)], 8
         )
 
 

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
 
 from tests.analysis.build import calls, trial, trials_of
+from tests.bench import data, references, screen
 from tests.bench.diff import cpu_ms
-from tests.bench.table import Row
+from tests.bench.table import Row, median, timed
 from tracetui.analysis.chance import ALPHA, sign_flip_test
+from tracetui.analysis.fork_arguments import fork_arguments
 from tracetui.analysis.gate import gate
-from tracetui.analysis.run_tree import run_tree
+from tracetui.analysis.run_tree import RunTree, run_tree
 from tracetui.analysis.tasks import matrix
 from tracetui.model import RunSummary, Usage
+from tracetui.ui.theme import Look
+from tracetui.ui.widgets.lines import to_strip
+from tracetui.views.run_tree import TreeRows
 
 PASSED: Final = (0, 1, 0, 1, 0, 0, 4, 0, 1, 4, 4, 0, 4, 2, 0, 2, 0, 3, 4, 4, 3, 4, 2, 2, 4)
 """Passed trials of 4 for 25 tasks of the airline domain of tau-bench, as published for gpt-4o."""
+WIDTH, HEIGHT = 200, 60
 _RATES: Final = [passed / 4 for passed in PASSED] * 2
 
 
@@ -28,9 +36,49 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
     """The promises about tasks; sizes are divided by `scale`."""
     runs = [run for i in range(1_000 // scale) for run in _task(i, i % 11, 10)]
     yield Row(f"matrix of {len(runs)} runs", cpu_ms(lambda: matrix(runs), rounds), 300, "ms", "CPU time")
+    yield from _screen(1_000 // scale, 10, rounds)
     yield from _trees(300 // scale, rounds)
     yield _gate_time(rounds)
     yield from _simulations(2_000 // scale)
+
+
+def _screen(tasks: int, trials: int, rounds: int) -> Iterator[Row]:
+    """From `M` to the painted matrix, all counted before; then a key in it and in the run list."""
+
+    def write(folder: Path) -> None:
+        for task in range(tasks):
+            for i in range(trials):
+                _write_trial(folder / f"task-{task}__{i}", f"task-{task}", i < task % (trials + 1))
+
+    folder, times = data.made(f"trials-{tasks}-{trials}", write), list[float]()
+    keys: dict[str, list[screen.Key]] = {"run list": [], "matrix": []}
+    for _ in range(rounds):
+        with screen.tracetui(folder) as terminal:
+            terminal.wait_for(r"gardener", timeout=120)
+            terminal.wait_for(screen.LOADING, gone=True, timeout=180)
+            terminal.wait_quiet(0.5)
+            keys["run list"] += [screen.press(terminal, "pagedown", quiet=0.1) for _ in range(6)]
+            at = terminal.send("M")
+            times.append((terminal.wait_for(r"passed sometimes(?:.*\n)+.*pass\^1(?:.*\n)+.*5/10") - at) * 1000)
+            terminal.wait_quiet(0.5)
+            keys["matrix"] += [screen.press(terminal, "pagedown", quiet=0.1) for _ in range(6)]
+    count = tasks * trials
+    yield timed(
+        f"M on {tasks} tasks × {trials} trials: the matrix", median(times), 200, references.key(), "from the key"
+    )
+    yield screen.p95_row(f"  a page down in the run list of {count} runs, for comparison", keys["run list"], 60)
+    yield screen.p95_row("  a page down in the matrix", keys["matrix"], 30)
+
+
+def _write_trial(folder: Path, task: str, passed: bool) -> None:
+    """A trial of Harbor with one answer."""
+    steps = [{"step_id": 1, "source": "user", "message": "Prune"}, {"step_id": 2, "source": "agent", "message": "Done"}]
+    agent = {"name": "gardener", "model_name": "oak-2"}
+    log = {"schema_version": "ATIF-v1.7", "session_id": folder.name, "agent": agent, "steps": steps}
+    result = {"task_name": task, "trial_name": folder.name, "verifier_result": {"rewards": {"reward": float(passed)}}}
+    (folder / "agent").mkdir(parents=True)
+    (folder / "result.json").write_text(json.dumps(result))
+    (folder / "agent" / "trajectory.json").write_text(json.dumps(log))
 
 
 def _task(number: int, passed: int, trials: int, folder: str = "") -> list[RunSummary]:
@@ -60,6 +108,22 @@ def _trees(length: int, rounds: int) -> Iterator[Row]:
         trials = [trial(run, i % 3 > 0) for i, run in enumerate(runs)]
         took = cpu_ms(partial(run_tree, trials, by_ref.get), rounds)
         yield Row(f"tree of 50 × {length} steps, {kind}", took, 100, "ms", "CPU time, runs in memory")
+        yield Row(
+            f"the same, shown at {WIDTH}×{HEIGHT}", _paint(run_tree(trials, by_ref.get), rounds), 20, "ms", "CPU time"
+        )
+
+
+def _paint(tree: RunTree, rounds: int) -> float:
+    """The time to draw the first screen of a tree, from its rows to strips."""
+    arguments, needed, look = fork_arguments(tree), [*map(tree.trials_to_decide, tree.forks)], Look()
+
+    def paint() -> None:
+        drawn = TreeRows(tree, arguments, needed, selected=0)
+        lines = [*drawn.headings(WIDTH), *(drawn.line(i, WIDTH) for i in range(min(HEIGHT, len(drawn))))]
+        for line in lines:
+            to_strip(line, WIDTH, look)
+
+    return cpu_ms(paint, rounds)
 
 
 def _gate_time(rounds: int) -> Row:

@@ -77,6 +77,17 @@ def test_scripts_get_the_first_fork_too(cli: Cli) -> None:
     assert easy["first_fork"] is None
 
 
+def test_directories_are_compared_side_by_side(cli: Cli) -> None:
+    write_set("old", {"a": [True, True], "b": [False]})
+    write_set("new", {"a": [True, False], "c": [True]})
+    lines = cli("tasks", "old", "new").text.splitlines()
+    assert lines[0].split()[:6] == ["TRIALS", "PASSED", "FAILED", "RATE", "old", "new"]
+    assert lines[1].split()[:8] == ["4", "3", "1", "75%", "100%", "2/2", "50%", "1/2"]
+    groups = cli("tasks", "old", "new", "--json").data["groups"]
+    assert [(one["directory"], one["pass_rate"]) for one in groups] == [("old", 2 / 3), ("new", 2 / 3)]
+    assert cli("tasks", "old", "--json").data["groups"][0]["directory"] is None
+
+
 def test_a_query_chooses_runs(cli: Cli) -> None:
     write_set("runs", {"a": [True, True]})
     assert cli("tasks", "runs", "-q", "status:running", "--json").data["tasks"] == []
@@ -85,7 +96,7 @@ def test_a_query_chooses_runs(cli: Cli) -> None:
 def test_runs_outside_all_rates_are_counted(cli: Cli) -> None:
     result = cli("tasks", "traces")
     assert result.status == 0
-    assert "10 runs without a task" in result.err
+    assert "6 runs without a task" in result.err
     assert "1 unreadable file; `tracetui doctor` lists them" in result.err
 
 

@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from tracetui import demo
+from tracetui.analysis.gate import Verdict, gate
+from tracetui.analysis.run_tree import run_tree
+from tracetui.analysis.tasks import matrix
 from tracetui.demo.paprika import input_hash
 from tracetui.live.load import read_run
 from tracetui.live.scan import Found, scan
@@ -209,3 +212,45 @@ def test_temporary_leaves_nothing() -> None:
         assert (place / "NOTES.txt").exists()
         assert place.parent.stat().st_mode & 0o077 == 0
     assert not place.parent.exists()
+
+
+# ---- repeated trials
+
+
+@pytest.fixture(scope="module")
+def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("trials") / "trials"
+    demo.SETS["trials"](place, NOW)
+    return place
+
+
+def test_the_trials_have_a_decisive_fork_and_one_that_could_be_chance(trials: Path) -> None:
+    found = matrix(run for one in scanned(trials) for run in one.runs)
+    assert {(task.name, task.counts.scored) for task in found.tasks} == {(name, 12) for name in demo.trials.TASKS}
+    assert [(group.model, rates.counts.passed) for group, rates in found.groups.items()] == [
+        ("oak-2", 44),
+        ("oak-3", 31),
+    ]
+    trees = {task.name: run_tree(task.trials, lambda ref: read_run(LocalSource(), ref)) for task in found.tasks}
+    decisive = {name: fork.step for name, tree in trees.items() if (fork := tree.first_fork) and fork.is_decisive}
+    assert decisive == {"refund-late": 2}
+    chance = trees["swap-size"].first_fork
+    assert chance is not None
+    assert chance.p == 1
+    assert trees["track-parcel"].first_fork is None
+    assert not any(one.problems for one in scanned(trials))
+
+
+def test_the_second_model_regressed(trials: Path) -> None:
+    sets = [matrix(run for one in scanned(trials / model) for run in one.runs) for model in demo.trials.MODELS]
+    found = gate(*sets)
+    assert (found.verdict, len(found.regressed), len(found.fixed)) == (Verdict.REGRESSION, 7, 1)
+
+
+def test_the_trials_are_small_old_and_reproducible(trials: Path, tmp_path: Path) -> None:
+    files = [path for path in trials.rglob("*") if path.is_file()]
+    assert len(files) == 240
+    assert sum(path.stat().st_size for path in files) < 600_000
+    assert all(path.stat().st_mtime <= NOW.timestamp() for path in files)
+    demo.SETS["trials"](tmp_path, NOW)
+    assert all((tmp_path / path.relative_to(trials)).read_bytes() == path.read_bytes() for path in files)

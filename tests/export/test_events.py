@@ -59,10 +59,21 @@ def test_a_line_a_step() -> None:
     told = texts(Lines(), RunChanged(run.summary), *steps, RunEnded(run.summary))
 
     assert told[0] == "▸ researcher · /traces/a.json"
-    assert told[2] == "13:09:22  a                        1   ◆ gpt-4o  plan the search  1.9s"
+    assert told[2] == "13:09:22   a                        1   ◆ gpt-4o  plan the search  1.9s"
     assert told[-2].endswith("✗ search  KfW 442 budget  ✗ TimeoutError: search timed out after 30s  30.0s")
     assert "✗ error  5 steps" in told[-1]
     assert len(told) == 9
+
+
+def test_the_arrival_time_stands_in_for_a_missing_one() -> None:
+    now = iter([36_000.0, 36_001.0, 36_002.0])
+    lines = Lines(now=lambda: next(now))
+    span = make_span("1", "sleep", Operation.EXECUTE_TOOL, step=1)
+    run = make_run([msgspec.structs.replace(span, started_at=None)])
+
+    assert texts(lines, SpanChanged(run, 0))[0].startswith("~10:00:00  ")
+    assert texts(lines, SpanChanged(run, 0)) == []  # another time alone prints nothing
+    assert texts(lines, RunEnded(run.summary))[0].startswith("~10:00:01  ")
 
 
 def test_a_step_is_printed_again_only_if_its_line_is_another() -> None:

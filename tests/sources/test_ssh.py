@@ -19,7 +19,8 @@ from tests.sources.sshd import SlowLine, Sshd, missing, until
 from tests.terminal import TRACETUI, Terminal
 from tracetui.formats import registry
 from tracetui.live.load import Reader, read_run
-from tracetui.live.scan import scan
+from tracetui.live.scan import Found, scan
+from tracetui.live.scan_cache import open_cache
 from tracetui.model import RunRef
 from tracetui.sources.base import LinkLost
 from tracetui.sources.local import LocalSource
@@ -91,6 +92,26 @@ def test_everything_is_listed_and_read_as_it_is_here(there: Sshd, traces: Path) 
     assert state_of(traces) == before
     assert ours() == []
     until(lambda: there.sessions() == 0, "the connection is still served")
+
+
+def test_files_elsewhere_are_cached_by_what_sftp_reports(there: Sshd, traces: Path) -> None:
+    place = f"there:{traces}"
+
+    def listed() -> tuple[list[Found], int, int]:
+        with source_for([place]) as source:
+            cache = open_cache(source, [place], None, 1 << 20)
+            found = sorted(scan(source, [place], deep=True, cache=cache), key=lambda one: one.path)
+            hits = cache.storage.hits
+            cache.close()
+            return found, hits, source.received
+
+    cold, none, much = listed()
+    warm, hits, little = listed()
+    assert warm == cold
+    assert (none, hits > 0) == (0, True)
+    assert little < much
+    with source_for([place]) as source:
+        assert sorted(scan(source, [place], deep=True), key=lambda one: one.path) == cold
 
 
 @pytest.mark.parametrize("form", ["there:{}", "ssh://there{}"])

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 from textual import events
 from textual.keys import _character_to_key
 from textual.screen import Screen
@@ -33,6 +34,7 @@ from tracetui.ui.commands import (
     REPLAYS,
     RUNS,
     STATISTICS,
+    TREE,
     TRIAGE,
     of_pane,
 )
@@ -110,6 +112,8 @@ async def come_to(app: TraceApp, pane: str) -> None:
         elif screen is app.main and not app.main.state.level and pane != RUNS:
             app.main.focus_pane(RUNS)
             app.main.runs.move_to_key(start_of(app, pane))
+            if pane == TREE:
+                app.main.become(replace(app.main.state, marked=tuple(app.main.runs.refs()[:3])))
             for key in WAYS[pane]:
                 await type_alone(app, key)
         else:

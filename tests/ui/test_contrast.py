@@ -114,7 +114,7 @@ async def test_beside_a_cause_stands_what_its_runs_share(opened: Opener, night: 
     async with opened(night) as (app, pilot):
         queue = await triage(app, pilot)
         await go_to_type(queue, pilot, "KeyError")
-        await until(pilot, lambda: "comparing with" not in text_of(app) and "4/4" in text_of(app), what="the contrast")
+        await until(pilot, lambda: "comparing" not in text_of(app) and "4/4" in text_of(app), what="the contrast")
         await press(pilot, "2", "G", "enter")
         assert app.screen is app.main
         assert app.main.state.level == 1

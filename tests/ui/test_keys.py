@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 from textual.binding import Binding
 from textual.pilot import Pilot
 from textual.screen import Screen
@@ -29,6 +30,8 @@ from tracetui.ui.commands import (
     REPLAYS,
     RUNS,
     STATISTICS,
+    TASKS,
+    TREE,
     TRIAGE,
     of_pane,
     shown,
@@ -44,6 +47,8 @@ WAYS: Final = {
     HITS: ("ampersand", *"refund", "enter"),
     FINDINGS: ("C",),
     STATISTICS: ("S",),
+    TASKS: ("M",),
+    TREE: ("d",),
 }
 """Keys that lead from the list of runs to lists over the whole screen."""
 LEAVES: Final = frozenset({"quit", "interrupt", "end-now", "suspend"})
@@ -85,6 +90,8 @@ async def go_to(app: TraceApp, pilot: Pilot[int], pane: str) -> None:
             await settle(pilot)
             if pane == REPLAYS:
                 app.main.runs.move_to_key(next(ref for ref in app.main.runs.refs() if ORIGINAL in ref.path))
+            if pane == TREE:
+                app.main.become(replace(app.main.state, marked=tuple(app.main.runs.refs()[:3])))
             await press(pilot, *(("T",) if pane in TRIAGE else WAYS[pane]))
         else:
             await pilot.press("escape")

@@ -345,3 +345,24 @@ async def test_the_footer_names_only_keys_that_lead_somewhere(opened: Opener, sa
     async with opened(samples, size=(200, 60)) as (app, _):
         assert {"triage", "error", "verdict"} <= set(text_of(app).splitlines()[-1].split())
         assert "no readable traces" not in text_of(app)
+
+
+async def test_a_key_without_a_command_says_so_once(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "X")
+        assert "X does nothing here · ? shows all keys" in text_of(app)
+        await press(pilot, "j", "X")
+        assert "does nothing here" not in text_of(app)
+
+
+async def test_help_starts_with_five_keys_and_scrolls(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "?")
+        lines = [line.strip() for line in text_of(app).splitlines()]
+        first = next(i for i, line in enumerate(lines) if "Start here" in line)
+        assert "Keys in Runs" in lines[first - 1]
+        assert "Open and go" in "".join(lines[first + 6 : first + 9])
+        await press(pilot, "G")
+        assert "Move up." in text_of(app)
+        await press(pilot, "escape")
+        assert "Start here" not in text_of(app)

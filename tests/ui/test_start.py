@@ -69,7 +69,7 @@ print(*sorted(loaded))
 LIST: Final = """
 import sys
 from tracetui.cli import main
-main(["ls", sys.argv[1]])
+main(["ls", "--no-cache", sys.argv[1]])
 print(*sorted(sys.modules))
 """
 

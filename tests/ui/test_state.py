@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from tests.store.build import make_summary
 from tests.views.build import REF, make_run, make_span
-from tracetui.analysis.arrangement import GROUPS, SORTS, Arrangement
+from tracetui.analysis.arrangement import RUN_CHOICES, Arrangement, Choices
+from tracetui.analysis.cause_list import CAUSE_CHOICES, CAUSES
 from tracetui.model import Operation, RunRef, RunSummary, Status
 from tracetui.store.address import Address
 from tracetui.ui import state as states
@@ -202,28 +203,31 @@ def test_a_moved_cursor_waits_for_no_span_but_the_rest_of_the_goal_holds() -> No
 # ---- the list
 
 
-@pytest.mark.parametrize(("command", "field", "order"), [("sort", "sort", SORTS), ("group", "group", GROUPS)])
-def test_sorting_and_grouping_go_round(command: str, field: str, order: tuple[str, ...]) -> None:
-    state, seen = LIST, []
+@pytest.mark.parametrize(("first", "choices"), [(Arrangement(), RUN_CHOICES), (CAUSES, CAUSE_CHOICES)])
+@pytest.mark.parametrize("field", ["sort", "group"])
+def test_sorting_and_grouping_go_round(field: str, first: Arrangement, choices: Choices) -> None:
+    order = choices.sorts if field == "sort" else choices.groups
+    arrangement, seen = first, []
     for _ in order:
-        seen.append(getattr(state.arrangement, field))
-        state = states.ARRANGE_COMMANDS[command](state)
+        seen.append(getattr(arrangement, field))
+        arrangement = states.rearrange(arrangement, field, choices)
     assert sorted(seen) == sorted(order)
-    assert state == LIST
+    assert arrangement == first
 
 
 @pytest.mark.parametrize(
-    ("command", "field"), [("reverse", "reverse"), ("failures", "failures"), ("columns", "all_columns")]
+    ("command", "field"),
+    [("reverse", "reverse"), ("failures", "failures"), ("new", "new"), ("columns", "all_columns")],
 )
 def test_switches_of_the_list_turn_on_and_off(command: str, field: str) -> None:
-    on = states.ARRANGE_COMMANDS[command](LIST)
-    assert on.arrangement == replace(Arrangement(), **{field: True})
-    assert states.ARRANGE_COMMANDS[command](on) == LIST
+    on = states.rearrange(Arrangement(), command, RUN_CHOICES)
+    assert on == replace(Arrangement(), **{field: True})
+    assert states.rearrange(on, command, RUN_CHOICES) == Arrangement()
 
 
 def test_another_sorting_is_not_reversed() -> None:
-    reversed_ = states.ARRANGE_COMMANDS["reverse"](LIST)
-    assert not states.ARRANGE_COMMANDS["sort"](reversed_).arrangement.reverse
+    reversed_ = states.rearrange(Arrangement(), "reverse", RUN_CHOICES)
+    assert not states.rearrange(reversed_, "sort", RUN_CHOICES).reverse
 
 
 def test_marks_are_letters_for_two_and_signs_for_more() -> None:

@@ -364,7 +364,13 @@ async def test_a_verdict_on_wrong_answers_goes_to_their_tasks(opened: Opener, tm
         (heading,) = screen.queue.groups
         x, y = heading.tasks
         assert "wrong answers · reward" in text_of(app)
-        await press(pilot, "l", "j")
+        await press(pilot, "v", "r")
+        assert "Mark 2 tasks real?" in text_of(app)
+        await press(pilot, "escape")
+        assert screen.judgement_of(x).verdict is None
+        await press(pilot, "v", "r", "enter")
+        assert "2 tasks marked real" in line(app, 1)
+        await press(pilot, "u", "l", "j")
         assert "0 of 2 passed" in text_of(app)
         await press(pilot, "v", "f")
         assert screen.judgement_of(x).verdict == "flaky"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -15,6 +16,7 @@ from tracetui.store.outcomes import OutcomeCounts
 
 if TYPE_CHECKING:
     from tracetui.store import query
+    from tracetui.store.sidecar import Sidecar
 
 
 Item = RunSummary | Problem | tuple[str, int]
@@ -22,8 +24,18 @@ Item = RunSummary | Problem | tuple[str, int]
 
 SORTS: Final = ("newest", "name", "outcome", "score", "time", "steps", "tokens", "errors", "id", "model", "format")
 """Sort orders; `Arrangement.reverse` reverses any of them."""
-GROUPS: Final = ("day", "agent", "source", "format", "status", "task", "outcome", "none")
+GROUPS: Final = ("day", "agent", "source", "format", "status", "task", "outcome", "cause", "none")
 """Group-by criteria."""
+
+
+class Choices(NamedTuple):
+    """The sort orders and group-by criteria of a list, each in the order in which its key cycles."""
+
+    sorts: tuple[str, ...]
+    groups: tuple[str, ...]
+
+
+RUN_CHOICES: Final = Choices(SORTS, GROUPS)
 _RATED: Final = ("agent", "task", "outcome")
 """Groups with their pass rate, if any run has an outcome."""
 
@@ -33,13 +45,15 @@ Going = Callable[[RunSummary], bool]
 
 
 class Arrangement(msgspec.Struct, frozen=True):
-    """The user's choice of filter, sort order and grouping."""
+    """The user's choice of filter, sort order and grouping, of runs or of causes (`analysis.cause_list`)."""
 
     sort: str = "newest"
     reverse: bool = False
     group: str = "day"
     failures: bool = False
     """Show only failed runs."""
+    new: bool = False
+    """Show only new causes (`Group.is_new`)."""
     words: str = ""
     """A query (docs/query.md). For an invalid one, the part before the error applies."""
     all_columns: bool = False
@@ -72,11 +86,12 @@ def arrange(
     context: query.Context | None = None,
     columns: query.Columns[RunSummary] | None = None,
     order: Order | None = None,
+    decisions: Sidecar | None = None,
 ) -> list[Item]:
-    """Filter, sort and group the runs. Children follow their parent.
+    """Filter, sort and group the runs. Children follow their parent, except in groups by cause.
 
-    `context` supplies verdicts and relations to the query. `columns` and `order` are caches for repeated calls with
-    nearly the same runs.
+    `context` supplies verdicts and relations to the query, `decisions` the user's merges and splits of causes.
+    `columns` and `order` are caches for repeated calls with nearly the same runs.
     """
     selected, broken = (order or Order()).of(runs, arrangement), list(problems)
     if arrangement.failures:
@@ -85,6 +100,8 @@ def arrange(
         wanted = _query(arrangement, now, going, context)
         selected = wanted.select(selected, columns)
         broken = [one for one in broken if wanted.matches_text(f"{one.path} {one.reason} unreadable")]
+    if arrangement.group == "cause":
+        return _by_cause(selected, broken, decisions)
     above = parents(selected)
     nested = _nest(selected, above)
     if arrangement.group == "none" or (arrangement.group == "day" and arrangement.sort != "newest"):
@@ -194,11 +211,34 @@ def _grouped(
     return items
 
 
+def _by_cause(runs: list[RunSummary], problems: list[Problem], decisions: Sidecar | None) -> list[Item]:
+    """The causes in the order of the triage, with its counts: each failed run, child or not, below its own cause.
+
+    A copy is listed but not counted. Runs that did not fail come last.
+    """
+    from tracetui.analysis.cause import cause_digest
+    from tracetui.analysis.triage import groups
+
+    found = groups(runs, decisions)
+    rows: dict[str | None, list[Item]] = {group.digest: [] for group in found}
+    others: list[Item] = []
+    for run in runs:
+        rows.get(cause_digest(run, decisions), others).append(run)
+    items: list[Item] = []
+    for group in found:
+        items += [(f"{group.id} {group.title}", len(group.runs)), *rows[group.digest]]
+    if others:
+        items += [("not failed", len(others)), *others]
+    return [*items, ("unreadable", len(problems)), *problems] if problems else items
+
+
 def _group_label(group: str, now: float, going: Going, context: query.Context | None) -> Callable[[RunSummary], str]:
     if group == "task":
         return lambda run: _task_label(run, context)
     if group == "outcome":
         return _outcome_label
+    if group == "cause":
+        return _cause_label
     if group == "agent":
         return lambda run: run.agent or run.name
     if group == "source":
@@ -229,6 +269,12 @@ def _outcome_label(run: RunSummary) -> str:
     return "no outcome" if run.outcome is None else run.outcome.value
 
 
+def _cause_label(run: RunSummary) -> str:
+    from tracetui.analysis.cause import cause_digest
+
+    return cause_digest(run) or ""
+
+
 def _status_label(run: RunSummary, going: Going) -> str:
     if run.status not in (Status.RUNNING, Status.UNKNOWN):
         return run.status.value
@@ -236,19 +282,28 @@ def _status_label(run: RunSummary, going: Going) -> str:
 
 
 def _day_label(now: float, going: Going) -> Callable[[RunSummary], str]:
-    """Label a run ``live``, ``today`` (since 6:00), ``last night`` (18:00 to 6:00) or by date; local time."""
+    """Label a run ``live`` or by its day."""
+    day = day_label(now)
+
+    def label(run: RunSummary) -> str:
+        if run.status in (Status.RUNNING, Status.UNKNOWN) and going(run):
+            return "live"
+        return day(run_time(run))
+
+    return label
+
+
+def day_label(now: float) -> Callable[[float], str]:
+    """Label a time ``today`` (since 6:00), ``last night`` (18:00 to 6:00) or by date; local time."""
     here = datetime.fromtimestamp(now)
     morning = here.replace(hour=6, minute=0, second=0, microsecond=0)
     if here < morning:
         morning -= timedelta(days=1)
     today, night = morning.timestamp(), (morning - timedelta(hours=12)).timestamp()
-    begin, end, date = 1.0, 0.0, ""  # the previous run's day: most runs share it, and formatting a date is slow
+    begin, end, date = 1.0, 0.0, ""  # the previous day: most runs share it, and formatting a date is slow
 
-    def label(run: RunSummary) -> str:
+    def label(when: float) -> str:
         nonlocal begin, end, date
-        if run.status in (Status.RUNNING, Status.UNKNOWN) and going(run):
-            return "live"
-        when = run_time(run)
         if when >= today:
             return "today"
         if when >= night:
@@ -269,8 +324,8 @@ def _day(when: float) -> tuple[float, float, str]:
         return when, when, "time unknown"
 
 
-def _descending(value: float | int | None) -> tuple[bool, float]:
-    return (value is None, -(value or 0))
+def _descending(value: float | int | None) -> float:
+    return inf if value is None else -value
 
 
 _STATUS_ORDER: Final = {

@@ -134,6 +134,14 @@ def digests_of(run: RunSummary, decisions: Sidecar | None = None) -> tuple[str, 
     return (*found, old) if old is not None else (*found,)
 
 
+def cause_digest(run: RunSummary, decisions: Sidecar | None = None) -> str | None:
+    """The digest of the group of a failed run: of a wrong answer that of its heading; None if it did not fail."""
+    failure = failure_of(run)
+    if failure is not None and failure.cause.wrong:
+        return msgspec.structs.replace(failure.cause, part=()).digest  # of the heading
+    return digests_of(run, decisions)[0] if failure is not None else None
+
+
 def deciding_score(run: RunSummary) -> Score:
     """The score that made a run fail."""
     failed = [score for score in run.scores if score.passed is False]

@@ -26,12 +26,14 @@ from tracetui.analysis.chance import (
 from tracetui.analysis.run_tree import run_tree
 from tracetui.analysis.tasks import METRICS, Matrix, Result, Task, Trial, natural
 from tracetui.errors import UsageError
-from tracetui.model import Run, RunRef, TaskKey
+from tracetui.model import Run, RunRef, Span, TaskKey
 
 MIN_EFFECT: Final = 0.10
 """The smallest loss of pass rate that matters: 10 points."""
 _POWER: Final = 0.8
 """Chance that the number of trials that the gate asks for settles the question."""
+_COMPARED: Final = 8
+"""Trials of each set in which the first divergence of a task is sought."""
 
 
 class Verdict(StrEnum):
@@ -95,6 +97,8 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     trials_needed: int | None = None
     """Estimated trials of each set, over all tasks, that would settle an inconclusive gate with a chance of 80 %."""
+    smallest_loss: float | None
+    """The smallest loss that could have given a p below `alpha`, see `smallest_loss`."""
     metrics: Mapping[str, MetricTest]
     """By name (`tracetui.analysis.tasks.METRICS`); metrics that no pair has are absent."""
     only_base: tuple[Task, ...] = ()
@@ -123,12 +127,12 @@ def gate(base: Matrix, candidate: Matrix, *, alpha: float = ALPHA, min_effect: f
     """Compare two sets of runs of the same tasks.
 
     The verdict is `regression` if p is below `alpha` and the candidate passes less; else `no_regression` if the lower
-    end of the interval is above ``-min_effect`` and so many pairs can give a p below `alpha` at all; else
+    end of the interval is above ``-min_effect`` and these pairs could have given a p below `alpha` (`smallest_p`); else
     `inconclusive`. Raises `UsageError` if no task has scored trials in both sets, and for an `alpha` or `min_effect`
     outside 0 to 1.
     """
     if not (0 < alpha < 1 and 0 < min_effect <= 1):
-        raise UsageError("alpha and the smallest effect must be between 0 and 1")
+        raise UsageError("alpha must be between 0 and 1, the smallest effect between 0 and 100 points")
     sides = [{task.key: task for task in matrix.tasks} for matrix in (base, candidate)]
     left, right = sides
     both = [(left[key], right[key]) for key in _ordered(left) if key in right]
@@ -142,7 +146,7 @@ def gate(base: Matrix, candidate: Matrix, *, alpha: float = ALPHA, min_effect: f
     low, high = sign_flip_interval(differences, alpha)
     interval = Interval(max(low, -1.0), min(high, 1.0))
     rates = [sum((_rate(task) for task in side), Fraction(0)) / len(pairs) for side in zip(*scored, strict=True)]
-    verdict, reason = _judge(differences, p, interval, alpha, min_effect)
+    verdict, reason = _judge(pairs, p, interval, alpha, min_effect)
     return Gate(
         alpha=alpha,
         min_effect=min_effect,
@@ -154,6 +158,7 @@ def gate(base: Matrix, candidate: Matrix, *, alpha: float = ALPHA, min_effect: f
         verdict=verdict,
         reason=reason,
         trials_needed=_trials_needed(pairs, alpha, min_effect) if verdict is Verdict.INCONCLUSIVE else None,
+        smallest_loss=smallest_loss(pairs, alpha),
         metrics=_metrics(both, alpha),
         only_base=tuple(left[key] for key in _ordered(left) if key not in right),
         only_candidate=tuple(right[key] for key in _ordered(right) if key not in left),
@@ -171,23 +176,53 @@ def _rate(task: Task) -> Fraction:
 
 def _nothing_to_pair(both: int, base: int, candidate: int) -> str:
     if both:
-        return f"no task to compare: none of the {both} common tasks has scored runs in both sets"
-    return f"no task to compare: the base has {base} tasks, the candidate {candidate}, and none is in both"
+        return f"no task to compare: none of {_tasks(both)} in both sets has scored runs in both"
+    return f"no task to compare: none is in both sets (base: {_tasks(base)}, candidate: {_tasks(candidate)})"
 
 
-def _judge(
-    differences: Sequence[Fraction], p: float, interval: Interval, alpha: float, min_effect: float
-) -> tuple[Verdict, str]:
-    change = float(sum(differences, Fraction(0)) / len(differences))
+def _tasks(number: int) -> str:
+    return f"{number} task{'' if number == 1 else 's'}"
+
+
+def smallest_p(pairs: Sequence[Pair]) -> float:
+    """Return the smallest p that any results of the candidate could have given, with the base as it is.
+
+    It is that of the most tasks that can all change in one direction: a task that the base never passes can only
+    improve, one that it always passes can only get worse.
+    """
+    can_lose = sum(pair.base.counts.passed > 0 for pair in pairs)
+    can_gain = sum(pair.base.counts.failed > 0 for pair in pairs)
+    return smallest_sign_flip_p(max(can_lose, can_gain))
+
+
+def smallest_loss(pairs: Sequence[Pair], alpha: float) -> float | None:
+    """Return the smallest loss of pass rate that gives a p below `alpha`, with the results of the base as they are.
+
+    As many tasks as the test needs fail one trial more, the others don't change. None if the base passes too few tasks.
+    """
+    needed = 1
+    while smallest_sign_flip_p(needed) >= alpha:
+        needed += 1
+    losses = sorted(_smallest_loss(pair) for pair in pairs if pair.base.counts.passed)
+    return float(sum(losses[:needed], Fraction(0)) / len(pairs)) if len(losses) >= needed else None
+
+
+def _smallest_loss(pair: Pair) -> Fraction:
+    rate, trials = _rate(pair.base), pair.candidate.counts.scored
+    return rate - Fraction(ceil(rate * trials) - 1, trials)
+
+
+def _judge(pairs: Sequence[Pair], p: float, interval: Interval, alpha: float, min_effect: float) -> tuple[Verdict, str]:
+    change = float(sum((pair.difference for pair in pairs), Fraction(0)) / len(pairs))
     if p < alpha and change < 0:
         return Verdict.REGRESSION, f"pass rate fell by {_points(-change)} points (p = {p:.2g})"
-    smallest = smallest_sign_flip_p(len(differences))
+    smallest = smallest_p(pairs)
     if smallest >= alpha:
-        tasks = "1 paired task" if len(differences) == 1 else f"{len(differences)} paired tasks"
-        return Verdict.INCONCLUSIVE, f"{tasks} can't give a p below {alpha:g}: the smallest is {smallest:.2g}"
+        paired = f"{_tasks(len(pairs))} can't give a p below {alpha:g}"
+        return Verdict.INCONCLUSIVE, f"{paired}: the smallest is {smallest:.2g}"
     if interval.low > -min_effect:
         ends = f"{_points(interval.low, sign=True)} to {_points(interval.high, sign=True)} points"
-        return Verdict.NO_REGRESSION, f"a loss of {_points(min_effect)} points is unlikely: the change is {ends}"
+        return Verdict.NO_REGRESSION, f"a loss of {_points(min_effect)} points is outside the interval ({ends})"
     return Verdict.INCONCLUSIVE, f"a loss of {_points(-interval.low)} points is possible (p = {p:.2g})"
 
 
@@ -213,10 +248,10 @@ def _trials_needed(pairs: Sequence[Pair], alpha: float, min_effect: float) -> in
     gap = max(-change, min_effect + change)
     reach: float = NormalDist().inv_cdf(1 - alpha / 2) + NormalDist().inv_cdf(_POWER)
     now = max(sum(a.scored for a, _ in counts), sum(b.scored for _, b in counts))
-    tasks = len(pairs)
-    while smallest_sign_flip_p(tasks) >= alpha:
-        tasks += 1
-    return max(ceil(variance * reach * reach / (gap * gap)), ceil(now / len(pairs) * tasks), now + 1)
+    more = 1
+    while smallest_p([*pairs] * more) >= alpha:
+        more += 1
+    return max(ceil(variance * reach * reach / (gap * gap)), now * more, now + 1)
 
 
 def _metrics(both: Sequence[tuple[Task, Task]], alpha: float) -> dict[str, MetricTest]:
@@ -247,30 +282,42 @@ class Divergence(msgspec.Struct, frozen=True):
     candidate: RunRef
     step: int
     """Number of the first different step, from 1."""
-    base_span: str | None
-    """Id of the span of that step; None where the run ends before."""
-    candidate_span: str | None
+    base_span: Span | None
+    """The span of that step; None where the run ends before."""
+    candidate_span: Span | None
 
 
 def first_divergence(pair: Pair, read: Callable[[RunRef], Run | None]) -> Divergence | None:
-    """Compare the steps of two trials of a pair, a passed and a failed one where the rates differ.
+    """Compare the steps of a usual trial of the base with a usual one of the candidate that differs from it.
 
-    None if both have the same steps, and if one is unreadable.
+    Where the rates differ, the better set has trials that passed and the worse one trials that failed. None if all have
+    the same steps, and if none of a set is readable.
     """
     worse = pair.difference < 0
-    trials = [_typical(pair.base, passed=worse), _typical(pair.candidate, passed=not worse)]
-    tree = run_tree(trials, read)
+    base, candidate = _with_result(pair.base, passed=worse), _with_result(pair.candidate, passed=not worse)
+    tree = run_tree([*base, *candidate], read)
     fork = tree.first_fork
     if fork is None:
         return None
-    spans: list[str | None] = []
-    for i, run in enumerate(tree.runs):
+    numbers = {ref: i for i, ref in enumerate(trial.run.ref for trial in tree.trials)}
+    of_base = {numbers[trial.run.ref] for trial in base if trial.run.ref in numbers}
+    branches = [set(side.branch.runs) for side in fork.sides]
+    sides = [(branch & of_base, branch - of_base) for branch in branches]
+    choices = [(left, right) for i, (left, _) in enumerate(sides) for j, (_, right) in enumerate(sides) if i != j]
+    left, right = max(choices, key=lambda choice: (bool(choice[0] and choice[1]), len(choice[0]) + len(choice[1])))
+    if not (left and right):
+        return None
+    chosen = min(left), min(right)
+    spans: list[Span | None] = []
+    for i in chosen:
         steps = tree.steps(i)
-        spans.append(run.spans[steps[fork.step - 1]].id if len(steps) >= fork.step else None)
-    return Divergence(trials[0].run.ref, trials[1].run.ref, fork.step, *spans)
+        spans.append(tree.runs[i].spans[steps[fork.step - 1]] if len(steps) >= fork.step else None)
+    from_base, from_candidate = (tree.trials[i].run.ref for i in chosen)
+    return Divergence(from_base, from_candidate, fork.step, spans[0], spans[1])
 
 
-def _typical(task: Task, *, passed: bool) -> Trial:
-    """The first trial with that result, else the first that counts."""
+def _with_result(task: Task, *, passed: bool) -> list[Trial]:
+    """The first trials with that result, else the first ones that count."""
     wanted = Result.PASSED if passed else Result.FAILED
-    return next((trial for trial in task.counted if trial.result is wanted), task.counted[0])
+    found = [trial for trial in task.counted if trial.result is wanted]
+    return (found or task.counted)[:_COMPARED]

@@ -2,7 +2,8 @@
 
 Runs of one task are its trials. The trace names the task (`RunSummary.task`); where it does not, runs with the same
 name and first input (`RunSummary.repeats`) are trials of a derived task. A fork, retry or replay without a task of its
-own belongs to the task of its original.
+own belongs to the task of its original (`Relations.task`); if no trace names one, they and their original are a derived
+task without rates.
 
 Forks, retries and replays inherit steps, so they are no independent trials: they are listed, but count in no rate and
 no test. The same applies to a second copy of a run and to further parts of a split trace.
@@ -15,7 +16,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from itertools import accumulate
-from typing import Final, NamedTuple
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -25,11 +27,15 @@ from tracetui.store.relations import COPY, Relations, copies_of, has_original, u
 
 PART: Final = "part"
 """Why a run is excluded: another part of the same trace counts for it."""
+ORIGINAL: Final = "original"
+"""Why a run is excluded: it has no task, only runs that inherit steps from it."""
 _INHERITING: Final = frozenset({"fork", "retry", "replay"})
 _LARGEST: Final = 1e18
 """Metrics from here on, and those that are no numbers, are errors of the trace and count as not stated."""
+_MOST_DIRECTORIES: Final = 8
 _RECORDED: Final = "recorded in the trace"
 _DERIVED: Final = "inferred: same name and first input"
+_RELATED: Final = "inferred: replays, forks and retries of one run"
 _DIGITS: Final = re.compile(r"(\d{1,18})")
 
 
@@ -51,20 +57,33 @@ def result_of(run: RunSummary) -> Result:
     return Result.RUNNING if run.status in GOING_ON else Result.UNSCORED
 
 
+class Group(NamedTuple):
+    """A column group: trials of one agent with one model; of several directories, in one of them."""
+
+    agent: str | None
+    model: str | None
+    directory: str | None = None
+    """As given; None if the matrix doesn't compare directories."""
+
+
 class Trial(msgspec.Struct, frozen=True, gc=False):
     """A run as a trial of its task."""
 
     run: RunSummary
     result: Result
     excluded: str | None = None
-    """Why it counts in no rate and no test: ``fork``, ``retry``, ``replay``, ``copy`` or ``part``; None: it counts."""
+    """Why it counts in no rate and no test: ``fork``, ``retry``, ``replay``, ``original``, ``copy`` or ``part``.
+
+    None: it counts.
+    """
+    group: Group = Group(None, None)
 
 
-class Group(NamedTuple):
-    """A column group: trials of one agent with one model."""
-
-    agent: str | None
-    model: str | None
+def as_trials(runs: Iterable[RunSummary]) -> tuple[Trial, ...]:
+    """Return runs as trials of one task, in their order."""
+    found = list(runs)
+    excluded = _exclusions(found)
+    return tuple(Trial(run, result_of(run), excluded.get(run.ref)) for run in found)
 
 
 class Counts(msgspec.Struct, frozen=True, gc=False):
@@ -92,12 +111,6 @@ class Counts(msgspec.Struct, frozen=True, gc=False):
         """pass^k by k, for k up to the number of scored trials (`tracetui.analysis.chance.pass_hat`)."""
         factors = ((self.passed - i) / (self.scored - i) if i < self.passed else 0.0 for i in range(self.scored))
         return dict(enumerate(accumulate(factors, float.__mul__), 1))
-
-    @property
-    def instability(self) -> float | None:
-        """Share of the pairs of scored trials of which one passed and one failed; None with fewer than two."""
-        pairs = self.scored * (self.scored - 1) // 2
-        return self.passed * self.failed / pairs if pairs else None
 
 
 class Spread(msgspec.Struct, frozen=True, gc=False):
@@ -142,14 +155,26 @@ class Task(msgspec.Struct, frozen=True):
     trials: tuple[Trial, ...]
     counts: Counts
     groups: dict[Group, Counts]
-    """Counts by column group, in the order of `Matrix.groups`."""
+    """Counts by column group; groups without a trial of the task are absent."""
     spreads: dict[str, Spread]
     """By name of the metric (`METRICS`), over the trials that count and have ended; metrics in no trace are absent."""
 
     @property
     def source(self) -> str:
         """Where the identity of the task comes from, in words."""
-        return _DERIVED if self.key.derived else _RECORDED
+        if not self.key.derived:
+            return _RECORDED
+        return _DERIVED if any(trial.run.task_key == self.key for trial in self.trials) else _RELATED
+
+    @property
+    def instability(self) -> float | None:
+        """Share of the pairs of scored trials of one column group of which one passed and one failed; None without one.
+
+        Trials of different agents or models are no pairs: their difference is no instability.
+        """
+        groups = self.groups.values()
+        pairs = sum(counts.scored * (counts.scored - 1) // 2 for counts in groups)
+        return sum(counts.passed * counts.failed for counts in groups) / pairs if pairs else None
 
     @property
     def counted(self) -> list[Trial]:
@@ -163,48 +188,84 @@ class Matrix(msgspec.Struct, frozen=True):
     tasks: tuple[Task, ...]
     rates: Rates
     groups: dict[Group, Rates]
-    """Rates of each agent and model, in alphabetical order."""
+    """Rates of each column group: by directory in the given order, then by agent and model in alphabetical order."""
     without_task: tuple[RunSummary, ...] = ()
     """Runs that belong to no task: the trace states neither a task nor an input."""
 
 
-def matrix(runs: Iterable[RunSummary]) -> Matrix:
-    """Arrange runs as tasks and trials. The result does not depend on the order of `runs`."""
+def matrix(
+    runs: Iterable[RunSummary], *, relations: Relations | None = None, directories: Sequence[str] = ()
+) -> Matrix:
+    """Arrange runs as tasks and trials. The result does not depend on the order of `runs`.
+
+    `relations`: of all runs that are known, if `runs` are a selection. `directories`: column groups, of
+    `compared_directories`; a run belongs to the innermost that contains its file.
+    """
     found = list(runs)
-    excluded = _exclusions(found)
+    keys = _keys(found, relations)
+    excluded = _originals(found, keys) | _exclusions(found)
     by_task: dict[TaskKey, list[RunSummary]] = defaultdict(list)
     without_task: list[RunSummary] = []
-    for run, key in zip(found, _keys(found), strict=True):
+    for run, key in zip(found, keys, strict=True):
         (without_task if key is None else by_task[key]).append(run)
-    tasks = sorted((_task(key, runs, excluded) for key, runs in by_task.items()), key=_least_stable)
-    groups = sorted({group for task in tasks for group in task.groups}, key=_alphabetical)
+    group_of = _grouping(directories)
+    tasks = sorted((_task(key, runs, excluded, group_of) for key, runs in by_task.items()), key=_least_stable)
+    places = {directory: i for i, directory in enumerate(directories)}
+    groups = sorted({group for task in tasks for group in task.groups}, key=lambda group: _column_order(group, places))
+    by_group: dict[Group, list[Counts]] = {group: [] for group in groups}
+    for task in tasks:
+        for group, counts in task.groups.items():
+            by_group[group].append(counts)
     return Matrix(
         tuple(tasks),
         _rates([task.counts for task in tasks]),
-        {group: _rates([task.groups[group] for task in tasks if group in task.groups]) for group in groups},
+        {group: _rates(counts) for group, counts in by_group.items()},
         tuple(sorted(without_task, key=_order)),
     )
 
 
-def _keys(runs: Sequence[RunSummary]) -> list[TaskKey | None]:
-    """The task of every run; without one of its own, that of the nearest original, which unlike in `Relations.task` may
-    be that of a fork.
-    """
+def compared_directories(paths: Sequence[str]) -> Sequence[str]:
+    """The paths to compare side by side: 2 to 8 of them; more are no directories of repeated runs, but runs."""
+    return paths if 2 <= len(paths) <= _MOST_DIRECTORIES else ()
+
+
+def _keys(runs: Sequence[RunSummary], relations: Relations | None) -> list[TaskKey | None]:
+    """The task of every run; without one, the run that it goes back to stands for it."""
     if not any(map(has_original, runs)):
         return [run.task_key for run in runs]
-    relations, by_ref = Relations(runs), {run.ref: run for run in runs}
+    related = relations or Relations(runs)
 
     def key_of(run: RunSummary) -> TaskKey | None:
-        seen = {run.ref}
-        while run.task is None and has_original(run):
-            original = relations.original(run.ref)
-            if original is None or original in seen:
-                break
-            seen.add(original)
-            run = by_ref[original]
-        return run.task_key
+        key = related.task(run)
+        if key is not None:
+            return key
+        root = related.root(run.ref)
+        return None if root is None else TaskKey(root.address, derived=True)
 
-    return [key_of(run) for run in runs]
+    return list(map(key_of, runs))
+
+
+def _originals(runs: Sequence[RunSummary], keys: Sequence[TaskKey | None]) -> dict[RunRef, str]:
+    """The runs that stand for the task of those that inherit from them."""
+    pairs = zip(runs, keys, strict=True)
+    return {run.ref: ORIGINAL for run, key in pairs if key is not None and key.derived and key.name == run.ref.address}
+
+
+def _grouping(directories: Sequence[str]) -> Callable[[RunSummary], Group]:
+    """The function that returns the column group of a run."""
+    if not directories:
+        return lambda run: Group(run.agent, run.model)
+    innermost = sorted(directories, key=len, reverse=True)  # of a path in another one
+
+    def group_of(run: RunSummary) -> Group:
+        return Group(run.agent, run.model, next((one for one in innermost if _contains(one, run.ref.path)), None))
+
+    return group_of
+
+
+def _contains(directory: str, path: str) -> bool:
+    start = directory.rstrip("/")
+    return path == directory or path.startswith(f"{start}/") or start == "."
 
 
 def _exclusions(runs: Sequence[RunSummary]) -> dict[RunRef, str]:
@@ -219,13 +280,18 @@ def _inherits(relation: str) -> bool:
     return relation in _INHERITING
 
 
-def _task(key: TaskKey, runs: list[RunSummary], excluded: Mapping[RunRef, str]) -> Task:
+def _task(
+    key: TaskKey,
+    runs: list[RunSummary],
+    excluded: Mapping[RunRef, str],
+    group_of: Callable[[RunSummary], Group],
+) -> Task:
     runs.sort(key=_order)
-    trials = tuple(Trial(run, result_of(run), excluded.get(run.ref)) for run in runs)
+    trials = tuple(Trial(run, result_of(run), excluded.get(run.ref), group_of(run)) for run in runs)
     by_group: dict[Group, list[Trial]] = defaultdict(list)
     for trial in trials:
-        by_group[Group(trial.run.agent, trial.run.model)].append(trial)
-    groups = {group: _counts(by_group[group]) for group in sorted(by_group, key=_alphabetical)}
+        by_group[trial.group].append(trial)
+    groups = {group: _counts(trials) for group, trials in by_group.items()}
     return Task(
         key=key,
         name=(runs[0].prompt or runs[0].name) if key.derived else key.name,
@@ -275,13 +341,45 @@ def _rates(counts: Sequence[Counts]) -> Rates:
 
 def _least_stable(task: Task) -> tuple[object, ...]:
     counts = task.counts
-    unstable = counts.instability
+    unstable = task.instability
     rate = counts.pass_rate
     return unstable is None, -(unstable or 0.0), rate is None, rate or 0.0, natural(task.name), task.key
 
 
-def _alphabetical(group: Group) -> tuple[str, str]:
-    return group.agent or "", group.model or ""
+def _column_order(group: Group, places: Mapping[str, int]) -> tuple[int, str, str]:
+    return places.get(group.directory or "", len(places)), group.agent or "", group.model or ""
+
+
+def _mean(metric: str) -> Callable[[Task], float | None]:
+    return lambda task: task.spreads[metric].mean if metric in task.spreads else None
+
+
+_SORTS: Final[Mapping[str, tuple[Callable[[Task], Any], bool]]] = {
+    "instability": (lambda task: task.instability, True),
+    "failures": (lambda task: task.counts.failed if task.counts.scored else None, True),
+    "cost": (_mean("cost_usd"), True),
+    "tokens": (_mean("tokens"), True),
+    "time": (_mean("duration_ms"), True),
+    "name": (lambda task: natural(task.name), False),
+}
+"""By name, the value to sort by and whether the largest comes first."""
+SORTS: Final = tuple(_SORTS)
+"""Names of the orders of tasks; the first is that of `Matrix.tasks`."""
+
+
+def sortable(tasks: Iterable[Task]) -> tuple[str, ...]:
+    """The orders for which at least one of the tasks has a value."""
+    tasks = list(tasks)
+    return tuple(name for name, (value, _) in _SORTS.items() if any(value(task) is not None for task in tasks))
+
+
+def arrange(tasks: Sequence[Task], by: str, *, reverse: bool = False) -> list[Task]:
+    """Sort the tasks of a matrix by one of `SORTS`. Tasks without a value come last, either way."""
+    value, largest_first = _SORTS[by]
+    values = [(value(task), task) for task in tasks]
+    found = [pair for pair in values if pair[0] is not None]
+    found.sort(key=itemgetter(0), reverse=largest_first is not reverse)
+    return [task for _, task in found] + [task for one, task in values if one is None]
 
 
 def _order(run: RunSummary) -> tuple[object, ...]:

@@ -22,12 +22,15 @@ from tracetui.analysis.cause import (
 from tracetui.analysis.normalize import PLACEHOLDER
 from tracetui.analysis.old_signature import old_digest_of
 from tracetui.model import Outcome, RunRef, RunSummary
+from tracetui.store.facts import run_time
 from tracetui.store.judgement import NOTHING, CauseRef, Judgement
 from tracetui.store.relations import Relations, copies_of
 from tracetui.store.sidecar import Sidecar
 
 MAX_VARIANTS: Final = 20
 MAX_REASONS: Final = 3
+NEW_SECONDS: Final = 24 * 3600.0
+"""A cause is new for so long after its first run started."""
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -70,7 +73,10 @@ class Group(msgspec.Struct, frozen=True):
     first_seen: float | None
     """The earliest start, in UTC seconds since the epoch; None where no run says when it started."""
     last_seen: float | None
+    starts: tuple[float, ...]
+    """When its runs started, earliest first, in UTC seconds (`run_time`); runs without a recorded start are missing."""
     agents: tuple[str, ...]
+    formats: tuple[str, ...]
     wasted_ms: float | None
     """None where no run says how long it took."""
     wasted_tokens: int | None
@@ -89,6 +95,10 @@ class Group(msgspec.Struct, frozen=True):
     def title(self) -> str:
         """Type, tool and text in one line; not cleaned."""
         return self.cause.title
+
+    def is_new(self, now: float) -> bool:
+        """Whether its first run started in the last `NEW_SECONDS`. False where no run says when it started."""
+        return bool(self.starts) and now - self.starts[0] <= NEW_SECONDS
 
     @property
     def ref(self) -> CauseRef:
@@ -136,7 +146,7 @@ def groups(runs: Iterable[RunSummary], decisions: Sidecar | None = None) -> list
         _group(digest, name, causes, waste, tasks, has_old)
         for name, (digest, causes) in zip(ids, merged.items(), strict=True)
     ]
-    return sorted(made, key=_biggest_first)
+    return sorted(made, key=biggest_first)
 
 
 def _regroup(failed: Iterable[_Member], decisions: Sidecar | None) -> dict[str, list[tuple[Cause, list[_Member]]]]:
@@ -161,7 +171,8 @@ def _regroup(failed: Iterable[_Member], decisions: Sidecar | None) -> dict[str, 
     return merged
 
 
-def _biggest_first(group: Group) -> tuple[float, int, int, str]:
+def biggest_first(group: Group) -> tuple[float, int, int, str]:
+    """Sort key: time lost, then tokens, then number of runs."""
     return -(group.wasted_ms or 0.0), -(group.wasted_tokens or 0), -len(group.runs), group.digest
 
 
@@ -190,7 +201,9 @@ def _group(
         runs=tuple(run.ref for run in runs),
         first_seen=min(starts, default=None),
         last_seen=max(starts, default=None),
+        starts=tuple(sorted(run_time(run) for run in runs if run.started_at is not None)),
         agents=tuple(sorted({run.agent for run in runs if run.agent is not None})),
+        formats=tuple(sorted({run.ref.format for run in runs})),
         wasted_ms=fsum(times) if times else None,
         wasted_tokens=sum(tokens) if tokens else None,
         example=runs[0].ref,

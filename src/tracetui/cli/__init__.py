@@ -21,10 +21,13 @@ INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     from tracetui.cli.output import complain
-    from tracetui.cli.parser import parse
+    from tracetui.cli.parser import parse, without_passwords
 
     try:
-        args = parse(sys.argv[1:] if argv is None else argv)
+        words = without_passwords(sys.argv[1:] if argv is None else argv)
+        if argv is None and words != sys.argv[1:]:
+            _restart(words)
+        args = parse(words)
         status: int = args.run(args)
         sys.stdout.flush()
     except UsageError as error:
@@ -44,3 +47,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as end:  # argparse, after --help, --version or an error that it has printed
         return end.code if isinstance(end.code, int) else 2
     return status
+
+
+def _restart(words: Sequence[str]) -> None:
+    """Replace this process by one with these arguments: those that it was started with have a password, and everyone
+    on the machine may read them.
+    """
+    from tracetui.sources.clickhouse.url import HANDOVER, hand_over
+
+    before = sys.orig_argv[: len(sys.orig_argv) - len(sys.argv) + 1]
+    os.execve(sys.executable, [*before, *words], {**os.environ, HANDOVER: hand_over()})  # noqa: S606

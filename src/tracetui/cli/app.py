@@ -8,6 +8,8 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from threading import Thread
 
 import tracetui
 from tracetui.cli.output import complain
@@ -28,6 +30,7 @@ from tracetui.errors import NothingReadable, UsageError
 from tracetui.model import quote_key
 from tracetui.sources.base import Source
 from tracetui.sources.local import STDIN
+from tracetui.sources.locations import DATABASES
 from tracetui.store import address
 
 HELP = "Open a directory of AI-agent traces in the terminal: see which runs failed and why, and read every step."
@@ -64,10 +67,13 @@ def run(args: argparse.Namespace) -> int:
         status, args.paths = _choose(args)
         if status or not args.paths:
             return status
-    with source_of([place for place in roots(args) if place != STDIN]) as source:
+    if any(place.startswith(DATABASES) for place in roots(args)):  # the app loads while the database answers
+        Thread(target=import_module, args=("tracetui.ui.app",), daemon=True).start()
+    with source_of([place for place in roots(args) if place != STDIN], limit=args.limit) as source:
         places, target = _targets(source, args)
         if args.served is None:
             need_terminal(places)
+        source.prefetch([place for place in places if place.startswith(DATABASES)])
         gc.disable()  # objects loaded now are permanent; the engine enables it again after listing
         from tracetui.ui.app import run_app
 
@@ -83,6 +89,7 @@ def run(args: argparse.Namespace) -> int:
             events=not args.polling,
             rule=args.rule,
             served=args.served,
+            cached=not args.no_cache,
         )
 
 

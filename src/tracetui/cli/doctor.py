@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from tracetui.cli.output import write_bytes, write_lines
+from tracetui.cli.output import complain, write_bytes, write_lines
 from tracetui.cli.parser import add_paths, roots
-from tracetui.cli.reading import found_in, only, source_of
+from tracetui.cli.reading import cache_limit, found_in, only, source_of
 from tracetui.export.json import encode, ledger_value, problem_value
 from tracetui.formats import registry
 from tracetui.live.scan import Found
@@ -64,7 +64,20 @@ def run(args: argparse.Namespace) -> int:
             write_bytes(_document(found, total))
         else:
             write_lines(_lines(found, total))
+    _check_cache(args, places)
     return 0 if total.counts["listed"] else 1
+
+
+def _check_cache(args: argparse.Namespace, places: Sequence[str]) -> None:
+    """Complain if results for these places can't be stored."""
+    limit = cache_limit(args)
+    if limit:
+        from tracetui.store.run_cache import Storage
+
+        storage = Storage("", places, limit=limit)
+        if storage.check():
+            complain(clean(f"the cache {storage.path} isn't used: {storage.trouble}"))
+        storage.close()
 
 
 def _diagnoses(source: Source, files: Iterable[Found]) -> Iterator[Diagnosis]:

@@ -7,9 +7,10 @@ import os
 from collections.abc import Iterator, Sequence
 
 from tracetui.analysis.tasks import matrix
-from tracetui.cli.output import nothing, write_bytes
+from tracetui.cli.documents import write_document
+from tracetui.cli.output import complain, nothing, write_bytes
 from tracetui.cli.parser import add_place, default_directory
-from tracetui.cli.reading import Listing, listing_of, only, run_at, source_of, sources_at
+from tracetui.cli.reading import Listing, cache_limit, listing_of, only, run_at, source_of, sources_at
 from tracetui.errors import UsageError
 from tracetui.export import document
 from tracetui.export.document import Form
@@ -95,7 +96,7 @@ def _relation(a: Run, b: Run) -> str | None:
 def _listing(source: Source, args: argparse.Namespace) -> Listing:
     """List the runs of the target. Raises `NothingReadable` if there are none."""
     places = [args.target, *args.trace_dir]
-    listing = listing_of(source, places, only(args), deep=True)
+    listing = listing_of(source, places, only(args), deep=True, cache_bytes=cache_limit(args))
     if not listing.runs:
         raise nothing(places, listing.problems)
     return listing
@@ -125,7 +126,6 @@ def _tasks(source: Source, args: argparse.Namespace, form: Form, redactor: Redac
 
 
 def _site(source: Source, args: argparse.Namespace) -> int:
-    from tracetui.cli.output import complain
     from tracetui.export.site import FOLDERS, Content, Site
     from tracetui.export.write import check_outside, create_directory, write
 
@@ -151,12 +151,6 @@ def _output(pieces: Iterator[bytes], args: argparse.Namespace, runs: Sequence[Ru
     if args.to in (None, STDIN):
         write_bytes(pieces)
         return
-    from tracetui.cli.output import complain
-    from tracetui.export.write import write
-
     named = [text.split("#")[0] for text in (args.diff or [args.target])]
     read = [run.summary.ref.path for run in runs]
-    if not args.force and os.path.isfile(args.to):
-        raise UsageError(f"{args.to} already exists; choose another name or pass --force")
-    written = write(args.to, pieces, roots=[*named, *read, *args.trace_dir, default_directory()], replace=args.force)
-    complain(f"wrote {args.to}, {size(written)}")
+    write_document(args.to, pieces, [*named, *read, *args.trace_dir], force=args.force)

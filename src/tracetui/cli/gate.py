@@ -6,17 +6,20 @@ import argparse
 from typing import Final
 
 from tracetui.analysis.chance import ALPHA
-from tracetui.analysis.gate import MIN_EFFECT, Divergence, Pair, Verdict, first_divergence, gate
+from tracetui.analysis.gate import MIN_EFFECT, Gate, Verdict, first_divergence, gate
 from tracetui.analysis.tasks import Matrix, matrix
+from tracetui.cli.documents import check_new, write_document
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
-from tracetui.cli.parser import add_redact
-from tracetui.cli.reading import listing_of, only, source_of
+from tracetui.cli.parser import add_cache, add_pass, add_redact
+from tracetui.cli.reading import cache_limit, check_rule, listing_of, only, rule_of, source_of
 from tracetui.cli.tasks import hint_folder, reader
 from tracetui.errors import TracetuiError, UsageError
-from tracetui.export.gate import gate_lines, gate_value
+from tracetui.export.gate import GateReport, gate_lines, gate_value
+from tracetui.export.gate_document import export_gate, form_of
 from tracetui.export.triage import json_lines
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
+from tracetui.views.tasks import notes
 
 HELP = "test whether a candidate set of runs regressed against a base set"
 EXAMPLES = """\
@@ -26,6 +29,7 @@ rates. Exit status: 0 no regression, 1 regression, 2 trouble, 4 inconclusive.
 examples:
   tracetui gate runs/main runs/branch
   tracetui gate runs/main runs/branch --min-effect 5 --json
+  tracetui gate runs/main runs/branch --to gate.md --to gate.xml
   tracetui ./gate                     open a folder of that name
 """
 STATUS: Final = {Verdict.NO_REGRESSION: 0, Verdict.REGRESSION: 1, Verdict.INCONCLUSIVE: 4}
@@ -43,7 +47,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="POINTS",
         help=f"smallest loss of pass rate that matters, in percentage points (default {100 * MIN_EFFECT:g})",
     )
+    add_pass(parser)
     parser.add_argument("--format", metavar="NAME", help="read every file as this format (see: tracetui formats)")
+    parser.add_argument(
+        "--to",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="also write a document, secrets masked: .md, .html, .xml (JUnit) or .json; repeatable",
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite FILE")
+    add_cache(parser)
     parser.add_argument("--json", action="store_true", help="as data: tracetui/gate/1, see docs/json.md")
     add_redact(parser)
 
@@ -61,26 +75,49 @@ def _run(args: argparse.Namespace) -> int:
     hint_folder("gate", args.paths)
     if len(args.paths) != 2:
         raise UsageError("gate takes two paths, BASE and CANDIDATE; `tracetui gate --help` shows examples")
+    forms = {path: form_of(path) for path in args.to}
+    for path in forms:
+        check_new(path, force=args.force)
     with source_of(args.paths) as source:
-        base, candidate = (_matrix(source, path, args) for path in args.paths)
-        found = gate(base, candidate, alpha=args.alpha, min_effect=args.min_effect / 100)
-        read = reader(source)
-
-        def diverged(pair: Pair) -> Divergence | None:
-            return first_divergence(pair, read)
-
-        if args.json:
-            write_bytes(json_lines(gate_value(found, diverged, Redactor() if args.redact else None)))
-        else:
-            write_lines(gate_lines(found, diverged, terminal_width(), Redactor()))
-    return STATUS[found.verdict]
+        report = _report(source, args)
+    for sentence in report.notes:
+        complain(sentence)
+    if args.json:
+        write_bytes(json_lines(gate_value(report, Redactor() if args.redact else None)))
+    else:
+        write_lines(gate_lines(report, terminal_width(), Redactor()))
+    for path, form in forms.items():
+        write_document(path, export_gate(report, form), args.paths, force=args.force)
+    return STATUS[report.gate.verdict]
 
 
-def _matrix(source: Source, path: str, args: argparse.Namespace) -> Matrix:
-    listing = listing_of(source, [path], only(args), deep=True)
-    if not listing.runs:
-        raise nothing([path], listing.problems)
-    unreadable = len({problem.path for problem in listing.problems})
-    if unreadable:
-        complain(f"{path}: {unreadable} unreadable; `tracetui doctor` lists them")
-    return matrix(listing.runs)
+def _report(source: Source, args: argparse.Namespace) -> GateReport:
+    sets: list[Matrix] = []
+    sentences: list[str] = []
+    rule = rule_of(args)
+    for path in args.paths:
+        listing = listing_of(source, [path], only(args), deep=True, rule=rule, cache_bytes=cache_limit(args))
+        if not listing.runs:
+            raise nothing([path], listing.problems)
+        check_rule(args, listing.runs)
+        found = matrix(listing.runs)
+        sets.append(found)
+        unreadable = len({problem.path for problem in listing.problems})
+        sentences += [f"{path}: {note}" for note in notes(found, unreadable)]
+    made = gate(*sets, alpha=args.alpha, min_effect=args.min_effect / 100)
+    sentences += _unpaired(made)
+    read = reader(source)
+    changed = {pair.base.key: first_divergence(pair, read) for pair in (*made.regressed, *made.fixed)}
+    divergences = {key: one for key, one in changed.items() if one is not None}
+    base, candidate = args.paths
+    return GateReport(made, base, candidate, divergences, sentences)
+
+
+def _unpaired(made: Gate) -> list[str]:
+    """One sentence about each kind of task that is not compared."""
+    kinds = (
+        (len(made.only_base), "only in the base"),
+        (len(made.only_candidate), "only in the candidate"),
+        (len(made.unscored), "without a scored trial in one set"),
+    )
+    return [f"{number} task{'' if number == 1 else 's'} {why}, not compared" for number, why in kinds if number]

@@ -12,7 +12,7 @@ from typing import Any, Final
 from tracetui.cli.ls import asked
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_paths_and_runs, add_redact, roots
-from tracetui.cli.reading import Aim, aim_of, listing_at, only, sources_at
+from tracetui.cli.reading import Aim, aim_of, cache_limit, listing_at, narrow, only, sources_at
 from tracetui.errors import TracetuiError
 from tracetui.export.json import encode, problem_value
 from tracetui.live.jobs.needle import Needle
@@ -60,6 +60,11 @@ def run(args: argparse.Namespace) -> int:
     try:
         needle = Needle(args.pattern, regex=args.regex, ignore_case=args.ignore_case)
         with sources_at(roots(args), args) as source:
+            if note := narrow(source, args.query, args):
+                complain(note)
+            if source.has_database:
+                runs, spans = source.cost()
+                complain(f"reading {runs:,} runs with {spans:,} spans from the database")
             search = _Search(args)
             search.run(source, needle)
     except TracetuiError as error:
@@ -99,7 +104,7 @@ class _Search:
         if self._args.query is None:
             return grep(source, aim.places, needle, options, only=forced)
         wanted = asked(self._args.query)
-        found = wanted(listing_at(source, aim, forced, deep=True))
+        found = wanted(listing_at(source, aim, forced, deep=True, cache_bytes=cache_limit(self._args)))
         for problem in found.problems:
             self._problem(problem)
         return grep_runs(source, [run.ref for run in found.runs], needle, options)

@@ -12,18 +12,29 @@ from tracetui.analysis import prices
 from tracetui.cli.failing import NEW, add_fail_on, add_verdicts, status_of, verdicts_of
 from tracetui.cli.output import complain, nothing, write_bytes, write_lines
 from tracetui.cli.parser import add_pass, add_paths_and_runs, add_redact, roots
-from tracetui.cli.reading import Listing, aim_of, check_rule, listing_at, only, rule_of, screen_for, sources_at
+from tracetui.cli.reading import (
+    Listing,
+    aim_of,
+    cache_limit,
+    check_rule,
+    listing_at,
+    narrow,
+    only,
+    outlines,
+    rule_of,
+    screen_for,
+    sources_at,
+)
 from tracetui.errors import UsageError
 from tracetui.export.listing import listing, outcomes_of, part_notes
-from tracetui.live.load import FileCaches, read_run
 from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.model.masked import masked_problem, masked_summary, masked_task
 from tracetui.redact import Redactor
-from tracetui.sources.base import Source
 from tracetui.store.relations import Relations
 
 if TYPE_CHECKING:
     from tracetui.analysis.triage import CauseVerdicts
+    from tracetui.live.outlines import Outlines
     from tracetui.store.sidecar import Sidecar
 
 HELP = "list runs and unreadable files"
@@ -79,7 +90,8 @@ def print_listing(args: argparse.Namespace, decisions: Sidecar | None = None) ->
     wanted, rule = asked(args.query, decisions) if args.query else None, rule_of(args)
     with sources_at(places, args) as source:
         aim = aim_of(source, args)
-        everything = found = listing_at(source, aim, only(args), deep=True, rule=rule)
+        note = narrow(source, args.query, args)
+        everything = found = listing_at(source, aim, only(args), deep=True, rule=rule, cache_bytes=cache_limit(args))
         check_rule(args, everything.runs)
         if wanted is not None:
             found = wanted(everything)
@@ -87,7 +99,8 @@ def print_listing(args: argparse.Namespace, decisions: Sidecar | None = None) ->
         if args.json:
             from tracetui.export.json import runs_document
 
-            inside, estimates = _inside(source, found)
+            with outlines(source, aim.places, args) as cache:
+                inside, estimates = _inside(cache, found)
             relations = Relations(everything.runs)
             tasks = relations.inherited_tasks
             if args.redact:
@@ -99,8 +112,13 @@ def print_listing(args: argparse.Namespace, decisions: Sidecar | None = None) ->
         elif found.runs or found.problems:
             screen = screen_for(aim.places, everything.runs)
             write_lines(listing(shown.runs, shown.problems, screen, part_notes(everything.runs)))
+    if note:
+        complain(note)
     if sentence := everything.files.near_miss_sentence:
         complain(sentence)
+    if not everything.runs and not everything.problems and args.query and source.has_database:
+        complain(f"no run in {', '.join(places)} matches {args.query}")
+        return found
     if not everything.runs:
         raise nothing(places, found.problems)
     if not found.runs:
@@ -138,15 +156,14 @@ def asked(text: str, decisions: Sidecar | None = None) -> Callable[[Listing], Li
     return select
 
 
-def _inside(source: Source, found: Listing) -> tuple[list[Problem], dict[RunRef, float | None]]:
+def _inside(cache: Outlines, found: Listing) -> tuple[list[Problem], dict[RunRef, float | None]]:
     """Return problems inside of runs and costs of runs with several models; reads only runs that have them."""
     listed, problems, estimates = set(found.problems), list[Problem](), dict[RunRef, float | None]()
-    shared = FileCaches()
     for summary in found.runs:
         priced = prices.takes_reading(summary)
         if not summary.problems and not priced:
             continue
-        run = read_run(source, summary.ref, shared.for_run(summary.ref))
+        run = cache.read(summary.ref)
         problems += [problem for problem in run.problems if problem not in listed]
         if priced:
             from tracetui.analysis.statistics import estimate_of

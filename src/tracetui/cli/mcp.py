@@ -19,7 +19,7 @@ import tracetui
 from tracetui.errors import UsageError
 from tracetui.export.bounded import page
 from tracetui.sources.local import STDIN, WITHIN
-from tracetui.sources.locations import host_of
+from tracetui.sources.locations import is_remote
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -55,7 +55,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serve until standard input ends. Raises `UsageError` for a PATH on another machine, or without the package."""
     for path in args.paths:
-        if path == STDIN or host_of(path) is not None:
+        if path == STDIN or is_remote(path):
             raise UsageError(f"mcp serves files of this machine only, not {path}")
         if not os.path.exists(path):
             raise UsageError(f"no such file or directory: {path}")

@@ -14,7 +14,7 @@ from tracetui.cli.output import complain
 from tracetui.errors import UsageError, nearest
 from tracetui.model import PassRule
 from tracetui.sources.local import LocalSource
-from tracetui.sources.locations import host_of
+from tracetui.sources.locations import DATABASES, is_remote
 
 if TYPE_CHECKING:
     from tracetui.formats.homes import Home
@@ -31,6 +31,7 @@ COMMANDS: Final = (
     "export",
     "tail",
     "doctor",
+    "cache",
     "formats",
     "serve",
     "mcp",
@@ -51,6 +52,7 @@ examples:
   cat run.jsonl | tracetui show -       a trace from standard input
   tracetui triage traces/               failed runs grouped by cause
   tracetui tail traces/ --newest        follow the newest run
+  tracetui clickhouse://host:8123/otel  traces that a collector stores in ClickHouse
   tracetui demo                         built-in sample runs
 """
 
@@ -94,6 +96,16 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     args = parser.parse_args(words) if "--" in words else parser.parse_intermixed_args(words)  # which drops the `--`
     args.run = module.run
     return args
+
+
+def without_passwords(argv: Sequence[str]) -> list[str]:
+    """Return the arguments without the passwords in addresses of databases, which the source then finds."""
+    if not any(scheme in word for word in argv for scheme in DATABASES):
+        return [*argv]
+    from tracetui.sources.clickhouse.url import take_over, take_passwords
+
+    take_over()
+    return take_passwords(argv)
 
 
 def _command(argv: Sequence[str]) -> tuple[str | None, Sequence[str]]:
@@ -170,9 +182,28 @@ def add_paths_and_runs(parser: argparse.ArgumentParser) -> None:
 
 
 def add_place(parser: argparse.ArgumentParser) -> None:
-    """Add --trace-dir and --format."""
+    """Add --trace-dir, --format, --limit and --no-cache."""
     parser.add_argument("--trace-dir", metavar="DIR", action="append", default=[], help="the same as PATH")
     parser.add_argument("--format", metavar="NAME", help="read every file as this format (see: tracetui formats)")
+    parser.add_argument(
+        "--limit", metavar="N", type=positive_int, help="list the newest N runs of a database (default: 500)"
+    )
+    add_cache(parser)
+
+
+def positive_int(text: str) -> int:
+    """A number of at least 1."""
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
+def add_cache(parser: argparse.ArgumentParser) -> None:
+    """Add --no-cache."""
+    parser.add_argument(
+        "--no-cache", action="store_true", help="read every file, and store nothing (see: tracetui cache)"
+    )
 
 
 def add_redact(parser: argparse.ArgumentParser) -> None:
@@ -223,8 +254,8 @@ def default_label() -> str:
 
 
 def exists(path: str) -> bool:
-    """Whether a path exists; a path on another machine is assumed to."""
-    return host_of(path) is not None or os.path.exists(path)
+    """Whether a path exists; one on another machine or in a database is assumed to."""
+    return is_remote(path) or os.path.exists(path)
 
 
 def other_directories() -> list[Home]:
@@ -265,6 +296,7 @@ def _environment_help() -> str:
         ", ".join(variables()): "trace directories of other programs, offered when there is no default directory",
         "TRACETUI_WITHIN": "directories and files to read, separated by colons; nothing else is opened",
         "TRACETUI_PRICES=off": "disable cost estimates (they need: pip install tracetui[prices])",
+        "CLICKHOUSE_USER, CLICKHOUSE_PASSWORD, NETRC": "login of clickhouse:// addresses, see docs/stores.md",
         "NO_COLOR": "use the terminal's own colors",
     }
     return "\nenvironment:\n" + "\n".join(f"  {name}\n      {text}" for name, text in variables_help.items()) + "\n"

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -29,8 +29,14 @@ from tracetui.sources.local import STDIN, LocalSource, StdinSource
 from tracetui.sources.locations import MultiHostSource, parent, source_for
 from tracetui.store import address
 from tracetui.store.relations import Relations, has_original
-from tracetui.store.settings import load_pass_rule
+from tracetui.store.settings import load_cache_limit, load_pass_rule
 from tracetui.views.labels import short_names
+
+LIMIT: Final = 500
+"""Runs of a database that are listed unless ``--limit`` says otherwise."""
+if TYPE_CHECKING:
+    from tracetui.live.outlines import Outlines
+    from tracetui.live.scan_cache import ScanCache
 
 NAMED: Final = 3
 """Near misses that are named."""
@@ -83,14 +89,15 @@ class Aim(msgspec.Struct):
 
 
 @contextmanager
-def source_of(paths: Sequence[str]) -> Iterator[MultiHostSource]:
-    """Open the sources of paths or addresses: this machine, others, standard input for ``-``.
+def source_of(paths: Sequence[str], *, limit: int | None = None) -> Iterator[MultiHostSource]:
+    """Open the sources of paths or addresses: this machine, others, databases, standard input for ``-``.
 
-    Raises `UsageError` or `NothingReadable` for a machine that cannot be reached.
+    `limit`: how many runs of a database are listed. Raises `UsageError` or `NothingReadable` for a machine that cannot
+    be reached.
     """
     with ExitStack() as stack:
         local = stack.enter_context(StdinSource(sys.stdin.buffer)) if STDIN in paths else LocalSource()
-        yield stack.enter_context(source_for(paths, local))
+        yield stack.enter_context(source_for(paths, local, limit=limit or LIMIT))
 
 
 def source_at(text: str, args: argparse.Namespace) -> AbstractContextManager[MultiHostSource]:
@@ -101,7 +108,7 @@ def source_at(text: str, args: argparse.Namespace) -> AbstractContextManager[Mul
 def sources_at(texts: Sequence[str], args: argparse.Namespace) -> AbstractContextManager[MultiHostSource]:
     """Open the sources of several addresses."""
     places = [re.split("[/#]", text)[0] if text.startswith(STDIN) else text for text in texts]
-    return source_of([*places, *args.trace_dir])
+    return source_of([*places, *args.trace_dir], limit=args.limit)
 
 
 def only(args: argparse.Namespace) -> Format | None:
@@ -131,23 +138,53 @@ _MOST_NAMES: Final = 8
 """Names of scores in an error."""
 
 
-def found_in(source: Source, paths: Sequence[str], forced: Format | None, *, deep: bool) -> Iterator[Found]:
-    """Scan every file below `paths`, without garbage collection: summaries are many, small and acyclic."""
+def cache_limit(args: argparse.Namespace) -> int:
+    """Return the bytes that the cache may take; 0 with ``--no-cache``. Raises `UsageError` for invalid settings."""
+    return 0 if args.no_cache else load_cache_limit()
+
+
+def found_in(
+    source: Source, paths: Sequence[str], forced: Format | None, *, deep: bool, cache_bytes: int = 0
+) -> Iterator[Found]:
+    """Scan every file below `paths`, without garbage collection: summaries are many, small and acyclic.
+
+    A deep pass uses the user's cache, of at most `cache_bytes`.
+    """
+    cache: ScanCache | None = None
+    if deep and cache_bytes:
+        from tracetui.live.scan_cache import open_cache  # it loads SQLite
+
+        cache = open_cache(source, paths, forced, cache_bytes)
     gc.disable()
     try:
-        yield from scan(source, paths, deep=deep, only=forced)
+        yield from scan(source, paths, deep=deep, only=forced, cache=cache)
     finally:
         gc.enable()
+        if cache is not None:
+            cache.close()
+
+
+def outlines(source: Source, paths: Sequence[str], args: argparse.Namespace) -> Outlines:
+    """Return a reader of outlines of the runs below `paths`, for use in a ``with``; it uses the user's cache."""
+    from tracetui.live.outlines import Outlines  # it loads SQLite
+
+    return Outlines(source, [*paths], cache_limit(args))
 
 
 def listing_of(
-    source: Source, paths: Sequence[str], forced: Format | None, *, deep: bool, rule: PassRule | None = None
+    source: Source,
+    paths: Sequence[str],
+    forced: Format | None,
+    *,
+    deep: bool,
+    rule: PassRule | None = None,
+    cache_bytes: int = 0,
 ) -> Listing:
-    """List all runs and problems below `paths`, with outcomes by `rule`."""
+    """List all runs and problems below `paths`, with outcomes by `rule`; `cache_bytes` as in `found_in`."""
     runs: list[RunSummary] = []
     problems: list[Problem] = []
     kinds, near_misses = Counter[str](), list[Found]()
-    for found in found_in(source, paths, forced, deep=deep):
+    for found in found_in(source, paths, forced, deep=deep, cache_bytes=cache_bytes):
         runs.extend(run.with_rule(rule) for run in found.runs)
         problems.extend(found.problems)
         kinds["unclaimed" if found.unclaimed else found.kind] += 1
@@ -190,9 +227,24 @@ def _one_run(source: Source, word: str, args: argparse.Namespace) -> RunRef | No
     return found.ref
 
 
-def listing_at(source: Source, aim: Aim, forced: Format | None, *, deep: bool, rule: PassRule | None = None) -> Listing:
+def narrow(source: MultiHostSource, text: str | None, args: argparse.Namespace) -> str:
+    """Ask databases only for runs that may match a query; return what to tell the user about that, if anything."""
+    if not text or not source.has_database:
+        return ""
+    from tracetui.store.query.candidates import candidates
+
+    found = candidates(text)
+    source.narrow(found.condition)
+    if not found.left:
+        return ""
+    return f"the database can't test {' '.join(found.left)}: only the newest {args.limit or LIMIT} runs were searched"
+
+
+def listing_at(
+    source: Source, aim: Aim, forced: Format | None, *, deep: bool, rule: PassRule | None = None, cache_bytes: int = 0
+) -> Listing:
     """List the runs of a target, and the problems of its places; see `listing_of`."""
-    found = listing_of(source, aim.places, forced, deep=deep, rule=rule)
+    found = listing_of(source, aim.places, forced, deep=deep, rule=rule, cache_bytes=cache_bytes)
     return msgspec.structs.replace(found, runs=[run for run in found.runs if aim.wants(run.ref)])
 
 

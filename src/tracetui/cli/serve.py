@@ -12,7 +12,7 @@ from tracetui.cli.app import add_display
 from tracetui.cli.parser import add_pass
 from tracetui.errors import UsageError
 from tracetui.sources.local import STDIN, WITHIN
-from tracetui.sources.locations import host_of
+from tracetui.sources.locations import is_remote
 
 HELP = "show runs in a browser"
 EXAMPLES = """\
@@ -42,7 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serve until interrupted. Raises `UsageError` for a PATH on another machine, or without the package."""
     for path in args.paths:
-        if path == STDIN or host_of(path) is not None:
+        if path == STDIN or is_remote(path):
             raise UsageError(f"serve shows files of this machine only, not {path}")
         if not os.path.exists(path):
             raise UsageError(f"no such file or directory: {path}")

@@ -12,7 +12,18 @@ from tracetui.analysis.statistics import By, Row, Statistics
 from tracetui.cli.ls import asked
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_pass, add_place, roots
-from tracetui.cli.reading import Listing, check_rule, listing_of, only, rule_of, run_at, sources_at
+from tracetui.cli.reading import (
+    Listing,
+    cache_limit,
+    check_rule,
+    listing_of,
+    narrow,
+    only,
+    outlines,
+    rule_of,
+    run_at,
+    sources_at,
+)
 from tracetui.errors import UsageError
 from tracetui.export.json import encode, problem_value
 from tracetui.export.table import Column, Table
@@ -70,18 +81,25 @@ def run(args: argparse.Namespace) -> int:
     wanted, rule = asked(args.query) if args.query else None, rule_of(args)
     problems: list[Problem] = []
     with sources_at(places, args) as source:
+        note = narrow(source, args.query, args)
         found, summaries = _runs(source, places, args, wanted, rule, problems)
         tasks = Relations(summaries).inherited_tasks
         statistics, shared = Statistics(By(args.by), {one.ref for one in found if not one.parts}, tasks), FileCaches()
-        for one in found:
-            whole = read_run(source, one.ref, shared.for_run(one.ref)).with_rule(rule)
-            statistics.add(_part(whole, one.parts, one.place) if one.parts else whole)
+        with outlines(source, places, args) as cache:
+            for one in found:
+                if one.parts:
+                    whole = read_run(source, one.ref, shared.for_run(one.ref)).with_rule(rule)
+                    statistics.add(_part(whole, one.parts, one.place))
+                else:
+                    statistics.add(cache.read(one.ref).with_rule(rule))
     if not statistics.runs and wanted is None:
         raise nothing(places, problems)
     if args.json:
         write_bytes(_document(statistics, problems))
         return 0
     write_lines(_table(statistics))
+    if note:
+        complain(note)
     complain(f"{_number(statistics.runs, 'run')}, by {args.by}")
     if problems:
         complain(f"{_number(len(problems), 'problem')}; `tracetui ls` lists them")
@@ -109,7 +127,8 @@ def _runs(
     listed: dict[RunRef, RunSummary] = {}
     for place in places:
         if source.is_folder(place) or source.is_file(place):
-            listing = listing_of(source, [place], only(args), deep=wanted is not None, rule=rule)
+            deep, limit = wanted is not None, cache_limit(args)
+            listing = listing_of(source, [place], only(args), deep=deep, rule=rule, cache_bytes=limit)
         else:
             summary, parts = run_at(source, place, args)
             if parts:

@@ -6,6 +6,7 @@ import argparse
 import gc
 import select
 import sys
+import time
 from collections.abc import Callable
 from contextlib import closing
 
@@ -26,6 +27,7 @@ from tracetui.sources.local import STDIN
 HELP = "follow runs live"
 EXAMPLES = """\
 On a terminal this opens the app. Into a pipe or file, or with --json, it prints new events until interrupted.
+Times are UTC; ~12:00:00 is when a step arrived, where the trace has no time.
 
 examples:
   tracetui tail traces/                     every run that changes from now on
@@ -67,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     on_terminal = sys.stdout.isatty() and not args.json
     if on_terminal:
         need_terminal(roots(args))
-    with source_of(roots(args)) as source:
+    with source_of(roots(args), limit=args.limit) as source:
         aim = _aim(source, args)
         if on_terminal:
             return _app(source, aim, args)
@@ -109,6 +111,7 @@ def _app(source: Source, aim: Aim, args: argparse.Namespace) -> int:
         follow=True,
         newest=args.newest,
         events=not args.polling,
+        cached=not args.no_cache,
     )
 
 
@@ -123,7 +126,7 @@ def _print(source: Source, aim: Aim, args: argparse.Namespace) -> None:
             wants = First().wants
     tail = Tail(source, places, only=forced, from_start=args.from_start, events=not args.polling, wanted=wants)
     redactor = Redactor()
-    write = _write_json(redactor if args.redact else None) if args.json else _write_text(Lines(), redactor)
+    write = _write_json(redactor if args.redact else None) if args.json else _write_text(Lines(now=time.time), redactor)
     why = f"{tail.watch.mode}: {tail.watch.reason}" if tail.watch.reason else tail.watch.mode
     complain(f"following {', '.join(places)} ({why})")
     with closing(tail):

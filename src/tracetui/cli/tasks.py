@@ -8,26 +8,29 @@ import sys
 from collections.abc import Callable
 
 from tracetui.analysis.run_tree import run_tree
-from tracetui.analysis.tasks import matrix
+from tracetui.analysis.tasks import compared_directories, matrix
 from tracetui.cli.ls import asked
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_paths, add_redact, named, roots
-from tracetui.cli.reading import listing_of, only, sources_at
+from tracetui.cli.reading import cache_limit, listing_of, only, sources_at
 from tracetui.export.tasks import sentences, task_table, tasks_value
 from tracetui.export.triage import json_lines
 from tracetui.live.load import FileCaches, read_run
 from tracetui.model import Run, RunRef
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
+from tracetui.store.relations import Relations
 
 HELP = "compare repeated runs of the same tasks: pass rates, pass^k, first fork"
 EXAMPLES = """\
 Runs of one task are its trials. The trace names the task; otherwise runs with the same name and first input are trials.
 Forks, retries and replays are listed, but count in no rate. pass^k is the chance that k trials all pass.
+Agents, models and directories have pass rates of their own, side by side.
 
 examples:
   tracetui tasks traces/
   tracetui tasks traces/ -q model:gpt-4o
+  tracetui tasks main/ candidate/     the same tasks, side by side
   tracetui tasks traces/ --json | jq '.pass_hat'
   tracetui ./tasks                    open a folder of that name
 """
@@ -47,12 +50,13 @@ def run(args: argparse.Namespace) -> int:
     places = roots(args)
     wanted = asked(args.query) if args.query else None
     with sources_at(places, args) as source:
-        everything = found = listing_of(source, places, only(args), deep=True)
+        everything = found = listing_of(source, places, only(args), deep=True, cache_bytes=cache_limit(args))
         if not everything.runs:
             raise nothing(places, everything.problems)
         if wanted is not None:
             found = wanted(everything)
-        made = matrix(found.runs)
+        relations = Relations(everything.runs) if wanted is not None else None
+        made = matrix(found.runs, relations=relations, directories=compared_directories(places))
         if args.json:
             read = reader(source)
             trees = {task.key: run_tree(task.trials, read) for task in made.tasks if len(task.trials) > 1}

@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Final
 
 from tracetui.cli.failing import add_fail_on, add_verdicts, status_of, verdicts_of
 from tracetui.cli.output import complain, nothing, write_bytes, write_lines
 from tracetui.cli.parser import add_pass, add_paths_and_runs, add_redact, roots
-from tracetui.cli.reading import Listing, aim_of, check_rule, listing_at, only, rule_of, screen_for, sources_at
+from tracetui.cli.reading import (
+    Listing,
+    aim_of,
+    cache_limit,
+    check_rule,
+    listing_at,
+    only,
+    rule_of,
+    screen_for,
+    sources_at,
+)
 from tracetui.export.listing import triage
 from tracetui.export.triage import cause_table, json_lines, next_command, triage_of, triage_value
 from tracetui.live.jobs.causes import shared_by
 from tracetui.redact import Redactor
+from tracetui.sources.conditions import EachError
 
 HELP = "group the failed runs by cause"
+MOST: Final = 50
+"""Runs with the same error that a database sends: a frequent error must not hide the others."""
 EXAMPLES = """\
 Errors have one cause if they happen in the same tool, with the same type and text; ids, times, counts and paths do not
 matter, status codes and names do. Wrong answers are grouped by scorer and task. The biggest waste comes first. Give
@@ -45,7 +59,9 @@ def run(args: argparse.Namespace) -> int:
     places, rule, verdicts = roots(args), rule_of(args), verdicts_of(args)
     with sources_at(places, args) as source:
         aim = aim_of(source, args)
-        found = listing_at(source, aim, only(args), deep=True, rule=rule)
+        if source.has_database:
+            source.narrow(EachError(MOST))
+        found = listing_at(source, aim, only(args), deep=True, rule=rule, cache_bytes=cache_limit(args))
         check_rule(args, found.runs)
         if not found.runs:
             raise nothing(places, found.problems)
@@ -58,6 +74,8 @@ def run(args: argparse.Namespace) -> int:
         if made.entries:
             write_lines(cause_table(made, screen_for(aim.places, found.runs)))
         sys.stdout.flush()
+        if source.has_database:
+            complain(f"databases sent their newest failed runs only, at most {MOST} with the same error")
         complain(sentence(found, len(made.entries)))
     return status_of(args, found.runs, found.problems, new=bool(made.new_causes))
 

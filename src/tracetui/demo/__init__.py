@@ -1,4 +1,4 @@
-"""Sample data: a directory of realistic runs in five formats, for ``tracetui demo`` and the tests.
+"""Sample data for ``tracetui demo`` and the tests: a directory of realistic runs in five formats, and repeated trials.
 
 All data is invented, and a function of `now`. The package imitates the programs that write the formats and imports
 nothing else of tracetui, so a reader and its samples can't share a bug.
@@ -6,16 +6,17 @@ nothing else of tracetui, so a reader and its samples can't share a bug.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
-from tracetui.demo import ccpa, hypergraph, latticeflow, paprika, penelope
+from tracetui.demo import ccpa, hypergraph, latticeflow, paprika, penelope, trials
 from tracetui.demo.files import pretty, put, uid, zulu
 
-__all__ = ["temporary", "write"]
+__all__ = ["SETS", "temporary", "write"]
 
 NOTES = """\
 Nightly runs write here. Ask on #agents before deleting anything: the replays need their originals.
@@ -52,10 +53,14 @@ def _write_other_files(folder: Path, now: datetime) -> None:
     put(folder / "nightly.json", pretty({"cron": "0 2 * * *", "agents": ["researcher", "fixer"]}), now)
 
 
+SETS: Final[Mapping[str, Callable[[Path, datetime], None]]] = {"night": write, "trials": trials.write}
+"""Writers of the sets of samples: a night of runs, and many runs of the same tasks (`tracetui.demo.trials`)."""
+
+
 @contextmanager
-def temporary(now: datetime | None = None) -> Iterator[Path]:
-    """Context: the samples in a private directory, deleted at exit."""
-    with TemporaryDirectory(prefix="tracetui-demo-") as name:
-        folder = Path(name) / "traces"
-        write(folder, now or datetime.now(UTC).astimezone())
+def temporary(now: datetime | None = None, name: str = "night") -> Iterator[Path]:
+    """Context: a set of samples in a private directory, deleted at exit."""
+    with TemporaryDirectory(prefix="tracetui-demo-") as place:
+        folder = Path(place) / "traces"
+        SETS[name](folder, now or datetime.now(UTC).astimezone())
         yield folder

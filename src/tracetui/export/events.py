@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from os.path import basename, splitext
 from typing import Any, Final
@@ -61,8 +61,10 @@ class Lines:
     A step is printed again when its line changes, for example when it ends.
     """
 
-    def __init__(self, glyphs: Glyphs = UNICODE) -> None:
+    def __init__(self, glyphs: Glyphs = UNICODE, now: Callable[[], float] | None = None) -> None:
+        """`now` gives arrival times (UTC seconds), printed as ``~12:00:00`` where the trace has no time."""
         self._glyphs = glyphs
+        self._now = now
         self._printed: dict[str, dict[str, bytes]] = {}
         """Digests of printed lines by span id, for each run (by address) that has not ended."""
         self._announced: set[str] = set()
@@ -94,12 +96,12 @@ class Lines:
 
     def _span(self, run: Run, position: int) -> Iterator[Clean]:
         span, summary = run.spans[position], run.summary
-        line = Clean("  ".join((self._head(span.started_at, summary), self._step(run, position))))
-        digest = blake2b(line.encode(), digest_size=8).digest()
+        step = self._step(run, position)
+        digest = blake2b(f"{span.started_at} {step}".encode(), digest_size=8).digest()
         printed = self._printed.setdefault(summary.ref.address, {})
         if printed.get(span.id) != digest:
             printed[span.id] = digest
-            yield line
+            yield Clean(f"{self._head(span.started_at, summary)}  {step}")
 
     def _step(self, run: Run, position: int) -> Clean:
         span, glyphs = run.spans[position], self._glyphs
@@ -128,10 +130,12 @@ class Lines:
         return Clean("  ".join((self._head(None, run), " " * 4, *words)))
 
     def _head(self, at: float | None, run: RunSummary) -> Clean:
-        time = clock(at, run.time_zone).removesuffix(" local, zone unknown")[11:19] or self._glyphs.missing
+        time = clock(at, run.time_zone).removesuffix(" local, zone unknown")[11:19]
+        if not time:
+            time = f"~{clock(self._now(), 'UTC')[11:19]}" if self._now is not None else self._glyphs.missing
         key = run.ref.key
         name = clean(quote_key(key)) if key is not None else clean(splitext(basename(run.ref.path))[0])
-        return Clean(f"{pad(Clean(time), 8)}  {pad(truncate_middle(name, RUN_WIDTH), RUN_WIDTH)}")
+        return Clean(f"{pad(Clean(time), 9)}  {pad(truncate_middle(name, RUN_WIDTH), RUN_WIDTH)}")
 
     def _problem(self, problem: Problem) -> Clean:
         place = f"{problem.path}: {problem.where}" if problem.where else problem.path

@@ -94,7 +94,7 @@ def _selected(number: int, failed: Sequence[int]) -> Sequence[int]:
 
 def _first_error(run: Run, failed: Sequence[int]) -> int | None:
     error = run.summary.first_error
-    if error is not None and error.span in run.index:
+    if error is not None and error.span is not None and error.span in run.index:
         return run.index[error.span]
     return failed[0] if failed else None
 

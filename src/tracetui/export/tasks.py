@@ -15,6 +15,7 @@ from tracetui.model import Problem, TaskKey
 from tracetui.model.masked import masked_problem
 from tracetui.redact import Redactor
 from tracetui.text import Clean, cost, count, duration, one_line, tokens
+from tracetui.views.tasks import labels_of, notes, number_of, percent
 
 TASKS: Final = "tracetui/tasks/1"
 _COLUMNS: Final = (
@@ -31,23 +32,23 @@ _K: Final = 4
 """The largest k with a column of its own."""
 
 
-def percent(rate: float | None) -> Clean:
-    """A share from 0 to 1 as ``42%``; ``—`` for None."""
-    return Clean("—" if rate is None else f"{100 * rate:.0f}%")
-
-
 # ---- for people
 
 
 def task_table(matrix: Matrix, width: int | None, redactor: Redactor) -> Iterator[Clean]:
-    """One task a row, the least stable first; tokens, cost and time are means per trial."""
+    """One task a row, the least stable first; tokens, cost and time are means per trial.
+
+    If there are several column groups, each has a column with its pass rate and its passed trials.
+    """
     largest = min(_K, max(matrix.rates.pass_hat, default=1))
     powers = [Column(f"PASS^{k}", right=True, leaves=4) for k in range(2, largest + 1)]
-    rows = [_cells(task, largest, redactor) for task in matrix.tasks]
-    return Table((*_COLUMNS[:4], *powers, *_COLUMNS[4:]), rows).lines(width)
+    labels = labels_of(matrix.groups) if len(matrix.groups) > 1 else {}
+    groups = [Column(one_line(redactor.header(label), 24), right=True, leaves=5) for label in labels.values()]
+    rows = [_cells(task, largest, [*labels], redactor) for task in matrix.tasks]
+    return Table((*_COLUMNS[:4], *groups, *powers, *_COLUMNS[4:]), rows).lines(width)
 
 
-def _cells(task: Task, largest: int, redactor: Redactor) -> Sequence[Clean]:
+def _cells(task: Task, largest: int, groups: Sequence[Group], redactor: Redactor) -> Sequence[Clean]:
     counts, hat = task.counts, task.counts.pass_hat
     means = {name: spread.mean for name, spread in task.spreads.items()}
     used = means.get("tokens")
@@ -56,6 +57,7 @@ def _cells(task: Task, largest: int, redactor: Redactor) -> Sequence[Clean]:
         count(counts.passed),
         count(counts.failed),
         percent(counts.pass_rate),
+        *(_group_cell(task.groups.get(group)) for group in groups),
         *(percent(hat.get(k)) for k in range(2, largest + 1)),
         tokens(None if used is None else round(used)),
         cost(means.get("cost_usd")),
@@ -64,29 +66,23 @@ def _cells(task: Task, largest: int, redactor: Redactor) -> Sequence[Clean]:
     )
 
 
+def _group_cell(counts: Counts | None) -> Clean:
+    """``50% 2/4``; empty without a trial of the group."""
+    if counts is None:
+        return Clean("")
+    return Clean(f"{percent(counts.pass_rate)} {counts.passed}/{counts.scored}") if counts.scored else percent(None)
+
+
 def sentences(matrix: Matrix, unreadable: int = 0) -> Iterator[str]:
     """The rates of all tasks, then one sentence about each kind of trial that does not count."""
     counts, rates = matrix.rates.counts, matrix.rates
-    hats = [f"pass^{k} {percent(value)} ({_number(rates.pass_hat_tasks[k], 'task')})" for k, value in _shown(rates)]
-    yield " · ".join([f"{_number(len(matrix.tasks), 'task')}, {_number(counts.runs, 'trial')}", *hats])
-    single = sum(task.counts.scored == 1 for task in matrix.tasks)
-    notes = (
-        (single, f"{_number(single, 'task')} with one scored trial: stability unknown"),
-        (counts.unscored, f"{_number(counts.unscored, 'trial')} without an outcome, in no rate"),
-        (counts.running, f"{_number(counts.running, 'trial')} still running, in no rate"),
-        (counts.excluded, f"{_number(counts.excluded, 'trial')} inherited or copied, in no rate"),
-        (len(matrix.without_task), f"{_number(len(matrix.without_task), 'run')} without a task"),
-        (unreadable, f"{_number(unreadable, 'unreadable file')}; `tracetui doctor` lists them"),
-    )
-    yield from (words for number, words in notes if number)
+    hats = [f"pass^{k} {percent(value)} ({number_of(rates.pass_hat_tasks[k], 'task')})" for k, value in _shown(rates)]
+    yield " · ".join([f"{number_of(len(matrix.tasks), 'task')}, {number_of(counts.runs, 'trial')}", *hats])
+    yield from notes(matrix, unreadable)
 
 
 def _shown(rates: Rates) -> list[tuple[int, float]]:
     return [(k, value) for k, value in rates.pass_hat.items() if k <= _K]
-
-
-def _number(number: int, word: str) -> str:
-    return f"{number} {word if number == 1 else word + 's'}"
 
 
 # ---- JSON
@@ -121,7 +117,7 @@ def _task(task: Task, tree: RunTree | None, redactor: Redactor | None) -> dict[s
         "excluded": {trial.run.ref.address: trial.excluded for trial in task.trials if trial.excluded is not None},
         **_counts(task.counts),
         "pass_hat": _by_k(task.counts.pass_hat),
-        "instability": task.counts.instability,
+        "instability": task.instability,
         "metrics": {name: _spread(spread) for name, spread in task.spreads.items()},
         "groups": [_group(group, redactor) | _counts(counts) for group, counts in task.groups.items()],
         "unreadable": [] if tree is None else [trial.run.ref.address for trial in tree.unreadable],

@@ -7,9 +7,10 @@ from typing import Final
 
 from tracetui.analysis.tasks import Matrix, Result, Task, Trial
 from tracetui.export.page import NO_PAGES, Block, Cell, Facts, Heading, Link, Pages, Prose, Styled, Table, run_link
-from tracetui.export.tasks import percent, sentences, task_name
+from tracetui.export.tasks import sentences, task_name
 from tracetui.redact import Redactor
 from tracetui.text import Clean, clean, cost, duration, grouped, one_line, tokens
+from tracetui.views.tasks import percent
 
 MAX_TASKS: Final = 500
 MAX_TRIALS: Final = 100

@@ -18,10 +18,12 @@ from tracetui.formats import registry
 from tracetui.live.lister import Lister
 from tracetui.live.load import read_run
 from tracetui.live.mailbox import Mail, Mailbox
+from tracetui.live.open_run import OpenRun
 from tracetui.live.opener import Opener
 from tracetui.live.throttle import Throttle
 from tracetui.model import Problem, Run, RunRef, RunSummary, Span
 from tracetui.sources.base import Source
+from tracetui.sources.locations import MultiHostSource
 
 if TYPE_CHECKING:
     from tracetui.analysis.contrast import Contrast
@@ -39,13 +41,34 @@ SWITCH_SECONDS: Final = 0.0005
 class Engine:
     """Owns the threads. Every method may be called from the UI loop; none of them blocks."""
 
-    def __init__(self, source: Source, roots: Sequence[str], *, only: str | None = None, events: bool = True) -> None:
-        """Read `roots` of `source`, every file as the format `only` if given. Poll for changes if not `events`."""
+    def __init__(
+        self,
+        source: Source,
+        roots: Sequence[str],
+        *,
+        only: str | None = None,
+        events: bool = True,
+        cache_limit: int = 0,
+    ) -> None:
+        """Read `roots` of `source`, every file as the format `only` if given. Poll for changes if not `events`.
+
+        Results of the deep pass are stored in the user's cache, of at most `cache_limit` bytes.
+        """
         self._mailbox = Mailbox()
         self._throttle = Throttle()
         forced = registry.load(only) if only else None
-        self._lister = Lister(source, roots, forced, self._mailbox, self._throttle, events=events)
-        self._opener = Opener(source, self._mailbox, self._throttle, masking.current())
+        open_run = OpenRun()
+        self._lister = Lister(
+            source,
+            roots,
+            forced,
+            self._mailbox,
+            self._throttle,
+            events=events,
+            cache_limit=cache_limit,
+            open_run=open_run,
+        )
+        self._opener = Opener(source, self._mailbox, self._throttle, masking.current(), open_run)
         self._source = source
 
     def start(self) -> None:
@@ -164,6 +187,20 @@ class Engine:
     def rescan(self) -> None:
         """Walk everything again."""
         self._lister.rescan()
+
+    def narrow(self, words: str) -> tuple[str, ...]:
+        """Ask databases for runs that match a query, beside the newest ones; return the parts that they can't test."""
+        if not (isinstance(self._source, MultiHostSource) and self._source.has_database):
+            return ()
+        from tracetui.store.query import QueryError
+        from tracetui.store.query.candidates import candidates
+
+        try:
+            found = candidates(words)
+        except QueryError:  # it is being typed
+            return ()
+        self._source.narrow(found.condition, beside=True)
+        return found.left
 
     def open(self, ref: RunRef, *, reload: bool = False) -> None:
         """Read and tail that run instead of the previous one; from its start if `reload`."""

@@ -6,18 +6,22 @@ import gc
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tracetui.formats.base import Format
 from tracetui.live.deep_reader import DeepReader, LargeFiles, Task, is_large
 from tracetui.live.file_relations import FileRelations
 from tracetui.live.mailbox import Mailbox, WatchState
+from tracetui.live.open_run import OpenRun
 from tracetui.live.retry_queue import RETRY_SECONDS, RetryQueue, running_seconds, settle_seconds
 from tracetui.live.scan import Found, entries, look
 from tracetui.live.throttle import Throttle
 from tracetui.live.watch.watch import Change, Watch
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
 from tracetui.sources.budget import LIST_BUDGET, Budget
+
+if TYPE_CHECKING:
+    from tracetui.live.scan_cache import ScanCache
 
 FIRST_BATCH: Final = 24
 """Files summarized before the first rows are shown: a small screenful, so that the first paint comes early."""
@@ -43,7 +47,10 @@ class Lister:
         throttle: Throttle,
         *,
         events: bool = True,
+        cache_limit: int = 0,
+        open_run: OpenRun | None = None,
     ) -> None:
+        """`cache_limit`: bytes that the results of deep passes may take on disk; 0: they are not stored."""
         self._source = source
         self._roots = list(roots)
         self._only = only
@@ -51,13 +58,17 @@ class Lister:
         self._throttle = throttle
         self._rescan = threading.Event()
         self._watch: Watch | None = None
-        self._reader = DeepReader(source, self._roots, only)
-        self._large = LargeFiles(DeepReader(source, self._roots, only), throttle)
+        open_run = OpenRun() if open_run is None else open_run
+        self._reader = DeepReader(source, self._roots, only, open_run)
+        self._large_reader = DeepReader(source, self._roots, only, open_run)
+        self._large = LargeFiles(self._large_reader, throttle, open_run)
+        self._cache_limit = cache_limit
+        self._cache: ScanCache | None = None
         self._large_listed: set[str] = set()
         """Large files already listed."""
         self._shallow: list[tuple[Entry, str]] = []
-        """Files listed but not counted, oldest first, and their formats; empty for a file that may be part of another's
-        run.
+        """Files for the deep pass, oldest first, and their formats; empty for a file that may be part of another's run.
+        With a cache, files whose first result was final are read once more, to store it.
         """
         self._counted = 0
         self._retries = RetryQueue()
@@ -82,6 +93,7 @@ class Lister:
     def run(self) -> None:
         """Walk, then watch, until stopped."""
         try:
+            self._open_cache()
             while not self._throttle.stopped:
                 self._rescan.clear()
                 try:
@@ -96,6 +108,15 @@ class Lister:
             gc.enable()
             if self._watch is not None:
                 self._watch.stop()
+            if self._cache is not None:
+                self._cache.flush()
+
+    def _open_cache(self) -> None:
+        if self._cache_limit:
+            from tracetui.live.scan_cache import open_cache  # it loads SQLite
+
+            self._cache = open_cache(self._source, self._roots, self._only, self._cache_limit)
+            self._reader.cache, self._large_reader.cache = self._cache, self._cache.twin()
 
     @property
     def _interrupted(self) -> bool:
@@ -111,6 +132,8 @@ class Lister:
         known: dict[str, Stat] = {}
         self._shallow = []
         self._large.clear()
+        if self._cache is not None:
+            self._cache.begin()
         limit = FIRST_BATCH
         seen = 0
         last: Format | None = None
@@ -121,13 +144,17 @@ class Lister:
                 known[entry.path] = entry.stat
             if is_large(entry):
                 self._large_listed.add(entry.path)
-            found, last = self._list(entry, last)
+            found = None if self._cache is None else self._cache.find(entry)
+            is_new = self._cache is not None and found is None
+            if found is None:
+                found, last = self._list(entry, last)
             if not self._defer(found, entry, _age(entry)):
                 batch.append(found)
                 self._relate(found, appeared=False)
             seen += 1
-            if found.unread or any(not run.deep for run in found.runs):
-                self._shallow.append((entry, "" if found.unread else found.format or ""))
+            is_final = not found.unread and all(run.deep for run in found.runs)
+            if not is_final or (is_new and found.kind != "problem" and not found.skipped):  # a final one to be stored
+                self._shallow.append((entry, "" if found.unread or found.part_of else found.format or ""))
             if len(batch) >= limit:
                 self._deliver(batch, "list", seen, None)
                 self._throttle.wait_for_paint()
@@ -137,7 +164,7 @@ class Lister:
         self._deliver(batch, "deep" if self._shallow else "", seen, seen, listed=True)
         self._throttle.wait_for_paint()
         if not self._shallow:
-            _collect_again()
+            self._end_count()
         self._start_watch(known)
 
     def _list(self, entry: Entry, last: Format | None) -> tuple[Found, Format | None]:
@@ -175,11 +202,18 @@ class Lister:
                 break
             self._shallow.pop()
             batch.append(found)
-            if not name:
+            if not name or found.part_of:
                 self._relate(found, appeared=False)
-        self._deliver_counted(batch)
         if not self._shallow:
-            _collect_again()
+            self._end_count()
+        self._deliver_counted(batch)
+
+    def _end_count(self) -> None:
+        """End the deep pass, but for large files."""
+        _collect_again()
+        if self._cache is not None:
+            self._cache.flush()
+            self._cache.storage.save_use()
 
     def _deliver_counted(self, batch: list[Found]) -> None:
         """Deliver files that were counted for the first time."""

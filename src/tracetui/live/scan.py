@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -17,18 +17,21 @@ from tracetui.live import unclaimed
 from tracetui.model import Header, Ledger, Problem, RunRef, RunSummary
 from tracetui.model.build import summary_of
 from tracetui.model.ledger import total
-from tracetui.sources.base import CACHE, SHARED, BudgetSpent, Entry, File, LinkLost, Source, Stat
+from tracetui.sources.base import CACHE, SHARED, BudgetSpent, Entry, File, LinkLost, Source
 from tracetui.sources.budget import Budget, BudgetedFile, is_spent
+from tracetui.sources.observed import Observations, observations_of, observe, shared
 
 _MAIN_FILES: Final = "main files"
-"""Key in `SHARED`: by path, the version of a file that was found to list the run of its parts. Only this is cached: a
-file that does not list it may do so as soon as another file is gone.
+"""Key in `SHARED`: the versions of files that were found to list the run of their parts. Only this is cached: a file
+that does not list it may do so as soon as another file is gone.
 """
+WITHIN: Final = "within"
+"""Kind of `Observations`: whether a path is within the roots."""
 FIRST_RUNS: Final = 24
 """Runs of one file after which a partial result is reported; then at each eightfold."""
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class Found(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """The result of scanning one file: `listed` if it has runs, else `problem` if it has problems, else `ignored`, as
     is a file that is gone.
     """
@@ -75,13 +78,44 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
         return Ledger(size, min(size, lost) if self.runs else size, runs.kinds, torn, runs.writers, runs.fields)
 
 
-def scan(source: Source, roots: Iterable[str], *, deep: bool, only: Format | None = None) -> Iterator[Found]:
-    """Scan every file below `roots`, in walking order. `only` forces one format instead of detection."""
+class DeepCache(Protocol):
+    """Results of earlier deep passes (`tracetui.live.scan_cache`)."""
+
+    def find(self, entry: Entry) -> Found | None:
+        """Return the result of reading a file in full; None if it must be read. Raises `LinkLost`."""
+        ...
+
+    def look(
+        self,
+        entry: Entry,
+        *,
+        last: Format | None,
+        named: bool,
+        shared: dict[str, Any] | None,
+        budget: Budget | None = None,
+    ) -> tuple[Found, Format | None]:
+        """Read a file in full, as `look` does, and store the result unless the `budget` was spent."""
+        ...
+
+
+def scan(
+    source: Source, roots: Iterable[str], *, deep: bool, only: Format | None = None, cache: DeepCache | None = None
+) -> Iterator[Found]:
+    """Scan every file below `roots`, in walking order. `only` forces one format instead of detection.
+
+    `cache` gives and takes the results of a deep pass with the same `source`, `roots` and `only`.
+    """
     last: Format | None = None
     roots, shared = list(roots), dict[str, Any]()
     for entry in entries(source, roots):
         named = entry.path in roots
-        found, last = look(source, entry, deep=deep, last=last, only=only, named=named, roots=roots, shared=shared)
+        if cache is None or not deep:
+            found, last = look(source, entry, deep=deep, last=last, only=only, named=named, roots=roots, shared=shared)
+        else:
+            cached = cache.find(entry)
+            if cached is None:
+                cached, last = cache.look(entry, last=last, named=named, shared=shared)
+            found = cached
         yield found
 
 
@@ -123,13 +157,15 @@ def look(
     roots: Collection[str] = (),
     shared: dict[str, Any] | None = None,
     budget: Budget | None = None,
+    observations: Observations | None = None,
 ) -> tuple[Found, Format | None]:
     """Scan one entry; return the result and its format (to try first on the next file).
 
     `on_partial` is called with the first runs of a file with many, while the rest is being read. `cache` is a dict, the
     same each time, for a file that is read again as it changes. A file that was `named` explicitly is no part, nor is
     one whose main file is outside the `roots`. `shared` is a dict for all files of a walk (`SHARED`). A `budget` limits
-    the bytes read; `Found.unread` reports that it was spent. Raises `LinkLost`.
+    the bytes read; `Found.unread` reports that it was spent. `observations` get all that the result depends on. Raises
+    `LinkLost`.
     """
     if entry.skipped is not None:
         reason = entry.skipped or ""
@@ -138,7 +174,7 @@ def look(
     chosen: Format | None = None
     try:
         opened = source.open(entry.path, None if deep else entry.stat)  # a deep read may come long after the walk
-        with opened if budget is None else BudgetedFile(opened, budget) as file:
+        with observe(opened if budget is None else BudgetedFile(opened, budget), observations) as file:
             if cache is not None:
                 file.memo[CACHE] = cache
             if shared is not None:
@@ -146,12 +182,13 @@ def look(
             try:
                 chosen = only or registry.detect(file, last)
                 in_trial = None if named or only is not None else logs.main_file(file, chosen)
-                if in_trial is not None and _is_within(in_trial, roots):
+                if in_trial is not None and _is_listed(in_trial, file, roots):
                     return _part(file, in_trial, chosen), last or chosen  # the next file is a log, as before this
                 if chosen is None:
                     return _explain_unclaimed(file), last
                 main = None if named else guard.main_file(chosen, file)
-                if main is not None and _is_within(main, roots) and _main_lists_run(source, main, file, chosen, only):
+                listed = main is not None and _is_listed(main, file, roots)
+                if main is not None and listed and _main_lists_run(source, main, file, chosen, only):
                     return _part(file, main, chosen), chosen
                 return _summarize(file, entry, chosen, deep=deep, on_partial=on_partial), chosen
             except BudgetSpent:
@@ -160,6 +197,8 @@ def look(
         raise
     except (OSError, FormatError) as error:
         name = chosen.name if chosen is not None else None
+        if observations is not None:
+            observations.failed = True
         return Found(path=entry.path, format=name, problems=(problem_of(entry.path, error),)), last
 
 
@@ -168,7 +207,15 @@ def _part(file: File, main: str, chosen: Format | None) -> Found:
     return Found(path=file.path, format=name, reason="part of another file's run", part_of=main)
 
 
-def _is_within(path: str, roots: Collection[str]) -> bool:
+def _is_listed(main: str, part: File, roots: Collection[str]) -> bool:
+    """Whether the main file of a part is within the roots."""
+    found, observations = is_within(main, roots), observations_of(part)
+    if observations is not None:
+        observations.add(WITHIN, main, "", found)
+    return found
+
+
+def is_within(path: str, roots: Collection[str]) -> bool:
     """Whether a path is one of the roots or below one, by name alone; always without roots."""
     path = os.path.abspath(path)
     return not roots or any(
@@ -184,15 +231,17 @@ def _main_lists_run(source: Source, main: str, part: File, chosen: Format, only:
     """
     if os.path.normpath(main) == os.path.normpath(part.path):
         return False
-    known: dict[str, Stat] = part.memo.get(SHARED, {}).setdefault(_MAIN_FILES, {})
+    known: dict[Any, Any] = part.memo.get(SHARED, {}).setdefault(_MAIN_FILES, {})
+
+    def lists_run() -> bool:
+        return (only is not None or guard.sniff(chosen, file) > NO) and guard.main_file(chosen, file) is None
+
     try:
-        with source.open(main) as file:
-            if known.get(main) == file.stat:
-                return True
-            claimed = only is not None or guard.sniff(chosen, file) > NO
-            if not claimed or guard.main_file(chosen, file) is not None:
+        with observe(source.open(main), observations_of(part)) as file:
+            version = main, file.stat
+            if not shared(part, known, version, lists_run):
+                del known[version]
                 return False
-            known[main] = file.stat
             return True
     except LinkLost:
         raise
@@ -222,6 +271,7 @@ def _summarize(
         raise
     except (OSError, FormatError) as error:  # one bad file must not hide the good ones, nor a bad run those before it
         problems.append(problem_of(file.path, error))
+        _set_failed(file)
     if is_spent(file):
         return _unread_result(file, entry, chosen, runs)
     if not runs and not problems:
@@ -248,4 +298,12 @@ def _explain_unclaimed(file: File) -> Found:
             reason, shape = unclaimed.explain(file)
             return Found(path=file.path, reason=reason, near_miss=shape)
     except FormatError as error:
+        _set_failed(file)
         return Found(path=file.path, problems=(problem_of(file.path, error),))
+
+
+def _set_failed(file: File) -> None:
+    """Record that reading failed, perhaps for a reason that passes."""
+    observations = observations_of(file)
+    if observations is not None:
+        observations.failed = True

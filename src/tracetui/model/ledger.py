@@ -22,7 +22,7 @@ Kinds = tuple[tuple[str, int], ...]
 """Unknown kinds in alphabetical order, with their record counts."""
 
 
-class Unread(msgspec.Struct, frozen=True, gc=False):
+class Unread(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """The data of a run that was not understood."""
 
     kinds: Kinds = ()

@@ -32,7 +32,7 @@ class Score(msgspec.Struct, frozen=True, gc=False):
 
     name: str
     """Of the scorer, metric or reward: ``accuracy``, ``reward``, ``goal``."""
-    value: float | bool | str | None = None
+    value: int | float | bool | str | None = None
     """As recorded; None where the trace states only pass or fail."""
     passed: bool | None = None
     """None where neither the trace nor a rule says so, as for a partial score."""

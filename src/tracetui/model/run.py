@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
 
+from tracetui.model.blocks import Blocks
 from tracetui.model.ledger import Kinds, Ledger, Unread, ledger
 from tracetui.model.outcome import Outcome, PassRule, Score, deciding, judge, number_of
 from tracetui.model.span import Body, Error, Operation, Span, Status, StatusSource, Usage, error_text
 
 
-class RunRef(msgspec.Struct, frozen=True, gc=False, order=True):
+class RunRef(msgspec.Struct, frozen=True, gc=False, order=True, array_like=True):
     """Reference to a run: its file and, in a file of several runs, its key."""
 
     format: str
@@ -39,7 +40,7 @@ LAST_LINE: Final = "last line"
 """`Problem.where` for the end of a file that was cut off."""
 
 
-class Problem(msgspec.Struct, frozen=True, gc=False):
+class Problem(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Something unreadable: its file, where in it (``line 3``, ``byte 812``, ``steps[2]``), and why."""
 
     path: str
@@ -56,7 +57,7 @@ class Problem(msgspec.Struct, frozen=True, gc=False):
         return self.where in (TREE, LAST_LINE)
 
 
-class FirstError(msgspec.Struct, frozen=True, gc=False):
+class FirstError(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """The cause of a failed run: the span it happened in (None for the run itself), its type and text."""
 
     message: str
@@ -163,7 +164,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """Unknown fields of records of known kinds, as `formats.schema` counts them; empty before the deep pass."""
 
 
-class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
     """One row of the run list, and one element of ``tracetui ls --json``.
 
     `deep` is False after the list stage: None in a count means *not yet known* then, and *not recorded* afterwards.
@@ -386,12 +387,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True):
 
     summary: RunSummary
     body: RunBody
-    spans: tuple[Span, ...]
-    depths: tuple[int, ...]
-    sizes: tuple[int, ...]
-    steps: tuple[Step, ...]
+    spans: Blocks[Span]
+    depths: Blocks[int]
+    sizes: Blocks[int]
+    steps: Blocks[Step]
     problems: tuple[Problem, ...] = ()
-    index: dict[str, int]
+    index: Mapping[str, int]
     """Position of each span by id."""
     load: Callable[[Span], Body]
     """Reads the body of a span from the source; an unreadable body is empty with a ``problem`` attribute."""
@@ -430,16 +431,14 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True):
         return self if spans is self.spans else msgspec.structs.replace(self, spans=spans)
 
 
-def stand(spans: tuple[Span, ...], unended: tuple[int, ...], *, going: bool) -> tuple[Span, ...]:
+def stand(spans: Blocks[Span], unended: tuple[int, ...], *, going: bool) -> Blocks[Span]:
     """Return the spans, those without an end `running` if the run is still `going`, else `unknown`."""
     status = Status.RUNNING if going else Status.UNKNOWN
     changed = [i for i in unended if spans[i].status is not status]
     if not changed:
         return spans
-    made = list(spans)
-    for i in changed:
-        made[i] = msgspec.structs.replace(spans[i], status=status, status_source=StatusSource.DERIVED)
-    return tuple(made)
+    derived = StatusSource.DERIVED
+    return spans.replaced({i: msgspec.structs.replace(spans[i], status=status, status_source=derived) for i in changed})
 
 
 __all__ = [

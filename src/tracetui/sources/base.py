@@ -37,6 +37,8 @@ SHARED: Final = "shared"
 time. Formats cache facts about neighboring files there, and bound the cache.
 """
 LONGEST_NAME: Final = 255
+_DATABASE_ENDS: Final = ("-wal", "-shm", "-journal")
+_SKIPPED_ENDS: Final = (*_DATABASE_ENDS, ".tmp", ".swp", "~", ".part")
 HIDDEN: Final = "hidden"
 HIDDEN_FOLDER: Final = "hidden folder, not walked into"
 TICK_NS: Final = 50_000_000
@@ -57,7 +59,7 @@ class BudgetSpent(BaseException):
     """
 
 
-class Stat(msgspec.Struct, frozen=True, gc=False):
+class Stat(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Identifies a version of a file."""
 
     device: int
@@ -164,9 +166,9 @@ def skip_reason(name: str) -> str | None:
     """Return why a regular file of that name is skipped; None if it is read."""
     if name.startswith("."):
         return HIDDEN
-    if name.endswith(("-wal", "-shm", "-journal")):
-        return "belongs to a database"
-    return "temporary file" if name.endswith((".tmp", ".swp", "~", ".part")) else None
+    if not name.endswith(_SKIPPED_ENDS):
+        return None
+    return "belongs to a database" if name.endswith(_DATABASE_ENDS) else "temporary file"
 
 
 def check_document_size(size: int) -> None:

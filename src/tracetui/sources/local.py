@@ -310,13 +310,13 @@ def _look(item: os.DirEntry[str]) -> tuple[Entry | None, bool]:
     try:
         if item.name.startswith("."):
             return Entry(item.path, skipped=HIDDEN_FOLDER if item.is_dir(follow_symlinks=False) else HIDDEN), False
+        if item.is_file(follow_symlinks=False):  # first, because most are
+            return _entry(item.path, item.stat(follow_symlinks=False), skip_reason(item.name)), False
         if item.is_symlink():
             return Entry(item.path, skipped="symbolic link, not followed", failed=item.is_file()), False
         if item.is_dir(follow_symlinks=False):
             return None, True
-        if not item.is_file(follow_symlinks=False):
-            return Entry(item.path, skipped="not a regular file"), False
-        return _entry(item.path, item.stat(follow_symlinks=False), skipped=skip_reason(item.name)), False
+        return Entry(item.path, skipped="not a regular file"), False
     except OSError as error:
         return Entry(item.path, skipped=reason_of(error), failed=True), False
 

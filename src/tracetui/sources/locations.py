@@ -1,11 +1,11 @@
-"""Resolve command-line paths to this machine, a remote one or a bucket."""
+"""Resolve command-line paths to this machine, a remote one, a bucket or a database."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.sources.base import Closable, Entry, File, Folder, Source, Stat, reason_of
@@ -13,11 +13,21 @@ from tracetui.sources.local import WITHIN, LocalSource, is_confined
 
 if TYPE_CHECKING:
     from tracetui.sources.bucket import Bucket
+    from tracetui.sources.clickhouse.source import ClickHouseSource
+    from tracetui.sources.conditions import Condition
     from tracetui.sources.objects import ObjectSource
     from tracetui.sources.remote import SshSource
     from tracetui.sources.ssh import Host
 
 _URLS = ("ssh://", "s3://", "gs://", "az://")
+
+DATABASES: Final = ("clickhouse://", "clickhouses://")
+"""Schemes of databases."""
+
+
+def is_remote(word: str) -> bool:
+    """Whether a path is one of another machine or in a database. Raises `UsageError` for an invalid one."""
+    return word.startswith(DATABASES) or host_of(word) is not None
 
 
 def host_of(word: str) -> Host | Bucket | None:
@@ -25,6 +35,8 @@ def host_of(word: str) -> Host | Bucket | None:
 
     A local path takes precedence over ``host:dir``; a URL is always remote. Raises `UsageError` for an invalid name.
     """
+    if word.startswith(DATABASES):
+        return None
     if not word.startswith(_URLS) and (":" not in word.partition("/")[0] or _exists_locally(word)):
         return None
     return _parse_remote(word)
@@ -66,6 +78,8 @@ def _path_prefix(path: str) -> str:
 
 def parent(path: str) -> str:
     """Return the folder of a path as the user would write it; ``.`` for a bare name."""
+    if path.startswith(DATABASES):
+        return _database_folder(path)
     host = host_of(path)
     if host is None:
         return os.path.dirname(path) or os.curdir
@@ -74,41 +88,84 @@ def parent(path: str) -> str:
     return bucket.parent(path) if isinstance(host, bucket.Bucket) else ssh.parent(path)
 
 
-class MultiHostSource(Closable):
-    """Several machines and buckets as one source; each path goes to its own. A context manager: its end closes them.
+def _database_folder(path: str) -> str:
+    from tracetui.sources.clickhouse.url import parse  # only for such a place
 
-    Only connects to the machines and buckets of `roots`, never to one that a trace names.
+    return parse(path)[0].folder
+
+
+class MultiHostSource(Closable):
+    """Several machines, buckets and databases as one source; each path goes to its own. A context manager: its end
+    closes them.
+
+    Only connects to the places of `roots`, never to one that a trace names.
     """
 
-    def __init__(self, roots: Sequence[str], local: LocalSource | None = None) -> None:
-        """Raises `UsageError` for a root with an invalid name, or that needs a package."""
+    def __init__(self, roots: Sequence[str], local: LocalSource | None = None, *, limit: int = 500) -> None:
+        """`limit`: how many runs of a database are listed.
+
+        Raises `UsageError` for a root with an invalid name, or that needs a package.
+        """
         self._local = local or LocalSource()
+        self._databases: dict[str, ClickHouseSource] = {}
+        """By what their paths begin with."""
+        for root in roots:
+            if is_confined() and is_remote(root):
+                raise UsageError(f"{root} is not on this machine, and {WITHIN} allows nothing else")
+            if root.startswith(DATABASES):
+                self._add_database(root, limit)
+        roots = [root for root in roots if not root.startswith(DATABASES)]
         self._local_roots = {_path_prefix(root) for root in roots if host_of(root) is None}
         self._hosts: dict[Host | Bucket, SshSource | ObjectSource] = {}
         for root in roots:
             host = host_of(root)
-            if host is not None and is_confined():
-                raise UsageError(f"{root} is not on this machine, and {WITHIN} allows nothing else")
             if host is not None and host not in self._hosts:
                 self._hosts[host] = _open_remote(host)
+
+    def _add_database(self, root: str, limit: int) -> None:
+        from tracetui.sources.clickhouse.source import ClickHouseSource
+        from tracetui.sources.clickhouse.url import parse
+
+        database = parse(root)[0]
+        if database.folder not in self._databases:
+            self._databases[database.folder] = ClickHouseSource(database, limit=limit)
 
     @property
     def received(self) -> int:
         """Bytes received from other machines."""
-        return sum(source.received for source in self._hosts.values())
+        return sum(source.received for source in self._elsewhere)
+
+    @property
+    def has_database(self) -> bool:
+        """Whether one of the roots is a database, which lists a part of its runs."""
+        return bool(self._databases)
+
+    def narrow(self, condition: Condition, *, beside: bool = False) -> None:
+        """List the newest runs of databases that may meet a condition, from now on; `beside` the newest of all."""
+        for database in self._databases.values():
+            database.narrow(condition, beside=beside)
+
+    def cost(self) -> tuple[int, int]:
+        """Return how many runs databases list, and how many spans they have."""
+        found = [database.cost() for database in self._databases.values()]
+        return sum(runs for runs, _ in found), sum(spans for _, spans in found)
 
     def connect(self) -> None:
-        """Connect to every machine and bucket. Raises `NothingReadable`, with the reason and the next step."""
+        """Connect to every place. Raises `NothingReadable`, with the reason and the next step."""
         try:
-            for source in self._hosts.values():
+            for source in self._elsewhere:
                 source.connect()
         except OSError as error:
             raise NothingReadable(reason_of(error)) from error
 
     def close(self) -> None:
         """Close the connections, and delete copies."""
-        for source in self._hosts.values():
+        for source in self._elsewhere:
             source.close()
+
+    @property
+    def _elsewhere(self) -> list[SshSource | ObjectSource | ClickHouseSource]:
+        return [*self._hosts.values(), *self._databases.values()]
 
     def is_file(self, path: str) -> bool:
         return self._source(path).is_file(path)
@@ -123,6 +180,9 @@ class MultiHostSource(Closable):
         return self._source(path).list(path)
 
     def prefetch(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            if (database := self._database_for(path)) is not None:
+                database.prefetch([path])
         for there, group in groupby(paths, self._remote_for):
             if there is not None:
                 there.prefetch(list(group))
@@ -135,7 +195,14 @@ class MultiHostSource(Closable):
         return self._source(path).open(path, stat)
 
     def _source(self, path: str) -> Source:
-        return self._remote_for(path) or self._local
+        return self._database_for(path) or self._remote_for(path) or self._local
+
+    def _database_for(self, path: str) -> ClickHouseSource | None:
+        """Return the database of a path, None for any other path."""
+        for folder, source in self._databases.items():
+            if path.startswith(folder) and path[len(folder) : len(folder) + 1] in ("", "/", "#"):
+                return source
+        return None
 
     def _remote_for(self, path: str) -> SshSource | ObjectSource | None:
         """Return the remote source of a path, None if local."""
@@ -145,12 +212,13 @@ class MultiHostSource(Closable):
         return self._hosts.get(host) if host is not None else None
 
 
-def source_for(roots: Sequence[str], local: LocalSource | None = None) -> MultiHostSource:
+def source_for(roots: Sequence[str], local: LocalSource | None = None, *, limit: int = 500) -> MultiHostSource:
     """Return a connected source for these roots, for use in a ``with``.
 
-    `local` reads the paths of this machine. Raises `UsageError` or `NothingReadable`, one sentence each.
+    `local` reads the paths of this machine; `limit` is that of `MultiHostSource`. Raises `UsageError` or
+    `NothingReadable`, one sentence each.
     """
-    places = MultiHostSource(roots, local)
+    places = MultiHostSource(roots, local, limit=limit)
     try:
         places.connect()
     except BaseException:

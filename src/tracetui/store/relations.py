@@ -44,7 +44,7 @@ class Relations:
         self._by_id = _index_ids(self._all, {one for run in tied for one in (run.replay_of, run.parent)})
         self._originals = {run.ref: self._original(run) for run in tied}
         self.inherited_tasks = _inherited_tasks(self._all, self._originals)
-        """The tasks of replays and retries whose traces name none: those of their originals."""
+        """The tasks of replays, forks and retries whose traces name none: those of their originals."""
         self._parents = {run.ref: self._named(run.ref, run.parent) for run in tied}
         self._replays = _inverse(self._originals)
         self._copies = copies_of(self._all)
@@ -79,8 +79,19 @@ class Relations:
         return self.replays(ref) + self._duplicates.get(ref, []) + self.repeats(ref)
 
     def task(self, run: RunSummary) -> TaskKey | None:
-        """The task that a run did: a replay or retry whose trace names none did that of its original."""
+        """The task that a run did: a replay, fork or retry whose trace names none did that of its original."""
         return run.task_key if run.task is not None else self.inherited_tasks.get(run.ref) or run.task_key
+
+    def root(self, ref: RunRef) -> RunRef | None:
+        """The run that `ref` and its originals go back to, through any number of recorded replays, forks and retries;
+        `ref` itself if it has only replays, None if it has neither.
+        """
+        seen = {ref}
+        while (original := self._originals.get(ref)) is not None and original not in seen:
+            seen.add(original)
+            ref = original
+        ref = self._copies.get(ref, ref)
+        return ref if len(seen) > 1 or self._replays.get(ref) else None
 
     def parts(self, ref: RunRef) -> Sequence[RunRef]:
         """All parts of the split trace of `ref`, the counted one first; else empty."""
@@ -148,8 +159,8 @@ def has_original(run: RunSummary) -> bool:
 
 
 def inherits_task(run: RunSummary) -> bool:
-    """Whether a run did the task of its original: it names none itself and isn't a fork, which may go elsewhere."""
-    return run.task is None and has_original(run) and run.relation != "fork"
+    """Whether a run did the task of its original: it names an original and no task."""
+    return run.task is None and has_original(run)
 
 
 def _inherited_tasks(runs: Iterable[RunSummary], originals: dict[RunRef, RunRef | None]) -> dict[RunRef, TaskKey]:

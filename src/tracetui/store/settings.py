@@ -1,12 +1,16 @@
-"""The user's settings file: where it is, and the one setting that commands without a screen need, too."""
+"""The user's settings file: where it is, and the settings that commands without a screen need, too."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
 
 from tracetui.errors import UsageError
 from tracetui.model import PassRule
+
+DEFAULT_CACHE: Final = 512
+"""Megabytes that the cache of runs may take."""
 
 
 def settings_file() -> Path:
@@ -27,13 +31,31 @@ def pass_rule(text: object) -> PassRule | None:
         raise UsageError(f"{settings_file()}: pass: {error}") from None
 
 
+def cache_limit(megabytes: object) -> int:
+    """Convert the value of the setting ``cache_mb`` to bytes; None: the default. Raises `UsageError`."""
+    if megabytes is None:
+        return DEFAULT_CACHE * 1_000_000
+    if isinstance(megabytes, int) and not isinstance(megabytes, bool) and megabytes >= 0:
+        return megabytes * 1_000_000
+    raise UsageError(f"{settings_file()}: cache_mb is {megabytes!r}; it can be a number of megabytes, 0 for no cache")
+
+
 def load_pass_rule() -> PassRule | None:
     """Read the setting ``pass``; None where there is no such file or setting. Raises `UsageError`."""
+    return pass_rule(_load("pass"))
+
+
+def load_cache_limit() -> int:
+    """Read the setting ``cache_mb``, in bytes. Raises `UsageError`."""
+    return cache_limit(_load("cache_mb"))
+
+
+def _load(name: str) -> object:
     try:
         text = settings_file().read_text("utf-8")
         import tomllib  # most have no such file
 
-        return pass_rule(tomllib.loads(text).get("pass"))
+        return tomllib.loads(text).get(name)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from tracetui.model import Body, Ledger, PassRule, Problem, Run, RunRef, RunSummary, Span, Status
+from tracetui.model import Body, Ledger, PassRule, Problem, Run, RunRef, RunSummary, Span, Status, TaskKey
 from tracetui.model.ledger import total
 from tracetui.store.outcomes import OutcomeCounts
 from tracetui.store.pulse import Pulse
@@ -43,9 +43,9 @@ class Overview(msgspec.Struct, frozen=True):
     runs: int = 0
     by_status: dict[Status, int] = {}
     by_format: dict[str, int] = {}
-    causes: dict[str, int] = {}
-    """Failed runs by the type of their first error."""
     outcomes: OutcomeCounts = msgspec.field(default_factory=OutcomeCounts)
+    repeated_tasks: int = 0
+    """Tasks with more than one run."""
 
     @property
     def failed(self) -> int:
@@ -284,8 +284,9 @@ class _Counts:
     def __init__(self) -> None:
         self._by_status: Counter[Status] = Counter()
         self._by_format: Counter[str] = Counter()
-        self._causes: Counter[str] = Counter()
         self._outcomes = OutcomeCounts()
+        self._by_task: Counter[TaskKey] = Counter()
+        self._repeated_tasks = 0
         self._parts: dict[str, tuple[RunSummary, ...]] = {}
         """Runs that may be parts of a trace split over files, by run id."""
 
@@ -312,10 +313,13 @@ class _Counts:
         self._by_status[run.status] += by
         self._by_format[run.ref.format] += by
         self._outcomes.add(run, by)
-        if run.status is Status.ERROR and run.first_error is not None and run.first_error.type:
-            self._causes[run.first_error.type] += by
+        if (task := run.task_key) is not None:
+            before = self._by_task[task]
+            self._by_task[task] = before + by
+            self._repeated_tasks += (before + by > 1) - (before > 1)
 
     def overview(self) -> Overview:
         """The nonzero counts."""
         outcomes = msgspec.structs.replace(self._outcomes)
-        return Overview(self._by_status.total(), +self._by_status, +self._by_format, +self._causes, outcomes)
+        by_status, by_format = +self._by_status, +self._by_format
+        return Overview(self._by_status.total(), by_status, by_format, outcomes, self._repeated_tasks)

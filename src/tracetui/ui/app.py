@@ -12,7 +12,7 @@ from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.console import RenderableType
-from textual._compositor import LayoutUpdate
+from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.binding import Binding
 from textual.events import Event, InputEvent
 from textual.message import Message
@@ -35,11 +35,13 @@ from tracetui.ui.commands import RUNS, Command, allowed_in_browser
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.screens.main import MainScreen
 from tracetui.ui.screens.runs import RunsScreen
+from tracetui.ui.services.causes import Causes
 from tracetui.ui.services.exports import Exporter
 from tracetui.ui.services.findings import Assessments, Comparisons, JobService
 from tracetui.ui.services.liveness import LivenessTracker
 from tracetui.ui.services.verdicts import Verdicts
 from tracetui.ui.state import MainState, SearchTarget, first_state
+from tracetui.ui.terminal.cropped import CroppedUpdate
 from tracetui.ui.terminal.safety import notification
 from tracetui.ui.terminal.throttle import PaintThrottle
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
@@ -48,7 +50,11 @@ if TYPE_CHECKING:
     from textual.command import Provider
 
     from tracetui.analysis.query_context import QueryContext
+    from tracetui.analysis.tasks import Trial
+    from tracetui.live.jobs.run_tree import TreeResult
+    from tracetui.ui.tasks_state import TasksState
     from tracetui.ui.triage_state import TriageState
+    from tracetui.ui.widgets.prompt import Filter
 
 FIRST_MAIL_SECONDS: Final = 0.06
 """Longest wait of the first paint for content."""
@@ -100,6 +106,7 @@ class TraceApp(HostApp):
         self.roots = list(roots)
         self.store = Store(rule)
         self.verdicts = Verdicts(roots)
+        self.causes = Causes(self.store, engine, self.verdicts, self.set_timer, self._causes_changed)
         self.liveness = LivenessTracker(self.store, lambda: self.clock())
         self.assessments = Assessments(engine)
         self.comparisons = Comparisons(self.store)
@@ -115,6 +122,8 @@ class TraceApp(HostApp):
         """Run for which the likely partner was read ahead last."""
         self._triage_state: TriageState | None = None
         """State of the last triage, restored when it opens again."""
+        self._tasks_state: TasksState | None = None
+        """State of the last task matrix, likewise."""
 
     def get_default_screen(self) -> MainScreen:
         return self.main
@@ -150,7 +159,7 @@ class TraceApp(HostApp):
             self._frame_pending = renderable is not None and not isinstance(renderable, LayoutUpdate)
             if self._frame_pending:
                 return
-        super()._display(screen, renderable)
+        super()._display(screen, CroppedUpdate.of(renderable) if isinstance(renderable, ChopsUpdate) else renderable)
 
     def _receive_first_mail(self) -> None:
         """Fill the first paint: rows, the run under the cursor and its detail.
@@ -237,10 +246,11 @@ class TraceApp(HostApp):
             self.send(notification(one_line(f"{first.name} failed{more}: {cause}", 120)))
 
     def _preload(self) -> None:
-        """Import, in a thread, the modules of the first comparison and the first filter."""
+        """Import, in a thread, the modules of the first comparison, task matrix and filter."""
         import tracetui.live.differ
         import tracetui.store.query
-        import tracetui.ui.screens.diff  # noqa: F401
+        import tracetui.ui.screens.diff
+        import tracetui.ui.screens.tasks  # noqa: F401
 
         self.preloaded = True
 
@@ -315,11 +325,28 @@ class TraceApp(HostApp):
             if isinstance(screen, RunsScreen):
                 screen.judged(decided=False)
 
-    def compare(self, a: RunRef, b: RunRef) -> None:
+    def _causes_changed(self) -> None:
+        for screen in self.screen_stack:
+            if isinstance(screen, RunsScreen):
+                screen.causes_changed()
+
+    def compare(self, a: RunRef, b: RunRef, spans: tuple[str | None, str | None] | None = None) -> None:
         from tracetui.ui.screens.diff import DiffScreen
 
         loaded = self.comparisons.loaded_runs(a, b)
-        self.open_screen(DiffScreen(self.comparisons.request(a, b), loaded, self.commands))
+        self.open_screen(DiffScreen(self.comparisons.request(a, b), loaded, self.commands, spans))
+
+    def show_run_tree(
+        self,
+        trials: Sequence[Trial],
+        *,
+        title: str,
+        selected: RunRef | None = None,
+        merged: TreeResult | None = None,
+    ) -> None:
+        from tracetui.ui.screens.run_tree import RunTreeScreen
+
+        self.push_screen(RunTreeScreen(trials, self.commands, title=title, selected=selected, result=merged))
 
     def compare_with_original(self, ref: RunRef) -> str:
         partners = self.comparisons.partners(self.store.runs[ref])
@@ -373,6 +400,18 @@ class TraceApp(HostApp):
         self._triage_state = state
         self.main.runs.now()
 
+    def action_tasks(self) -> None:
+        """Open the task matrix in its last state."""
+        from tracetui.ui.screens.tasks import TasksScreen
+
+        self.push_screen(TasksScreen(self.commands, self._tasks_state))
+
+    def save_tasks(self, state: TasksState) -> None:
+        self._tasks_state = state
+
+    def run_filter(self) -> Filter:
+        return self.main.runs.filter()
+
     # ---- services for the screens
 
     def rescan(self) -> None:
@@ -406,12 +445,14 @@ def run_app(
     events: bool = True,
     rule: PassRule | None = None,
     served: str | None = None,
+    cached: bool = False,
 ) -> int:
     """Run the application on these files and directories until the user quits; returns the exit status.
 
     `target`: address to open. `newest`: open the newest run instead. `follow`: follow the opened run, by default the
     newest. `events`: False polls. `rule` wins over that of the settings. `served`: the user is in a browser and may
     ``read``, or also ``write``.
+    `cached`: use the user's cache of runs.
     """
     settings = config.load()
     commands = config.bind_keys(settings)
@@ -420,7 +461,9 @@ def run_app(
     source = source or LocalSource()
     with_ascii = ascii_glyphs or settings.ascii
     masking.choose(ascii_glyphs=with_ascii)
-    engine = Engine(source, paths, only=format, events=events)
+    engine = Engine(
+        source, paths, only=format, events=events, cache_limit=config.cache_limit(settings) if cached else 0
+    )
     engine.start()
     wanted = address.parse(target, source.is_file) if target is not None else None
     app = TraceApp(

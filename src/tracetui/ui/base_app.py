@@ -35,16 +35,21 @@ from tracetui.views.glyphs import UNICODE, Glyphs
 
 if TYPE_CHECKING:
     from tracetui.analysis.query_context import QueryContext
+    from tracetui.analysis.tasks import Trial
     from tracetui.live.engine import Engine
+    from tracetui.live.jobs.run_tree import TreeResult
     from tracetui.model import Run, RunRef, RunSummary
     from tracetui.store.store import Store
+    from tracetui.ui.services.causes import Causes
     from tracetui.ui.services.exports import Exporter
     from tracetui.ui.services.findings import Assessments, Comparisons, JobService
     from tracetui.ui.services.liveness import LivenessTracker
     from tracetui.ui.services.verdicts import Verdicts
     from tracetui.ui.state import SearchTarget
+    from tracetui.ui.tasks_state import TasksState
     from tracetui.ui.terminal.throttle import PaintThrottle
     from tracetui.ui.triage_state import TriageState
+    from tracetui.ui.widgets.prompt import Filter
 
 TERMINAL_GONE: Final = 129
 """Exit status after a hang-up (128 + SIGHUP)."""
@@ -144,11 +149,11 @@ class BaseApp(App[int]):
         if self.use_command_palette and not isinstance(self.screen, Palette):
             self.push_screen(Palette())
 
-    def show_help(self, pane: str) -> None:
-        """Show the keys of a pane."""
+    def show_help(self, pane: str, title: str) -> None:
+        """Show the keys of a pane with that title."""
         from tracetui.ui.screens.help import HelpScreen
 
-        self.push_screen(HelpScreen(pane, self.commands))
+        self.push_screen(HelpScreen(pane, title, self.commands))
 
     def send(self, sequence: str) -> None:
         """Write a non-drawing escape sequence to the terminal."""
@@ -218,6 +223,7 @@ class HostApp(BaseApp):
     """Whether the modules of the comparison are imported."""
     throttle: PaintThrottle
     verdicts: Verdicts
+    causes: Causes
     liveness: LivenessTracker
     assessments: Assessments
     comparisons: Comparisons
@@ -268,8 +274,19 @@ class HostApp(BaseApp):
         """End the opening phase: the screen has content."""
         raise NotImplementedError
 
-    def compare(self, a: RunRef, b: RunRef) -> None:
-        """Open the comparison of two runs."""
+    def compare(self, a: RunRef, b: RunRef, spans: tuple[str | None, str | None] | None = None) -> None:
+        """Open the comparison of two runs, at these spans of A and B if given, else at the first difference."""
+        raise NotImplementedError
+
+    def show_run_tree(
+        self,
+        trials: Sequence[Trial],
+        *,
+        title: str,
+        selected: RunRef | None = None,
+        merged: TreeResult | None = None,
+    ) -> None:
+        """Show where the trials of a task fork, with one of them selected; `merged`: their tree, if it is known."""
         raise NotImplementedError
 
     def compare_with_original(self, ref: RunRef) -> str:
@@ -298,6 +315,14 @@ class HostApp(BaseApp):
 
     def save_triage(self, state: TriageState) -> None:
         """Save the state of the closed triage."""
+        raise NotImplementedError
+
+    def save_tasks(self, state: TasksState) -> None:
+        """Save the state of the closed task matrix."""
+        raise NotImplementedError
+
+    def run_filter(self) -> Filter:
+        """The filter of the list, for a prompt."""
         raise NotImplementedError
 
     def rescan(self) -> None:

@@ -17,12 +17,16 @@ REPLAYS: Final = "replays"
 """Pane of the replays of a run."""
 QUEUE, CAUSE, FAILURE = "queue", "cause", "failure"
 """Panes of the triage."""
+TASKS: Final = "tasks"
+"""Pane of the task matrix."""
 MAIN: Final = frozenset({RUNS, STEPS, DETAIL, FACTS})
 DIFF: Final = frozenset({PAIRS, CHANGE, SIDES})
 TRIAGE: Final = frozenset({QUEUE, CAUSE, FAILURE})
 FACETS, HITS, FINDINGS, STATISTICS = "facets", "hits", "findings", "statistics"
 """Panes of the filter values, the search hits, the contrast and the statistics."""
-LISTS: Final = frozenset({REPLAYS, FACETS, HITS, FINDINGS, STATISTICS})
+TREE: Final = "tree"
+"""Pane of the run tree."""
+LISTS: Final = frozenset({REPLAYS, FACETS, HITS, FINDINGS, STATISTICS, TASKS, TREE})
 EVERYWHERE: Final = MAIN | DIFF | TRIAGE | LISTS
 RUN: Final = frozenset({STEPS, DETAIL, FACTS})
 RUNS_AND_DETAIL: Final = frozenset({RUNS, STEPS, DETAIL})
@@ -60,11 +64,16 @@ COMMANDS: Final = (
     Command("half-up", ("ctrl+u",), "half a page up", "Move half a page up.", "page(-0.5)", group="move"),
     Command("top", ("g", "home"), "top", "Go to the first row.", "edge(False)", group="move"),
     Command("end", ("G", "end"), "end", "Go to the last row.", "edge(True)", group="move"),
-    Command("fold", ("h", "left"), "fold", "Fold, or go to the parent; scroll left where nothing folds.", "fold", group="fold"),
+    Command("fold", ("h", "left"), "fold", "Fold, or go to the parent; scroll left where nothing folds.", "fold", EVERYWHERE - {TASKS, TREE}, group="fold"),
     Command("unfold", ("l", "right"), "unfold", "Unfold, or go to the first child; scroll right where nothing folds.", "unfold", RUN | DIFF | TRIAGE, hint=7, group="fold"),
-    Command("scroll-right", ("l", "right"), "scroll right", "Scroll right; h scrolls left.", "unfold", LISTS, group="fold"),
-    Command("fold-all", ("zM",), "fold all", "Fold everything.", "fold_all(False)", RUN | {CHANGE, QUEUE, FAILURE}, group="fold"),
-    Command("unfold-all", ("zR",), "unfold all", "Unfold everything.", "fold_all(True)", RUN | {CHANGE, QUEUE, FAILURE}, group="fold"),
+    Command("scroll-right", ("l", "right"), "scroll right", "Scroll right; h scrolls left.", "unfold", LISTS - {TASKS, TREE}, group="fold"),
+    Command("previous-cell", ("h", "left"), "previous trial", "Go to the previous trial of the task.", "fold", frozenset({TASKS}), group="move"),
+    Command("next-cell", ("l", "right"), "trial", "Go to the next trial of the task.", "unfold", frozenset({TASKS}), hint=2, group="move"),
+    Command("open-run", ("o",), "open run", "Open the run under the cell cursor.", "open_run", frozenset({TASKS}), hint=3, group="go"),
+    Command("tree-fold", ("h",), "fold", "Fold the branch or fork, or go to the fork above.", "fold", frozenset({TREE}), group="fold"),
+    Command("tree-unfold", ("l",), "unfold", "Show the steps of the branch.", "unfold", frozenset({TREE}), hint=7, group="fold"),
+    Command("fold-all", ("zM",), "fold all", "Fold everything.", "fold_all(False)", RUN | {CHANGE, QUEUE, FAILURE, TREE}, group="fold"),
+    Command("unfold-all", ("zR",), "unfold all", "Unfold everything.", "fold_all(True)", RUN | {CHANGE, QUEUE, FAILURE, TREE}, group="fold"),
     Command("fold-1", ("z1",), "fold to depth 1", "Show only the top level.", "fold_to(1)", RUN, group="fold"),
     Command("fold-2", ("z2",), "fold to depth 2", "Show two levels.", "fold_to(2)", RUN, group="fold"),
     Command("fold-3", ("z3",), "fold to depth 3", "Show three levels.", "fold_to(3)", RUN, group="fold"),
@@ -77,17 +86,24 @@ COMMANDS: Final = (
     Command("previous-difference", ("N",), "previous change", "Previous difference; previous hit during a search.", "difference(-1)", DIFF, group="find"),
     Command("next-divergent", ("]d",), "next step", "Next differing step; in a context diff, the next model call.", "divergent(1)", DIFF, hint=2, group="find"),
     Command("previous-divergent", ("[d",), "previous step", "Previous differing step; in a context diff, the previous model call.", "divergent(-1)", DIFF, group="find"),
-    Command("filter", ("f",), "filter", "Filter runs or steps by a query: words, status:error, dur>5s …; Tab completes.", "filter", frozenset({RUNS, STEPS}), hint=4, group="find"),
+    Command("next-fork", ("]f",), "next fork", "Next fork.", "fork(1)", frozenset({TREE}), hint=2, group="find"),
+    Command("previous-fork", ("[f",), "previous fork", "Previous fork.", "fork(-1)", frozenset({TREE}), group="find"),
+    Command("next-decisive", ("]d",), "next decisive fork", "Next decisive fork.", "fork(1, True)", frozenset({TREE}), group="find"),
+    Command("previous-decisive", ("[d",), "previous decisive fork", "Previous decisive fork.", "fork(-1, True)", frozenset({TREE}), group="find"),
+    Command("next-trial", ("right", ">"), "next trial", "Select the trial to the right.", "trial(1)", frozenset({TREE}), hint=3, group="find"),
+    Command("previous-trial", ("left", "<"), "previous trial", "Select the trial to the left.", "trial(-1)", frozenset({TREE}), group="find"),
+    Command("filter", ("f",), "filter", "Filter runs or steps by a query: words, status:error, dur>5s …; Tab completes.", "filter", frozenset({RUNS, STEPS, TASKS}), hint=4, group="find"),
     Command("pick", ("P",), "pick a filter", "Pick a filter from the values that occur, with their counts.", "facets", frozenset({RUNS}), group="find"),
     Command("pick-value", ("space",), "pick", "Select or deselect the value.", "pick", frozenset({FACETS}), hint=2, group="find"),
     Command("grep", ("&",), "grep all runs", "Search inputs, outputs, messages and errors of all listed runs.", "grep", MAIN, group="find"),
     Command("statistics", ("S",), "statistics", "Calls, errors, time and tokens by tool, model, node, agent or operation.", "statistics", MAIN | TRIAGE, group="go"),
     Command("contrast", ("C",), "contrast", "Contrast failed (or marked) runs with passed ones.", "contrast", MAIN | TRIAGE, hint=8, group="go"),
     Command("failures", ("!",), "failures only", "Toggle failed runs only.", "arrange('failures')", frozenset({RUNS}), hint=5, group="find"),
-    Command("mark", ("space",), "mark", "Mark or unmark the run; d compares two marked runs, C contrasts them with the others.", "mark", frozenset({RUNS}), group="list"),
-    Command("sort", (",",), "sort", "Sort by the next column; in the timeline, by duration.", "sort", frozenset({RUNS, STEPS}), hint=8, group="list"),
-    Command("sort-reverse", (";",), "reverse", "Reverse the order.", "arrange('reverse')", frozenset({RUNS}), group="list"),
-    Command("group", ("b",), "group by", "Group by day, agent, source (project), format or status, or not at all.", "arrange('group')", frozenset({RUNS}), hint=10, group="list"),
+    Command("new-causes", ("!",), "new only", "Toggle causes whose first run started in the last 24 hours.", "arrange('new')", frozenset({QUEUE}), hint=5, group="find"),
+    Command("mark", ("space",), "mark", "Mark or unmark the run; d compares two marked runs or opens the tree of more, C contrasts them with the others.", "mark", frozenset({RUNS}), group="list"),
+    Command("sort", (",",), "sort", "Sort by the next column; in the timeline, by duration.", "sort", frozenset({RUNS, STEPS, TASKS, QUEUE}), hint=8, group="list"),
+    Command("sort-reverse", (";",), "reverse", "Reverse the order.", "arrange('reverse')", frozenset({RUNS, TASKS, QUEUE}), group="list"),
+    Command("group", ("b",), "group by", "Group runs by day, agent, source (project), format, status, task, outcome or cause; causes by kind, agent, verdict, format or first day.", "arrange('group')", frozenset({RUNS, QUEUE}), hint=10, group="list"),
     Command("columns", ("W",), "columns", "Show all columns; < and > scroll sideways.", "arrange('columns')", frozenset({RUNS}), group="list"),
     Command("next-tool", ("]t",), "same tool, next", "Next call of the same tool.", "same('tool', 1)", RUN, group="find"),
     Command("previous-tool", ("[t",), "same tool, previous", "Previous call of the same tool.", "same('tool', -1)", RUN, group="find"),
@@ -110,6 +126,7 @@ COMMANDS: Final = (
     Command("side", ("s",), "side/unified", "Toggle side-by-side and unified view.", "side", DIFF, hint=3, group="look"),
     Command("context-of", ("c",), "context", "Compare the inputs of both model calls, then with the previous call, then the step again.", "context", DIFF, hint=4, group="look"),
     Command("ignored", ("i",), "ignored", "Toggle ignoring ids, times and counters.", "ignored", DIFF, hint=5, group="look"),
+    Command("tree-texts", ("i",), "model texts", "Toggle model answers and messages as steps.", "texts", frozenset({TREE}), hint=5, group="look"),
     Command("zoom", ("z",), "zoom", "Zoom the focused pane.", "zoom", MAIN | DIFF | TRIAGE, hint=6, group="look"),
     Command("tree", ("t",), "tree/timeline", "Switch between span tree and timeline (one line per step).", "tree", RUN, hint=5, group="look"),
     Command("next-tab", (">",), "next tab", "Next tab of the detail or the statistics; in the list, scroll right.", "tab(1)", MAIN | DIFF | {STATISTICS}, hint=8, group="look"),
@@ -117,7 +134,8 @@ COMMANDS: Final = (
     Command("wrap", ("w",), "wrap", "Toggle line wrapping; h and l scroll long lines.", "wrap", RUN | {CHANGE}, group="look"),
     Command("raw", ("r",), "raw", "Show the source text.", "raw", RUN, group="look"),
     Command("jump", ("'",), "jump", "Jump to the span named in this row.", "jump", frozenset({DETAIL, FACTS}), hint=4, group="go"),
-    Command("diff", ("d",), "diff", "Compare the two marked runs, or the marked one with this run.", "diff", MAIN, group="go"),
+    Command("diff", ("d",), "diff", "Compare the two marked runs, or the marked one with this run; open the tree of more.", "diff", MAIN, group="go"),
+    Command("diff-branch", ("d",), "diff", "Compare a trial of this branch with one of the most different branch.", "diff", frozenset({TREE}), hint=4, group="go"),
     Command("diff-original", ("D",), "diff original", "Compare with the original; on an original, with its replays.", "diff_original", MAIN | TRIAGE, hint=5, group="go"),
     Command("context", ("c",), "context", "Compare the input of this model call with that of the previous call.", "context", RUN, group="go"),
     Command("follow", ("F",), "follow", "Toggle follow. Scrolling pauses; G resumes.", "follow", RUNS_AND_DETAIL, hint=6, group="go"),
@@ -128,6 +146,7 @@ COMMANDS: Final = (
     Command("copy-place", ("yp",), "copy path", "Copy the path of the value (messages[12].content).", "copy('path')", DIFF, group="take"),
     Command("copy-address", ("yl",), "copy address", "Copy the address for `tracetui show`.", "copy('address')", group="take"),
     Command("triage", ("T",), "triage", "Open triage.", "triage", MAIN, hint=3, group="go"),
+    Command("tasks", ("M",), "tasks", "Open the task matrix: the trials of each task, and their pass rates.", "tasks", MAIN | TRIAGE, hint=5, group="go"),
     Command("real", ("vr",), "verdict: real", "Mark as real.", "verdict('real')", MAIN | TRIAGE, hint=3, group="judge"),
     Command("flaky", ("vf",), "verdict: flaky", "Mark as flaky: passes and fails without a change.", "verdict('flaky')", MAIN | TRIAGE, group="judge"),
     Command("known", ("vk",), "verdict: known", "Mark as known.", "verdict('known')", MAIN | TRIAGE, group="judge"),
@@ -156,14 +175,14 @@ COMMANDS: Final = (
 """In the order of the help screen."""
 
 GROUPS: Final = {
-    "move": "Move",
-    "go": "Go",
-    "find": "Find",
-    "fold": "Fold",
+    "go": "Open and go",
+    "find": "Find and filter",
+    "look": "Change the view",
     "list": "Arrange the list",
-    "look": "Look",
-    "judge": "Review",
+    "judge": "Review failures",
     "take": "Copy and export",
+    "fold": "Fold",
+    "move": "Move",
 }
 """Headings of the help screen."""
 

@@ -25,6 +25,7 @@ import msgspec
 from tracetui.analysis.arrangement import GROUPS, SORTS, Arrangement
 from tracetui.errors import UsageError, nearest
 from tracetui.model import PassRule
+from tracetui.store import settings
 from tracetui.store.settings import pass_rule, settings_file
 from tracetui.ui.commands import COMMANDS, Command
 from tracetui.ui.theme import PALETTES
@@ -45,6 +46,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ascii: bool = False
     time: str = "local"
     pass_rule: str | None = msgspec.field(name="pass", default=None)
+    cache_mb: int | None = None
     list: ListConfig | None = None
     keys: dict[str, str] = {}
 
@@ -73,12 +75,18 @@ def load() -> Config:
                 hint = f"; did you mean {like!r}?" if like else ""
                 raise UsageError(f"{path}: {name} is {value!r}; it can be {', '.join(allowed)}{hint}")
     rule(found)
+    cache_limit(found)
     return found
 
 
 def rule(config: Config) -> PassRule | None:
     """The user's rule for scores. Raises `UsageError` for an invalid one."""
     return pass_rule(config.pass_rule)
+
+
+def cache_limit(config: Config) -> int:
+    """Bytes that the cache of runs may take. Raises `UsageError` for an invalid value."""
+    return settings.cache_limit(config.cache_mb)
 
 
 def bind_keys(config: Config) -> tuple[Command, ...]:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracetui.analysis import navigation
-from tracetui.analysis.arrangement import GROUPS, SORTS, Arrangement
+from tracetui.analysis.arrangement import Arrangement, Choices
 from tracetui.errors import UsageError
 from tracetui.model import Run, RunRef, RunSummary
 from tracetui.store import address
@@ -299,14 +299,19 @@ def _next_in(value: str, order: Sequence[str]) -> str:
     return order[(order.index(value) + 1) % len(order)]
 
 
-ARRANGE_COMMANDS: Final[Mapping[str, Callable[[MainState], MainState]]] = {
-    "sort": lambda s: arrange_runs(s, sort=_next_in(s.arrangement.sort, SORTS), reverse=False),
-    "reverse": lambda s: arrange_runs(s, reverse=not s.arrangement.reverse),
-    "group": lambda s: arrange_runs(s, group=_next_in(s.arrangement.group, GROUPS)),
-    "failures": lambda s: arrange_runs(s, failures=not s.arrangement.failures),
-    "columns": lambda s: arrange_runs(s, all_columns=not s.arrangement.all_columns),
+_ARRANGE_COMMANDS: Final[Mapping[str, Callable[[Arrangement, Choices], Arrangement]]] = {
+    "sort": lambda a, choices: replace(a, sort=_next_in(a.sort, choices.sorts), reverse=False),
+    "reverse": lambda a, choices: replace(a, reverse=not a.reverse),
+    "group": lambda a, choices: replace(a, group=_next_in(a.group, choices.groups)),
+    "failures": lambda a, choices: replace(a, failures=not a.failures),
+    "new": lambda a, choices: replace(a, new=not a.new),
+    "columns": lambda a, choices: replace(a, all_columns=not a.all_columns),
 }
-"""Transition of each command that arranges the list."""
+
+
+def rearrange(arrangement: Arrangement, how: str, choices: Choices) -> Arrangement:
+    """The arrangement after a command of a list of runs or causes: sort, reverse, group, failures, new or columns."""
+    return _ARRANGE_COMMANDS[how](arrangement, choices)
 
 
 def toggle_mark(state: MainState, ref: RunRef) -> MainState:

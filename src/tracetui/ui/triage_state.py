@@ -6,12 +6,14 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from msgspec.structs import replace
 
+from tracetui.analysis.arrangement import Arrangement
+from tracetui.analysis.cause_list import CAUSES
 from tracetui.analysis.triage import Group, Task
 from tracetui.model import RunRef
 from tracetui.store.judgement import Judgement
 from tracetui.ui.commands import QUEUE
 from tracetui.ui.state import PanesState
-from tracetui.views.triage import Item, Member, TaskRow
+from tracetui.views.triage import Item, Member, TaskRow, is_reviewed
 
 
 class TriageState(PanesState, frozen=True, repr_omit_defaults=True):
@@ -20,6 +22,8 @@ class TriageState(PanesState, frozen=True, repr_omit_defaults=True):
     pane: str = QUEUE
     unfolded: frozenset[Hashable] = frozenset()
     """Keys of the unfolded causes and tasks."""
+    arrangement: Arrangement = CAUSES
+    """Sort, group and filter of the queue."""
     marked: tuple[Hashable, ...] = ()
     """Keys of the marked causes and tasks, in the order in which they were marked."""
     cursor: Hashable = None
@@ -32,7 +36,9 @@ def go_back(state: TriageState) -> TriageState | None:
         return replace(state, zoom=None)
     if state.marked:
         return replace(state, marked=())
-    return replace(state, pane=QUEUE) if state.pane != QUEUE else None
+    if state.pane != QUEUE:
+        return replace(state, pane=QUEUE)
+    return replace(state, arrangement=replace(state.arrangement, new=False)) if state.arrangement.new else None
 
 
 def toggle_mark(state: TriageState, key: Hashable) -> TriageState:
@@ -87,5 +93,5 @@ def undecided(
     keys = [one.digest for one in groups]
     here = keys.index(group.digest) if group is not None else -1
     order = [*groups[here + 1 :], *groups[: here + 1]]
-    following_group = next((one for one in order if judgement_of(one).verdict is None), None)
+    following_group = next((one for one in order if not is_reviewed(one, judgement_of)), None)
     return following_group.digest if following_group is not None else None

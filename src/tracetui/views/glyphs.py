@@ -87,6 +87,8 @@ class Glyphs(msgspec.Struct, frozen=True, kw_only=True, dict=False):
     amount: Clean
     rest: Clean
     threshold: Clean
+    fork: Clean
+    """Lanes that separate here."""
     spark: Clean
     """Heights of a sparkline, lowest first."""
 
@@ -156,6 +158,7 @@ UNICODE: Final = _set(
     amount="━",
     rest="─",
     threshold="┃",
+    fork="┻",
     spark="▁▂▃▄▅▆▇█",
 )
 
@@ -220,6 +223,7 @@ ASCII: Final = _set(
     amount="=",
     rest="-",
     threshold="|",
+    fork="+",
     spark="_.-=#",
 )
 

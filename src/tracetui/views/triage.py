@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
-from typing import TYPE_CHECKING, Final, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 
 from tracetui import text
 from tracetui.analysis.cause import Cause, failure_of
+from tracetui.analysis.cause_list import CauseItem
 from tracetui.analysis.contrast import NO_FINDINGS
 from tracetui.analysis.triage import Group, Task
 from tracetui.masking import one_line
@@ -16,9 +19,10 @@ from tracetui.model import RunRef, RunSummary
 from tracetui.store.facts import run_time
 from tracetui.store.judgement import Judgement
 from tracetui.text import Clean, wrap
-from tracetui.views.bars import amount
+from tracetui.views.bars import amount, sparkline
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.labels import clock, short_id
+from tracetui.views.list.runs import group_line
 from tracetui.views.rows import Fold, Line, ListRows, Piece, column, fill, fit, width_of
 
 if TYPE_CHECKING:
@@ -56,6 +60,24 @@ class Member(NamedTuple):
 
 
 Item = Group | TaskRow | Member
+"""A row with a cursor."""
+
+
+class Details(NamedTuple):
+    """The second row of a cause."""
+
+    group: Group
+
+
+_Row = Item | Details | tuple[str, int]
+"""The last is the (label, count) of a group heading."""
+
+
+def is_reviewed(group: Group, judged: Judged) -> bool:
+    """Whether a cause has a verdict; a heading of wrong answers if all of its tasks have one."""
+    if group.tasks:
+        return all(judged(task).verdict is not None for task in group.tasks)
+    return judged(group).verdict is not None
 
 
 class QueueRows:
@@ -63,36 +85,47 @@ class QueueRows:
 
     def __init__(
         self,
-        groups: Sequence[Group],
+        causes: Sequence[CauseItem],
         runs: Mapping[RunRef, RunSummary],
         judged: Judged,
         *,
         unfolded: Collection[Hashable] = (),
         marked: Collection[Hashable] = (),
+        two_rows: bool = False,
         now: float,
         glyphs: Glyphs = UNICODE,
     ) -> None:
+        """`two_rows`: every cause has a second row with its id, decisions and runs over time."""
         self._runs, self._judged, self._unfolded, self._now, self._glyphs = runs, judged, unfolded, now, glyphs
-        self._marked = marked
-        self._items: list[Item] = []
-        for group in groups:
-            self._items.append(group)
-            if group.digest not in unfolded:
+        self._marked, self._two_rows = marked, two_rows
+        self._items: list[_Row] = []
+        for item in causes:
+            self._items.append(item)
+            if not isinstance(item, Group):
                 continue
-            if not group.tasks:
-                self._items += [Member(group, ref) for ref in group.runs if ref in runs]
-            for task in group.tasks:
-                self._items.append(TaskRow(group, task))
-                if task.digest in unfolded:
-                    self._items += [Member(group, ref, task) for ref in task.runs if ref in runs]
+            if two_rows:
+                self._items.append(Details(item))
+            if item.digest in unfolded:
+                self._items += self._members(item)
+        starts = [cause.starts for cause in causes if isinstance(cause, Group) and cause.starts]
+        self._axis = min((one[0] for one in starts), default=0.0), max((one[-1] for one in starts), default=0.0)
         self._index = {_key(item): i for i, item in enumerate(self._items)}
+
+    def _members(self, group: Group) -> Iterator[Item]:
+        if not group.tasks:
+            yield from (Member(group, ref) for ref in group.runs if ref in self._runs)
+        for task in group.tasks:
+            yield TaskRow(group, task)
+            if task.digest in self._unfolded:
+                yield from (Member(group, ref, task) for ref in task.runs if ref in self._runs)
 
     def __len__(self) -> int:
         return len(self._items)
 
     def item(self, index: int) -> Item | None:
-        """The cause, task or run of a row; None after the last row."""
-        return self._items[index] if 0 <= index < len(self._items) else None
+        """The cause, task or run of a row; None of a heading and after the last row."""
+        item = self._items[index] if 0 <= index < len(self._items) else None
+        return item.group if isinstance(item, Details) else item if _has_cursor(item) else None
 
     def key(self, index: int) -> Hashable:
         return _key(self._items[index])
@@ -101,12 +134,13 @@ class QueueRows:
         return self._index.get(key)
 
     def selectable(self, index: int) -> bool:
-        return True
+        return _has_cursor(self._items[index])
 
     def mark(self, index: int) -> str | None:
         item = self._items[index]
-        undecided = not isinstance(item, Member) and self._judgment(item).verdict is None
-        return "status.error" if undecided else None
+        if isinstance(item, Group):
+            return None if is_reviewed(item, self._judged) else "status.error"
+        return "status.error" if isinstance(item, TaskRow) and self._judgment(item).verdict is None else None
 
     def _judgment(self, item: Item) -> Judgement:
         return self._judged(item if isinstance(item, Group) else item.task if isinstance(item, TaskRow) else item.run)
@@ -114,14 +148,18 @@ class QueueRows:
     def fold(self, index: int) -> Fold | None:
         """The fold of a cause or task; None for a run."""
         item = self._items[index]
-        return None if isinstance(item, Member) else Fold(_key(item), _key(item) in self._unfolded)
+        return Fold(_key(item), _key(item) in self._unfolded) if isinstance(item, Group | TaskRow) else None
 
     def plain(self, index: int) -> str:
         item = self._items[index]
-        if not isinstance(item, Member):
+        if isinstance(item, Details):  # its cause has the text
+            return ""
+        if isinstance(item, Group | TaskRow):
             judgment = self._judgment(item)
             name = (item.id, item.title) if isinstance(item, Group) else (item.task.id, item.task.name)
             return " ".join(filter(None, (*name, judgment.verdict, judgment.note, *judgment.tags)))
+        if not isinstance(item, Member):
+            return item[0]
         run = self._runs[item.run]
         return f"{run.id} {run.name} {run.first_error.words if run.first_error else ''}"
 
@@ -129,15 +167,44 @@ class QueueRows:
         item = self._items[index]
         if isinstance(item, Group):
             return self._group(item, width)
-        return self._task(item, width) if isinstance(item, TaskRow) else self._member(item, width)
+        if isinstance(item, Details):
+            return self._details(item.group, width)
+        if isinstance(item, TaskRow):
+            return self._task(item, width)
+        return self._member(item, width) if isinstance(item, Member) else group_line(item, width, self._glyphs)
 
     def _group(self, group: Group, width: int) -> Line:
         judgment = self._judged(group)
-        decided = judgment.verdict is not None
+        decided = is_reviewed(group, self._judged)
         room = max(8, width - _TAIL - 3)
-        words = [*_verdict_mark(judgment, self._glyphs), *self._fold_mark(group.digest)]
-        words += fill(_title_pieces(group, quiet=decided), room)
+        several = [Piece(Clean("+"), "accent bold")] if decided and judgment.verdict is None else None
+        words = [*(several or _verdict_mark(judgment, self._glyphs)), *self._fold_mark(group.digest)]
+        new = not self._two_rows and group.is_new(self._now)
+        words += fill(_title_pieces(group, quiet=decided, new=new), room)
         return tuple(fit([*words, *self._numbers(group)], width))
+
+    def _details(self, group: Group, width: int) -> Line:
+        judgment = self._judged(group)
+        words = [Piece(Clean(f"    {group.id}"), "dim")]
+        if group.is_new(self._now):
+            words.append(_NEW)
+        if judgment.verdict is not None:
+            words.append(Piece(Clean(f"  {judgment.verdict.value}"), "accent"))
+        words += _said(judgment)
+        if group.agents:
+            agents = ", ".join(group.agents[:MAX_AGENTS]) + (" …" if len(group.agents) > MAX_AGENTS else "")
+            words.append(Piece(Clean(f"  {one_line(agents, 60)}"), "dim"))
+        tail = Piece(Clean(f"  {self._over_time(group)} "), "dim" if is_reviewed(group, self._judged) else "bar.error")
+        return (*fill(words, max(8, width - len(tail.text))), tail)
+
+    def _over_time(self, group: Group) -> Clean:
+        """Starts of its runs as a sparkline, from the first to the last run of all listed causes."""
+        if not group.starts:
+            return Clean("")
+        first, last = self._axis
+        ends = [first + (last - first) * cell / SPARK_CELLS for cell in range(1, SPARK_CELLS)]
+        at = [0, *(bisect_left(group.starts, end) for end in ends), len(group.starts)]
+        return sparkline([b - a or None for a, b in pairwise(at)], self._glyphs)
 
     def _fold_mark(self, key: Hashable) -> list[Piece]:
         mark = self._glyphs.unfolded if key in self._unfolded else self._glyphs.folded
@@ -158,7 +225,7 @@ class QueueRows:
         return tuple(fit([*fill(words, max(8, width - _TAIL + 1)), *tail], width))
 
     def _numbers(self, group: Group) -> list[Piece]:
-        last = None if group.last_seen is None else max(0.0, self._now - group.last_seen)
+        last = max(0.0, self._now - group.starts[-1]) if group.starts else None
         return [
             column(text.count(len(group.runs)), 5, "text bold", right=True),
             column(text.duration(group.wasted_ms), 7, "status.warn", right=True),
@@ -194,6 +261,11 @@ def _said(judgment: Judgement) -> list[Piece]:
 
 _TAIL: Final = 19
 """Cells of the numbers at the end of a row, and a blank."""
+_NEW: Final = Piece(Clean("  new"), "status.warn")
+
+
+def _has_cursor(item: _Row | None) -> TypeGuard[Item]:
+    return isinstance(item, Group | TaskRow | Member)
 
 
 def heading(width: int) -> Line:
@@ -211,17 +283,19 @@ def placeholders(words: str, style: str) -> list[Piece]:
     return [piece for piece in (*pieces, Piece(Clean(whole[at:]), style)) if piece.text]
 
 
-def _title_pieces(group: Group, *, quiet: bool) -> list[Piece]:
+def _title_pieces(group: Group, *, quiet: bool, new: bool) -> list[Piece]:
     cause = group.cause
     kind = _kind(cause)
     pieces = [Piece(one_line(kind, 60), "sec" if quiet else "status.error bold")]
     if cause.wrong:
         tasks = len(group.tasks)
+        pieces += [_NEW] if new else []
         return [*pieces, Piece(Clean(f"  {tasks} task{'s' if tasks != 1 else ''}"), "dim")]
     if cause.type and cause.name and cause.name != cause.type:
         pieces.append(Piece(Clean(f" {one_line(cause.name, 60)}"), "sec" if quiet else "text"))
     if cause.part:
         pieces.append(Piece(one_line(f" = {cause.part[-1]}", 40), "status.warn"))
+    pieces += [_NEW] if new else []
     if cause.text and cause.text != kind:
         pieces += [Piece(Clean("  ")), *placeholders(cause.text, "dim")]
     return pieces
@@ -242,10 +316,16 @@ def _verdict_mark(judgment: Judgement, glyphs: Glyphs) -> list[Piece]:
     return [Piece(Clean(LETTERS[judgment.verdict.value]), "accent bold")]
 
 
-def _key(item: Item) -> Hashable:
-    return item.digest if isinstance(item, Group) else item.task.digest if isinstance(item, TaskRow) else item.run
+def _key(item: _Row) -> Hashable:
+    if isinstance(item, Group):
+        return item.digest
+    if isinstance(item, TaskRow):
+        return item.task.digest
+    return item.run if isinstance(item, Member) else item  # Details and headings are their own keys
 
 
+SPARK_CELLS: Final = 12
+"""Cells of the sparkline of a cause."""
 MAX_BAR: Final = 16
 """Maximum cells of the bar of a share."""
 MAX_AGENTS: Final = 3
@@ -322,9 +402,10 @@ def _numbers(group: Group, width: int, now: float, zone: tzinfo) -> list[Line]:
         Piece(Clean(f"{text.grouped(runs)} run{'s' if runs != 1 else ''}{agent}   "), "sec"),
         Piece(Clean(f"{lost}   "), "status.warn"),
     ]
-    if group.first_seen is not None:
-        pieces.append(Piece(Clean(f"first {clock(group.first_seen, 'UTC', now=now, zone=zone)}   "), "sec"))
-        pieces.append(Piece(Clean(f"last {clock(group.last_seen, 'UTC', now=now, zone=zone)}"), "sec"))
+    if group.starts:
+        pieces.append(Piece(Clean(f"first {clock(group.starts[0], 'UTC', now=now, zone=zone)}   "), "sec"))
+        pieces.append(Piece(Clean(f"last {clock(group.starts[-1], 'UTC', now=now, zone=zone)}"), "sec"))
+        pieces += [_NEW] if group.is_new(now) else []
     return _flow(pieces, width)
 
 

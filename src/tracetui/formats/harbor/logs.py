@@ -19,6 +19,7 @@ from tracetui.formats.harbor.files import AGENT, NAME, Position, companion, load
 from tracetui.formats.harbor.trial import RESULT, Trial
 from tracetui.model import RunSummary
 from tracetui.sources.base import SHARED, BudgetSpent, File, LinkLost, file_name
+from tracetui.sources.observed import shared
 
 TRAJECTORY: Final = "trajectory.json"
 _ATIF: Final = "atif"
@@ -117,14 +118,11 @@ def _folders(file: File, at: str) -> list[str]:
 
 def _run_in(file: File, other: File) -> str:
     """The id of the only run in another file; empty where it holds none, several, or a part of one."""
-    cache: dict[Any, str] = file.memo.get(SHARED, {}).setdefault(_CACHE, {})
+    cache: dict[Any, Any] = file.memo.get(SHARED, {}).setdefault(_CACHE, {})
     try:
-        key = other.path, other.stat
-        if key not in cache:
-            if len(cache) >= _CACHED:
-                cache.clear()
-            cache[key] = _only_run(other)
-        return cache[key]
+        if len(cache) >= _CACHED:
+            cache.clear()
+        return shared(file, cache, (other.path, other.stat), lambda: _only_run(other))
     except LinkLost:
         raise
     except BudgetSpent:  # a large log is a log

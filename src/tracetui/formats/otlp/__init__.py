@@ -2,7 +2,7 @@
 
 Facts: the OpenTelemetry protocol 1.x, and files of its Python exporter and collector. A span is written when it has
 ended, so that the spans of a trace come after their children, over many lines, among those of other traces. No record
-marks a trace as complete: it has ended when its root span is there.
+marks a trace as complete: it has ended when its root span is there. A file of a store is one trace, as rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.decode import top_names
 from tracetui.formats.lines import record_on
 from tracetui.formats.otlp.files import Count, TraceReader, counted
-from tracetui.formats.otlp.records import NO_TRACE, OTHERS, REQUEST
+from tracetui.formats.otlp.records import OTHERS, REQUEST
+from tracetui.formats.otlp.rows import is_row
 from tracetui.formats.otlp.trace import body_of
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
@@ -40,6 +41,8 @@ class Otlp:
 
     def sniff(self, file: File) -> int:
         head = file.head
+        if is_row(head):
+            return CERTAIN
         if not _SPANS.search(head):
             return POSSIBLE if len(head) == HEAD_SIZE and _begins_with(head, OTHERS) else NO
         if _begins_with(head, REQUEST):
@@ -59,7 +62,7 @@ class Otlp:
         yield from problems
 
     def open(self, file: File, ref: RunRef) -> TraceReader:
-        return TraceReader(file.path, ref.key or NO_TRACE)
+        return TraceReader(file.path, ref.key or file.name)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """From the line that the span is on; `raw` is the span's own part of that."""
@@ -72,7 +75,8 @@ class Otlp:
             summary = msgspec.structs.replace(known, modified_at=file.stat.mtime)
         else:
             assert trace is not None
-            builder = RunBuilder(RunRef(self.name, file.path, trace.key), lambda span: Body())
+            ref = RunRef(self.name, file.path, None if is_row(file.head) else trace.key)
+            builder = RunBuilder(ref, lambda span: Body())
             builder.add(trace.spans.values(), header=trace.header(), problems=trace.conflicts)
             summary = builder.summary(modified_at=file.stat.mtime, moving=file.moving)
             if trace.final.at == inf:

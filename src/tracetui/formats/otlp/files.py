@@ -31,6 +31,7 @@ from tracetui.formats.otlp.records import (
     normal_id,
     spans_on,
 )
+from tracetui.formats.otlp.rows import is_row, record_of
 from tracetui.formats.otlp.trace import Trace
 from tracetui.formats.record_cache import cached
 from tracetui.formats.schema import Schema, Unknown
@@ -61,6 +62,8 @@ class Exports(Schema[Export]):
         self._surroundings: Surroundings = {}
 
     def strict(self, data: bytes) -> Export:
+        if is_row(data):
+            return Export([record_of(data, self._surroundings)])
         if self._key is None:
             return Export(spans_on(data, self._surroundings))
         names = set(traces_on(data))

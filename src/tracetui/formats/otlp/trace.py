@@ -45,6 +45,7 @@ from tracetui.formats.otlp.records import (
     span_id,
     trace_id,
 )
+from tracetui.formats.otlp.rows import is_row, span_of
 from tracetui.formats.otlp.vocabulary import (
     AGENTS,
     INPUTS,
@@ -664,10 +665,7 @@ def body_of(file: File, span: Span) -> Body:
     at = span.at
     if not isinstance(at, RecordRef):
         raise changed()
-    spans = cached(file, (at.offset, at.size), lambda: _spans_on(file.read(at.offset, at.size)))
-    record = spans.get(at.path)
-    raw = bytes(record) if isinstance(record, msgspec.Raw) else rendered(record)
-    record = parse(raw)[0] if isinstance(record, msgspec.Raw) else record
+    record, raw = _record_at(file, at)
     if not isinstance(record, dict) or at.check not in (crc32(raw), crc32(rendered(record))):
         raise changed(f"byte {at.offset}")
     data = SpanData(loose_record(at.path, record, {}, {}, at.check), events_at(file, at.logs))
@@ -694,8 +692,23 @@ def body_of(file: File, span: Span) -> Body:
     )
 
 
+def _record_at(file: File, at: RecordRef) -> tuple[Any, bytes]:
+    """The span at a place, decoded, and its bytes: the row of a store, else its part of the request."""
+    spans = cached(file, (at.offset, at.size), lambda: _spans_on(file.read(at.offset, at.size)))
+    record = spans.get(at.path)
+    if isinstance(record, bytes):
+        return span_of(record) if crc32(record) == at.check else None, record
+    raw = bytes(record) if isinstance(record, msgspec.Raw) else rendered(record)
+    return parse(raw)[0] if isinstance(record, msgspec.Raw) else record, raw
+
+
 def _spans_on(data: bytes) -> dict[RecordPath, Any]:
-    """The spans of a line or document: their bytes, or their values where the line has other names or is not strict."""
+    """The spans of a line or document: their bytes, or their values where the line has other names or is not strict.
+
+    That of a row is the row.
+    """
+    if is_row(data):
+        return {(0, 0, 0): data}
     try:
         resources = _decode_request(data).resources
     except (ValueError, RecursionError):

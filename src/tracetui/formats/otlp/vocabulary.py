@@ -312,6 +312,8 @@ _NAME: Final = "gen_ai.evaluation.name"
 _VALUES: Final = ("gen_ai.evaluation.score.value", "gen_ai.evaluation.score")
 _LABELS: Final = ("gen_ai.evaluation.score.label", "gen_ai.evaluation.label")
 _REASONS: Final = ("gen_ai.evaluation.explanation", "gen_ai.evaluation.reasoning", "error.type")
+NUMBERS: Final = _USED | frozenset(_VALUES)
+"""Attributes that are numbers."""
 _FIRST: Final = frozenset(
     f"{scope}{form}s.0.{form}.name" for scope in ("", "trace.") for form in ("annotation", "evaluation")
 )

@@ -50,7 +50,7 @@ def statistics_job(
         nonlocal ended
         shared = FileCaches()
         for ref in by_file(refs):
-            run = yield from _read(source, ref, shared.for_run(ref))
+            run = yield from read_steps(source, ref, shared.for_run(ref))
             if run is not None:
                 for one in counters.values():
                     one.add(run.with_rule(rule))
@@ -148,7 +148,7 @@ class _Sides:
                     continue
                 found = self._cache[ref].of(self._listed) if ref in self._cache else None
                 if found is None:
-                    run = yield from _read(source, ref, shared.for_run(ref))
+                    run = yield from read_steps(source, ref, shared.for_run(ref))
                     if run is not None:
                         first = yield from self._divergence(source, run)
                         found = {**features(run, run.load, self._listed), **first}
@@ -165,7 +165,7 @@ class _Sides:
         if original is None:
             return {}
         if self._original_run is None or self._original_run[0] != original:
-            self._original_run = original, (yield from _read(source, original))
+            self._original_run = original, (yield from read_steps(source, original))
         other = self._original_run[1]
         if other is None:
             return {}
@@ -207,7 +207,7 @@ def _note(read: int, of: int) -> str:
 # ---- reading
 
 
-def _read(source: Source, ref: RunRef, cache: dict[str, Any] | None = None) -> Generator[Step, None, Run | None]:
+def read_steps(source: Source, ref: RunRef, cache: dict[str, Any] | None = None) -> Generator[Step, None, Run | None]:
     """Read a whole run step by step; return None, after a problem, if nothing of it is readable. Raises `LinkLost`.
 
     `cache`: see `Reader`.

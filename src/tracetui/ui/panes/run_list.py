@@ -13,7 +13,8 @@ from tracetui.analysis.arrangement import Arrangement, Item, Order, arrange, row
 from tracetui.model import Problem, RunRef, RunSummary, Status
 from tracetui.text import Clean, grouped, one_line
 from tracetui.ui.base_app import HostApp
-from tracetui.ui.widgets.line_view import SIDEWAYS, LineView
+from tracetui.ui.panes.arranged import ArrangedView, arrangement_title
+from tracetui.ui.widgets.line_view import SIDEWAYS
 from tracetui.ui.widgets.prompt import Prompter
 from tracetui.views.glyphs import Glyphs
 from tracetui.views.list import runs
@@ -37,20 +38,13 @@ REUNION_SECONDS: Final = 5.0
 """For how long a run that went is waited for, before the cursor belongs to the run that it stands on."""
 
 
-class RunList(LineView):
+class RunList(ArrangedView):
     """The run list. Selecting a row previews the run, opening it enters it."""
 
     number = 1
     pane_name = "Runs"
 
     app: HostApp
-
-    class Arranged(Message):
-        """The reader wants the list arranged in another way: `how` is a key of `state.ARRANGE_COMMANDS`."""
-
-        def __init__(self, how: str) -> None:
-            self.how = how
-            super().__init__()
 
     class Marked(Message):
         """The reader marks a run, or takes the mark off."""
@@ -216,10 +210,19 @@ class RunList(LineView):
         glyphs, order, context, now = self.look.glyphs, self._order, self._query_context, app.clock()
         columns = self._kept_columns() if arrangement.words else None
         going, stands, ties = app.liveness.is_going, app.liveness.state_in_list, self.ties
+        decisions = app.verdicts.sidecar if arrangement.group == "cause" else None
 
         def make() -> runs.RunRows:
             items = arrange(
-                summaries, problems, arrangement, now=now, going=going, context=context, columns=columns, order=order
+                summaries,
+                problems,
+                arrangement,
+                now=now,
+                going=going,
+                context=context,
+                columns=columns,
+                order=order,
+                decisions=decisions,
             )
             return runs.RunRows(
                 items,
@@ -249,7 +252,7 @@ class RunList(LineView):
         self.show(
             rows,
             key=key,
-            title=self._title(),
+            title=arrangement_title(self.arrangement, self.arrangement.words, ungrouped="day"),
             title_right=self._shown(rows, len(app.store.runs)),
             heading=self._heading_for,
         )
@@ -389,14 +392,6 @@ class RunList(LineView):
                 if isinstance(item, RunSummary) and item.status is Status.RUNNING:
                     self.redraw(index)
 
-    async def action_arrange(self, how: str) -> None:
-        """Reverse, group or filter the list, or show more columns."""
-        await self.report(self.Arranged(how))
-
-    async def action_sort(self) -> None:
-        """Sort by the next column."""
-        await self.report(self.Arranged("sort"))
-
     async def action_mark(self) -> None:
         """Mark the run under the cursor, or take the mark off."""
         if self.ref is not None:
@@ -446,18 +441,6 @@ class RunList(LineView):
                 return item.ref
             first = first or item.ref
         return first
-
-    def _title(self) -> Line:
-        arrangement = self.arrangement
-        words = [arrangement.sort + (" reversed" if arrangement.reverse else "")]
-        if arrangement.group not in ("day", "none"):
-            words.append(f"by {arrangement.group}")
-        if arrangement.failures:
-            words.append("failures only")
-        pieces = [Piece(Clean(" · ".join(words)), "sec")]
-        if arrangement.words:
-            pieces += [Piece(Clean(" ")), Piece(Clean(f" f {one_line(arrangement.words, 30)} "), "hit")]
-        return tuple(pieces)
 
     def _shown(self, rows: runs.RunRows, total: int) -> Line:
         if not self.arrangement.words and not self.arrangement.failures:

@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from tracetui.analysis import navigation
 from tracetui.model import Body, Operation, Problem, Run, RunRef, Span
 from tracetui.redact import masks
+from tracetui.text import grouped
 from tracetui.ui import layout
 from tracetui.ui.base_app import HostApp
 from tracetui.ui.commands import Command
@@ -221,7 +222,7 @@ class RunView(Box):
         )
 
     def go_to_error(self, span: str) -> None:
-        """Go to an error of the run, and show its number: ``e 3/17``."""
+        """Go to an error of the run, and show its number, ``e 3/17``, and the cause if it made the run fail."""
         run = self.steps.run
         if run is None:
             return
@@ -230,6 +231,9 @@ class RunView(Box):
         here, errors = self.steps.span, navigation.errors(run)
         if here is not None and here.id in errors:
             words = f"  {here.error.words}" if here.error is not None else ""
+            first, group = run.summary.first_error, self.app.causes.group_of(run.summary.ref)
+            if group is not None and first is not None and first.span == here.id:
+                words = f"  {group.id} {grouped(len(group.runs))}×{words}"
             self._dialog.say(f"e {errors.index(here.id) + 1}/{len(errors)}{words}", "status.error")
 
     def action_fold_all(self, open_: bool) -> None:

@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Final
 
 from textual.message import Message
 
+from tracetui.analysis.arrangement import Arrangement
+from tracetui.analysis.cause_list import CauseItem
 from tracetui.analysis.contrast import Contrast
 from tracetui.analysis.triage import Group
-from tracetui.masking import clean, one_line
+from tracetui.masking import clean
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.judgement import Judgement
 from tracetui.text import Clean
+from tracetui.ui.panes.arranged import ArrangedView, arrangement_title
 from tracetui.ui.panes.steps import Steps
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views import triage
 from tracetui.views.rows import Line, ListRows, Piece
 from tracetui.views.triage import cause_rows, example_of
 
+TWO_ROWS_WIDTH: Final = 56
+"""Minimum cells of a queue with two rows a cause."""
+SORTED: Final = {
+    "lost": "most time lost first",
+    "runs": "most runs first",
+    "newest": "latest run first",
+    "first seen": "newest causes first",
+    "tokens": "most tokens lost first",
+    "name": "by name",
+    "id": "by id",
+}
+"""Sort orders in words."""
 
-class Queue(LineView):
-    """The causes, the one that cost most first. Each unfolds to its runs, wrong answers to their tasks."""
+
+class Queue(ArrangedView):
+    """The causes. Each unfolds to its runs, wrong answers to their tasks."""
 
     number = 1
     pane_name = "Causes"
@@ -35,37 +52,88 @@ class Queue(LineView):
     def __init__(self) -> None:
         super().__init__(id="queue")
         self.groups: Sequence[Group] = ()
+        """The causes in their order on the screen."""
         self.unfolded: frozenset[Hashable] = frozenset()
         """Keys of the unfolded rows, as the screen's state has them."""
         self.marked: frozenset[Hashable] = frozenset()
         """Keys of the marked rows, likewise."""
         self.chosen = False
         """True once the reader moved the cursor: until then the first causes stay in view."""
+        self._make_rows: Callable[[bool], triage.QueueRows] | None = None
+        self._two_rows = False
+        self._number = 0
+        """Rows of the folded causes, one row a cause."""
 
     def show_groups(
         self,
-        groups: Sequence[Group],
+        causes: Sequence[CauseItem],
         runs: Mapping[RunRef, RunSummary],
         judged: triage.Judged,
         *,
+        arrangement: Arrangement,
+        hidden: int,
         now: float,
         words: str = "",
     ) -> None:
-        """Show these causes, of the runs that the query `words` finds; the cursor stays on its row."""
-        self.groups = groups
-        rows = triage.QueueRows(
-            groups, runs, judged, unfolded=self.unfolded, marked=self.marked, now=now, glyphs=self.look.glyphs
-        )
-        title = [Piece(Clean("most time lost first"), "sec")]
-        if words:
-            title += [Piece(Clean(" ")), Piece(Clean(f" f {one_line(words, 30)} "), "hit")]
-        self.show(rows, title=tuple(title), heading=lambda w: [triage.heading(w)])
+        """Show these causes, of the runs that the query `words` finds; the cursor stays on its row.
+
+        `hidden` is the number of causes that the arrangement filters out.
+        """
+        self.groups = [one for one in causes if isinstance(one, Group)]
+        self._number = len(causes) + len(self.groups)
+        unfolded, marked, glyphs = self.unfolded, self.marked, self.look.glyphs
+
+        def make(two_rows: bool) -> triage.QueueRows:
+            return triage.QueueRows(
+                causes, runs, judged, unfolded=unfolded, marked=marked, two_rows=two_rows, now=now, glyphs=glyphs
+            )
+
+        self._make_rows = make
+        sort = SORTED[arrangement.sort]
+        self.title = arrangement_title(arrangement, words, ungrouped="none", sort=sort)
+        shown = len(self.groups)
+        total = f"/{shown + hidden}" if hidden else ""
+        self.title_right = (Piece(Clean(str(shown)), "sec"), Piece(Clean(total), "dim"))
+        self._draw_rows()
+
+    def _draw_rows(self) -> None:
+        if self._make_rows is None:
+            return
+        self._two_rows = self._has_room
+        self.show(self._make_rows(self._two_rows), heading=lambda w: [triage.heading(w)])
         if not self.chosen and self.position < self.page:
             self.top = 0
 
+    @property
+    def _has_room(self) -> bool:
+        """Whether all causes fit with two rows each."""
+        size = self.outer_size
+        return size.width >= TWO_ROWS_WIDTH and self._number <= size.height - 2
+
+    def on_resize(self) -> None:
+        if self._two_rows is not self._has_room:
+            self._draw_rows()
+
+    def is_at_cursor(self, index: int) -> bool:
+        rows = self.rows
+        if not isinstance(rows, triage.QueueRows):
+            return super().is_at_cursor(index)
+        item = rows.item(index)
+        return item is not None and item is rows.item(self.position)
+
+    def repaint_row(self, index: int) -> None:
+        super().repaint_row(index)
+        if self._two_rows:
+            super().repaint_row(index + 1)
+
+    def clicked_row(self, index: int) -> None:
+        rows = self.rows
+        second = isinstance(rows, triage.QueueRows) and not rows.selectable(index) and rows.item(index) is not None
+        super().clicked_row(index - second)
+
     def nothing(self, lines: Sequence[Line]) -> None:
         """Say why there is nothing to review."""
-        self.groups = ()
+        self.groups, self._make_rows = (), None
         self.show(ListRows(lines, headings=range(len(lines))), title=(), heading=lambda width: (), title_right=())
 
     async def action_fold(self) -> None:

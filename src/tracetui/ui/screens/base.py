@@ -52,6 +52,8 @@ class BaseScreen(Screen[None], inherit_bindings=False):
             view.bind_commands(of_pane(name, commands))
         self.state = state
         self.keys = Keys()
+        self._unbound: set[str] = set()
+        """Keys without a command that were reported, each once."""
         self.said: Line = ()
         self._current: Callable[[], str] | None = None
         """Computes the current status message, if it changes with time."""
@@ -207,6 +209,9 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         elif self.keys.pending or prefix:
             self.said = self._continuations()
             self.refresh_frame()
+        elif event.is_printable and event.key not in self._unbound:
+            self._unbound.add(event.key)
+            self.say(f"{shown(typed(event.key, event.character))} does nothing here · ? shows all keys")
 
     def _continuations(self) -> Line:
         """The possible next keys of a sequence."""
@@ -319,7 +324,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
 
     def action_help(self) -> None:
         """Show the keys of the focused pane."""
-        self.app.show_help(self.pane)
+        self.app.show_help(self.pane, self.view.pane_name)
 
     # ---- prompt
 
@@ -375,8 +380,9 @@ class _Search(Question):
 class BaseListScreen(BaseScreen):
     """Screen of a single list."""
 
-    def __init__(self, pane: str, title: str, commands: Sequence[Command]) -> None:
-        self.list = LineView(id=pane)
+    def __init__(self, pane: str, title: str, commands: Sequence[Command], view: LineView | None = None) -> None:
+        """`view` replaces the default list; its id is `pane`."""
+        self.list = view or LineView(id=pane)
         self.list.number, self.list.pane_name = 1, title
         super().__init__(commands, {pane: self.list}, PanesState(pane))
 

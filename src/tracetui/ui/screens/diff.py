@@ -174,12 +174,20 @@ class BaseDiffScreen(BaseScreen):
 class DiffScreen(BaseDiffScreen):
     """Comparison of two runs: paired steps, change of the step under the cursor, both runs."""
 
-    def __init__(self, ask: Compare, loaded: Iterable[Run], commands: Sequence[Command]) -> None:
+    def __init__(
+        self,
+        ask: Compare,
+        loaded: Iterable[Run],
+        commands: Sequence[Command],
+        spans: tuple[str | None, str | None] | None = None,
+    ) -> None:
+        """`spans`: ids of the steps of A and B to begin at, instead of at the first difference."""
         self.pairs, self.sides = Pairs(), Sides()
         change = Change()
         views: dict[str, LineView] = {PAIRS: self.pairs, CHANGE: change, SIDES: self.sides}
         super().__init__(commands, views, change, DiffState(ask=ask))
         self._loaded = list(loaded)
+        self._spans = spans
         self._asked: LookAt | None = None
         self._failure = ""
         self._body = Box(self.pairs, change, self.sides, id="diff")
@@ -234,6 +242,7 @@ class DiffScreen(BaseDiffScreen):
         if self.diff is None or self.diff.strict != diff.strict:
             self._asked = None
         self.pairs.show_diff(diff)
+        self._go_to_spans(diff)
         self.sides.show_diff(diff)
         if diff.complete:
             self.said = ()
@@ -243,6 +252,26 @@ class DiffScreen(BaseDiffScreen):
         self.share_height()
         self._look(mail)
         self.refresh_frame()
+
+    def _go_to_spans(self, diff: Diff) -> None:
+        """Go to the step where the comparison should begin, once."""
+        wanted, self._spans = self._spans, None
+        if wanted is None:
+            return
+        ids = (
+            (span.id if span is not None else None for span in (diff.span_a(row), diff.span_b(row)))
+            for row in diff.rows
+        )
+        found = next(
+            (
+                i
+                for i, (a, b) in enumerate(ids)
+                if (a is not None and a == wanted[0]) or (b is not None and b == wanted[1])
+            ),
+            None,
+        )
+        if found is not None:
+            self.pairs.go_to(found)
 
     def _look(self, mail: Mail | None = None) -> None:
         """Request the change of the row under the cursor, unless `mail` contains it."""

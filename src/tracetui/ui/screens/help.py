@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 100
 """Maximum width of the help, in cells."""
+FIRST: Final = 5
+"""Commands listed before all groups."""
 _BELOW: Final = Piece(Clean(" " * 16))
 """Indentation of continuation lines."""
 
@@ -39,9 +41,11 @@ class HelpScreen(ModalScreen[None]):
 
     app: BaseApp
 
-    def __init__(self, pane: str, commands: Sequence[Command] = COMMANDS) -> None:
+    def __init__(self, pane: str, title: str, commands: Sequence[Command] = COMMANDS) -> None:
+        """`title`: the pane's name on the screen."""
         super().__init__()
         self._pane = pane
+        self._title = title
         self._commands = commands
         self._view = HelpView()
 
@@ -52,7 +56,7 @@ class HelpScreen(ModalScreen[None]):
         lines = help_lines(self._pane, self._commands, min(WIDTH, self.app.size.width) - 2)
         self._view.show(
             ListRows(lines, headings=[i for i, line in enumerate(lines) if len(line) < 2 or line[0] == _BELOW]),
-            title=(Piece(Clean(f"of the {self._pane} pane"), "sec"),),
+            title=(Piece(Clean(f"in {self._title}"), "sec"),),
             title_right=(Piece(Clean("Esc closes"), "dim"),),
         )
         self._view.focus()
@@ -65,18 +69,22 @@ class HelpScreen(ModalScreen[None]):
         moves = {"down": 1, "j": 1, "up": -1, "k": -1}
         if event.key in moves:
             self._view.action_move(moves[event.key])
-        elif event.key in ("pagedown", "pageup", "ctrl+d", "ctrl+u"):
-            self._view.action_page(1 if event.key in ("pagedown", "ctrl+d") else -1)
+        elif event.key in ("pagedown", "pageup", "ctrl+d", "ctrl+u", "space"):
+            self._view.action_page(-1 if event.key in ("pageup", "ctrl+u") else 1)
+        elif event.key in ("g", "home", "G", "end"):
+            self._view.action_edge(event.key in ("G", "end"))
         else:
             self.app.close_screen(self)
 
 
 def help_lines(pane: str, table: Sequence[Command] = COMMANDS, width: int = WIDTH) -> list[Line]:
-    """Every command of a pane, by group, wrapped at `width`."""
-    lines: list[Line] = []
+    """Every command of a pane, by group, wrapped at `width`; the `FIRST` that matter most lead."""
     commands = of_pane(pane, table)
-    for group, heading in GROUPS.items():
-        members = [command for command in commands if command.group == group]
+    hinted = sorted((command for command in commands if command.hint), key=lambda command: command.hint)[:FIRST]
+    groups = [("Start here", hinted)]
+    groups += [(heading, [one for one in commands if one.group == group]) for group, heading in GROUPS.items()]
+    lines: list[Line] = []
+    for heading, members in groups:
         if not members:
             continue
         if lines:

@@ -210,7 +210,7 @@ class StatisticsScreen(RunsListScreen):
                 shown,
                 key=key,
                 title_right=self._tabs(),
-                heading=lambda width: [statistics_heading(width, by, shown.by_tokens)],
+                heading=lambda width: [statistics_heading(width, by, shown.by_tokens, shown.rated)],
             )
         else:
             words = f"no {by} recorded" if self._progress is not None and self._progress.finished else "counting …"

@@ -6,10 +6,12 @@ import time
 from collections.abc import Hashable, Sequence
 from typing import Final
 
+from msgspec.structs import replace
 from textual import events, on
 from textual.app import ComposeResult
 from textual.geometry import Size
 
+from tracetui.analysis.arrangement import RUN_CHOICES
 from tracetui.analysis.liveness import State
 from tracetui.live.mailbox import Mail
 from tracetui.model import RunRef, quote_key
@@ -165,7 +167,8 @@ class MainScreen(RunsScreen):
     @property
     def settled(self) -> bool:
         """Whether everything requested is shown."""
-        return self.ready_to_paint and self.runs.settled and (self.state.ref is None or self.run_view.has_assessment)
+        shown = self.ready_to_paint and self.runs.settled and self.app.causes.settled
+        return shown and (self.state.ref is None or self.run_view.has_assessment)
 
     # ---- the cursor
 
@@ -208,6 +211,9 @@ class MainScreen(RunsScreen):
             if ref is not None:
                 self.runs.move_to_key(ref)
 
+    def causes_changed(self) -> None:
+        self.refresh_frame()
+
     def go_to(
         self, ref: RunRef, span: str | None, origin: Sequence[Hashable] = (), target: SearchTarget | None = None
     ) -> None:
@@ -225,7 +231,8 @@ class MainScreen(RunsScreen):
         vitals = app.liveness.vitals(self.app.store.summary(self.state.ref), self.steps.run)
         self._header.show(*header(app.roots, self.app.store, glyphs, vitals, run, width))
         said = self.said or app.liveness.alert(open_, width, glyphs)
-        self._sentence.show(said or sentence(self.app.store, app, vitals, run, self.steps, width))
+        causes = app.causes.of_all() if app.stage != "list" else None
+        self._sentence.show(said or sentence(self.app.store, app, vitals, run, self.steps, causes, width))
         commands = app.comparisons.available_commands(
             app.commands if self.pane == RUNS else self.run_view.with_follow_label(app.commands), self.state.ref
         )
@@ -308,14 +315,15 @@ class MainScreen(RunsScreen):
 
     @on(RunList.Arranged)
     def _arranged(self, message: RunList.Arranged) -> None:
-        self.become(states.ARRANGE_COMMANDS[message.how](self.state))
+        arrangement = states.rearrange(self.state.arrangement, message.how, RUN_CHOICES)
+        self.become(replace(self.state, arrangement=arrangement))
 
     @on(RunList.Marked)
     def _marked(self, message: RunList.Marked) -> None:
         self.become(states.toggle_mark(self.state, message.ref))
         count = len(self.state.marked)
         if count > PAIR:
-            self.say(f"{count} runs marked  ·  C contrasts them with the others")
+            self.say(f"{count} runs marked  ·  d opens their tree  ·  C contrasts them with the others")
         elif count == PAIR:
             self.say("A and B marked  ·  d compares them  ·  C contrasts them with the others")
         elif count:
@@ -407,13 +415,24 @@ class MainScreen(RunsScreen):
         if len(pair) == PAIR:
             self.app.compare(pair[0], pair[1])
         elif len(pair) > PAIR:
-            self.say(f"{len(pair)} runs marked: d compares two, C contrasts all of them", "status.warn")
+            self._show_tree(pair)
         else:
             self.say("mark two runs with Space, then press d; D compares with the original", "status.warn")
 
+    def _show_tree(self, refs: Sequence[RunRef]) -> None:
+        """Open the run tree of marked runs."""
+        from tracetui.analysis.tasks import as_trials
+
+        chosen = [self.app.store.runs[ref] for ref in refs]
+        here = self.ref if self.ref in refs else refs[0]
+        self.app.show_run_tree(as_trials(chosen), title=f"{len(refs)} marked runs", selected=here)
+
     def filter_runs(self, words: str) -> None:
-        """Filter the list by a query."""
+        """Filter the list by a query, which databases are asked too."""
+        left = self.app.engine.narrow(words)
         self.become(states.filter_runs(self.state, words))
+        if left:
+            self.say(f"the database can't test {' '.join(left)}: only the listed runs are searched", "status.warn")
 
     def action_reread(self) -> None:
         """Reload the open run, or rescan the directory."""

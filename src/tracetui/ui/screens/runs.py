@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tracetui.errors import TracetuiError, UsageError
 from tracetui.model import RunRef, RunSummary
 from tracetui.ui.base_app import HostApp
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.services.verdicts import Subject, named
+
+if TYPE_CHECKING:
+    from tracetui.store.judgement import Verdict
 
 GREP_ASK = "search all listed runs: text or /regex/, case-insensitive unless you type a capital"
 
@@ -55,6 +58,10 @@ class RunsScreen(BaseScreen):
         """Show what was judged; `decided`: a verdict was given, so go on to the next."""
         raise NotImplementedError
 
+    def causes_changed(self) -> None:
+        """Show the new causes of the failed runs."""
+        raise NotImplementedError
+
     def go_to(self, ref: RunRef, span: str | None) -> None:
         """Go to a run, and to a span in it."""
         raise NotImplementedError
@@ -65,10 +72,18 @@ class RunsScreen(BaseScreen):
         """Give a verdict to the marked rows, else to the one under the cursor."""
         from tracetui.store.judgement import Verdict
 
-        subjects, verdict, names = self.subjects, Verdict(name), list[str]()
+        subjects, verdict = self.subjects, Verdict(name)
+        tasks = self.app.verdicts.unjudged_tasks(subjects)
         if not subjects:
             self.say("no run here", "status.warn")
-        elif self._write(lambda: names.append(self.app.verdicts.judge(subjects, verdict)), decided=True):
+        elif tasks > 1:
+            self.ask_for(f"Mark {tasks} tasks {verdict.value}?", "", lambda _: self._judge(subjects, verdict))
+        else:
+            self._judge(subjects, verdict)
+
+    def _judge(self, subjects: Sequence[Subject], verdict: Verdict) -> None:
+        names: list[str] = []
+        if self._write(lambda: names.append(self.app.verdicts.judge(subjects, verdict)), decided=True):
             self.say(f"{names[0]} marked {verdict.value}  ·  u undo  ·  . repeat{self.ended}")
 
     def action_verdict_again(self) -> None:

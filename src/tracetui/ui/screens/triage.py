@@ -1,23 +1,25 @@
-"""The triage: what made the runs fail, one row a cause, worst first; each is judged, and the next one comes."""
+"""The triage: the causes of the failed runs, worst first, each with a verdict."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 from textual import events, on
 from textual.app import ComposeResult
 from textual.timer import Timer
 
-from tracetui.analysis.triage import Group, Task, groups, splits_of
+from tracetui.analysis.cause_list import CAUSE_CHOICES, arrange_causes
+from tracetui.analysis.triage import Group, Task, splits_of
 from tracetui.live.mailbox import Mail
 from tracetui.masking import clean, one_line
 from tracetui.model import RunRef
 from tracetui.store.judgement import Judgement
 from tracetui.text import Clean, grouped
 from tracetui.ui import layout, triage_state
+from tracetui.ui import state as states
 from tracetui.ui.commands import CAUSE, FAILURE, QUEUE, Command
 from tracetui.ui.panes.triage import Cause, Failure, Queue
 from tracetui.ui.screens.runs import RunsScreen, Scope
@@ -28,7 +30,10 @@ from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box
 from tracetui.views.bars import amount
 from tracetui.views.rows import Line, Piece
-from tracetui.views.triage import Member, TaskRow
+from tracetui.views.triage import Member, TaskRow, is_reviewed
+
+if TYPE_CHECKING:
+    from tracetui.ui.services.causes import Grouping
 
 BAR: Final = 24
 MAX_SPLITS: Final = 4
@@ -51,7 +56,7 @@ class TriageScreen(RunsScreen):
         views: dict[str, LineView] = {QUEUE: self.queue, CAUSE: self.cause, FAILURE: self.failure}
         super().__init__(commands, views, state or TriageState())
         self._grouped = -1
-        self._total = self._started = 0
+        self._grouping: Grouping | None = None
         self._group_after = 0.0
         self._rest: Timer | None = None
 
@@ -79,7 +84,7 @@ class TriageScreen(RunsScreen):
     def become(self, state: TriageState) -> None:
         """Replace the state, and show what changed."""
         before, self.state = self.state, state
-        if (state.unfolded, state.marked) != (before.unfolded, before.marked):
+        if (state.unfolded, state.marked, state.arrangement) != (before.unfolded, before.marked, before.arrangement):
             self.regroup()
         if (state.pane, state.zoom) != (before.pane, before.zoom):
             self._arrange_panes()
@@ -102,19 +107,44 @@ class TriageScreen(RunsScreen):
             self.show_cause()
 
     def regroup(self) -> None:
-        """Group the failures as they are known now."""
-        app = self.app
+        """Group the failures as they are known now, and arrange the causes."""
+        app, now, arrangement = self.app, self.app.clock(), self.state.arrangement
         self._grouped = app.store.revision
-        runs, words = app.found(), app.words()
-        self._total, self._started = len(runs), sum(run.parent is not None for run in runs)
-        found = groups(runs, app.verdicts.sidecar)
+        words = app.words()
+        self._grouping = app.causes.of(words, app.found)
         self.queue.unfolded, self.queue.marked = self.state.unfolded, frozenset(self.state.marked)
-        if found:
-            self.queue.show_groups(found, app.store.runs, self.judgement_of, now=app.clock(), words=words)
+        causes = arrange_causes(self.causes, arrangement, now=now, verdict_of=self._verdict_of)
+        if causes:
+            hidden = len(self.causes) - sum(isinstance(one, Group) for one in causes)
+            self.queue.show_groups(
+                causes, app.store.runs, self.judgement_of, arrangement=arrangement, hidden=hidden, now=now, words=words
+            )
         else:
-            here = f"No failed runs match {one_line(words, 60)!r}." if words else "No failed runs."
-            self.queue.nothing([(), (Piece(Clean(here), "text bold"),)])
+            self.queue.nothing([(), *self._nothing(words)])
         self.show_cause()
+
+    @property
+    def causes(self) -> Sequence[Group]:
+        """All causes, in the order of the time that they cost."""
+        return self._grouping.groups if self._grouping is not None else ()
+
+    def _nothing(self, words: str) -> list[Line]:
+        """Why the queue is empty."""
+        if self._grouping is None:
+            return [(Piece(Clean("grouping the failed runs …"), "status.running"),)]
+        if self.causes:
+            number = len(self.causes)
+            return [
+                (Piece(Clean("No new causes: no cause has its first run in the last 24 hours."), "text bold"),),
+                (),
+                (Piece(Clean("!"), "key bold"), Piece(Clean(f" show all {number}"), "sec")),
+            ]
+        here = f"No failed runs match {one_line(words, 60)!r}." if words else "No failed runs."
+        return [(Piece(Clean(here), "text bold"),)]
+
+    def _verdict_of(self, group: Group) -> str | None:
+        verdict = self.judgement_of(group).verdict
+        return verdict.value if verdict is not None else None
 
     def judgement_of(self, what: Group | Task | RunRef) -> Judgement:
         """The decisions on a row."""
@@ -212,7 +242,7 @@ class TriageScreen(RunsScreen):
 
     @property
     def ended(self) -> str:
-        left = any(self.judgement_of(group).verdict is None for group in self.queue.groups)
+        left = not all(is_reviewed(group, self.judgement_of) for group in self.causes)
         return "" if left else "  ·  all reviewed, x export"
 
     @property
@@ -223,6 +253,10 @@ class TriageScreen(RunsScreen):
         group = self.queue.group
         return Scope(group.runs, f"{group.id}, {self.of_runs(group)}") if group is not None else None
 
+    def causes_changed(self) -> None:
+        if self.app.screen is self:
+            self.regroup()
+
     def go_to(self, ref: RunRef, span: str | None) -> None:
         self.app.visit(ref, span)
 
@@ -231,7 +265,7 @@ class TriageScreen(RunsScreen):
 
     @property
     def _as_left(self) -> TriageState:
-        return TriageState(unfolded=self.state.unfolded, cursor=self.queue.cursor)
+        return TriageState(unfolded=self.state.unfolded, cursor=self.queue.cursor, arrangement=self.state.arrangement)
 
     def left(self) -> None:
         self.app.save_triage(self._as_left)
@@ -247,20 +281,27 @@ class TriageScreen(RunsScreen):
             Piece(Clean(f"{app.look.glyphs.path} "), "dim"),
             Piece(Clean("triage"), "text bold"),
         )
-        failed = sum(len(group.runs) for group in self.queue.groups)  # whoever started them
-        counts = f"{grouped(failed)} of {grouped(self._total)} runs failed"
-        counts += f" ({grouped(self._started)} child runs)" if self._started else ""
-        right = (Piece(Clean(counts), "sec"),)
-        self._header.show(left, right)
+        self._header.show(left, (Piece(Clean(self._counts), "sec"),))
         self._sentence.show(self.said or self._progress())
         commands = app.comparisons.available_commands(self.commands, self.queue.run)
         self.show_footer(*footer(commands, self.pane, width, 1, False))
 
+    @property
+    def _counts(self) -> str:
+        """How many runs failed, with the same numbers as the list."""
+        grouping = self._grouping
+        if grouping is None:
+            return ""
+        counts = f"{grouped(grouping.failed)} of {grouped(grouping.runs)} runs failed"
+        if grouping.children:
+            counts += f" + {grouped(grouping.failed_children)} of {grouped(grouping.children)} child runs"
+        return counts
+
     def _progress(self) -> Line:
-        found = self.queue.groups
+        found = self.causes
         if not found:
             return (Piece(Clean("nothing to review"), "sec"),)
-        left = [group for group in found if self.judgement_of(group).verdict is None]
+        left = [group for group in found if not is_reviewed(group, self.judgement_of)]
         decided = len(found) - len(left)
         pieces = [
             Piece(Clean(f"{grouped(decided)} of {grouped(len(found))} reviewed "), "text bold"),
@@ -271,6 +312,9 @@ class TriageScreen(RunsScreen):
             causes = f"{grouped(len(left))} cause{'s' if len(left) != 1 else ''}"
             words = f"  {causes} ({grouped(runs)} run{'s' if runs != 1 else ''}) to review"
             pieces.append(Piece(Clean(words), "sec"))
+            new = sum(group.is_new(self.app.clock()) for group in found)
+            if new and self.app.size.width >= layout.NARROW:
+                pieces.append(Piece(Clean(f"  ·  {grouped(new)} new since yesterday"), "sec"))
         else:
             pieces += [Piece(Clean("  all reviewed  ·  "), "status.ok"), Piece(Clean("x"), "key bold")]
             pieces.append(Piece(Clean(" export"), "sec"))
@@ -298,6 +342,11 @@ class TriageScreen(RunsScreen):
     def _moved(self) -> None:
         self.queue.chosen = True
         self.show_cause()
+
+    @on(Queue.Arranged)
+    def _arranged(self, message: Queue.Arranged) -> None:
+        arrangement = states.rearrange(self.state.arrangement, message.how, CAUSE_CHOICES)
+        self.become(replace(self.state, arrangement=arrangement))
 
     @on(Queue.Folded)
     def _folded(self, message: Queue.Folded) -> None:

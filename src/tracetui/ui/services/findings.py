@@ -241,7 +241,7 @@ class JobService:
         from tracetui.live.jobs.aggregate import contrast_job
 
         runs = self._store.runs
-        job = contrast_job(refs, comparable(runs.values(), refs), original=self._store.relations.original)
+        job = contrast_job(refs, comparable(runs.values(), {*refs}), original=self._store.relations.original)
         self._contrast = tuple(refs), job
         self.ask(job)
 

@@ -69,11 +69,25 @@ class Verdicts:
             return self.causes.of_run(subject)
         return self.causes.of_task(subject) if isinstance(subject, Task) else self.causes.of_group(subject)
 
+    def unjudged_tasks(self, subjects: Sequence[Subject]) -> int:
+        """How many tasks get a verdict on the heading of wrong answers, if that is the only subject; else 0."""
+        if len(subjects) != 1 or not getattr(subjects[0], "tasks", ()):
+            return 0
+        return len(self._targets(subjects))
+
     def judge(self, subjects: Sequence[Subject], verdict: Verdict) -> str:
         """Give a verdict to all of these, as one change for undo, and remember it for ``.``; returns their names.
 
         One on wrong answers applies to their tasks without a verdict, or to all if every task has one.
         """
+        targets, tasks = self._targets(subjects), self.unjudged_tasks(subjects)
+        self.sidecar.judge_all(targets, verdict)
+        self.last = verdict
+        if len(subjects) == 1 and not tasks:
+            return named(subjects[0])
+        return f"{len(targets)} {'task' if tasks else 'row'}{'s' if len(targets) != 1 else ''}"
+
+    def _targets(self, subjects: Sequence[Subject]) -> list[CauseRef | RunSummary]:
         targets: list[CauseRef | RunSummary] = []
         for subject in subjects:
             tasks = () if isinstance(subject, RunSummary) else getattr(subject, "tasks", ())
@@ -81,11 +95,7 @@ class Verdicts:
                 targets += [_ref(task) for task in self.causes.unjudged(subject) or tasks]  # type: ignore[arg-type]
             else:
                 targets.append(_ref(subject))
-        self.sidecar.judge_all(targets, verdict)
-        self.last = verdict
-        if len(subjects) == 1 and not getattr(subjects[0], "tasks", ()):
-            return named(subjects[0])
-        return f"{len(targets)} {'task' if len(subjects) == 1 else 'row'}{'s' if len(targets) != 1 else ''}"
+        return targets
 
     def merge(self, causes: Iterable[Group], into: Group) -> None:
         """Treat these causes as the same as another."""

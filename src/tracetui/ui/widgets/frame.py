@@ -21,10 +21,12 @@ from tracetui.views.labels import run_label, short_id
 from tracetui.views.list.runs import hidden_columns, status_now
 from tracetui.views.rows import Line, Piece, fit, width_of
 from tracetui.views.scores import WRONG_ANSWER, WRONG_STYLE, run_sign, status_word
-from tracetui.views.timeline.header import FRAME, cost_of
+from tracetui.views.timeline.header import FRAME, causes_words, cost_of
 
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
+    from tracetui.analysis.triage import Group
+    from tracetui.ui.services.causes import Grouping
 
 NARROW_HEADER: Final = 100
 ROOMY_HEADER: Final = 112
@@ -163,18 +165,24 @@ def _list_status(store: Store, glyphs: Glyphs, standing: Counter[State], width: 
 
 
 def sentence(
-    store: Store, progress: Progress, vitals: Vitals, run: RunSummary | None, opened: Opened, width: int
+    store: Store,
+    progress: Progress,
+    vitals: Vitals,
+    run: RunSummary | None,
+    opened: Opened,
+    causes: Grouping | None,
+    width: int,
 ) -> Line:
     """The conclusion, and the next key."""
     if run is not None:
-        return _run_sentence(run, opened, vitals.state, width - FRAME)
+        group = causes.by_run.get(run.ref) if causes is not None else None
+        return _run_sentence(run, group, opened, vitals.state, width - FRAME)
     runs, failed = store.overview.runs, store.overview.failed
     kinds = store.overview.outcomes.kinds if width >= NARROW_HEADER else ""
     pieces: list[Piece] = []
     if failed:
         pieces += [
             Piece(Clean(f"{text.grouped(failed)} of {text.grouped(runs)} failed{kinds}"), "status.error bold"),
-            *((Piece(Clean("  ")), *causes) if (causes := _causes(store.overview.causes, width)) else ()),
             Piece(Clean("  ·  "), "dim"),
             *_key("T", "triage"),
             Piece(Clean("   ")),
@@ -197,27 +205,21 @@ def sentence(
         gap = Piece(Clean("   " if pieces else ""))
         pieces += [gap, Piece(Clean(f"{text.grouped(len(store.problems))} {word} unreadable"), "status.warn")]
     if progress.stage:
-        pieces += [Piece(Clean("   " if pieces else "")), Piece(Clean(_progress(progress)), "status.running")]
+        pieces += [Piece(Clean("   " if pieces else "")), Piece(Clean(progress_words(progress)), "status.running")]
+    if failed and causes is not None and width >= NARROW_HEADER:
+        pieces[1:1] = causes_words(causes.groups, width - FRAME - width_of(tuple(pieces)))
     return tuple(pieces)
 
 
-def _progress(progress: Progress) -> str:
+def progress_words(progress: Progress) -> str:
+    """How far the scan is."""
     doing = "scanning" if progress.stage == "list" else "counting"
     if progress.total:
         return f"{doing} {text.grouped(progress.seen)} / {text.grouped(progress.total)} files"
     return f"{doing} {text.grouped(progress.seen)} files"
 
 
-def _causes(causes: dict[str, int], width: int) -> list[Piece]:
-    """The commonest cause, where there is one and room for it."""
-    if not causes or width < NARROW_HEADER:
-        return []
-    name = max(causes, key=lambda cause: causes[cause])
-    words = [Piece(Clean("most often "), "sec"), Piece(one_line(name, 40), "text")]
-    return [*words, Piece(Clean(f" {causes[name]}×"), "sec")]
-
-
-def _run_sentence(run: RunSummary, opened: Opened, state: State, width: int) -> Line:
+def _run_sentence(run: RunSummary, group: Group | None, opened: Opened, state: State, width: int) -> Line:
     """What it came to or was asked, and as many facts as leave room for that."""
     error = run.first_error
     if run.status is Status.ERROR and error is not None:
@@ -231,14 +233,14 @@ def _run_sentence(run: RunSummary, opened: Opened, state: State, width: int) -> 
     most = width * 2 // 3 if run.failed else width // 3  # why it failed is worth more than its facts
     wanted = min(width_of((words,)), max(24, most))
     facts = next(
-        (one for one in _run_facts(run, opened, state) if width_of(one) + wanted <= width),
+        (one for one in _run_facts(run, group, opened, state) if width_of(one) + wanted <= width),
         (),
     )
     return (*fit([words], max(0, width - width_of(facts))), *facts)
 
 
-def _run_facts(run: RunSummary, opened: Opened, state: State) -> Iterator[Line]:
-    """The facts of a run, then fewer and fewer: how its status is known goes first, then the model."""
+def _run_facts(run: RunSummary, group: Group | None, opened: Opened, state: State) -> Iterator[Line]:
+    """The facts of a run, then fewer and fewer: how its status is known goes first, its cause last."""
     steps = "1 step" if run.steps == 1 else f"{text.count(run.steps)} steps"
     facts = [
         clean(run.model or "", 40),
@@ -249,6 +251,8 @@ def _run_facts(run: RunSummary, opened: Opened, state: State) -> Iterator[Line]:
     if opened.run is not None and opened.run.problems:
         notes = len(opened.run.problems)
         facts.append(f"{notes} note{'' if notes == 1 else 's'} in run")
+    if group is not None:
+        facts.append(f"{group.id} {text.grouped(len(group.runs))}×")
     source = f" ({run.status_source.value})" if run.status_source is not None else ""
     status = (Piece(Clean(f"status {run.status.value}{source}"), "dim"),)
     tail = status if state is State.ENDED else tuple(_key("i", f"why {state}"))
@@ -273,7 +277,10 @@ def idle(store: Store, run: RunSummary | None) -> frozenset[str]:
     """Commands that lead nowhere now, of those that would be hinted: `run` is what is shown."""
     if not store.runs and not store.problems:
         return frozenset(command.id for command in COMMANDS) - _ALWAYS
-    found = frozenset[str]() if store.overview.failed else _OF_FAILURES
+    overview = store.overview
+    found = frozenset[str]() if overview.failed else _OF_FAILURES
+    if not overview.repeated_tasks:
+        found |= {"tasks"}
     if run is not None and run.errors:
         found -= {"next-error"}
     return found if run is not None and run.status is Status.ERROR else found | {"real"}

@@ -256,8 +256,8 @@ class LineView(LineWidget, can_focus=True):
         if self.position == old and self.top == old_top:
             return
         if self.top == old_top:
-            self._repaint(old)
-            self._repaint(self.position)
+            self.repaint_row(old)
+            self.repaint_row(self.position)
         else:
             self.refresh()
         if self.position != old and self.cursor is not None:
@@ -399,7 +399,7 @@ class LineView(LineWidget, can_focus=True):
     def _row_strip(self, index: int, width: int) -> Strip:
         if index >= len(self.rows):
             return to_strip((), width, self.look)
-        at_cursor = index == self.position and self.rows.selectable(index)
+        at_cursor = self.is_at_cursor(index)
         background = ("sel" if self.has_focus else "selq") if at_cursor else "bg"
         bar = self._minimap.cell(self.rows, index, self.top, self.page, self.look.glyphs)
         selection = self.text_selection
@@ -410,6 +410,10 @@ class LineView(LineWidget, can_focus=True):
         if strip is None:
             strip = self._strips[cache_key] = self._draw(index, width, background, at_cursor, None, bar)
         return strip
+
+    def is_at_cursor(self, index: int) -> bool:
+        """Whether a row is drawn as that under the cursor."""
+        return index == self.position and self.rows.selectable(index)
 
     def _draw(
         self, index: int, width: int, background: str, at_cursor: bool, selection: Selection | None, bar: Piece
@@ -431,13 +435,17 @@ class LineView(LineWidget, can_focus=True):
         """Redraw a row whose content changed in the same `Rows`."""
         for key in [key for key in self._strips.keys() if key[0] == index]:  # noqa: SIM118 - a cache, not a dict
             self._strips.discard(key)
-        self._repaint(index)
+        self.repaint_row(index)
 
     def redraw_title(self) -> None:
         """Redraw the title rule."""
-        self.refresh(Region(0, 0, self.outer_size.width, 1))
+        if 0 in self._painted and self._painted[0].cell_length == self.outer_size.width:
+            self._refresh_line(0)
+        else:
+            self.refresh(Region(0, 0, self.outer_size.width, 1))
 
-    def _repaint(self, index: int) -> None:
+    def repaint_row(self, index: int) -> None:
+        """Repaint a row where it is on the screen."""
         y = index - self.top + 1 + len(self.heading)
         if 0 <= y < self.outer_size.height:
             self.refresh(Region(0, y, self.outer_size.width - 1, 1))
@@ -454,16 +462,20 @@ class LineView(LineWidget, can_focus=True):
     def _refocused(self) -> None:
         self._strips.clear()
         self.redraw_title()
-        self._repaint(self.position)
+        self.repaint_row(self.position)
 
     def on_click(self, event: events.Click) -> None:
         index = self.top + event.y - 1 - len(self.heading)
         if event.y == 0:
             self.clicked_title(event.x)
         elif 0 <= index < len(self.rows) and event.y > len(self.heading):
-            self.move_to(index)
+            self.clicked_row(index)
             if event.chain == 2 and self.cursor is not None:
                 self.post_message(self.Opened(self, self.cursor))
+
+    def clicked_row(self, index: int) -> None:
+        """Handle a click on a row."""
+        self.move_to(index)
 
     def clicked_title(self, x: int) -> None:
         """Handle a click on the title rule at column `x`."""

@@ -149,7 +149,7 @@ class RunRows:
     def line(self, index: int, width: int) -> Line:
         item = self._items[index]
         if isinstance(item, tuple):
-            return _group_line(item, width, self._glyphs)
+            return group_line(item, width, self._glyphs)
         columns = columns_for(width, self._all, name=self.longest_name, scored=self.scored)
         if isinstance(item, Problem):
             return _problem_line(item, columns, width, self._glyphs)
@@ -371,7 +371,8 @@ def _relation(run: RunSummary, *, named: bool) -> list[Piece]:
     return [Piece(name, "accent"), Piece(word, "sec")]
 
 
-def _group_line(item: tuple[str, int], width: int, glyphs: Glyphs) -> Line:
+def group_line(item: tuple[str, int], width: int, glyphs: Glyphs) -> Line:
+    """The heading of a group: label, rule and number."""
     number = str(item[1])
     label = text.truncate_middle(clean(item[0], 200), max(8, width - len(number) - 4))  # keep both ends of a path
     rule = glyphs.rule * max(0, width - text.cells(label) - len(number) - 3)

@@ -282,6 +282,9 @@ class HitRows:
 
 
 _NAMES: Final = ("calls", "errors", "runs", "p50", "p95", "total", "tokens", "cost")
+_OUTCOMES: Final = ("passed", "failed", "rate")
+"""Further columns after ``runs`` where any run is scored."""
+_OUTCOMES_AT: Final = 3
 _CELL: Final = 8
 _COST: Final = 11
 """Cells of the last column: ``~$1234.56``."""
@@ -297,6 +300,8 @@ class StatisticRows:
         self._index = {row.name: i for i, row in enumerate(rows)}
         self.by_tokens = not any(row.total_ms for row in rows)
         """Whether the bars show tokens, because the traces have no times (as for the model calls of coding agents)."""
+        self.rated = any(row.passed is not None for row in rows)
+        """Whether any run has an outcome."""
         self._all = sum(self._size(row) or 0.0 for row in rows)
 
     def __len__(self) -> int:
@@ -326,8 +331,8 @@ class StatisticRows:
         return self._rows[index].name
 
     def line(self, index: int, width: int) -> Line:
-        row = self._rows[index]
-        cells = (
+        row, names = self._rows[index], _names(self.rated)
+        cells = [
             (count(row.count), "text"),
             (count(row.errors) if row.errors else self._glyphs.zero, "status.error" if row.errors else "dim"),
             (count(row.runs), "sec"),
@@ -336,37 +341,51 @@ class StatisticRows:
             (duration(row.total_ms), "text"),
             (tokens(row.usage.all_tokens), "sec"),
             (cost(row.cost_usd, estimated=row.estimated_cost_usd is not None), "sec"),
-        )
-        name = one_line(row.prompt or row.name, 200) or Clean("(not recorded)")
-        name = truncate_middle(name, _name_room(width) - 1)  # versions of a model differ at the end
-        pieces = fill([Piece(name, "text bold" if row.errors else "text")], _name_room(width))
-        pieces += [
-            column(text, _size_of(i), style, right=True) for i, (text, style) in enumerate(cells[: _shown(width)])
         ]
-        if width >= _BAR_FROM and self._all and (size := self._size(row)) is not None:
+        if self.rated:
+            rate = Clean("—" if row.pass_rate is None else f"{row.pass_rate:.0%}")
+            cells[_OUTCOMES_AT:_OUTCOMES_AT] = (count(row.passed), "sec"), (count(row.failed), "sec"), (rate, "text")
+        name = one_line(row.prompt or row.name, 200) or Clean("(not recorded)")
+        room = _name_room(width, names)
+        name = truncate_middle(name, room - 1)  # versions of a model differ at the end
+        pieces = fill([Piece(name, "text bold" if row.errors else "text")], room)
+        pieces += [
+            column(text, _size_of(name), style, right=True)
+            for name, (text, style) in zip(_shown(width, names), cells, strict=False)
+        ]
+        if _has_bar(width, names) and self._all and (size := self._size(row)) is not None:
             pieces += (Piece(Clean("  ")), *amount(size, self._all, _BAR, "bar.agent", glyphs=self._glyphs))
         return tuple(fit(pieces, width))
 
 
-def statistics_heading(width: int, what: str, by_tokens: bool = False) -> Line:
+def statistics_heading(width: int, what: str, by_tokens: bool = False, rated: bool = False) -> Line:
     """The column headings; the last one describes the bars."""
-    pieces = fill([Piece(one_line(what, 20), "dim")], _name_room(width))
-    pieces += [column(Clean(name), _size_of(i), "dim", right=True) for i, name in enumerate(_NAMES[: _shown(width)])]
-    if width >= _BAR_FROM:
+    names = _names(rated)
+    pieces = fill([Piece(one_line(what, 20), "dim")], _name_room(width, names))
+    pieces += [column(Clean(name), _size_of(name), "dim", right=True) for name in _shown(width, names)]
+    if _has_bar(width, names):
         pieces.append(Piece(Clean("  share of tokens" if by_tokens else "  share of time"), "dim"))
     return tuple(fit(pieces, width))
 
 
-def _size_of(column: int) -> int:
-    return _COST if column == len(_NAMES) - 1 else _CELL
+def _names(rated: bool) -> tuple[str, ...]:
+    return (*_NAMES[:_OUTCOMES_AT], *(_OUTCOMES if rated else ()), *_NAMES[_OUTCOMES_AT:])
 
 
-def _shown(width: int) -> int:
-    """Number of columns that fit."""
-    return max(2, min(len(_NAMES), (width - 16 - _COST + _CELL) // _CELL))
+def _size_of(name: str) -> int:
+    return _COST if name == _NAMES[-1] else _CELL
 
 
-def _name_room(width: int) -> int:
+def _shown(width: int, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns that fit."""
+    return names[: max(2, (width - 16 - _COST + _CELL) // _CELL)]
+
+
+def _has_bar(width: int, names: tuple[str, ...]) -> bool:
+    return width >= _BAR_FROM + _CELL * (len(names) - len(_NAMES))
+
+
+def _name_room(width: int, names: tuple[str, ...]) -> int:
     """Cells of the name."""
-    bar = _BAR + 2 if width >= _BAR_FROM else 0
-    return max(8, width - sum(map(_size_of, range(_shown(width)))) - bar)
+    bar = _BAR + 2 if _has_bar(width, names) else 0
+    return max(8, width - sum(map(_size_of, _shown(width, names))) - bar)

@@ -11,7 +11,7 @@ from tracetui.masking import clean, one_line
 from tracetui.model import FirstError, Run, RunSummary, Status, StatusSource
 from tracetui.model.build import CONTAINERS
 from tracetui.store.span_names import span_reference, span_title
-from tracetui.text import Clean, cost, duration, grouped, measured, tokens, truncate
+from tracetui.text import Clean, cells, cost, duration, grouped, measured, tokens, truncate
 from tracetui.views.bars import sparkline
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of, status_glyph
 from tracetui.views.labels import run_label, start_label
@@ -22,6 +22,7 @@ from tracetui.views.timeline.chart import tokens_of
 
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
+    from tracetui.analysis.triage import Group
 
 
 def run_heading(
@@ -147,6 +148,25 @@ def _word(summary: RunSummary) -> Clean:
 
 def _error(error: FirstError) -> Clean:
     return one_line(error.words, 240)
+
+
+_TITLE, _MIN_TITLE = 28, 12
+"""Useful and minimum cells for the title of a cause."""
+
+
+def causes_words(causes: Sequence[Group], room: int) -> Line:
+    """How many causes there are, and the first one of the triage with its number of runs; shorter in less room."""
+    if not causes:
+        return ()
+    first, number = causes[0], f"{grouped(len(causes))} cause{'' if len(causes) == 1 else 's'}"
+    most = "most lost to " if first.wasted_ms or first.wasted_tokens else "most often "
+    runs, title = f" {grouped(len(first.runs))}×", one_line(first.title, 200)
+    leads = (f"{number}, {most}", most, "") if len(causes) > 1 else (f"{number}: ", "")
+    for lead in leads:
+        left = room - len(lead) - len(runs) - 2
+        if left >= min(_TITLE, cells(title)) or (not lead and left >= _MIN_TITLE):
+            return Piece(Clean(f"  {lead}"), "sec"), Piece(truncate(title, left), "text"), Piece(Clean(runs), "sec")
+    return (Piece(Clean(f"  {number}"), "sec"),) if room >= len(number) + 2 else ()
 
 
 FRAME: Final = 3

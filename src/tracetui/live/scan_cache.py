@@ -1,0 +1,299 @@
+"""Reuse what an earlier deep pass found in files that have not changed (`tracetui.store.run_cache`).
+
+A result is reused only if reading the file again would give the same: same version of the readers, same stat, same
+answers to all that the reading asked of its surroundings (`tracetui.sources.observed`). Results that depend on the
+time, or whose file may have changed in the same tick of the clock as it was read, are not stored.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Collection, Sequence
+from functools import cache
+from hashlib import blake2b
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+import tracetui
+from tracetui.formats import registry
+from tracetui.formats.base import Format
+from tracetui.live.scan import WITHIN, Found, is_within, look
+from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
+from tracetui.sources.budget import Budget
+from tracetui.sources.local import STDIN
+from tracetui.sources.locations import DATABASES
+from tracetui.sources.observed import FILE, FOLDER, Answer, Observations, Question, ask, settled_at
+from tracetui.store.run_cache import Storage
+
+BATCH: Final = 1024
+"""Results that are stored at once …"""
+_FLUSH_SECONDS: Final = 1.0
+"""… or those of this time."""
+_PLUGINS: Final = "plug-ins"
+"""Kind of `Observations`: the version of all plug-ins."""
+_READERS: Final = ("formats", "model", "sources", "live", "errors.py", "text.py", "redact.py")
+"""Parts of this package that decide what a reading finds."""
+
+
+def is_transient(path: str) -> bool:
+    """Whether a path has no stat that identifies a version: standard input, a trace in a database."""
+    return path == STDIN or path.startswith(DATABASES)
+
+
+class Dependencies(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """What a stored result depends on."""
+
+    newest: float
+    """Modification time of the newest file involved, if the result is valid only while none is changing; else 0."""
+    answers: tuple[tuple[Question, Answer], ...]
+    """What the source answered."""
+
+    def hold(self, ask: Callable[[Question], Answer]) -> bool:
+        """Whether reading again would give the same result. Raises what `ask` does."""
+        if self.newest and time.time() - self.newest < MOVING_SECONDS:
+            return False
+        return not self.answers or all(ask(question) == answer for question, answer in self.answers)
+
+
+def dependencies_of(seen: Observations, began_ns: int, without: Question | None = None) -> Dependencies | None:
+    """Return what a reading that began then depends on, except for one question; None if it must not be stored."""
+    stats = [answer for answer in seen.answers.values() if isinstance(answer, Stat)]
+    if seen.moving or seen.failed or not stats or not all(settled_at(one, began_ns) for one in stats):
+        return None
+    newest = max(one.mtime for one in stats) if seen.asked_moving else 0.0
+    return Dependencies(newest, tuple(pair for pair in seen.answers.items() if pair[0] != without))
+
+
+_T = TypeVar("_T")
+
+
+class Packing(Generic[_T]):
+    """Converts values to bytes and back."""
+
+    def __init__(self, kind: type[_T]) -> None:
+        self._encode = msgspec.msgpack.Encoder().encode
+        self._decode = msgspec.msgpack.Decoder(kind).decode
+
+    def pack(self, value: _T, *names: str) -> bytes | None:
+        """Return the bytes; None if they would not give exactly that value, or the names of the row are no text."""
+        try:
+            data = self._encode(value)
+            for name in names:
+                name.encode()
+            return data if self._encode(self._decode(data)) == data else None
+        except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError):
+            return None
+
+    def unpack(self, data: bytes | None) -> _T | None:
+        """Return the value; None if it can't be read."""
+        try:
+            return None if data is None else self._decode(data)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+
+
+class _Row(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """A stored result."""
+
+    stat: Stat
+    named: bool
+    """The file was named by the user, so that it is no part of another file's run."""
+    dependencies: Dependencies
+    """Except for the file itself."""
+    found: Found
+
+
+class ScanCache:
+    """Results of one walk and its deep pass. Used by one thread at a time, except for its storage.
+
+    Call `begin` before each walk. `twin` returns one for another thread.
+    """
+
+    def __init__(
+        self, storage: Storage, source: Source, roots: Collection[str], only: Format | None, *, batch: int = BATCH
+    ) -> None:
+        """`storage` must be of the `version` of these readers. `batch`: how many results are stored at once."""
+        self.storage, self._batch = storage, batch
+        self._source, self._roots, self._only = source, roots, only
+        self._packing = Packing(_Row)
+        self._new: list[tuple[str, str, bytes]] = []
+        self._flushed = time.monotonic()
+        self.begin()
+
+    def twin(self) -> ScanCache:
+        """Return another one with the same storage, for files that each take long."""
+        return ScanCache(self.storage, self._source, self._roots, self._only, batch=1)
+
+    def begin(self) -> None:
+        """Forget what the source answered before."""
+        self._folder: str | None = None
+        self._rows: dict[str, bytes] = {}
+        self._answers: dict[Question, Answer] = {}
+
+    def find(self, entry: Entry) -> Found | None:
+        """Return the stored result of a file that is as it was; None if it must be read. Raises `LinkLost`."""
+        stat, path = entry.stat, entry.path
+        if stat is None or entry.skipped is not None or is_transient(path):
+            return None
+        folder, _, name = path.rpartition("/")
+        if folder != self._folder:
+            self._folder, self._rows = folder, self.storage.rows(folder_key(self._source, path, folder))
+        data = self._rows.pop(name, None)
+        row = None if data is None else self._packing.unpack(data)
+        if row is not None and row.stat == stat and row.found.path == path and self._is_current(row):
+            self.storage.hits += 1
+            return row.found
+        self.storage.misses += 1
+        return None
+
+    def look(
+        self,
+        entry: Entry,
+        *,
+        last: Format | None,
+        named: bool,
+        shared: dict[str, Any] | None,
+        budget: Budget | None = None,
+    ) -> tuple[Found, Format | None]:
+        """Read a file in full (`scan.look`), and store the result unless the `budget` was spent. Raises `LinkLost`."""
+        began, seen = time.time_ns(), Observations()
+        found, last = look(
+            self._source, entry, deep=True, last=last, only=self._only, named=named, roots=self._roots, shared=shared,
+            budget=budget, observations=seen,
+        )  # fmt: skip
+        if not found.unread:
+            self._store(found, seen, began, named=named)
+        return found, last
+
+    def flush(self) -> None:
+        """Write the new results."""
+        self._flushed = time.monotonic()
+        if self._new:
+            self.storage.put(self._new)
+            self._new = []
+
+    def close(self) -> None:
+        """Write the new results, and close the storage."""
+        self.flush()
+        self.storage.close()
+
+    def _is_current(self, row: _Row) -> bool:
+        try:
+            return row.named is (row.found.path in self._roots) and row.dependencies.hold(self._ask)
+        except LinkLost:
+            raise
+        except OSError:
+            return False
+
+    def _ask(self, question: Question) -> Answer:
+        """Return the current answer to a question, the same throughout a walk."""
+        kind, path, relative = question
+        if kind == _PLUGINS:
+            return plugin_version()
+        if kind == WITHIN:
+            return is_within(path, self._roots)
+        if kind == FOLDER:
+            question = kind, os.path.dirname(path) + "/.", relative
+        if question not in self._answers:
+            self._answers[question] = ask(self._source, (kind, path, relative))
+        return self._answers[question]
+
+    def _store(self, found: Found, seen: Observations, began: int, *, named: bool) -> None:
+        if found.format not in registry.BUILT_IN:  # all plug-ins were asked
+            seen.add(_PLUGINS, "", "", plugin_version())
+        itself = FILE, found.path, ""
+        stat, dependencies = seen.answers.get(itself), dependencies_of(seen, began, itself)
+        if not is_transient(found.path) and isinstance(stat, Stat) and dependencies is not None:
+            folder, _, name = found.path.rpartition("/")
+            folder = folder_key(self._source, found.path, folder)
+            data = self._packing.pack(_Row(stat, named, dependencies, found), folder, name)
+            if data is not None:
+                self._new.append((folder, name, data))
+        if len(self._new) >= self._batch or time.monotonic() - self._flushed > _FLUSH_SECONDS:
+            self.flush()
+
+
+def folder_key(source: Source, path: str, folder: str) -> str:
+    """The folder of a path, with the working folder if it is relative to that."""
+    is_relative = source.local_path(path) is not None and not os.path.isabs(path)
+    return f"{folder}\n{os.getcwd()}" if is_relative else folder
+
+
+def open_cache(source: Source, roots: Sequence[str], only: Format | None, limit: int) -> ScanCache:
+    """Return the user's cache of at most `limit` bytes, for these roots; empty if it can't be used."""
+    return ScanCache(Storage(version(only), roots, limit=limit), source, roots, only)
+
+
+def version(only: Format | None) -> str:
+    """Return the version of the readers: of a result read by another one nothing is known."""
+    return f"{_readers()} {'' if only is None else only.name}"
+
+
+@cache
+def _readers() -> str:
+    """A fingerprint of the code that reads, and of the places that plug-ins are installed in."""
+    found = blake2b(f"{tracetui.__version__} {sys.version}".encode(), digest_size=12)
+    package = Path(tracetui.__file__).parent
+    for path in sorted(file for part in _READERS for file in _modules(str(package / part))):
+        found.update(path.encode("utf-8", "surrogateescape"))
+    for place in sys.path:
+        if os.path.isabs(place) and place != os.getcwd():
+            found.update(" ".join((place, *_installed(place))).encode("utf-8", "surrogateescape"))
+    return found.hexdigest()
+
+
+def _installed(place: str) -> Sequence[str]:
+    """Names and versions of the packages installed in a folder. Its time says less: compiling a module changes it."""
+    try:
+        return sorted(name for name in os.listdir(place) if name.endswith((".dist-info", ".egg-info", ".pth")))
+    except OSError:
+        return [_changed(place)]
+
+
+@cache
+def plugin_version() -> bytes:
+    """A fingerprint of the code of all plug-ins; finding them takes a while."""
+    found = blake2b(digest_size=12)
+    for name in registry.names()[len(registry.BUILT_IN) :]:
+        origin = registry.origin(name)
+        try:
+            spec = find_spec(origin.rpartition(" ")[2].partition(":")[0].partition(".")[0])
+        except (ImportError, ValueError):
+            spec = None
+        places = () if spec is None else spec.submodule_search_locations or (spec.origin or "",)
+        for place in sorted((name, origin, *(one for path in places for one in _modules(path)))):
+            found.update(place.encode("utf-8", "surrogateescape"))
+    return found.digest()
+
+
+def _modules(path: str) -> Sequence[str]:
+    """Path, size and time of a module, or of all below a folder."""
+    if path.endswith(".py"):
+        return (f"{path} {_changed(path)}",)
+    try:
+        with os.scandir(path) as names:
+            below = [item for item in names if not item.name.startswith("__") or item.name == "__init__.py"]
+    except OSError:
+        return ()
+    return [
+        one
+        for item in below
+        if item.is_dir() or item.name.endswith(".py")
+        for one in (_modules(item.path) if item.is_dir() else (f"{item.path} {_stamp(item.stat())}",))
+    ]
+
+
+def _changed(path: str) -> str:
+    try:
+        return _stamp(os.stat(path))
+    except OSError:
+        return ""
+
+
+def _stamp(found: os.stat_result) -> str:
+    return f"{found.st_size} {found.st_mtime_ns}"

@@ -1,0 +1,328 @@
+"""A database as a source: a folder with the newest traces, each of them a file of its rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from threading import Event, Lock, Thread
+from typing import Final, TypeVar
+
+import msgspec
+
+from tracetui.errors import NothingReadable
+from tracetui.sources.base import Closable, Entry, File, Folder, LinkLost, Stat, reason_of
+from tracetui.sources.clickhouse import sql
+from tracetui.sources.clickhouse.client import MAX_ROWS, Client, Refused
+from tracetui.sources.clickhouse.rows import RowCache, Rows, RowsFile, batches, by_trace
+from tracetui.sources.clickhouse.sql import Bounds, Schema, Statement
+from tracetui.sources.clickhouse.url import Database, parse
+from tracetui.sources.conditions import EVERYTHING, Condition
+
+FRESH_SECONDS: Final = 1.0
+"""For so long a trace is not asked for again,"""
+LIST_FRESH_SECONDS: Final = 2.0
+"""nor the list; a list that takes long is rested from"""
+LIST_REST: Final = 10
+"""for this multiple of its duration."""
+WINDOWS: Final = (3600, 86_400, 30 * 86_400)
+"""Seconds before the last span that are searched for the newest traces, one after the other, before all are."""
+FIRST_BATCH: Final = 24
+"""Traces that are read together first: a screenful,"""
+BATCH: Final = 256
+"""and then,"""
+BATCH_SPANS: Final = 20_000
+"""unless they have more spans."""
+AHEAD_SECONDS: Final = 60.0
+"""For so long a trace that was read along with others needs not be asked for again, nor does one"""
+SETTLED_SECONDS: Final = 900.0
+"""that ended so long ago, unless the list counts more spans."""
+NEW_SPANS: Final = 1000
+"""New spans that are read at once: their ids are parameters."""
+MAX_SPANS: Final = 200_000
+"""Spans of a trace that is read."""
+SPAN_BYTES: Final = 1024
+"""Estimated size of a row, for the size of a trace that was not read."""
+
+
+_T = TypeVar("_T")
+
+
+class _Column(msgspec.Struct):
+    table: str
+    name: str
+    type: str
+
+
+class _Trace(msgspec.Struct):
+    trace: str = msgspec.field(name="TraceId")
+    spans: int
+    last: int
+    end: int
+
+
+class _Last(msgspec.Struct):
+    last: int
+
+
+class _Span(msgspec.Struct):
+    span: str = msgspec.field(name="SpanId")
+
+
+class _Version(msgspec.Struct, frozen=True):
+    trace: str = msgspec.field(name="TraceId")
+    parts: int
+    begin: int
+    end: int
+
+
+class ClickHouseSource(Closable):
+    """Traces of one database; see `tracetui.sources.base.Source`. Used by several threads.
+
+    Raises `LinkLost` while the server can't be reached or is too slow; just try again later.
+    """
+
+    def __init__(self, database: Database, *, limit: int) -> None:
+        """`limit`: how many traces are listed."""
+        self._database = database
+        self._client = Client(database)
+        self._limit = limit
+        self._lock, self._listing, self._checking = Lock(), Lock(), Lock()
+        self._schema: Schema | None = None
+        self._wanted: tuple[Condition, ...] = (EVERYTHING,)
+        """Conditions of the lists that are shown as one."""
+        self._cache = RowCache()
+        self._traces: Sequence[_Trace] = ()
+        """The list, newest first."""
+        self._counts: dict[str, int] = {}
+        """Spans of the listed traces."""
+        self._listed: tuple[tuple[Condition, ...], float] | None = None
+        """The conditions of the list, and when (monotonic) it is outdated."""
+        self._prefetched = False
+        self._flights: dict[str, Event] = {}
+        """Traces that are being read, and what is set when they are."""
+
+    @property
+    def received(self) -> int:
+        """Bytes received."""
+        return self._client.received
+
+    def connect(self) -> None:
+        """Connect, and check the tables. Raises `NothingReadable` or `LinkLost`, one sentence each."""
+        try:
+            self._checked()
+        except Refused as error:
+            raise NothingReadable(str(error)) from error
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def narrow(self, condition: Condition, *, beside: bool) -> None:
+        """List the newest traces that may meet a condition, from the next list on; `beside` the newest of all."""
+        self._wanted = tuple(dict.fromkeys((EVERYTHING, condition) if beside else (condition,)))
+
+    def cost(self) -> tuple[int, int]:
+        """Return how many runs are listed, and how many spans they have."""
+        traces = self._newest()
+        return len(traces), sum(one.spans for one in traces)
+
+    # ---- files
+
+    def is_file(self, path: str) -> bool:
+        """True if there is a trace at `path`."""
+        below = parse(path)[1]
+        return len(below) == 1 and (self._cache.has(below[0]) or bool(self._versions(below)))
+
+    def is_folder(self, path: str) -> bool:
+        """True for the database itself."""
+        return "#" not in path and not parse(path)[1]
+
+    def local_path(self, path: str) -> str | None:
+        return None
+
+    def prefetch(self, paths: Sequence[str]) -> None:
+        """Begin to read the list and its first traces, once, while the caller does something else."""
+        if not self._prefetched:
+            self._prefetched = True
+            Thread(target=self._prefetch, daemon=True).start()
+
+    def _prefetch(self) -> None:
+        with suppress(OSError, NothingReadable):  # whoever asks for it gets the error
+            for first in self._newest()[:1]:
+                self._rows(first.trace, ahead=True)
+
+    def walk(self, root: str) -> Iterator[Entry]:
+        try:
+            yield from self.list(root).entries
+        except LinkLost:
+            raise
+        except OSError as error:
+            yield Entry(root, skipped=reason_of(error), failed=True)
+
+    def list(self, path: str) -> Folder:
+        below = parse(path)[1]
+        traces = self._newest() if not below else [one for one in self._traces if [one.trace] == below]
+        if below and not traces:
+            rows = self._rows(below[0])
+            if not rows.data:
+                raise FileNotFoundError(f"no trace {below[0]} in {self._database.folder}")
+            traces = [_Trace(below[0], len(rows.spans), 0, rows.ended_ns)]
+        return Folder([self._entry(one) for one in traces], [])
+
+    def open(self, path: str, stat: Stat | None = None) -> File:
+        return RowsFile(path, parse(path)[1][0], self._rows)
+
+    def _entry(self, trace: _Trace) -> Entry:
+        stat = Stat(0, 0, trace.spans * SPAN_BYTES, max(0, trace.end))
+        return Entry(self._database.path(trace.trace), stat)
+
+    # ---- queries
+
+    def _query(self, statement: Statement) -> bytes:
+        return self._client.query(statement)
+
+    def _checked(self) -> Schema:
+        """Return the tables. Raises `Refused` if they are not the exporter's."""
+        with self._checking:
+            if self._schema is None:
+                found = _decoded(self._query(sql.columns(self._database)), _Column)
+                types = {one.name: one.type for one in found if one.table == self._database.table}
+                if missing := [name for name in sql.COLUMNS if name not in types]:
+                    table = f"{self._database.name}.{self._database.table}"
+                    reason = f"has no column {missing[0]}" if types else "doesn't exist, or your user may not read it"
+                    raise Refused(
+                        f"table {table} {reason}; expected the table of the OpenTelemetry ClickHouse exporter "
+                        f"(another name: clickhouse://{self._database.host}/DATABASE.TABLE)"
+                    )
+                typed = types["SpanAttributes"].startswith("JSON")
+                self._schema = Schema(self._database, typed, any(one.table != self._database.table for one in found))
+            return self._schema
+
+    def _newest(self) -> Sequence[_Trace]:
+        """Return the newest traces that may meet one of the conditions, newest first."""
+        with self._listing:
+            wanted, began = self._wanted, time.monotonic()
+            if self._listed is not None and self._listed[0] == wanted and began < self._listed[1]:
+                return self._traces
+            found = {one.trace: one for condition in wanted for one in self._search(condition)}
+            ended = time.monotonic()
+            self._traces = sorted(found.values(), key=lambda one: -one.last) if len(wanted) > 1 else [*found.values()]
+            self._counts = {one.trace: one.spans for one in self._traces}
+            self._listed = wanted, ended + max(LIST_FRESH_SECONDS, LIST_REST * (ended - began))
+            return self._traces
+
+    def _search(self, condition: Condition) -> Sequence[_Trace]:
+        schema = self._checked()
+        traces: Sequence[_Trace] = ()
+        for since in self._windows(schema, condition):
+            traces = _decoded(self._query(sql.newest(schema, self._limit, since, condition)), _Trace)
+            if len(traces) >= self._limit:
+                break
+        return traces
+
+    def _windows(self, schema: Schema, condition: Condition) -> Iterator[float | None]:
+        """Yield the times since which the newest traces are searched.
+
+        Only for a list without a condition: what meets it may be older than the window.
+        """
+        if condition == EVERYTHING:
+            (last,) = _decoded(self._query(sql.last(schema)), _Last)
+            for window in WINDOWS:
+                yield float((last.last - window) // window * window)
+        yield None
+
+    def _versions(self, traces: Sequence[str]) -> dict[str, _Version]:
+        """Return the state of each trace that there is."""
+        found = _decoded(self._query(sql.versions(self._checked(), traces)), _Version)
+        return {one.trace: one for one in found}
+
+    def _rows(self, trace: str, *, ahead: bool = False) -> Rows:
+        """Return the rows of a trace, with those that came since it was read. `ahead`: nobody has asked for it yet."""
+        rows = self._cache.of(trace)
+        if not rows.data:
+            self._read(trace)
+            rows = self._cache.of(trace)
+            rows.ahead &= ahead
+            return rows
+        with rows.lock:
+            settled = time.time() - rows.ended_ns / 1e9 > SETTLED_SECONDS
+            has_all = self._counts.get(trace, 0) <= len(rows.spans)
+            fresh = AHEAD_SECONDS if has_all and (rows.ahead or settled) else FRESH_SECONDS
+            if time.monotonic() - rows.checked >= fresh:
+                self._read_on(trace, rows)
+            rows.ahead &= ahead
+        return rows
+
+    def _read(self, trace: str) -> None:
+        """Read a trace, along with the next ones of the list; wait if another thread is reading it."""
+        with self._lock:
+            flight = self._flights.get(trace)
+        if flight is not None:
+            flight.wait()
+            if self._cache.has(trace):
+                return
+        wanted, done = self._batch(trace), Event()
+        with self._lock:
+            self._flights.update(dict.fromkeys(wanted, done))
+        try:
+            versions = self._versions(wanted)
+            for name, lines in by_trace(self._fetched(wanted, versions.values())):
+                rows = self._cache.of(name)
+                if not rows.data:
+                    rows.add(lines)
+                    rows.version, rows.checked = versions.get(name), time.monotonic()
+                    self._cache.keep(name, rows)
+        finally:
+            with self._lock:
+                for name in wanted:
+                    self._flights.pop(name, None)
+            done.set()
+
+    def _batch(self, trace: str) -> Sequence[str]:
+        traces = self._traces
+        at = next((i for i, one in enumerate(traces) if one.trace == trace), None)
+        if at is None:
+            return [trace]
+        if traces[at].spans > MAX_SPANS:
+            raise OSError(f"not read: a trace of {traces[at].spans:,} spans, more than {MAX_SPANS:,}")
+        most = FIRST_BATCH if at < FIRST_BATCH else BATCH
+        missing = [(one.trace, one.spans) for one in traces[at : at + most] if not self._cache.has(one.trace)]
+        return batches(missing, BATCH_SPANS)
+
+    def _fetched(self, traces: Sequence[str], versions: Collection[_Version]) -> bytes:
+        """Return all rows of some traces."""
+        if not versions:
+            return b""
+        limit = MAX_SPANS + 1 if len(traces) == 1 else MAX_ROWS
+        data = self._query(sql.rows(self._checked(), traces, limit, _bounds(versions)))
+        if len(traces) == 1:
+            _check_count(data.count(b"\n"))
+        return data
+
+    def _read_on(self, trace: str, rows: Rows) -> None:
+        """Read the spans that came since the last time, however early they began."""
+        schema, version = self._checked(), self._versions([trace]).get(trace)
+        if version is not None and version != rows.version:
+            bounds = _bounds([version])
+            found = _decoded(self._query(sql.spans(schema, trace, MAX_SPANS + 1, bounds)), _Span)
+            _check_count(len(found))
+            new = sorted({one.span for one in found} - rows.spans)
+            for at in range(0, len(new), NEW_SPANS):
+                rows.add(self._query(sql.rows(schema, [trace], MAX_ROWS, bounds, new[at : at + NEW_SPANS])))
+                self._cache.keep(trace, rows)
+            rows.version = version
+        rows.checked = time.monotonic()
+
+
+def _bounds(versions: Collection[_Version]) -> Bounds:
+    return min(one.begin for one in versions), max(one.end for one in versions)
+
+
+def _check_count(spans: int) -> None:
+    if spans > MAX_SPANS:
+        raise OSError(f"not read: a trace of more than {MAX_SPANS:,} spans")
+
+
+def _decoded(data: bytes, kind: type[_T]) -> list[_T]:
+    return msgspec.json.Decoder(kind, strict=False).decode_lines(data)

@@ -1,0 +1,225 @@
+"""The run tree screen: all trials of a task merged by their steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+from textual import on
+
+from tracetui import masking
+from tracetui.analysis.run_tree import Fork, Representative
+from tracetui.analysis.tasks import Trial
+from tracetui.live.jobs.run_tree import TreeResult, run_tree_job
+from tracetui.live.jobs.runner import Job, JobProgress
+from tracetui.live.mailbox import Mail
+from tracetui.masking import one_line
+from tracetui.model import Problem, Run, RunRef
+from tracetui.text import Clean, grouped
+from tracetui.ui import run_tree_state as states
+from tracetui.ui.base_app import HostApp
+from tracetui.ui.commands import TREE, Command
+from tracetui.ui.panes.run_tree import TreePane
+from tracetui.ui.run_tree_state import RunTreeState
+from tracetui.ui.screens.base import BaseListScreen
+from tracetui.ui.widgets.line_view import LineView
+from tracetui.views.rows import Line, Piece
+from tracetui.views.run_tree import Kind, fork_sentence, has_rates, tree_sentence, trials_sentence
+
+
+class RunTreeScreen(BaseListScreen):
+    """All trials of a task merged into one tree. Renders a `RunTreeState`."""
+
+    app: HostApp
+    state: RunTreeState
+
+    def __init__(
+        self,
+        trials: Sequence[Trial],
+        commands: Sequence[Command],
+        *,
+        title: str,
+        selected: RunRef | None = None,
+        state: RunTreeState | None = None,
+        result: TreeResult | None = None,
+    ) -> None:
+        """`title` names the task, not sanitized. `selected`: the run with the highlighted path, by default the first.
+
+        `state` and `result` reopen a tree.
+        """
+        self.branches = TreePane()
+        super().__init__(TREE, self.branches.pane_name, commands, self.branches)
+        refs = [trial.run.ref for trial in trials]
+        self.state = state or RunTreeState(selected=selected if selected in refs else next(iter(refs), None))
+        self._trials, self._title = list(trials), title
+        self._result = result
+        self._progress: JobProgress | None = None
+        self._job: Job | None = None
+        self._problems: list[Problem] = []
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.branches.opened = self.state.opened
+        if self._result is None:
+            self._read({})
+
+    def _read(self, loaded: dict[RunRef, Run]) -> None:
+        job = run_tree_job(self._trials, texts=self.state.texts, loaded=loaded, redactor=masking.current())
+        self._job, self._progress, self._problems = job, None, []
+        self.app.surveys.ask(job)
+
+    # ---- the state
+
+    def become(self, state: RunTreeState) -> None:
+        """Replace the state and render the changes."""
+        before, self.state = self.state, state
+        if state.selected != before.selected:
+            self.show_rows()
+        if state.texts != before.texts:
+            self.branches.opened = frozenset()
+            runs = self._result.tree.runs if self._result is not None else ()
+            self._read({run.summary.ref: run for run in runs})
+
+    # ---- data arrives
+
+    def receive(self, mail: Mail) -> None:
+        progress = mail.progress
+        if progress is None or progress.job is not self._job:
+            return
+        self._progress = progress
+        self._problems += [one for one in progress.new if isinstance(one, Problem)]
+        if progress.finished and isinstance(progress.result, TreeResult):
+            self._result = progress.result
+        self.show_rows()
+        if progress.finished and self._problems:
+            self.say(f"{grouped(len(self._problems))} unreadable: {self._problems[0].reason}", "status.warn")
+
+    @property
+    def settled(self) -> bool:
+        """Whether the tree is complete and shown."""
+        return self._result is not None and (self._progress is None or self._progress.finished)
+
+    def show_rows(self) -> None:
+        if self._result is None:
+            self.branches.show_message(Clean("reading the trials …"))
+        else:
+            self.branches.show_tree(self._result, self.state.selected, self.state.cursor)
+        self.refresh_frame()
+
+    # ---- the cursor
+
+    @property
+    def _here(self) -> tuple[RunRef, str] | None:
+        """Run and span under the cursor."""
+        rows, node = self.branches.tree_rows, self.branches.node
+        found = rows.span(node) if rows is not None and node is not None else None
+        if rows is None or found is None:
+            return None
+        return rows.tree.runs[found[0]].summary.ref, found[1].id
+
+    @property
+    def ref(self) -> RunRef | None:
+        return self._here[0] if self._here is not None else self.state.selected
+
+    @on(LineView.Moved)
+    def _row_moved(self) -> None:
+        self.refresh_frame()
+
+    # ---- commands
+
+    def action_open(self) -> None:
+        """Compare two runs at the fork under the cursor, or open the run at the step under the cursor."""
+        node, here = self.branches.node, self._here
+        if node is None:
+            return
+        if node.kind is Kind.FORK and node.fork is not None:
+            self._compare(node.fork)
+        elif here is not None:
+            self.app.visit(*here)
+        elif self.state.selected is not None:
+            self.app.visit(self.state.selected, None)
+
+    def action_diff(self) -> None:
+        """Compare the branch under the cursor with the most different one at its fork."""
+        node = self.branches.node
+        if node is None or node.fork is None:
+            self.say("all trials share these steps", "status.warn")
+        else:
+            self._compare(node.fork, None if node.kind is Kind.FORK else node.side)
+
+    def _compare(self, fork: Fork, side: int | None = None) -> None:
+        assert self._result is not None
+        tree = self._result.tree
+        pair = tree.representatives(fork, side)
+        refs = [tree.runs[one.run].summary.ref for one in pair]
+        self.app.compare(refs[0], refs[1], (self._span_id(pair[0]), self._span_id(pair[1])))
+
+    def _span_id(self, one: Representative) -> str | None:
+        assert self._result is not None
+        return None if one.span is None else self._result.tree.runs[one.run].spans[one.span].id
+
+    def action_fork(self, step: int, decisive: bool = False) -> None:
+        """Go to the next (decisive) fork, or the one before."""
+        if not self.branches.step_to_fork(step, decisive=decisive):
+            which = f"{'later' if step > 0 else 'earlier'}{' decisive' if decisive else ''}"
+            self.say(f"no {which} forks", "status.warn")
+
+    def action_trial(self, step: int) -> None:
+        """Select the trial in the next lane, or the one before."""
+        rows = self.branches.tree_rows
+        if rows is not None:
+            order = [rows.tree.runs[run].summary.ref for run in rows.lanes.order]
+            following = states.select_next(self.state, order, step)
+            if following is not None:
+                self.become(following)
+
+    def action_texts(self) -> None:
+        """Toggle model answers and messages as steps."""
+        self.become(states.toggle_texts(self.state))
+        self.say("merging by model texts too" if self.state.texts else "merging by tool calls, nodes and agents")
+
+    def action_fold_all(self, open_: bool) -> None:
+        """Unfold or fold everything."""
+        self.branches.fold_all(open_=open_)
+
+    def action_reread(self) -> None:
+        """Read the trials again."""
+        self._read({})
+        self.say("re-reading the trials")
+
+    def again(self) -> RunTreeScreen:
+        state = replace(self.state, cursor=self.branches.cursor, opened=self.branches.opened)
+        return RunTreeScreen(self._trials, self.commands, title=self._title, state=state, result=self._result)
+
+    def left(self) -> None:
+        self.app.surveys.stop()
+
+    # ---- the frame
+
+    def path(self) -> tuple[Line, Line]:
+        texts = "  with model texts" if self.state.texts else ""
+        title = Piece(one_line(self._title, 100), "sec")
+        left: Line = (Piece(Clean("run tree  "), "text bold"), title, Piece(Clean(texts), "accent"))
+        result = self._result
+        return left, () if result is None else trials_sentence(result.tree, result.left_out, self.app.look.glyphs)
+
+    def summary(self) -> Line:
+        progress, result, node = self._progress, self._result, self.branches.node
+        if progress is None or not progress.finished:
+            if result is None:
+                done = progress.done if progress is not None else 0
+                words = f"reading, {grouped(done)} of {grouped(len(self._trials))} trials"
+                return (Piece(Clean(words), "status.running"),)
+        elif progress.lost:
+            return (Piece(one_line(f"reading stopped: {progress.lost}", 200), "status.error"),)
+        if result is None or node is None:
+            return ()
+        if node.fork is None:
+            return tree_sentence(result.tree)
+        return fork_sentence(
+            node.fork,
+            node.side,
+            self.app.size.width - 2,
+            rates=has_rates(result.tree),
+            glyphs=self.app.look.glyphs,
+        )

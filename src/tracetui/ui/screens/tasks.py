@@ -1,0 +1,302 @@
+"""The task matrix: one row per task, one glyph per trial, pass rates; Enter opens the runs of a task."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from textual import on
+from textual.app import ComposeResult
+
+from tracetui import masking
+from tracetui.analysis.tasks import Matrix, Task, arrange, compared_directories, matrix, sortable
+from tracetui.live.jobs.run_tree import TreeResult, run_tree_job
+from tracetui.live.jobs.runner import Job
+from tracetui.live.mailbox import Mail
+from tracetui.masking import clean, one_line
+from tracetui.model import RunRef
+from tracetui.text import Clean
+from tracetui.ui import tasks_state
+from tracetui.ui.base_app import HostApp
+from tracetui.ui.commands import TASKS, Command
+from tracetui.ui.panes.run_list import QUERY_LABEL
+from tracetui.ui.panes.tasks import TaskMatrix
+from tracetui.ui.screens.base import BaseScreen
+from tracetui.ui.tasks_state import TasksState
+from tracetui.ui.widgets.frame import footer, progress_words, short_path
+from tracetui.ui.widgets.line_view import LineView
+from tracetui.ui.widgets.lines import Box, LineBar
+from tracetui.views.rows import Line, Piece
+from tracetui.views.tasks import conclusion, outcome_signs, trial_line
+
+MANY: Final = 1_000
+"""Runs from which a thread computes the matrix, so that no key waits for it."""
+REGROUP_SECONDS: Final = 0.5
+"""While runs arrive, the matrix changes no oftener."""
+REST_SECONDS: Final = 0.2
+"""The cursor rests on a task after this long."""
+_ORDERS: Final = {
+    "instability": "least stable first",
+    "failures": "most failures first",
+    "cost": "most expensive first",
+    "tokens": "most tokens first",
+    "time": "slowest first",
+    "name": "by name",
+}
+
+
+class TasksScreen(BaseScreen):
+    """The matrix of the runs that match the filter of the list, and the outcome of the run under the cell cursor."""
+
+    AUTO_FOCUS = ""
+    app: HostApp
+    state: TasksState
+
+    def __init__(self, commands: Sequence[Command], state: TasksState | None = None) -> None:
+        """Begin in a state in which the screen was left."""
+        self.tasks = TaskMatrix()
+        super().__init__(commands, {TASKS: self.tasks}, state or TasksState())
+        self.tasks.column = self.state.column
+        self.hint = LineBar("bg", id="hint")
+        self.hint.display = False
+        self._cell = LineBar("raised", id="cell")
+        self._matrix: Matrix | None = None
+        self._ended: Line = ()
+        self._signs: Line = ()
+        """How tasks and trials of the matrix ended, in words and in numbers."""
+        self._revision, self._words = -1, ""
+        """Revision of the store and filter that the matrix is computed of."""
+        self._computing = self._waiting = False
+        """Whether a thread computes the matrix; whether a timer will."""
+        self._not_before = 0.0
+        self._ahead: Task | None = None
+        """Task whose trials are merged ahead, or were."""
+        self._ahead_job: Job | None = None
+        self._ahead_tree: TreeResult | None = None
+
+    def compose(self) -> ComposeResult:
+        yield self._header
+        yield self._sentence
+        yield self.hint
+        yield Box(self.tasks, classes="single")
+        yield self._cell
+        yield self._footer
+
+    def on_mount(self) -> None:
+        self.tasks.focus()
+        self.compute(at_once=True)
+        if self.tasks.move_to_key(self.state.cursor):
+            self.tasks.chosen = True
+        self.set_timer(REST_SECONDS, self._read_ahead)
+        self.call_after_refresh(self.refresh_frame)
+
+    def on_screen_resume(self) -> None:
+        if self._is_stale:
+            self.compute()
+
+    # ---- the state
+
+    def become(self, state: TasksState) -> None:
+        """Replace the state, and show what changed."""
+        before, self.state = self.state, state
+        if (state.sort, state.reverse) != (before.sort, before.reverse):
+            self._show()
+
+    @property
+    def _as_left(self) -> TasksState:
+        task = self.tasks.current_task
+        return TasksState(
+            sort=self.state.sort,
+            reverse=self.state.reverse,
+            cursor=None if task is None else task.key,
+            column=self.tasks.column,
+        )
+
+    def again(self) -> TasksScreen:
+        return TasksScreen(self.commands, self._as_left)
+
+    def left(self) -> None:
+        self.app.surveys.stop()
+        self.app.save_tasks(self._as_left)
+
+    # ---- data
+
+    def receive(self, mail: Mail) -> None:
+        if self.app.screen is not self:
+            return
+        progress = mail.progress
+        if progress is not None and progress.job is self._ahead_job and isinstance(progress.result, TreeResult):
+            self._ahead_tree = progress.result
+        if self._is_stale:
+            self._compute_later()
+        self.refresh_frame()
+
+    @property
+    def _is_stale(self) -> bool:
+        return (self._revision, self._words) != (self.app.store.revision, self.app.words())
+
+    def _compute_later(self) -> None:
+        """Compute the matrix now, or as soon as the last time is long enough ago."""
+        wait = self._not_before - time.monotonic()
+        if wait <= 0 and not self._computing:
+            self.compute()
+        elif not self._waiting:
+            self._waiting = True
+            self.set_timer(max(0.01, wait), self._catch_up)
+
+    def _catch_up(self) -> None:
+        self._waiting = False
+        if self.app.screen is self and self._is_stale:
+            self._compute_later()
+
+    def compute(self, *, at_once: bool = False) -> None:
+        """Compute the matrix of the runs as they are now and show it; of many runs in a thread, unless `at_once`."""
+        app, store = self.app, self.app.store
+        self._revision, self._words = store.revision, app.words()
+        runs, relations = app.found(), store.relations
+
+        def work() -> Callable[[], None]:
+            found = matrix(runs, relations=relations, directories=compared_directories(app.roots))
+            return lambda: self._computed(found)
+
+        if at_once or len(runs) < MANY:
+            work()()
+        else:
+            self._computing = True
+            app.engine.run_in_background(work)
+
+    def _computed(self, found: Matrix) -> None:
+        self._computing = False
+        self._not_before = time.monotonic() + REGROUP_SECONDS
+        self._matrix = found
+        self._ended, self._signs = conclusion(found), outcome_signs(found, self.app.look.glyphs)
+        if self.is_attached:
+            self._show()
+
+    def _show(self) -> None:
+        found, state = self._matrix, self.state
+        if found is not None and found.tasks:
+            self.tasks.show_tasks(
+                found,
+                arrange(found.tasks, state.sort, reverse=state.reverse),
+                self.app.liveness.state_in_list,
+                order=_ORDERS[state.sort] + (", reversed" if state.reverse else ""),
+                words=self._words,
+                unreadable=len(self.app.store.problems),
+            )
+        else:
+            self.tasks.nothing(self._empty())
+        self.refresh_frame()
+
+    def _empty(self) -> list[Line]:
+        """Why there are no tasks."""
+        if self._words:
+            words = f"No tasks match {one_line(self._words, 60)!r}."
+        elif self.app.store.runs:
+            words = "No run names a task or an input."
+        else:
+            words = "No runs."
+        return [(), (Piece(Clean(words), "text bold"),)]
+
+    # ---- the cursor
+
+    @property
+    def ref(self) -> RunRef | None:
+        trial = self.tasks.trial
+        return None if trial is None else trial.run.ref
+
+    @on(LineView.Moved, "#tasks")
+    def _moved(self) -> None:
+        self.tasks.chosen = True
+        self.refresh_frame()
+        self.set_timer(REST_SECONDS, self._read_ahead)
+
+    @property
+    def merged_ahead(self) -> TreeResult | None:
+        """The tree of the task under the cursor, if it was merged ahead."""
+        return self._ahead_tree if self.tasks.current_task is self._ahead else None
+
+    def _read_ahead(self) -> None:
+        """Merge the trials of the task on which the cursor rests, so that Enter shows their tree at once."""
+        task = self.tasks.current_task
+        if task is None or task is self._ahead or self.app.screen is not self or self.app.stage:
+            return
+        self._ahead, self._ahead_tree = task, None
+        self._ahead_job = run_tree_job(task.trials, redactor=masking.current())
+        self.app.surveys.ask(self._ahead_job)
+
+    # ---- the frame
+
+    def refresh_frame(self) -> None:
+        app, width, glyphs = self.app, self.app.size.width, self.app.look.glyphs
+        roots = " + ".join(short_path(root) for root in app.roots[:2]) + (" …" if len(app.roots) > 2 else "")
+        left: Line = (
+            Piece(Clean("tracetui"), "accent bold"),
+            Piece(Clean(f"  {clean(roots, 60)} "), "sec"),
+            Piece(Clean(f"{glyphs.path} "), "dim"),
+            Piece(Clean("tasks"), "text bold"),
+        )
+        self._header.show(left, self._signs)
+        self._sentence.show(self.said or self._conclusion())
+        task, trial = self.tasks.current_task, self.tasks.trial
+        if task is not None and trial is not None:
+            label = self.tasks.label or trial.run.model or ""
+            self._cell.show(*trial_line(task, trial, label, width, glyphs, app.liveness.state_in_list))
+        self._cell.display = trial is not None
+        self.show_footer(*footer(self.commands, self.pane, width, 1, False))
+
+    def _conclusion(self) -> Line:
+        """How the tasks ended, and how far the scan is."""
+        if not self.app.stage:
+            return self._ended
+        return (*self._ended, Piece(Clean(f"   {progress_words(self.app)}"), "status.running"))
+
+    # ---- commands
+
+    def action_open(self) -> None:
+        """Open the run tree of the task, with the run under the cell cursor selected."""
+        task = self.tasks.current_task
+        if task is not None:
+            self.app.show_run_tree(task.trials, title=task.name, selected=self.ref, merged=self.merged_ahead)
+
+    def action_open_run(self) -> None:
+        """Open the run under the cell cursor."""
+        trial = self.tasks.trial
+        if trial is not None:
+            error = trial.run.first_error if trial.run.failed else None
+            self.app.visit(trial.run.ref, error.span if error is not None else None)
+
+    def action_filter(self) -> None:
+        """Ask which runs to show: the filter of the run list."""
+        from tracetui.ui.widgets.prompt import QueryQuestion
+
+        runs = self.app.run_filter()
+
+        def apply(words: str) -> None:
+            runs.apply(words)
+            if self._is_stale:
+                self._compute_later()
+
+        self.ask(QueryQuestion(QUERY_LABEL, self.app.words(), runs._replace(apply=apply), self.hint))
+
+    def action_sort(self) -> None:
+        """Sort by the next column."""
+        if self._matrix is not None:
+            self.become(tasks_state.sort_by_next(self.state, sortable(self._matrix.tasks)))
+
+    def action_arrange(self, how: str) -> None:
+        """Reverse the order; the other arrangements are of the run list."""
+        if how == "reverse":
+            self.become(tasks_state.reverse_order(self.state))
+
+    def action_tasks(self) -> None:
+        """It is open."""
+
+    def action_reread(self) -> None:
+        """Read the directory again."""
+        self.app.rescan()
+        self.say("re-reading the directory")
+
+    def copyable(self, what: str) -> str | None:
+        return super().copyable(what) or ""

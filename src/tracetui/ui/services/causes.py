@@ -1,0 +1,137 @@
+"""The causes of the listed failed runs: one grouping for header, sentence and triage, in a thread if there are many."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from tracetui.model import RunRef, RunSummary
+from tracetui.store.relations import uncounted_parts
+from tracetui.store.store import Store
+
+if TYPE_CHECKING:
+    from tracetui.analysis.triage import Group
+    from tracetui.live.engine import Engine
+    from tracetui.store.sidecar import Sidecar
+    from tracetui.ui.services.verdicts import Verdicts
+
+MANY: Final = 2_000
+"""Runs from which a key must not wait for their grouping."""
+FIRST_SECONDS: Final = 0.05
+"""The first paint doesn't wait for causes, nor for the modules that find them."""
+REST_SECONDS: Final = 0.5
+"""While runs arrive, they are grouped at most this often."""
+SHARE: Final = 12
+"""Grouping takes at most one part in this many of the time."""
+
+
+class Grouping:
+    """The causes of some runs at one moment."""
+
+    def __init__(self, key: object, listed: Sequence[RunSummary], sidecar: Sidecar) -> None:
+        """Any thread may do this."""
+        from tracetui.analysis.triage import groups
+
+        self.key = key
+        self.groups: Sequence[Group] = groups(listed, sidecar)
+        """The biggest waste first."""
+        self.by_run: dict[RunRef, Group] = {ref: group for group in self.groups for ref in group.runs}
+        """The cause of each failed run."""
+        parts = uncounted_parts(listed)
+        tops = [run for run in listed if run.parent is None and run.ref not in parts]
+        children = [run for run in listed if run.parent is not None]
+        self.runs, self.failed = len(tops), sum(run.failed for run in tops)
+        self.children, self.failed_children = len(children), sum(run.failed for run in children)
+
+
+class Causes:
+    """The causes of all runs, and of those that the filter of the list finds."""
+
+    def __init__(
+        self,
+        store: Store,
+        engine: Engine,
+        verdicts: Verdicts,
+        timer: Callable[[float, Callable[[], None]], object],
+        changed: Callable[[], None],
+    ) -> None:
+        """`timer` calls a function after some seconds. `changed` is called if it is worth asking again."""
+        self._store, self._engine, self._verdicts, self._timer = store, engine, verdicts, timer
+        self._changed = changed
+        self._groupings: dict[str, Grouping] = {}
+        """By query, empty for all runs; of the others only the last."""
+        self._after: dict[str, float] = {}
+        """When the runs of a query may be grouped again."""
+        self._pending = self._waiting = False
+
+    @property
+    def settled(self) -> bool:
+        """Whether the causes of all runs are up to date, or nobody needs them."""
+        return not self._store.overview.failed or self._is_current("")
+
+    def of_all(self) -> Grouping | None:
+        """The latest grouping of all runs, None before the first; groups them again in a thread if necessary."""
+        if self._store.overview.failed and not self._is_current(""):
+            self._after.setdefault("", time.monotonic() + FIRST_SECONDS)
+            self._ask("", lambda: [*self._store.runs.values()])
+        return self._groupings.get("")
+
+    def group_of(self, ref: RunRef) -> Group | None:
+        """The cause of a run; None if it did not fail, or its cause was not found yet."""
+        grouping = self.of_all()
+        return None if grouping is None else grouping.by_run.get(ref)
+
+    def of(self, words: str, found: Callable[[], Sequence[RunSummary]]) -> Grouping | None:
+        """The grouping of the runs that a query finds; of many runs the latest, while a thread groups them again."""
+        if not self._is_current(words):
+            if len(self._store.runs) < MANY:
+                self._put(words, Grouping(self._key, found(), self._verdicts.sidecar))
+            else:
+                self._ask(words, found)
+        return self._groupings.get(words)
+
+    @property
+    def _key(self) -> object:
+        """Changes with everything that a grouping depends on."""
+        sidecar = self._verdicts.sidecar
+        regrouped = sidecar.regrouped or sidecar.has_old_digests
+        return self._store.revision, sidecar.revision if regrouped else None
+
+    def _is_current(self, words: str) -> bool:
+        latest = self._groupings.get(words)
+        return latest is not None and latest.key == self._key
+
+    def _ask(self, words: str, found: Callable[[], Sequence[RunSummary]]) -> None:
+        """Group runs in a thread, unless that goes on or was done just now."""
+        wait = self._after.get(words, 0.0) - time.monotonic()
+        if self._pending or self._waiting:
+            return
+        if wait > 0:
+            self._waiting = True
+            self._timer(wait, self._wake)
+            return
+        self._pending = True
+        key, listed, sidecar = self._key, found(), self._verdicts.sidecar
+
+        def work() -> Callable[[], None]:
+            began = time.thread_time()
+            grouping = Grouping(key, listed, sidecar)
+            took = time.thread_time() - began
+            return lambda: self._arrived(words, grouping, took)
+
+        self._engine.run_in_background(work)
+
+    def _wake(self) -> None:
+        self._waiting = False
+        self._changed()
+
+    def _arrived(self, words: str, grouping: Grouping, took: float) -> None:
+        self._pending = False
+        self._put(words, grouping)
+        self._after[words] = time.monotonic() + max(REST_SECONDS, SHARE * took)
+        self._changed()
+
+    def _put(self, words: str, grouping: Grouping) -> None:
+        everything = self._groupings.get("")
+        self._groupings = {words: grouping} if everything is None else {"": everything, words: grouping}

@@ -1,0 +1,80 @@
+"""Causes, sorted, grouped and filtered."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from tests.store.build import make_summary
+from tracetui.analysis.arrangement import Arrangement
+from tracetui.analysis.cause_list import CAUSE_CHOICES, CAUSES, arrange_causes
+from tracetui.analysis.triage import NEW_SECONDS, Group, groups
+from tracetui.model import FirstError, Operation, Outcome, RunRef, RunSummary, Score, Status, Usage
+
+NOW = 1_763_734_162.0
+DAY = 86_400.0
+
+
+def failed(kind: str, ago: float | None = 0.0, ms: float = 1.0, tokens: int = 0, **fields: object) -> RunSummary:
+    """A run that failed that many seconds before `NOW`."""
+    error = FirstError("text", type=kind, name="search", operation=Operation.EXECUTE_TOOL)
+    started = None if ago is None else NOW - ago
+    run = make_summary(f"{kind}{ago}", status=Status.ERROR, first_error=error, started_at=started, time_zone="UTC")
+    return replace(run, duration_ms=ms, usage=Usage(tokens, 0), agent=f"{kind}-agent", **fields)
+
+
+RUNS = [
+    failed("A", 3 * DAY, ms=10.0),
+    failed("A", 60.0, ms=10.0),
+    failed("B", 3600.0, ms=5.0, tokens=100),
+    failed("C", None, ms=1.0, tokens=50, ref=RunRef("other", "/c.json")),
+]
+WRONG = replace(
+    make_summary("w", started_at=NOW - 2 * DAY, time_zone="UTC"),
+    outcome=Outcome.FAILED,
+    scores=(Score("reward", 0.0, False),),
+)
+
+
+def shown(arrangement: Arrangement, runs: list[RunSummary] = RUNS) -> list[str]:
+    """Error types of the causes, and headings with their numbers."""
+    verdicts = {"B": "known"}
+    items = arrange_causes(groups(runs), arrangement, now=NOW, verdict_of=lambda one: verdicts.get(str(one.cause.type)))
+    return [str(one.cause.type) if isinstance(one, Group) else f"{one[0]} {one[1]}" for one in items]
+
+
+def test_every_sort_order_and_its_reverse() -> None:
+    orders = {name: "".join(shown(replace(CAUSES, sort=name))) for name in CAUSE_CHOICES.sorts if name != "id"}
+    assert orders == {
+        "lost": "ABC",
+        "runs": "ABC",
+        "newest": "ABC",
+        "first seen": "BAC",
+        "tokens": "BCA",
+        "name": "ABC",
+    }
+    assert "".join(shown(replace(CAUSES, sort="first seen", reverse=True))) == "CAB"
+    digests = [one.digest for one in arrange_causes(groups(RUNS), replace(CAUSES, sort="id"), now=NOW, verdict_of=str)]  # type: ignore[union-attr]
+    assert digests == sorted(digests)
+
+
+def test_every_group() -> None:
+    both = [*RUNS, WRONG]
+    assert shown(replace(CAUSES, group="kind"), both) == [
+        "errors in execute_tool 3", "A", "B", "C", "wrong answers 1", "reward",
+    ]  # fmt: skip
+    assert shown(replace(CAUSES, group="agent"))[::2] == ["A-agent 1", "B-agent 1", "C-agent 1"]
+    assert shown(replace(CAUSES, group="verdict")) == ["to review 2", "A", "C", "known 1", "B"]
+    assert shown(replace(CAUSES, group="format"))[-2:] == ["other 1", "C"]
+    days = shown(replace(CAUSES, group="day"))
+    assert days[0].startswith("first seen 2025-")
+    assert days[-2:] == ["first seen unknown 1", "C"]
+
+
+def test_a_cause_is_new_for_a_day_after_its_first_run() -> None:
+    assert shown(replace(CAUSES, new=True)) == ["B"]
+    (group,) = groups([failed("A", 100.0), failed("A", 50.0)])
+    assert group.starts == (NOW - 100.0, NOW - 50.0)
+    assert group.is_new(group.starts[0] + NEW_SECONDS)
+    assert not group.is_new(group.starts[0] + NEW_SECONDS + 1)
+    (undated,) = groups([failed("C", None)])
+    assert not undated.is_new(NOW)

@@ -1,0 +1,149 @@
+"""Following the store: new traces, late spans, a parent that comes last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.cli.run import Cli
+from tests.stores import many
+from tests.stores.conftest import Server, Store, make
+from tracetui.live.load import Reader, read_run
+from tracetui.live.tail.tail import Tail
+from tracetui.model import RunRef, Status
+from tracetui.sources.clickhouse import rows, source
+from tracetui.sources.clickhouse.source import ClickHouseSource
+from tracetui.sources.clickhouse.url import parse
+
+TRACE = "ab" * 16
+BEGIN = 1_767_225_600
+
+
+@pytest.fixture
+def opened(map_store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[ClickHouseSource]:
+    """The source of a store, which is asked each time."""
+    for name in ("FRESH_SECONDS", "LIST_FRESH_SECONDS", "LIST_REST", "AHEAD_SECONDS"):
+        monkeypatch.setattr(source, name, 0)
+    with ClickHouseSource(parse(map_store.url)[0], limit=5) as made:
+        yield made
+
+
+def span(number: int, *, parent: int | None = 1, start: float = 0, seconds: float = 1, trace: str = TRACE) -> Any:
+    """A request with one span."""
+    begin = round((BEGIN + start) * 1e9)
+    made = {
+        "traceId": trace,
+        "spanId": f"{number:016x}",
+        "parentSpanId": "" if parent is None else f"{parent:016x}",
+        "name": f"step {number}",
+        "startTimeUnixNano": str(begin),
+        "endTimeUnixNano": str(begin + round(seconds * 1e9)),
+    }
+    return {"resourceSpans": [{"scopeSpans": [{"spans": [made]}]}]}
+
+
+def test_a_parent_that_comes_last_is_read(map_store: Store, opened: ClickHouseSource) -> None:
+    map_store.write([span(2, start=1), span(3, start=2)])
+    ref = RunRef("otlp", f"{map_store.url}/{TRACE}")
+    reader = Reader(opened, ref)
+    reader.catch_up()
+    assert [one.id[-1] for one in reader.build().spans] == ["2", "3"]
+
+    assert not reader.read()
+    map_store.write([span(1, parent=None, start=0, seconds=10)])
+    assert reader.read()
+    assert not reader.reset
+    assert [one.id[-1] for one in reader.build().spans] == ["1", "2", "3"]
+    assert reader.build().summary.status is Status.OK
+    assert reader.build() == read_run(opened, ref) or reader.build().spans == read_run(opened, ref).spans
+
+
+def test_a_span_written_twice_is_one(map_store: Store, opened: ClickHouseSource) -> None:
+    map_store.write([span(1, parent=None)])
+    reader = Reader(opened, RunRef("otlp", f"{map_store.url}/{TRACE}"))
+    reader.catch_up()
+    map_store.write([span(1, parent=None)])  # an exporter tries again
+    reader.catch_up()
+
+    assert len(reader.build().spans) == 1
+    assert not reader.build().problems
+
+
+def test_the_list_shows_new_traces_and_late_spans(map_store: Store, opened: ClickHouseSource) -> None:
+    map_store.write([span(1, parent=None)])
+    (before,) = opened.list(map_store.url).entries
+    map_store.write([span(2, start=-50), span(1, parent=None, start=100, trace="cd" * 16)])
+    newest, late = opened.list(map_store.url).entries
+
+    assert newest.path == f"{map_store.url}/{'cd' * 16}"
+    assert late.path == before.path
+    assert late.stat != before.stat
+
+
+def test_tail_follows_the_store(map_store: Store, opened: ClickHouseSource) -> None:
+    map_store.write([span(2, start=1)])
+    tail = Tail(opened, [map_store.url], from_start=True)
+    try:
+        seen = [event for _ in range(3) for event in tail.events(1.0)]
+        assert "step 2" in str(seen)
+        map_store.write([span(1, parent=None, start=0, seconds=10), span(1, parent=None, trace="cd" * 16)])
+        later: list[Any] = []
+        for _ in range(20):
+            later += tail.events(1.0)
+            if "cd" * 16 in str(later) and "step 1" in str(later):
+                break
+        assert "cd" * 16 in str(later)
+        assert "step 1" in str(later)
+    finally:
+        tail.close()
+
+
+def test_rows_that_left_the_cache_are_read_again(
+    server: Server, map_store: Store, opened: ClickHouseSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.send(many.insert(map_store.name, 4))
+    entries = opened.list(map_store.url).entries
+    runs = [read_run(opened, RunRef("otlp", entry.path)) for entry in entries]
+    monkeypatch.setattr(opened, "_cache", rows.RowCache(limit=1))
+    for entry, run in zip(entries, runs, strict=True):
+        assert read_run(opened, RunRef("otlp", entry.path)).spans == run.spans
+        assert run.load(run.spans[1]).input_messages
+
+
+def test_one_screenful_is_read_first(server: Server) -> None:
+    store = make(server)
+    server.send(many.insert(store.name, 100))
+    with ClickHouseSource(parse(store.url)[0], limit=100) as made:
+        entries = made.list(store.url).entries
+        server.log()
+        for entry in entries:
+            with made.open(entry.path) as file:
+                assert file.read_all().count(b"\n") == many.SPANS
+        asked = [one for one in server.log() if "EndNs" in one["sql"]]
+    assert len(asked) == 2
+    assert asked[0]["param_traces"].count(",") + 1 == source.FIRST_BATCH
+
+
+def test_a_frequent_error_hides_no_other(server: Server, map_store: Store, cli: Cli, monkeypatch: Any) -> None:
+    server.send(many.insert(map_store.name, 1000))
+    map_store.write([_failed()])
+    monkeypatch.setattr("tracetui.cli.triage.MOST", 3)
+    found = cli("triage", map_store.url, "--json", "--limit", "4").data
+
+    assert sorted(cause["count"] for cause in found["causes"]) == [1, 3]
+
+
+def _failed() -> Any:
+    request = span(1, parent=None)
+    request["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["status"] = {"code": 2, "message": "no such bed"}
+    return request
+
+
+def test_grep_says_first_what_it_reads(server: Server, map_store: Store, cli: Cli) -> None:
+    server.send(many.insert(map_store.name, 20))
+    found = cli("grep", "-l", "Book flight 7", map_store.url)
+
+    assert found.err.startswith("tracetui: reading 20 runs with 200 spans from the database\n")
+    assert found.text == f"{map_store.url}/{7:032x}\n"

@@ -1,0 +1,169 @@
+"""The same causes with the same counts in the header, the sentence after `e`, the list's groups and the triage."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.formats.test_harbor import recorded, trial
+from tests.night import Night
+from tests.ui.conftest import NOW, Opener, press, settle, text_of, until
+from tests.ui.test_filtering import line
+from tests.ui.test_triage import triage
+from tracetui.analysis.triage import Group
+from tracetui.masking import one_line
+from tracetui.ui.app import TraceApp
+from tracetui.ui.screens.main import MainScreen
+from tracetui.ui.services import causes
+from tracetui.views.list.runs import RunRows
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory, samples: Path) -> Path:
+    """The samples, a night of failures in three formats, and wrong answers."""
+    folder = tmp_path_factory.mktemp("mixed")
+    (folder / "night").mkdir()
+    Night(folder / "night").fill(24, 6)
+    shutil.copytree(samples, folder / "samples")
+    for number, reward in enumerate((0.0, 0.0, 1.0)):
+        task = {"task_name": "flights", "trial_name": f"flights__{number}"}
+        result = {**recorded(), **task, "verifier_result": {"rewards": {"reward": reward}}}
+        trial(folder / "trials" / f"{number}", result)
+    return folder
+
+
+def listed_causes(app: TraceApp) -> list[tuple[str, int]]:
+    """The group headings of the list."""
+    rows = app.main.runs.rows
+    assert isinstance(rows, RunRows)
+    items = [rows.item(i) for i in range(len(rows))]
+    return [item for item in items if isinstance(item, tuple) and item[0] not in ("not failed", "unreadable")]
+
+
+async def group_by_cause(app: TraceApp, pilot: Pilot[int]) -> None:
+    while app.main.state.arrangement.group != "cause":
+        await press(pilot, "b")
+
+
+async def check_walk(app: TraceApp, pilot: Pilot[int], found: Sequence[Group]) -> None:
+    """`e` names the cause of every run that it opens, with its number of runs."""
+    await press(pilot, "e")
+    seen = set()
+    for _ in range(3):
+        ref = app.main.state.ref
+        (group,) = [one for one in found if ref in one.runs]
+        assert f"{group.id} {len(group.runs)}×" in line(app, 1)
+        seen.add(ref)
+        await press(pilot, "escape", "j", "e")
+    assert len(seen) == 3
+
+
+async def test_header_walk_list_and_triage_show_the_same_causes(opened: Opener, mixed: Path) -> None:
+    async with opened(mixed, size=(160, 40)) as (app, pilot):
+        sentence, status = line(app, 1), line(app, 0)
+        screen = await triage(app, pilot)
+        found = [*screen.queue.groups]
+        first = found[0]
+        assert f"{len(found)} causes" in sentence
+        words = re.search(r"causes, most lost to (.*) (\d+)×", sentence)
+        assert words is not None
+        assert (words[1].rstrip("…"), int(words[2])) == (
+            one_line(first.title, 200)[: len(words[1].rstrip("…"))],
+            len(first.runs),
+        )
+        failed = re.search(r"(\d+) of (\d+) failed", sentence)
+        assert failed is not None
+        assert f"{failed[1]} of {failed[2]} runs failed" in line(app, 0)
+        assert f"{failed[2]} runs" in status
+        await press(pilot, "escape")
+        await group_by_cause(app, pilot)
+        assert listed_causes(app) == [(f"{one.id} {one.title}", len(one.runs)) for one in found]
+        await check_walk(app, pilot, found)
+
+
+async def test_a_merge_changes_all_of_them(opened: Opener, mixed: Path) -> None:
+    async with opened(mixed, size=(160, 40)) as (app, pilot):
+        screen = await triage(app, pilot)
+        first, second = [one for one in screen.queue.groups if not one.tasks][:2]
+        screen.queue.move_to_key(second.digest)
+        await press(pilot, "space")
+        screen.queue.move_to_key(first.digest)
+        await press(pilot, "=")
+        found = [*screen.queue.groups]
+        merged = next(one for one in found if one.digest == first.digest)
+        assert len(merged.runs) == len(first.runs) + len(second.runs)
+        await press(pilot, "escape")
+        await settle(pilot)
+        assert f"{len(found)} causes" in line(app, 1)
+        await group_by_cause(app, pilot)
+        assert listed_causes(app) == [(f"{one.id} {one.title}", len(one.runs)) for one in found]
+
+
+async def test_many_runs_are_grouped_in_a_thread(opened: Opener, mixed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(mixed) as (app, pilot):
+        screen = await triage(app, pilot)
+        found = [one.digest for one in screen.queue.groups]
+        await press(pilot, "escape")
+    monkeypatch.setattr(causes, "MANY", 1)
+    async with opened(mixed) as (app, pilot):
+        assert isinstance(app.screen, MainScreen)
+        screen = await triage(app, pilot)
+        assert [one.digest for one in screen.queue.groups] == found
+        await press(pilot, "v", "k")
+        assert "1 of" in text_of(app)
+
+
+async def test_causes_sort_and_group_by_the_keys_of_the_list(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await triage(app, pilot)
+        await press(pilot, "comma")
+        runs = [len(group.runs) for group in screen.queue.groups]
+        assert runs == sorted(runs, reverse=True)
+        assert "most runs first" in text_of(app)
+        await press(pilot, "semicolon")
+        assert [len(group.runs) for group in screen.queue.groups] == sorted(runs)
+        await press(pilot, "b")
+        assert "by kind" in text_of(app)
+        assert "errors in execute_tool" in text_of(app)
+        await press(pilot, "b", "b", "v", "k")
+        assert screen.state.arrangement.group == "verdict"
+        assert "to review" in text_of(app)
+        await press(pilot, "escape", "T")
+        await until(pilot, lambda: bool(screen.queue.groups), what="T")
+        assert "by verdict" in text_of(app)
+
+
+async def test_new_causes_are_marked_and_can_be_seen_alone(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await triage(app, pilot)
+        every = [*screen.queue.groups]
+        new = [group for group in every if group.is_new(NOW.timestamp())]
+        assert 0 < len(new) < len(every)
+        assert f"{len(new)} new since yesterday" in text_of(app)
+        await press(pilot, "exclamation_mark")
+        assert [*screen.queue.groups] == new
+        assert f"{len(new)}/{len(every)}" in text_of(app)
+        assert f"0 of {len(every)} reviewed" in text_of(app)
+        await press(pilot, "escape")
+        assert [*screen.queue.groups] == every
+
+
+async def test_wrong_answers_with_several_verdicts_are_reviewed(opened: Opener, tmp_path: Path) -> None:
+    for number, task in enumerate(("x", "y")):
+        named = {"task_name": task, "trial_name": f"{task}__{number}", "verifier_result": {"rewards": {"reward": 0.0}}}
+        trial(tmp_path / f"{number}", {**recorded(), **named})
+    async with opened(tmp_path) as (app, pilot):
+        screen = await triage(app, pilot)
+        await press(pilot, "enter", "j", "v", "r")
+        assert "all reviewed" not in text_of(app)
+        await press(pilot, "v", "k")
+        assert "all reviewed" in text_of(app)
+        (heading,) = screen.queue.groups
+        assert {screen.judgement_of(task).verdict for task in heading.tasks} == {"real", "known"}
+        await press(pilot, "k")
+        assert "1 of 1 reviewed" in text_of(app)

@@ -1,0 +1,38 @@
+"""Statistics as rows: the columns of outcomes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tracetui.analysis.statistics import Row
+from tracetui.model import Usage
+from tracetui.views.list.tables import StatisticRows, statistics_heading
+from tracetui.views.rows import Line, width_of
+
+
+def words(line: Line) -> str:
+    return "".join(piece.text for piece in line)
+
+
+def counted(passed: int | None, failed: int | None, rate: float | None) -> StatisticRows:
+    """Four runs, each with a call of one tool."""
+    return StatisticRows([Row("search", 4, 0, 4, 1.0, 2.0, 4.0, Usage(), None, passed, failed, rate)])
+
+
+@pytest.mark.parametrize("width", [79, 119, 198])
+def test_outcomes_have_columns_where_any_run_is_scored(width: int) -> None:
+    rows = counted(1, 2, 1 / 3)
+    head, line = statistics_heading(width, "tool", rated=rows.rated), rows.line(0, width)
+    assert width_of(head) <= width
+    assert width_of(line) <= width
+    cells = dict(zip(words(head).split()[1:7], words(line).split()[1:7], strict=True))
+    assert cells == {"calls": "4", "errors": "·", "runs": "4", "passed": "1", "failed": "2", "rate": "33%"}
+    ends = [words(head).index(name) + len(name) for name in ("passed", "failed", "rate")]
+    assert [words(line)[:end].split()[-1] for end in ends] == ["1", "2", "33%"]
+
+
+def test_there_are_none_where_nothing_is_scored() -> None:
+    rows = counted(None, None, None)
+    assert not rows.rated
+    assert "passed" not in words(statistics_heading(198, "tool", rated=rows.rated))
+    assert "%" not in words(rows.line(0, 198))
