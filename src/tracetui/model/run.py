@@ -73,6 +73,18 @@ class FirstError(msgspec.Struct, frozen=True, gc=False):
         return error_text(self.type, self.message)
 
 
+class LastEvent(msgspec.Struct, frozen=True, gc=False):
+    """How a run stands at its end: the last message or call, and the call without an end that began last."""
+
+    operation: Operation
+    name: str
+    status: Status
+    open: str | None = None
+    """Name of the open call; None if there is none."""
+    open_since: float | None = None
+    """When the open call began (UTC seconds); None if unknown."""
+
+
 class TaskKey(msgspec.Struct, frozen=True, gc=False, order=True):
     """Which task a run did: runs with equal keys are repetitions of each other."""
 
@@ -137,6 +149,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """The cause that the run itself records."""
     prompt: str = ""
     """First real user prompt, goal or input: at most 120 characters, not cleaned."""
+    title: str | None = None
+    """Name that the program or its user gave the session; None if there is none, or before the deep pass."""
     result: str = ""
     """The format's own phrase for the result (``goal met 2/2``, ``→ account_support``); empty without one."""
     scores: tuple[Score, ...] = ()
@@ -199,6 +213,10 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     parent: str | None = None
     first_error: FirstError | None = None
     prompt: str = ""
+    title: str | None = None
+    """Name that the program or its user gave the session."""
+    last: LastEvent | None = None
+    """Its last event; None before the deep pass, and for a run without messages and calls."""
     result: str = ""
     scores: tuple[Score, ...] = ()
     outcome: Outcome | None = None
@@ -447,6 +465,7 @@ __all__ = [
     "Criterion",
     "FirstError",
     "Header",
+    "LastEvent",
     "Limit",
     "Metric",
     "Problem",

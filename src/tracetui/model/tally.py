@@ -12,7 +12,7 @@ import msgspec
 
 from tracetui.model.ledger import Unread, size_of, unread
 from tracetui.model.outcome import Judgment, Score, judge
-from tracetui.model.run import FirstError, Header, RunRef, RunSummary
+from tracetui.model.run import FirstError, Header, LastEvent, RunRef, RunSummary
 from tracetui.model.span import Operation, Span, Status, StatusSource, Usage
 
 CONTAINERS: Final = frozenset({Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW, Operation.TURN})
@@ -174,9 +174,15 @@ class GrowingTally:
 
 
 def summary_of(
-    ref: RunRef, header: Header, tally: Tally | None, *, modified_at: float = 0.0, moving: bool = False
+    ref: RunRef,
+    header: Header,
+    tally: Tally | None,
+    *,
+    last: LastEvent | None = None,
+    modified_at: float = 0.0,
+    moving: bool = False,
 ) -> RunSummary:
-    """Combine a header and counts into a summary.
+    """Combine a header, counts and the last event into a summary.
 
     `tally` is None in the list stage: counts stay unknown and ``deep`` is False. `moving`: the file changed just now;
     only then is a run without an end `running`.
@@ -219,6 +225,8 @@ def summary_of(
         parent=header.parent,
         first_error=error,
         prompt=header.prompt,
+        title=header.title,
+        last=last,
         result=header.result,
         scores=scores,
         headline=_shared(header.headline),

@@ -127,6 +127,7 @@ COMMANDS: Final = (
     Command("copy-path", ("yp",), "copy path", "Copy the path of the file.", "copy('path')", MAIN | TRIAGE, group="take"),
     Command("copy-place", ("yp",), "copy path", "Copy the path of the value (messages[12].content).", "copy('path')", DIFF, group="take"),
     Command("copy-address", ("yl",), "copy address", "Copy the address for `tracetui show`.", "copy('address')", group="take"),
+    Command("copy-resume", ("yr",), "copy resume command", "Copy the shell command that resumes the session in its program.", "copy_resume", MAIN, group="take"),
     Command("triage", ("T",), "triage", "Open triage.", "triage", MAIN, hint=3, group="go"),
     Command("real", ("vr",), "verdict: real", "Mark as real.", "verdict('real')", MAIN | TRIAGE, hint=3, group="judge"),
     Command("flaky", ("vf",), "verdict: flaky", "Mark as flaky: passes and fails without a change.", "verdict('flaky')", MAIN | TRIAGE, group="judge"),

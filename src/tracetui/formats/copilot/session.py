@@ -479,6 +479,7 @@ class Session(Rows):
             parent=start.detached_from_spawning_parent_session_id,
             error=error,
             prompt=self.prompt or "",
+            title=(space.get("name") or "")[:PREVIEW] or None,
             label=(space.get("name") or "")[:PREVIEW] or None if space.get("user_named") == "true" else None,
             tags=(branch[:PREVIEW],) if branch else (),
             source=(folder or "")[:PREVIEW] or None,

@@ -352,6 +352,7 @@ class Session(Conversation):
             replay_of=original if self.forked else None,
             replay_of_path=path if self.forked else None,
             relation="fork" if self.forked else None,
+            title=None if self.skipped or not self.title else self.title[:PREVIEW],
             parent=None if self.forked else original,
             prompt=self.prompt or self.command or "",
             source=cwd[:PREVIEW] if cwd is not None else None,

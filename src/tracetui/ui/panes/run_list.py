@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from textual.message import Message
 
 from tracetui.analysis.arrangement import Arrangement, Item, Order, arrange, row_key_of
+from tracetui.formats.resume import is_session
 from tracetui.model import Problem, RunRef, RunSummary, Status
 from tracetui.text import Clean, grouped, one_line
 from tracetui.ui.base_app import HostApp
@@ -31,6 +32,8 @@ SHARE: Final = 12
 """Arranging takes at most one part in so many of the time: the rest is for keys."""
 MANY: Final = 1_000
 """Runs from which arranging takes so long that a thread does it where no key waits for it."""
+MIN_PAGE: Final = 20
+"""Rows of the first page before the list has its size."""
 BETWEEN_SECONDS: Final = 0.002
 """Between two steps of what is found out ahead."""
 REUNION_SECONDS: Final = 5.0
@@ -245,7 +248,7 @@ class RunList(LineView):
         """Show what was arranged; `took` is for how many seconds others had to wait for it."""
         app, began = self.app, time.monotonic()
         before = self.rows
-        key = self._found_again(rows, rows.now) if self.chosen else self._newest_failed(rows)
+        key = self._found_again(rows, rows.now) if self.chosen else self._first_run(rows)
         self.show(
             rows,
             key=key,
@@ -436,16 +439,15 @@ class RunList(LineView):
         lines = list(lines)
         self.show(ListRows(lines, headings=range(len(lines))), title=(), heading=lambda width: (), title_right=())
 
-    def _newest_failed(self, rows: runs.RunRows) -> Hashable | None:
-        first: Hashable | None = None
-        for i in range(len(rows)):
-            item = rows.item(i)
-            if not isinstance(item, RunSummary):
-                continue
-            if rows.mark(i) and item.parent is None:
-                return item.ref
-            first = first or item.ref
-        return first
+    def _first_run(self, rows: runs.RunRows) -> Hashable | None:
+        """Where the cursor starts: the first run if it is a session, else the first failed one on the first page."""
+        found = (item for i in range(len(rows)) if isinstance(item := rows.item(i), RunSummary))
+        first = next(found, None)
+        if first is None or is_session(first):
+            return None if first is None else first.ref
+        page = (rows.item(i) for i in range(min(len(rows), max(self.page, MIN_PAGE))))
+        failed = (one for one in page if isinstance(one, RunSummary) and one.failed and one.parent is None)
+        return next(failed, first).ref
 
     def _title(self) -> Line:
         arrangement = self.arrangement

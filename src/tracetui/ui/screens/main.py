@@ -186,6 +186,10 @@ class MainScreen(RunsScreen):
         span = self.steps.span if self.state.level else None
         return summary.ref.address + (f"/{quote_key(span.id)}" if span is not None else "")
 
+    def action_copy_resume(self) -> None:
+        """Copy the command that resumes the session; it isn't run."""
+        self.copy_resume(self.app.store.summary(self.ref))
+
     def scope(self, *, contrast: bool) -> Scope | None:
         store, ref, refs = self.app.store, self.state.ref, self.runs.refs()
         marked = [one for one in self.state.marked if one in store.runs]

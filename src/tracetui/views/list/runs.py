@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from tracetui import text
 from tracetui.analysis.arrangement import Item, parents
-from tracetui.analysis.liveness import State
+from tracetui.analysis.liveness import SessionState, State, Turn, session_state
 from tracetui.masking import clean, one_line
 from tracetui.model import Problem, RunRef, RunSummary, Status, StatusSource
 from tracetui.store.facts import haystack, run_time, total_tokens
@@ -51,6 +51,22 @@ def status_now(run: RunSummary, state: State) -> Status:
     if state is State.ENDED:
         return run.status
     return Status.UNKNOWN if state is State.UNKNOWN else Status.RUNNING
+
+
+_TURNS: Final = {
+    Turn.RUNNING: (Status.RUNNING, "status.running"),
+    Turn.WAITING: (Status.PAUSED, "status.paused"),
+    Turn.DONE: (Status.OK, "sec"),
+    Turn.INTERRUPTED: (Status.CANCELLED, "sec"),
+}
+"""Sign and style of a session's state."""
+
+
+def session_words(found: SessionState) -> Clean:
+    """The state of a session: ``~running: Bash 3m``. The sign marks it as inferred, as it does times."""
+    call = f": {one_line(found.call, 30)}" if found.call else ""
+    since = f" {text.age(found.ms / 1000)}" if found.call and found.ms is not None else ""
+    return Clean(f"~{found.turn.value}{call}{since}")
 
 
 def _silence_word(run: RunSummary, state: State) -> Line:
@@ -183,11 +199,12 @@ class RunRows:
 
     def _cell(self, run: RunSummary, name: str, size: int) -> list[Piece]:
         state = self._state_of(run)
-        status = status_now(run, state)
+        session = session_state(run, state, now=self.now)
+        status = status_now(run, state) if session is None else _TURNS[session.turn][0]
         bold = " bold" if status in (Status.ERROR, Status.RUNNING) else ""
         if name == "status":
             glyph, style = run_sign(run, status, self._glyphs)
-            return [Piece(glyph, style)]
+            return [Piece(glyph, style if session is None else _TURNS[session.turn][1])]
         if name == "name":
             mark = self._relationship_of(run, self._glyphs).mark
             chip = [Piece(Clean(f" {mark} "), "onaccent bold"), Piece(Clean(" "))] if mark else []
@@ -197,6 +214,10 @@ class RunRows:
         if name == "result":
             ties = self._relationship_of(run, self._glyphs)
             room = size - width_of(ties.after)
+            if session is not None:
+                words = Piece(session_words(session), _TURNS[session.turn][1])
+                shown = (words, *((Piece(Clean(" ")), *ties.before) if ties.before else ()))
+                return [*fit((*shown, *_prompt(run, shown, room)), max(8, room)), *ties.after]
             before = (*_silence_word(run, state), *ties.before)
             shown = (*before, *result_phrase(run, self._glyphs))
             if run.relation in _NAMED_RELATIONS and not ties.after and room - width_of(shown) < _MIN_PROMPT:
@@ -312,7 +333,7 @@ def result_phrase(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = Tr
     if run.status is Status.ERROR:
         pieces = _cause(run)
     elif run.status is Status.RUNNING:
-        pieces = [Piece(one_line(run.result or run.prompt or "running", 200), "status.running")]
+        pieces = [Piece(one_line(run.result or run.title or run.prompt or "running", 200), "status.running")]
     elif run.status is Status.PAUSED:
         pieces = [Piece(one_line(run.result or "waiting for a human", 200), "status.paused")]
     elif run.status is Status.CANCELLED:
@@ -331,16 +352,16 @@ def result_phrase(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = Tr
         return (Piece(one_line(run.result, 200), style),)
     if run.status is Status.UNKNOWN and run.deep:
         word = run.status_word if run.status_source is StatusSource.EXPLICIT else None
-        if not run.prompt:
+        if not run.prompt and not run.title:
             return (Piece(one_line(word or "no end record", 60), "sec"),)
-        asked = Piece(one_line(run.prompt, 200), "text")
+        asked = Piece(one_line(run.title or run.prompt, 200), "text")
         return (asked,) if word is None else (asked, Piece(Clean(" · "), "dim"), Piece(one_line(word, 60), "sec"))
     return (Piece(one_line(run.prompt, 200) if run.prompt or run.deep else Clean("·"), "dim"),)
 
 
 def _prompt(run: RunSummary, shown: Line, size: int) -> Line:
     """The prompt of a run after its result, if it fits."""
-    prompt = one_line(run.prompt, 200)
+    prompt = one_line(run.title or run.prompt, 200)
     if not prompt or size - width_of(shown) < _MIN_PROMPT or any(piece.text == prompt for piece in shown):
         return ()
     return (Piece(Clean("  ")), Piece(prompt, "dim"))
