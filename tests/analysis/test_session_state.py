@@ -14,7 +14,7 @@ from tracetui.model import RunSummary
 from tracetui.sources.local import LocalSource
 
 NOW = 1_800_000_000.0
-DAY = 86_400.0
+DAY = 8 * 3600.0
 
 
 def summary_of(made: Session, folder: Path, ago: float) -> RunSummary:
@@ -73,9 +73,8 @@ def test_output_of_a_command_after_the_answer_changes_nothing(tmp_path: Path) ->
 def test_nothing_is_concluded_of_other_runs(tmp_path: Path) -> None:
     run = summary_of(session("s"), tmp_path, 600)
     for other in (
-        msgspec.structs.replace(run, parent="main"),
         msgspec.structs.replace(run, last=None),
-        msgspec.structs.replace(run, ref=msgspec.structs.replace(run.ref, format="harbor")),
+        msgspec.structs.replace(run, is_session=False),
     ):
         assert session_state(other, State.UNKNOWN, now=NOW) is None
 

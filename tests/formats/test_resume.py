@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracetui.formats.resume import command, is_session
+from tracetui.formats.resume import command
 from tracetui.model import RunRef, RunSummary
 
 COMMANDS = {
@@ -24,7 +24,7 @@ COMMANDS = {
 
 
 def run(form: str = "claude-code", ident: str = "1234-ab", path: str = "/home/me/my logs/x.jsonl", **more: Any) -> Any:
-    return RunSummary(ref=RunRef(form, path), id=ident, name="shop", **more)
+    return RunSummary(ref=RunRef(form, path), id=ident, name="shop", **{"is_session": True, **more})
 
 
 @pytest.mark.parametrize(("form", "expected"), COMMANDS.items())
@@ -39,8 +39,7 @@ def test_it_runs_in_the_project_of_the_session() -> None:
 
 def test_only_sessions_have_one() -> None:
     assert command(run("harbor")) is None
-    assert command(run(parent="1234")) is None  # a sub-agent
-    assert not is_session(run("harbor"))
+    assert command(run(is_session=False)) is None
 
 
 @pytest.mark.parametrize("ident", ["--dangerously-skip-permissions", "a;id", "a b", "a\nid", "$(id)", "", "a\x1b[201~"])

@@ -10,6 +10,7 @@ from tests.sessions import OPEN, home, session
 from tests.ui.conftest import NOW, Opener, until
 from tracetui.model import RunSummary
 from tracetui.ui.app import TraceApp
+from tracetui.views.list.runs import RunRows
 from tracetui.views.rows import Line
 
 
@@ -18,8 +19,8 @@ def text_of(line: Line) -> str:
 
 
 def shown(app: TraceApp) -> str:
-    runs = app.main.runs
-    return "\n".join(text_of(runs.rows.line(i, 150)) for i in range(len(runs.rows)))
+    rows = app.main.runs.rows
+    return "\n".join(text_of(rows.line(i, 150)) for i in range(len(rows)))
 
 
 @pytest.fixture
@@ -38,6 +39,7 @@ async def test_the_cursor_starts_on_the_newest_session_not_on_a_failed_one(opene
 async def test_the_cursor_leaves_a_failure_beyond_the_first_page(opened: Opener, samples: Path) -> None:
     async with opened(samples, size=(120, 40)) as (app, _):
         rows = app.main.runs.rows
+        assert isinstance(rows, RunRows)
         first = next(i for i in range(len(rows)) if isinstance(rows.item(i), RunSummary) and rows.mark(i))
         assert app.main.runs.position == first
         assert first < app.main.runs.page
@@ -56,7 +58,12 @@ async def test_the_list_says_how_each_session_stands(opened: Opener, sessions: P
 
 async def test_yr_copies_the_command(opened: Opener, sessions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copied: list[str] = []
-    monkeypatch.setattr(TraceApp, "copy", lambda self, text: copied.append(text) or len(text))
+
+    def copy(self: TraceApp, text: str) -> int:
+        copied.append(text)
+        return len(text)
+
+    monkeypatch.setattr(TraceApp, "copy", copy)
     async with opened(sessions) as (_, pilot):
         await pilot.press("j", "y", "r")
     assert copied == ["cd /home/me/parser && claude --resume aaaa-2"]

@@ -22,7 +22,7 @@ Item = RunSummary | Problem | tuple[str, int]
 
 SORTS: Final = ("newest", "name", "outcome", "score", "time", "steps", "tokens", "errors", "id", "model", "format")
 """Sort orders; `Arrangement.reverse` reverses any of them."""
-GROUPS: Final = ("day", "agent", "source", "format", "status", "task", "outcome", "none")
+GROUPS: Final = ("day", "agent", "source", "model", "format", "status", "task", "outcome", "none")
 """Group-by criteria."""
 _RATED: Final = ("agent", "task", "outcome")
 """Groups with their pass rate, if any run has an outcome."""
@@ -201,6 +201,8 @@ def _group_label(group: str, now: float, going: Going, context: query.Context | 
         return _outcome_label
     if group == "agent":
         return lambda run: run.agent or run.name
+    if group == "model":
+        return lambda run: run.model or "no model"
     if group == "source":
         return lambda run: run.source or "no source"
     if group == "format":

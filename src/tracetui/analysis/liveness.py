@@ -30,7 +30,6 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from tracetui.formats.resume import is_session
 from tracetui.masking import one_line
 from tracetui.model import Operation, Run, RunSummary, Span, Status, StatusSource
 from tracetui.model.build import CONTAINERS
@@ -49,8 +48,8 @@ COPY_SECONDS: Final = 86_400.0
 """A file this much newer than its last event is a copy."""
 ENOUGH: Final = 5
 """Gaps (or earlier calls) needed for a percentile."""
-WAITING_SECONDS: Final = 86_400.0
-"""A session that was answered waits for so long."""
+WAITING_SECONDS: Final = 8 * 3600.0
+"""A session that was answered waits for so long: a working day."""
 QUESTIONS: Final = frozenset({"AskUserQuestion", "ExitPlanMode", "ask_user", "question", "request_user_input"})
 """Tools of coding agents that ask the user and wait."""
 _ANSWERS: Final = frozenset({"assistant", "agent"})
@@ -78,9 +77,9 @@ class Turn(StrEnum):
     RUNNING = "running"
     """The agent works."""
     WAITING = "waiting for you"
-    """The agent answered or asks, within the last day."""
+    """The agent answered or asks, within a working day."""
     DONE = "done"
-    """The agent answered, and nobody went on for a day."""
+    """The agent answered, and nobody went on for a working day."""
     INTERRUPTED = "interrupted"
     """The agent was stopped, or its process ended before it answered."""
 
@@ -204,16 +203,24 @@ def session_state(summary: RunSummary, state: State, *, now: float) -> SessionSt
     A format states only what the last event is; this is the one place that concludes from it.
     """
     last = summary.last
-    if last is None or summary.status is Status.ERROR or not is_session(summary):
+    if last is None or summary.status is Status.ERROR or not summary.is_session:
         return None
+    asks = last.open in QUESTIONS
     if state in (State.RUNNING, State.QUIET, State.STALLED):
-        asks = last.open is not None and last.open in QUESTIONS
         ms = None if summary.time_zone is None else _silence(now, last.open_since)
         return SessionState(Turn.WAITING if asks else Turn.RUNNING, last.open, ms)
-    if summary.status is Status.CANCELLED or not _answered(summary):
+    if summary.status is Status.CANCELLED or not (asks or _answered(summary)):
         return SessionState(Turn.INTERRUPTED)
     since = _last_activity(summary) or summary.modified_at
-    return SessionState(Turn.WAITING if now - since < WAITING_SECONDS else Turn.DONE)
+    if now - since < WAITING_SECONDS:
+        return SessionState(Turn.WAITING, last.open)
+    return SessionState(Turn.INTERRUPTED if asks else Turn.DONE)
+
+
+def _waits(summary: RunSummary) -> bool:
+    """True if a session waits for people, whatever time passed."""
+    asks = summary.last is not None and summary.last.open in QUESTIONS
+    return summary.is_session and (asks or _answered(summary))
 
 
 def _answered(summary: RunSummary) -> bool:
@@ -242,7 +249,7 @@ def _judge(summary: RunSummary, facts: _Facts) -> tuple[State, str]:
         return State.UNKNOWN, f"{_recorded_word(summary)}; last change unknown"
     if silent <= usual.running_ms:
         return State.RUNNING, f"last change {_ago(silent)}; {_pace(facts)}"
-    if _answered(summary) and is_session(summary):
+    if _waits(summary):
         return State.ENDED, "waiting for you, inferred from the last message"
     if summary.status is Status.UNKNOWN and summary.status_source is not StatusSource.DERIVED:
         return State.UNKNOWN, f"{_recorded_word(summary)}, neither running nor ended"

@@ -8,19 +8,10 @@ from typing import Final
 
 from tracetui.errors import FormatError, UsageError
 from tracetui.formats import guard, registry
-from tracetui.formats.base import Resumable
 from tracetui.model import PREVIEW, RunSummary
 from tracetui.text import clean
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
-
-
-def is_session(run: RunSummary) -> bool:
-    """Whether people talk with the agent of this run, so that it can wait for them: not of a sub-agent."""
-    try:
-        return run.parent is None and isinstance(registry.load(run.ref.format), Resumable)
-    except UsageError:
-        return False
 
 
 def command(run: RunSummary) -> str | None:
@@ -29,11 +20,11 @@ def command(run: RunSummary) -> str | None:
     A trace chooses its ids, and quoting doesn't stop an id from being read as an option: they must be plain words.
     Most programs find a session only from its project, so the command changes to the recorded directory first.
     """
-    if not is_session(run):
+    if not run.is_session:
         return None
     try:
         found = guard.resume(registry.load(run.ref.format), run)
-    except (FormatError, OSError):
+    except (FormatError, OSError, UsageError):
         return None
     if not found or not _ID.fullmatch(run.id) or any(clean(one) != one for one in found):
         return None

@@ -315,7 +315,8 @@ class RunBuilder:
         tally.problems = problems
         tally.torn, tally.unread = self._torn, tally.unread + self._lost
         header = self._header or Header(id=self._ref.key or self._ref.path, name=self._ref.path, ended=False)
-        return summary_of(self._ref, header, tally, last=self._last_event(), modified_at=modified_at, moving=moving)
+        last = self._last_event() if header.is_session and header.parent is None else None
+        return summary_of(self._ref, header, tally, last=last, modified_at=modified_at, moving=moving)
 
     def _last_event(self) -> LastEvent | None:
         spans, index = self._tree.spans, self._tree.index

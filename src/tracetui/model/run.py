@@ -74,7 +74,7 @@ class FirstError(msgspec.Struct, frozen=True, gc=False):
 
 
 class LastEvent(msgspec.Struct, frozen=True, gc=False):
-    """How a run stands at its end: the last message or call, and the call without an end that began last."""
+    """How a session stands at its end: the last message or call, and the call without an end that began last."""
 
     operation: Operation
     name: str
@@ -83,6 +83,14 @@ class LastEvent(msgspec.Struct, frozen=True, gc=False):
     """Name of the open call; None if there is none."""
     open_since: float | None = None
     """When the open call began (UTC seconds); None if unknown."""
+
+
+class ModelUsage(msgspec.Struct, frozen=True, gc=False):
+    """The calls of one model in a run, and their usage."""
+
+    model: str
+    calls: int
+    usage: Usage
 
 
 class TaskKey(msgspec.Struct, frozen=True, gc=False, order=True):
@@ -149,6 +157,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """The cause that the run itself records."""
     prompt: str = ""
     """First real user prompt, goal or input: at most 120 characters, not cleaned."""
+    is_session: bool = False
+    """People talk with the agent of the run, and can continue it."""
     title: str | None = None
     """Name that the program or its user gave the session; None if there is none, or before the deep pass."""
     result: str = ""
@@ -215,8 +225,10 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     prompt: str = ""
     title: str | None = None
     """Name that the program or its user gave the session."""
+    is_session: bool = False
+    """People talk with the agent of the run, and can continue it: not of a sub-agent."""
     last: LastEvent | None = None
-    """Its last event; None before the deep pass, and for a run without messages and calls."""
+    """Last event of a session; None before the deep pass, and without messages and calls."""
     result: str = ""
     scores: tuple[Score, ...] = ()
     outcome: Outcome | None = None
@@ -233,6 +245,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Names of the called tools, sorted: the first `tally.MOST_NAMES`. Equal tuples are one object."""
     models: tuple[str, ...] | None = None
     """Names of the called models, likewise."""
+    model_usage: tuple[ModelUsage, ...] = ()
+    """Usage by model, if several models report usage."""
     nodes: tuple[str, ...] | None = None
     """Names of the graph nodes that ran, likewise."""
     tags: tuple[str, ...] = ()
@@ -468,6 +482,7 @@ __all__ = [
     "LastEvent",
     "Limit",
     "Metric",
+    "ModelUsage",
     "Problem",
     "Run",
     "RunBody",

@@ -1,4 +1,4 @@
-"""The user's settings file: where it is, and the one setting that commands without a screen need, too."""
+"""The user's settings file: where it is, and the settings that commands without a screen need, too."""
 
 from __future__ import annotations
 
@@ -29,11 +29,23 @@ def pass_rule(text: object) -> PassRule | None:
 
 def load_pass_rule() -> PassRule | None:
     """Read the setting ``pass``; None where there is no such file or setting. Raises `UsageError`."""
+    return pass_rule(_setting("pass"))
+
+
+def load_traces() -> str | None:
+    """Read the setting ``traces``: the directory to open without a path. None if it isn't set. Raises `UsageError`."""
+    found = _setting("traces")
+    if found is None or isinstance(found, str):
+        return None if not found else os.path.expanduser(found)
+    raise UsageError(f"{settings_file()}: traces: {found!r} is no text")
+
+
+def _setting(name: str) -> object:
     try:
         text = settings_file().read_text("utf-8")
         import tomllib  # most have no such file
 
-        return pass_rule(tomllib.loads(text).get("pass"))
+        return tomllib.loads(text).get(name)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:

@@ -497,6 +497,7 @@ class Session(Agent):
             id=self.agent or self.metadata.get("sessionId") or stem,
             name=folder_of(cwd) or AGENT,
             agent=AGENT,
+            is_session=True,
             model=self.model or None,
             status=None if failed is None else ERROR,
             status_source=None if failed is None else EXPLICIT,

@@ -469,6 +469,7 @@ class Session(Rows):
             id=ident,
             name=folder_of(folder) or ident,
             agent=AGENT,
+            is_session=True,
             model=self.model,
             status=status,
             status_word=name,

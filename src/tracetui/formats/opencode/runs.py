@@ -336,6 +336,7 @@ def header_of(
     first = next((message for message in leading if message.is_prompt), None)
     return Header(
         id=info.id,
+        is_session=True,
         name=folder_of(info.directory) or AGENT,
         agent=info.agent or next((message.agent for message in leading if message.agent), None) or AGENT,
         model=info.model_name or next((message.model for message in leading if message.model), None),

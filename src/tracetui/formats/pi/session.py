@@ -341,6 +341,7 @@ class Session(Conversation):
             id=begin.id or self.file.name.removesuffix(".jsonl"),
             name=folder_of(cwd) or AGENT,
             agent=AGENT,
+            is_session=True,
             model=self.used_model or self.chosen_model,
             status=status,
             status_word=None if final is None else final.stop_reason,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 from textual.message import Message
 
 from tracetui.analysis.arrangement import Arrangement, Item, Order, arrange, row_key_of
-from tracetui.formats.resume import is_session
 from tracetui.model import Problem, RunRef, RunSummary, Status
 from tracetui.text import Clean, grouped, one_line
 from tracetui.ui.base_app import HostApp
@@ -434,20 +433,26 @@ class RunList(LineView):
             return []
         return [item.ref for i in range(len(rows)) if isinstance(item := rows.item(i), RunSummary)]
 
+    @property
+    def spent(self) -> str:
+        """What the listed runs used together; empty if no cost is known."""
+        return runs.spent_words(self.rows.spent) if isinstance(self.rows, runs.RunRows) and self.rows.costed else ""
+
     def nothing(self, lines: Iterable[Line]) -> None:
         """Say why there is nothing to show."""
         lines = list(lines)
         self.show(ListRows(lines, headings=range(len(lines))), title=(), heading=lambda width: (), title_right=())
 
     def _first_run(self, rows: runs.RunRows) -> Hashable | None:
-        """Where the cursor starts: the first run if it is a session, else the first failed one on the first page."""
-        found = (item for i in range(len(rows)) if isinstance(item := rows.item(i), RunSummary))
-        first = next(found, None)
-        if first is None or is_session(first):
-            return None if first is None else first.ref
+        """Where the cursor starts: on the newest run of a session home, else on the newest failed one, both if they are
+        on the first page.
+        """
         page = (rows.item(i) for i in range(min(len(rows), max(self.page, MIN_PAGE))))
-        failed = (one for one in page if isinstance(one, RunSummary) and one.failed and one.parent is None)
-        return next(failed, first).ref
+        first = [one for one in page if isinstance(one, RunSummary)]
+        if not first:
+            return None
+        failed = (one for one in first if one.failed and one.parent is None)
+        return (first[0] if all(one.is_session for one in first) else next(failed, first[0])).ref
 
     def _title(self) -> Line:
         arrangement = self.arrangement
@@ -468,9 +473,10 @@ class RunList(LineView):
         return (Piece(Clean(f"{shown}"), "sec"), Piece(Clean(f"/{total} shown"), "dim"))
 
     def _heading_for(self, width: int) -> list[Line]:
-        name = self.rows.longest_name if isinstance(self.rows, runs.RunRows) else 0
-        scored = isinstance(self.rows, runs.RunRows) and self.rows.scored
-        return [runs.heading(width, self.arrangement.all_columns, name=name, scored=scored)]
+        rows = self.rows
+        if isinstance(rows, runs.RunRows):
+            return [rows.heading(width)]
+        return [runs.heading(runs.columns_for(width, self.arrangement.all_columns))]
 
 
 def _same_run(run: RunSummary, items: Iterable[Item]) -> RunRef | None:

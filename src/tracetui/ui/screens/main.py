@@ -227,7 +227,7 @@ class MainScreen(RunsScreen):
         app, width, glyphs = self.app, self.size.width or self.app.size.width, self.app.look.glyphs
         run, open_ = (self.app.store.summary(self.state.ref), self.steps.run) if self.state.level else (None, None)
         vitals = app.liveness.vitals(self.app.store.summary(self.state.ref), self.steps.run)
-        self._header.show(*header(app.roots, self.app.store, glyphs, vitals, run, width))
+        self._header.show(*header(app.roots, self.app.store, glyphs, vitals, run, width, spent=self.runs.spent))
         said = self.said or app.liveness.alert(open_, width, glyphs)
         self._sentence.show(said or sentence(self.app.store, app, vitals, run, self.steps, width))
         commands = app.comparisons.available_commands(

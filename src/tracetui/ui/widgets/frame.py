@@ -64,16 +64,28 @@ class Vitals(NamedTuple):
 
 
 def header(
-    roots: Sequence[str], store: Store, glyphs: Glyphs, vitals: Vitals, run: RunSummary | None, width: int
+    roots: Sequence[str],
+    store: Store,
+    glyphs: Glyphs,
+    vitals: Vitals,
+    run: RunSummary | None,
+    width: int,
+    *,
+    spent: str = "",
 ) -> tuple[Line, Line]:
-    """What this is, how it stands, and how it is kept up to date."""
+    """What this is, how it stands, what the listed runs `spent`, and how it is kept up to date."""
     status = (
-        _list_status(store, glyphs, vitals.standing, width)
+        (*_list_status(store, glyphs, vitals.standing, width), *_spent(spent, width))
         if run is None
         else _run_status(run, vitals.state, glyphs, width)
     )
     right = (*status, *_watched(vitals.watching, glyphs, width))
     return _path(roots, glyphs, run, width, width - width_of(right) - 4), right
+
+
+def _spent(words: str, width: int) -> Line:
+    """Tokens and cost of the listed runs, where there is room."""
+    return (Piece(Clean(f"   {words}"), "text"),) if words and width >= NARROW_HEADER else ()
 
 
 def _watched(watching: WatchState, glyphs: Glyphs, width: int) -> Line:

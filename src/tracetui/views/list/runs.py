@@ -10,6 +10,7 @@ from os.path import basename
 from typing import Final, NamedTuple
 
 from tracetui import text
+from tracetui.analysis import spending
 from tracetui.analysis.arrangement import Item, parents
 from tracetui.analysis.liveness import SessionState, State, Turn, session_state
 from tracetui.masking import clean, one_line
@@ -115,7 +116,7 @@ class RunRows:
     def prepare(self) -> None:
         """Compute everything that reads all rows."""
         self.index("")
-        self.longest_name, self.scored, self._headings  # noqa: B018 - they are remembered
+        self.longest_name, self.scored, self._headings, self.spent, self.titled  # noqa: B018 - they are remembered
 
     def __len__(self) -> int:
         return len(self._items)
@@ -165,8 +166,8 @@ class RunRows:
     def line(self, index: int, width: int) -> Line:
         item = self._items[index]
         if isinstance(item, tuple):
-            return _group_line(item, width, self._glyphs)
-        columns = columns_for(width, self._all, name=self.longest_name, scored=self.scored)
+            return _group_line(item, self._group_sums.get(index, spending.NOTHING), width, self._glyphs)
+        columns = self.columns(width)
         if isinstance(item, Problem):
             return _problem_line(item, columns, width, self._glyphs)
         pieces: list[Piece] = []
@@ -174,6 +175,21 @@ class RunRows:
             pieces.extend(fill(self._cell(item, name, size), size))
             pieces.append(Piece(Clean(" ")))
         return tuple(pieces[:-1])
+
+    def columns(self, width: int) -> list[tuple[str, int]]:
+        """(column, cells) of these rows; see `columns_for`."""
+        return columns_for(
+            width, self._all, name=self.longest_name, scored=self.scored, costed=self.costed, titled=self.titled
+        )
+
+    def heading(self, width: int) -> Line:
+        """The column headings."""
+        return heading(self.columns(width))
+
+    @cached_property
+    def titled(self) -> bool:
+        """Whether any run has a title."""
+        return any(isinstance(item, RunSummary) and item.title for item in self._items)
 
     @cached_property
     def longest_name(self) -> int:
@@ -186,6 +202,25 @@ class RunRows:
     def scored(self) -> bool:
         """Whether any run has a score."""
         return any(isinstance(item, RunSummary) and item.scores for item in self._items)
+
+    @cached_property
+    def spent(self) -> spending.Spending:
+        """What all runs of the list used together."""
+        return spending.total(item for item in self._items if isinstance(item, RunSummary))
+
+    @property
+    def costed(self) -> bool:
+        """Whether any run has a cost, recorded or estimated."""
+        return self.spent.usd is not None
+
+    @cached_property
+    def _group_sums(self) -> dict[int, spending.Spending]:
+        """What the runs of each group used, by the row of its heading."""
+        ends = [*self._headings[1:], len(self._items)]
+        return {
+            start: spending.total(item for item in self._items[start:end] if isinstance(item, RunSummary))
+            for start, end in zip(self._headings, ends, strict=True)
+        }
 
     def _name_length(self, run: RunSummary) -> int:
         if not run.label:
@@ -232,6 +267,10 @@ class RunRows:
 
 _MIN_NAME, _MIN_RESULT = 8, 12
 """Minimum useful cells of a column."""
+_TITLES_FIRST: Final = 60
+"""Cells of a list with lengths beside titles."""
+_TITLES_ONLY: Final = 100
+"""Cells of a list with ids beside titles."""
 _SAMPLE: Final = 2_000
 """Maximum rows to measure names of."""
 _NAMES: Final = (16, 18, 20, 24, 28, 32)
@@ -240,25 +279,38 @@ _RESULT_FIRST: Final = 16
 """Cells of the result before the name column grows."""
 
 
-def columns_for(width: int, all_columns: bool = False, *, name: int = 0, scored: bool = False) -> list[tuple[str, int]]:
+def columns_for(
+    width: int,
+    all_columns: bool = False,
+    *,
+    name: int = 0,
+    scored: bool = False,
+    costed: bool = False,
+    titled: bool = False,
+) -> list[tuple[str, int]]:
     """(column, cells) for a list of `width` cells, in order. Less important columns are dropped first.
 
-    `name` is the desired width of the name column, granted if the result has enough room. `scored`: a run has a score.
+    `name` is the desired width of the name column, granted if the result has enough room. The others tell of the runs:
+    one has a score, a cost, a title (which says more than its id).
     """
     least = 14 if width < 70 else 15
     fixed = [("status", 1), ("name", least), ("result", 0), ("time", 5), ("step", 4), ("age", 4)]
-    if width < 39:
+    if width < 39 or (titled and width < _TITLES_FIRST):
         fixed.remove(("step", 4))
-    if width >= 66 or all_columns:
+    if titled and width < _TITLES_FIRST:
+        fixed.remove(("time", 5))
+    if width >= (_TITLES_ONLY if titled else 66) or all_columns:
         fixed.insert(3, ("id", 9))
-    if width >= 100 or all_columns or 68 <= width < 76:
-        fixed.insert(4, ("tok", 5))
+    if width >= 100 or all_columns or (68 <= width < 76 and not costed):
+        fixed.insert(len(fixed) - 3, ("tok", 5))
     if width >= 112 or all_columns:
         fixed.insert(5, ("model", 14))
     if width >= 124 or all_columns:
         fixed.insert(6, ("format", 11))
     if width >= 130 or all_columns:
         fixed.insert(-2, ("err", 3))
+    if costed and (width >= 66 or all_columns):
+        fixed.insert(fixed.index(("tok", 5)) + 1 if ("tok", 5) in fixed else len(fixed) - 3, ("cost", 8))
     if scored and (width >= 60 or all_columns):
         fixed.insert(2, ("score", 8))
     room = width - sum(size for _, size in fixed) - len(fixed) + 1
@@ -274,14 +326,18 @@ def hidden_columns(width: int) -> int:
     return len(columns_for(1000)) - len(columns_for(width))
 
 
-def heading(width: int, all_columns: bool = False, *, name: int = 0, scored: bool = False) -> Line:
-    """The column headings."""
+def heading(columns: list[tuple[str, int]]) -> Line:
+    """The headings of these columns."""
     cells = []
-    for key, size in columns_for(width, all_columns, name=name, scored=scored):
+    for key, size in columns:
         label = "" if key == "status" else key
-        cells.append(column(Clean(label), size, "dim", right=key in ("tok", "time", "step", "age", "err")))
+        cells.append(column(Clean(label), size, "dim", right=key in ("tok", "cost", "time", "step", "age", "err")))
         cells.append(Piece(Clean(" ")))
     return tuple(cells[:-1])
+
+
+_SUMS_FROM: Final = 60
+"""Cells of a list with sums on its headings."""
 
 
 def _name(run: RunSummary, size: int, bold: str, *, below: bool) -> list[Piece]:
@@ -307,6 +363,7 @@ _CELLS: Final[dict[str, Callable[[RunSummary, int, float], Piece]]] = {
     "tok": lambda run, size, now: column(
         text.tokens(total_tokens(run)) if run.deep or run.usage else Clean("·"), size, "sec", right=True
     ),
+    "cost": lambda run, size, now: column(cost_text(spending.of_run(run)), size, "sec", right=True),
     "model": lambda run, size, now: column(
         text.truncate_middle(clean(run.model or ("—" if run.deep else "·"), 200), size), size, "sec"
     ),
@@ -315,6 +372,19 @@ _CELLS: Final[dict[str, Callable[[RunSummary, int, float], Piece]]] = {
         text.count(run.errors) if run.errors else Clean("·"), size, "status.error" if run.errors else "dim", right=True
     ),
 }
+
+
+def cost_text(spent: spending.Spending) -> Clean:
+    """The cost: ``~$0.12`` if estimated; empty where nothing was used, ``—`` if no price is known."""
+    if spent.usd is None and not spent.tokens:
+        return Clean("")
+    return text.cost(spent.usd, estimated=spent.estimated)
+
+
+def spent_words(spent: spending.Spending) -> str:
+    """Tokens and cost of many runs: ``1.2M tok  ~$3.40``."""
+    words = [f"{text.tokens(spent.tokens)} tok"] if spent.tokens else []
+    return "  ".join([*words, *([cost_text(spent)] if spent.usd else [])])
 
 
 def _age(run: RunSummary, now: float) -> float | None:
@@ -392,11 +462,12 @@ def _relation(run: RunSummary, *, named: bool) -> list[Piece]:
     return [Piece(name, "accent"), Piece(word, "sec")]
 
 
-def _group_line(item: tuple[str, int], width: int, glyphs: Glyphs) -> Line:
-    number = str(item[1])
-    label = text.truncate_middle(clean(item[0], 200), max(8, width - len(number) - 4))  # keep both ends of a path
-    rule = glyphs.rule * max(0, width - text.cells(label) - len(number) - 3)
-    return (Piece(label, "dim"), Piece(Clean(f" {rule} "), "line"), Piece(Clean(number), "dim"))
+def _group_line(item: tuple[str, int], spent: spending.Spending, width: int, glyphs: Glyphs) -> Line:
+    words = spent_words(spent)
+    right = f"{words}  {item[1]}" if words and width >= _SUMS_FROM else str(item[1])
+    label = text.truncate_middle(clean(item[0], 200), max(8, width - len(right) - 4))  # keep both ends of a path
+    rule = glyphs.rule * max(0, width - text.cells(label) - len(right) - 3)
+    return (Piece(label, "dim"), Piece(Clean(f" {rule} "), "line"), Piece(Clean(right), "dim"))
 
 
 def _problem_line(problem: Problem, columns: list[tuple[str, int]], width: int, glyphs: Glyphs) -> Line:
