@@ -40,7 +40,7 @@ def by_tracetui(folder: Path) -> Tokens:
     source, statistics, caches = LocalSource(), Statistics(By.MODEL), FileCaches()
     for run in listing_of(source, [str(folder)], None, deep=False).runs:
         statistics.add(read_run(source, run.ref, caches.for_run(run.ref)))
-    found = {}
+    found: Tokens = {}
     for row in statistics.rows():
         read, written = row.usage.cache_read_tokens or 0, row.usage.cache_creation_tokens or 0
         counts = [(row.usage.input_tokens or 0) - read - written, row.usage.output_tokens or 0, written, read]

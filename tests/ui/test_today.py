@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_textual_snapshot
+import pytest_textual_snapshot  # type: ignore[import-untyped]
 from textual.pilot import Pilot
 
 from tests.sessions import Session, home
