@@ -14,7 +14,7 @@ from tracetui.cli.ls import asked
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_pass, add_place, roots
 from tracetui.cli.reading import Listing, check_rule, listing_of, only, rule_of, run_at, sources_at
-from tracetui.errors import UsageError
+from tracetui.errors import UsageError, nearest
 from tracetui.export.json import encode, problem_value
 from tracetui.export.table import Column, Table
 from tracetui.live.load import FileCaches, read_run
@@ -102,10 +102,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _groupings(text: str) -> tuple[By, ...]:
     """Parse ``--by``: names separated by commas."""
-    try:
-        return tuple(dict.fromkeys(map(By, text.split(","))))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"invalid grouping {text!r}; choose from {', '.join(By)}") from None
+    names = dict.fromkeys(text.split(","))
+    wrong = next((name for name in names if name not in [*By]), None)
+    if wrong is None:
+        return tuple(map(By, names))
+    like = nearest(wrong, [by.value for by in By])
+    hint = f" (did you mean {like!r}?)" if like else ""
+    raise argparse.ArgumentTypeError(f"invalid choice: {wrong!r}{hint}; choose from {', '.join(By)}")
 
 
 class _Selection(NamedTuple):

@@ -44,6 +44,7 @@ from tracetui.ui.state import MainState, SearchTarget, first_state
 from tracetui.ui.terminal.safety import notification
 from tracetui.ui.terminal.throttle import PaintThrottle
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
+from tracetui.views.labels import start_label
 
 if TYPE_CHECKING:
     from textual.command import Provider
@@ -358,7 +359,10 @@ class TraceApp(HostApp):
 
         search = self.surveys.search
         if words and (search is None or words != search.text):
-            self.surveys.begin_search(words, self.main.runs.refs(), self.look.glyphs)
+            begun, zone = self.clock(), self.look.zone
+            self.surveys.begin_search(
+                words, self.main.runs.refs(), self.look.glyphs, lambda run: start_label(run, now=begun, zone=zone)
+            )
         if self.surveys.search is not None:
             self.push_screen(HitsScreen(self.surveys.search, self.commands))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Hashable
 from functools import cached_property
-from itertools import islice
+from itertools import islice, pairwise
 from os.path import basename
 from typing import Final, NamedTuple
 
@@ -54,13 +54,13 @@ def status_now(run: RunSummary, state: State) -> Status:
     return Status.UNKNOWN if state is State.UNKNOWN else Status.RUNNING
 
 
-_TURNS: Final = {
+TURNS: Final = {
     Turn.RUNNING: (Status.RUNNING, "status.running"),
     Turn.WAITING: (Status.PAUSED, "status.paused"),
     Turn.DONE: (Status.OK, "sec"),
     Turn.INTERRUPTED: (Status.CANCELLED, "sec"),
 }
-"""Sign and style of a session's state."""
+"""Status whose sign a session's state has, and its style."""
 
 
 def session_words(found: SessionState) -> Clean:
@@ -112,11 +112,17 @@ class RunRows:
         self._glyphs = glyphs
         self._all = all_columns
         self._index: dict[Hashable, int] | None = None
+        self._sums: dict[tuple[int, int], spending.Spending] = {}
+        """By the first and last row."""
 
     def prepare(self) -> None:
         """Compute everything that reads all rows."""
         self.index("")
-        self.longest_name, self.scored, self._headings, self.spent, self.titled  # noqa: B018 - they are remembered
+        self.longest_name, self.scored, self._headings, self.costed, self.titled  # noqa: B018 - they are remembered
+        if self.costed:
+            self._sum(0, len(self._items), at_once=True)
+            for start, end in pairwise([*self._headings, len(self._items)]):
+                self._sum(start, end, at_once=True)
 
     def __len__(self) -> int:
         return len(self._items)
@@ -166,7 +172,7 @@ class RunRows:
     def line(self, index: int, width: int) -> Line:
         item = self._items[index]
         if isinstance(item, tuple):
-            return _group_line(item, self._group_sums.get(index, spending.NOTHING), width, self._glyphs)
+            return _group_line(item, self._group_sum(index), width, self._glyphs)
         columns = self.columns(width)
         if isinstance(item, Problem):
             return _problem_line(item, columns, width, self._glyphs)
@@ -203,24 +209,31 @@ class RunRows:
         """Whether any run has a score."""
         return any(isinstance(item, RunSummary) and item.scores for item in self._items)
 
-    @cached_property
-    def spent(self) -> spending.Spending:
-        """What all runs of the list used together."""
-        return spending.total(item for item in self._items if isinstance(item, RunSummary))
-
     @property
-    def costed(self) -> bool:
-        """Whether any run has a cost, recorded or estimated."""
-        return self.spent.usd is not None
+    def spent(self) -> spending.Spending:
+        """What all runs of the list used together; nothing for a long list that wasn't prepared."""
+        return self._sum(0, len(self._items))
 
     @cached_property
-    def _group_sums(self) -> dict[int, spending.Spending]:
-        """What the runs of each group used, by the row of its heading."""
-        ends = [*self._headings[1:], len(self._items)]
-        return {
-            start: spending.total(item for item in self._items[start:end] if isinstance(item, RunSummary))
-            for start, end in zip(self._headings, ends, strict=True)
-        }
+    def costed(self) -> bool:
+        """Whether any of the first runs has a cost, recorded or estimated."""
+        runs = (item for item in islice(self._items, _SAMPLE) if isinstance(item, RunSummary))
+        return any(spending.of_run(run).usd is not None for run in runs)
+
+    def _group_sum(self, index: int) -> spending.Spending:
+        """What the runs of a group used, by the row of its heading."""
+        following = bisect_left(self._headings, index) + 1
+        end = self._headings[following] if following < len(self._headings) else len(self._items)
+        return self._sum(index, end)
+
+    def _sum(self, start: int, end: int, *, at_once: bool = False) -> spending.Spending:
+        """The sum of these rows. Long stretches are summed by `prepare` only: keys wait for nothing."""
+        if (start, end) not in self._sums:
+            if end - start > _SAMPLE and not at_once:
+                return spending.NOTHING
+            runs = (item for item in self._items[start:end] if isinstance(item, RunSummary))
+            self._sums[start, end] = spending.total(runs)
+        return self._sums[start, end]
 
     def _name_length(self, run: RunSummary) -> int:
         if not run.label:
@@ -235,11 +248,11 @@ class RunRows:
     def _cell(self, run: RunSummary, name: str, size: int) -> list[Piece]:
         state = self._state_of(run)
         session = session_state(run, state, now=self.now)
-        status = status_now(run, state) if session is None else _TURNS[session.turn][0]
+        status = status_now(run, state) if session is None else TURNS[session.turn][0]
         bold = " bold" if status in (Status.ERROR, Status.RUNNING) else ""
         if name == "status":
             glyph, style = run_sign(run, status, self._glyphs)
-            return [Piece(glyph, style if session is None else _TURNS[session.turn][1])]
+            return [Piece(glyph, style if session is None else TURNS[session.turn][1])]
         if name == "name":
             mark = self._relationship_of(run, self._glyphs).mark
             chip = [Piece(Clean(f" {mark} "), "onaccent bold"), Piece(Clean(" "))] if mark else []
@@ -250,7 +263,7 @@ class RunRows:
             ties = self._relationship_of(run, self._glyphs)
             room = size - width_of(ties.after)
             if session is not None:
-                words = Piece(session_words(session), _TURNS[session.turn][1])
+                words = Piece(session_words(session), TURNS[session.turn][1])
                 shown = (words, *((Piece(Clean(" ")), *ties.before) if ties.before else ()))
                 return [*fit((*shown, *_prompt(run, shown, room)), max(8, room)), *ties.after]
             before = (*_silence_word(run, state), *ties.before)

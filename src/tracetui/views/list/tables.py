@@ -13,7 +13,7 @@ from tracetui.store.query.complete import Facet
 from tracetui.text import Clean, cost, count, duration, grouped, tokens, truncate, truncate_middle
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
-from tracetui.views.labels import run_label, short_id
+from tracetui.views.labels import run_label, short_id, start_label
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
 
 
@@ -118,11 +118,22 @@ class Hit(Protocol):
     def address(self) -> str: ...
 
 
+StartOf = Callable[[RunSummary], Clean]
+"""Labels the start of a run: date and age."""
+
+
 class HitRows:
     """See `tracetui.views.rows.Rows`. Append-only: the key of a row is its index."""
 
-    def __init__(self, summary: Callable[[RunRef], RunSummary | None], *, glyphs: Glyphs = UNICODE) -> None:
-        self._summary, self._glyphs = summary, glyphs
+    def __init__(
+        self,
+        summary: Callable[[RunRef], RunSummary | None],
+        *,
+        glyphs: Glyphs = UNICODE,
+        start_of: StartOf = start_label,
+    ) -> None:
+        """`start_of` labels the start of a run."""
+        self._summary, self._glyphs, self._start_of = summary, glyphs, start_of
         self._items: list[Hit | RunRef] = []
         self.runs = self.hits = 0
 
@@ -176,7 +187,8 @@ class HitRows:
             Piece(Clean(" ")),
             Piece(truncate(run_label(run), 60), "text bold"),
             Piece(Clean(f" {short_id(run.id)}"), "sec"),
-            Piece(Clean(f"  {one_line(run.prompt, 120)}"), "dim"),
+            Piece(Clean(f"  {self._start_of(run)}"), "sec"),
+            Piece(Clean(f"  {one_line(run.title or run.prompt, 120)}"), "dim"),
         )
 
     def _hit(self, hit: Hit, width: int) -> Line:
