@@ -41,7 +41,9 @@ def test_a_setting_comes_first(tmp_path: Path) -> None:
     settings = tmp_path / ".config" / "tracetui" / "config.toml"
     settings.parent.mkdir(parents=True)
     settings.write_text('traces = "~/other"\n')
-    with Terminal(*TRACETUI, size=(100, 30), env={"HOME": str(tmp_path)}) as terminal:
+    with Terminal(
+        *TRACETUI, size=(100, 30), env={"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / ".config")}
+    ) as terminal:
         terminal.expect("~/other")
         terminal.type("q")
         assert terminal.wait_exit() == 0

@@ -29,6 +29,7 @@ from tracetui.ui.commands import (
     REPLAYS,
     RUNS,
     STATISTICS,
+    TODAY,
     TRIAGE,
     of_pane,
     shown,
@@ -39,6 +40,7 @@ from tracetui.ui.state import arrange_runs, filter_runs
 from tracetui.ui.widgets.line_view import LineView
 
 WAYS: Final = {
+    TODAY: ("H",),
     REPLAYS: ("D",),
     FACETS: ("P",),
     HITS: ("ampersand", *"refund", "enter"),

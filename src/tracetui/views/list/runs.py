@@ -349,8 +349,8 @@ def heading(columns: list[tuple[str, int]]) -> Line:
     return tuple(cells[:-1])
 
 
-_SUMS_FROM: Final = 60
-"""Cells of a list with sums on its headings."""
+_SUMS_FROM: Final = 40
+"""Cells of a list with the cost of each group on its heading; with `_TITLES_FIRST`, tokens too."""
 
 
 def _name(run: RunSummary, size: int, bold: str, *, below: bool) -> list[Piece]:
@@ -476,7 +476,7 @@ def _relation(run: RunSummary, *, named: bool) -> list[Piece]:
 
 
 def _group_line(item: tuple[str, int], spent: spending.Spending, width: int, glyphs: Glyphs) -> Line:
-    words = spent_words(spent)
+    words = spent_words(spent) if width >= _TITLES_FIRST else cost_text(spent) if spent.usd else ""
     right = f"{words}  {item[1]}" if words and width >= _SUMS_FROM else str(item[1])
     label = text.truncate_middle(clean(item[0], 200), max(8, width - len(right) - 4))  # keep both ends of a path
     rule = glyphs.rule * max(0, width - text.cells(label) - len(right) - 3)
