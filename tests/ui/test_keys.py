@@ -31,6 +31,7 @@ from tracetui.ui.commands import (
     RUNS,
     STATISTICS,
     TASKS,
+    TODAY,
     TREE,
     TRIAGE,
     of_pane,
@@ -42,6 +43,7 @@ from tracetui.ui.state import arrange_runs, filter_runs
 from tracetui.ui.widgets.line_view import LineView
 
 WAYS: Final = {
+    TODAY: ("H",),
     REPLAYS: ("D",),
     FACETS: ("P",),
     HITS: ("ampersand", *"refund", "enter"),

@@ -30,7 +30,13 @@ LATER: Final = (
     *("tracetui.ui.screens.diff", "tracetui.ui.screens.help", "tracetui.ui.screens.palette"),
     *("obstore", "clickhouse_connect", "tracetui.sources.bucket", "tracetui.sources.ssh"),
     # of prices, and of what is asked where no place is named
-    *("genai_prices", "pydantic", "tracetui.analysis.statistics", "tracetui.formats.homes", "tracetui.ui.home_picker"),
+    *(
+        "genai_prices",
+        "pydantic",
+        "tracetui.analysis.statistics",
+        "tracetui.formats.homes",
+        "tracetui.ui.screens.today",
+    ),
 )
 """Modules, with what is in them. Threads may load them before the first paint if they are quick, its own thread not."""
 

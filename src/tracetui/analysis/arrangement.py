@@ -24,7 +24,7 @@ Item = RunSummary | Problem | tuple[str, int]
 
 SORTS: Final = ("newest", "name", "outcome", "score", "time", "steps", "tokens", "errors", "id", "model", "format")
 """Sort orders; `Arrangement.reverse` reverses any of them."""
-GROUPS: Final = ("day", "agent", "source", "format", "status", "task", "outcome", "cause", "none")
+GROUPS: Final = ("day", "agent", "source", "model", "format", "status", "task", "outcome", "cause", "none")
 """Group-by criteria."""
 
 
@@ -241,6 +241,8 @@ def _group_label(group: str, now: float, going: Going, context: query.Context | 
         return _cause_label
     if group == "agent":
         return lambda run: run.agent or run.name
+    if group == "model":
+        return lambda run: run.model or "no model"
     if group == "source":
         return lambda run: run.source or "no source"
     if group == "format":

@@ -11,6 +11,9 @@ Silence is the time since the last change of the run.
   enough to count as stalled). A killed program leaves its run `active` for ever. A file more than a day newer than the
   last event in it is a copy, and its modification time is ignored.
 
+A session, whose agent people talk with, waits for them once its agent has answered: it counts as ended as soon as it
+isn't running. `session_state` tells how it stands.
+
 While a call is open that this run made at least five times before, the durations of those calls replace the gaps of
 the run: a test suite that takes ten minutes each time isn't stalled after five. With fewer than five gaps, a run counts
 as running for 30 seconds and as stalled after five minutes, since model calls can take minutes. While the silence
@@ -45,6 +48,12 @@ COPY_SECONDS: Final = 86_400.0
 """A file this much newer than its last event is a copy."""
 ENOUGH: Final = 5
 """Gaps (or earlier calls) needed for a percentile."""
+WAITING_SECONDS: Final = 8 * 3600.0
+"""A session that was answered waits for so long: a working day."""
+QUESTIONS: Final = frozenset({"AskUserQuestion", "ExitPlanMode", "ask_user", "question", "request_user_input"})
+"""Tools of coding agents that ask the user and wait."""
+_ANSWERS: Final = frozenset({"assistant", "agent"})
+"""Names of messages of the agent."""
 _RECENT: Final = 400
 """Number of latest spans or arrivals to consider."""
 _LATEST: Final = 1e12
@@ -60,6 +69,29 @@ class State(StrEnum):
     STALLED = "stalled?"
     ENDED = "ended"
     UNKNOWN = "unknown"
+
+
+class Turn(StrEnum):
+    """How a session stands, inferred from its last event. The value is the label."""
+
+    RUNNING = "running"
+    """The agent works."""
+    WAITING = "waiting for you"
+    """The agent answered or asks, within a working day."""
+    DONE = "done"
+    """The agent answered, and nobody went on for a working day."""
+    INTERRUPTED = "interrupted"
+    """The agent was stopped, or its process ended before it answered."""
+
+
+class SessionState(msgspec.Struct, frozen=True, gc=False):
+    """How a session stands."""
+
+    turn: Turn
+    call: str | None = None
+    """Name of the open call, not cleaned."""
+    ms: float | None = None
+    """Time since the call began; None if unknown."""
 
 
 class OpenCall(msgspec.Struct, frozen=True, gc=False):
@@ -165,6 +197,40 @@ def summary_state(
     return state, Clean(reason)
 
 
+def session_state(summary: RunSummary, state: State, *, now: float) -> SessionState | None:
+    """How a session with that liveness stands, from its last event; None if it failed, isn't a session or isn't read.
+
+    A format states only what the last event is; this is the one place that concludes from it.
+    """
+    last = summary.last
+    if last is None or summary.status is Status.ERROR or not summary.is_session:
+        return None
+    asks = last.open in QUESTIONS
+    if state in (State.RUNNING, State.QUIET, State.STALLED):
+        ms = None if summary.time_zone is None else _silence(now, last.open_since)
+        return SessionState(Turn.WAITING if asks else Turn.RUNNING, last.open, ms)
+    if summary.status is Status.CANCELLED or not (asks or _answered(summary)):
+        return SessionState(Turn.INTERRUPTED)
+    since = _last_activity(summary) or summary.modified_at
+    if now - since < WAITING_SECONDS:
+        return SessionState(Turn.WAITING, last.open)
+    return SessionState(Turn.INTERRUPTED if asks else Turn.DONE)
+
+
+def _waits(summary: RunSummary) -> bool:
+    """True if a session waits for people, whatever time passed."""
+    asks = summary.last is not None and summary.last.open in QUESTIONS
+    return summary.is_session and (asks or _answered(summary))
+
+
+def _answered(summary: RunSummary) -> bool:
+    """True if the last event of a session is the answer of its agent."""
+    last = summary.last
+    if last is None or last.open is not None or last.status in (Status.CANCELLED, Status.RUNNING):
+        return False
+    return last.operation is Operation.CHAT or (last.operation is Operation.MESSAGE and last.name in _ANSWERS)
+
+
 # ---- state and reason
 
 
@@ -183,6 +249,8 @@ def _judge(summary: RunSummary, facts: _Facts) -> tuple[State, str]:
         return State.UNKNOWN, f"{_recorded_word(summary)}; last change unknown"
     if silent <= usual.running_ms:
         return State.RUNNING, f"last change {_ago(silent)}; {_pace(facts)}"
+    if _waits(summary):
+        return State.ENDED, "waiting for you, inferred from the last message"
     if summary.status is Status.UNKNOWN and summary.status_source is not StatusSource.DERIVED:
         return State.UNKNOWN, f"{_recorded_word(summary)}, neither running nor ended"
     if not facts.seen and silent > max(UNKNOWN_MS, usual.stalled_ms):

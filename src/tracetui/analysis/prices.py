@@ -45,6 +45,12 @@ def loaded() -> bool:
     return _MODULE in sys.modules or not (wanted() and installed())
 
 
+def load() -> None:
+    """Import the library, which takes a while, if estimates are wanted."""
+    if wanted() and installed():
+        import genai_prices  # noqa: F401
+
+
 def origin() -> str:
     """The source of the estimates: ``genai-prices 0.2.3``. Requires the library."""
     from genai_prices import __version__
@@ -62,7 +68,7 @@ def of_call(model: str | None, usage: Usage | None, at: float | None = None) -> 
 
 def takes_reading(run: RunSummary) -> bool:
     """Whether an estimate needs the whole run: it used several models, and a summary has no usage per model."""
-    if not run.models or run.models == (run.model,):
+    if not run.models or run.models == (run.model,) or run.model_usage:
         return False
     return run.usage is not None and run.usage.cost_usd is None and wanted() and installed()
 
@@ -70,8 +76,13 @@ def takes_reading(run: RunSummary) -> bool:
 def of_summary(run: RunSummary) -> float | None:
     """Estimate the cost of a run from its summary in US dollars, assuming calls of equal size.
 
-    None as in `of_call`, and for several models (`takes_reading`).
+    None as in `of_call`, and if a model reports usage only with others (`takes_reading`). Models without a known price
+    count nothing, as in `statistics.estimate_of`.
     """
+    if run.model_usage and run.usage is not None and run.usage.cost_usd is None:
+        costs = [_of_calls(one.model, one.usage, run.started_at, one.calls) for one in run.model_usage]
+        found = [cost for cost in costs if cost is not None]
+        return sum(found) if found else None
     if run.models and run.models != (run.model,):
         return None
     return _of_calls(run.model, run.usage, run.started_at, run.llm_calls or 1)

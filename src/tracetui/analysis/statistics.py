@@ -1,4 +1,4 @@
-"""Statistics over the spans of many runs: by tool, model, node, agent, operation or task.
+"""Statistics over the spans of many runs: by tool, model, node, agent, operation, task, project or day.
 
 Nothing is counted twice. The usage of a container (agent, workflow, turn) counts only if no call in it records its own.
 A call nested in a call of the same name adds no time to the row. A span counts for the run that owns it
@@ -11,6 +11,7 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping
+from datetime import datetime
 from enum import StrEnum
 from itertools import accumulate
 from math import ceil, inf
@@ -39,7 +40,14 @@ class By(StrEnum):
     """Sub-agents by name; other spans count for the run's own agent."""
     OPERATION = "operation"
     TASK = "task"
-    """The calls are whole runs."""
+    """The calls are whole runs; so they are by project and day."""
+    PROJECT = "project"
+    """The recorded source of the run: the directory of a session."""
+    DAY = "day"
+    """Local date: of a run's start, and of the call for its usage."""
+
+
+WHOLE_RUNS: Final = frozenset({By.TASK, By.PROJECT, By.DAY})
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -114,9 +122,11 @@ class Statistics:
                 totals.outcomes.add(run.summary)
 
     def rows(self) -> list[Row]:
-        """One row per name: longest total first, then by count and name."""
+        """One row per name: longest total first, then by count and name; of days the last one first."""
         rated = any(totals.outcomes.evaluated for totals in self._totals.values())
         made = [totals.row(name, rated=rated) for name, totals in self._totals.items()]
+        if self.by is By.DAY:
+            return sorted(made, key=lambda row: row.name, reverse=True)
         return sorted(made, key=lambda row: (-(row.total_ms or 0.0), -row.count, row.name))
 
 
@@ -222,7 +232,7 @@ def _calls(run: Run, by: By, listed: Container[RunRef], task: TaskKey | None) ->
     """The contributions of a run. Usage counts for the innermost call with a name, and for no other."""
     whole = run.summary
     root = _root(whole, by, task)
-    if by in (By.AGENT, By.TASK):
+    if by is By.AGENT or by in WHOLE_RUNS:
         within = whole.parent is not None  # its parent waited meanwhile
         yield _Call(root or UNNAMED, True, whole.status is Status.ERROR, whole.duration_ms, within)
     with_usage = [0, *accumulate(bool(span.usage) for span in run.spans)]
@@ -248,6 +258,8 @@ def _calls(run: Run, by: By, listed: Container[RunRef], task: TaskKey | None) ->
             yield _Call(name, True, span.status is Status.ERROR, span.duration_ms, bool(names[name]), usage, model, at)
             above.append((end, name))
             names[name].append(span.duration_ms is not None)
+        elif usage and by is By.DAY:
+            yield _Call(_day(whole.started_at if at is None else at), usage=usage, model=model, at=at)
         elif usage and (owner := above[-1][1] if above else root) is not None:
             yield _Call(owner, usage=usage, model=model, at=at)
 
@@ -258,7 +270,19 @@ def _root(run: RunSummary, by: By, task: TaskKey | None) -> str | None:
         return run.agent or UNNAMED
     if by is By.TASK:
         return UNNAMED if task is None else task.name
+    if by is By.PROJECT:
+        return run.source or UNNAMED
+    if by is By.DAY:
+        return _day(run.started_at)
     return run.model if by is By.MODEL else None
+
+
+def _day(at: float | None) -> str:
+    """The local date of a time in UTC seconds."""
+    try:
+        return UNNAMED if at is None else datetime.fromtimestamp(at).date().isoformat()
+    except (OverflowError, ValueError, OSError):
+        return UNNAMED
 
 
 def _name(span: Span, by: By) -> str | None:

@@ -17,8 +17,8 @@ from tracetui.cli.parser import (
     THEMES,
     add_pass,
     add_paths,
+    chosen_directory,
     default_directory,
-    default_label,
     exists,
     named,
     no_path_error,
@@ -63,10 +63,9 @@ def run(args: argparse.Namespace) -> int:
     """Run the app until the user quits; without a terminal on standard output, print what ``ls`` prints."""
     if not sys.stdout.isatty() and args.served is None:
         return _list(args)
-    if not named(args) and not exists(default_directory()):
-        status, args.paths = _choose(args)
-        if status or not args.paths:
-            return status
+    today = not named(args) and chosen_directory() is None and not exists(default_directory())
+    if today:
+        args.paths = _homes()
     if any(place.startswith(DATABASES) for place in roots(args)):  # the app loads while the database answers
         Thread(target=import_module, args=("tracetui.ui.app",), daemon=True).start()
     with source_of([place for place in roots(args) if place != STDIN], limit=args.limit) as source:
@@ -90,18 +89,17 @@ def run(args: argparse.Namespace) -> int:
             rule=args.rule,
             served=args.served,
             cached=not args.no_cache,
+            today=today,
         )
 
 
-def _choose(args: argparse.Namespace) -> tuple[int, list[str]]:
-    """Ask which trace directory to open: (exit status, paths). Raises `UsageError` if there is none."""
+def _homes() -> list[str]:
+    """The trace directories of this machine, for the *today* page. Raises `UsageError` if there is none."""
     need_terminal([])
     others = other_directories()
     if not others:
         raise no_path_error(others)
-    from tracetui.ui.home_picker import choose
-
-    return choose(others, default_label(), theme=args.theme, ascii_glyphs=args.ascii)
+    return [home.path for home in others]
 
 
 def need_terminal(places: Sequence[str]) -> None:

@@ -15,6 +15,7 @@ from tracetui.errors import UsageError, nearest
 from tracetui.model import PassRule
 from tracetui.sources.local import LocalSource
 from tracetui.sources.locations import DATABASES, is_remote
+from tracetui.store.settings import load_traces
 
 if TYPE_CHECKING:
     from tracetui.formats.homes import Home
@@ -44,7 +45,7 @@ THEMES: Final = ("dark", "light", "high-contrast", "ansi")
 
 EXAMPLES: Final = """\
 examples:
-  tracetui                              open $PAPRIKA_TRACE_DIR, else ~/.paprika/traces
+  tracetui                              open $PAPRIKA_TRACE_DIR, else ~/.paprika/traces, else *today*
   tracetui traces/ runs.db              open a directory and a file
   tracetui ls traces/ --json            every run as JSON
   tracetui show traces/0690.json/3      step 3 of one run
@@ -220,7 +221,7 @@ def add_pass(parser: argparse.ArgumentParser) -> None:
 
 
 def roots(args: argparse.Namespace) -> list[str]:
-    """The paths to read: those given, else ``$PAPRIKA_TRACE_DIR``, else ``~/.paprika/traces``.
+    """The paths to read: those given, else `default_directory`.
 
     Raises `UsageError`, with the trace directories found on this machine, if none is given and the default is missing.
     """
@@ -244,12 +245,19 @@ VARIABLE: Final = "PAPRIKA_TRACE_DIR"
 
 
 def default_directory() -> str:
-    """``$PAPRIKA_TRACE_DIR``, else ``~/.paprika/traces``, whether or not it exists."""
-    return os.environ.get(VARIABLE) or os.path.join(os.path.expanduser("~"), ".paprika", "traces")
+    """The setting ``traces``, else ``$PAPRIKA_TRACE_DIR``, else ``~/.paprika/traces``, whether or not it exists."""
+    return chosen_directory() or os.path.join(os.path.expanduser("~"), ".paprika", "traces")
+
+
+def chosen_directory() -> str | None:
+    """The default directory that the user chose: a setting or a variable; None if neither is set."""
+    return load_traces() or os.environ.get(VARIABLE) or None
 
 
 def default_label() -> str:
     """The default directory as messages name it."""
+    if chosen := load_traces():
+        return f"the setting `traces` ({chosen})"
     return f"${VARIABLE} ({os.environ[VARIABLE]})" if os.environ.get(VARIABLE) else "~/.paprika/traces"
 
 

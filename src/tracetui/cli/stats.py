@@ -1,9 +1,10 @@
-"""``tracetui stats``: calls, errors, durations and tokens by tool, model, node, agent, operation or task."""
+"""``tracetui stats``: calls, errors, durations and tokens by tool, model, task, project, day and so on."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import asdict
@@ -24,7 +25,7 @@ from tracetui.cli.reading import (
     run_at,
     sources_at,
 )
-from tracetui.errors import UsageError
+from tracetui.errors import UsageError, nearest
 from tracetui.export.json import encode, problem_value
 from tracetui.export.table import Column, Table
 from tracetui.live.load import FileCaches, read_run
@@ -36,7 +37,7 @@ from tracetui.store.address import target
 from tracetui.store.relations import Relations, copies_of
 from tracetui.text import Clean, cost, count, duration, one_line, tokens, truncate
 
-HELP = "count calls, errors, time and tokens by tool, model, node, agent, operation or task"
+HELP = "count calls, errors, time and tokens by tool, model, agent, task, project, day …"
 EXAMPLES = """\
 PATH is a directory, a file, or the address of a run or sub-agent (see `tracetui ls`).
 
@@ -45,6 +46,7 @@ examples:
   tracetui stats runs.db#wf-1 --by node             the nodes of one run
   tracetui stats traces/ --by model -q status:error
   tracetui stats traces/ --by task                  the pass rate of every task
+  tracetui stats ~/.claude/projects --by day,project,model     what was spent, three tables
 """
 SCHEMA: Final = "tracetui/stats/1"
 _NUMBERS: Final = (
@@ -69,7 +71,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``stats``."""
     parser.add_argument("paths", nargs="*", metavar="PATH", help="directories, files, addresses or ids of runs")
     add_place(parser)
-    parser.add_argument("--by", choices=[by.value for by in By], default=By.TOOL.value, help="group rows by this")
+    parser.add_argument(
+        "--by",
+        type=_groupings,
+        default=(By.TOOL,),
+        metavar="BY,…",
+        help=f"group rows by {', '.join(By)}; one table each",
+    )
     parser.add_argument("-q", "--query", metavar="QUERY", help="only runs that match QUERY, see docs/query.md")
     add_pass(parser)
     parser.add_argument("--json", action="store_true", help="JSON output: tracetui/stats/1, see docs/grep.md")
@@ -84,26 +92,41 @@ def run(args: argparse.Namespace) -> int:
         note = narrow(source, args.query, args)
         found, summaries = _runs(source, places, args, wanted, rule, problems)
         tasks = Relations(summaries).inherited_tasks
-        statistics, shared = Statistics(By(args.by), {one.ref for one in found if not one.parts}, tasks), FileCaches()
+        listed, shared = {one.ref for one in found if not one.parts}, FileCaches()
+        tables = [Statistics(by, listed, tasks) for by in args.by]
         with outlines(source, places, args) as cache:
             for one in found:
                 if one.parts:
                     whole = read_run(source, one.ref, shared.for_run(one.ref)).with_rule(rule)
-                    statistics.add(_part(whole, one.parts, one.place))
+                    part = _part(whole, one.parts, one.place)
                 else:
-                    statistics.add(cache.read(one.ref).with_rule(rule))
-    if not statistics.runs and wanted is None:
+                    part = cache.read(one.ref).with_rule(rule)
+                for statistics in tables:
+                    statistics.add(part)
+    runs = tables[0].runs
+    if not runs and wanted is None:
         raise nothing(places, problems)
     if args.json:
-        write_bytes(_document(statistics, problems))
+        write_bytes(chain.from_iterable(_document(one, problems) for one in tables))
         return 0
-    write_lines(_table(statistics))
+    write_lines(chain.from_iterable(map(_table, tables)))
     if note:
         complain(note)
-    complain(f"{_number(statistics.runs, 'run')}, by {args.by}")
+    complain(f"{_number(runs, 'run')}, by {', '.join(args.by)}")
     if problems:
         complain(f"{_number(len(problems), 'problem')}; `tracetui ls` lists them")
     return 0
+
+
+def _groupings(text: str) -> tuple[By, ...]:
+    """Parse ``--by``: names separated by commas."""
+    names = dict.fromkeys(text.split(","))
+    wrong = next((name for name in names if name not in [*By]), None)
+    if wrong is None:
+        return tuple(map(By, names))
+    like = nearest(wrong, [by.value for by in By])
+    hint = f" (did you mean {like!r}?)" if like else ""
+    raise argparse.ArgumentTypeError(f"invalid choice: {wrong!r}{hint}; choose from {', '.join(By)}")
 
 
 class _Selection(NamedTuple):

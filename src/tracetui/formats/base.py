@@ -103,6 +103,18 @@ class Forking(Protocol):
 
 
 @runtime_checkable
+class Resumable(Protocol):
+    """Optional protocol: people talk with the program, and can continue its sessions: its runs wait for their turn."""
+
+    def resume(self, run: RunSummary) -> Sequence[str] | None:
+        """Return the arguments of the command that resumes a session, the program first; None if this run is none.
+
+        `tracetui.formats.resume` checks and quotes them. Nothing runs them.
+        """
+        ...
+
+
+@runtime_checkable
 class Composed(Protocol):
     """Optional protocol: some runs are in several files.
 

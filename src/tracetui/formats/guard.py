@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import Chunk, Forking, Format, Homed, Reader, is_composed
+from tracetui.formats.base import Chunk, Forking, Format, Homed, Reader, Resumable, is_composed
 from tracetui.formats.harbor.reader import in_trial, trial_folders
 from tracetui.model import Body, Header, Problem, Run, RunBody, RunRef, RunSummary, Span
 from tracetui.sources.base import BudgetSpent, File, reason_of
@@ -121,6 +121,15 @@ def homes(fmt: Format, environ: Mapping[str, str], home: PurePath) -> Sequence[P
     """`Homed.homes`; none for a format without it."""
     with BOUNDARY:
         return _expect_each(PurePath, fmt.homes(environ, home), "homes") if isinstance(fmt, Homed) else ()
+
+
+def resume(fmt: Format, run: RunSummary) -> Sequence[str] | None:
+    """`Resumable.resume`; None for a format without it."""
+    if not isinstance(fmt, Resumable):
+        return None
+    with BOUNDARY:
+        found = fmt.resume(run)
+        return None if found is None else _expect_each(str, found, "resume")
 
 
 # ---- exceptions as values

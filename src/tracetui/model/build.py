@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tracetui.model.blocks import Blocks, Positions
-from tracetui.model.run import GOING_ON, TREE, Header, Problem, Run, RunBody, RunRef, RunSummary, Step, stand
-from tracetui.model.span import Body, Span, Status
+from tracetui.model.run import GOING_ON, TREE, Header, LastEvent, Problem, Run, RunBody, RunRef, RunSummary, Step, stand
+from tracetui.model.span import Body, Operation, Span, Status
 from tracetui.model.tally import CONTAINERS, NO_USAGE, GrowingTally, Tally, summary_of
 
 # ---- order of the spans
@@ -218,6 +218,20 @@ def _subtree_sizes(depths: list[int]) -> tuple[list[int], list[int]]:
 __all__ = ["CONTAINERS", "NO_USAGE", "RunBuilder", "Tally", "summary_of"]
 
 
+SPEAKERS: Final = frozenset({"user", "assistant", "agent", "interrupted"})
+"""Names of messages that people and agents wrote; those of programs, such as the output of a command, are others."""
+_LAST_SPANS: Final = 256
+"""Spans among which the last event is: notes and hooks may follow it."""
+
+
+def _is_event(span: Span) -> bool:
+    """Whether a span moves the conversation on."""
+    operation = span.operation
+    if operation is Operation.MESSAGE:
+        return span.name in SPEAKERS
+    return operation is Operation.CHAT or operation is Operation.EXECUTE_TOOL
+
+
 class RunBuilder:
     """Collects the chunks of one run; `build` returns an immutable `Run` at any time.
 
@@ -323,7 +337,19 @@ class RunBuilder:
         tally.problems = problems
         tally.torn, tally.unread = self._torn, tally.unread + self._lost
         header = self._header or Header(id=self._ref.key or self._ref.path, name=self._ref.path, ended=False)
-        return summary_of(self._ref, header, tally, modified_at=modified_at, moving=moving)
+        last = self._last_event() if header.is_session and header.parent is None else None
+        return summary_of(self._ref, header, tally, last=last, modified_at=modified_at, moving=moving)
+
+    def _last_event(self) -> LastEvent | None:
+        spans, index = self._tree.spans, self._tree.index
+        last = next((span for span in reversed(spans[-_LAST_SPANS:]) if _is_event(span)), None)
+        if last is None:
+            return None
+        calls = [spans[index[one]] for one in self._unended if spans[index[one]].operation is Operation.EXECUTE_TOOL]
+        call = max(calls, key=_began, default=None)
+        if call is None:
+            return LastEvent(last.operation, last.name, last.status)
+        return LastEvent(last.operation, last.name, last.status, call.name, call.started_at)
 
     def _all_problems(self, failure: Problem | None, *, moving: bool) -> tuple[Problem, ...]:
         header = self._header

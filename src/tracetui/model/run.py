@@ -74,6 +74,26 @@ class FirstError(msgspec.Struct, frozen=True, gc=False, array_like=True):
         return error_text(self.type, self.message)
 
 
+class LastEvent(msgspec.Struct, frozen=True, gc=False):
+    """How a session stands at its end: the last message or call, and the call without an end that began last."""
+
+    operation: Operation
+    name: str
+    status: Status
+    open: str | None = None
+    """Name of the open call; None if there is none."""
+    open_since: float | None = None
+    """When the open call began (UTC seconds); None if unknown."""
+
+
+class ModelUsage(msgspec.Struct, frozen=True, gc=False):
+    """The calls of one model in a run, and their usage."""
+
+    model: str
+    calls: int
+    usage: Usage
+
+
 class TaskKey(msgspec.Struct, frozen=True, gc=False, order=True):
     """Which task a run did: runs with equal keys are repetitions of each other."""
 
@@ -138,6 +158,10 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """The cause that the run itself records."""
     prompt: str = ""
     """First real user prompt, goal or input: at most 120 characters, not cleaned."""
+    is_session: bool = False
+    """People talk with the agent of the run, and can continue it."""
+    title: str | None = None
+    """Name that the program or its user gave the session; None if there is none, or before the deep pass."""
     result: str = ""
     """The format's own phrase for the result (``goal met 2/2``, ``→ account_support``); empty without one."""
     scores: tuple[Score, ...] = ()
@@ -200,6 +224,12 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like
     parent: str | None = None
     first_error: FirstError | None = None
     prompt: str = ""
+    title: str | None = None
+    """Name that the program or its user gave the session."""
+    is_session: bool = False
+    """People talk with the agent of the run, and can continue it: not of a sub-agent."""
+    last: LastEvent | None = None
+    """Last event of a session; None before the deep pass, and without messages and calls."""
     result: str = ""
     scores: tuple[Score, ...] = ()
     outcome: Outcome | None = None
@@ -216,6 +246,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like
     """Names of the called tools, sorted: the first `tally.MOST_NAMES`. Equal tuples are one object."""
     models: tuple[str, ...] | None = None
     """Names of the called models, likewise."""
+    model_usage: tuple[ModelUsage, ...] = ()
+    """Usage by model, if several models report usage."""
     nodes: tuple[str, ...] | None = None
     """Names of the graph nodes that ran, likewise."""
     tags: tuple[str, ...] = ()
@@ -446,8 +478,10 @@ __all__ = [
     "Criterion",
     "FirstError",
     "Header",
+    "LastEvent",
     "Limit",
     "Metric",
+    "ModelUsage",
     "Problem",
     "Run",
     "RunBody",

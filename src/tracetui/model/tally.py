@@ -12,7 +12,7 @@ import msgspec
 
 from tracetui.model.ledger import Unread, size_of, unread
 from tracetui.model.outcome import Judgment, Score, judge
-from tracetui.model.run import FirstError, Header, RunRef, RunSummary
+from tracetui.model.run import FirstError, Header, LastEvent, ModelUsage, RunRef, RunSummary
 from tracetui.model.span import Operation, Span, Status, StatusSource, Usage
 
 CONTAINERS: Final = frozenset({Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW, Operation.TURN})
@@ -47,6 +47,8 @@ class Tally(msgspec.Struct, kw_only=True):
     problems: int = 0
     tools: set[str] = set()
     models: set[str] = set()
+    by_model: dict[str, ModelUsage] = {}
+    """Usage of the calls of each model."""
     nodes: set[str] = set()
     unknown: dict[str, int] = {}
     """Records of unknown kinds, by kind."""
@@ -58,7 +60,7 @@ class Tally(msgspec.Struct, kw_only=True):
     def copy(self) -> Tally:
         """Return a copy that can be changed independently."""
         names = {"tools": set(self.tools), "models": set(self.models), "nodes": set(self.nodes)}
-        return msgspec.structs.replace(self, unknown=dict(self.unknown), **names)
+        return msgspec.structs.replace(self, unknown=dict(self.unknown), by_model=dict(self.by_model), **names)
 
     def add(self, span: Span) -> None:
         """Count one span."""
@@ -84,6 +86,8 @@ class Tally(msgspec.Struct, kw_only=True):
         if operation not in CONTAINERS:
             if span.usage is not None:
                 self.usage += span.usage
+                if span.model is not None:
+                    self._add_usage(span.model[:NAME_LENGTH], span.usage)
             self.ends_in_error = failed
         if failed:
             self.errors += 1
@@ -99,6 +103,13 @@ class Tally(msgspec.Struct, kw_only=True):
             end = start + span.duration_ms / 1000 if span.duration_ms and span.duration_ms > 0 else start
             if self.last_end is None or end > self.last_end:
                 self.last_end = end
+
+    def _add_usage(self, model: str, usage: Usage) -> None:
+        before = self.by_model.get(model)
+        if before is not None:
+            self.by_model[model] = ModelUsage(model, before.calls + 1, before.usage + usage)
+        elif len(self.by_model) < MOST_NAMES:
+            self.by_model[model] = ModelUsage(model, 1, usage)
 
     def exchange(self, old: Span, new: Span) -> bool:
         """Replace `old` with `new`, another version of it; return False, without a change, if that takes a recount."""
@@ -174,9 +185,15 @@ class GrowingTally:
 
 
 def summary_of(
-    ref: RunRef, header: Header, tally: Tally | None, *, modified_at: float = 0.0, moving: bool = False
+    ref: RunRef,
+    header: Header,
+    tally: Tally | None,
+    *,
+    last: LastEvent | None = None,
+    modified_at: float = 0.0,
+    moving: bool = False,
 ) -> RunSummary:
-    """Combine a header and counts into a summary.
+    """Combine a header, counts and the last event into a summary.
 
     `tally` is None in the list stage: counts stay unknown and ``deep`` is False. `moving`: the file changed just now;
     only then is a run without an end `running`.
@@ -219,6 +236,9 @@ def summary_of(
         parent=header.parent,
         first_error=error,
         prompt=header.prompt,
+        title=header.title,
+        is_session=header.is_session and header.parent is None,
+        last=last,
         result=header.result,
         scores=scores,
         headline=_shared(header.headline),
@@ -229,6 +249,7 @@ def summary_of(
         label=header.label,
         tools=_names(tally.tools) if tally is not None and header.tells_calls else None,
         models=_models(header, tally),
+        model_usage=tuple(tally.by_model.values()) if tally is not None and len(tally.by_model) > 1 else (),
         nodes=_names(tally.nodes) if tally is not None else None,
         tags=header.tags and _one(header.tags),
         source=_shared(header.source),

@@ -34,7 +34,7 @@ def total_tokens(run: RunSummary) -> int | None:
 
 _WORDS: Final = attrgetter(
     "id", "name", "agent", "model", "status._value_", "status_word", "ref.format", "ref.path", "prompt", "result",
-    "label", "relation", "replay_of", "source", "task", "trial",
+    "label", "relation", "replay_of", "source", "task", "trial", "title",
 )  # fmt: skip
 
 

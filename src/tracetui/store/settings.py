@@ -42,15 +42,23 @@ def cache_limit(megabytes: object) -> int:
 
 def load_pass_rule() -> PassRule | None:
     """Read the setting ``pass``; None where there is no such file or setting. Raises `UsageError`."""
-    return pass_rule(_load("pass"))
+    return pass_rule(_setting("pass"))
 
 
 def load_cache_limit() -> int:
     """Read the setting ``cache_mb``, in bytes. Raises `UsageError`."""
-    return cache_limit(_load("cache_mb"))
+    return cache_limit(_setting("cache_mb"))
 
 
-def _load(name: str) -> object:
+def load_traces() -> str | None:
+    """Read the setting ``traces``: the directory to open without a path. None if it isn't set. Raises `UsageError`."""
+    found = _setting("traces")
+    if found is None or isinstance(found, str):
+        return None if not found else os.path.expanduser(found)
+    raise UsageError(f"{settings_file()}: traces: {found!r} is no text")
+
+
+def _setting(name: str) -> object:
     try:
         text = settings_file().read_text("utf-8")
         import tomllib  # most have no such file

@@ -19,6 +19,7 @@ from textual.message import Message
 from textual.screen import Screen
 
 from tracetui import masking
+from tracetui.analysis import prices
 from tracetui.live.engine import Engine
 from tracetui.live.mailbox import Calls, Mail
 from tracetui.masking import one_line
@@ -45,6 +46,7 @@ from tracetui.ui.terminal.cropped import CroppedUpdate
 from tracetui.ui.terminal.safety import notification
 from tracetui.ui.terminal.throttle import PaintThrottle
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
+from tracetui.views.labels import start_label
 
 if TYPE_CHECKING:
     from textual.command import Provider
@@ -98,8 +100,12 @@ class TraceApp(HostApp):
         slow: bool = False,
         notify: bool = False,
         rule: PassRule | None = None,
+        today: bool = False,
     ) -> None:
-        """`notify`: ring the terminal's bell when a run fails. `rule`: which score makes a run pass."""
+        """`notify`: ring the terminal's bell when a run fails. `today`: start with the *today* page.
+
+        `rule`: which score makes a run pass.
+        """
         super().__init__(commands, palette=palette, glyphs=glyphs, zone=zone)
         self.throttle = PaintThrottle(slow=slow)
         self.engine = engine
@@ -115,7 +121,7 @@ class TraceApp(HostApp):
         self.main = MainScreen(commands, state)
         self.stage, self.seen, self.total = "list", 0, None
         self.listed = self.preloaded = False
-        self._notify = notify
+        self._notify, self._starts_today = notify, today
         self._mail_due = self._frame_pending = False
         self._opening = True
         self._read_ahead_for: RunRef | None = None
@@ -132,6 +138,8 @@ class TraceApp(HostApp):
         self.set_timer(OPENING_SECONDS, self._opened)
         self._receive_first_mail()
         self.engine.bind(self._wake)
+        if self._starts_today:
+            self.action_today()
 
     def _wake(self) -> None:
         self.post_message(MailWaiting())
@@ -246,13 +254,20 @@ class TraceApp(HostApp):
             self.send(notification(one_line(f"{first.name} failed{more}: {cause}", 120)))
 
     def _preload(self) -> None:
-        """Import, in a thread, the modules of the first comparison, task matrix and filter."""
+        """Import, in a thread, the modules of the first comparison, task matrix and filter, and the prices."""
         import tracetui.live.differ
         import tracetui.store.query
         import tracetui.ui.screens.diff
         import tracetui.ui.screens.tasks  # noqa: F401
 
         self.preloaded = True
+
+        def price() -> Callable[[], None]:
+            prices.load()
+            return self.runs_changed
+
+        if prices.wanted() and prices.installed():
+            self.engine.run_in_background(price)
 
     # ---- navigation between screens
 
@@ -371,7 +386,10 @@ class TraceApp(HostApp):
 
         search = self.surveys.search
         if words and (search is None or words != search.text):
-            self.surveys.begin_search(words, self.main.runs.refs(), self.look.glyphs)
+            begun, zone = self.clock(), self.look.zone
+            self.surveys.begin_search(
+                words, self.main.runs.refs(), self.look.glyphs, lambda run: start_label(run, now=begun, zone=zone)
+            )
         if self.surveys.search is not None:
             self.push_screen(HitsScreen(self.surveys.search, self.commands))
 
@@ -389,6 +407,12 @@ class TraceApp(HostApp):
         self.push_screen(ContrastScreen(tuple(refs), of, self.commands))
         if not self.surveys.has_contrast(refs):
             self.surveys.contrast(refs)
+
+    def action_today(self) -> None:
+        """Open the *today* page."""
+        from tracetui.ui.screens.today import TodayScreen
+
+        self.open_screen(TodayScreen(self.commands))
 
     def action_triage(self) -> None:
         """Open the triage in its last state."""
@@ -446,12 +470,13 @@ def run_app(
     rule: PassRule | None = None,
     served: str | None = None,
     cached: bool = False,
+    today: bool = False,
 ) -> int:
     """Run the application on these files and directories until the user quits; returns the exit status.
 
-    `target`: address to open. `newest`: open the newest run instead. `follow`: follow the opened run, by default the
-    newest. `events`: False polls. `rule` wins over that of the settings. `served`: the user is in a browser and may
-    ``read``, or also ``write``.
+    `target`: address to open. `newest`: open the newest run instead. `today`: start with the *today* page. `follow`:
+    follow the opened run, by default the newest. `events`: False polls. `rule` wins over that of the settings.
+    `served`: the user is in a browser and may ``read``, or also ``write``.
     `cached`: use the user's cache of runs.
     """
     settings = config.load()
@@ -477,6 +502,7 @@ def run_app(
         slow=slow,
         notify=notify,
         rule=rule or config.rule(settings),
+        today=today,
     )
 
     def cleanup() -> None:

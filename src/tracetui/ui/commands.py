@@ -26,7 +26,9 @@ FACETS, HITS, FINDINGS, STATISTICS = "facets", "hits", "findings", "statistics"
 """Panes of the filter values, the search hits, the contrast and the statistics."""
 TREE: Final = "tree"
 """Pane of the run tree."""
-LISTS: Final = frozenset({REPLAYS, FACETS, HITS, FINDINGS, STATISTICS, TASKS, TREE})
+TODAY: Final = "today"
+"""Pane of the *today* page."""
+LISTS: Final = frozenset({REPLAYS, FACETS, HITS, FINDINGS, STATISTICS, TASKS, TREE, TODAY})
 EVERYWHERE: Final = MAIN | DIFF | TRIAGE | LISTS
 RUN: Final = frozenset({STEPS, DETAIL, FACTS})
 RUNS_AND_DETAIL: Final = frozenset({RUNS, STEPS, DETAIL})
@@ -97,13 +99,14 @@ COMMANDS: Final = (
     Command("pick-value", ("space",), "pick", "Select or deselect the value.", "pick", frozenset({FACETS}), hint=2, group="find"),
     Command("grep", ("&",), "grep all runs", "Search inputs, outputs, messages and errors of all listed runs.", "grep", MAIN, group="find"),
     Command("statistics", ("S",), "statistics", "Calls, errors, time and tokens by tool, model, node, agent or operation.", "statistics", MAIN | TRIAGE, group="go"),
+    Command("today", ("H",), "today", "Show what runs, waits for you and failed today, and what was spent.", "today", MAIN, group="go"),
     Command("contrast", ("C",), "contrast", "Contrast failed (or marked) runs with passed ones.", "contrast", MAIN | TRIAGE, hint=8, group="go"),
     Command("failures", ("!",), "failures only", "Toggle failed runs only.", "arrange('failures')", frozenset({RUNS}), hint=5, group="find"),
     Command("new-causes", ("!",), "new only", "Toggle causes whose first run started in the last 24 hours.", "arrange('new')", frozenset({QUEUE}), hint=5, group="find"),
     Command("mark", ("space",), "mark", "Mark or unmark the run; d compares two marked runs or opens the tree of more, C contrasts them with the others.", "mark", frozenset({RUNS}), group="list"),
     Command("sort", (",",), "sort", "Sort by the next column; in the timeline, by duration.", "sort", frozenset({RUNS, STEPS, TASKS, QUEUE}), hint=8, group="list"),
     Command("sort-reverse", (";",), "reverse", "Reverse the order.", "arrange('reverse')", frozenset({RUNS, TASKS, QUEUE}), group="list"),
-    Command("group", ("b",), "group by", "Group runs by day, agent, source (project), format, status, task, outcome or cause; causes by kind, agent, verdict, format or first day.", "arrange('group')", frozenset({RUNS, QUEUE}), hint=10, group="list"),
+    Command("group", ("b",), "group by", "Group runs by day, agent, source (project), model, format, status, task, outcome or cause; causes by kind, agent, verdict, format or first day.", "arrange('group')", frozenset({RUNS, QUEUE}), hint=10, group="list"),
     Command("columns", ("W",), "columns", "Show all columns; < and > scroll sideways.", "arrange('columns')", frozenset({RUNS}), group="list"),
     Command("next-tool", ("]t",), "same tool, next", "Next call of the same tool.", "same('tool', 1)", RUN, group="find"),
     Command("previous-tool", ("[t",), "same tool, previous", "Previous call of the same tool.", "same('tool', -1)", RUN, group="find"),
@@ -145,6 +148,7 @@ COMMANDS: Final = (
     Command("copy-path", ("yp",), "copy path", "Copy the path of the file.", "copy('path')", MAIN | TRIAGE, group="take"),
     Command("copy-place", ("yp",), "copy path", "Copy the path of the value (messages[12].content).", "copy('path')", DIFF, group="take"),
     Command("copy-address", ("yl",), "copy address", "Copy the address for `tracetui show`.", "copy('address')", group="take"),
+    Command("copy-resume", ("yr",), "copy resume command", "Copy the shell command that resumes the session in its program.", "copy_resume", MAIN | {TODAY}, group="take"),
     Command("triage", ("T",), "triage", "Open triage.", "triage", MAIN, hint=3, group="go"),
     Command("tasks", ("M",), "tasks", "Open the task matrix: the trials of each task, and their pass rates.", "tasks", MAIN | TRIAGE, hint=5, group="go"),
     Command("real", ("vr",), "verdict: real", "Mark as real.", "verdict('real')", MAIN | TRIAGE, hint=3, group="judge"),

@@ -5,6 +5,7 @@
     theme = "light"          # dark, light, high-contrast, ansi
     ascii = false            # draw with ASCII characters only
     time = "utc"             # or "local"
+    traces = "~/traces"      # directory to open without a PATH
     pass = "reward>=0.9"     # which score makes a run pass: see docs/query.md
     [list]
     sort = "newest"          # and group, columns = "all"
@@ -45,6 +46,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     theme: str = "dark"
     ascii: bool = False
     time: str = "local"
+    traces: str | None = None
     pass_rule: str | None = msgspec.field(name="pass", default=None)
     cache_mb: int | None = None
     list: ListConfig | None = None

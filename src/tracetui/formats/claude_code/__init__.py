@@ -31,7 +31,7 @@ _FEW: Final = 200
 
 
 class ClaudeCode:
-    """The format; see `tracetui.formats.base.Format`, `Composed` and `Homed`."""
+    """The format; see `tracetui.formats.base.Format`, `Composed`, `Homed` and `Resumable`."""
 
     name = "claude-code"
     title = "Claude Code session"
@@ -84,6 +84,9 @@ class ClaudeCode:
 
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
         return (PurePath(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude", "projects"),)
+
+    def resume(self, run: RunSummary) -> Sequence[str] | None:
+        return ["claude", "--resume", run.id]
 
 
 def _claim(record: dict[str, Any]) -> int:

@@ -497,6 +497,7 @@ class Session(Agent):
             id=self.agent or self.metadata.get("sessionId") or stem,
             name=folder_of(cwd) or AGENT,
             agent=AGENT,
+            is_session=True,
             model=self.model or None,
             status=None if failed is None else ERROR,
             status_source=None if failed is None else EXPLICIT,
@@ -509,12 +510,17 @@ class Session(Agent):
             relation="fork" if self.is_fork or original is not None else None,
             parent=None if self.agent is None else self.metadata.get("sessionId"),
             prompt=self.prompt or self.command or "",
+            title=None if self.skipped else self._title(),
             tags=() if branch is None else (branch[:PREVIEW],),
             source=(cwd or "")[:PREVIEW] or None,
             label=None if self.agent is None else f"agent {self.agent[:_HEAD]}",
             writer=version(self.version),
             fields=unknown_fields(self.unknown),
         )
+
+    def _title(self) -> str | None:
+        """The user's title of the session, else the program's."""
+        return next((found[:PREVIEW] for name in _TITLES if (found := self.latest.get(name))), None)
 
     def run_body(self) -> RunBody:
         """The last messages, and the metadata."""
@@ -556,6 +562,8 @@ def started_by(span: Span, call: Call) -> Span:
 
 # ---- originals
 
+_TITLES: Final = ("customTitle", "aiTitle")
+"""Notes with a title, the user's first. A `summary` may be that of another session."""
 _IDENT: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _OLD: Final = re.compile(r"(?:[01]\.|2\.0\b)")
 """Versions in which resuming copied the whole session."""

@@ -79,6 +79,9 @@ class Codex:
         there = PurePath(environ.get("CODEX_HOME") or home / ".codex")
         return (there / "sessions", there / "archived_sessions")
 
+    def resume(self, run: RunSummary) -> Sequence[str] | None:
+        return ["codex", "resume", run.id]
+
 
 def _claims(data: bytes, *, first: bool) -> int:
     """How surely a line is one of a rollout."""

@@ -598,6 +598,7 @@ class Session(Rows):
             id=meta.id or stem,
             name=folder_of(meta.cwd) or stem,
             agent=meta.agent_nickname or _AGENT,
+            is_session=True,
             model=self.first_model,
             status=status,
             status_word=word,

@@ -27,7 +27,7 @@ _LOOK: Final = 16
 
 
 class Copilot:
-    """The format; see `tracetui.formats.base.Format` and `Homed`."""
+    """The format; see `tracetui.formats.base.Format`, `Homed` and `Resumable`."""
 
     name = "copilot"
     title = "Copilot CLI session"
@@ -61,6 +61,9 @@ class Copilot:
 
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
         return (PurePath(environ.get("COPILOT_HOME") or home / ".copilot", "session-state"),)
+
+    def resume(self, run: RunSummary) -> Sequence[str] | None:
+        return ["copilot", "--resume", run.id]
 
 
 def _claim(record: dict[str, Any]) -> int:

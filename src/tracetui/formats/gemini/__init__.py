@@ -31,7 +31,7 @@ _DOCUMENT: Final = frozenset({b"sessionId", b"projectHash", b"startTime"})
 
 
 class Gemini:
-    """The format; see `tracetui.formats.base.Format` and `Homed`."""
+    """The format; see `tracetui.formats.base.Format`, `Homed` and `Resumable`."""
 
     name = "gemini"
     title = "Gemini CLI session"
@@ -67,6 +67,9 @@ class Gemini:
 
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
         return (home / ".gemini" / "tmp",)
+
+    def resume(self, run: RunSummary) -> Sequence[str] | None:
+        return ["gemini", "--resume", run.id]
 
 
 class AnyLayoutReader:

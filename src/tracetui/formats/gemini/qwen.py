@@ -199,7 +199,7 @@ class QwenSession(Session):
 
 
 class Qwen:
-    """The format; see `tracetui.formats.base.Format` and `Homed`."""
+    """The format; see `tracetui.formats.base.Format`, `Homed` and `Resumable`."""
 
     name = "qwen"
     title = "Qwen Code session"
@@ -228,6 +228,9 @@ class Qwen:
 
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
         return (home / ".qwen" / "projects",)
+
+    def resume(self, run: RunSummary) -> Sequence[str] | None:
+        return ["qwen", "--resume", run.id]
 
 
 def _claim(record: dict[str, Any]) -> int:

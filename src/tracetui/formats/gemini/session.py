@@ -441,6 +441,7 @@ class Session(Conversation):
             id=begin.session_id or self.file.name.rpartition(".")[0] or self.file.name,
             name=folder_of(folder) or project or AGENT,
             agent=AGENT,
+            is_session=True,
             model=self.model,
             status=None if self.failure is None else ERROR,
             status_source=None if self.failure is None else EXPLICIT,

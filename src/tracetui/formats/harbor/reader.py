@@ -30,7 +30,7 @@ class InTrial:
         trial, parent = (None, None) if at is None else membership(file, at, load(file, at.root, at.step))
         for item in self._format.summarize(file, deep=deep):
             if isinstance(item, RunSummary) and item.ref.key is None:
-                yield trial.summary(item) if trial is not None else replace(item, parent=item.parent or parent)
+                yield trial.summary(item) if trial is not None else _below(item, parent)
             else:
                 yield item
 
@@ -48,6 +48,13 @@ class InTrial:
         if trial is None:
             raise changed()
         return trial.phase_body(span.at)
+
+
+def _below(run: RunSummary, parent: str | None) -> RunSummary:
+    """The run of a further log of a trial, below the run of the trial."""
+    if parent is None:
+        return run
+    return replace(run, parent=run.parent or parent, is_session=False, last=None)
 
 
 def in_trial(fmt: Format, file: File) -> Format:

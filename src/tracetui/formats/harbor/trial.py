@@ -308,11 +308,13 @@ class Trial:
     def header(self, header: Header) -> Header:
         """The header of the agent log, completed."""
         error = self._first_error or header.error
-        return replace(header, **self._completed(header), error=error, scores=self.scores, headline=HEADLINE)
+        completed = self._completed(header)
+        return replace(header, **completed, is_session=False, error=error, scores=self.scores, headline=HEADLINE)
 
     def summary(self, run: RunSummary) -> RunSummary:
         """The summary of the agent log, completed: equals that of the whole run with `header` and `spans`."""
-        found = replace(run, **self._completed(run), first_error=self._first_error or run.first_error)
+        error = self._first_error or run.first_error
+        found = replace(run, **self._completed(run), is_session=False, last=None, first_error=error)
         found = found.with_scores(self.scores, HEADLINE)
         if not run.deep:
             return found

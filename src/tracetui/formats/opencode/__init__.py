@@ -20,7 +20,7 @@ from tracetui.sources.base import SQLITE_MAGIC, File
 
 
 class Opencode:
-    """The format; see `tracetui.formats.base.Format`, `Composed` and `Homed`."""
+    """The format; see `tracetui.formats.base.Format`, `Composed`, `Homed` and `Resumable`."""
 
     name = "opencode"
     title = "opencode session"
@@ -62,6 +62,9 @@ class Opencode:
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
         there = PurePath(environ.get("XDG_DATA_HOME") or home / ".local" / "share", "opencode")
         return (there / "opencode.db", there / "storage")
+
+    def resume(self, run: RunSummary) -> Sequence[str] | None:
+        return ["opencode", "-s", run.id]
 
 
 def _is_database(file: File) -> bool:

@@ -314,6 +314,8 @@ def place_spans(message: Message, placement: Placement) -> tuple[Span, ...]:
 LEADING: Final = 8
 """Messages at the beginning of a session that describe it."""
 AGENT: Final = "opencode"
+_UNTITLED: Final = re.compile(r"(?:New|Child) session - \d")
+"""Titles of sessions that have none yet."""
 STALE_MS: Final = 15 * 60_000.0
 """A session without an end is stale if other sessions continued for so long (milliseconds) after its last change."""
 _COUNTS: Final = ("tokens.input", "tokens.output", "tokens.reasoning", "tokens.cache.read", "tokens.cache.write")
@@ -334,6 +336,7 @@ def header_of(
     first = next((message for message in leading if message.is_prompt), None)
     return Header(
         id=info.id,
+        is_session=True,
         name=folder_of(info.directory) or AGENT,
         agent=info.agent or next((message.agent for message in leading if message.agent), None) or AGENT,
         model=info.model_name or next((message.model for message in leading if message.model), None),
@@ -347,6 +350,7 @@ def header_of(
         repeats=None if first is None or first.created is None else task_key(AGENT, f"{first.created}\n{first.text}"),
         identity=None if written is None else task_key(AGENT, f"{info.id}\n{written}"),
         parent=info.parent,
+        title=None if not info.title or _UNTITLED.match(info.title) else info.title[:PREVIEW],
         prompt="" if first is None else first.text[:PREVIEW],
         tags=(info.branch[:PREVIEW],) if info.branch else (),
         source=(info.directory or "")[:PREVIEW] or None,

@@ -29,7 +29,7 @@ _ANOTHERS: Final = "session_start"
 
 
 class Pi:
-    """The format; see `tracetui.formats.base.Format` and `Homed`."""
+    """The format; see `tracetui.formats.base.Format`, `Homed` and `Resumable`."""
 
     name = "pi"
     title = "pi session"
@@ -62,6 +62,9 @@ class Pi:
 
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
         return (PurePath(environ.get("PI_CODING_AGENT_DIR") or home / ".pi" / "agent", "sessions"),)
+
+    def resume(self, run: RunSummary) -> Sequence[str] | None:
+        return ["pi", "--session", run.ref.path]
 
 
 def _claim(record: dict[str, Any]) -> int:

@@ -32,6 +32,8 @@ SHARE: Final = 12
 """Arranging takes at most one part in so many of the time: the rest is for keys."""
 MANY: Final = 1_000
 """Runs from which arranging takes so long that a thread does it where no key waits for it."""
+MIN_PAGE: Final = 20
+"""Rows of the first page before the list has its size."""
 BETWEEN_SECONDS: Final = 0.002
 """Between two steps of what is found out ahead."""
 REUNION_SECONDS: Final = 5.0
@@ -248,7 +250,7 @@ class RunList(ArrangedView):
         """Show what was arranged; `took` is for how many seconds others had to wait for it."""
         app, began = self.app, time.monotonic()
         before = self.rows
-        key = self._found_again(rows, rows.now) if self.chosen else self._newest_failed(rows)
+        key = self._found_again(rows, rows.now) if self.chosen else self._first_run(rows)
         self.show(
             rows,
             key=key,
@@ -426,21 +428,26 @@ class RunList(ArrangedView):
             return []
         return [item.ref for i in range(len(rows)) if isinstance(item := rows.item(i), RunSummary)]
 
+    @property
+    def spent(self) -> str:
+        """What the listed runs used together; empty if no cost is known."""
+        return runs.spent_words(self.rows.spent) if isinstance(self.rows, runs.RunRows) and self.rows.costed else ""
+
     def nothing(self, lines: Iterable[Line]) -> None:
         """Say why there is nothing to show."""
         lines = list(lines)
         self.show(ListRows(lines, headings=range(len(lines))), title=(), heading=lambda width: (), title_right=())
 
-    def _newest_failed(self, rows: runs.RunRows) -> Hashable | None:
-        first: Hashable | None = None
-        for i in range(len(rows)):
-            item = rows.item(i)
-            if not isinstance(item, RunSummary):
-                continue
-            if rows.mark(i) and item.parent is None:
-                return item.ref
-            first = first or item.ref
-        return first
+    def _first_run(self, rows: runs.RunRows) -> Hashable | None:
+        """Where the cursor starts: on the newest run of a session home, else on the newest failed one, both if they are
+        on the first page.
+        """
+        page = (rows.item(i) for i in range(min(len(rows), max(self.page, MIN_PAGE))))
+        first = [one for one in page if isinstance(one, RunSummary)]
+        if not first:
+            return None
+        failed = (one for one in first if one.failed and one.parent is None)
+        return (first[0] if all(one.is_session for one in first) else next(failed, first[0])).ref
 
     def _shown(self, rows: runs.RunRows, total: int) -> Line:
         if not self.arrangement.words and not self.arrangement.failures:
@@ -449,9 +456,10 @@ class RunList(ArrangedView):
         return (Piece(Clean(f"{shown}"), "sec"), Piece(Clean(f"/{total} shown"), "dim"))
 
     def _heading_for(self, width: int) -> list[Line]:
-        name = self.rows.longest_name if isinstance(self.rows, runs.RunRows) else 0
-        scored = isinstance(self.rows, runs.RunRows) and self.rows.scored
-        return [runs.heading(width, self.arrangement.all_columns, name=name, scored=scored)]
+        rows = self.rows
+        if isinstance(rows, runs.RunRows):
+            return [rows.heading(width)]
+        return [runs.heading(runs.columns_for(width, self.arrangement.all_columns))]
 
 
 def _same_run(run: RunSummary, items: Iterable[Item]) -> RunRef | None:

@@ -15,7 +15,7 @@ from textual.screen import Screen
 
 from tracetui.live.mailbox import Mail
 from tracetui.masking import clean, one_line
-from tracetui.model import RunRef
+from tracetui.model import RunRef, RunSummary
 from tracetui.text import Clean, size
 from tracetui.ui import layout
 from tracetui.ui.base_app import BaseApp
@@ -321,6 +321,16 @@ class BaseScreen(Screen[None], inherit_bindings=False):
             self.say(f"copied {what}, {size(copied)} (OSC 52)")
         else:
             self.say(f"{what} is too long for the terminal's clipboard ({size(len(text))})", "status.warn")
+
+    def copy_resume(self, run: RunSummary | None) -> None:
+        """Copy the command that resumes a session, or say that there is none."""
+        from tracetui.formats import resume
+
+        text = None if run is None else resume.command(run)
+        if text is None:
+            self.say("no command resumes this run", "status.warn")
+        else:
+            self.copy(text, f"`{text}`")
 
     def action_help(self) -> None:
         """Show the keys of the focused pane."""

@@ -238,10 +238,10 @@ class StatisticsScreen(RunsListScreen):
     def action_open(self) -> None:
         """Filter the runs by the row under the cursor, if a query can express it."""
         name = self.list.cursor
-        if not name or self.by is By.OPERATION:
-            self.say("can't filter by this row; choose a named tool, model, node or agent", "status.warn")
+        if not name or self.by in (By.OPERATION, By.DAY):
+            self.say("can't filter by this row; choose a named tool, model, node, agent or project", "status.warn")
         elif isinstance(name, str) and self.leave():
-            self.app.filter_runs(self.by.value, name)
+            self.app.filter_runs("source" if self.by is By.PROJECT else self.by.value, name)
 
     def left(self) -> None:
         self.app.surveys.stop()

@@ -189,6 +189,10 @@ class MainScreen(RunsScreen):
         span = self.steps.span if self.state.level else None
         return summary.ref.address + (f"/{quote_key(span.id)}" if span is not None else "")
 
+    def action_copy_resume(self) -> None:
+        """Copy the command that resumes the session; it isn't run."""
+        self.copy_resume(self.app.store.summary(self.ref))
+
     def scope(self, *, contrast: bool) -> Scope | None:
         store, ref, refs = self.app.store, self.state.ref, self.runs.refs()
         marked = [one for one in self.state.marked if one in store.runs]
@@ -229,7 +233,7 @@ class MainScreen(RunsScreen):
         app, width, glyphs = self.app, self.size.width or self.app.size.width, self.app.look.glyphs
         run, open_ = (self.app.store.summary(self.state.ref), self.steps.run) if self.state.level else (None, None)
         vitals = app.liveness.vitals(self.app.store.summary(self.state.ref), self.steps.run)
-        self._header.show(*header(app.roots, self.app.store, glyphs, vitals, run, width))
+        self._header.show(*header(app.roots, self.app.store, glyphs, vitals, run, width, spent=self.runs.spent))
         said = self.said or app.liveness.alert(open_, width, glyphs)
         causes = app.causes.of_all() if app.stage != "list" else None
         self._sentence.show(said or sentence(self.app.store, app, vitals, run, self.steps, causes, width))

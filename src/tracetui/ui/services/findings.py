@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tracetui.diff.result import Diff
     from tracetui.live.engine import Engine
     from tracetui.live.jobs.runner import Job, JobProgress
-    from tracetui.views.list.tables import HitRows
+    from tracetui.views.list.tables import HitRows, StartOf
 
 SLASHES: Final = 2
 
@@ -245,8 +245,11 @@ class JobService:
         self._contrast = tuple(refs), job
         self.ask(job)
 
-    def begin_search(self, text: str, refs: Sequence[RunRef], glyphs: Glyphs) -> None:
-        """Start a search. Raises `UsageError` for an invalid regular expression."""
+    def begin_search(self, text: str, refs: Sequence[RunRef], glyphs: Glyphs, start_of: StartOf) -> None:
+        """Start a search; `start_of` labels the start of a run.
+
+        Raises `UsageError` for an invalid regular expression.
+        """
         from tracetui.live.jobs.needle import Needle
         from tracetui.live.jobs.search import Options, grep_job
         from tracetui.views.list.tables import HitRows
@@ -254,7 +257,7 @@ class JobService:
         pattern, self.search = Pattern.of(text), None
         needle = Needle(pattern.text, regex=pattern.regex, ignore_case=pattern.ignore_case)
         job = grep_job(refs, needle, Options(redactor=masking.current()))
-        self.search = Search(text, job, HitRows(self._store.runs.get, glyphs=glyphs), len(refs))
+        self.search = Search(text, job, HitRows(self._store.runs.get, glyphs=glyphs, start_of=start_of), len(refs))
         self.ask(job)
 
     def ask(self, job: Job) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from tracetui.analysis.liveness import UNKNOWN_MS, Liveness, State, liveness, summary_state
+from tracetui.analysis.liveness import UNKNOWN_MS, Liveness, State, liveness, session_state, summary_state
 from tracetui.live.mailbox import WatchState
 from tracetui.masking import one_line
 from tracetui.model import Run, RunRef, RunSummary
@@ -84,7 +84,8 @@ class LivenessTracker:
         state = self.state_in_list(summary) if summary is not None else State.ENDED
         if run is not None and state is not State.ENDED:
             state = self.state_of(run).state
-        return Vitals(self.watching, self.count_states(), state)
+        session = session_state(summary, state, now=self._clock()) if summary is not None else None
+        return Vitals(self.watching, self.count_states(), state, session)
 
     # ---- text
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from tracetui import text
-from tracetui.analysis.liveness import State
+from tracetui.analysis.liveness import SessionState, State
 from tracetui.live.mailbox import WatchState
 from tracetui.masking import clean, one_line
 from tracetui.model import Run, RunSummary, Status
@@ -18,7 +18,7 @@ from tracetui.text import Clean
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, Command, of_pane, shown
 from tracetui.views.glyphs import Glyphs, status_glyph
 from tracetui.views.labels import run_label, short_id
-from tracetui.views.list.runs import hidden_columns, status_now
+from tracetui.views.list.runs import TURNS, hidden_columns, session_words, status_now
 from tracetui.views.rows import Line, Piece, fit, width_of
 from tracetui.views.scores import WRONG_ANSWER, WRONG_STYLE, run_sign, status_word
 from tracetui.views.timeline.header import FRAME, causes_words, cost_of
@@ -63,19 +63,33 @@ class Vitals(NamedTuple):
     """How many runs of which the trace tells no end stand how."""
     state: State
     """How the open run stands."""
+    session: SessionState | None = None
+    """How it stands as a session."""
 
 
 def header(
-    roots: Sequence[str], store: Store, glyphs: Glyphs, vitals: Vitals, run: RunSummary | None, width: int
+    roots: Sequence[str],
+    store: Store,
+    glyphs: Glyphs,
+    vitals: Vitals,
+    run: RunSummary | None,
+    width: int,
+    *,
+    spent: str = "",
 ) -> tuple[Line, Line]:
-    """What this is, how it stands, and how it is kept up to date."""
+    """What this is, how it stands, what the listed runs `spent`, and how it is kept up to date."""
     status = (
-        _list_status(store, glyphs, vitals.standing, width)
+        (*_list_status(store, glyphs, vitals.standing, width), *_spent(spent, width))
         if run is None
-        else _run_status(run, vitals.state, glyphs, width)
+        else _run_status(run, vitals, glyphs, width)
     )
     right = (*status, *_watched(vitals.watching, glyphs, width))
     return _path(roots, glyphs, run, width, width - width_of(right) - 4), right
+
+
+def _spent(words: str, width: int) -> Line:
+    """Tokens and cost of the listed runs, where there is room."""
+    return (Piece(Clean(f"   {words}"), "text"),) if words and width >= NARROW_HEADER else ()
 
 
 def _watched(watching: WatchState, glyphs: Glyphs, width: int) -> Line:
@@ -110,11 +124,14 @@ def _path(roots: Sequence[str], glyphs: Glyphs, run: RunSummary | None, width: i
     return (*program, Piece(text.truncate_middle(place, max(10, most)), "sec"), *crumb)
 
 
-def _run_status(run: RunSummary, state: State, glyphs: Glyphs, width: int) -> Line:
-    status = status_now(run, state)
+def _run_status(run: RunSummary, vitals: Vitals, glyphs: Glyphs, width: int) -> Line:
+    state, session = vitals.state, vitals.session
+    status = status_now(run, state) if session is None else TURNS[session.turn][0]
     glyph, style = run_sign(run, status, glyphs)
+    style = style if session is None else TURNS[session.turn][1]
     word = state.value if status is Status.RUNNING else status_word(run) if status is run.status else status.value
-    if run.status_word and run.status_word.lower() != word and width >= NARROW_HEADER:
+    word = word if session is None else session_words(session)
+    if session is None and run.status_word and run.status_word.lower() != word and width >= NARROW_HEADER:
         word += f" ({one_line(run.status_word, 30)})"
     pieces = [
         Piece(Clean(run.ref.format), "dim"),

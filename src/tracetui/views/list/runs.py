@@ -5,13 +5,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Hashable
 from functools import cached_property
-from itertools import islice
+from itertools import islice, pairwise
 from os.path import basename
 from typing import Final, NamedTuple
 
 from tracetui import text
+from tracetui.analysis import spending
 from tracetui.analysis.arrangement import Item, parents
-from tracetui.analysis.liveness import State
+from tracetui.analysis.liveness import SessionState, State, Turn, session_state
 from tracetui.masking import clean, one_line
 from tracetui.model import Problem, RunRef, RunSummary, Status, StatusSource
 from tracetui.store.facts import haystack, run_time, total_tokens
@@ -51,6 +52,22 @@ def status_now(run: RunSummary, state: State) -> Status:
     if state is State.ENDED:
         return run.status
     return Status.UNKNOWN if state is State.UNKNOWN else Status.RUNNING
+
+
+TURNS: Final = {
+    Turn.RUNNING: (Status.RUNNING, "status.running"),
+    Turn.WAITING: (Status.PAUSED, "status.paused"),
+    Turn.DONE: (Status.OK, "sec"),
+    Turn.INTERRUPTED: (Status.CANCELLED, "sec"),
+}
+"""Status whose sign a session's state has, and its style."""
+
+
+def session_words(found: SessionState) -> Clean:
+    """The state of a session: ``~running: Bash 3m``. The sign marks it as inferred, as it does times."""
+    call = f": {one_line(found.call, 30)}" if found.call else ""
+    since = f" {text.age(found.ms / 1000)}" if found.call and found.ms is not None else ""
+    return Clean(f"~{found.turn.value}{call}{since}")
 
 
 def _silence_word(run: RunSummary, state: State) -> Line:
@@ -95,11 +112,17 @@ class RunRows:
         self._glyphs = glyphs
         self._all = all_columns
         self._index: dict[Hashable, int] | None = None
+        self._sums: dict[tuple[int, int], spending.Spending] = {}
+        """By the first and last row."""
 
     def prepare(self) -> None:
         """Compute everything that reads all rows."""
         self.index("")
-        self.longest_name, self.scored, self._headings  # noqa: B018 - they are remembered
+        self.longest_name, self.scored, self._headings, self.costed, self.titled  # noqa: B018 - they are remembered
+        if self.costed:
+            self._sum(0, len(self._items), at_once=True)
+            for start, end in pairwise([*self._headings, len(self._items)]):
+                self._sum(start, end, at_once=True)
 
     def __len__(self) -> int:
         return len(self._items)
@@ -149,8 +172,8 @@ class RunRows:
     def line(self, index: int, width: int) -> Line:
         item = self._items[index]
         if isinstance(item, tuple):
-            return group_line(item, width, self._glyphs)
-        columns = columns_for(width, self._all, name=self.longest_name, scored=self.scored)
+            return group_line(item, width, self._glyphs, self._group_sum(index))
+        columns = self.columns(width)
         if isinstance(item, Problem):
             return _problem_line(item, columns, width, self._glyphs)
         pieces: list[Piece] = []
@@ -158,6 +181,21 @@ class RunRows:
             pieces.extend(fill(self._cell(item, name, size), size))
             pieces.append(Piece(Clean(" ")))
         return tuple(pieces[:-1])
+
+    def columns(self, width: int) -> list[tuple[str, int]]:
+        """(column, cells) of these rows; see `columns_for`."""
+        return columns_for(
+            width, self._all, name=self.longest_name, scored=self.scored, costed=self.costed, titled=self.titled
+        )
+
+    def heading(self, width: int) -> Line:
+        """The column headings."""
+        return heading(self.columns(width))
+
+    @cached_property
+    def titled(self) -> bool:
+        """Whether any run has a title."""
+        return any(isinstance(item, RunSummary) and item.title for item in self._items)
 
     @cached_property
     def longest_name(self) -> int:
@@ -171,6 +209,32 @@ class RunRows:
         """Whether any run has a score."""
         return any(isinstance(item, RunSummary) and item.scores for item in self._items)
 
+    @property
+    def spent(self) -> spending.Spending:
+        """What all runs of the list used together; nothing for a long list that wasn't prepared."""
+        return self._sum(0, len(self._items))
+
+    @cached_property
+    def costed(self) -> bool:
+        """Whether any of the first runs has a cost, recorded or estimated."""
+        runs = (item for item in islice(self._items, _SAMPLE) if isinstance(item, RunSummary))
+        return any(spending.of_run(run).usd is not None for run in runs)
+
+    def _group_sum(self, index: int) -> spending.Spending:
+        """What the runs of a group used, by the row of its heading."""
+        following = bisect_left(self._headings, index) + 1
+        end = self._headings[following] if following < len(self._headings) else len(self._items)
+        return self._sum(index, end)
+
+    def _sum(self, start: int, end: int, *, at_once: bool = False) -> spending.Spending:
+        """The sum of these rows. Long stretches are summed by `prepare` only: keys wait for nothing."""
+        if (start, end) not in self._sums:
+            if end - start > _SAMPLE and not at_once:
+                return spending.NOTHING
+            runs = (item for item in self._items[start:end] if isinstance(item, RunSummary))
+            self._sums[start, end] = spending.total(runs)
+        return self._sums[start, end]
+
     def _name_length(self, run: RunSummary) -> int:
         if not run.label:
             return len(run.name or run.id)
@@ -183,11 +247,12 @@ class RunRows:
 
     def _cell(self, run: RunSummary, name: str, size: int) -> list[Piece]:
         state = self._state_of(run)
-        status = status_now(run, state)
+        session = session_state(run, state, now=self.now)
+        status = status_now(run, state) if session is None else TURNS[session.turn][0]
         bold = " bold" if status in (Status.ERROR, Status.RUNNING) else ""
         if name == "status":
             glyph, style = run_sign(run, status, self._glyphs)
-            return [Piece(glyph, style)]
+            return [Piece(glyph, style if session is None else TURNS[session.turn][1])]
         if name == "name":
             mark = self._relationship_of(run, self._glyphs).mark
             chip = [Piece(Clean(f" {mark} "), "onaccent bold"), Piece(Clean(" "))] if mark else []
@@ -197,6 +262,10 @@ class RunRows:
         if name == "result":
             ties = self._relationship_of(run, self._glyphs)
             room = size - width_of(ties.after)
+            if session is not None:
+                words = Piece(session_words(session), TURNS[session.turn][1])
+                shown = (words, *((Piece(Clean(" ")), *ties.before) if ties.before else ()))
+                return [*fit((*shown, *_prompt(run, shown, room)), max(8, room)), *ties.after]
             before = (*_silence_word(run, state), *ties.before)
             shown = (*before, *result_phrase(run, self._glyphs))
             if run.relation in _NAMED_RELATIONS and not ties.after and room - width_of(shown) < _MIN_PROMPT:
@@ -211,6 +280,10 @@ class RunRows:
 
 _MIN_NAME, _MIN_RESULT = 8, 12
 """Minimum useful cells of a column."""
+_TITLES_FIRST: Final = 60
+"""Cells of a list with lengths beside titles."""
+_TITLES_ONLY: Final = 100
+"""Cells of a list with ids beside titles."""
 _SAMPLE: Final = 2_000
 """Maximum rows to measure names of."""
 _NAMES: Final = (16, 18, 20, 24, 28, 32)
@@ -219,25 +292,38 @@ _RESULT_FIRST: Final = 16
 """Cells of the result before the name column grows."""
 
 
-def columns_for(width: int, all_columns: bool = False, *, name: int = 0, scored: bool = False) -> list[tuple[str, int]]:
+def columns_for(
+    width: int,
+    all_columns: bool = False,
+    *,
+    name: int = 0,
+    scored: bool = False,
+    costed: bool = False,
+    titled: bool = False,
+) -> list[tuple[str, int]]:
     """(column, cells) for a list of `width` cells, in order. Less important columns are dropped first.
 
-    `name` is the desired width of the name column, granted if the result has enough room. `scored`: a run has a score.
+    `name` is the desired width of the name column, granted if the result has enough room. The others tell of the runs:
+    one has a score, a cost, a title (which says more than its id).
     """
     least = 14 if width < 70 else 15
     fixed = [("status", 1), ("name", least), ("result", 0), ("time", 5), ("step", 4), ("age", 4)]
-    if width < 39:
+    if width < 39 or (titled and width < _TITLES_FIRST):
         fixed.remove(("step", 4))
-    if width >= 66 or all_columns:
+    if titled and width < _TITLES_FIRST:
+        fixed.remove(("time", 5))
+    if width >= (_TITLES_ONLY if titled else 66) or all_columns:
         fixed.insert(3, ("id", 9))
-    if width >= 100 or all_columns or 68 <= width < 76:
-        fixed.insert(4, ("tok", 5))
+    if width >= 100 or all_columns or (68 <= width < 76 and not costed):
+        fixed.insert(len(fixed) - 3, ("tok", 5))
     if width >= 112 or all_columns:
         fixed.insert(5, ("model", 14))
     if width >= 124 or all_columns:
         fixed.insert(6, ("format", 11))
     if width >= 130 or all_columns:
         fixed.insert(-2, ("err", 3))
+    if costed and (width >= 66 or all_columns):
+        fixed.insert(fixed.index(("tok", 5)) + 1 if ("tok", 5) in fixed else len(fixed) - 3, ("cost", 8))
     if scored and (width >= 60 or all_columns):
         fixed.insert(2, ("score", 8))
     room = width - sum(size for _, size in fixed) - len(fixed) + 1
@@ -253,14 +339,18 @@ def hidden_columns(width: int) -> int:
     return len(columns_for(1000)) - len(columns_for(width))
 
 
-def heading(width: int, all_columns: bool = False, *, name: int = 0, scored: bool = False) -> Line:
-    """The column headings."""
+def heading(columns: list[tuple[str, int]]) -> Line:
+    """The headings of these columns."""
     cells = []
-    for key, size in columns_for(width, all_columns, name=name, scored=scored):
+    for key, size in columns:
         label = "" if key == "status" else key
-        cells.append(column(Clean(label), size, "dim", right=key in ("tok", "time", "step", "age", "err")))
+        cells.append(column(Clean(label), size, "dim", right=key in ("tok", "cost", "time", "step", "age", "err")))
         cells.append(Piece(Clean(" ")))
     return tuple(cells[:-1])
+
+
+_SUMS_FROM: Final = 40
+"""Cells of a list with the cost of each group on its heading; with `_TITLES_FIRST`, tokens too."""
 
 
 def _name(run: RunSummary, size: int, bold: str, *, below: bool) -> list[Piece]:
@@ -286,6 +376,7 @@ _CELLS: Final[dict[str, Callable[[RunSummary, int, float], Piece]]] = {
     "tok": lambda run, size, now: column(
         text.tokens(total_tokens(run)) if run.deep or run.usage else Clean("·"), size, "sec", right=True
     ),
+    "cost": lambda run, size, now: column(cost_text(spending.of_run(run)), size, "sec", right=True),
     "model": lambda run, size, now: column(
         text.truncate_middle(clean(run.model or ("—" if run.deep else "·"), 200), size), size, "sec"
     ),
@@ -294,6 +385,19 @@ _CELLS: Final[dict[str, Callable[[RunSummary, int, float], Piece]]] = {
         text.count(run.errors) if run.errors else Clean("·"), size, "status.error" if run.errors else "dim", right=True
     ),
 }
+
+
+def cost_text(spent: spending.Spending) -> Clean:
+    """The cost: ``~$0.12`` if estimated; empty where nothing was used, ``—`` if no price is known."""
+    if spent.usd is None and not spent.tokens:
+        return Clean("")
+    return text.cost(spent.usd, estimated=spent.estimated)
+
+
+def spent_words(spent: spending.Spending) -> str:
+    """Tokens and cost of many runs: ``1.2M tok  ~$3.40``."""
+    words = [f"{text.tokens(spent.tokens)} tok"] if spent.tokens else []
+    return "  ".join([*words, *([cost_text(spent)] if spent.usd else [])])
 
 
 def _age(run: RunSummary, now: float) -> float | None:
@@ -312,7 +416,7 @@ def result_phrase(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = Tr
     if run.status is Status.ERROR:
         pieces = _cause(run)
     elif run.status is Status.RUNNING:
-        pieces = [Piece(one_line(run.result or run.prompt or "running", 200), "status.running")]
+        pieces = [Piece(one_line(run.result or run.title or run.prompt or "running", 200), "status.running")]
     elif run.status is Status.PAUSED:
         pieces = [Piece(one_line(run.result or "waiting for a human", 200), "status.paused")]
     elif run.status is Status.CANCELLED:
@@ -331,16 +435,16 @@ def result_phrase(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = Tr
         return (Piece(one_line(run.result, 200), style),)
     if run.status is Status.UNKNOWN and run.deep:
         word = run.status_word if run.status_source is StatusSource.EXPLICIT else None
-        if not run.prompt:
+        if not run.prompt and not run.title:
             return (Piece(one_line(word or "no end record", 60), "sec"),)
-        asked = Piece(one_line(run.prompt, 200), "text")
+        asked = Piece(one_line(run.title or run.prompt, 200), "text")
         return (asked,) if word is None else (asked, Piece(Clean(" · "), "dim"), Piece(one_line(word, 60), "sec"))
     return (Piece(one_line(run.prompt, 200) if run.prompt or run.deep else Clean("·"), "dim"),)
 
 
 def _prompt(run: RunSummary, shown: Line, size: int) -> Line:
     """The prompt of a run after its result, if it fits."""
-    prompt = one_line(run.prompt, 200)
+    prompt = one_line(run.title or run.prompt, 200)
     if not prompt or size - width_of(shown) < _MIN_PROMPT or any(piece.text == prompt for piece in shown):
         return ()
     return (Piece(Clean("  ")), Piece(prompt, "dim"))
@@ -371,12 +475,15 @@ def _relation(run: RunSummary, *, named: bool) -> list[Piece]:
     return [Piece(name, "accent"), Piece(word, "sec")]
 
 
-def group_line(item: tuple[str, int], width: int, glyphs: Glyphs) -> Line:
-    """The heading of a group: label, rule and number."""
-    number = str(item[1])
-    label = text.truncate_middle(clean(item[0], 200), max(8, width - len(number) - 4))  # keep both ends of a path
-    rule = glyphs.rule * max(0, width - text.cells(label) - len(number) - 3)
-    return (Piece(label, "dim"), Piece(Clean(f" {rule} "), "line"), Piece(Clean(number), "dim"))
+def group_line(item: tuple[str, int], width: int, glyphs: Glyphs, spent: spending.Spending | None = None) -> Line:
+    """The heading of a group: label, rule, what its runs spent where there is room, and their number."""
+    words = ""
+    if spent is not None:
+        words = spent_words(spent) if width >= _TITLES_FIRST else cost_text(spent) if spent.usd else ""
+    right = f"{words}  {item[1]}" if words and width >= _SUMS_FROM else str(item[1])
+    label = text.truncate_middle(clean(item[0], 200), max(8, width - len(right) - 4))  # keep both ends of a path
+    rule = glyphs.rule * max(0, width - text.cells(label) - len(right) - 3)
+    return (Piece(label, "dim"), Piece(Clean(f" {rule} "), "line"), Piece(Clean(right), "dim"))
 
 
 def _problem_line(problem: Problem, columns: list[tuple[str, int]], width: int, glyphs: Glyphs) -> Line:

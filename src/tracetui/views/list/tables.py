@@ -1,4 +1,4 @@
-"""The smaller lists as rows: trace directories, query facets, search hits, call statistics."""
+"""The smaller lists as rows: query facets, search hits, call statistics."""
 
 from __future__ import annotations
 
@@ -7,94 +7,14 @@ from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
 from tracetui.analysis.statistics import Row
-from tracetui.formats.homes import Home
 from tracetui.masking import clean, one_line
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.query.complete import Facet
-from tracetui.text import Clean, age, cost, count, duration, grouped, tokens, truncate, truncate_middle
+from tracetui.text import Clean, cost, count, duration, grouped, tokens, truncate, truncate_middle
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
-from tracetui.views.labels import run_label, short_id
+from tracetui.views.labels import run_label, short_id, start_label
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
-
-ALL: Final = ""
-"""Key of the last row, for all directories. Absent if there is only one."""
-_HOME_KEY, _FILES, _AGE = 5, 9, 5
-"""Cells of these columns."""
-
-
-class HomeRows:
-    """See `tracetui.views.rows.Rows`. The key of a row is the path of its directory."""
-
-    def __init__(
-        self,
-        homes: Sequence[Home],
-        names: Sequence[str],
-        picked: Collection[Hashable],
-        *,
-        now: float,
-        glyphs: Glyphs = UNICODE,
-    ) -> None:
-        """`names` are display paths; `picked` contains keys."""
-        self._homes, self._names, self._picked, self._now, self._glyphs = homes, names, picked, now, glyphs
-        self._keys = [*(home.path for home in homes), *([ALL] if len(homes) > 1 else [])]
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def key(self, index: int) -> Hashable:
-        return self._keys[index]
-
-    def index(self, key: Hashable) -> int | None:
-        return self._keys.index(key) if key in self._keys else None
-
-    def selectable(self, index: int) -> bool:
-        return True
-
-    def mark(self, index: int) -> str | None:
-        return None
-
-    def plain(self, index: int) -> str:
-        return str(self._keys[index])
-
-    def line(self, index: int, width: int) -> Line:
-        if index < len(self._homes):
-            number = str(index + 1) if index < 9 else " "
-            return self._line(self._homes[index], number, self._names[index], width)
-        files, newest = sum(home.files for home in self._homes), max(home.changed_at for home in self._homes)
-        title = f"{grouped(len(self._homes))} directories"
-        return self._line(Home(title, ALL, files, any(home.more for home in self._homes), newest), "a", "all", width)
-
-    def _line(self, home: Home, key: str, name: str, width: int) -> Line:
-        picked, (room, program) = home.path in self._picked, _home_room(width)
-        path = truncate_middle(clean(name, 500), room - 1)  # a blank before the next column
-        pieces = [
-            Piece(Clean(f" {key} "), "key bold"),
-            Piece(self._glyphs.ok if picked else Clean(" "), "accent bold"),
-            Piece(Clean(" ")),
-            column(path, room, "accent bold" if picked else "text"),
-            column(one_line(home.title, program), program, "sec"),
-            column(Clean(f"{grouped(home.files)}{'+' * home.more}"), _FILES, "text", right=True),
-            column(age(max(0.0, self._now - home.changed_at)), _AGE, "dim", right=True),
-        ]
-        return tuple(fit(pieces, width))
-
-
-def homes_heading(width: int) -> Line:
-    """The column headings."""
-    room, program = _home_room(width)
-    cells = [
-        column(Clean(" " * _HOME_KEY + "directory"), _HOME_KEY + room, "dim"),
-        column(Clean("traces" if program else ""), program, "dim"),
-    ]
-    cells += [column(Clean("files"), _FILES, "dim", right=True), column(Clean("age"), _AGE, "dim", right=True)]
-    return tuple(fit(cells, width))
-
-
-def _home_room(width: int) -> tuple[int, int]:
-    """Cells of the path and of the program."""
-    program = 24 if width >= 66 else 0
-    return max(8, width - _HOME_KEY - program - _FILES - _AGE), program
 
 
 class Choice(NamedTuple):
@@ -198,11 +118,22 @@ class Hit(Protocol):
     def address(self) -> str: ...
 
 
+StartOf = Callable[[RunSummary], Clean]
+"""Labels the start of a run: date and age."""
+
+
 class HitRows:
     """See `tracetui.views.rows.Rows`. Append-only: the key of a row is its index."""
 
-    def __init__(self, summary: Callable[[RunRef], RunSummary | None], *, glyphs: Glyphs = UNICODE) -> None:
-        self._summary, self._glyphs = summary, glyphs
+    def __init__(
+        self,
+        summary: Callable[[RunRef], RunSummary | None],
+        *,
+        glyphs: Glyphs = UNICODE,
+        start_of: StartOf = start_label,
+    ) -> None:
+        """`start_of` labels the start of a run."""
+        self._summary, self._glyphs, self._start_of = summary, glyphs, start_of
         self._items: list[Hit | RunRef] = []
         self.runs = self.hits = 0
 
@@ -256,7 +187,8 @@ class HitRows:
             Piece(Clean(" ")),
             Piece(truncate(run_label(run), 60), "text bold"),
             Piece(Clean(f" {short_id(run.id)}"), "sec"),
-            Piece(Clean(f"  {one_line(run.prompt, 120)}"), "dim"),
+            Piece(Clean(f"  {self._start_of(run)}"), "sec"),
+            Piece(Clean(f"  {one_line(run.title or run.prompt, 120)}"), "dim"),
         )
 
     def _hit(self, hit: Hit, width: int) -> Line:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Final
 
-from tracetui.analysis.liveness import Liveness, OpenCall, State, rounded, seconds
+from tracetui.analysis.liveness import Liveness, OpenCall, State, rounded, seconds, session_state
 from tracetui.masking import clean, one_line
 from tracetui.model import FirstError, Run, RunSummary, Status, StatusSource
 from tracetui.model.build import CONTAINERS
@@ -15,7 +15,7 @@ from tracetui.text import Clean, cells, cost, duration, grouped, measured, token
 from tracetui.views.bars import sparkline
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of, status_glyph
 from tracetui.views.labels import run_label, start_label
-from tracetui.views.list.runs import status_now
+from tracetui.views.list.runs import TURNS, session_words, status_now
 from tracetui.views.rows import Line, Piece, fit, width_of
 from tracetui.views.scores import run_sign, score_cell, status_word
 from tracetui.views.timeline.chart import tokens_of
@@ -40,7 +40,7 @@ def run_heading(
     `state` applies to a run without an end record. `assessment` is an assessment, possibly of another run.
     """
     return [
-        tuple(fit(_verdict(run, glyphs, state), width)),
+        tuple(fit(_verdict(run, glyphs, state, now), width)),
         _heading_facts(run.summary, width, now, zone, glyphs, assessment),
     ]
 
@@ -76,16 +76,19 @@ def cause(run: Run) -> Clean:
     return _error(error) if error is not None else _word(run.summary)
 
 
-def _verdict(run: Run, glyphs: Glyphs, state: State) -> list[Piece]:
+def _verdict(run: Run, glyphs: Glyphs, state: State, now: float | None) -> list[Piece]:
     summary = run.summary
-    status = status_now(summary, state)
+    session = None if now is None else session_state(summary, state, now=now)
+    status = status_now(summary, state) if session is None else TURNS[session.turn][0]
     sign, style = run_sign(summary, status, glyphs)
+    style = style if session is None else TURNS[session.turn][1]
     loud = status in (Status.ERROR, Status.RUNNING)
     name = Clean(f" {truncate(run_label(summary), 60)}")
     pieces = [Piece(sign, style), Piece(name, f"{style} bold" if loud else "text bold")]
     if summary.status is Status.ERROR:
         return [*pieces, *_failure(run, glyphs)]
-    pieces.append(Piece(Clean(f" {status_word(summary) if state is State.ENDED else state.value}"), style))
+    word = status_word(summary) if state is State.ENDED else Clean(state.value)
+    pieces.append(Piece(Clean(f" {word if session is None else session_words(session)}"), style))
     if summary.scores:
         pieces.append(Piece(Clean(f" {glyphs.dot} {score_cell(summary, glyphs)}"), style if summary.failed else "text"))
     if summary.status_word and summary.status_word.lower() != summary.status.value:

@@ -1,0 +1,75 @@
+"""A session home in the app: where the cursor starts, how sessions stand, and the command that resumes one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.sessions import OPEN, home, session
+from tests.ui.conftest import NOW, Opener, until
+from tracetui.model import RunSummary
+from tracetui.ui.app import TraceApp
+from tracetui.views.list.runs import RunRows
+from tracetui.views.rows import Line
+
+
+def text_of(line: Line) -> str:
+    return "".join(piece.text for piece in line)
+
+
+def shown(app: TraceApp) -> str:
+    rows = app.main.runs.rows
+    return "\n".join(text_of(rows.line(i, 150)) for i in range(len(rows)))
+
+
+@pytest.fixture
+def sessions(tmp_path: Path) -> Path:
+    return home(tmp_path, NOW.timestamp())
+
+
+async def test_the_cursor_starts_on_the_newest_session_not_on_a_failed_one(opened: Opener, tmp_path: Path) -> None:
+    session("old").fail().write(tmp_path, NOW.timestamp(), 9_000)
+    session("new", OPEN).write(tmp_path, NOW.timestamp(), 20)
+    async with opened(tmp_path / ".claude") as (app, _):
+        assert app.store.overview.failed == 1
+        assert app.store.runs[app.main.runs.ref].id == "new"  # type: ignore[index]
+
+
+async def test_the_cursor_leaves_a_failure_beyond_the_first_page(opened: Opener, samples: Path) -> None:
+    async with opened(samples, size=(120, 40)) as (app, _):
+        rows = app.main.runs.rows
+        assert isinstance(rows, RunRows)
+        first = next(i for i in range(len(rows)) if isinstance(rows.item(i), RunSummary) and rows.mark(i))
+        assert app.main.runs.position == first
+        assert first < app.main.runs.page
+
+
+async def test_the_list_says_how_each_session_stands(opened: Opener, sessions: Path) -> None:
+    async with opened(sessions, size=(160, 40)) as (app, pilot):
+        await until(pilot, lambda: all(run.deep for run in app.store.runs.values()))
+        found = shown(app)
+    for words in (
+        "~running: Bash", "~waiting for you  Fix the parser", "~interrupted  Rename the columns",
+        "~done  Publish the site", "~done  Write the changelog",
+    ):  # fmt: skip
+        assert words in found, found
+
+
+async def test_yr_copies_the_command(opened: Opener, sessions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[str] = []
+
+    def copy(self: TraceApp, text: str) -> int:
+        copied.append(text)
+        return len(text)
+
+    monkeypatch.setattr(TraceApp, "copy", copy)
+    async with opened(sessions) as (_, pilot):
+        await pilot.press("j", "y", "r")
+    assert copied == ["cd /home/me/parser && claude --resume aaaa-2"]
+
+
+async def test_a_run_that_nothing_resumes_says_so(opened: Opener, samples: Path) -> None:
+    async with opened(samples / "harbor" if (samples / "harbor").exists() else samples) as (app, pilot):
+        await pilot.press("y", "r")
+        assert "no command resumes this run" in text_of(app.main.said)

@@ -1,0 +1,123 @@
+"""The *today* page: its sections and sums, reading and resuming from it, and its looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_textual_snapshot  # type: ignore[import-untyped]
+from textual.pilot import Pilot
+
+from tests.sessions import Session, home
+from tests.ui.conftest import NOW, Opener, settle, until
+from tests.ui.test_snapshots import Pictures
+from tracetui.analysis import prices
+from tracetui.live.engine import Engine
+from tracetui.sources.local import LocalSource
+from tracetui.ui.app import TraceApp
+from tracetui.ui.screens.today import TodayScreen
+
+
+def page(app: TraceApp, width: int = 110) -> list[str]:
+    rows = app.screen.list.rows  # type: ignore[attr-defined]
+    return ["".join(piece.text for piece in rows.line(i, width)).rstrip() for i in range(len(rows))]
+
+
+async def on_today(pilot: Pilot[int]) -> None:
+    """Open the page, and wait until every run on it was read."""
+    app = pilot.app
+    assert isinstance(app, TraceApp)
+    await settle(pilot)
+    await until(pilot, lambda: all(run.deep for run in app.store.runs.values()))
+    if not isinstance(app.screen, TodayScreen):
+        await pilot.press("H")
+    await until(pilot, lambda: isinstance(app.screen, TodayScreen) and len(app.screen.list.rows) > 0)
+
+
+@pytest.fixture
+def sessions(tmp_path: Path) -> Path:
+    return home(tmp_path, NOW.timestamp())
+
+
+async def test_every_run_is_in_one_section(opened: Opener, sessions: Path) -> None:
+    Session("bbbb", cwd="/home/me/shop").prompt("x").fail().write(sessions.parents[1], NOW.timestamp(), 600)
+    async with opened(sessions) as (app, pilot):
+        await on_today(pilot)
+        found = page(app)
+    heads = [i for i, line in enumerate(found) if "───" in line]
+    assert [found[i].split(" ──")[0].strip() for i in heads] == [
+        "running", "waiting for you", "failed today", "spent by project", "recent",
+    ]  # fmt: skip
+    for section, words in zip(
+        heads,
+        ("Run the migrations", "Fix the parser", "overloaded", "/home/me/shop", "Rename the columns"),
+        strict=True,
+    ):
+        assert words in found[section + 1]
+    assert not any("Write the changelog" in line for line in found)  # a month ago
+
+
+async def test_enter_reads_and_q_comes_back(opened: Opener, sessions: Path) -> None:
+    async with opened(sessions) as (app, pilot):
+        await on_today(pilot)
+        await pilot.press("j", "enter")
+        await until(pilot, lambda: app.screen is app.main and app.main.state.level == 1)
+        assert app.store.runs[app.main.state.ref].id == "aaaa-2"  # type: ignore[index]
+        await pilot.press("q")
+        await until(pilot, lambda: isinstance(app.screen, TodayScreen))
+
+
+async def test_enter_on_a_project_lists_its_runs(opened: Opener, sessions: Path) -> None:
+    async with opened(sessions) as (app, pilot):
+        await on_today(pilot)
+        at = next(i for i, line in enumerate(page(app)) if line.startswith("  /home/me/shop"))
+        assert isinstance(app.screen, TodayScreen)
+        app.screen.list.move_to(at)
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen is app.main and len(app.main.runs.refs()) == 2)
+
+
+async def test_yr_copies_the_command_of_the_run_under_the_cursor(
+    opened: Opener, sessions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied: list[str] = []
+
+    def copy(self: TraceApp, text: str) -> int:
+        copied.append(text)
+        return len(text)
+
+    monkeypatch.setattr(TraceApp, "copy", copy)
+    async with opened(sessions) as (_, pilot):
+        await on_today(pilot)
+        await pilot.press("j", "y", "r")
+    assert copied == ["cd /home/me/parser && claude --resume aaaa-2"]
+
+
+@pytest.mark.skipif(not prices.installed(), reason="the extra `prices` is not installed")
+async def test_sums_are_those_of_the_runs(opened: Opener, sessions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(prices.SWITCH)
+    prices.load()
+    async with opened(sessions) as (app, pilot):
+        await on_today(pilot)
+        (total,) = [line for line in page(app) if line.startswith("  all")]
+        runs = [run for run in app.store.runs.values() if NOW.timestamp() - (run.started_at or 0) < 6 * 86_400]
+    usd = sum(prices.of_summary(run) or 0.0 for run in runs if (run.started_at or 0) > NOW.timestamp() - 36_000)
+    assert f"~${usd:.2f}" in total
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
+def test_looks(
+    size: tuple[int, int], sessions: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.setattr(pytest_textual_snapshot, "SVGImageExtension", Pictures)
+    monkeypatch.chdir(sessions.parents[1])
+    compare: Callable[..., Any] = request.getfixturevalue("snap_compare")
+    engine = Engine(LocalSource(), [".claude"])
+    engine.start()
+    try:
+        app = TraceApp(engine, ["~/.claude/projects"], today=True)
+        assert compare(app, terminal_size=size, run_before=on_today)
+    finally:
+        engine.stop()
