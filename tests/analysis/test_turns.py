@@ -84,7 +84,9 @@ def test_only_a_conversation_with_tool_calls_is_a_session() -> None:
     assert is_session(session())
     assert not is_session(make_run([make_span("u", "user", MESSAGE), make_span("t", "Bash", TOOL)]))
     assert is_session(
-        make_run([make_span("u", "user", MESSAGE), make_span("t", "Bash", TOOL), make_span("h", "Stop", Operation.HOOK)])
+        make_run(
+            [make_span("u", "user", MESSAGE), make_span("t", "Bash", TOOL), make_span("h", "Stop", Operation.HOOK)]
+        )
     )
     assert not is_session(make_run([make_span("1", "user", MESSAGE), make_span("2", "user", MESSAGE)]))
 

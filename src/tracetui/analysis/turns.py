@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from tracetui.analysis.navigation import is_abandoned_branch
-from tracetui.model import Operation, Run, Span, Status
+from tracetui.model import Body, Operation, Run, Span, Status
 
 PROMPTS: Final = frozenset({"user", "command"})
 """Names of the messages that begin a turn."""
@@ -111,6 +111,16 @@ def _works(run: Run, position: int) -> bool:
     return run.spans[position].operation in WORK or is_lane(run, position)
 
 
+def next_prompt(run: Run, span_id: str, direction: int) -> str | None:
+    """The next (`direction` 1) or previous (-1) prompt outside sub-agents; None past the last."""
+    position = run.index.get(span_id)
+    if position is None:
+        return None
+    prompts = [turn.head for turn in turns_of(run) if turn.prompted]
+    found = next((head for head in prompts[::direction] if (head - position) * direction > 0), None)
+    return None if found is None else run.spans[found].id
+
+
 def is_session(run: Run) -> bool:
     """Whether a run is a session of a coding agent, which opens as a story.
 
@@ -121,6 +131,11 @@ def is_session(run: Run) -> bool:
     operations = {span.operation for span in run.spans}
     several = prompted >= _SEVERAL or bool(prompted and operations & BOOKKEEPING)
     return several and bool(operations & CALLS)
+
+
+def with_answer(prompt: Body, answer: Body) -> Body:
+    """The body of a prompt, with the messages of the model call that answered it."""
+    return msgspec.structs.replace(prompt, output_messages=(*prompt.output_messages, *answer.output_messages))
 
 
 class Group(msgspec.Struct, gc=False):

@@ -196,7 +196,7 @@ class StoryRows:
         path = self._path(self.run.index[key])
         return next((self._rows[one] for one in reversed(path) if one in self._rows), None)
 
-    def _path(self, position: int) -> list[str]:
+    def _path(self, position: int, *, records: bool = True) -> list[str]:
         """Ids of the rows that contain a span, outermost first: its turn, lanes, and the row of its records."""
         run = self.run
         turn = self.turns[bisect_right(self.turns, position, key=lambda one: one.start) - 1]
@@ -212,16 +212,18 @@ class StoryRows:
             turn = inner[bisect_right(inner, position, key=lambda one: one.start) - 1] if position > lane else turn
             if len(inner) > 1:
                 path.append(run.spans[turn.head].id)
-        if is_record(run.spans[position]):
-            records = (e for e in self._inside(turn.start, turn.stop, 0, turn.head) if e.what == "records")
-            path += [run.spans[entry.position].id for entry in records]
+        if records and is_record(run.spans[position]):
+            folded = (e for e in self._inside(turn.start, turn.stop, 0, turn.head) if e.what == "records")
+            path += [run.spans[entry.position].id for entry in folded]
         return path
 
-    def reveal(self, key: Hashable) -> StoryRows:
-        """Unfold the turn, sub-agents and records that hide a span."""
+    def reveal(self, key: Hashable, *, records: bool = False) -> StoryRows:
+        """Unfold the turn and sub-agents that hide a span, and with `records` its row of records."""
         if not isinstance(key, str) or key not in self.run.index or key in self._rows:
             return self
-        return self.refold(self.opened | {one for one in self._path(self.run.index[key]) if one != key})
+        return self.refold(
+            self.opened | {one for one in self._path(self.run.index[key], records=records) if one != key}
+        )
 
     def selectable(self, index: int) -> bool:
         return index < len(self._entries)
@@ -246,6 +248,12 @@ class StoryRows:
             return plain(self.run.spans[entry.position])
         positions = entry.records or range(entry.start, entry.stop)
         return "\n".join(plain(self.run.spans[position]) for position in positions)
+
+    def hidden(self, index: int) -> list[Span]:
+        """The spans that a folded row hides."""
+        if index >= len(self._entries) or self.fold_is_open(entry := self._entries[index]) or entry.what == "span":
+            return []
+        return [self.run.spans[i] for i in entry.records or range(entry.start, entry.stop)]
 
     def answer(self, index: int) -> Span | None:
         """The last model call of a turn; None for other rows, and without one."""
