@@ -15,7 +15,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from tests.bench import data, diff, formats, grep, home, listing, live, screen, secrets, tasks, triage, triage_screen
+from tests.bench import (
+    data,
+    diff,
+    formats,
+    grep,
+    growth,
+    home,
+    listing,
+    live,
+    screen,
+    secrets,
+    tasks,
+    triage,
+    triage_screen,
+)
 from tests.bench.table import Row, say
 from tests.shared import ROOT
 
@@ -32,6 +46,7 @@ PARTS = {
     "diff": diff.rows,
     "grep": grep.rows,
     "live": live.rows,
+    "growth": growth.rows,
     "secrets": secrets.rows,
     "query": triage.rows,
     "triage": triage_screen.rows,

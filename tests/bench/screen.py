@@ -168,11 +168,9 @@ def run_list(scale: int, rounds: int) -> Iterator[Row]:
         terminal.wait_for(LOADING, gone=True, timeout=60)
         terminal.wait_quiet(0.3)
         press(terminal, "down")
+        yield p95_row("cursor down in the run list, preview following", [press(terminal, "down") for _ in range(60)], 8)
         yield p95_row(
-            "cursor down in the run list, preview following", [press(terminal, "down") for _ in range(60)], 16
-        )
-        yield p95_row(
-            "page down in the run list, preview following", [press(terminal, "pagedown") for _ in range(20)], 16
+            "page down in the run list, preview following", [press(terminal, "pagedown") for _ in range(20)], 8
         )
 
 

@@ -266,7 +266,7 @@ def test_a_tree_refuses_what_would_need_another_order(given_spans: list[Span], b
         whole = Tree(known, by_start=by_start)
         if not grown.put(span):
             grown = whole
-        assert (grown.spans, grown.depths, grown.sizes) == (whole.spans, whole.depths, whole.sizes)
+        assert grown.shape() == whole.shape()
         assert (grown.index, grown.problems("p")) == (whole.index, whole.problems("p"))
 
 
@@ -317,6 +317,24 @@ def test_deep_and_cyclic_spans_cost_as_much_as_others(parent: Callable[[int, int
     few, many = steps(500), steps(2000)
 
     assert many < 6 * few, "four times as many spans take at most about four times as long"
+
+
+@pytest.mark.parametrize("parent", [None, "0"])
+def test_a_new_span_costs_the_same_in_a_long_run(parent: str | None) -> None:
+    def steps(count: int) -> int:
+        builder = RunBuilder(REF, lambda span: Body())
+        builder.add(Span(id=str(i), name="n", parent_id=parent if i else None, step=i) for i in range(count))
+        builder.build()
+
+        def append() -> None:
+            builder.add([Span(id="new", name="n", parent_id=parent, step=count)])
+            builder.build()
+
+        return steps_of(append)
+
+    few, many = steps(2_000), steps(64_000)
+
+    assert many < few + 200, "the lines that list blocks"
 
 
 def test_the_root_of_a_cut_cycle_has_no_parent() -> None:

@@ -108,7 +108,7 @@ def test_it_says_who_it_is_and_what_went_in_and_out() -> None:
 def test_without_messages_the_call_that_started_it_tells() -> None:
     part = opened(agent())
 
-    assert (part.spans, part.steps, part.summary.steps) == ((), (), 0)
+    assert (tuple(part.spans), tuple(part.steps), part.summary.steps) == ((), (), 0)
     assert (part.body.input, part.body.output) == ({"topic": "x"}, "facts")
 
 

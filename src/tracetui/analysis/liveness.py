@@ -45,7 +45,7 @@ COPY_SECONDS: Final = 86_400.0
 """A file this much newer than its last event is a copy."""
 ENOUGH: Final = 5
 """Gaps (or earlier calls) needed for a percentile."""
-_RECENT: Final = 2_000
+_RECENT: Final = 400
 """Number of latest spans or arrivals to consider."""
 _LATEST: Final = 1e12
 """Later times and longer durations are invalid."""

@@ -16,7 +16,7 @@ from tracetui.model.masked import unmasked
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
 
-SHARE: Final = 9
+SHARE: Final = 49
 """Pause between two assessments, as a multiple of the time spent: a growing run is assessed repeatedly."""
 
 _SHORT: Final = 500

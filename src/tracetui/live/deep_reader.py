@@ -10,12 +10,16 @@ from typing import Any, Final, NamedTuple
 from tracetui.formats import registry
 from tracetui.formats.base import Format
 from tracetui.live.load import Reader
+from tracetui.live.open_run import OpenRun
 from tracetui.live.retry_queue import RETRY_SECONDS
 from tracetui.live.scan import Found, look
 from tracetui.live.throttle import Throttle
 from tracetui.model import RunRef
 from tracetui.sources.base import Entry, LinkLost, Source
+from tracetui.sources.budget import Budget
 
+OPEN_SECONDS: Final = 0.1
+"""How often to check whether the open run was read."""
 LARGE: Final = 32 << 20
 """Bytes that take about half a second to count."""
 CACHED_FILES: Final = 8
@@ -74,24 +78,42 @@ class LiveReaders:
 class DeepReader:
     """Reads files in full, and files that change repeatedly only as far as they are new. Used by one thread."""
 
-    def __init__(self, source: Source, roots: Sequence[str], only: Format | None) -> None:
-        self._source, self._roots, self._only = source, roots, only
+    def __init__(self, source: Source, roots: Sequence[str], only: Format | None, open_run: OpenRun) -> None:
+        self._source, self._roots, self._only, self._open_run = source, roots, only, open_run
         self._live_readers = LiveReaders(source)
         self._caches: OrderedDict[str, dict[str, Any]] = OrderedDict()
         """Format caches of files that change repeatedly and contain many runs."""
         self.shared: dict[str, Any] = {}
         """Format cache across neighboring files (`SHARED`)."""
 
-    def count(self, entry: Entry, name: str) -> Found:
+    def count(self, entry: Entry, name: str, budget: Budget | None = None) -> Found:
         """Read a file for the first time, as the format `name` or, if empty, as any. Raises `LinkLost`."""
+        if name and (found := self._open_run.look(entry)) is not None:
+            self._live_readers.remember(found)
+            return found
         only = registry.load(name) if name else self._only
         named = bool(name) or entry.path in self._roots
-        found, _ = look(self._source, entry, deep=True, only=only, named=named, roots=self._roots, shared=self.shared)
+        found, _ = look(
+            self._source,
+            entry,
+            deep=True,
+            only=only,
+            named=named,
+            roots=self._roots,
+            shared=self.shared,
+            budget=budget,
+        )
+        if is_large(entry) and not found.unread:
+            self._live_readers.remember(found)
         return found
 
-    def read_changed(self, entry: Entry) -> Found:
+    def read_changed(self, entry: Entry, budget: Budget | None = None) -> Found:
         """Read a file that has changed. Raises `LinkLost`."""
         path = entry.path
+        found = self._open_run.look(entry)
+        if found is not None:
+            self._live_readers.remember(found)
+            return found
         found = self._live_readers.look(path)
         if found is None:
             cache = self._caches.pop(path, {})
@@ -104,6 +126,7 @@ class DeepReader:
                 named=path in self._roots,
                 roots=self._roots,
                 shared=self.shared,
+                budget=budget,
             )
             if cache:
                 self._caches[path] = cache
@@ -115,6 +138,7 @@ class DeepReader:
     def forget(self, path: str) -> None:
         """Drop the state of a file that is gone or replaced."""
         self._live_readers.forget(path)
+        self._open_run.forget(path)
         self._caches.pop(path, None)
 
 
@@ -129,8 +153,8 @@ class Task(NamedTuple):
 class LargeFiles:
     """Queue of large files, and their results. Used by the lister's thread; its own thread only reads."""
 
-    def __init__(self, reader: DeepReader, throttle: Throttle) -> None:
-        self._reader, self._throttle = reader, throttle
+    def __init__(self, reader: DeepReader, throttle: Throttle, open_run: OpenRun) -> None:
+        self._reader, self._throttle, self._open_run = reader, throttle, open_run
         self._changed = threading.Condition()
         self._tasks: dict[str, Task] = {}
         self._running: Task | None = None
@@ -203,10 +227,17 @@ class LargeFiles:
             self._running = self._tasks.pop(path)
             return self._running
 
-    def _read(self, task: Task) -> Found:
+    def _read(self, task: Task) -> Found | None:
+        """Read a file; None if the open run's reader reads it now."""
+        while self._open_run.is_reading(task.entry.path):
+            if self._throttle.wait_for_stop(OPEN_SECONDS):
+                return None
+        budget = self._open_run.counting(task.entry.path)
         if task.format is None:
-            return self._reader.read_changed(task.entry)
-        return self._reader.count(task.entry, task.format)
+            found = self._reader.read_changed(task.entry, budget)
+        else:
+            found = self._reader.count(task.entry, task.format, budget)
+        return None if budget.spent else found
 
     def _done(self, task: Task, found: Found | None) -> None:
         """Store a result unless its task was canceled; retry a file that was unreachable."""

@@ -18,6 +18,7 @@ from tracetui.formats import registry
 from tracetui.live.lister import Lister
 from tracetui.live.load import read_run
 from tracetui.live.mailbox import Mail, Mailbox
+from tracetui.live.open_run import OpenRun
 from tracetui.live.opener import Opener
 from tracetui.live.throttle import Throttle
 from tracetui.model import Problem, Run, RunRef, RunSummary, Span
@@ -44,8 +45,9 @@ class Engine:
         self._mailbox = Mailbox()
         self._throttle = Throttle()
         forced = registry.load(only) if only else None
-        self._lister = Lister(source, roots, forced, self._mailbox, self._throttle, events=events)
-        self._opener = Opener(source, self._mailbox, self._throttle, masking.current())
+        open_run = OpenRun()
+        self._lister = Lister(source, roots, forced, self._mailbox, self._throttle, events=events, open_run=open_run)
+        self._opener = Opener(source, self._mailbox, self._throttle, masking.current(), open_run)
         self._source = source
 
     def start(self) -> None:

@@ -12,6 +12,7 @@ from tracetui.formats.base import Format
 from tracetui.live.deep_reader import DeepReader, LargeFiles, Task, is_large
 from tracetui.live.file_relations import FileRelations
 from tracetui.live.mailbox import Mailbox, WatchState
+from tracetui.live.open_run import OpenRun
 from tracetui.live.retry_queue import RETRY_SECONDS, RetryQueue, running_seconds, settle_seconds
 from tracetui.live.scan import Found, entries, look
 from tracetui.live.throttle import Throttle
@@ -43,6 +44,7 @@ class Lister:
         throttle: Throttle,
         *,
         events: bool = True,
+        open_run: OpenRun | None = None,
     ) -> None:
         self._source = source
         self._roots = list(roots)
@@ -51,8 +53,9 @@ class Lister:
         self._throttle = throttle
         self._rescan = threading.Event()
         self._watch: Watch | None = None
-        self._reader = DeepReader(source, self._roots, only)
-        self._large = LargeFiles(DeepReader(source, self._roots, only), throttle)
+        open_run = OpenRun() if open_run is None else open_run
+        self._reader = DeepReader(source, self._roots, only, open_run)
+        self._large = LargeFiles(DeepReader(source, self._roots, only, open_run), throttle, open_run)
         self._large_listed: set[str] = set()
         """Large files already listed."""
         self._shallow: list[tuple[Entry, str]] = []

@@ -14,7 +14,7 @@ from tracetui.model import Body, Problem, Run, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
 from tracetui.model.masked import masked_bodies, masked_run_body
 from tracetui.redact import Redactor
-from tracetui.sources.base import CACHE, SHARED, LinkLost, Source
+from tracetui.sources.base import CACHE, SHARED, LinkLost, Source, Stat
 
 GROWTH: Final = 1.5
 """A long run is rebuilt each time it has grown by this factor: all builds together cost a few full ones."""
@@ -45,6 +45,8 @@ class Reader:
         self._cache: dict[str, Any] = {} if cache is None else cache
         self._is_shared_cache = cache is not None
         self._file: tuple[float, bool] = (0.0, False)
+        self.stat: Stat | None = None
+        """The version of the file that was read last."""
         self.ref = ref
         self.more = True
         """True while the source has unread data (data appended later does not count)."""
@@ -79,7 +81,8 @@ class Reader:
                         self._reader = guard.open_reader(self._format, file, self.ref)
                     chunk = guard.more(self._format, self._reader, file)
                 finally:  # an unreadable file needs its modification time too
-                    self._file = file.stat.mtime, file.moving
+                    self.stat = file.stat
+                    self._file = self.stat.mtime, file.moving
             with guard.BOUNDARY:
                 changed = self._add(chunk)
         except LinkLost as lost:  # not a fault of the file: earlier data stays

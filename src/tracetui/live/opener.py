@@ -15,6 +15,7 @@ from tracetui.formats import guard, registry
 from tracetui.live.assessor import at_once
 from tracetui.live.load import Reader
 from tracetui.live.mailbox import Excerpt, Mailbox
+from tracetui.live.open_run import OpenRun
 from tracetui.live.retry_queue import STILL_SECONDS
 from tracetui.live.throttle import Throttle
 from tracetui.live.watch.file_watch import FileWatch
@@ -30,6 +31,8 @@ LOOK_UP_SECONDS: Final = 1.0
 """How often the open run is read without a change event."""
 SCREEN_SECONDS: Final = 0.1
 """How long tailing waits for the screen to take the previous state."""
+SLOW_BODY_SECONDS: Final = 0.03
+"""A new span is delivered without its body if that takes longer to load: the screen asks for it then."""
 WINDOW: Final = 16_384
 """Bytes before the problem; half as many after it."""
 _BYTE_OR_LINE: Final = re.compile(r"(byte|line) (\d+)")
@@ -38,8 +41,17 @@ _BYTE_OR_LINE: Final = re.compile(r"(byte|line) (\d+)")
 class Opener:
     """Serves the screen's reads. `read` and `load` are the bodies of two threads; nothing else blocks."""
 
-    def __init__(self, source: Source, mailbox: Mailbox, throttle: Throttle, redactor: Redactor | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        mailbox: Mailbox,
+        throttle: Throttle,
+        redactor: Redactor | None = None,
+        open_run: OpenRun | None = None,
+    ) -> None:
+        """`open_run` receives the state of the run that is read."""
         self._source = source
+        self._open_run = OpenRun() if open_run is None else open_run
         self._redactor = redactor
         self._mailbox = mailbox
         self._throttle = throttle
@@ -47,6 +59,8 @@ class Opener:
         """The requested run, and whether to read it from its start."""
         self._entered: RunRef | None = None
         self._follow = False
+        self._body_seconds = 0.0
+        """How long loading the last body took."""
         self._readers: OrderedDict[RunRef, Reader] = OrderedDict()
         """Readers of recent runs, so that reading on costs only what is new; used by the first thread alone."""
         self._body: tuple[Run, Span, bool] | Problem | None = None
@@ -104,6 +118,7 @@ class Opener:
                 reader = self._reader(*self._run)
                 if self._read_all(reader):
                     self._keep_up(reader)
+                self._open_run.end()
 
     def _reader(self, ref: RunRef, reload: bool) -> Reader:
         """Return the cached reader of that run, or a new one."""
@@ -122,18 +137,23 @@ class Opener:
         """Read to the end; return False if another run is requested first."""
         if not reader.more:
             self._deliver(reader.build(), None, asked=True)
+        self._open_run.begin(reader)
         for run in reader.steps():
             self._deliver(run, starting_span(run), asked=True)
             self._throttle.wait_for_paint()
             if not self._wait_for_entry(reader, run):
                 return False
+        self._open_run.publish(reader)
         return self._wanted()
 
     def _wait_for_entry(self, reader: Reader, run: Run) -> bool:
         """Wait at the end of a preview until the run is entered; return False if another run is requested instead."""
-        while len(run.spans) >= PREVIEW_SPANS and self._entered != reader.ref and self._wanted():
-            self._read_on_event.wait()
-            self._read_on_event.clear()
+        if len(run.spans) >= PREVIEW_SPANS and self._entered != reader.ref:
+            self._open_run.end()
+            while self._entered != reader.ref and self._wanted():
+                self._read_on_event.wait()
+                self._read_on_event.clear()
+            self._open_run.begin(reader)
         return self._wanted()
 
     def _keep_up(self, reader: Reader) -> None:
@@ -147,6 +167,7 @@ class Opener:
             while self._wanted():
                 if self._read_new(reader):
                     new, changed_at = True, time.monotonic()
+                    self._open_run.publish(reader)
                 if new and (reader.failure is None or time.monotonic() - changed_at >= STILL_SECONDS):
                     new = False
                     self._deliver_new(reader)
@@ -164,13 +185,16 @@ class Opener:
 
     def _deliver_new(self, reader: Reader) -> None:
         run = reader.build()
-        self._deliver(run, run.spans[-1].id if self._follow and run.spans else None)
+        follows = self._follow and run.spans and self._body_seconds < SLOW_BODY_SECONDS
+        self._deliver(run, run.spans[-1].id if follows else None)
         self._mailbox.wait_taken(SCREEN_SECONDS)
 
     def _deliver(self, run: Run, span_id: str | None, *, asked: bool = False) -> None:
         """Deliver a run with the body of the selected span and its assessment, for a single paint."""
         span = run.span(span_id) if span_id is not None else None
+        began = time.perf_counter()
         body = run.load(span) if span is not None else None
+        self._body_seconds = time.perf_counter() - began if span is not None else self._body_seconds
         assessment = at_once(run) if asked else None
         with self._mailbox.open(asked=asked) as mail:
             mail.runs[run.summary.ref] = run

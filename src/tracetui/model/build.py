@@ -8,12 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from math import inf
+from typing import NamedTuple
 
+from tracetui.model.blocks import Blocks, Positions
 from tracetui.model.run import GOING_ON, TREE, Header, Problem, Run, RunBody, RunRef, RunSummary, Step, stand
 from tracetui.model.span import Body, Span, Status
 from tracetui.model.tally import CONTAINERS, NO_USAGE, GrowingTally, Tally, summary_of
 
 # ---- order of the spans
+
+
+class Shape(NamedTuple):
+    """One version of a `Tree`."""
+
+    spans: Blocks[Span]
+    depths: Blocks[int]
+    sizes: Blocks[int]
 
 
 class Tree:
@@ -33,6 +43,11 @@ class Tree:
         self._open: list[int] = []
         """Positions of the last span and its ancestors, top first."""
         self.index: dict[str, int] = {}
+        """Positions by id. It only grows, since versions of the run share it."""
+        self._replaced: set[int] = set()
+        self._closed: set[int] = set()
+        """Positions whose span was replaced, and whose subtree ended, since `shape`."""
+        self._shape = Shape(Blocks(), Blocks(), Blocks())
         if by_start or not self._append_all(by_id):
             self._order(by_id)
 
@@ -79,12 +94,19 @@ class Tree:
         self._sizes, self._open = _subtree_sizes(self.depths)
         self.index = {span.id: i for i, span in enumerate(self.spans)}
 
-    @property
-    def sizes(self) -> list[int]:
-        """Subtree size of each position, in time proportional to the depth of the last span."""
+    def shape(self) -> Shape:
+        """Return the current version. Costs time for new and replaced spans and the ancestors of new ones."""
         for position in self._open:
             self._sizes[position] = len(self.spans) - position
-        return self._sizes
+        spans, depths, sizes = self._shape
+        self._closed.update(self._open)
+        self._shape = Shape(
+            spans.updated(self.spans, self._replaced),
+            depths.updated(self.depths),
+            sizes.updated(self._sizes, self._closed) if len(self.spans) != len(spans) else sizes,
+        )
+        self._replaced, self._closed = set(), set()
+        return self._shape
 
     def put(self, span: Span) -> bool:
         """Append a span, or replace an older version of it; False if the order must be rebuilt.
@@ -98,6 +120,7 @@ class Tree:
             if before.parent_id != parent or (self._by_start and _began(before) != _began(span)):
                 return False
             self.spans[position] = span
+            self._replaced.add(position)
             return True
         if self._cut or span.id in self._missing:  # it belongs before spans of a cycle, or has children already
             return False
@@ -126,8 +149,9 @@ class Tree:
 
     def _append(self, span: Span, depth: int) -> None:
         position = len(self.spans)
-        for closed in self._open[depth:]:  # `sizes` fills in those that stay open
+        for closed in self._open[depth:]:  # `shape` fills in those that stay open
             self._sizes[closed] = position - closed
+            self._closed.add(closed)
         del self._open[depth:]
         self._open.append(position)
         self.spans.append(span)
@@ -197,15 +221,15 @@ __all__ = ["CONTAINERS", "NO_USAGE", "RunBuilder", "Tally", "summary_of"]
 class RunBuilder:
     """Collects the chunks of one run; `build` returns an immutable `Run` at any time.
 
-    Rebuilding costs Python time for new spans and array copies for old ones. The whole order is rebuilt only if spans
-    were inserted or moved within the tree.
+    Rebuilding costs time for new and replaced spans only. The whole order is rebuilt only if spans were inserted or
+    moved within the tree.
     """
 
     _tree: Tree
     _steps: list[Step]
+    _built_steps: Blocks[Step]
+    """The steps of the last built run."""
     _tally: GrowingTally
-    _shape: tuple[tuple[int, ...], tuple[int, ...], dict[str, int]] | None
-    """Depths, sizes and index of the last built run; None if spans were added since."""
 
     def __init__(self, ref: RunRef, load: Callable[[Span], Body]) -> None:
         self._ref = ref
@@ -275,11 +299,10 @@ class RunBuilder:
         self._revision += 1
         self._update()
         tree, problems = self._tree, self._all_problems(failure, moving=moving)
-        if self._shape is None:
-            self._shape = tuple(tree.depths), tuple(tree.sizes), tree.index.copy()
-        depths, sizes, index = self._shape
+        spans, depths, sizes = tree.shape()
+        self._built_steps = self._built_steps.updated(self._steps)
         summary = self._summary(len(problems), modified_at, moving)
-        spans, unended = tuple(tree.spans), tuple(sorted(tree.index[span_id] for span_id in self._unended))
+        unended = tuple(sorted(tree.index[span_id] for span_id in self._unended))
         return Run(
             summary=summary,
             body=self._body,
@@ -287,9 +310,9 @@ class RunBuilder:
             unended=unended,
             depths=depths,
             sizes=sizes,
-            steps=tuple(self._steps),
+            steps=self._built_steps,
             problems=problems,
-            index=index,
+            index=Positions(tree.index, len(spans)),
             load=self._load,
             revision=self._revision,
             complete=complete,
@@ -321,7 +344,6 @@ class RunBuilder:
         tree = self._tree
         position = tree.index.get(span.id)
         if position is None:
-            self._shape = None
             if span.is_step:
                 self._steps.append(Step(span.step, span.id))
             return tree.put(span)
@@ -330,14 +352,14 @@ class RunBuilder:
         if not tree.put(span):
             return False
         if (old.is_step, old.step) != (span.is_step, span.step):
-            self._steps = _steps(tree.spans)
+            self._steps, self._built_steps = _steps(tree.spans), Blocks()
         return True
 
     def _rebuild(self) -> None:
         self._tree = Tree(self._spans, by_start=self._header is not None and self._header.by_start)
         self._steps = _steps(self._tree.spans)
+        self._built_steps = Blocks()
         self._tally = GrowingTally()
-        self._shape = None
         self._is_ordered = True
 
 

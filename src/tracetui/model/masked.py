@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from tracetui.model.blocks import Blocks
 from tracetui.model.ledger import Kinds, Unread
 from tracetui.model.outcome import Score
 from tracetui.model.run import FirstError, Problem, Run, RunBody, RunSummary, TaskKey
@@ -65,14 +66,14 @@ def masked(run: Run, redactor: Redactor) -> Run:
         body=masked_run_body(run.body, redactor),
         load=MaskedLoad(_Originals(run), run.body, redactor),
         summary=masked_summary(run.summary, redactor),
-        spans=tuple(masked_span(span, redactor) for span in run.spans),
+        spans=Blocks(masked_span(span, redactor) for span in run.spans),
         problems=tuple(masked_problem(problem, redactor) for problem in run.problems),
     )
 
 
 def masked_errors(run: Run, redactor: Redactor) -> Run:
     """A run with masked span errors, which a comparison treats as values."""
-    spans = tuple(
+    spans = Blocks(
         span if span.error is None else replace(span, error=masked_error(span.error, redactor)) for span in run.spans
     )
     return replace(run, spans=spans, load=_Originals(run))

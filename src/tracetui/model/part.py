@@ -11,6 +11,7 @@ from enum import Enum
 
 from msgspec.structs import replace
 
+from tracetui.model.blocks import Blocks
 from tracetui.model.build import Tally, summary_of
 from tracetui.model.run import Header, Run, RunBody, RunRef, RunSummary, Step
 from tracetui.model.span import COUNTS_HERE, PREVIEW, Body, Message, Operation, Span, Status, StatusSource, text_of
@@ -37,10 +38,10 @@ def part_of(run: Run, position: int) -> Run:
     return Run(
         summary=_summary(run, span, spans, body),
         body=body,
-        spans=spans,
-        depths=depths,
-        sizes=run.sizes[begin:end],
-        steps=tuple(Step(one.step, one.id) for one in spans if one.is_step),
+        spans=Blocks(spans),
+        depths=Blocks(depths),
+        sizes=Blocks(run.sizes[begin:end]),
+        steps=Blocks(Step(one.step, one.id) for one in spans if one.is_step),
         index={one.id: i for i, one in enumerate(spans)},
         load=run.load,
         unended=tuple(i - begin for i in run.unended if begin <= i < end),

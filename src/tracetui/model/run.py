@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
 
+from tracetui.model.blocks import Blocks
 from tracetui.model.ledger import Kinds, Ledger, Unread, ledger
 from tracetui.model.outcome import Outcome, PassRule, Score, deciding, judge, number_of
 from tracetui.model.span import Body, Error, Operation, Span, Status, StatusSource, Usage, error_text
@@ -386,12 +387,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True):
 
     summary: RunSummary
     body: RunBody
-    spans: tuple[Span, ...]
-    depths: tuple[int, ...]
-    sizes: tuple[int, ...]
-    steps: tuple[Step, ...]
+    spans: Blocks[Span]
+    depths: Blocks[int]
+    sizes: Blocks[int]
+    steps: Blocks[Step]
     problems: tuple[Problem, ...] = ()
-    index: dict[str, int]
+    index: Mapping[str, int]
     """Position of each span by id."""
     load: Callable[[Span], Body]
     """Reads the body of a span from the source; an unreadable body is empty with a ``problem`` attribute."""
@@ -430,16 +431,14 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True):
         return self if spans is self.spans else msgspec.structs.replace(self, spans=spans)
 
 
-def stand(spans: tuple[Span, ...], unended: tuple[int, ...], *, going: bool) -> tuple[Span, ...]:
+def stand(spans: Blocks[Span], unended: tuple[int, ...], *, going: bool) -> Blocks[Span]:
     """Return the spans, those without an end `running` if the run is still `going`, else `unknown`."""
     status = Status.RUNNING if going else Status.UNKNOWN
     changed = [i for i in unended if spans[i].status is not status]
     if not changed:
         return spans
-    made = list(spans)
-    for i in changed:
-        made[i] = msgspec.structs.replace(spans[i], status=status, status_source=StatusSource.DERIVED)
-    return tuple(made)
+    derived = StatusSource.DERIVED
+    return spans.replaced({i: msgspec.structs.replace(spans[i], status=status, status_source=derived) for i in changed})
 
 
 __all__ = [

@@ -6,16 +6,20 @@ number to several steps that ran side by side. Such a number alone would open an
 
 from __future__ import annotations
 
-from collections import Counter
+import threading
+from collections import Counter, OrderedDict
 from typing import Final
-from weakref import WeakKeyDictionary
 
 from tracetui.errors import UsageError
-from tracetui.model import Run, Span, quote_key
+from tracetui.model import Run, RunRef, Span, quote_key
+from tracetui.model.blocks import Blocks
+from tracetui.model.run import Step
 from tracetui.store.address import target
 
-_STEPS: Final[WeakKeyDictionary[Run, Counter[int]]] = WeakKeyDictionary()
-"""Cache: by run, how many steps have each number."""
+_MAX_RUNS: Final = 4
+_STEPS: Final[OrderedDict[RunRef, tuple[Blocks[Step], Counter[int]]]] = OrderedDict()
+"""Cache: the steps of the last runs, and how many of them have each number."""
+_LOCK: Final = threading.Lock()
 
 
 def span_title(run: Run, span: Span) -> str:
@@ -89,7 +93,13 @@ def span_path(run: Run, span: Span) -> str:
 
 
 def _steps(run: Run) -> Counter[int]:
-    found = _STEPS.get(run)
-    if found is None:
-        found = _STEPS[run] = Counter(step.number for step in run.steps if step.number is not None)
-    return found
+    """How many steps have each number. For a newer state of a run, counts its new steps only."""
+    with _LOCK:
+        steps, counts = _STEPS.pop(run.summary.ref, (Blocks(), Counter()))
+        if len(steps) > len(run.steps) or next(steps.differing(run.steps), None) is not None:
+            steps, counts = Blocks(), Counter()
+        counts.update(step.number for step in run.steps[len(steps) :] if step.number is not None)
+        _STEPS[run.summary.ref] = run.steps, counts
+        while len(_STEPS) > _MAX_RUNS:
+            _STEPS.popitem(last=False)
+    return counts

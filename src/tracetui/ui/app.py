@@ -12,7 +12,7 @@ from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.console import RenderableType
-from textual._compositor import LayoutUpdate
+from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.binding import Binding
 from textual.events import Event, InputEvent
 from textual.message import Message
@@ -40,6 +40,7 @@ from tracetui.ui.services.findings import Assessments, Comparisons, JobService
 from tracetui.ui.services.liveness import LivenessTracker
 from tracetui.ui.services.verdicts import Verdicts
 from tracetui.ui.state import MainState, SearchTarget, first_state
+from tracetui.ui.terminal.cropped import CroppedUpdate
 from tracetui.ui.terminal.safety import notification
 from tracetui.ui.terminal.throttle import PaintThrottle
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
@@ -151,7 +152,7 @@ class TraceApp(HostApp):
             self._frame_pending = renderable is not None and not isinstance(renderable, LayoutUpdate)
             if self._frame_pending:
                 return
-        super()._display(screen, renderable)
+        super()._display(screen, CroppedUpdate.of(renderable) if isinstance(renderable, ChopsUpdate) else renderable)
 
     def _receive_first_mail(self) -> None:
         """Fill the first paint: rows, the run under the cursor and its detail.

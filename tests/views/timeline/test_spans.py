@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -389,12 +392,57 @@ def test_rows_of_a_run_that_grew_are_those_made_from_scratch(
     with pytest.MonkeyPatch.context() as patch:  # few spans are many for the row of the whole run
         patch.setattr("tracetui.views.timeline.chart._PAINTED", 4)
         patch.setattr("tracetui.views.timeline.chart._SAMPLE_LONGEST", 2)
+        patch.setattr("tracetui.views.timeline.chart.BLOCK", 2)
         for number, chunk in enumerate(chunks):
             builder.add(chunk, header=Header(id="r", name="r", ended=False))
             run, now = builder.build(moving=True), START + 100 * number
             scratch = SpanRows(run, tree=tree, folded=folded, now=now, keep=keep, longest_first=longest_first)
             rows = rows.with_run(run, now=now) if rows is not None else scratch
             assert all_of(rows) == all_of(scratch)
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_a_new_step_costs_the_same_in_a_long_run(timed: bool) -> None:
+    def lines_run(count: int) -> int:
+        builder = RunBuilder(REF, lambda span: Body())
+        builder.add(step(number, timed=timed) for number in range(count))
+        rows = SpanRows(builder.build(moving=True), tree=False, now=START + count)
+        all_lines(rows)
+        builder.add([step(count, timed=timed)])
+        run = builder.build(moving=True)
+        return lines_of(lambda: all_lines(rows.with_run(run, now=START + count + 1)))
+
+    def all_lines(rows: SpanRows) -> None:
+        for index in range(len(rows) - 20, len(rows)):
+            rows.line(index, 120)
+        rows.header(120)
+
+    few, many = lines_run(2_000), lines_run(40_000)
+
+    assert many < few + 3_000, "up to two blocks of spans are laid again"
+
+
+def step(number: int, *, timed: bool) -> Span:
+    began = START + number if timed else None
+    return Span(id=str(number), name="Bash", step=number, is_step=True, started_at=began, duration_ms=900.0)
+
+
+def lines_of(work: Callable[[], object]) -> int:
+    """How many lines of the program `work` runs."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
 
 
 def test_a_long_span_is_in_the_row_of_the_whole_run_however_many_there_are() -> None:

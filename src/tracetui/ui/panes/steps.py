@@ -137,8 +137,12 @@ class Steps(LineView):
             self.post_message(self.EndReached(self.position))
 
     def _clamp(self, prefer_down: bool = True) -> None:
-        """Clamp as usual; with the last step, also show the outcome row below it."""
+        """Clamp as usual; with the last step, also show the outcome row; while following, leave room for new rows."""
+        before = self.top
         super()._clamp(prefer_down)
+        if self.following and not self._cursor_off_screen:
+            self.top = follow_top(before, self.position, len(self.rows), self.page)
+            return
         last = len(self.rows) - 1
         if 0 < last == self.position + 1 and self.outer_size.height and self.page > 1 and not self._cursor_off_screen:
             self.top = max(self.top, last + 1 - self.page)
@@ -418,8 +422,9 @@ class Steps(LineView):
 
         self.assessment, rows = assessment, self.rows
         if isinstance(rows, spans.SpanRows):
-            folds = Folds.of(assessment, rows.run, going=self._state in GOING)
-            self._show_folds(rows.fold_loops(folds.with_unfolded(self.unfolded)).reveal(self.cursor))
+            folds = Folds.of(assessment, rows.run, going=self._state in GOING).with_unfolded(self.unfolded)
+            if rows.folds is None or folds.state != rows.folds.state:
+                self._show_folds(rows.fold_loops(folds).reveal(self.cursor))
 
     def toggle_loop(self, *, open_: bool) -> bool:
         """Unfold or fold the loop or the row of the story under the cursor; False if that changes nothing."""
@@ -535,6 +540,22 @@ class Steps(LineView):
 _UNFOLDED: Final = frozenset({Status.ERROR, Status.RUNNING})
 """Runs whose story opens at the call that failed or runs; others open at a turn."""
 _END_STATES: Final = frozenset({Status.OK, Status.ERROR, Status.CANCELLED})
+
+
+FOLLOW_ROOM: Final = 3
+"""While following, a view that is full scrolls by this part of its page, which new rows then fill: a scroll repaints
+the pane, a new row a line.
+"""
+
+
+def follow_top(top: int, position: int, count: int, page: int) -> int:
+    """The first row shown while the cursor follows at `position`: `top`, unless the last rows would be out of view."""
+    room = page // FOLLOW_ROOM
+    if count <= page:
+        return 0
+    if top <= position < top + page and top + page - room <= count <= top + page:
+        return top
+    return max(0, min(position, count - page + room))
 
 
 def _find_newest(before: Run | None, run: Run) -> str | None:

@@ -435,7 +435,10 @@ class LineView(LineWidget, can_focus=True):
 
     def redraw_title(self) -> None:
         """Redraw the title rule."""
-        self.refresh(Region(0, 0, self.outer_size.width, 1))
+        if 0 in self._painted and self._painted[0].cell_length == self.outer_size.width:
+            self._refresh_line(0)
+        else:
+            self.refresh(Region(0, 0, self.outer_size.width, 1))
 
     def _repaint(self, index: int) -> None:
         y = index - self.top + 1 + len(self.heading)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.containers import Container
@@ -103,6 +104,40 @@ def invert(strip: Strip, start: int, end: int) -> Strip:
     return Strip(inverted, strip.cell_length)
 
 
+def differing_cells(before: Strip, after: Strip) -> list[tuple[int, int]]:
+    """The ranges of cells in which two strips of one width look different; ranges close to each other are one."""
+    found: list[tuple[int, int]] = []
+    olds, news = _looks(before), _looks(after)
+    if olds is None or news is None:
+        return [(0, after.cell_length)]
+    for at, (old, new) in enumerate(zip(olds, news, strict=False)):
+        if old != new:
+            if found and at - found[-1][1] <= _NEAR:
+                found[-1] = found[-1][0], at + 1
+            else:
+                found.append((at, at + 1))
+    return found
+
+
+_NEAR: Final = 10
+"""Equal cells that cost fewer bytes than a move of the terminal's cursor past them."""
+
+
+def _looks(strip: Strip) -> list[tuple[str, object]] | None:
+    """What each cell of a strip shows; the foreground of a blank doesn't show. None with combining characters."""
+    found: list[tuple[str, object]] = []
+    for text, style, _ in strip:
+        blank = (style.bgcolor, style.underline, style.reverse, style.strike) if style is not None else None
+        sizes = {1} if text.isascii() else set(map(cell_len, text))
+        if 0 in sizes:
+            return None
+        if 2 not in sizes:
+            found += [(sign, blank if sign == " " else style) for sign in text]
+        else:  # wide characters are painted with all of their segment
+            found += [(text, style)] * cell_len(text)
+    return found
+
+
 DEFAULT_LOOK: Final = Look()
 
 
@@ -149,9 +184,14 @@ class LineWidget(Widget):
         if len(self._painted) != height or any(strip.cell_length != width for strip in self._painted.values()):
             self.refresh()
             return
-        for y, painted in self._painted.items():
-            if self.strip_at(y) != painted:
-                self.refresh(Region(0, y, width, 1))
+        for y in self._painted:
+            self._refresh_line(y)
+
+    def _refresh_line(self, y: int) -> None:
+        """Repaint the changed cells of a line that was painted in the current width."""
+        painted, strip = self._painted[y], self.strip_at(y)
+        if strip != painted and (ranges := differing_cells(painted, strip)):
+            self.refresh(*[Region(start, y, end - start, 1) for start, end in ranges])
 
     def render_lines(self, crop: Region) -> list[Strip]:
         width, height = self.outer_size
@@ -189,7 +229,7 @@ class LineBar(LineWidget):
         """Show these pieces; repaints only if they changed."""
         if (left, right) != (self._left, self._right):
             self._left, self._right = left, right
-            self.refresh()
+            self.refresh_changed()
 
     def strip_at(self, y: int) -> Strip:
         width = self.outer_size.width

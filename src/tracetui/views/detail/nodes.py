@@ -25,7 +25,7 @@ _BLANK = Piece(Clean(" "))
 
 def has_nodes(run: Run) -> bool:
     """True for a run of a graph."""
-    return any(span.is_node for span in run.spans)
+    return bool(run.summary.nodes)
 
 
 def node_rows(run: Run, *, width: int, glyphs: Glyphs = UNICODE) -> ListRows:

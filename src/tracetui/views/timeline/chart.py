@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from heapq import nlargest
 from itertools import accumulate, islice
-from math import nan
+from math import ceil, log, nan
 from typing import Final
 
 from tracetui.model import Run, Span, Status, Usage
+from tracetui.model.blocks import BLOCK
 from tracetui.model.build import CONTAINERS
 from tracetui.text import Clean
 from tracetui.views.bars import Bar, bar, container, instant, on_grid
@@ -23,6 +24,8 @@ _LATEST: Final = 1e12
 _PAINTED: Final = 1000
 """Maximum spans painted individually in the overview; beyond that a sample, the longest and all failed ones."""
 _SAMPLE_LONGEST: Final = 200
+_AXIS_RATIO: Final = 1.2
+"""The axis of a growing run is a power of this, in milliseconds, so that most new steps leave all bars in place."""
 
 
 def tokens_of(usage: Usage | None) -> int | None:
@@ -41,14 +44,21 @@ class Chart:
         self._run = run
         self._now = now if now is not None and 0 < now < _LATEST else None
         self.end_to_end = False
-        self._offsets: array[float] | None = None
+        self._layout: Layout | None = None
+        self._inherited_reach: tuple[float, float] | None = None
+        """First start and last end with inherited spans, if no other span has a time."""
         self._base = 0.0
         self.total_ms = 0.0
-        """Length of the axis, 0 without recorded times."""
-        self._reach = _reach(run.spans) if before is None else self._reach_since(*before)
+        """Length of the axis, 0 without recorded times; longer than a run that goes on."""
+        self._end_ms = 0.0
+        """End of the run so far."""
+        self._reach = self._reach_since(before, own=True)
         if before is not None:
             self._take_over(*before)
-        self._measure()
+        self._measure(before)
+        self._end_ms = self.total_ms
+        if run.summary.status is Status.RUNNING and self._end_ms > 0:
+            self.total_ms = _AXIS_RATIO ** ceil(log(self._end_ms, _AXIS_RATIO))
 
     def _take_over(self, before: Chart, delta: Growth) -> None:
         """Update the cached values of the earlier state."""
@@ -66,46 +76,45 @@ class Chart:
             new = (*(spans[i] for i in delta.changed), *spans[delta.start :])
             self._takes_time = any(span.duration_ms for span in new)
 
-    def _measure(self) -> None:
-        first, last = self._reach if self._reach[1] else _reach(self._run.spans, own=False)
+    def _measure(self, before: tuple[Chart, Growth] | None) -> None:
+        first, last = self._reach
+        if not last:
+            first, last = self._inherited_reach = self._reach_since(before, own=False)
         if last:
             if self._now is not None and self._run.summary.status is Status.RUNNING:
                 last = max(last, self._now)
             self._base = first
             self.total_ms = (last - first) * 1000
         if not last or self.total_ms <= 0:
-            self._lay_end_to_end()
+            self._lay_end_to_end(before)
 
-    def _reach_since(self, before: Chart, delta: Growth) -> tuple[float, float]:
+    def _reach_since(self, before: tuple[Chart, Growth] | None, *, own: bool) -> tuple[float, float]:
         """First start and last end. Remeasures everything only if a changed span had set one of them."""
-        spans, (first, last) = self._run.spans, before._reach
-        gone = _reach([before._run.spans[i] for i in delta.changed])
-        new = _reach([*(spans[i] for i in delta.changed), *spans[delta.start :]])
+        spans = self._run.spans
+        if before is None:
+            return _reach(spans, own=own)
+        chart, delta = before
+        reach = chart._reach if own else chart._inherited_reach
+        if reach is None:
+            return _reach(spans, own=own)
+        first, last = reach
+        gone = _reach([chart._run.spans[i] for i in delta.changed], own=own)
+        new = _reach([*(spans[i] for i in delta.changed), *spans[delta.start :]], own=own)
         if gone[0] <= first < new[0] or gone[1] >= last > new[1]:
-            return _reach(spans)
+            return _reach(spans, own=own)
         return min(first, new[0]), max(last, new[1])
 
-    def _lay_end_to_end(self) -> None:
+    def _lay_end_to_end(self, before: tuple[Chart, Growth] | None) -> None:
         """Each span begins at the end of the previous one, a container with its first span."""
         self.total_ms = 0.0
         if not self._takes_time:
             return
-        spans, sizes = self._run.spans, self._run.sizes
-        offsets = array("d", [nan]) * len(spans)
-        at = 0.0
-        ends: list[tuple[int, float]] = []
-        for i, span in enumerate(spans):
-            while ends and ends[-1][0] <= i:
-                at = max(at, ends.pop()[1])
-            length = span.duration_ms
-            if length is not None and 0 <= length < _LATEST:
-                offsets[i] = at
-                if sizes[i] == 1:
-                    at += length
-                else:
-                    ends.append((i + sizes[i], at + length))
-        self.total_ms = max([at, *(end for _, end in ends)])
-        self._offsets = offsets
+        earlier = before[0]._layout if before is not None else None
+        if before is None or earlier is None:
+            self._layout = Layout().grown(self._run, 0)
+        else:
+            self._layout = earlier.grown(self._run, _first_moved(before[0]._run, self._run, before[1]))
+        self.total_ms = self._layout.total_ms
         self.end_to_end = True
 
     def extent(self, position: int) -> tuple[float, float | None] | None:
@@ -114,8 +123,8 @@ class Chart:
         None for spans without a time, and for inherited spans before the start.
         """
         span = self._run.spans[position]
-        if self._offsets is not None:
-            start = self._offsets[position]
+        if self._layout is not None:
+            start = self._layout.offsets[position]
             return None if start != start else (start, start + (span.duration_ms or 0.0))
         started = span.started_at
         if started is None or not 0 < started < _LATEST:
@@ -126,7 +135,7 @@ class Chart:
         length = span.duration_ms
         if length is not None and 0 <= length < _LATEST:
             return start, start + length
-        return start, (self.total_ms if span.status is Status.RUNNING else None)
+        return start, (self._end_ms if span.status is Status.RUNNING else None)
 
     def elapsed(self, span: Span) -> float | None:
         """The duration of a span, so far if it is running; None if not recorded."""
@@ -147,18 +156,20 @@ class Chart:
     @property
     def has_tokens(self) -> bool:
         """True if any span has tokens."""
-        return self._tokens_before[1][-1] > 0
+        return self._tokens_before[1][len(self._run.spans)] > 0
 
     @cached_property
     def _tokens_before(self) -> tuple[list[int], list[int]]:
-        """Prefix sums over leaves: tokens, and number of spans with tokens."""
+        """Prefix sums over leaves: tokens, and number of spans with tokens. The chart of a newer state appends."""
         return _add_up([0], [0], self._run.spans)
 
     def _tokens_since(self, before: Chart, delta: Growth) -> tuple[list[int], list[int]]:
         spans, old = self._run.spans, before._run.spans
         same = next((i for i in delta.changed if _stated(spans[i]) != _stated(old[i])), delta.start)
         sums, counts = before._tokens_before
-        return _add_up(sums[: same + 1], counts[: same + 1], spans[same:])
+        if len(sums) != same + 1:  # they go on otherwise, or did already
+            sums, counts = sums[: same + 1], counts[: same + 1]
+        return _add_up(sums, counts, spans[same:])
 
     def pieces(
         self, position: int, ticks: tuple[int, ...], width: int, glyphs: Glyphs = UNICODE, *, thin: bool = False
@@ -240,6 +251,50 @@ def _reach(spans: Sequence[Span], *, own: bool = True) -> tuple[float, float]:
             if end > last:
                 last = end
     return first, last
+
+
+class Layout:
+    """Spans laid end to end: the start of each in milliseconds, NaN without a duration."""
+
+    def __init__(self) -> None:
+        self.offsets = array("d")
+        self.total_ms = 0.0
+        self._states: list[tuple[float, tuple[tuple[int, float], ...]]] = [(0.0, ())]
+        """At every `BLOCK`th span: its start, and the containers that go on, with their end positions and times."""
+
+    def grown(self, run: Run, first: int) -> Layout:
+        """The layout of `run`, whose spans before position `first` are laid already. Costs time for the others."""
+        made, number = Layout(), min(first // BLOCK, len(self._states) - 1)
+        made._states, made.offsets = self._states[: number + 1], self.offsets[: number * BLOCK]
+        sizes, offsets = run.sizes, made.offsets
+        at, held = made._states[-1]
+        ends = list(held)
+        for i, span in enumerate(run.spans[number * BLOCK :], number * BLOCK):
+            while ends and ends[-1][0] <= i:
+                at = max(at, ends.pop()[1])
+            if i == len(made._states) * BLOCK:
+                made._states.append((at, tuple(ends)))
+            length = span.duration_ms
+            if length is None or not 0 <= length < _LATEST:
+                offsets.append(nan)
+                continue
+            offsets.append(at)
+            if sizes[i] == 1:
+                at += length
+            else:
+                ends.append((i + sizes[i], at + length))
+        made.total_ms = max([at, *(end for _, end in ends)])
+        return made
+
+
+def _first_moved(old: Run, new: Run, delta: Growth) -> int:
+    """The first span from which on a layout end to end differs."""
+
+    def shape(run: Run, i: int) -> tuple[float | None, int]:
+        length = run.spans[i].duration_ms
+        return length, run.sizes[i] if length is not None else 0
+
+    return next((i for i in delta.changed if shape(old, i) != shape(new, i)), delta.start)
 
 
 def _stated(span: Span) -> int | None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from tracetui.model import Run, Span
 from tracetui.model.build import CONTAINERS
-
-_BLOCK: Final = 512
 
 
 class Growth(NamedTuple):
@@ -25,23 +23,12 @@ class Growth(NamedTuple):
 def growth(before: Run, run: Run) -> Growth | None:
     """The growth from `before` to `run`; None if spans were removed, moved or inserted before the end."""
     start = len(before.spans)
-    if start > len(run.spans) or run.depths[:start] != before.depths:
+    if start > len(run.spans) or next(before.depths.differing(run.depths), None) is not None:
         return None
-    other = list(_differing(before.spans, run.spans))
+    other = list(before.spans.differing(run.spans))
     if any(before.spans[i].id != run.spans[i].id for i in other):
         return None
-    return Growth(start, sorted({*other, *_differing(before.sizes, run.sizes)}))
-
-
-def _differing(before: Sequence[object], after: Sequence[object]) -> Iterator[int]:
-    """Positions at which `after` differs from `before`. Compares pointers in blocks."""
-    if before is after:
-        return
-    for start in range(0, len(before), _BLOCK):
-        block = before[start : start + _BLOCK]
-        now = after[start : start + len(block)]
-        if block != now:
-            yield from (start + i for i, (a, b) in enumerate(zip(block, now, strict=True)) if a is not b and a != b)
+    return Growth(start, sorted({*other, *before.sizes.differing(run.sizes)}))
 
 
 Keep = Callable[[Span], bool]

@@ -74,6 +74,11 @@ class Folds:
         """The same loops with another set of unfolded ones."""
         return Folds(self._run, self.loops, self._doomed, unfolded)
 
+    @property
+    def state(self) -> tuple[tuple[Loop, ...], str | None, frozenset[str]]:
+        """Everything that the rows of a run depend on."""
+        return tuple(self.loops), self._doomed, self.unfolded
+
     def key(self, loop: Loop) -> str:
         """The key of a loop: the id of its first call."""
         return self._run.spans[loop.first].id
@@ -101,6 +106,8 @@ class Folds:
 
     def shown(self, calls: Sequence[int]) -> Sequence[int]:
         """Filter timeline positions to those that no fold hides."""
+        if all(map(self.unfolded.__contains__, self.keys)):
+            return calls
         found: array[int] = array("L")
         at = 0
         for loop in filter(self.is_folded, self.loops):

@@ -1,0 +1,382 @@
+"""The open run while it grows: two sizes in four formats, from `write()` to the paint, its bytes, CPU and memory."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
+
+import orjson
+
+from tests.bench import data, screen
+from tests.bench.live import Usage
+from tests.bench.table import Row, median, p95, say
+from tests.formats import hypergraph_build
+from tests.terminal import NotShown, Terminal
+
+SMALL: Final = 400
+LARGE: Final = 100_000
+PAYLOAD: Final = 4_500
+"""Bytes of a step's result: 100,000 steps are 500 MB."""
+LINES: Final = 24
+"""Steps that are appended and waited for."""
+A_RUN: Final = r"^.{0,3}[✓✗◐?●·] +\S"
+BURST_SECONDS: Final = 0.004
+"""Silence before the first byte of a paint."""
+STEP_SECONDS: Final = 1.3
+_CHANCE: Final = random.Random(5)
+_THREAD: Final = "019cadd4-5620-7001-8000-000000000001"
+_LONG: Final = data.Words("growth").text(PAYLOAD * 2)
+
+
+class Writer(Protocol):
+    """An agent that writes its run."""
+
+    path: Path
+    root: Path
+
+    def append(self, number: int) -> None:
+        """Write one step."""
+        ...
+
+    def shown(self, number: int) -> str:
+        """A pattern of the screen that shows a step."""
+        ...
+
+    def close(self) -> None:
+        """Stop writing."""
+        ...
+
+
+class Log:
+    """A run in one file of JSON lines."""
+
+    name = ""
+    begins = ""
+    """What the line of step ``{number}`` shows in its first hundred characters (``{before}``: the step before it)."""
+
+    def __init__(self, root: Path, steps: int) -> None:
+        """Write a run of so many steps, the last of which ended now."""
+        self.root, self.path = root, root / self.name
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._began = time.time() - steps * STEP_SECONDS
+        with self.path.open("wb") as file:
+            file.writelines(self._line(one) for one in self.first())
+            for number in range(1, steps + 1):
+                at = (number * 131) % PAYLOAD
+                file.writelines(self._line(one) for one in self.step(number, _LONG[at : at + PAYLOAD]))
+        self._file = self.path.open("ab", buffering=0)
+
+    def append(self, number: int) -> None:
+        self._file.write(b"".join(self._line(one) for one in self.step(number, f"what probe-{number:06} printed")))
+
+    def shown(self, number: int) -> str:
+        return f"probe-{number:06}"
+
+    def begin_shown(self, number: int) -> str:
+        """A pattern of the screen that shows the beginning of the lines of a step."""
+        return re.escape(self.begins.format(number=number, before=number - 1))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def first(self) -> Iterator[dict[str, Any]]:
+        """The records before the first step."""
+        raise NotImplementedError
+
+    def step(self, number: int, output: str) -> Iterator[dict[str, Any]]:
+        """The records of one step."""
+        raise NotImplementedError
+
+    def at(self, number: float) -> str:
+        """When a step was made."""
+        when = datetime.fromtimestamp(self._began + number * STEP_SECONDS, UTC)
+        return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    @staticmethod
+    def _line(record: dict[str, Any]) -> bytes:
+        return orjson.dumps(record) + b"\n"
+
+
+class ClaudeCode(Log):
+    """A session of Claude Code."""
+
+    begins = '"parentUuid":"user-{before}"'
+    name = f"projects/-home-ada-orchard/{_THREAD}.jsonl"
+
+    def first(self) -> Iterator[dict[str, Any]]:
+        yield self._node("user", 0, {"role": "user", "content": "Rename compute_offset everywhere"})
+
+    def step(self, number: int, output: str) -> Iterator[dict[str, Any]]:
+        ident = f"toolu_{number}"
+        use = {"type": "tool_use", "id": ident, "name": "Bash", "input": {"command": f"probe-{number:06}"}}
+        usage = {"input_tokens": 9, "output_tokens": 90, "cache_read_input_tokens": 9_000}
+        message = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": data.BIG, "content": [use]}
+        yield self._node("assistant", number - 0.9, message | {"stop_reason": "tool_use", "usage": usage})
+        answer = {"type": "tool_result", "tool_use_id": ident, "content": output}
+        yield self._node("user", number, {"role": "user", "content": [answer]})
+
+    def _node(self, kind: str, number: float, message: dict[str, Any]) -> dict[str, Any]:
+        ident = f"{kind}-{number}"
+        before, self._last = getattr(self, "_last", None), ident
+        node = {"parentUuid": before, "isSidechain": False, "type": kind, "message": message, "uuid": ident}
+        return node | {"timestamp": self.at(number), "cwd": "/home/ada", "sessionId": _THREAD, "version": "2.1.197"}
+
+
+class Codex(Log):
+    """A rollout of Codex."""
+
+    begins = '"call_id":"call_{number}"'
+    name = f"sessions/2026/03/02/rollout-2026-03-02T09-15-00-{_THREAD}.jsonl"
+
+    def first(self) -> Iterator[dict[str, Any]]:
+        meta = {"id": _THREAD, "timestamp": self.at(0), "cwd": "/home/ada", "cli_version": "0.169.0"}
+        yield self._item(0, "session_meta", meta)
+        yield self._item(0, "event_msg", {"type": "task_started", "turn_id": "t"})
+        yield self._item(0, "turn_context", {"turn_id": "t", "cwd": "/home/ada", "model": data.BIG})
+
+    def step(self, number: int, output: str) -> Iterator[dict[str, Any]]:
+        ident = f"call_{number}"
+        arguments = orjson.dumps({"cmd": f"probe-{number:06}"}).decode()
+        call = {"type": "function_call", "call_id": ident, "name": "exec_command", "arguments": arguments}
+        yield self._item(number - 0.9, "response_item", call)
+        text = f"Wall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n{output}"
+        yield self._item(number, "response_item", {"type": "function_call_output", "call_id": ident, "output": text})
+
+    def _item(self, number: float, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
+        return {"timestamp": self.at(number), "type": kind, "payload": payload}
+
+
+class Ccpa(Log):
+    """A session of ccpa: durations, no times of its own."""
+
+    begins = '"tool_use_id":"t{number}"'
+    name = "session.ccpa-trace.jsonl"
+
+    def first(self) -> Iterator[dict[str, Any]]:
+        yield {"v": 1, "kind": "session_start", "session_id": _THREAD, "ts": self.at(0), "actor": "claude-code"}
+        yield {"v": 1, "kind": "user_prompt", "turn": 0, "text": "Rename compute_offset everywhere"}
+
+    def step(self, number: int, output: str) -> Iterator[dict[str, Any]]:
+        use = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": f"probe-{number:06}"}}
+        yield {"v": 1, "kind": "assistant_turn", "turn": 2 * number - 1, "blocks": [use], "stop_reason": "tool_use"}
+        result = {"tool_use_id": f"t{number}", "ok": True, "content": output, "duration_ms": 1300 - number % 200}
+        yield {"v": 1, "kind": "tool_result", **result, "turn": 2 * number}
+
+
+class Hypergraph:
+    """A run of hypergraph in its database."""
+
+    def __init__(self, root: Path, steps: int) -> None:
+        """Write a run of so many steps, the last of which ended now."""
+        self.root, self.path = root, root / "checkpoints.db"
+        self._began = time.time() - steps * STEP_SECONDS
+        with hypergraph_build.database(self.path, hypergraph_build.V2 + hypergraph_build.TO_V3, 3) as db:
+            db.execute("PRAGMA synchronous = OFF")
+            db.execute("BEGIN")
+            run = {"id": "run-1", "graph_name": "rag", "status": "active", "created_at": self._at(0)}
+            hypergraph_build.insert(db, "runs", **run)
+            for number in range(1, steps + 1):
+                at = (number * 131) % PAYLOAD
+                self._insert(db, number, _LONG[at : at + PAYLOAD])
+            db.execute("COMMIT")
+        self._db = sqlite3.connect(self.path, isolation_level=None)
+
+    def append(self, number: int) -> None:
+        self._insert(self._db, number, "little")
+
+    def shown(self, number: int) -> str:
+        return rf"^.? *{number} . node-{number % 9} "
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _insert(self, db: sqlite3.Connection, number: int, output: str) -> None:
+        step = {"run_id": "run-1", "step_index": number, "superstep": number, "node_name": f"node-{number % 9}"}
+        done = {"node_type": "FunctionNode", "status": "completed", "duration_ms": 1200.0}
+        at = self._at(number)
+        values = {"values_data": {"answer": output}}
+        hypergraph_build.insert(db, "steps", **step, **done, **values, created_at=at, completed_at=at)
+
+    def _at(self, number: float) -> str:
+        return datetime.fromtimestamp(self._began + number * STEP_SECONDS, UTC).isoformat()
+
+
+FORMATS: Final[dict[str, Callable[[Path, int], Writer]]] = {
+    "claude-code": ClaudeCode,
+    "codex": Codex,
+    "ccpa": Ccpa,
+    "hypergraph": Hypergraph,
+}
+
+
+class Grown(NamedTuple):
+    """What the appended steps cost: milliseconds to the first byte and bytes of each, CPU (ms) a step, memory (MB)."""
+
+    times: list[float]
+    sizes: list[int]
+    cpu: float = 0.0
+    memory: float = 0.0
+
+
+def rows(scale: int, rounds: int) -> Iterator[Row]:
+    """The promises about the open run, whatever its size."""
+    for name, make in FORMATS.items():
+        with run_of(make, SMALL) as writer:
+            small = followed(writer, SMALL)
+            beside = beside_others(writer, SMALL + LINES)
+        steps = LARGE // scale
+        with run_of(make, steps) as writer:
+            megabytes = writer.path.stat().st_size / 1e6
+            yield keys_while_it_loads(writer, f"{name}, {megabytes:.0f} MB: cursor up while it loads, p95")
+            busy = followed(writer, steps, at_once=True)
+            large = followed(writer, steps + LINES)
+        yield from _rows(name, f"{steps} steps, {megabytes:.0f} MB", small, busy, large, beside, megabytes)
+
+
+def _rows(
+    name: str, what: str, small: Grown, busy: Grown, large: Grown, beside: dict[str, list[float]], megabytes: float
+) -> Iterator[Row]:
+    others = ", ".join(f"{other} {median(times):.0f} / {p95(times):.0f}" for other, times in beside.items())
+    lnav = beside.get("lnav")
+    detail = f"{median(small.times):.0f} / {p95(small.times):.0f} ms; {others}"
+    if lnav:
+        yield Row(
+            f"{name}, {SMALL} steps: first byte of the paint, p50",
+            median(small.times) / median(lnav),
+            0.15,
+            "×",
+            detail,
+        )
+        yield Row("  p95", p95(small.times) / median(lnav), 0.3, "×")
+    yield Row("  bytes of a new row", median(small.sizes), 1000, "B", f"p95 {p95(small.sizes):.0f}")
+    detail = f"{median(large.times):.0f} / {p95(large.times):.0f} ms"
+    yield Row(f"{name}, {what}: p50", median(large.times) / median(small.times), 1.3, "×", detail)
+    yield Row("  p95", p95(large.times) / p95(small.times), 1.3, "×")
+    yield Row("  CPU of a step", large.cpu / small.cpu, 1.3, "×", f"{large.cpu:.0f} ms, {small.cpu:.0f} ms")
+    yield Row("  bytes of a new row", median(large.sizes), 1000, "B", f"p95 {p95(large.sizes):.0f}")
+    detail = f"{median(busy.times):.0f} / {p95(busy.times):.0f} ms"
+    yield Row("  p50 while it is counted", median(busy.times) / median(small.times), 1.3, "×", detail)
+    if megabytes > 100:
+        memory = large.memory - small.memory
+        yield Row(
+            "  memory, of the file", memory / megabytes, 0.3, "×", f"{large.memory:.0f} MB, small {small.memory:.0f}"
+        )
+
+
+def keys_while_it_loads(writer: Writer, what: str) -> Row:
+    """The cursor moves in a run while it is read and counted, and after."""
+    with screen.tracetui(writer.root) as terminal:
+        terminal.wait_for(A_RUN, timeout=60)
+        terminal.send("g", "enter")
+        terminal.wait_for(" Steps ", timeout=60)
+        loading = [screen.press(terminal, "up").ms]
+        while len(loading) < LINES or re.search(rf"{screen.LOADING}|reading …", terminal.text()):
+            loading.append(screen.press(terminal, "up").ms)
+        terminal.wait_quiet(0.5, timeout=10)
+        loaded = [screen.press(terminal, "up").ms for _ in range(2 * LINES)]
+    detail = f"{p95(loading):.0f} ms of {len(loading)}, {p95(loaded):.0f} ms when loaded"
+    return Row(what, p95(loading) / p95(loaded), 2, "×", detail)
+
+
+@contextmanager
+def run_of(make: Callable[[Path, int], Writer], steps: int) -> Iterator[Writer]:
+    """A run of so many steps in a folder of its own."""
+    data.CACHE.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="growth-", dir=data.CACHE))
+    writer = make(folder, steps)
+    try:
+        yield writer
+    finally:
+        writer.close()
+        shutil.rmtree(folder)
+
+
+def followed(writer: Writer, steps: int, *, at_once: bool = False) -> Grown:
+    """Follow a run of so many steps; `at_once`, while it is still being counted."""
+    with screen.tracetui(writer.root) as terminal:
+        terminal.wait_for(A_RUN, timeout=60)
+        if not at_once:
+            terminal.wait_for(screen.LOADING, gone=True, timeout=120)
+            terminal.wait_for(r"live \d+ folder", timeout=60)
+            terminal.wait_quiet(0.5)
+        terminal.send("g", "enter", "G")
+        try:
+            terminal.wait_for(" FOLLOW ", timeout=3)
+        except NotShown:  # it isn't running as long as nothing was appended
+            terminal.send("F")
+            terminal.wait_for(" FOLLOW ", timeout=120)
+        terminal.wait_for(writer.shown(steps), timeout=120)
+        terminal.wait_quiet(0.5, timeout=10)
+        return appended(terminal, writer, steps, rest=0.0 if at_once else 0.3)
+
+
+def appended(
+    terminal: Terminal, writer: Writer, steps: int, *, rest: float = 0.3, shown: Callable[[int], str] | None = None
+) -> Grown:
+    """Append steps one by one; the screen then shows the pattern `shown`."""
+    shows = writer.shown if shown is None else shown
+    usage = Usage(terminal.process.pid)
+    times, sizes = [], []
+    for number in range(steps + 1, steps + 1 + LINES):
+        terminal.wait_quiet(0.15 + _CHANCE.random() * rest, timeout=3, at_rest=False)
+        before = len(terminal.received)
+        at = time.perf_counter()
+        writer.append(number)
+        seen = terminal.wait_for(shows(number), timeout=20)
+        times.append((_first_byte(terminal, at, seen) - at) * 1000)
+        terminal.wait_quiet(0.06, timeout=1, at_rest=False)
+        sizes.append(sum(len(output) for _, output in terminal.received[before:]))
+    return Grown(times, sizes, (usage.cpu - usage._began[1]) * 1000 / LINES, usage.megabytes)
+
+
+def _first_byte(terminal: Terminal, since: float, shown: float) -> float:
+    """When the burst of bytes began that showed the step at `shown`."""
+    first = shown
+    for at, _ in reversed(terminal.received):
+        if at > shown or at < since:
+            continue
+        if first - at > BURST_SECONDS:
+            break
+        first = at
+    return first
+
+
+def beside_others(writer: Writer, steps: int) -> dict[str, list[float]]:
+    """The same in lnav and `less +F`, as far as they are installed and read such a file."""
+    found: dict[str, list[float]] = {}
+    if isinstance(writer, Log):
+        others: dict[str, Callable[[], Terminal]] = {
+            "lnav": lambda: _lnav(writer.path),
+            "less +F": lambda: _less(writer.path),
+        }
+        for name, start in others.items():
+            if not shutil.which(name.split()[0]):
+                say(f"        {name} is not installed: not measured")
+                continue
+            with start() as terminal:
+                terminal.wait_quiet(1.0)
+                found[name] = appended(terminal, writer, steps, shown=writer.begin_shown).times
+                steps += LINES
+    return found
+
+
+def _lnav(path: Path) -> Terminal:
+    home = path.parent / "home"
+    home.mkdir(exist_ok=True)
+    terminal = Terminal("lnav", str(path), env={"HOME": str(home)}, answers=True)
+    terminal.wait_quiet(1.0)
+    terminal.send("G")
+    return terminal
+
+
+def _less(path: Path) -> Terminal:
+    return Terminal("less", "-S", "+F", str(path))
