@@ -75,7 +75,7 @@ def _patch_in(arguments: Any) -> str | None:
 
 def _of_patch(patch: str) -> list[Edit]:
     found: list[tuple[str, list[str]]] = []
-    for line in patch.split("\n"):
+    for line in patch.rstrip("\n").split("\n"):
         head, _, path = line.partition(" File: ")
         if head in ("*** Add", "*** Update", "*** Delete"):
             found.append((path.strip(), []))

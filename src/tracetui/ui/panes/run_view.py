@@ -190,6 +190,7 @@ class RunView(Box):
         if self.steps.following and not self.steps.at_newest:
             self.follow(False)
         self.steps.mark_seen(self.steps.position)
+        self._share_height()
         self.show_detail()
 
     @on(LineView.Moved, "#detail")

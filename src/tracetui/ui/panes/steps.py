@@ -457,7 +457,8 @@ class Steps(LineView):
     def _show_folds(self, rows: SpanView) -> None:
         before = self.cursor
         self.show(self._save_folds(rows))
-        if self.cursor != before and self.cursor is not None:  # its row was folded
+        unfolded = isinstance(rows, StoryRows)  # which may give the pane more rows
+        if self.cursor is not None and (unfolded or self.cursor != before):  # its row was folded
             self.post_message(self.Moved(self, self.cursor))
 
     def _save_folds(self, rows: SpanView) -> SpanView:

@@ -24,7 +24,7 @@ _LONGEST: Final = 1 << 15
 """Longer texts are shown as they are."""
 _LONGEST_CODE: Final = 1 << 13
 """Longer code isn't highlighted."""
-_MARKUP: Final = re.compile(r"[`*_]\S|^\s{0,3}(#{1,6} |[-+*] |\d+[.)] |>|\||~~~)|\]\(", re.MULTILINE)
+_MARKUP: Final = re.compile(r"`\S|(?<!\w)[*_]{1,3}\w|^\s{0,3}(#{1,6} |[-+*] |\d+[.)] |>|\||~~~)|\]\(", re.MULTILINE)
 
 
 class StyledRows:

@@ -380,13 +380,17 @@ class StoryRows:
         cells = [" "] * width
         marks = {min(width - 1, int(before / time.worked * width)) for before, _ in gaps}
         for before, length in sorted(gaps, key=lambda one: -one[1]):
-            at = min(width - 1, int(before / time.worked * width))
-            label = f"{self._glyphs.grid}{duration(length * 1000)}"
-            if at + len(label) < width and all(
-                cell in (" ", self._glyphs.grid) for cell in cells[max(0, at - 1) : at + len(label) + 1]
-            ):
-                cells[at : at + len(label)] = label
-            elif cells[at] == " ":
+            at, label = min(width - 1, int(before / time.worked * width)), duration(length * 1000)
+            for start in (at + 1, at - len(label)):  # right of its mark, else left of it
+                stop = start + len(label)
+                if (
+                    start >= 0
+                    and stop <= width
+                    and set(cells[max(0, start - 1) : stop + 1]) <= {" ", self._glyphs.grid}
+                ):
+                    cells[start:stop] = label
+                    break
+            if cells[at] == " ":
                 cells[at] = self._glyphs.grid
         self._ticks = tuple(sorted(marks))
         return (Piece(Clean("".join(cells)), "dim"),)
