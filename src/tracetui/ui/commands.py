@@ -124,7 +124,7 @@ COMMANDS: Final = (
     Command("ignored", ("i",), "ignored", "Toggle ignoring ids, times and counters.", "ignored", DIFF, hint=5, group="look"),
     Command("tree-texts", ("i",), "model texts", "Toggle model answers and messages as steps.", "texts", frozenset({TREE}), hint=5, group="look"),
     Command("zoom", ("z",), "zoom", "Zoom the focused pane.", "zoom", MAIN | DIFF | TRIAGE, hint=6, group="look"),
-    Command("tree", ("t",), "story/timeline/tree", "Switch story (one line per turn), timeline (one line per step) and span tree.", "tree", RUN, hint=5, group="look"),
+    Command("tree", ("t",), "tree/timeline", "Switch story (one line per turn), timeline (one line per step) and span tree.", "tree", RUN, hint=5, group="look"),
     Command("next-tab", (">",), "next tab", "Next tab of the detail or the statistics; in the list, scroll right.", "tab(1)", MAIN | DIFF | {STATISTICS}, hint=8, group="look"),
     Command("previous-tab", ("<",), "previous tab", "Previous tab of the detail; in the list, scroll left.", "tab(-1)", MAIN | DIFF | {STATISTICS}, group="look"),
     Command("wrap", ("w",), "wrap", "Toggle line wrapping; h and l scroll long lines.", "wrap", RUN | {CHANGE}, group="look"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from textual import on
 from textual.app import ComposeResult
@@ -199,10 +199,13 @@ class RunView(Box):
         if self.steps.following:
             self.follow(False)
 
-    def with_follow_label(self, commands: Sequence[Command]) -> Sequence[Command]:
-        """The commands, with the title of F for the current follow state."""
+    def with_current_labels(self, commands: Sequence[Command]) -> Sequence[Command]:
+        """The commands, with the titles of F and t for the current follow state and view."""
         word = "stop following" if self.steps.following else "follow again" if self.steps.detached else ""
-        return [one._replace(title=word, hint=2) if word and one.id == "follow" else one for one in commands]
+        follow = {"follow": {"title": word, "hint": 2}} if word else {}
+        view = {"tree": {"title": "timeline"}} if self.steps.shown_as == "story" else {}
+        changes: dict[str, dict[str, Any]] = {**follow, **view}
+        return [one._replace(**changes[one.id]) if one.id in changes else one for one in commands]
 
     # ---- commands
 

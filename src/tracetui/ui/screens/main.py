@@ -227,7 +227,7 @@ class MainScreen(RunsScreen):
         said = self.said or app.liveness.alert(open_, width, glyphs)
         self._sentence.show(said or sentence(self.app.store, app, vitals, run, self.steps, width))
         commands = app.comparisons.available_commands(
-            app.commands if self.pane == RUNS else self.run_view.with_follow_label(app.commands), self.state.ref
+            app.commands if self.pane == RUNS else self.run_view.with_current_labels(app.commands), self.state.ref
         )
         columns, nowhere = (
             self.state.arrangement.all_columns,
