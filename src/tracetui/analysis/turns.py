@@ -124,13 +124,16 @@ def next_prompt(run: Run, span_id: str, direction: int) -> str | None:
 def is_session(run: Run) -> bool:
     """Whether a run is a session of a coding agent, which opens as a story.
 
-    That is a run with prompts and tool calls, and several turns or records of the program itself (hooks, meta).
+    That is a run with prompts and tool calls, and several turns, sub-agents or records of the program (hooks, meta).
     """
     turns = turns_of(run)
     prompted = sum(turn.prompted for turn in turns)
     operations = {span.operation for span in run.spans}
-    several = prompted >= _SEVERAL or bool(prompted and operations & BOOKKEEPING)
-    return several and bool(operations & CALLS)
+    if not prompted or not operations & CALLS:
+        return False
+    if prompted >= _SEVERAL or operations & BOOKKEEPING:
+        return True
+    return Operation.INVOKE_AGENT in operations and any(is_lane(run, i) for i in range(len(run.spans)))
 
 
 def with_answer(prompt: Body, answer: Body) -> Body:
