@@ -166,8 +166,10 @@ class Steps(LineView):
             )
 
     def _has_open_span(self, rows: SpanView) -> bool:
-        """Whether an open span is visible; a turn of a story may contain one."""
-        return isinstance(rows, StoryRows) or any(
+        """Whether an open span is visible; each turn of a story may contain one."""
+        if isinstance(rows, StoryRows):
+            return self._state in GOING
+        return any(
             (span := rows.span(index)) is not None and span.status is Status.RUNNING and span.started_at is not None
             for index in range(self.top, min(len(rows), self.top + self.page))
         )
