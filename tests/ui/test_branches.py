@@ -20,7 +20,7 @@ def rows(app: TraceApp) -> list[object]:
 async def test_a_branch_folds_in_the_timeline_and_unfolds_for_who_asks(opened: Opener, tmp_path: Path) -> None:
     shutil.copytree(REWIND, tmp_path / "in")
     async with opened(tmp_path / "in") as (app, pilot):
-        await press(pilot, "enter")
+        await press(pilot, "enter", "t")  # from the story to the timeline
         steps = app.main.steps
         run = steps.run
         assert run is not None
@@ -43,5 +43,5 @@ async def test_a_branch_folds_in_the_timeline_and_unfolds_for_who_asks(opened: O
 
         steps.move_to_key(inside)
         await until(pilot, lambda: inside in rows(app), what="the row")
-        await press(pilot, "t", "t")
+        await press(pilot, "t", "t", "t")
         assert inside in rows(app)

@@ -158,7 +158,7 @@ async def test_following_goes_to_what_came_last_wherever_it_is(opened: Opener, t
     async with opened(tmp_path) as (app, _):
         steps = app.main.steps
         for as_tree in (False, True):
-            steps.as_tree = as_tree
+            steps.shown_as = "tree" if as_tree else "timeline"
             steps.show_run(agents(["a1"], ["b1"]), now=0)
             steps.attach()
             seen = [steps.cursor]

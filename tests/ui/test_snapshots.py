@@ -234,3 +234,9 @@ def test_statistics(looks: Callable[..., bool]) -> None:
 
 def test_contrast(looks: Callable[..., bool]) -> None:
     assert looks("C", drive=quiet)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
+def test_story(looks: Callable[..., bool], size: tuple[int, int]) -> None:
+    root = ROOT / "tests" / "formats" / "claude_code" / "agents" / "input"
+    assert looks("enter", root=str(root), size=size)

@@ -226,7 +226,7 @@ def test_the_model_is_not_changed(tmp_path: Path) -> None:
     assert isinstance(exact.spans[0], Span)
 
 
-BODIES = {"assessment", "document", "sheet", "stack", "text", "transcript", "values"}
+BODIES = {"assessment", "document", "sheet", "stack", "styled", "text", "transcript", "values"}
 """Views of bodies, which are masked already."""
 
 

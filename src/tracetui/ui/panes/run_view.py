@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from textual import on
 from textual.app import ComposeResult
 
 from tracetui.analysis import navigation
+from tracetui.analysis.turns import next_prompt, with_answer
 from tracetui.model import Body, Operation, Problem, Run, RunRef, Span
 from tracetui.redact import masks
 from tracetui.text import grouped
@@ -65,6 +66,8 @@ class RunView(Box):
         self._middle = Box(id="middle")
         self._dialog = dialog
         self._heights: tuple[layout.Height, layout.Height] = ("1fr", "1fr")
+        self._turn: tuple[Body, Body, Body] | None = None
+        """Cache of `_with_answer`: (prompt, answer, result)."""
         self._level: tuple[int, str | None] = 0, None
         """Level and zoom of the current heights."""
 
@@ -106,12 +109,32 @@ class RunView(Box):
         if run is None:
             self.detail.nothing()
             return
-        body = self.app.store.body(run.summary.ref, span) if span is not None else None
-        if span is not None and body is None:
-            self.app.engine.load_body(run, span)
-            if self.detail.run is not None:
-                return  # keep the old span until the body arrives: one repaint, no flicker
+        body = self._body(run, span) if span is not None else None
+        if span is not None and body is None and self.detail.run is not None:
+            return  # keep the old span until the body arrives: one repaint, no flicker
+        if body is not None and (answer := self.steps.answer) is not None:
+            body = self._with_answer(body, self._body(run, answer))
         self.detail.show_span(run, span, body)
+
+    def _body(self, run: Run, span: Span) -> Body | None:
+        """The body of a span; requested if it isn't cached."""
+        body = self.app.store.body(run.summary.ref, span)
+        if body is None:
+            self.app.engine.load_body(run, span)
+        return body
+
+    def _with_answer(self, prompt: Body, answer: Body | None) -> Body:
+        """The body of a prompt with the answer of its turn, once that is read; the same object for the same bodies."""
+        if answer is None:
+            return prompt
+        if self._turn is None or self._turn[0] is not prompt or self._turn[1] is not answer:
+            self._turn = prompt, answer, with_answer(prompt, answer)
+        return self._turn[2]
+
+    @property
+    def shown_spans(self) -> list[Span]:
+        """The spans of the detail: the one under the cursor, and the answer of its turn."""
+        return [span for span in (self.steps.span, self.steps.answer) if span is not None]
 
     @property
     def has_assessment(self) -> bool:
@@ -168,6 +191,7 @@ class RunView(Box):
         if self.steps.following and not self.steps.at_newest:
             self.follow(False)
         self.steps.mark_seen(self.steps.position)
+        self._share_height()
         self.show_detail()
 
     @on(LineView.Moved, "#detail")
@@ -176,10 +200,13 @@ class RunView(Box):
         if self.steps.following:
             self.follow(False)
 
-    def with_follow_label(self, commands: Sequence[Command]) -> Sequence[Command]:
-        """The commands, with the title of F for the current follow state."""
+    def with_current_labels(self, commands: Sequence[Command]) -> Sequence[Command]:
+        """The commands, with the titles of F and t for the current follow state and view."""
         word = "stop following" if self.steps.following else "follow again" if self.steps.detached else ""
-        return [one._replace(title=word, hint=2) if word and one.id == "follow" else one for one in commands]
+        follow = {"follow": {"title": word, "hint": 2}} if word else {}
+        view = {"tree": {"title": "timeline"}} if self.steps.shown_as == "story" else {}
+        changes: dict[str, dict[str, Any]] = {**follow, **view}
+        return [one._replace(**changes[one.id]) if one.id in changes else one for one in commands]
 
     # ---- commands
 
@@ -254,8 +281,11 @@ class RunView(Box):
             self.steps.set_folded(navigation.fold_to_depth(self.steps.run, depth - 1), self.app.clock())
 
     def action_tree(self) -> None:
-        """Toggle tree and timeline."""
-        self.steps.toggle_tree(self.app.clock())
+        """Show the next view: story, timeline, tree."""
+        self.steps.next_view(self.app.clock())
+        self._view_changed()
+
+    def _view_changed(self) -> None:
         if self.steps.run is not None:
             self._show_assessment(self.steps.run)
         self._share_height()
@@ -264,14 +294,23 @@ class RunView(Box):
     def _need_tree(self) -> None:
         """Switch to the tree, which folding applies to."""
         if not self.steps.as_tree:
-            self.action_tree()
+            self.steps.prefer("tree", self.app.clock())
+            self._view_changed()
 
     def action_sort(self) -> None:
         """Toggle sorting the timeline by duration or time."""
         if self.steps.as_tree:
-            self.action_tree()
+            self.steps.prefer("timeline", self.app.clock())
+            self._view_changed()
         longest_first = self.steps.sort(self.app.clock(), longest_first=not self.steps.longest_first)
         self._dialog.say("sorted by duration  ·  , restores order" if longest_first else "in order")
+
+    def action_prompt(self, step: int) -> None:
+        """Go to the next prompt of the user, or the one before."""
+        run, span = self.steps.run, self.steps.span
+        found = next_prompt(run, span.id, step) if run is not None and span is not None else None
+        if found is None or not self.steps.move_to_key(found):
+            self._dialog.say("no more prompts in this direction")
 
     def action_same(self, what: Literal["tool", "sibling", "model"], step: int) -> None:
         """Go to the next span of the same tool, of the same parent, or to the next model call."""

@@ -1,14 +1,15 @@
-"""Pane 2: the spans of a run, as a timeline or a tree with a shared cursor."""
+"""Pane 2: the spans of a run, as a story, a timeline or a tree with a shared cursor."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Literal
 
 from textual.message import Message
 
 from tracetui.analysis import navigation
 from tracetui.analysis.liveness import Liveness, State
+from tracetui.analysis.turns import is_prompt, is_session
 from tracetui.masking import one_line
 from tracetui.model import Problem, Run, Span, Status
 from tracetui.text import Clean, grouped
@@ -21,9 +22,15 @@ from tracetui.views.placeholders import broken
 from tracetui.views.rows import Line, ListRows, Piece, Rows
 from tracetui.views.timeline import header, spans
 from tracetui.views.timeline.growth import Keep
+from tracetui.views.timeline.story import StoryRows, initially_open
 
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
+
+
+View = Literal["story", "timeline", "tree"]
+"""How the spans of a run are shown, in the order of the command ``tree``."""
+SpanView = spans.SpanRows | StoryRows
 
 
 class Steps(LineView):
@@ -43,8 +50,10 @@ class Steps(LineView):
             self.position = position
             super().__init__()
 
-    names = ("Steps", "Spans")
-    """Pane names of the timeline and the tree."""
+    names: Mapping[View, str] = {"story": "Story", "timeline": "Steps", "tree": "Spans"}
+    """Names of the pane by view."""
+    has_story = True
+    """Whether sessions of coding agents open as a story."""
 
     def __init__(self, id: str = "steps") -> None:
         super().__init__(id=id)
@@ -55,9 +64,13 @@ class Steps(LineView):
         self._current: tuple[Run, bool, Run] | None = None
         """Cache of `_current_run`: (run, whether it is going, result)."""
         self.assessment: Assessment | None = None
-        self.as_tree = False
+        self.shown_as: View = "timeline"
+        self.preferred: View | None = None
+        """View chosen by the user; None: a story for sessions of coding agents, else the timeline."""
         self._temporary_tree = False
         """Whether the tree shows a span without a timeline row, until another run is shown."""
+        self.opened: frozenset[str] = frozenset()
+        """Ids of the unfolded rows of the story."""
         self.headline = True
         """Whether to show the outcome of the run above the steps."""
         self.folded: frozenset[str] = frozenset()
@@ -144,9 +157,7 @@ class Steps(LineView):
     def tick(self, now: float, *, aged: bool = False) -> None:
         """Redraw the durations of open spans; if `aged`, also the age of the run."""
         rows = self.rows
-        if not isinstance(rows, spans.SpanRows):
-            return
-        if self.run is None:
+        if not isinstance(rows, SpanView) or self.run is None:
             return
         before, self._state = self._state, self._state_of(self.run)
         if aged or self._state is not before or self._has_open_span(rows):
@@ -154,8 +165,10 @@ class Steps(LineView):
                 rows.with_run(self._current_run(self.run), now=now), heading=self._heading_of(self.run, rows, now)
             )
 
-    def _has_open_span(self, rows: spans.SpanRows) -> bool:
-        """Whether an open span is visible."""
+    def _has_open_span(self, rows: SpanView) -> bool:
+        """Whether an open span is visible; each turn of a story may contain one."""
+        if isinstance(rows, StoryRows):
+            return self._state in GOING
         return any(
             (span := rows.span(index)) is not None and span.status is Status.RUNNING and span.started_at is not None
             for index in range(self.top, min(len(rows), self.top + self.page))
@@ -197,13 +210,14 @@ class Steps(LineView):
         """
         same = self.run is not None and self.run.summary.ref == run.summary.ref
         if not same:
-            self.as_tree &= not self._temporary_tree
             self._temporary_tree = False
             self.folded, self.unfolded = navigation.initial_folds(run), frozenset()
             self.filter_text, self.longest_first, self._predicate = "", False, None
             self._set_following(False, None)
             self._newest = None
         before, self.run = self.run if same else None, run
+        if before is None or not before.complete:
+            self._choose_view(run)
         if before is not None and not before.complete:
             self.folded |= navigation.initial_folds(run)
         self._state = self._state_of(run)
@@ -216,11 +230,12 @@ class Steps(LineView):
         key: Hashable = span or (None if same and self.cursor is not None else navigation.starting_span(run))
         if self.following and span is None:
             key = self._newest
-        rows = rows.reveal(key)
+        if not isinstance(rows, StoryRows) or self.following or run.summary.status in _UNFOLDED:
+            rows = rows.reveal(key)
         if uncover and span is not None and span in run.index:
             rows = self._ensure_row(span, rows, now)
         rows = self._save_folds(rows)
-        self.pane_name = self.names[self.as_tree]
+        self.pane_name = self.names[self.shown_as]
         self.show(
             rows,
             key=key,
@@ -229,9 +244,33 @@ class Steps(LineView):
             keep=same,
         )
 
-    def _rows_of(self, run: Run, now: float) -> spans.SpanRows:
+    def _choose_view(self, run: Run) -> None:
+        """Show a new run in the view chosen by the user, else in the view that suits it."""
+        if self._temporary_tree:
+            return
+        self.shown_as = self.preferred or "story"
+        if self.shown_as == "story" and not (self.has_story and is_session(run)):
+            self.shown_as = "timeline"
+        self.opened = initially_open(run) if self.shown_as == "story" else frozenset()
+
+    @property
+    def as_tree(self) -> bool:
+        """Whether the spans are shown as a tree."""
+        return self.shown_as == "tree"
+
+    def _rows_of(self, run: Run, now: float) -> SpanView:
         """The rows of a run; reuses the measurements of the shown rows of the same run."""
         shown, run = self.rows, self._current_run(run)
+        if self.shown_as == "story":
+            if isinstance(shown, StoryRows) and shown.run.summary.ref == run.summary.ref:
+                newer = shown if shown.run is run else shown.with_run(run, now=now)
+                return newer if newer.opened == self.opened else newer.refold(self.opened)
+            return StoryRows(run, opened=self.opened, glyphs=self.look.glyphs, now=now)
+        return self._span_rows(run, now)
+
+    def _span_rows(self, run: Run, now: float) -> spans.SpanRows:
+        """The rows of the timeline or the tree."""
+        shown = self.rows
         if isinstance(shown, spans.SpanRows) and shown.tree == self.as_tree:
             if shown.run is run:
                 return shown.refold(self.folded)
@@ -241,8 +280,13 @@ class Steps(LineView):
         arranged = self._predicate is not None or self.longest_first
         return rows.with_filter(self._predicate, longest_first=self.longest_first) if arranged else rows
 
-    def _ensure_row(self, span: str, rows: spans.SpanRows, now: float) -> spans.SpanRows:
+    def _ensure_row(self, span: str, rows: SpanView, now: float) -> SpanView:
         """Make the row of a span visible: drops the filter, unfolds, shows the tree, as necessary."""
+        if isinstance(rows, StoryRows):
+            if _has_row(rows := rows.reveal(span, records=True), span):
+                return rows
+            self.shown_as = "timeline"
+            rows = self._span_rows(rows.run, now)
         if not _has_row(rows, span) and self._predicate is not None:
             self.filter_text, self._predicate = "", None
             rows = rows.with_filter(None, longest_first=self.longest_first)
@@ -250,13 +294,24 @@ class Steps(LineView):
             self.folded -= navigation.above(span, rows.run)
             rows = rows.refold(self.folded)
         if not _has_row(rows, span) and not self.as_tree:
-            self.as_tree = self._temporary_tree = True
-            rows = self._rows_of(rows.run, now)
+            self.shown_as, self._temporary_tree = "tree", True
+            return self._rows_of(rows.run, now)
         return rows
 
-    def toggle_tree(self, now: float) -> None:
-        """Toggle tree and timeline; the cursor stays on its span."""
-        self.as_tree, self._temporary_tree = not self.as_tree, False
+    def next_view(self, now: float) -> None:
+        """Switch story, timeline and tree; only runs with prompts have a story. The cursor stays on its span."""
+        has_story = self.has_story and self.run is not None and any(map(is_prompt, self.run.spans))
+        views: list[View] = ["story", "timeline", "tree"] if has_story else ["timeline", "tree"]
+        self.prefer(views[(views.index(self.shown_as) + 1) % len(views)], now)
+
+    def prefer(self, view: View, now: float) -> None:
+        """Show this and further runs in a view."""
+        self.preferred = view
+        self._show_as(view, now)
+
+    def _show_as(self, view: View, now: float) -> None:
+        """Show the run in a view; the cursor stays on its span."""
+        self.shown_as, self._temporary_tree = view, False
         if self.run is not None:
             self.show_run(self.run, now=now, span=self.cursor if isinstance(self.cursor, str) else None)
 
@@ -266,10 +321,14 @@ class Steps(LineView):
 
         query = begun_for_spans(text)[0] if text.strip() else None
         self.filter_text, self._predicate = text, query.matches if query is not None else None
+        if query is not None and self.shown_as == "story":
+            self._show_as("timeline", now)
         self._rearrange(now)
 
     def sort(self, now: float, *, longest_first: bool) -> bool:
         """Sort the timeline by duration or time; returns True if by duration. A tree isn't sorted."""
+        if self.shown_as == "story":
+            self._show_as("timeline", now)
         self.longest_first = longest_first and not self.as_tree
         self._rearrange(now)
         return self.longest_first
@@ -288,7 +347,7 @@ class Steps(LineView):
         """Show no run; `problem`: why it is unreadable."""
         self.run = None
         self._set_following(False, None)
-        self.pane_name = self.names[0]
+        self.pane_name = self.names["timeline"]
 
         def heading(width: int) -> Sequence[Line]:
             return broken(problem, width, self.look.glyphs.note) if problem is not None else ()
@@ -300,6 +359,11 @@ class Steps(LineView):
         """The span under the cursor."""
         key = self.cursor
         return self.run.span(key) if self.run is not None and isinstance(key, str) else None
+
+    @property
+    def answer(self) -> Span | None:
+        """The last model call of the turn under the cursor of a story."""
+        return self.rows.answer(self.position) if isinstance(self.rows, StoryRows) else None
 
     @property
     def in_branch(self) -> bool:
@@ -322,6 +386,9 @@ class Steps(LineView):
         run, span = self.run, self.span
         if self.toggle_loop(open_=False):
             return
+        if isinstance(self.rows, StoryRows) and (above := self.rows.parent(self.position)) is not None:
+            self.move_to(above)
+            return
         if run is None or span is None or not (self.as_tree or self.in_branch):
             await super().action_fold()
             return
@@ -335,6 +402,9 @@ class Steps(LineView):
         """Unfold the loop or the span under the cursor, or go into it; else scroll."""
         run, span = self.run, self.span
         if self.toggle_loop(open_=True):
+            return
+        if isinstance(self.rows, StoryRows) and self.rows.fold(self.position) is not None:
+            self.action_move(1)
             return
         if run is None or span is None or not (self.as_tree or self.in_branch):
             await super().action_unfold()
@@ -356,34 +426,47 @@ class Steps(LineView):
         if isinstance(rows, spans.SpanRows):
             folds = Folds.of(assessment, rows.run, going=self._state in GOING).with_unfolded(self.unfolded)
             if rows.folds is None or folds.state != rows.folds.state:
-                self._show_loops(rows.fold_loops(folds).reveal(self.cursor))
+                self._show_folds(rows.fold_loops(folds).reveal(self.cursor))
 
     def toggle_loop(self, *, open_: bool) -> bool:
-        """Unfold or fold the loop under the cursor; False if that changes nothing."""
+        """Unfold or fold the loop or the row of the story under the cursor; False if that changes nothing."""
         rows = self.rows
+        if isinstance(rows, StoryRows):
+            fold = rows.fold(self.position)
+            if fold is None or fold.open == open_:
+                return False
+            self._show_folds(rows.refold(rows.opened ^ {str(fold.key)}))
+            return True
         if self.as_tree or not isinstance(rows, spans.SpanRows):
             return False
         fold = rows.fold(self.position)
         if rows.folds is None or fold is None or fold.open == open_ or fold.key not in rows.folds.keys:
             return False
-        self._show_loops(rows.fold_loops(rows.folds.with_unfolded(rows.folds.unfolded ^ {str(fold.key)})))
+        self._show_folds(rows.fold_loops(rows.folds.with_unfolded(rows.folds.unfolded ^ {str(fold.key)})))
         return True
 
     def toggle_loops(self, *, open_: bool) -> bool:
-        """Unfold or fold all loops of the timeline; False if it has none."""
+        """Unfold or fold all loops of the timeline, or the whole story; False if there is nothing to fold."""
         rows = self.rows
+        if isinstance(rows, StoryRows):
+            self._show_folds(rows.refold(rows.all_folds if open_ else frozenset()))
+            return True
         if self.as_tree or not isinstance(rows, spans.SpanRows) or rows.folds is None or not rows.folds.loops:
             return False
-        self._show_loops(rows.fold_loops(rows.folds.with_unfolded(rows.folds.keys if open_ else frozenset())))
+        self._show_folds(rows.fold_loops(rows.folds.with_unfolded(rows.folds.keys if open_ else frozenset())))
         return True
 
-    def _show_loops(self, rows: spans.SpanRows) -> None:
+    def _show_folds(self, rows: SpanView) -> None:
         before = self.cursor
         self.show(self._save_folds(rows))
-        if self.cursor != before and self.cursor is not None:  # its row was folded
+        unfolded = isinstance(rows, StoryRows)  # which may give the pane more rows
+        if self.cursor is not None and (unfolded or self.cursor != before):  # its row was folded
             self.post_message(self.Moved(self, self.cursor))
 
-    def _save_folds(self, rows: spans.SpanRows) -> spans.SpanRows:
+    def _save_folds(self, rows: SpanView) -> SpanView:
+        if isinstance(rows, StoryRows):
+            self.opened = rows.opened
+            return rows
         if rows.folds is not None:
             self.unfolded = rows.folds.unfolded
         if not rows.tree and isinstance(self.rows, spans.SpanRows):
@@ -393,13 +476,19 @@ class Steps(LineView):
     def move_to_key(self, key: Hashable, *, center: bool = False) -> bool:
         """Move as usual; unfolds a loop or branch that hides the span."""
         rows = self.rows
-        if isinstance(rows, spans.SpanRows) and (shown := rows.reveal(key)) is not rows:
+        if isinstance(rows, SpanView) and (shown := rows.reveal(key)) is not rows:
             self.show(self._save_folds(shown))
         return super().move_to_key(key, center=center)
 
     def reveal(self) -> None:
         """Unfold a loop if the hit is in a call that its row doesn't show."""
         rows, needle = self.rows, self.needle.lower()
+        if isinstance(rows, StoryRows):
+            hidden = next((one for one in rows.hidden(self.position) if needle in spans.plain(one).lower()), None)
+            if hidden is not None:
+                self.show(self._save_folds(rows.reveal(hidden.id, records=True)))
+                self.move_to_key(hidden.id)
+            return
         calls = rows.folded_calls(self.position) if isinstance(rows, spans.SpanRows) else []
         drawn = "".join(piece.text for piece in rows.line(self.position, self.outer_size.width - 2)) if calls else ""
         hit = next((call for call in calls if needle in spans.plain(call).lower()), None)
@@ -431,7 +520,7 @@ class Steps(LineView):
             pieces.append(Piece(Clean(f"  reading … {grouped(len(run.spans))} spans so far"), "status.running"))
         return tuple(pieces)
 
-    def _heading_of(self, run: Run, rows: spans.SpanRows, now: float) -> Callable[[int], list[Line]]:
+    def _heading_of(self, run: Run, rows: SpanView, now: float) -> Callable[[int], list[Line]]:
         look = self.look
 
         def lines(width: int) -> list[Line]:
@@ -451,6 +540,8 @@ class Steps(LineView):
         return lines
 
 
+_UNFOLDED: Final = frozenset({Status.ERROR, Status.RUNNING})
+"""Runs whose story opens at the call that failed or runs; others open at a turn."""
 _END_STATES: Final = frozenset({Status.OK, Status.ERROR, Status.CANCELLED})
 
 
@@ -476,7 +567,7 @@ def _find_newest(before: Run | None, run: Run) -> str | None:
     return next((span.id for span in reversed(run.spans) if span.id not in old), None)
 
 
-def _has_row(rows: spans.SpanRows, span: str) -> bool:
+def _has_row(rows: SpanView, span: str) -> bool:
     """Whether a span has a row of its own."""
     found = rows.index(span)
     return found is not None and rows.key(found) == span

@@ -16,7 +16,7 @@ from tracetui.model import RunRef, RunSummary
 from tracetui.store.judgement import Judgement
 from tracetui.text import Clean
 from tracetui.ui.panes.arranged import ArrangedView, arrangement_title
-from tracetui.ui.panes.steps import Steps
+from tracetui.ui.panes.steps import Steps, View
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views import triage
 from tracetui.views.rows import Line, ListRows, Piece
@@ -222,7 +222,8 @@ class Failure(Steps):
     """What a failed run did, with the cursor where it failed."""
 
     number = 3
-    names = ("Failure", "Failure")
+    names: Mapping[View, str] = {"timeline": "Failure", "tree": "Failure"}
+    has_story = False
 
     def __init__(self) -> None:
         super().__init__("failure")

@@ -109,12 +109,12 @@ class MainScreen(RunsScreen):
         self._missing = missing
         if mail.unmasked is not None:
             self.run_view.show_exact(*mail.unmasked)
-        ref, problem, span = self.state.ref, self.runs.problem, self.steps.span
+        ref, problem = self.state.ref, self.runs.problem
         if ref is not None and ref in mail.runs:
             self._show_run()
         elif problem is not None and problem.path in mail.excerpts:
             self.detail.show_excerpt(mail.excerpts[problem.path])
-        elif ref is not None and span is not None and (ref, span.id) in mail.bodies:
+        elif ref is not None and any((ref, span.id) in mail.bodies for span in self.run_view.shown_spans):
             self.run_view.show_detail()
         if self.runs.due:
             self.runs.store_changed(last=mail.total is not None and not mail.stage)
@@ -238,7 +238,7 @@ class MainScreen(RunsScreen):
         causes = app.causes.of_all() if app.stage != "list" else None
         self._sentence.show(said or sentence(self.app.store, app, vitals, run, self.steps, causes, width))
         commands = app.comparisons.available_commands(
-            app.commands if self.pane == RUNS else self.run_view.with_follow_label(app.commands), self.state.ref
+            app.commands if self.pane == RUNS else self.run_view.with_current_labels(app.commands), self.state.ref
         )
         columns, nowhere = (
             self.state.arrangement.all_columns,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from tracetui.analysis import prices
+from tracetui.analysis.edits import edits_of
 from tracetui.masking import clean, mask, one_line, record
 from tracetui.model import Binding, Body, Check, Link, Run, Span, Status, StatusSource, Usage
 from tracetui.model.tally import CONTAINERS
@@ -25,6 +26,7 @@ from tracetui.views.detail.run import (
     source_words,
     status_pieces,
 )
+from tracetui.views.detail.styled import StyledRows, edit_lines, edit_source
 from tracetui.views.detail.transcript import last_reply, transcript
 from tracetui.views.document import document
 from tracetui.views.glyphs import UNICODE, Glyphs
@@ -80,6 +82,8 @@ def tab_names(run: Run, span: Span | None, body: Body | None) -> list[str]:
         found.append("error" if span.error is not None or span.status is Status.ERROR else "overview")
         if body is not None:
             found += [tab for tab, has in _HAS.items() if has(body)]
+            if edits_of(body.input):
+                found.insert(1 if found[0] == "error" else 0, "edit")
     if has_goal(run.body):
         found.append("goal")
     if has_nodes(run):
@@ -300,6 +304,11 @@ def _binding(sheet: Sheet, run: Run, binding: Binding) -> None:
     sheet.blank()
 
 
+def _edit(view: _View) -> Rows:
+    edits = edits_of(view.body.input)
+    return StyledRows(edit_lines(edits, view.width, view.glyphs), edit_source(edits), name="edit", glyphs=view.glyphs)
+
+
 def _raw(view: _View) -> Rows:
     text = record(view.body.raw).decode("utf-8", "backslashreplace")
     return TextRows(text, view.width, name="raw", style="sec", glyphs=view.glyphs)
@@ -315,4 +324,5 @@ _TABS: Final[dict[str, Callable[[_View], Rows]]] = {
     "inputs": _inputs,
     "attributes": lambda view: view.document("attributes", view.body.attributes),
     "raw": _raw,
+    "edit": _edit,
 }

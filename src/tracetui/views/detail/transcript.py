@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Final
 
+from tracetui.analysis.edits import edits_of
 from tracetui.analysis.values import value_text
 from tracetui.model import Message, Part, Reasoning, Text, ToolCall, ToolResult
 from tracetui.text import Clean, grouped, one_line, pad
+from tracetui.views.detail.styled import StyledRows, edit_lines, edit_source, prose
 from tracetui.views.document import document, json_compact
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.rows import Fold, Line, Piece, Rows, width_of
@@ -139,8 +141,14 @@ def _part(
         compact = json_compact(content, room * 2, glyphs)
         if compact is not None and not isinstance(content, str):
             content = "".join(piece.text for piece in compact)
+    edits = edits_of(part.arguments) if isinstance(part, ToolCall) else []
     rows: Rows
-    if isinstance(content, str):
+    if edits:
+        lines, source = edit_lines(edits, room, glyphs), edit_source(edits)
+        rows = StyledRows(lines, source, name=place, most=_MAX_ROWS, opened=opened, glyphs=glyphs)
+    elif isinstance(part, Text | Reasoning):
+        rows = prose(part.text, room, name=place, style=text_style, most=_MAX_ROWS, opened=opened, glyphs=glyphs)
+    elif isinstance(content, str):
         rows = TextRows(content, room, name=place, style=text_style, most=_MAX_ROWS, opened=opened, glyphs=glyphs)
     else:
         rows = document(content, width=room, name=place, opened=opened, glyphs=glyphs)

@@ -1,0 +1,496 @@
+"""A run as a story: one row per turn of the user, which unfolds to its calls. Sub-agents are rows of their own.
+
+Hooks and meta records of a turn are one row at its end. The axis shows the time worked: the time between turns is a
+thin mark with its length.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+from tracetui.analysis.turns import (
+    BOOKKEEPING,
+    CALLS,
+    Digest,
+    Turn,
+    WorkTime,
+    digest,
+    grow,
+    is_interruption,
+    is_lane,
+    is_prompt,
+    turns_of,
+)
+from tracetui.masking import one_line
+from tracetui.model import Operation, Run, Span, Status
+from tracetui.text import Clean, duration, grouped, pad
+from tracetui.views.bars import Bar, axis, bar, on_grid
+from tracetui.views.glyphs import UNICODE, Glyphs, bar_style, kind
+from tracetui.views.labels import BLANK, argument, name_beside, time_cell
+from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
+from tracetui.views.timeline.growth import growth
+from tracetui.views.timeline.header import ending
+from tracetui.views.timeline.phrases import outcome_pieces, work_pieces
+from tracetui.views.timeline.spans import END, plain
+
+_BAR_FROM, _TIME_FROM, _NUMBER_FROM = 100, 30, 16
+_BAR_SHARE: Final = 0.25
+_OPEN_ROWS: Final = 12
+"""A story with at most so many rows opens unfolded."""
+_PROMPT_SHARE: Final = 0.38
+"""Least share of the cell for the prompt, beside the work of the turn."""
+_MAX_INDENT: Final = 24
+_SILENT: Final = frozenset({Operation.TURN, Operation.INVOKE_AGENT})
+
+
+class Entry(NamedTuple):
+    """A row: a turn, a lane, a span, or the folded records from `start` to before `stop`."""
+
+    what: Literal["turn", "lane", "span", "records"]
+    position: int
+    """Position of the span under the cursor."""
+    start: int
+    stop: int
+    depth: int = 0
+    number: int = 0
+    """Number of a turn of the run, from 1."""
+    records: tuple[int, ...] = ()
+
+
+class StoryRows:
+    """Rows of a story; see `tracetui.views.rows.Rows`. The key of a row is the id of its span.
+
+    `opened` holds the ids of the unfolded rows. `turns` and `digests` are reused if given.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        *,
+        opened: frozenset[str] = frozenset(),
+        glyphs: Glyphs = UNICODE,
+        now: float | None = None,
+        turns: list[Turn] | None = None,
+        digests: dict[tuple[int, int], Digest] | None = None,
+        work_time: WorkTime | None = None,
+    ) -> None:
+        self.run, self.opened, self._glyphs, self._now = run, opened, glyphs, now
+        self.turns = turns_of(run) if turns is None else turns
+        self._digests = {} if digests is None else digests
+        self._entries = [entry for i, turn in enumerate(self.turns) for entry in self._of_turn(turn, 0, i + 1)]
+        self._rows = {run.spans[entry.position].id: row for row, entry in enumerate(self._entries)}
+        self._ending = ending(run, glyphs)
+        self._work_time = work_time
+        self._ticks: tuple[int, ...] = ()
+        self._heading: tuple[int, Line] | None = None
+
+    def refold(self, opened: frozenset[str]) -> StoryRows:
+        """The same story with other unfolded rows."""
+        return self._copy(opened=opened, turns=self.turns, digests=self._digests, work_time=self._work_time)
+
+    def with_run(self, run: Run, *, now: float | None = None) -> StoryRows:
+        """The rows of a newer state of the run. If it only grew at the end, only changed turns are read again."""
+        delta = growth(self.run, run)
+        if delta is None:
+            return self._copy(run, now=now)
+        turns = grow(self.turns, self.run, run, delta.start, delta.changed)
+        touched = sorted({*delta.changed, delta.start})
+        digests = {
+            place: found
+            for place, found in self._digests.items()
+            if place[1] <= delta.start and not _any_between(touched, *place)
+        }
+        return self._copy(run, now=now, turns=turns, digests=digests)
+
+    def _copy(self, run: Run | None = None, **other: Any) -> StoryRows:
+        same = {"opened": self.opened, "glyphs": self._glyphs, "now": self._now}
+        return StoryRows(run or self.run, **{**same, **other})
+
+    # ---- building
+
+    def _of_turn(self, turn: Turn, depth: int, number: int) -> Iterator[Entry]:
+        yield Entry("turn", turn.head, turn.start, turn.stop, depth, number)
+        if self.run.spans[turn.head].id in self.opened:
+            yield from self._inside(turn.start, turn.stop, depth + 1, turn.head)
+
+    def _inside(self, start: int, stop: int, depth: int, head: int = -1) -> Iterator[Entry]:
+        """The rows of the spans of a turn, except its head."""
+        run, records, position = self.run, [], start
+        while position < stop:
+            span = run.spans[position]
+            if position != head and is_lane(run, position):
+                yield from self._of_lane(position, depth)
+                position += run.sizes[position]
+                continue
+            if position != head:
+                if is_record(span):
+                    records.append(position)
+                elif not _is_silent(span, run.sizes[position]) and not self._starts_lane(position):
+                    yield Entry("span", position, position, position + 1, depth)
+            position += 1
+        if records:
+            place = Entry("records", records[0], records[0], records[-1] + 1, depth, records=tuple(records))
+            yield place
+            if run.spans[records[0]].id in self.opened:
+                yield from (Entry("span", one, one, one + 1, depth + 1) for one in records[1:])
+
+    def _starts_lane(self, position: int) -> bool:
+        """Whether a call did nothing but start the sub-agent below it."""
+        run = self.run
+        fine = run.spans[position].status not in (Status.ERROR, Status.RUNNING)
+        return (
+            fine and run.sizes[position] > 1 and is_lane(run, position + 1) and run.spans[position].operation in CALLS
+        )
+
+    def _of_lane(self, position: int, depth: int) -> Iterator[Entry]:
+        run = self.run
+        yield Entry("lane", position, position, position + run.sizes[position], depth)
+        if run.spans[position].id not in self.opened:
+            return
+        turns = turns_of(run, position)
+        if len(turns) == 1:
+            yield from self._inside(turns[0].start, turns[0].stop, depth + 1)
+        else:
+            for turn in turns:
+                yield from self._of_turn(turn, depth + 1, 0)
+
+    def _digest(self, start: int, stop: int) -> Digest:
+        found = self._digests.get((start, stop))
+        if found is None:
+            found = self._digests[start, stop] = digest(self.run, start, stop)
+        return found
+
+    @property
+    def work_time(self) -> WorkTime:
+        """The time worked, without the time between turns."""
+        if self._work_time is None:
+            periods = [period for turn in self.turns for period in self._digest(turn.start, turn.stop).periods]
+            if self.turns and (extent := self._extent(self.turns[-1].start, self.turns[-1].stop)) is not None:
+                periods.append((periods[-1][1], extent[1]))
+            self._work_time = WorkTime(periods)
+        return self._work_time
+
+    # ---- the rows
+
+    def __len__(self) -> int:
+        return len(self._entries) + (1 if self._ending else 0)
+
+    def span(self, index: int) -> Span | None:
+        """The span of a row, None for the last row."""
+        return self.run.spans[self._entries[index].position] if index < len(self._entries) else None
+
+    def key(self, index: int) -> Hashable:
+        span = self.span(index)
+        return END if span is None else span.id
+
+    def index(self, key: Hashable) -> int | None:
+        """The row of a span; for a hidden span, the row that contains it, else the row before."""
+        if key == END:
+            return len(self._entries) if self._ending else None
+        if not isinstance(key, str) or key not in self.run.index:
+            return None
+        if key in self._rows:
+            return self._rows[key]
+        path = self._path(self.run.index[key])
+        return next((self._rows[one] for one in reversed(path) if one in self._rows), None)
+
+    def _path(self, position: int, *, records: bool = True) -> list[str]:
+        """Ids of the rows that contain a span, outermost first: its turn, lanes, and the row of its records."""
+        run = self.run
+        turn = self.turns[bisect_right(self.turns, position, key=lambda one: one.start) - 1]
+        lanes, above = [], run.parent(position)
+        while above is not None and above >= turn.start:
+            if is_lane(run, above):
+                lanes.append(above)
+            above = run.parent(above)
+        path = [run.spans[turn.head].id]
+        for lane in reversed(lanes):
+            path.append(run.spans[lane].id)
+            inner = turns_of(run, lane)
+            turn = inner[bisect_right(inner, position, key=lambda one: one.start) - 1] if position > lane else turn
+            if len(inner) > 1:
+                path.append(run.spans[turn.head].id)
+        if records and is_record(run.spans[position]):
+            folded = (e for e in self._inside(turn.start, turn.stop, 0, turn.head) if e.what == "records")
+            path += [run.spans[entry.position].id for entry in folded]
+        return path
+
+    def reveal(self, key: Hashable, *, records: bool = False) -> StoryRows:
+        """Unfold the turn and sub-agents that hide a span, and with `records` its row of records."""
+        if not isinstance(key, str) or key not in self.run.index or key in self._rows:
+            return self
+        return self.refold(
+            self.opened | {one for one in self._path(self.run.index[key], records=records) if one != key}
+        )
+
+    def selectable(self, index: int) -> bool:
+        return index < len(self._entries)
+
+    def mark(self, index: int) -> str | None:
+        if index >= len(self._entries):
+            return None
+        entry = self._entries[index]
+        if entry.what == "span":
+            return "status.error" if self.run.spans[entry.position].status is Status.ERROR else None
+        if entry.what == "records":
+            return None
+        last = self._digest(entry.start, entry.stop).last
+        return "status.error" if last is not None and self.run.spans[last].status is Status.ERROR else None
+
+    def plain(self, index: int) -> str:
+        """The text of the row and of all spans that it hides."""
+        if index >= len(self._entries):
+            return " ".join(piece.text for piece in self._ending)
+        entry = self._entries[index]
+        if self.fold_is_open(entry) or entry.what == "span":
+            return plain(self.run.spans[entry.position])
+        positions = entry.records or range(entry.start, entry.stop)
+        return "\n".join(plain(self.run.spans[position]) for position in positions)
+
+    def hidden(self, index: int) -> list[Span]:
+        """The spans that a folded row hides."""
+        if index >= len(self._entries) or self.fold_is_open(entry := self._entries[index]) or entry.what == "span":
+            return []
+        return [self.run.spans[i] for i in entry.records or range(entry.start, entry.stop)]
+
+    def answer(self, index: int) -> Span | None:
+        """The last model call of a turn; None for other rows, and without one."""
+        entry = self._entries[index] if index < len(self._entries) else None
+        if entry is None or entry.what != "turn" or not is_prompt(self.run.spans[entry.position]):
+            return None
+        answer = self._digest(entry.start, entry.stop).answer
+        return None if answer is None else self.run.spans[answer]
+
+    # ---- folds
+
+    def fold_is_open(self, entry: Entry) -> bool:
+        """Whether a row is unfolded."""
+        return self.run.spans[entry.position].id in self.opened
+
+    def fold(self, index: int) -> Fold | None:
+        """The fold of a row, with the id of its span; None for none."""
+        entry = self._entries[index] if index < len(self._entries) else None
+        if entry is None or entry.what == "span" or entry.stop - entry.start <= 1 or len(entry.records) == 1:
+            return None
+        return Fold(self.run.spans[entry.position].id, self.fold_is_open(entry))
+
+    def parent(self, index: int) -> int | None:
+        """The row that contains a row; None for a turn of the run."""
+        if index >= len(self._entries) or not self._entries[index].depth:
+            return None
+        depth = self._entries[index].depth
+        return next((i for i in range(index - 1, -1, -1) if self._entries[i].depth < depth), None)
+
+    @property
+    def all_folds(self) -> frozenset[str]:
+        """Ids of all turns and sub-agents."""
+        run = self.run
+        lanes = {span.id for i, span in enumerate(run.spans) if is_lane(run, i)}
+        return frozenset({run.spans[turn.head].id for turn in self.turns} | lanes)
+
+    # ---- drawing
+
+    def _widths(self, width: int) -> tuple[int, int, int]:
+        """Cells of number, time and bar."""
+        number = max(2, len(str(len(self.turns)))) if width >= _NUMBER_FROM else 0
+        shows_time = self.work_time.worked > 0
+        wide = int(width * _BAR_SHARE)
+        return number, 5 if width >= _TIME_FROM and shows_time else 0, wide if width >= _BAR_FROM and shows_time else 0
+
+    def line(self, index: int, width: int) -> Line:
+        number, time, chart = self._widths(width)
+        if index >= len(self._entries):
+            return tuple(fit((Piece(Clean(" " * (number + 1))), *self._ending), width))
+        entry = self._entries[index]
+        span = self.run.spans[entry.position]
+        pieces: list[Piece] = []
+        if number:
+            pieces += (Piece(pad(Clean(str(entry.number or "")), number, right=True), "dim"), BLANK)
+        room = width - number - time - chart - (number > 0) - (time > 0) - (chart > 0)
+        pieces += fill(self._what(index, entry, span, room), room)
+        extent = self._extent(entry.start, entry.stop) if entry.what != "records" else None
+        if time:
+            taken = self._worked(extent) * 1000 if extent is not None else None
+            pieces += (BLANK, time_cell(taken, "sec", self._glyphs) if taken else Piece(Clean(" " * time)))
+        if chart:
+            pieces += (BLANK, *self._bar(entry, span, extent, chart))
+        return tuple(pieces)
+
+    def _extent(self, start: int, stop: int) -> tuple[float, float] | None:
+        """First start and last end of the spans of a row in UTC seconds, so far if it runs; None if not recorded."""
+        found = self._digest(start, stop)
+        if not found.periods:
+            return None
+        end = max(end for _, end in found.periods)
+        runs = found.last is not None and self.run.spans[found.last].status is Status.RUNNING
+        going = runs and self._now is not None and self.run.summary.status is Status.RUNNING
+        return found.periods[0][0], max(end, self._now or 0.0) if going else end
+
+    def _worked(self, extent: tuple[float, float]) -> float:
+        """Seconds worked in a row."""
+        return self.work_time.at(extent[1]) - self.work_time.at(extent[0])
+
+    def _bar(self, entry: Entry, span: Span, extent: tuple[float, float] | None, width: int) -> list[Piece]:
+        self.header(width=width, bar_only=True)
+        if extent is None:
+            return on_grid(Bar(0, ""), "line", self._ticks, width, self._glyphs)
+        time = self.work_time
+        block = bar(time.at(extent[0]), time.at(extent[1]), time.worked, width, self._glyphs)
+        style = "bar.agent" if entry.what in ("turn", "lane") else bar_style(span)
+        if self.mark_of(entry):
+            style = "bar.error"
+        return on_grid(block, style, self._ticks, width, self._glyphs)
+
+    def mark_of(self, entry: Entry) -> bool:
+        """Whether a row ended in a failure."""
+        last = self._digest(entry.start, entry.stop).last if entry.what in ("turn", "lane") else None
+        return last is not None and self.run.spans[last].status is Status.ERROR
+
+    def header(self, width: int, *, bar_only: bool = False) -> Line:
+        """The column headings, the time worked and the gaps between turns on the axis."""
+        time = self.work_time
+        if bar_only:
+            if self._heading is None or self._heading[0] != width:
+                self._heading = width, self._axis(width)
+            return self._heading[1]
+        number, elapsed, chart = self._widths(width)
+        pieces = [Piece(pad(Clean("#"), number, right=True), "dim"), BLANK] if number else []
+        worked, total = duration(time.worked * 1000), duration(time.total * 1000)
+        words = f"  turn {self._glyphs.dot} {worked} worked" if time.worked else "  turn"
+        if time.total - time.worked >= 1:
+            words += f" of {total}"
+        room = width - number - elapsed - chart - (number > 0) - (elapsed > 0) - (chart > 0)
+        pieces.append(Piece(pad(Clean(words), room), "dim"))
+        if elapsed:
+            pieces.append(Piece(Clean("  time"), "dim"))
+        if chart:
+            pieces += (BLANK, *self.header(chart, bar_only=True))
+        return tuple(fit(pieces, width))
+
+    def _axis(self, width: int) -> Line:
+        """Gap lengths above their marks; without gaps, an axis of time."""
+        time = self.work_time
+        gaps = [(before, length) for before, length in time.gaps if length >= 1]
+        if not gaps:
+            plain_axis = axis(time.worked * 1000, width)
+            self._ticks = plain_axis.ticks
+            return plain_axis.heading
+        cells = [" "] * width
+        marks = {min(width - 1, int(before / time.worked * width)) for before, _ in gaps}
+        for before, length in sorted(gaps, key=lambda one: -one[1]):
+            at, label = min(width - 1, int(before / time.worked * width)), duration(length * 1000)
+            for start in (at + 1, at - len(label)):  # right of its mark, else left of it
+                stop = start + len(label)
+                if (
+                    start >= 0
+                    and stop <= width
+                    and set(cells[max(0, start - 1) : stop + 1]) <= {" ", self._glyphs.grid}
+                ):
+                    cells[start:stop] = label
+                    break
+            if cells[at] == " ":
+                cells[at] = self._glyphs.grid
+        self._ticks = tuple(sorted(marks))
+        return (Piece(Clean("".join(cells)), "dim"),)
+
+    def overview(self, width: int) -> Line:
+        """Empty: the rows of a story show the whole run."""
+        return ()
+
+    def _what(self, index: int, entry: Entry, span: Span, room: int) -> list[Piece]:
+        fold = self.fold(index)
+        mark = "  " if fold is None else f"{self._glyphs.unfolded if fold.open else self._glyphs.folded} "
+        pieces = [Piece(Clean(" " * min(entry.depth * 2, _MAX_INDENT) + mark), "dim")]
+        room -= width_of(tuple(pieces))
+        if entry.what == "records" and not self.fold_is_open(entry):
+            return pieces + self._records(entry)
+        if entry.what == "turn":
+            return pieces + self._turn(entry, span, room)
+        return pieces + (self._lane(entry, span, room) if entry.what == "lane" else self._call(span, room))
+
+    def _turn(self, entry: Entry, span: Span, room: int) -> list[Piece]:
+        quiet = span.taken_over or span.name == "command"
+        words = one_line(span.preview, 400) if is_prompt(span) else Clean("before the first prompt")
+        prompt = Piece(words or self._glyphs.missing, "dim" if quiet or not is_prompt(span) else "role.user")
+        return self._sentence([prompt], entry, room)
+
+    def _lane(self, entry: Entry, span: Span, room: int) -> list[Piece]:
+        sign, style = kind(span, self._glyphs)
+        given = one_line(span.preview, 200)
+        name = [Piece(sign, style), BLANK, Piece(one_line(span.name, 40), "text bold")]
+        return self._sentence([*name, *([Piece(Clean(f" {given}"), "dim")] if given else [])], entry, room)
+
+    def _sentence(self, head: list[Piece], entry: Entry, room: int) -> list[Piece]:
+        """Prompt, work and outcome. The prompt is truncated first, then the work, then an answer."""
+        found = (
+            self._digest(entry.start, entry.stop) if entry.what == "turn" else self._digest(entry.start + 1, entry.stop)
+        )
+        work, outcome = work_pieces(self.run, found, self._glyphs), outcome_pieces(self.run, found, self._glyphs)
+        arrow = Piece(Clean(f" {self._glyphs.arrow} "), "dim")
+        sizes = [width_of(tuple(part)) for part in (head, work, outcome)]
+        arrows = width_of((arrow,)) * ((sizes[1] > 0) + (sizes[2] > 0))
+        first = min(sizes[0], max(int(room * _PROMPT_SHARE), room - arrows - sizes[1] - sizes[2]))
+        rest = room - arrows - first
+        last = min(sizes[2], max(rest // 2, rest - sizes[1]))
+        pieces = fit(head, first)
+        for part, size in ((work, rest - last), (outcome, last)):
+            if part and size > 3:
+                pieces += (arrow, *fit(part, size))
+        return pieces
+
+    def _call(self, span: Span, room: int) -> list[Piece]:
+        sign, style = kind(span, self._glyphs)
+        loud = span.status in (Status.ERROR, Status.RUNNING)
+        pieces = [Piece(sign, style), BLANK]
+        room -= 2
+        if span.operation is Operation.CHAT and not loud and span.preview.strip():
+            return pieces + fit([Piece(one_line(span.preview, 400), "text")], room)
+        given = argument(span)
+        quiet = span.operation in BOOKKEEPING or span.operation is Operation.MESSAGE
+        name_style = f"{style} bold" if loud else "sec" if quiet else "text bold"
+        pieces.append(Piece(name_beside(span, given, room) or self._glyphs.missing, name_style))
+        if given:
+            pieces.append(Piece(Clean(f" {given}"), "dim"))
+        if span.error is not None:
+            pieces.append(Piece(Clean(f"  {one_line(span.error.words, 200)}"), "status.error"))
+        return pieces
+
+    def _records(self, entry: Entry) -> list[Piece]:
+        spans = [self.run.spans[position] for position in entry.records]
+        hooks = sum(span.operation is Operation.HOOK for span in spans)
+        failed = sum(span.status is Status.ERROR for span in spans)
+        others = len(spans) - hooks
+        words = [f"{grouped(hooks)} hook{'' if hooks == 1 else 's'}"] if hooks else []
+        words += [f"{grouped(others)} record{'' if others == 1 else 's'}"] if others else []
+        pieces = [Piece(Clean(f" {self._glyphs.dot} ".join(words)), "dim")]
+        if failed:
+            pieces.append(Piece(Clean(f" {failed}{self._glyphs.error}"), "status.error"))
+        return pieces
+
+
+def is_record(span: Span) -> bool:
+    """Whether a span belongs to the folded records of a turn: hooks, meta records, messages of the program."""
+    if span.operation in BOOKKEEPING:
+        return True
+    return span.operation is Operation.MESSAGE and not is_prompt(span) and not is_interruption(span)
+
+
+def _is_silent(span: Span, size: int) -> bool:
+    """Whether a span has no row: a container, or a model call that only calls tools, which have rows."""
+    if span.status in (Status.ERROR, Status.RUNNING):
+        return span.operation in _SILENT and size > 1
+    return span.operation in _SILENT or (span.operation is Operation.CHAT and size > 1 and not span.preview.strip())
+
+
+def initially_open(run: Run) -> frozenset[str]:
+    """The turns of a short story: all."""
+    rows = StoryRows(run)
+    opened = rows.refold(frozenset(run.spans[turn.head].id for turn in rows.turns))
+    return opened.opened if len(opened) <= _OPEN_ROWS or len(rows.turns) == 1 else frozenset()
+
+
+def _any_between(sorted_positions: Sequence[int], start: int, stop: int) -> bool:
+    at = bisect_right(sorted_positions, start - 1)
+    return at < len(sorted_positions) and sorted_positions[at] < stop

@@ -1,0 +1,113 @@
+"""The story of a run: rows of turns, unfolded to calls and sub-agents; growing gives the same rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+
+from tests.analysis.test_turns import growths, session
+from tests.views.build import START, check_rows, make_run, make_span, texts
+from tracetui.model import Error, Header, Operation, Run, RunRef, Span, Status
+from tracetui.model.build import RunBuilder
+from tracetui.views.glyphs import ASCII, UNICODE
+from tracetui.views.timeline.phrases import verb
+from tracetui.views.timeline.story import StoryRows, initially_open
+
+TOOL, MESSAGE, CHAT = Operation.EXECUTE_TOOL, Operation.MESSAGE, Operation.CHAT
+
+
+def keys(rows: StoryRows) -> list[Any]:
+    return [rows.key(i) for i in range(len(rows))]
+
+
+def test_a_turn_is_one_line_of_what_was_asked_done_and_answered() -> None:
+    rows = StoryRows(session())
+    assert [" ".join(text.split()) for text in texts(rows, 90)] == [
+        "1 ▸ fix the parser → read ×2 1✗ → delegated to helper → “done” 15.0s",
+        "2 ▸ thanks → interrupted 1.0s",
+    ]
+    assert rows.header(90)[2].text.strip() == "turn · 16.0s worked of 1h00m"
+    check_rows(rows, 90)
+    check_rows(rows, 130)
+
+
+def test_the_axis_leaves_idle_time_out_and_names_its_length() -> None:
+    rows = StoryRows(session())
+    heading = "".join(piece.text for piece in rows.header(140))
+    assert "1h00m" in heading.split("time")[1]
+    first, second = texts(rows, 140)
+    assert first.count("█") > 25 > second.count("█")
+
+
+def test_a_failed_turn_says_why() -> None:
+    spans = [
+        make_span("u", "user", MESSAGE, 0, preview="search"),
+        make_span("c", "opus", CHAT, 1, 100),
+        *(make_span(f"t{i}", "WebSearch", TOOL, 2 + i, 100, parent_id="c") for i in range(4)),
+        make_span("e", "API", Operation.OTHER, 9, 1, status=Status.ERROR, error=Error("503")),
+    ]
+    assert " ".join(texts(StoryRows(make_run(spans)), 80)[0].split()).startswith(
+        "1 ▸ search → searched the web ×4 → failed: 503"
+    )
+
+
+def test_unfolding_shows_calls_then_sub_agents_and_records_last() -> None:
+    rows = StoryRows(session(), opened=frozenset({"u1"}))
+    assert keys(rows) == ["u1", "t1", "t2", "a", "c2", "m", "u2"]
+    assert texts(rows, 80)[5].strip() == "1 record"
+    rows = rows.refold(rows.all_folds)
+    assert keys(rows) == ["u1", "t1", "t2", "a", "au", "at", "c2", "m", "u2", "i"]
+    assert (rows.parent(4), rows.parent(3), rows.parent(0)) == (3, 0, None)
+
+
+def test_a_hidden_span_has_the_row_that_contains_it_and_can_be_revealed() -> None:
+    rows = StoryRows(session())
+    assert [rows.index(key) for key in ("at", "m", "u2", "none")] == [0, 0, 1, None]
+    assert keys(rows.reveal("at")) == ["u1", "t1", "t2", "a", "au", "at", "c2", "m", "u2"]
+    assert rows.reveal("u2") is rows
+    assert "Bash" in rows.plain(0)
+    assert rows.mark(0) is None
+
+
+def test_the_answer_of_a_turn_is_its_last_model_call() -> None:
+    rows = StoryRows(session(), opened=frozenset({"u1"}))
+    answer = rows.answer(0)
+    assert answer is not None
+    assert answer.id == "c2"
+    assert rows.answer(1) is None
+
+
+def test_a_short_story_opens_unfolded_and_a_long_one_folded() -> None:
+    assert initially_open(session()) == {"u1", "u2"}
+    spans = [make_span(str(i), "user" if i % 5 == 0 else "Bash", MESSAGE if i % 5 == 0 else TOOL, i) for i in range(50)]
+    assert initially_open(make_run(spans)) == frozenset()
+
+
+def test_ascii_rows_have_no_other_characters() -> None:
+    rows = StoryRows(session(), opened=frozenset({"u1"}), glyphs=ASCII)
+    assert all(text.replace("“", "").replace("”", "").isascii() for text in texts(rows, 130))
+    assert UNICODE is not ASCII
+
+
+def test_tool_names_of_several_agents_are_one_verb() -> None:
+    assert {verb(name) for name in ("Bash", "exec_command", "run_shell_command", "shell")} == {"ran"}
+    assert verb("docs__lookup") == "docs__lookup"
+
+
+@given(growths())
+def test_a_story_that_grows_equals_one_drawn_at_once(chunks: list[list[Span]]) -> None:
+    builder = RunBuilder(RunRef("any", "a"), lambda span: None)  # type: ignore[arg-type,return-value]
+    rows: StoryRows | None = None
+    for chunk in chunks:
+        builder.add(chunk, header=Header(id="a", name="a"))
+        run: Run = builder.build()
+        now = START + 99
+        rows = StoryRows(run, now=now) if rows is None else rows.with_run(run, now=now)
+        opened = rows.refold(rows.all_folds)
+        for shown, fresh in ((rows, StoryRows(run, now=now)), (opened, StoryRows(run, now=now, opened=opened.opened))):
+            assert texts(shown, 120) == texts(fresh, 120)
+            assert keys(shown) == keys(fresh)
+        assert len(set(keys(opened))) == len(opened)
+        assert all(opened.index(span.id) is not None for span in run.spans)
+        assert all(rows.index(span.id) is not None for span in run.spans)
