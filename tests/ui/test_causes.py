@@ -70,7 +70,7 @@ async def test_header_walk_list_and_triage_show_the_same_causes(opened: Opener, 
         found = [*screen.queue.groups]
         first = found[0]
         assert f"{len(found)} causes" in sentence
-        words = re.search(r"causes, most lost to (.*) (\d+)×", sentence)
+        words = re.search(r"causes, top: (.*) (\d+)×", sentence)
         assert words is not None
         assert (words[1].rstrip("…"), int(words[2])) == (
             one_line(first.title, 200)[: len(words[1].rstrip("…"))],

@@ -162,9 +162,8 @@ def causes_words(causes: Sequence[Group], room: int) -> Line:
     if not causes:
         return ()
     first, number = causes[0], f"{grouped(len(causes))} cause{'' if len(causes) == 1 else 's'}"
-    most = "most lost to " if first.wasted_ms or first.wasted_tokens else "most often "
     runs, title = f" {grouped(len(first.runs))}×", one_line(first.title, 200)
-    leads = (f"{number}, {most}", most, "") if len(causes) > 1 else (f"{number}: ", "")
+    leads = (f"{number}, top: ", "top cause: ", "") if len(causes) > 1 else (f"{number}: ", "")
     for lead in leads:
         left = room - len(lead) - len(runs) - 2
         if left >= min(_TITLE, cells(title)) or (not lead and left >= _MIN_TITLE):
