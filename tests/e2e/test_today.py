@@ -22,7 +22,7 @@ def test_today_opens_over_the_homes_and_a_run_of_it_is_read(tmp_path: Path) -> N
         terminal.wait_quiet()
         assert "~/.claude/projects" in terminal.text()
         terminal.type("j", "enter")
-        terminal.expect("Steps")
+        terminal.expect("Story")
         terminal.wait_quiet()
         terminal.type("q")
         terminal.expect("waiting for you")
