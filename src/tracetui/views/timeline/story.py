@@ -97,6 +97,8 @@ class StoryRows:
             return self._copy(run, now=now)
         turns = grow(self.turns, self.run, run, delta.start, delta.changed)
         touched = sorted({*delta.changed, delta.start})
+        if delta.start and touched[0] > 0 and is_lane(self.run, 0) != is_lane(run, 0):
+            touched = [0, *touched]  # the first span was the root of the whole run
         digests = {
             place: found
             for place, found in self._digests.items()
