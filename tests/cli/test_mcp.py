@@ -126,6 +126,8 @@ async def test_nothing_outside_of_the_paths_is_read(traces: Path, tmp_path: Path
 
 def test_what_cannot_be_served_is_refused(capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
     cli = Cli(capsysbinary)
+    (tmp_path / "a:b").mkdir()
+    assert "can't limit reading" in cli("mcp", str(tmp_path / "a:b")).err
     for path, words in (("box:traces", "this machine only"), ("-", "this machine only"), ("nothing", "no such file")):
         found = cli("mcp", path)
         assert (found.status, words in found.err) == (2, True)

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 import tracetui
+from tracetui.cli.reading import served_paths
 from tracetui.errors import UsageError
 from tracetui.export.bounded import page
-from tracetui.sources.local import STDIN, WITHIN
-from tracetui.sources.locations import is_remote
+from tracetui.sources.local import WITHIN
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -54,17 +54,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until standard input ends. Raises `UsageError` for a PATH on another machine, or without the package."""
-    for path in args.paths:
-        if path == STDIN or is_remote(path):
-            raise UsageError(f"mcp serves files of this machine only, not {path}")
-        if not os.path.exists(path):
-            raise UsageError(f"no such file or directory: {path}")
+    paths = served_paths(args.paths, "mcp")
     try:
         from mcp.server import MCPServer
     except ImportError:
         raise UsageError("mcp needs a package: pip install 'tracetui[mcp]'") from None
     server = MCPServer("tracetui", version=tracetui.__version__, instructions=INSTRUCTIONS, log_level="ERROR")
-    _add_tools(server, Commands([os.path.realpath(path) for path in args.paths], exact=args.exact))
+    _add_tools(server, Commands(paths, exact=args.exact))
     server.run("stdio")
     return 0
 

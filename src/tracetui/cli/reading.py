@@ -26,7 +26,7 @@ from tracetui.model import PassRule, Problem, RunRef, RunSummary
 from tracetui.redact import Redactor
 from tracetui.sources.base import Entry, Source
 from tracetui.sources.local import STDIN, LocalSource, StdinSource
-from tracetui.sources.locations import MultiHostSource, parent, source_for
+from tracetui.sources.locations import MultiHostSource, is_remote, parent, source_for
 from tracetui.store import address
 from tracetui.store.relations import Relations, has_original
 from tracetui.store.settings import load_cache_limit, load_pass_rule
@@ -98,6 +98,22 @@ def source_of(paths: Sequence[str], *, limit: int | None = None) -> Iterator[Mul
     with ExitStack() as stack:
         local = stack.enter_context(StdinSource(sys.stdin.buffer)) if STDIN in paths else LocalSource()
         yield stack.enter_context(source_for(paths, local, limit=limit or LIMIT))
+
+
+def served_paths(paths: Sequence[str], command: str) -> list[str]:
+    """Return the real paths that a server may read (`tracetui.sources.local.WITHIN`).
+
+    Raises `UsageError` for one that is missing, not a path of this machine, or can't stand in a list of paths.
+    """
+    for path in paths:
+        if path == STDIN or is_remote(path):
+            raise UsageError(f"{command} reads files of this machine only, not {path}")
+        if not os.path.exists(path):
+            raise UsageError(f"no such file or directory: {path}")
+    found = [os.path.realpath(path) for path in paths]
+    if wrong := next((path for path in found if os.pathsep in path), None):
+        raise UsageError(f"{command} can't limit reading to a path with {os.pathsep!r} in it: {wrong}")
+    return found
 
 
 def source_at(text: str, args: argparse.Namespace) -> AbstractContextManager[MultiHostSource]:

@@ -10,9 +10,9 @@ from typing import Final
 
 from tracetui.cli.app import add_display
 from tracetui.cli.parser import add_pass
+from tracetui.cli.reading import served_paths
 from tracetui.errors import UsageError
-from tracetui.sources.local import STDIN, WITHIN
-from tracetui.sources.locations import is_remote
+from tracetui.sources.local import WITHIN
 
 HELP = "show runs in a browser"
 EXAMPLES = """\
@@ -41,16 +41,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until interrupted. Raises `UsageError` for a PATH on another machine, or without the package."""
-    for path in args.paths:
-        if path == STDIN or is_remote(path):
-            raise UsageError(f"serve shows files of this machine only, not {path}")
-        if not os.path.exists(path):
-            raise UsageError(f"no such file or directory: {path}")
+    paths = served_paths(args.paths, "serve")
     try:
         from tracetui.cli.serve_guard import GuardedServer
     except ImportError:
         raise UsageError("serve needs a package: pip install 'tracetui[serve]'") from None
-    paths = [os.path.realpath(path) for path in args.paths]
     os.environ[WITHIN] = os.pathsep.join(paths)
     GuardedServer(app_command(args, paths), port=args.port, sessions=args.sessions).serve()
     return 0

@@ -67,7 +67,7 @@ class ObjectSource:
         self._client = BucketClient(bucket)
         self._blocks = BlockCache()
         self._batches: dict[str, Sequence[Entry]] = {}
-        """The batch of each file that the walk has found and nobody has read."""
+        """The batch of each listed file that was not read yet."""
         self._listed: dict[str, Folder] = {}
         """Folders listed ahead by `prefetch`."""
         self._copies = DatabaseCopies()

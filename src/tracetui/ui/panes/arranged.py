@@ -35,14 +35,14 @@ def arrangement_title(arrangement: Arrangement, words: str, *, ungrouped: str, s
 
     `words`: the query. `ungrouped`: the default group. `sort`: the sort order in words.
     """
-    told = [(sort or arrangement.sort) + (" reversed" if arrangement.reverse else "")]
+    parts = [(sort or arrangement.sort) + (" reversed" if arrangement.reverse else "")]
     if arrangement.group not in (ungrouped, "none"):
-        told.append(f"by {arrangement.group}")
+        parts.append(f"by {arrangement.group}")
     if arrangement.failures:
-        told.append("failures only")
+        parts.append("failures only")
     if arrangement.new:
-        told.append("new only")
-    pieces = [Piece(Clean(" · ".join(told)), "sec")]
+        parts.append("new only")
+    pieces = [Piece(Clean(" · ".join(parts)), "sec")]
     if words:
         pieces += [Piece(Clean(" ")), Piece(Clean(f" f {one_line(words, 30)} "), "hit")]
     return tuple(pieces)
