@@ -131,7 +131,7 @@ NUMBERS = st.floats(allow_nan=True, allow_infinity=True) | st.integers(-(10**30)
 @settings(max_examples=100)
 @given(NUMBERS)
 def test_durations_take_are_short(ms: float) -> None:
-    assert len(text.duration(ms)) <= 8
+    assert len(text.duration(ms)) <= (5 if not ms < 0 else 8)
 
 
 @pytest.mark.parametrize(
@@ -144,6 +144,8 @@ def test_durations_take_are_short(ms: float) -> None:
         (9100, "9.1s"),
         (62_000, "1m02s"),
         (11_220_000, "3h07m"),
+        (38_520_000, "10h42"),
+        (86_400_000 * 12.5, "12d"),
     ],
 )
 def test_durations_read_as_people_write_them(ms: float | None, words: str) -> None:
@@ -162,6 +164,11 @@ def test_tokens_read_as_people_write_them(number: int | None, words: str) -> Non
 def test_any_count_is_short(number: int) -> None:
     assert len(text.tokens(number)) <= 6
     assert text.count(number) != ""
+
+
+@given(st.integers(0, 10**11))
+def test_a_count_fits_its_column(number: int) -> None:
+    assert len(text.count(number)) <= 4
 
 
 @pytest.mark.parametrize(

@@ -154,9 +154,9 @@ def pad(text: Clean, width: int, *, right: bool = False) -> Clean:
 
 
 def duration(ms: float | None) -> Clean:
-    """Milliseconds in at most five cells: ``230µs 820ms 9.1s 42.9s 1m02s 12m30 3h07m 4d02h``.
+    """Milliseconds in at most five cells: ``230µs 820ms 9.1s 42.9s 1m02s 12m30 3h07m 10h42 4d02h 12d``.
 
-    ``—`` for None and invalid durations (NaN, over 30,000 years).
+    ``—`` for None and invalid durations (NaN, over 30,000 years). A negative one takes a cell more.
     """
     if ms is None or ms != ms or abs(ms) > 1e15:
         return Clean("—")
@@ -177,10 +177,10 @@ def duration(ms: float | None) -> Clean:
     if whole < 3600:
         return Clean(f"{whole // 60}m{whole % 60:02d}")
     if whole < 86400:
-        return Clean(f"{whole // 3600}h{whole % 3600 // 60:02d}m")
+        return Clean(f"{whole // 3600}h{whole % 3600 // 60:02d}{'m' if whole < 36_000 else ''}")
     days = whole // 86400
-    if days >= 100:
-        return Clean(f"{days}d" if days < 10_000 else ">9999d")
+    if days >= 10:
+        return Clean(f"{days}d" if days < 10_000 else ">27y")
     return Clean(f"{days}d{whole % 86400 // 3600:02d}h")
 
 
@@ -220,7 +220,12 @@ def count(number: int | None) -> Clean:
     """A count of at most four cells, ``12k`` above 9999; ``—`` for None."""
     if number is None:
         return Clean("—")
-    return Clean(str(number)) if number <= 9999 else tokens(number)
+    if number <= 9999:
+        return Clean(str(number))
+    for unit, scale in (("k", 1e3), ("M", 1e6), ("G", 1e9)):
+        if number < scale * 999.5:
+            return Clean(f"{number / scale:.{1 if number < scale * 9.95 else 0}f}{unit}")
+    return tokens(number)
 
 
 def size(number: int) -> Clean:

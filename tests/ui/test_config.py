@@ -11,6 +11,7 @@ from tracetui.errors import UsageError
 from tracetui.ui import config
 from tracetui.ui.commands import COMMANDS, of_pane
 from tracetui.ui.widgets.line_view import LineView
+from tracetui.views.list.runs import COLUMNS
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +37,7 @@ def test_theme_time_and_list(own_folders: Path) -> None:
     own_folders.write_text('theme = "light"\ntime = "utc"\n[list]\nsort = "time"\ngroup = "agent"\ncolumns = "all"\n')
     found = config.load()
     assert (found.theme, found.time) == ("light", "utc")
-    assert config.load_arrangement(found) == Arrangement("time", group="agent", all_columns=True)
+    assert config.load_arrangement(found) == Arrangement("time", group="agent", columns=(*COLUMNS,))
 
 
 def test_a_key_of_the_users_own_replaces_the_first_one_and_takes_it_from_others(own_folders: Path) -> None:

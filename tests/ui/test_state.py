@@ -217,7 +217,7 @@ def test_sorting_and_grouping_go_round(field: str, first: Arrangement, choices: 
 
 @pytest.mark.parametrize(
     ("command", "field"),
-    [("reverse", "reverse"), ("failures", "failures"), ("new", "new"), ("columns", "all_columns")],
+    [("reverse", "reverse"), ("failures", "failures"), ("new", "new")],
 )
 def test_switches_of_the_list_turn_on_and_off(command: str, field: str) -> None:
     on = states.rearrange(Arrangement(), command, RUN_CHOICES)

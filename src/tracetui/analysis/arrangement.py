@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from tracetui.analysis import spending
 from tracetui.model import Problem, RunRef, RunSummary, Status
 from tracetui.store.facts import recorded_running, run_time, total_tokens
 from tracetui.store.outcomes import OutcomeCounts
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 Item = RunSummary | Problem | tuple[str, int]
 """A run, an unreadable file, or the (label, count) of a group heading."""
 
-SORTS: Final = ("newest", "name", "outcome", "score", "time", "steps", "tokens", "errors", "id", "model", "format")
+SORTS: Final = (
+    "newest", "name", "outcome", "score", "time", "steps", "tokens", "cost", "errors", "id", "model", "format",
+)  # fmt: skip
 """Sort orders; `Arrangement.reverse` reverses any of them."""
 GROUPS: Final = ("day", "agent", "source", "model", "format", "status", "task", "outcome", "cause", "none")
 """Group-by criteria."""
@@ -56,7 +59,10 @@ class Arrangement(msgspec.Struct, frozen=True):
     """Show only new causes (`Group.is_new`)."""
     words: str = ""
     """A query (docs/query.md). For an invalid one, the part before the error applies."""
-    all_columns: bool = False
+    columns: tuple[str, ...] = ()
+    """Columns of the list of runs, in order; empty: chosen by its width."""
+    share: int = 0
+    """Percent of the screen's columns that the list takes, as dragged; 0: chosen by the layout."""
 
 
 class Order:
@@ -346,6 +352,7 @@ _SORT_KEYS: Final[dict[str, Callable[[RunSummary], Any]]] = {
     "time": lambda run: _descending(run.duration_ms),
     "steps": lambda run: _descending(run.steps),
     "tokens": lambda run: _descending(total_tokens(run)),
+    "cost": lambda run: _descending(spending.of_run(run).usd),
     "errors": lambda run: _descending(run.errors),
     "id": lambda run: run.id,
     "model": lambda run: (run.model is None, run.model or ""),

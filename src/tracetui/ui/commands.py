@@ -104,10 +104,10 @@ COMMANDS: Final = (
     Command("failures", ("!",), "failures only", "Toggle failed runs only.", "arrange('failures')", frozenset({RUNS}), hint=5, group="find"),
     Command("new-causes", ("!",), "new only", "Toggle causes whose first run started in the last 24 hours.", "arrange('new')", frozenset({QUEUE}), hint=5, group="find"),
     Command("mark", ("space",), "mark", "Mark or unmark the run; d compares two marked runs or opens the tree of more, C contrasts them with the others.", "mark", frozenset({RUNS}), group="list"),
-    Command("sort", (",",), "sort", "Sort by the next column; in the timeline, by duration.", "sort", frozenset({RUNS, STEPS, TASKS, QUEUE}), hint=8, group="list"),
-    Command("sort-reverse", (";",), "reverse", "Reverse the order.", "arrange('reverse')", frozenset({RUNS, TASKS, QUEUE}), group="list"),
+    Command("sort", (",",), "sort", "Sort by the next column; in the timeline, by duration.", "sort", frozenset({RUNS, STEPS, TASKS, QUEUE, STATISTICS}), hint=8, group="list"),
+    Command("sort-reverse", (";",), "reverse", "Reverse the order.", "arrange('reverse')", frozenset({RUNS, TASKS, QUEUE, STATISTICS}), group="list"),
     Command("group", ("b",), "group by", "Group runs by day, agent, source (project), model, format, status, task, outcome or cause; causes by kind, agent, verdict, format or first day.", "arrange('group')", frozenset({RUNS, QUEUE}), hint=10, group="list"),
-    Command("columns", ("W",), "columns", "Show all columns; < and > scroll sideways.", "arrange('columns')", frozenset({RUNS}), group="list"),
+    Command("columns", ("W",), "columns", "Choose the columns of the list and their order.", "columns", frozenset({RUNS}), group="list"),
     Command("next-tool", ("]t",), "same tool, next", "Next call of the same tool.", "same('tool', 1)", RUN, group="find"),
     Command("previous-tool", ("[t",), "same tool, previous", "Previous call of the same tool.", "same('tool', -1)", RUN, group="find"),
     Command("next-sibling", ("]s",), "next sibling", "Next span of the same parent.", "same('sibling', 1)", RUN, group="find"),
@@ -199,6 +199,9 @@ SHOWN: Final = {
 }  # fmt: skip
 """Display names of keys."""
 
+_NAMES: Final = {"Enter": "enter", **{name: key for key, name in SHOWN.items()}}
+"""Keys by display name."""
+
 _CHARACTERS: Final = {
     "slash": "/", "question_mark": "?", "exclamation_mark": "!", "comma": ",", "semicolon": ";", "colon": ":",
     "less_than_sign": "<", "greater_than_sign": ">", "left_square_bracket": "[", "right_square_bracket": "]",
@@ -226,6 +229,14 @@ def shown(key: str) -> str:
 def of_pane(pane: str, commands: Sequence[Command] = COMMANDS) -> list[Command]:
     """The commands of a pane."""
     return [command for command in commands if pane in command.panes]
+
+
+def keys_of(words: str, bound: Collection[str]) -> list[tuple[str, str | None]]:
+    """The key presses, as name and character, for a key as `shown`; of several the first."""
+    key = words.split()[0]
+    name = _NAMES.get(key, key)
+    whole = name in _NAMES.values() or (name in bound and not (len(name) == 2 and name[0] in SEQUENCES))
+    return [(one, one if len(one) == 1 else None) for one in ([name] if whole else name)]
 
 
 def typed(key: str, character: str | None) -> str:

@@ -8,7 +8,7 @@
     traces = "~/traces"      # directory to open without a PATH
     pass = "reward>=0.9"     # which score makes a run pass: see docs/query.md
     [list]
-    sort = "newest"          # and group, columns = "all"
+    sort = "newest"          # and group, columns = ["name", "cost", "result"]
     [keys]
     failures = "x"           # command ids and keys: see docs/keys.md
 """
@@ -30,6 +30,7 @@ from tracetui.store import settings
 from tracetui.store.settings import pass_rule, settings_file
 from tracetui.ui.commands import COMMANDS, Command
 from tracetui.ui.theme import PALETTES
+from tracetui.views.list.runs import COLUMNS
 
 
 class ListConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,7 +38,7 @@ class ListConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     sort: str = "newest"
     group: str = "day"
-    columns: str = "fitting"
+    columns: str | tuple[str, ...] = "fitting"
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,7 +55,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _CHOICES: Final = {"theme": tuple(PALETTES), "time": ("local", "utc")}
-_LIST_CHOICES: Final = {"sort": SORTS, "group": GROUPS, "columns": ("fitting", "all")}
+_LIST_CHOICES: Final = {"sort": SORTS, "group": GROUPS}
 
 
 def load() -> Config:
@@ -76,9 +77,23 @@ def load() -> Config:
                 like = nearest(value, allowed)
                 hint = f"; did you mean {like!r}?" if like else ""
                 raise UsageError(f"{path}: {name} is {value!r}; it can be {', '.join(allowed)}{hint}")
+    _columns(found.list.columns if found.list is not None else "fitting")
     rule(found)
     cache_limit(found)
     return found
+
+
+def _columns(value: str | tuple[str, ...]) -> tuple[str, ...]:
+    """The columns of a setting; none for ``fitting``. Raises `UsageError` for an unknown one."""
+    if value == "fitting":
+        return ()
+    named = (*COLUMNS,) if value == "all" else (value,) if isinstance(value, str) else value
+    for name in named:
+        if name not in COLUMNS:
+            like = nearest(name, COLUMNS)
+            hint = f"; did you mean {like!r}?" if like else ""
+            raise UsageError(f"{settings_file()}: columns has {name!r}; it can have {', '.join(COLUMNS)}{hint}")
+    return named
 
 
 def rule(config: Config) -> PassRule | None:
@@ -112,11 +127,12 @@ def bind_keys(config: Config) -> tuple[Command, ...]:
 def load_arrangement(config: Config) -> Arrangement:
     """Initial arrangement of the list: from the settings file, else from the last session."""
     if config.list is not None:
-        return Arrangement(config.list.sort, group=config.list.group, all_columns=config.list.columns == "all")
+        return Arrangement(config.list.sort, group=config.list.group, columns=_columns(config.list.columns))
     with contextlib.suppress(OSError, msgspec.MsgspecError):
         left: Any = msgspec.json.decode(_arrangement_path().read_bytes(), type=Arrangement)
         if left.sort in SORTS and left.group in GROUPS:
-            return Arrangement(left.sort, left.reverse, left.group, all_columns=left.all_columns)
+            columns = tuple(name for name in left.columns if name in COLUMNS)
+            return Arrangement(left.sort, left.reverse, left.group, columns=columns, share=left.share)
     return Arrangement()
 
 

@@ -36,6 +36,24 @@ def classes(width: int, height: int, level: int, zoomed: str | None, panes: Iter
     }
 
 
+MIN_SIDE: Final = 40
+"""Columns that the panes beside the list keep."""
+MIN_LIST: Final = 24
+"""Columns of the narrowest list that can be dragged."""
+
+
+def list_width(columns: int, share: int, wanted: int) -> int | None:
+    """Columns of the list; None: as the style sheet has it.
+
+    `share`: the percentage that the user dragged it to. `wanted`: the cells that its chosen columns take.
+    """
+    if columns < NARROW or not (share or wanted):
+        return None
+    usual = 72 if columns >= WIDE else columns * 46 // 100
+    size = round(columns * share / 100) if share else max(usual, wanted)
+    return max(MIN_LIST, min(size, columns - MIN_SIDE))
+
+
 def needs_headline(columns: int, level: int) -> bool:
     """Whether the steps pane shows the outcome of the run, because no other part of the screen does."""
     return columns >= WIDE or (columns >= NARROW and not level)

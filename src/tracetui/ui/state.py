@@ -290,6 +290,16 @@ def arrange_runs(state: MainState, **changes: object) -> MainState:
     return replace(state, arrangement=replace(state.arrangement, **changes))
 
 
+def row_order(state: MainState) -> Arrangement:
+    """What decides the rows of the list and their order."""
+    return replace(state.arrangement, columns=(), share=0)
+
+
+def list_layout(state: MainState) -> tuple[object, ...]:
+    """What decides the width of the list."""
+    return state.arrangement.columns, state.arrangement.share
+
+
 def filter_runs(state: MainState, words: str) -> MainState:
     """Filter the list by a query."""
     return arrange_runs(state, words=words)
@@ -305,13 +315,17 @@ _ARRANGE_COMMANDS: Final[Mapping[str, Callable[[Arrangement, Choices], Arrangeme
     "group": lambda a, choices: replace(a, group=_next_in(a.group, choices.groups)),
     "failures": lambda a, choices: replace(a, failures=not a.failures),
     "new": lambda a, choices: replace(a, new=not a.new),
-    "columns": lambda a, choices: replace(a, all_columns=not a.all_columns),
 }
 
 
 def rearrange(arrangement: Arrangement, how: str, choices: Choices) -> Arrangement:
-    """The arrangement after a command of a list of runs or causes: sort, reverse, group, failures, new or columns."""
+    """The arrangement after a command of a list of runs or causes: sort, reverse, group, failures or new."""
     return _ARRANGE_COMMANDS[how](arrangement, choices)
+
+
+def sort_by(arrangement: Arrangement, sort: str) -> Arrangement:
+    """The arrangement after a click on the heading of a column: sorted by it, the second time in reverse."""
+    return replace(arrangement, sort=sort, reverse=arrangement.sort == sort and not arrangement.reverse)
 
 
 def toggle_mark(state: MainState, ref: RunRef) -> MainState:

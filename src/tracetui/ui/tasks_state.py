@@ -31,6 +31,11 @@ def sort_by_next(state: TasksState, sortable: Sequence[str]) -> TasksState:
     return replace(state, sort=next((one for one in order if one in sortable), state.sort), reverse=False)
 
 
+def sort_by(state: TasksState, sort: str) -> TasksState:
+    """Sort by one of `SORTS`; the second time in reverse."""
+    return replace(state, sort=sort, reverse=state.sort == sort and not state.reverse)
+
+
 def reverse_order(state: TasksState) -> TasksState:
     """Reverse the order."""
     return replace(state, reverse=not state.reverse)

@@ -253,13 +253,8 @@ class Detail(FoldingView):
         shown = [*([cut] if first else []), *names, *([cut] if stop < len(self.tabs) else [])]
         return tuple(piece for name in shown for piece in (name, Piece(Clean("  "))))[:-1]
 
-    def clicked_title(self, x: int) -> None:
-        """Show the clicked tab."""
-        right = self.outer_size.width - 2
-        for piece in reversed(self.title_right):
-            right -= len(piece.text)
-            if right <= x < right + len(piece.text) and piece.text in self.tabs:
-                self.choose(piece.text)
+    async def clicked_tab(self, tab: str) -> None:
+        self.choose(tab)
 
     def on_resize(self) -> None:
         super().on_resize()

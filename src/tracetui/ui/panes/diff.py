@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from textual.strip import Strip
-
 from tracetui.analysis.step_diff import Look
 from tracetui.diff.context import ContextDiff, MessageChange
 from tracetui.diff.result import Diff, Row
@@ -253,9 +251,9 @@ class Change(FoldingView):
         passed = sum(row <= self.position for row in rows.differences)
         return passed, len(rows.differences)
 
-    def _title_strip(self, width: int) -> Strip:
+    def _title_line(self, width: int) -> Line:
         self.title_right = self._tabs()
-        return super()._title_strip(width)
+        return super()._title_line(width)
 
     def _tabs(self) -> Line:
         """The tabs and the scroll position."""

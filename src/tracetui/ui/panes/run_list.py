@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import posixpath
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Final
 
+from textual import events
 from textual.message import Message
 
 from tracetui.analysis.arrangement import Arrangement, Item, Order, arrange, row_key_of
@@ -47,6 +48,15 @@ class RunList(ArrangedView):
     pane_name = "Runs"
 
     app: HostApp
+
+    sorts: ClassVar[Mapping[str, str]] = {name: column.sort for name, column in runs.COLUMNS.items() if column.sort}
+
+    class Dragged(Message):
+        """The right edge of the list was dragged to a column of the screen."""
+
+        def __init__(self, column: int) -> None:
+            self.column = column
+            super().__init__()
 
     class Marked(Message):
         """The reader marks a run, or takes the mark off."""
@@ -89,6 +99,7 @@ class RunList(ArrangedView):
         """Whether a timer will arrange the list."""
         self._after = 0.0
         self._places: dict[RunRef, Hashable] = {}
+        self._dragging = self._dragged = False
         self._late: list[RunSummary] | None = None
         """While a thread arranges: the runs that changed since it was given them."""
 
@@ -230,7 +241,8 @@ class RunList(ArrangedView):
                 items,
                 now=now,
                 glyphs=glyphs,
-                all_columns=arrangement.all_columns,
+                chosen=arrangement.columns,
+                sorted_by=_sorted_by(arrangement),
                 state_of=stands,
                 relationship_of=ties,
             )
@@ -394,6 +406,51 @@ class RunList(ArrangedView):
                 if isinstance(item, RunSummary) and item.status is Status.RUNNING:
                     self.redraw(index)
 
+    # ---- its columns and width
+
+    def show_columns(self, columns: tuple[str, ...]) -> None:
+        """Show these columns of the same rows."""
+        if isinstance(self.rows, runs.RunRows):
+            self.rows.choose(columns)
+        self._strips.clear()
+        self._heading = None
+        self.refresh()
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are shown."""
+        width, rows = max(1, self.outer_size.width - 2), self.rows
+        shown = rows.columns(width) if isinstance(rows, runs.RunRows) else runs.columns_for(width)
+        return [name for name, _ in shown]
+
+    @property
+    def wanted_width(self) -> int:
+        """Columns of the screen for every column that the user chose; 0 if none were chosen."""
+        rows = self.rows
+        return rows.wanted_width + 2 if isinstance(rows, runs.RunRows) and rows.wanted_width else 0
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Begin to drag the right edge."""
+        if event.x == self.outer_size.width - 1 and self.outer_size.width < self.screen.size.width:
+            self._dragging = True
+            self.screen._select_state = None  # a drag of the edge selects no text
+            self.capture_mouse()
+
+    async def on_mouse_move(self, event: events.MouseMove) -> None:
+        if self._dragging:
+            self._dragged = True
+            await self.report(self.Dragged(event.screen_x + 1))
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        if self._dragging:
+            self._dragging = False
+            self.release_mouse()
+
+    async def on_click(self, event: events.Click) -> None:
+        if not self._dragged:
+            await super().on_click(event)
+        self._dragged = False
+
     async def action_mark(self) -> None:
         """Mark the run under the cursor, or take the mark off."""
         if self.ref is not None:
@@ -459,7 +516,12 @@ class RunList(ArrangedView):
         rows = self.rows
         if isinstance(rows, runs.RunRows):
             return [rows.heading(width)]
-        return [runs.heading(runs.columns_for(width, self.arrangement.all_columns))]
+        return [runs.heading(runs.columns_for(width, self.arrangement.columns), _sorted_by(self.arrangement))]
+
+
+def _sorted_by(arrangement: Arrangement) -> str:
+    """The order to show in the headings: not the usual one."""
+    return arrangement.sort if arrangement.sort != "newest" or arrangement.reverse else ""
 
 
 def _same_run(run: RunSummary, items: Iterable[Item]) -> RunRef | None:

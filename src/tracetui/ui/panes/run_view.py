@@ -371,7 +371,7 @@ class RunView(Box):
 
         run, span = self.steps.run, self.steps.span
         if run is None or span is None or span.operation is not Operation.CHAT:
-            self._dialog.say("c works on model calls only; ]m jumps to the next", "status.warn")
+            self._dialog.say("c works on model calls only  ·  ]m jumps to the next", "status.warn")
             return
         before = previous_call(run, run.index[span.id])
         if before is None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from textual import on
 
-from tracetui.analysis.tasks import Matrix, Task, Trial
+from tracetui.analysis.tasks import SORTS, Matrix, Task, Trial
 from tracetui.masking import one_line
 from tracetui.text import Clean
 from tracetui.ui.widgets.line_view import LineView
@@ -20,6 +21,7 @@ class TaskMatrix(LineView):
 
     number = 1
     pane_name = "Tasks"
+    sorts: ClassVar[Mapping[str, str]] = {"task": "name", "rate": "failures", **{name: name for name in SORTS}}
 
     def __init__(self) -> None:
         super().__init__(id="tasks")

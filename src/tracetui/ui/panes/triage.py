@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 from textual.message import Message
 
@@ -125,6 +125,8 @@ class Queue(ArrangedView):
         super().repaint_row(index)
         if self._two_rows:
             super().repaint_row(index + 1)
+
+    sorts: ClassVar[Mapping[str, str]] = {"cause": "name", "runs": "runs", "lost": "lost", "last": "newest"}
 
     def clicked_row(self, index: int) -> None:
         rows = self.rows

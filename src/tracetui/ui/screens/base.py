@@ -19,14 +19,16 @@ from tracetui.model import RunRef, RunSummary
 from tracetui.text import Clean, size
 from tracetui.ui import layout
 from tracetui.ui.base_app import BaseApp
-from tracetui.ui.commands import Command, Keys, of_pane, shown, typed
+from tracetui.ui.commands import Command, Keys, keys_of, of_pane, shown, typed
 from tracetui.ui.state import PanesState, focus, toggle_zoom
 from tracetui.ui.widgets.frame import footer
 from tracetui.ui.widgets.line_view import LineView
-from tracetui.ui.widgets.lines import Box, LineBar, TooSmall
+from tracetui.ui.widgets.lines import Box, KeyClicked, LineBar, TooSmall
 from tracetui.ui.widgets.prompt import Prompt, Question
 from tracetui.views.rows import Line, Piece
 
+HINT: Final = "  ·  "
+"""Separates the hints of a status message."""
 _PROMPT_KEYS: Final = (("enter", "accept"), ("escape", "cancel"))
 
 
@@ -110,8 +112,21 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         return True
 
     def say(self, text: str, style: str = "sec") -> None:
-        """Show a status message until the next key."""
-        self.said, self._current = (Piece(one_line(text, 400), style),), None
+        """Show a status message until the next key.
+
+        After `HINT`, which cleaned text can't contain, comes a key of the focused pane and what it does.
+        """
+        first, *hints = text.split(HINT)
+        pieces = [Piece(one_line(first, 400), style)]
+        keys = {shown(key) for key in self.view.bound}
+        for hint in hints:
+            key, _, words = hint.partition(" ")
+            pieces.append(Piece(Clean(" · "), "dim"))
+            if key in keys:
+                pieces += [Piece(clean(key), "key bold"), Piece(Clean(f" {one_line(words, 200)}"), "sec")]
+            else:
+                pieces.append(Piece(one_line(hint, 400), style))
+        self.said, self._current = tuple(pieces), None
         self.refresh_frame()
 
     def say_current(self, make: Callable[[], str]) -> None:
@@ -132,6 +147,24 @@ class BaseScreen(Screen[None], inherit_bindings=False):
     @on(LineView.StatusMessage)
     def _pane_said(self, message: LineView.StatusMessage) -> None:
         self.say(message.text, message.style)
+
+    @on(KeyClicked)
+    async def _key_clicked(self, message: KeyClicked) -> None:
+        """Act as if a key that the screen names was typed."""
+        prompt = self._prompt
+        for key, character in keys_of(message.key, self.view.bound):
+            event = events.Key(key, character)
+            if prompt is not None and prompt.display:
+                prompt.post_message(event)
+            else:
+                await self.on_key(event)
+
+    @on(LineView.TabClicked)
+    def _tab_clicked(self, message: LineView.TabClicked) -> None:
+        self.show_tab(message.tab)
+
+    def show_tab(self, tab: str) -> None:
+        """Show a tab that was clicked."""
 
     @property
     def pane(self) -> str:
@@ -211,7 +244,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
             self.refresh_frame()
         elif event.is_printable and event.key not in self._unbound:
             self._unbound.add(event.key)
-            self.say(f"{shown(typed(event.key, event.character))} does nothing here · ? shows all keys")
+            self.say(f"{shown(typed(event.key, event.character))} does nothing here  ·  ? shows all keys")
 
     def _continuations(self) -> Line:
         """The possible next keys of a sequence."""
@@ -288,7 +321,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
     def go_to_hit(self, view: LineView, step: int, *, include_here: bool = False) -> None:
         """Move to the next hit of the view's search, cyclically, and show its number."""
         if not view.needle:
-            self.say("no search yet: press /")
+            self.say("no search yet  ·  / searches")
             return
         hits = view.hits()
         if not hits:
@@ -301,7 +334,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
             at = next((i for i in reversed(range(len(hits))) if hits[i] < here), len(hits) - 1)
         view.move_to(hits[at])
         view.reveal()
-        self.say(f"/{view.needle}   hit {at + 1} of {len(hits)}   n next  N previous  Esc clears")
+        self.say(f"/{view.needle}   hit {at + 1} of {len(hits)}  ·  n next  ·  N previous  ·  Esc clears")
 
     def action_copy(self, what: str) -> None:
         """Copy the selection or the row, or its path or address."""
@@ -432,4 +465,4 @@ class BaseListScreen(BaseScreen):
         left, right = self.path()
         self._header.show((Piece(Clean("tracetui"), "accent bold"), Piece(Clean("  ")), *left), right)
         self._sentence.show(self.said or self.summary())
-        self.show_footer(*footer(self.commands, self.pane, self.app.size.width, 1, False))
+        self.show_footer(*footer(self.commands, self.pane, self.app.size.width, 1))

@@ -92,7 +92,7 @@ class BaseDiffScreen(BaseScreen):
 
     def refresh_footer(self) -> None:
         """Show the keys of the focused pane."""
-        self.show_footer(*footer(self.commands, self.pane, self.app.size.width, 1, False))
+        self.show_footer(*footer(self.commands, self.pane, self.app.size.width, 1))
 
     def on_resize(self, event: events.Resize) -> None:
         self.arrange_panes()
@@ -156,12 +156,17 @@ class BaseDiffScreen(BaseScreen):
         if look is not None:
             self.become(diff_state.next_tab(self.state, look.tabs, step, shown=look.tab))
 
+    def show_tab(self, tab: str) -> None:
+        look = self.change.compared
+        if look is not None and tab in look.tabs:
+            self.become(replace(self.state, tab=tab))
+
     def action_ignored(self) -> None:
         """Toggle ignoring ids, times and counters."""
 
     def action_export(self) -> None:
         """Export the comparison to a file."""
-        self.say("contexts can't be exported; press Esc, then x to export the diff", "status.warn")
+        self.say("contexts can't be exported  ·  Esc returns to the diff, x exports it", "status.warn")
 
     def action_editor(self) -> None:
         """Open a cleaned copy of the change in $EDITOR."""
@@ -305,6 +310,11 @@ class DiffScreen(BaseDiffScreen):
     def walk(self, step: int) -> bool:
         self.state = replace(self.state, backwards=step < 0)
         return self.pairs.step_to(step)
+
+    def show_tab(self, tab: str) -> None:
+        look = self.change.compared
+        if look is not None and tab in look.tabs:
+            self.become(replace(self.state, tab=tab))
 
     def action_ignored(self) -> None:
         self.pairs.user_moved = True  # keep this row

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, Final
 
 from textual import on
 
 from tracetui.analysis.contrast import Contrast
-from tracetui.analysis.statistics import By
+from tracetui.analysis.statistics import By, Row
 from tracetui.live.jobs.aggregate import Counted
 from tracetui.live.jobs.runner import Job, JobProgress
 from tracetui.live.mailbox import FindDivergence, Mail
@@ -24,7 +24,16 @@ from tracetui.ui.state import SearchTarget
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.diff.runs import ReplayRows
 from tracetui.views.diff.steps import name_of
-from tracetui.views.list.tables import Choice, FacetRows, Hit, HitRows, StatisticRows, picked_query, statistics_heading
+from tracetui.views.list.tables import (
+    STATISTIC_SORTS,
+    Choice,
+    FacetRows,
+    Hit,
+    HitRows,
+    StatisticRows,
+    picked_query,
+    statistics_heading,
+)
 from tracetui.views.placeholders import no_hits
 from tracetui.views.rows import Line, ListRows, Piece
 from tracetui.views.triage import contrast_rows, example_of
@@ -175,11 +184,19 @@ class ContrastScreen(RunsListScreen):
         return tuple(pieces)
 
 
+class StatisticsView(LineView):
+    """The rows of the statistics."""
+
+    sorts: ClassVar[Mapping[str, str]] = {name: name for name in STATISTIC_SORTS}
+
+
 class StatisticsScreen(RunsListScreen):
     """Statistics by tool, model … (``<`` and ``>`` switch); Enter filters the runs by the row."""
 
     def __init__(self, job: Job, of: str, commands: Sequence[Command]) -> None:
-        super().__init__(STATISTICS, "Statistics", commands)
+        super().__init__(STATISTICS, "Statistics", commands, StatisticsView(id=STATISTICS))
+        self._sort, self._reverse = "", False
+        """One of `STATISTIC_SORTS`; empty: the usual order."""
         self._job, self._of = job, of
         self._progress: JobProgress | None = None
         self.by = By.TOOL
@@ -204,19 +221,46 @@ class StatisticsScreen(RunsListScreen):
             self.by = next((by for by in By if rows.get(by)), self.by)
         by = self.by.value
         if rows.get(self.by):
-            shown = StatisticRows(rows[self.by], glyphs=self.app.look.glyphs)
+            shown = StatisticRows(self._sorted(rows[self.by]), glyphs=self.app.look.glyphs)
             key = None if self._moved else shown.key(0)
             self.list.show(
                 shown,
                 key=key,
                 title_right=self._tabs(),
-                heading=lambda width: [statistics_heading(width, by, shown.by_tokens, shown.rated)],
+                heading=lambda width: [
+                    statistics_heading(width, by, shown.by_tokens, shown.rated, sorted_by=self._sort)
+                ],
             )
         else:
             words = f"no {by} recorded" if self._progress is not None and self._progress.finished else "counting …"
             line: Line = (Piece(Clean(words), "dim"),)
             self.list.show(ListRows([line], headings=[0]), title_right=self._tabs(), heading=lambda width: [])
         self.refresh_frame()
+
+    def _sorted(self, rows: Sequence[Row]) -> Sequence[Row]:
+        if not self._sort:
+            return rows[::-1] if self._reverse else rows
+        return sorted(rows, key=STATISTIC_SORTS[self._sort], reverse=self._reverse)
+
+    def action_sort(self) -> None:
+        """Sort by the next column."""
+        order = [*STATISTIC_SORTS]
+        self._sort_by(order[(order.index(self._sort) + 1) % len(order) if self._sort else 1])
+
+    def action_arrange(self, how: str) -> None:
+        """Reverse the order."""
+        self._sort_by(self._sort, reverse=not self._reverse)
+
+    @on(LineView.SortRequested)
+    def _sort_requested(self, message: LineView.SortRequested) -> None:
+        self._sort_by(message.sort, reverse=message.sort == self._sort and not self._reverse)
+
+    def _sort_by(self, sort: str, *, reverse: bool = False) -> None:
+        self._sort, self._reverse, self._moved = sort, reverse, False
+        self.show_rows()
+
+    def show_tab(self, tab: str) -> None:
+        self._choose(By(tab))
 
     def _tabs(self) -> Line:
         pieces = []
@@ -227,8 +271,10 @@ class StatisticsScreen(RunsListScreen):
     def action_tab(self, step: int) -> None:
         """Show the next or previous grouping."""
         order = list(By)
-        self.by = order[(order.index(self.by) + step) % len(order)]
-        self._chosen, self._moved = True, False
+        self._choose(order[(order.index(self.by) + step) % len(order)])
+
+    def _choose(self, by: By) -> None:
+        self.by, self._chosen, self._moved = by, True, False
         self.show_rows()
 
     @on(LineView.Moved)

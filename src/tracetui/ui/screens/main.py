@@ -26,6 +26,7 @@ from tracetui.ui.state import MainState, SearchTarget
 from tracetui.ui.widgets.frame import footer, header, idle, sentence
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
+from tracetui.views.list.runs import hidden_columns
 
 TICK_SECONDS: Final = 1.0
 SLOW_TICKS: Final = 5
@@ -78,10 +79,13 @@ class MainScreen(RunsScreen):
     def become(self, state: MainState) -> None:
         """Replace the state and render the changes."""
         before, self.state = self.state, state
-        if state.arrangement != before.arrangement:
-            self.runs.arrangement = state.arrangement
-        if (state.arrangement, state.marked) != (before.arrangement, before.marked):
+        self.runs.arrangement = state.arrangement
+        if (states.row_order(state), state.marked) != (states.row_order(before), before.marked):
             self.runs.now()
+        elif state.arrangement.columns != before.arrangement.columns:
+            self.runs.show_columns(state.arrangement.columns)
+        if states.list_layout(state) != states.list_layout(before):
+            self._set_list_width()
         if (state.ref, state.goal) != (before.ref, before.goal) and state.ref is not None:
             self._show_run()
             self.app.engine.open(state.ref)
@@ -205,7 +209,7 @@ class MainScreen(RunsScreen):
         failed = [one for one in refs if store.runs[one].failed]
         if failed:
             return Scope(failed, f"the {len(failed)} failed runs")
-        self.say("no failed or marked runs; Space marks runs", "status.warn")
+        self.say("no failed or marked runs  ·  Space marks runs", "status.warn")
         return None
 
     def judged(self, *, decided: bool) -> None:
@@ -240,16 +244,22 @@ class MainScreen(RunsScreen):
         commands = app.comparisons.available_commands(
             app.commands if self.pane == RUNS else self.run_view.with_current_labels(app.commands), self.state.ref
         )
-        columns, nowhere = (
-            self.state.arrangement.all_columns,
-            idle(self.app.store, self.app.store.summary(self.state.ref)),
-        )
-        self.show_footer(*footer(commands, self.pane, width, self.state.level, columns, nowhere))
+        nowhere = idle(self.app.store, self.app.store.summary(self.state.ref))
+        self.show_footer(*footer(commands, self.pane, width, self.state.level, nowhere, hidden=self._hidden_columns))
+
+    @property
+    def _hidden_columns(self) -> int:
+        """Number of columns for which the list has no room."""
+        width, chosen = self.runs.outer_size.width - 2, self.state.arrangement.columns
+        if self.state.level or width <= 0:
+            return 0
+        return len({*chosen}.difference(self.runs.columns)) if chosen else hidden_columns(width)
 
     def _lay_out(self) -> None:
         """Lay out the panes for the level, the zoom and the size."""
         size, state = self.app.size, self.state
         self.apply_classes(layout.classes(size.width, size.height, state.level, state.zoom, self.views))
+        self._set_list_width()
         self.run_view.lay_out(self.state.level, self.state.zoom)
         if self.state.ref is not None and self.steps.headline is not layout.needs_headline(
             size.width, self.state.level
@@ -258,6 +268,13 @@ class MainScreen(RunsScreen):
         self._strip.show_run(self.steps.run if self.state.level else None)
         self.runs.on_screen_again()
         self.call_after_refresh(self.refresh_frame)
+
+    def _set_list_width(self) -> None:
+        """Give the list the dragged width, or that of its chosen columns."""
+        wanted = self.runs.wanted_width if self.state.arrangement.columns else 0
+        width = layout.list_width(self.app.size.width, self.state.arrangement.share, wanted)
+        alone = self.state.zoom == RUNS
+        self.runs.styles.width = None if alone or width is None else width
 
     def on_resize(self, event: events.Resize) -> None:
         if event.size != self._laid_out_for:  # the first event repeats the size that compose() used
@@ -322,6 +339,16 @@ class MainScreen(RunsScreen):
         arrangement = states.rearrange(self.state.arrangement, message.how, RUN_CHOICES)
         self.become(replace(self.state, arrangement=arrangement))
 
+    @on(LineView.SortRequested)
+    def _sort_requested(self, message: LineView.SortRequested) -> None:
+        arrangement = states.sort_by(self.state.arrangement, message.sort)
+        self.become(replace(self.state, arrangement=arrangement))
+
+    @on(RunList.Dragged)
+    def _dragged(self, message: RunList.Dragged) -> None:
+        share = round(100 * message.column / max(1, self.app.size.width))
+        self.become(states.arrange_runs(self.state, share=max(1, min(share, 99))))
+
     @on(RunList.Marked)
     def _marked(self, message: RunList.Marked) -> None:
         self.become(states.toggle_mark(self.state, message.ref))
@@ -331,7 +358,7 @@ class MainScreen(RunsScreen):
         elif count == PAIR:
             self.say("A and B marked  ·  d compares them  ·  C contrasts them with the others")
         elif count:
-            self.say("marked as A  ·  Space marks another, d compares with the run under the cursor")
+            self.say("marked as A  ·  Space marks another  ·  d compares with the run under the cursor")
 
     # ---- commands
 
@@ -347,6 +374,19 @@ class MainScreen(RunsScreen):
             self.enter(self.runs.ref)
         elif self.runs.problem is not None:
             self.become(states.enter_problem(self.state))
+
+    def action_columns(self) -> None:
+        """Choose the columns of the list; it widens for them, or fills the screen."""
+        from tracetui.ui.screens.columns import ColumnsScreen
+
+        def apply(columns: tuple[str, ...]) -> None:
+            state = states.arrange_runs(self.state, columns=columns, share=0)
+            room = self.app.size.width - layout.MIN_SIDE
+            self.become(state)
+            alone = RUNS if columns and self.runs.wanted_width > room else None
+            self.become(replace(self.state, zoom=alone))
+
+        self.app.push_screen(ColumnsScreen(self.state.arrangement.columns, self.runs.columns, apply))
 
     def action_jump(self) -> None:
         """Go to the span or the run that the row under the cursor refers to."""
@@ -421,7 +461,7 @@ class MainScreen(RunsScreen):
         elif len(pair) > PAIR:
             self._show_tree(pair)
         else:
-            self.say("mark two runs with Space, then press d; D compares with the original", "status.warn")
+            self.say("two runs needed  ·  Space marks them  ·  D compares with the original", "status.warn")
 
     def _show_tree(self, refs: Sequence[RunRef]) -> None:
         """Open the run tree of marked runs."""

@@ -90,7 +90,7 @@ class RunsScreen(BaseScreen):
         """Give the last verdict again."""
         last = self.app.verdicts.last
         if last is None:
-            self.say("no verdict to repeat: press v, then r, f, k or i", "status.warn")
+            self.say("no verdict to repeat  ·  v gives one", "status.warn")
         else:
             self.action_verdict(last.value)
 

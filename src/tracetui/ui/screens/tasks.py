@@ -244,7 +244,7 @@ class TasksScreen(BaseScreen):
             label = self.tasks.label or trial.run.model or ""
             self._cell.show(*trial_line(task, trial, label, width, glyphs, app.liveness.state_in_list))
         self._cell.display = trial is not None
-        self.show_footer(*footer(self.commands, self.pane, width, 1, False))
+        self.show_footer(*footer(self.commands, self.pane, width, 1))
 
     def _conclusion(self) -> Line:
         """How the tasks ended, and how far the scan is."""
@@ -284,6 +284,11 @@ class TasksScreen(BaseScreen):
         """Sort by the next column."""
         if self._matrix is not None:
             self.become(tasks_state.sort_by_next(self.state, sortable(self._matrix.tasks)))
+
+    @on(LineView.SortRequested)
+    def _sort_requested(self, message: LineView.SortRequested) -> None:
+        if self._matrix is not None and message.sort in sortable(self._matrix.tasks):
+            self.become(tasks_state.sort_by(self.state, message.sort))
 
     def action_arrange(self, how: str) -> None:
         """Reverse the order; the other arrangements are of the run list."""

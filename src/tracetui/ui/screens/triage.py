@@ -284,7 +284,7 @@ class TriageScreen(RunsScreen):
         self._header.show(left, (Piece(Clean(self._counts), "sec"),))
         self._sentence.show(self.said or self._progress())
         commands = app.comparisons.available_commands(self.commands, self.queue.run)
-        self.show_footer(*footer(commands, self.pane, width, 1, False))
+        self.show_footer(*footer(commands, self.pane, width, 1))
 
     @property
     def _counts(self) -> str:
@@ -347,6 +347,10 @@ class TriageScreen(RunsScreen):
     def _arranged(self, message: Queue.Arranged) -> None:
         arrangement = states.rearrange(self.state.arrangement, message.how, CAUSE_CHOICES)
         self.become(replace(self.state, arrangement=arrangement))
+
+    @on(LineView.SortRequested)
+    def _sort_requested(self, message: LineView.SortRequested) -> None:
+        self.become(replace(self.state, arrangement=states.sort_by(self.state.arrangement, message.sort)))
 
     @on(Queue.Folded)
     def _folded(self, message: Queue.Folded) -> None:
@@ -415,7 +419,7 @@ class TriageScreen(RunsScreen):
         into = self.queue.group
         causes = [one for one in self._marked if isinstance(one, Group) and one is not into and not one.tasks]
         if into is None or into.tasks or not causes:
-            self.say("mark causes with Space, then press = on the one to merge them into", "status.warn")
+            self.say("no causes marked  ·  Space marks them  ·  = merges them into this one", "status.warn")
         elif self._write(lambda: self.app.verdicts.merge(causes, into)):
             self.become(replace(self.state, marked=()))
             self.say(f"{len(causes)} merged into {into.id}  ·  u undo  ·  | takes it apart")

@@ -18,7 +18,7 @@ from tracetui.text import Clean
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, Command, of_pane, shown
 from tracetui.views.glyphs import Glyphs, status_glyph
 from tracetui.views.labels import run_label, short_id
-from tracetui.views.list.runs import TURNS, hidden_columns, session_words, status_now
+from tracetui.views.list.runs import TURNS, session_words, status_now
 from tracetui.views.rows import Line, Piece, fit, width_of
 from tracetui.views.scores import WRONG_ANSWER, WRONG_STYLE, run_sign, status_word
 from tracetui.views.timeline.header import FRAME, causes_words, cost_of
@@ -165,8 +165,10 @@ def _list_status(store: Store, glyphs: Glyphs, standing: Counter[State], width: 
     if store.problems and width >= NARROW_HEADER:
         words.append(f"{text.grouped(len(store.problems))} unreadable")
     if store.ignored and width >= ROOMY_HEADER:
-        words.append(f"{text.grouped(len(store.ignored))} ignored · i")
+        words.append(f"{text.grouped(len(store.ignored))} ignored")
     pieces = [Piece(Clean(f" {glyphs.dot} ".join(words)), "sec")]
+    if store.ignored and width >= ROOMY_HEADER:
+        pieces += [Piece(Clean(f" {glyphs.dot} "), "sec"), Piece(Clean("i"), "key bold")]
     for status in (Status.ERROR, Status.RUNNING, Status.OK):
         number = (
             sum(standing[state] for state in GOING) if status is Status.RUNNING else overview.by_status.get(status, 0)
@@ -308,10 +310,11 @@ def footer(
     pane: str,
     width: int,
     level: int,
-    all_columns: bool,
     idle: frozenset[str] = frozenset(),
+    *,
+    hidden: int = 0,
 ) -> tuple[Line, Line]:
-    """The most useful keys here, and how many more there are; those that are `idle` are not told."""
+    """The most useful keys here, without those that are `idle`; how many more there are, and hidden columns."""
     commands, here = of_pane(pane, commands), _HERE.get(pane, ())
     hinted = [c for c in commands if c.hint and c.id not in idle]
     hinted.sort(key=lambda c: here.index(c.id) - len(here) if c.id in here else c.hint)
@@ -330,9 +333,9 @@ def footer(
         pieces += more
         told += 1
     right = [Piece(Clean(f"+{len(commands) - told} in "), "dim"), Piece(Clean("?"), "key bold")]
-    if pane == RUNS and not all_columns and width < 180 and hidden_columns(width):
+    if pane == RUNS and hidden and width < 180:
         right = [
-            Piece(Clean(f"+{hidden_columns(width)} columns "), "dim"),
+            Piece(Clean(f"+{hidden} columns "), "dim"),
             Piece(Clean("W"), "key bold"),
             Piece(Clean("   ")),
             *right,

@@ -7,7 +7,8 @@ A pane has a title rule, heading lines, rows, and a minimap as its last column. 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Final
+from types import MappingProxyType
+from typing import ClassVar, Final
 
 from rich.segment import Segment
 from textual import events, on
@@ -19,9 +20,9 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tracetui.text import Clean
+from tracetui.text import Clean, cells
 from tracetui.ui.commands import Command
-from tracetui.ui.widgets.lines import LineWidget, invert, mark, skip, to_strip
+from tracetui.ui.widgets.lines import KeyClicked, LineWidget, invert, key_at, mark, skip, to_strip, word_at
 from tracetui.views import stack
 from tracetui.views.glyphs import ASCII, Glyphs
 from tracetui.views.rows import Line, ListRows, Piece, Rows, fit, style_masks, width_of
@@ -113,6 +114,8 @@ class LineView(LineWidget, can_focus=True):
     ALLOW_SELECT = True
     number: int = 0
     pane_name: str = ""
+    sorts: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Sort order of each column heading that a click sorts by."""
 
     class Moved(Message):
         """The cursor moved to another row."""
@@ -127,6 +130,20 @@ class LineView(LineWidget, can_focus=True):
 
     class Opened(Moved):
         """The row was double-clicked."""
+
+    class SortRequested(Message):
+        """The heading of a column was clicked: sort by it, or reverse if the list is already sorted by it."""
+
+        def __init__(self, sort: str) -> None:
+            self.sort = sort
+            super().__init__()
+
+    class TabClicked(Message):
+        """The name of a tab was clicked."""
+
+        def __init__(self, tab: str) -> None:
+            self.tab = tab
+            super().__init__()
 
     class StatusMessage(Message):
         """Request to show a message in the status line until the next key."""
@@ -368,7 +385,7 @@ class LineView(LineWidget, can_focus=True):
     def strip_at(self, y: int) -> Strip:
         width = self.outer_size.width
         if y == 0:
-            return self._title_strip(width)
+            return to_strip(self._title_line(width), width, self.look)
         if y <= len(self.heading):
             line = (Piece(Clean(" ")), *self.heading[y - 1])
             return to_strip(line, width, self.look)
@@ -381,11 +398,10 @@ class LineView(LineWidget, can_focus=True):
         strip = self.strip_at(y)
         return strip.apply_offsets(0, index) if index >= 0 and y > len(self.heading) else strip
 
-    def _title_strip(self, width: int) -> Strip:
+    def _title_line(self, width: int) -> Line:
         right = self.title_right or self._position()
         glyphs, focused = self.look.glyphs, self.has_focus
-        line = title_line(self.number, self.pane_name, self.title, right, width=width, focused=focused, glyphs=glyphs)
-        return to_strip(line, width, self.look)
+        return title_line(self.number, self.pane_name, self.title, right, width=width, focused=focused, glyphs=glyphs)
 
     def _position(self) -> Sequence[Piece]:
         if not len(self.rows) or not self.rows.selectable(self.position):  # empty, or only a notice
@@ -464,11 +480,22 @@ class LineView(LineWidget, can_focus=True):
         self.redraw_title()
         self.repaint_row(self.position)
 
-    def on_click(self, event: events.Click) -> None:
+    async def on_click(self, event: events.Click) -> None:
         index = self.top + event.y - 1 - len(self.heading)
         if event.y == 0:
-            self.clicked_title(event.x)
-        elif 0 <= index < len(self.rows) and event.y > len(self.heading):
+            await self._clicked_title(event.x)
+        elif event.y <= len(self.heading):
+            line = self.heading[event.y - 1]
+            if key := key_at(line, event.x - 1):
+                await self.report(KeyClicked(key))
+            elif sort := self.sorts.get(word_at(line, event.x - 1)):
+                await self.report(self.SortRequested(sort))
+        elif 0 <= index < len(self.rows):
+            if not self.rows.selectable(index):
+                line = self.rows.line(index, self.outer_size.width - 2 + self.left)
+                if key := key_at(line, event.x - 1 + self.left):
+                    await self.report(KeyClicked(key))
+                    return
             self.clicked_row(index)
             if event.chain == 2 and self.cursor is not None:
                 self.post_message(self.Opened(self, self.cursor))
@@ -477,8 +504,21 @@ class LineView(LineWidget, can_focus=True):
         """Handle a click on a row."""
         self.move_to(index)
 
-    def clicked_title(self, x: int) -> None:
-        """Handle a click on the title rule at column `x`."""
+    async def _clicked_title(self, x: int) -> None:
+        """Handle a click on the title rule: on a key, or on a tab at its right end."""
+        line = self._title_line(self.outer_size.width)
+        if key := key_at(line, x):
+            await self.report(KeyClicked(key))
+            return
+        right = self.outer_size.width - 2
+        for piece in reversed(self.title_right):
+            right -= cells(piece.text)
+            if right <= x < right + cells(piece.text) and piece.text.strip():
+                await self.clicked_tab(piece.text)
+
+    async def clicked_tab(self, tab: str) -> None:
+        """Handle a click on the name of a tab."""
+        await self.report(self.TabClicked(tab))
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         event.stop()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
+from textual import events
 from textual.containers import Container
 from textual.filter import ANSIToTruecolor
 from textual.geometry import Region, Size
+from textual.message import Message
 from textual.reactive import Reactive
 from textual.strip import Strip
 from textual.widget import Widget
@@ -36,6 +39,37 @@ def to_strip(line: Iterable[Piece], width: int, look: Look, background: str = "b
 def named_keys(line: Iterable[Piece]) -> list[Piece]:
     """Spell out the Enter key's sign in a line, in place of following blanks if there are any."""
     return [Piece(Clean(text.replace("↵    ", "Enter").replace("↵", "Enter")), style) for text, style in line]
+
+
+def key_at(line: Iterable[Piece], x: int) -> str:
+    """The key named at cell `x` of a line: by a piece in the style ``key``, or the words after it; else empty.
+
+    Only our own words have that style, never text of a trace.
+    """
+    key = ""
+    for piece in line:
+        size = cells(piece.text)
+        is_key = "key" in piece.style.split()
+        words = piece.text.strip()
+        if is_key:
+            key = words
+        elif not words or not words[0].isalnum():  # a gap, a dot, a rule
+            key = ""
+        if x < size:
+            blank = not piece.text[: x + 1].strip() or not piece.text[x:].strip()
+            return "" if blank and (is_key or x > 0) else key
+        x -= size
+        if not is_key:
+            key = ""
+    return ""
+
+
+def word_at(line: Iterable[Piece], x: int) -> str:
+    """The word at cell `x` of a line of headings, else the nearest one within `_NEAR` cells; empty without one."""
+    text = "".join(piece.text for piece in line)
+    words = [(match.start(), match.end(), match.group()) for match in re.finditer(r"\S+", text)]
+    distance, word = min(((max(start - x, x - end + 1, 0), word) for start, end, word in words), default=(_NEAR, ""))
+    return word if distance < _NEAR else ""
 
 
 def skip(line: Iterable[Piece], columns: int) -> list[Piece]:
@@ -208,6 +242,15 @@ class LineWidget(Widget):
         return strips
 
 
+class KeyClicked(Message):
+    """A key named on the screen was clicked: the screen acts as if it was typed."""
+
+    def __init__(self, key: str) -> None:
+        """`key`: as shown (`commands.shown`)."""
+        self.key = key
+        super().__init__()
+
+
 class Box(Container):
     """Container that never scrolls."""
 
@@ -231,13 +274,22 @@ class LineBar(LineWidget):
             self._left, self._right = left, right
             self.refresh_changed()
 
-    def strip_at(self, y: int) -> Strip:
+    def _line(self) -> list[Piece]:
+        """The whole row in pieces."""
         width = self.outer_size.width
         written = self._left if self.look.glyphs is not ASCII else named_keys(self._left)
         right = fit(self._right, max(0, width - 2))
         room = width - width_of(tuple(right)) - 2
         left = fill((Piece(Clean(" ")), *written), max(0, room))
-        return to_strip([*left, Piece(Clean(" ")), *right, Piece(Clean(" "))], width, self.look, self._background)
+        return [*left, Piece(Clean(" ")), *right, Piece(Clean(" "))]
+
+    def strip_at(self, y: int) -> Strip:
+        return to_strip(self._line(), self.outer_size.width, self.look, self._background)
+
+    def on_click(self, event: events.Click) -> None:
+        """Act on the key that is named here."""
+        if key := key_at(self._line(), event.x):
+            self.post_message(KeyClicked(key))
 
 
 class TooSmall(LineWidget):

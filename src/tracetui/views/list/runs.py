@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Sequence
 from functools import cached_property
 from itertools import islice, pairwise
 from os.path import basename
@@ -101,7 +101,8 @@ class RunRows:
         *,
         now: float,
         glyphs: Glyphs = UNICODE,
-        all_columns: bool = False,
+        chosen: Sequence[str] = (),
+        sorted_by: str = "",
         state_of: StateOf = recorded_state,
         relationship_of: RelationshipOf = no_relationship,
     ) -> None:
@@ -110,7 +111,7 @@ class RunRows:
         self._relationship_of = relationship_of
         self.now = now
         self._glyphs = glyphs
-        self._all = all_columns
+        self._chosen, self._sorted_by = tuple(chosen), sorted_by
         self._index: dict[Hashable, int] | None = None
         self._sums: dict[tuple[int, int], spending.Spending] = {}
         """By the first and last row."""
@@ -185,12 +186,21 @@ class RunRows:
     def columns(self, width: int) -> list[tuple[str, int]]:
         """(column, cells) of these rows; see `columns_for`."""
         return columns_for(
-            width, self._all, name=self.longest_name, scored=self.scored, costed=self.costed, titled=self.titled
+            width, self._chosen, name=self.longest_name, scored=self.scored, costed=self.costed, titled=self.titled
         )
+
+    def choose(self, columns: Sequence[str]) -> None:
+        """Show these columns, or (none) those that the width suggests."""
+        self._chosen = tuple(columns)
+
+    @property
+    def wanted_width(self) -> int:
+        """Cells in which every chosen column fits, and a result can be read; 0 if none were chosen."""
+        return wanted_width(self._chosen, self.longest_name) if self._chosen else 0
 
     def heading(self, width: int) -> Line:
         """The column headings."""
-        return heading(self.columns(width))
+        return heading(self.columns(width), self._sorted_by)
 
     @cached_property
     def titled(self) -> bool:
@@ -292,9 +302,42 @@ _RESULT_FIRST: Final = 16
 """Cells of the result before the name column grows."""
 
 
+class Column(NamedTuple):
+    """A column of the list."""
+
+    cells: int
+    """Width of its values, which are never cut; 0: it takes the room that is left."""
+    about: str
+    """What it shows, for the column chooser."""
+    sort: str = ""
+    """Its sort order in `arrangement.SORTS`; empty: none."""
+    right: bool = False
+
+
+COLUMNS: Final = {
+    "status": Column(1, "sign of the status", "outcome"),
+    "name": Column(0, "agent or program", "name"),
+    "result": Column(0, "state, cause of failure, title or prompt", "outcome"),
+    "time": Column(5, "duration", "time", right=True),
+    "age": Column(4, "time since the start", "newest", right=True),
+    "step": Column(4, "number of steps", "steps", right=True),
+    "cost": Column(8, "recorded or estimated (~) cost", "cost", right=True),
+    "tok": Column(5, "tokens, input and output", "tokens", right=True),
+    "score": Column(8, "outcome and score", "score"),
+    "err": Column(4, "failed calls inside the run", "errors", right=True),
+    "id": Column(9, "start of the id", "id"),
+    "model": Column(14, "model", "model"),
+    "format": Column(11, "format of the trace", "format"),
+    "project": Column(18, "recorded source: folder, repository"),
+}
+"""Columns by name, in order of survival: a list without room for all of them drops the last ones first."""
+FIXED: Final = ("status", "name")
+"""Columns that every list has."""
+
+
 def columns_for(
     width: int,
-    all_columns: bool = False,
+    chosen: Sequence[str] = (),
     *,
     name: int = 0,
     scored: bool = False,
@@ -303,50 +346,95 @@ def columns_for(
 ) -> list[tuple[str, int]]:
     """(column, cells) for a list of `width` cells, in order. Less important columns are dropped first.
 
-    `name` is the desired width of the name column, granted if the result has enough room. The others tell of the runs:
-    one has a score, a cost, a title (which says more than its id).
+    `chosen` names the columns of the user, in order. `name` is the desired width of the name column, granted if the
+    result has enough room. The others tell of the runs: one has a score, a cost, a title (which says more than its id).
     """
+    if chosen:
+        return _fitting(width, chosen, name)
     least = 14 if width < 70 else 15
-    fixed = [("status", 1), ("name", least), ("result", 0), ("time", 5), ("step", 4), ("age", 4)]
+    fixed = ["status", "name", "result", "time", "step", "age"]
     if width < 39 or (titled and width < _TITLES_FIRST):
-        fixed.remove(("step", 4))
+        fixed.remove("step")
     if titled and width < _TITLES_FIRST:
-        fixed.remove(("time", 5))
-    if width >= (_TITLES_ONLY if titled else 66) or all_columns:
-        fixed.insert(3, ("id", 9))
-    if width >= 100 or all_columns or (68 <= width < 76 and not costed):
-        fixed.insert(len(fixed) - 3, ("tok", 5))
-    if width >= 112 or all_columns:
-        fixed.insert(5, ("model", 14))
-    if width >= 124 or all_columns:
-        fixed.insert(6, ("format", 11))
-    if width >= 130 or all_columns:
-        fixed.insert(-2, ("err", 3))
-    if costed and (width >= 66 or all_columns):
-        fixed.insert(fixed.index(("tok", 5)) + 1 if ("tok", 5) in fixed else len(fixed) - 3, ("cost", 8))
-    if scored and (width >= 60 or all_columns):
-        fixed.insert(2, ("score", 8))
-    room = width - sum(size for _, size in fixed) - len(fixed) + 1
+        fixed.remove("time")
+    if width >= (_TITLES_ONLY if titled else 66):
+        fixed.insert(3, "id")
+    if width >= 100 or (68 <= width < 76 and not costed):
+        fixed.insert(len(fixed) - 3, "tok")
+    if width >= 112:
+        fixed.insert(5, "model")
+    if width >= 124:
+        fixed.insert(6, "format")
+    if width >= 131:
+        fixed.insert(-2, "err")
+    if costed and width >= 66:
+        fixed.insert(fixed.index("tok") + 1 if "tok" in fixed else len(fixed) - 3, "cost")
+    if scored and width >= 60:
+        fixed.insert(2, "score")
+    room = width - _cells(fixed) - least
     most = least + max(0, room - _RESULT_FIRST)
     size = max(least, min(most, next((one for one in (least, *_NAMES) if one >= name), _NAMES[-1])))
     size = max(_MIN_NAME, size - max(0, _MIN_RESULT - room))
     sizes = {"name": size, "result": max(_MIN_RESULT, room + least - size)}
-    return [(key, sizes.get(key, size)) for key, size in fixed]
+    return [(key, sizes.get(key, COLUMNS[key].cells)) for key in fixed]
+
+
+def _cells(names: Collection[str]) -> int:
+    """Cells of these columns and the blanks between them, without the flexible ones."""
+    return sum(COLUMNS[one].cells for one in names) + len(names) - 1
+
+
+def _fitting(width: int, chosen: Sequence[str], name: int) -> list[tuple[str, int]]:
+    """The chosen columns that fit: whole columns are dropped before a name is cut."""
+    shown = [*(one for one in FIXED if one not in chosen), *(one for one in chosen if one in COLUMNS)]
+    wanted = max(_MIN_NAME, min(name, _NAMES[-1]))
+    least = {"name": wanted, "result": _MIN_RESULT}
+    for dropped in reversed([*COLUMNS]):
+        if _cells(shown) + sum(least[one] for one in least if one in shown) <= width:
+            break
+        if dropped in shown and dropped not in FIXED:
+            shown.remove(dropped)
+    room = max(_MIN_NAME, width - _cells(shown))
+    if "result" not in shown:
+        return [(one, COLUMNS[one].cells or room) for one in shown]
+    size = max(_MIN_NAME, min(wanted, room - _MIN_RESULT))
+    sizes = {"name": size, "result": room - size}
+    return [(one, COLUMNS[one].cells or sizes[one]) for one in shown]
+
+
+_GOOD_RESULT: Final = 30
+"""Cells of a result that can be read."""
+
+
+def wanted_width(chosen: Sequence[str], name: int) -> int:
+    """Cells of a list that shows all of these columns."""
+    flexible = max(_MIN_NAME, min(name, _NAMES[-1])) + (_GOOD_RESULT if "result" in chosen else 0)
+    return _cells({*FIXED, *chosen}) + flexible
 
 
 def hidden_columns(width: int) -> int:
-    """Number of columns dropped at that width."""
+    """Number of columns dropped at that width, of those that a wide list has."""
     return len(columns_for(1000)) - len(columns_for(width))
 
 
-def heading(columns: list[tuple[str, int]]) -> Line:
-    """The headings of these columns."""
+def heading(columns: list[tuple[str, int]], sorted_by: str = "") -> Line:
+    """The headings of these columns; the one that the list is sorted by stands out."""
     cells = []
     for key, size in columns:
-        label = "" if key == "status" else key
-        cells.append(column(Clean(label), size, "dim", right=key in ("tok", "cost", "time", "step", "age", "err")))
+        about = COLUMNS[key]
+        style = "accent" if sorted_by and about.sort == sorted_by and key != "status" else "dim"
+        cells.append(column(Clean("" if key == "status" else key), size, style, right=about.right))
         cells.append(Piece(Clean(" ")))
     return tuple(cells[:-1])
+
+
+def column_at(columns: list[tuple[str, int]], x: int) -> str | None:
+    """The column of cell `x`; the blank after a column belongs to it."""
+    for key, size in columns:
+        if x <= size:
+            return key if x >= 0 else None
+        x -= size + 1
+    return None
 
 
 _SUMS_FROM: Final = 40
@@ -376,7 +464,8 @@ _CELLS: Final[dict[str, Callable[[RunSummary, int, float], Piece]]] = {
     "tok": lambda run, size, now: column(
         text.tokens(total_tokens(run)) if run.deep or run.usage else Clean("·"), size, "sec", right=True
     ),
-    "cost": lambda run, size, now: column(cost_text(spending.of_run(run)), size, "sec", right=True),
+    "cost": lambda run, size, now: column(_cost_cell(spending.of_run(run), size), size, "sec", right=True),
+    "project": lambda run, size, now: column(text.truncate_middle(clean(run.source or "—", 200), size), size, "dim"),
     "model": lambda run, size, now: column(
         text.truncate_middle(clean(run.model or ("—" if run.deep else "·"), 200), size), size, "sec"
     ),
@@ -392,6 +481,16 @@ def cost_text(spent: spending.Spending) -> Clean:
     if spent.usd is None and not spent.tokens:
         return Clean("")
     return text.cost(spent.usd, estimated=spent.estimated)
+
+
+def _cost_cell(spent: spending.Spending, size: int) -> Clean:
+    """The cost, rounded to dollars or thousands if it doesn't fit: a number is never cut."""
+    words = cost_text(spent)
+    if len(words) <= size or spent.usd is None:
+        return words
+    sign = "~$" if spent.estimated else "$"
+    whole = f"{sign}{spent.usd:.0f}"
+    return Clean(whole if len(whole) <= size else f"{sign}{text.tokens(int(spent.usd))}")
 
 
 def spent_words(spent: spending.Spending) -> str:

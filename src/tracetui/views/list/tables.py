@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
@@ -213,6 +213,16 @@ class HitRows:
         )
 
 
+STATISTIC_SORTS: Final[Mapping[str, Callable[[Row], float | str]]] = {
+    "total": lambda row: -(row.total_ms or 0.0),
+    "errors": lambda row: -row.errors,
+    "calls": lambda row: -row.count,
+    "tokens": lambda row: -(row.usage.all_tokens or 0),
+    "cost": lambda row: -(row.cost_usd or 0.0),
+    "name": lambda row: row.name.lower(),
+}
+"""Sort orders of statistics after the usual one, by the heading of their column."""
+
 _NAMES: Final = ("calls", "errors", "runs", "p50", "p95", "total", "tokens", "cost")
 _OUTCOMES: Final = ("passed", "failed", "rate")
 """Further columns after ``runs`` where any run is scored."""
@@ -290,11 +300,16 @@ class StatisticRows:
         return tuple(fit(pieces, width))
 
 
-def statistics_heading(width: int, what: str, by_tokens: bool = False, rated: bool = False) -> Line:
-    """The column headings; the last one describes the bars."""
+def statistics_heading(
+    width: int, what: str, by_tokens: bool = False, rated: bool = False, *, sorted_by: str = ""
+) -> Line:
+    """The column headings, that of the order in `STATISTIC_SORTS` stands out; the last one describes the bars."""
     names = _names(rated)
     pieces = fill([Piece(one_line(what, 20), "dim")], _name_room(width, names))
-    pieces += [column(Clean(name), _size_of(name), "dim", right=True) for name in _shown(width, names)]
+    pieces += [
+        column(Clean(name), _size_of(name), "accent" if name == sorted_by else "dim", right=True)
+        for name in _shown(width, names)
+    ]
     if _has_bar(width, names):
         pieces.append(Piece(Clean("  share of tokens" if by_tokens else "  share of time"), "dim"))
     return tuple(fit(pieces, width))

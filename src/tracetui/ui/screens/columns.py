@@ -1,0 +1,162 @@
+"""The column chooser: which columns the run list has, and in which order; applied while choosing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.screen import ModalScreen
+
+from tracetui.text import Clean
+from tracetui.ui.commands import keys_of, shown
+from tracetui.ui.widgets.line_view import LineView
+from tracetui.ui.widgets.lines import Box, KeyClicked, LineBar
+from tracetui.views.glyphs import Glyphs
+from tracetui.views.list.runs import COLUMNS, FIXED
+from tracetui.views.rows import Line, ListRows, Piece, fit
+
+if TYPE_CHECKING:
+    from tracetui.ui.base_app import BaseApp
+
+Apply = Callable[[tuple[str, ...]], None]
+"""Shows the list with these columns; none: chosen by its width."""
+
+_HINTS: Final = (
+    ("space", "show"), ("left", ""), ("right", "move"), ("r", "reset"), ("enter", "done"), ("escape", "cancel"),
+)  # fmt: skip
+_MOVES: Final = {"down": 1, "j": 1, "up": -1, "k": -1}
+_SHIFTS: Final = {"left": -1, "h": -1, "right": 1, "l": 1}
+
+
+class ColumnsView(LineView):
+    """A row for each column. A click toggles the column."""
+
+    pane_name = "Columns"
+
+    class Toggled(LineView.Moved):
+        """The row was clicked."""
+
+    def clicked_row(self, index: int) -> None:
+        super().clicked_row(index)
+        if self.cursor is not None:
+            self.post_message(self.Toggled(self, self.cursor))
+
+
+class ColumnsScreen(ModalScreen[None]):
+    """Space shows or hides a column, ← and → move it, ``r`` leaves the choice to the width, Esc takes all back."""
+
+    CSS = """
+    ColumnsScreen { align: right middle; background: $background 0%; }
+    ColumnsScreen Box { width: 64; max-width: 100%; height: 17; max-height: 100%; }  /* as COLUMNS and 3 */
+    ColumnsScreen ColumnsView { height: 1fr; }
+    """
+
+    app: BaseApp
+
+    def __init__(self, chosen: tuple[str, ...], current: Sequence[str], apply: Apply) -> None:
+        """`chosen`: the user's columns; `current`: those that the list shows."""
+        super().__init__()
+        self._before, self._apply = chosen, apply
+        self._view = ColumnsView()
+        self._footer = LineBar(id="columns-footer")
+        self._current = [*current]
+        self._begin(chosen)
+
+    def _begin(self, chosen: Sequence[str]) -> None:
+        self._chosen = tuple(chosen)
+        self._shown = {*FIXED, *(chosen or self._current)}
+        order = [one for one in (chosen or self._current) if one in COLUMNS and one != FIXED[0]]
+        self._order = [FIXED[0], *order, *(one for one in COLUMNS if one not in order and one != FIXED[0])]
+
+    def compose(self) -> ComposeResult:
+        with Box():
+            yield self._view
+            yield self._footer
+
+    def on_mount(self) -> None:
+        pieces: list[Piece] = []
+        for key, word in _HINTS:
+            pieces += [Piece(Clean(shown(key)), "key bold"), Piece(Clean(f" {word}  " if word else " "), "sec")]
+        self._footer.show(tuple(pieces))
+        self._view.focus()
+        self._draw(FIXED[1])
+
+    def _draw(self, cursor: Hashable = None) -> None:
+        glyphs = self.app.look.glyphs
+        lines = [_row(name, name in self._shown, glyphs, self.size.width) for name in self._order]
+        words = "chosen by you" if self._chosen else "chosen by the width"
+        self._view.show(ListRows(lines, keys=self._order), key=cursor, title=(Piece(Clean(words), "sec"),))
+
+    def _change(self) -> None:
+        """Show the list with the changed columns."""
+        self._chosen = tuple(one for one in self._order if one in self._shown)
+        self._apply(self._chosen)
+        self._draw()
+
+    def _toggle(self) -> None:
+        name = self._view.cursor
+        if isinstance(name, str) and name not in FIXED:
+            self._shown ^= {name}
+            self._change()
+
+    def _shift(self, step: int) -> None:
+        """Move the column under the cursor past the next one."""
+        at = self._view.position
+        if at and 0 < at + step < len(self._order):
+            self._order[at], self._order[at + step] = self._order[at + step], self._order[at]
+            self._change()
+
+    def _reset(self) -> None:
+        self._apply(())
+        self._begin(())
+        self._draw()
+
+    @on(ColumnsView.Toggled)
+    def _row_clicked(self) -> None:
+        self._toggle()
+
+    @on(KeyClicked)
+    def _key_clicked(self, message: KeyClicked) -> None:
+        for key, _ in keys_of(message.key, ()):
+            self._press(key)
+
+    def on_key(self, event: events.Key) -> None:
+        if self.app.redirect_key(event, self):
+            return
+        event.stop()
+        event.prevent_default()
+        self._press(event.key)
+
+    def _press(self, key: str) -> None:
+        if key in _MOVES:
+            self._view.action_move(_MOVES[key])
+        elif key in _SHIFTS:
+            self._shift(_SHIFTS[key])
+        elif key == "space":
+            self._toggle()
+        elif key == "r":
+            self._reset()
+        elif key in ("g", "home", "G", "end"):
+            self._view.action_edge(key in ("G", "end"))
+        elif key in ("enter", "escape", "q"):
+            if key != "enter":
+                self._apply(self._before)
+            self.app.close_screen(self)
+
+
+def _row(name: str, is_shown: bool, glyphs: Glyphs, width: int) -> Line:
+    """A check mark, the heading of the column, and what it shows."""
+    style = "dim" if name in FIXED else "accent bold"
+    note = ", always shown" if name in FIXED else ""
+    return tuple(
+        fit(
+            [
+                Piece(glyphs.ok if is_shown else Clean(" "), style),
+                Piece(Clean(f" {name:<8} "), "text bold" if is_shown else "sec"),
+                Piece(Clean(COLUMNS[name].about + note), "sec" if is_shown else "dim"),
+            ],
+            width,
+        )
+    )
