@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.pilot import Pilot
 
-from tests.ui.conftest import Opener, press, text_of, until
 from tests.store.build import make_summary
+from tests.ui.conftest import Opener, press, text_of, until
 from tracetui.model import Usage
 from tracetui.ui import config
 from tracetui.ui.app import TraceApp

@@ -447,8 +447,8 @@ class RunList(ArrangedView):
             self.release_mouse()
 
     async def on_click(self, event: events.Click) -> None:
-        if not self._dragged:
-            await super().on_click(event)
+        if self._dragged:
+            event.prevent_default()
         self._dragged = False
 
     async def action_mark(self) -> None:
