@@ -71,6 +71,11 @@ class Session:
         self._records.append({"type": "ai-title", "aiTitle": title, "sessionId": self.ident})
         return self
 
+    def last_line(self, now: float) -> str:
+        """The last record as a line of the file, written `now`."""
+        _stamp(self._records[-1], now)
+        return json.dumps(self._records[-1]) + "\n"
+
     def write(self, home: Path, now: float, ago: float) -> Path:
         """Write it below the projects of a home; its file is as old as its last record."""
         folder = home / ".claude" / "projects" / self.cwd.replace("/", "-")
@@ -78,11 +83,14 @@ class Session:
         path = folder / f"{self.ident}.jsonl"
         last = len(self._records) - 1
         for number, record in enumerate(self._records):
-            at = datetime.fromtimestamp(now - ago - (last - number), UTC)
-            record["timestamp"] = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            _stamp(record, now - ago - (last - number))
         path.write_text("".join(json.dumps(record) + "\n" for record in self._records))
         os.utime(path, (now - ago, now - ago))
         return path
+
+
+def _stamp(record: dict[str, Any], at: float) -> None:
+    record["timestamp"] = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def session(ident: str, end: str = ANSWER, *, title: str = "", prompt: str = "Fix the parser", **how: Any) -> Session:

@@ -110,7 +110,7 @@ async def test_headings_of_triage_tasks_and_statistics(opened: Opener, samples: 
         assert isinstance(screen, StatisticsScreen)
         await until(pilot, lambda: bool(screen._progress and screen._progress.finished))
         await click(pilot, screen.list, "errors", 1)
-        errors = [screen.list.rows.row(i).errors for i in range(len(screen.list.rows))]  # type: ignore[attr-defined]
+        errors = [screen.list.rows.row(i).errors for i in range(len(screen.list.rows))]
         assert errors == sorted(errors, reverse=True)
         assert errors[0] > 0
         await click(pilot, screen.list, "model")

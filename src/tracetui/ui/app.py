@@ -278,8 +278,10 @@ class TraceApp(HostApp):
             self.close_screen(screen)
         return above
 
-    def visit(self, ref: RunRef, span: str | None, target: SearchTarget | None = None) -> None:
-        self.main.go_to(ref, span, self._back_to_main(), target)
+    def visit(
+        self, ref: RunRef, span: str | None, target: SearchTarget | None = None, *, follow: bool | None = None
+    ) -> None:
+        self.main.go_to(ref, span, self._back_to_main(), target, follow=follow)
 
     def read_ahead(self, ref: RunRef) -> None:
         store = self.store
@@ -413,6 +415,12 @@ class TraceApp(HostApp):
         from tracetui.ui.screens.today import TodayScreen
 
         self.open_screen(TodayScreen(self.commands))
+
+    def action_live(self) -> None:
+        """Open the dashboard of live runs."""
+        from tracetui.ui.screens.live import LiveScreen
+
+        self.open_screen(LiveScreen(self.commands))
 
     def action_triage(self) -> None:
         """Open the triage in its last state."""

@@ -250,8 +250,13 @@ class HostApp(BaseApp):
         """Go to the list and filter it by this value."""
         raise NotImplementedError
 
-    def visit(self, ref: RunRef, span: str | None, target: SearchTarget | None = None) -> None:
-        """Open a run from the screens above the main screen; leaving the run reopens them."""
+    def visit(
+        self, ref: RunRef, span: str | None, target: SearchTarget | None = None, *, follow: bool | None = None
+    ) -> None:
+        """Open a run from the screens above the main screen; leaving the run reopens them.
+
+        `follow`: as `Goal.follow`.
+        """
         raise NotImplementedError
 
     def reopen(self, origin: Sequence[Hashable]) -> None:

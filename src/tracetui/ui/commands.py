@@ -28,7 +28,9 @@ TREE: Final = "tree"
 """Pane of the run tree."""
 TODAY: Final = "today"
 """Pane of the *today* page."""
-LISTS: Final = frozenset({REPLAYS, FACETS, HITS, FINDINGS, STATISTICS, TASKS, TREE, TODAY})
+LIVE: Final = "live"
+"""Pane of the live runs."""
+LISTS: Final = frozenset({REPLAYS, FACETS, HITS, FINDINGS, STATISTICS, TASKS, TREE, TODAY, LIVE})
 EVERYWHERE: Final = MAIN | DIFF | TRIAGE | LISTS
 RUN: Final = frozenset({STEPS, DETAIL, FACTS})
 RUNS_AND_DETAIL: Final = frozenset({RUNS, STEPS, DETAIL})
@@ -100,6 +102,7 @@ COMMANDS: Final = (
     Command("grep", ("&",), "grep all runs", "Search inputs, outputs, messages and errors of all listed runs.", "grep", MAIN, group="find"),
     Command("statistics", ("S",), "statistics", "Calls, errors, time and tokens by tool, model, node, agent or operation.", "statistics", MAIN | TRIAGE, group="go"),
     Command("today", ("H",), "today", "Show what runs, waits for you and failed today, and what was spent.", "today", MAIN, group="go"),
+    Command("live", ("L",), "live runs", "Watch all running runs at once: open call, silence, last line and cost of each.", "live", MAIN | {TODAY}, hint=10, group="go"),
     Command("contrast", ("C",), "contrast", "Contrast failed (or marked) runs with passed ones.", "contrast", MAIN | TRIAGE, hint=8, group="go"),
     Command("failures", ("!",), "failures only", "Toggle failed runs only.", "arrange('failures')", frozenset({RUNS}), hint=5, group="find"),
     Command("new-causes", ("!",), "new only", "Toggle causes whose first run started in the last 24 hours.", "arrange('new')", frozenset({QUEUE}), hint=5, group="find"),
@@ -150,7 +153,7 @@ COMMANDS: Final = (
     Command("copy-path", ("yp",), "copy path", "Copy the path of the file.", "copy('path')", MAIN | TRIAGE, group="take"),
     Command("copy-place", ("yp",), "copy path", "Copy the path of the value (messages[12].content).", "copy('path')", DIFF, group="take"),
     Command("copy-address", ("yl",), "copy address", "Copy the address for `tracetui show`.", "copy('address')", group="take"),
-    Command("copy-resume", ("yr",), "copy resume command", "Copy the shell command that resumes the session in its program.", "copy_resume", MAIN | {TODAY}, group="take"),
+    Command("copy-resume", ("yr",), "copy resume command", "Copy the shell command that resumes the session in its program.", "copy_resume", MAIN | {TODAY, LIVE}, group="take"),
     Command("triage", ("T",), "triage", "Open triage.", "triage", MAIN, hint=3, group="go"),
     Command("tasks", ("M",), "tasks", "Open the task matrix: the trials of each task, and their pass rates.", "tasks", MAIN | TRIAGE, hint=5, group="go"),
     Command("real", ("vr",), "verdict: real", "Mark as real.", "verdict('real')", MAIN | TRIAGE, hint=3, group="judge"),

@@ -223,13 +223,19 @@ class MainScreen(RunsScreen):
         self.refresh_frame()
 
     def go_to(
-        self, ref: RunRef, span: str | None, origin: Sequence[Hashable] = (), target: SearchTarget | None = None
+        self,
+        ref: RunRef,
+        span: str | None,
+        origin: Sequence[Hashable] = (),
+        target: SearchTarget | None = None,
+        *,
+        follow: bool | None = None,
     ) -> None:
         self.detail.search_target = target
         self.runs.chosen = True
         self.runs.move_to_key(ref)
         uncover = span is not None
-        self.become(states.enter_run(self.state, ref, span, follow=None, uncover=uncover, origin=origin))
+        self.become(states.enter_run(self.state, ref, span, follow=follow, uncover=uncover, origin=origin))
 
     # ---- the frame
 

@@ -101,6 +101,7 @@ class TodayScreen(RunsListScreen):
                 pieces += [Piece(Clean(f"{grouped(number)} {words}"), style), Piece(Clean("  ·  "), "dim")]
         if not pieces:
             pieces = [Piece(Clean("nothing runs or waits"), "text"), Piece(Clean("  ·  "), "dim")]
-        for key, words in (("↵", "read"), ("yr", "copy resume command"), ("q", "all runs")):
+        live = (("L", "live"),) if found.running else ()
+        for key, words in (("↵", "read"), *live, ("yr", "copy resume command"), ("q", "all runs")):
             pieces += [Piece(Clean(key), "key bold"), Piece(Clean(f" {words}   "), "sec")]
         return tuple(pieces)
