@@ -239,3 +239,35 @@ async def test_the_address_of_a_run_with_a_hit_is_copied(
         await press(pilot, "y", "l", "y", "y")
         assert copied[0] == hit.ref.address
         assert "timed out" in copied[1]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+async def test_the_value_of_the_hit_is_beside_it_as_the_cursor_moves(
+    opened: Opener, samples: Path, size: tuple[int, int]
+) -> None:
+    async with opened(samples, size=size) as (app, pilot):
+        before = app.main.state.ref
+        screen = await search(app, pilot, "timed out")
+        for row, hit in hits(screen):
+            screen.list.move_to(row)
+            await until(pilot, lambda hit=hit: screen._previewed == (hit, True), what="the preview")  # type: ignore[misc]
+            preview = screen._preview
+            shown = [preview.strip_at(y).text for y in range(preview.outer_size.height)]
+            at = next(i for i, text in enumerate(shown) if hit.match in text)
+            assert shown[at].startswith(app.look.glyphs.cursor)
+            assert any(text.strip() for text in shown[at + 1 :]) or any(text.strip() for text in shown[1:at])
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is app.main)
+        assert app.main.state.ref == before
+        assert "ago" in "".join("".join(p.text for p in screen.list.rows.line(0, 120)))
+
+
+async def test_a_click_on_a_tab_of_the_preview_shows_it(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await search(app, pilot, "timed out")
+        await until(pilot, lambda: screen._previewed is not None and screen._previewed[1])
+        preview = screen._preview
+        other = next(tab for tab in preview.tabs if tab != preview.tab)
+        await pilot.click(preview, offset=(preview.strip_at(0).text.index(other), 0))
+        assert preview.tab == other
+        assert app.focused is screen.list

@@ -283,6 +283,10 @@ class TraceApp(HostApp):
     ) -> None:
         self.main.go_to(ref, span, self._back_to_main(), target, follow=follow)
 
+    def read_main_run(self) -> None:
+        if self.main.state.ref is not None:
+            self.engine.open(self.main.state.ref)
+
     def read_ahead(self, ref: RunRef) -> None:
         store = self.store
         if not self.preloaded or ref == self._read_ahead_for or ref not in store.runs or store.opened(ref) is None:

@@ -314,6 +314,10 @@ class HostApp(BaseApp):
         """Open the contrast of these runs with the others; `of` names them."""
         raise NotImplementedError
 
+    def read_main_run(self) -> None:
+        """Read the run of the main screen on, after another screen read a run."""
+        raise NotImplementedError
+
     def read_ahead(self, ref: RunRef) -> None:
         """Read the likely comparison partner of a run into the cache."""
         raise NotImplementedError

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final
 
-from textual import on
+from textual import events, on
+from textual.app import ComposeResult
 
 from tracetui.analysis.contrast import Contrast
 from tracetui.analysis.statistics import By, Row
@@ -18,10 +19,13 @@ from tracetui.store.query.complete import Facet
 from tracetui.text import Clean, grouped
 from tracetui.ui.base_app import HostApp
 from tracetui.ui.commands import FACETS, FINDINGS, HITS, REPLAYS, STATISTICS, Command, shown
+from tracetui.ui.panes.detail import Detail
 from tracetui.ui.screens.base import BaseListScreen
 from tracetui.ui.services.findings import Search
 from tracetui.ui.state import SearchTarget
+from tracetui.ui.widgets.frame import with_hints
 from tracetui.ui.widgets.line_view import LineView
+from tracetui.ui.widgets.lines import Box
 from tracetui.views.diff.runs import ReplayRows
 from tracetui.views.diff.steps import name_of
 from tracetui.views.list.tables import (
@@ -46,6 +50,8 @@ TABS: Final = {
     "attribute": ("attributes", "run"),
 }
 """Tabs of the detail that show a kind of field, best first."""
+MIN_PREVIEW: Final = 16
+"""Rows of a screen with a preview of the hit."""
 MAX_NEEDLE: Final = 80
 """Maximum characters of a match that the detail searches for."""
 
@@ -57,16 +63,76 @@ class RunsListScreen(BaseListScreen):
 
 
 class HitsScreen(RunsListScreen):
-    """Hits of a `Search`."""
+    """Hits of a `Search`, and the value with the hit under the cursor."""
 
     def __init__(self, search: Search, commands: Sequence[Command]) -> None:
         super().__init__(HITS, "Hits", commands)
         self._search = search
         self.list.position = search.cursor or 0
+        self._preview = Detail()
+        self._preview.number, self._preview.pane_name, self._preview.can_focus = 0, "Preview", False
+        self._previewed: tuple[Hit, bool] | None = None
+        """The hit whose value is requested, and whether it is shown."""
+
+    def compose(self) -> ComposeResult:
+        yield self._header
+        yield self._sentence
+        with Box(classes="hits"):
+            yield self.list
+            yield self._preview
+        yield self._footer
 
     def receive(self, mail: Mail) -> None:
         if mail.progress is not None and mail.progress.job is self._search.job:
             self.show_rows()
+        hit = self._hit
+        if hit is not None and (hit.ref in mail.runs or (hit.ref, hit.span) in mail.bodies):
+            self._show_preview()
+
+    # ---- the preview
+
+    def on_resize(self, event: events.Resize) -> None:
+        super().on_resize(event)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        """Share the rows: the list takes those that it needs, at most half of them."""
+        height = self.app.size.height
+        self._preview.display = self._hit is not None and height >= MIN_PREVIEW
+        rows = min(len(self.list.rows) + 1, (height - 3) // 2)
+        self.list.styles.height = rows if self._preview.display else "1fr"
+
+    def _load_preview(self) -> None:
+        """Show the value of the hit under the cursor; read its run first if necessary."""
+        hit = self._hit
+        if hit is None or (self._previewed is not None and self._previewed[0] is hit) or not self._preview.display:
+            return
+        self._previewed = hit, False
+        if self.app.store.opened(hit.ref) is None:
+            self.app.engine.open(hit.ref)
+            self.app.engine.enter(hit.ref)
+        self._show_preview()
+
+    def _show_preview(self) -> None:
+        hit, store = self._hit, self.app.store
+        run = store.opened(hit.ref) if hit is not None else None
+        if hit is None or run is None or self._previewed == (hit, True):
+            return
+        span = run.span(hit.span) if hit.span is not None else None
+        body = store.body(hit.ref, span) if span is not None else None
+        if hit.span is not None and span is None:
+            return  # not read yet
+        if span is not None and body is None:
+            self.app.engine.load_body(run, span)
+            return
+        self._previewed = hit, True
+        self._preview.search_target = _target(hit)
+        self._preview.show_span(run, span, body)
+        self._preview.move_to(self._preview.position, center=True)
+
+    @on(LineView.Moved, f"#{HITS}")
+    def _hit_moved(self) -> None:
+        self._load_preview()
 
     def show_rows(self) -> None:
         progress = self._search.progress
@@ -77,6 +143,8 @@ class HitsScreen(RunsListScreen):
             self.list.show(self._search.rows, key=self._search.cursor)
         else:
             self.list.show(self._search.rows)
+        self._lay_out()
+        self._load_preview()
         self.refresh_frame()
 
     @property
@@ -93,9 +161,7 @@ class HitsScreen(RunsListScreen):
         if hit is None:
             return
         self._search.cursor = self.list.position
-        needle = (hit.match.split("\n", 1)[0] or hit.match)[:MAX_NEEDLE]
-        target = SearchTarget(hit.ref, hit.span, needle, TABS[hit.kind.value], hit.before, hit.after)
-        self.app.visit(hit.ref, hit.span, target)
+        self.app.visit(hit.ref, hit.span, _target(hit))
 
     def again(self) -> HitsScreen:
         return HitsScreen(self._search, self.commands)
@@ -107,6 +173,8 @@ class HitsScreen(RunsListScreen):
 
     def left(self) -> None:
         self.app.surveys.stop()
+        if self._previewed is not None:
+            self.app.read_main_run()
 
     def path(self) -> tuple[Line, Line]:
         return (Piece(Clean("search  "), "text bold"), Piece(one_line(self._search.text, 80), "hit")), ()
@@ -127,7 +195,16 @@ class HitsScreen(RunsListScreen):
             first = search.problems[0]
             note = f"  ·  {grouped(len(search.problems))} unreadable: {first.reason}"
             pieces.append(Piece(one_line(note, 160), "status.warn"))
+        if self._hit is not None:
+            pieces.append(Piece(Clean("  ·  "), "dim"))
+            return with_hints(pieces, (("↵", "open at this step"), ("Esc", "back")), self.app.size.width)
         return tuple(pieces)
+
+
+def _target(hit: Hit) -> SearchTarget:
+    """Where the detail finds a hit."""
+    needle = (hit.match.split("\n", 1)[0] or hit.match)[:MAX_NEEDLE]
+    return SearchTarget(hit.ref, hit.span, needle, TABS[hit.kind.value], hit.before, hit.after)
 
 
 class ContrastScreen(RunsListScreen):

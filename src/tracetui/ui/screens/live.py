@@ -14,7 +14,7 @@ from tracetui.model import Run, RunRef, RunSummary
 from tracetui.text import Clean, grouped
 from tracetui.ui.commands import LIVE, Command
 from tracetui.ui.screens.lists import RunsListScreen
-from tracetui.ui.widgets.frame import short_path
+from tracetui.ui.widgets.frame import short_path, with_hints
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.list.runs import spent_words
 from tracetui.views.live import LiveRows, LiveRun, heading
@@ -22,6 +22,8 @@ from tracetui.views.rows import Line, ListRows, Piece
 from tracetui.views.today import Sections, sections
 
 TICK_SECONDS: Final = 1.0
+_NO_POSITION: Final = (Piece(Clean("newest first"), "dim"),)
+"""Instead of the scroll position, which would count rows, not runs."""
 
 
 class LiveView(LineView):
@@ -89,7 +91,7 @@ class LiveScreen(RunsListScreen):
         self._ask([one.summary for one in (*running, *waiting)])
         if running or waiting:
             rows = LiveRows(running, waiting, glyphs=app.look.glyphs)
-            self.list.show(rows, key=self._cursor, heading=lambda width: [heading(width)])
+            self.list.show(rows, key=self._cursor, title_right=_NO_POSITION, heading=lambda width: [heading(width)])
             self._cursor = None
         else:
             words = "reading …" if app.stage == "list" else "no live runs; they appear here when they start"
@@ -160,9 +162,8 @@ class LiveScreen(RunsListScreen):
                 pieces += [Piece(Clean(f"{grouped(number)} {words}"), style), Piece(Clean("  ·  "), "dim")]
         if spent := spent_words(spending.total((*found.running, *found.waiting))):
             pieces += [Piece(Clean(f"{spent} so far"), "sec"), Piece(Clean("  ·  "), "dim")]
-        for key, words in (("↵", "follow"), ("yr", "copy resume command"), ("Esc", "back")):
-            pieces += [Piece(Clean(key), "key bold"), Piece(Clean(f" {words}   "), "sec")]
-        return tuple(pieces)
+        hints = (("↵", "follow"), ("yr", "copy resume command"), ("Esc", "back"))
+        return with_hints(pieces, hints, self.app.size.width)
 
 
 def by_start(runs: Sequence[RunSummary]) -> list[RunSummary]:

@@ -11,7 +11,7 @@ from tracetui.model import RunRef
 from tracetui.text import Clean, grouped
 from tracetui.ui.commands import TODAY, Command
 from tracetui.ui.screens.lists import RunsListScreen
-from tracetui.ui.widgets.frame import short_path
+from tracetui.ui.widgets.frame import short_path, with_hints
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.rows import Line, ListRows, Piece
 from tracetui.views.today import Sections, TodayRows, by_project, sections
@@ -102,6 +102,5 @@ class TodayScreen(RunsListScreen):
         if not pieces:
             pieces = [Piece(Clean("nothing runs or waits"), "text"), Piece(Clean("  ·  "), "dim")]
         live = (("L", "live"),) if found.running else ()
-        for key, words in (("↵", "read"), *live, ("yr", "copy resume command"), ("q", "all runs")):
-            pieces += [Piece(Clean(key), "key bold"), Piece(Clean(f" {words}   "), "sec")]
-        return tuple(pieces)
+        hints = (("↵", "read"), *live, ("yr", "copy resume command"), ("q", "all runs"))
+        return with_hints(pieces, hints, self.app.size.width)

@@ -286,6 +286,17 @@ def _key(key: str, word: str) -> list[Piece]:
     return [Piece(Clean(key), "key bold"), Piece(Clean(f" {word}"), "sec")]
 
 
+def with_hints(facts: Sequence[Piece], hints: Sequence[tuple[str, str]], width: int) -> Line:
+    """Facts, and as many hints (key, words) as fit whole."""
+    pieces = [*facts]
+    for key, words in hints:
+        hint = (*_key(key, words), Piece(Clean("   ")))
+        if width_of(tuple(pieces)) + width_of(hint) > width:
+            break
+        pieces += hint
+    return tuple(pieces)
+
+
 _HERE: Final = {DETAIL: ("open", "next-tab", "copy", "search", "zoom"), FACTS: ("open", "copy", "search", "zoom")}
 """What is most useful in a pane that is read, first."""
 _OF_FAILURES: Final = frozenset({"next-error", "triage", "failures", "contrast"})
