@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 NARROW: Final = 100
@@ -38,17 +38,77 @@ def classes(width: int, height: int, level: int, zoomed: str | None, panes: Iter
 
 def needs_headline(columns: int, level: int) -> bool:
     """Whether the steps pane shows the outcome of the run, because no other part of the screen does."""
-    return columns >= WIDE or (columns >= NARROW and not level)
+    return columns >= WIDE or not level
 
 
-def heights(width: int, height: int, level: int, zoomed: str | None, wanted: int) -> tuple[Height, Height]:
-    """Heights of the middle column and of the steps in it, for a run of `wanted` rows.
+FRAME: Final = 3
+"""Rows of header, status line and footer."""
 
-    The steps get at most about 60%, the pane below them the rest. While previewing, the height is a multiple of 8: a
-    new layout for each run would cost more than drawing its rows.
+
+def is_short(height: int, rows: int) -> bool:
+    """Whether a list of so many rows leaves the rest of the screen to a run: it is above the run, as wide as the screen."""
+    return rows <= max(3, height // 5)
+
+
+def list_width(columns: int, wanted: int) -> Height:
+    """Width of a list beside a run, of rows that are `wanted` cells wide."""
+    if columns < NARROW:
+        return "1fr"
+    most = columns * 46 // 100 if columns < WIDE else columns * 42 // 100
+    return max(48, min(wanted, most))
+
+
+_MIN_STEPS: Final = 3
+
+
+def heights(
+    columns: int, rows: int, level: int, zoomed: str | None, wanted: int, below: int | None = None
+) -> tuple[Height, Height]:
+    """Heights of the middle column and of the steps in it, of `rows` that both share.
+
+    `wanted` is the height of all steps, `below` that of all of the pane below them, if it is known: what one doesn't
+    need, the other gets. Of two long ones, the steps get about 60%. While previewing, the steps get a multiple of 8 if
+    nothing below is hidden: a new layout for each run would cost more than drawing its rows.
     """
-    wide, narrow = width >= WIDE, width < NARROW
-    need = wanted + 1 if level else -(-(wanted + 1) // 8) * 8
-    need = max(8, min(need, int(max(1, height - 3) * (0.58 if narrow else 0.62))))
+    wide, narrow = columns >= WIDE, columns < NARROW
+    most = int(max(1, rows) * (0.58 if narrow else 0.62))
+    need, rest = wanted + 1, max(0, rows - (rows if below is None else below))
+    if not level and rows - -(-need // 8) * 8 >= (below or 0):
+        need = -(-need // 8) * 8
+    need = max(_MIN_STEPS, min(need, max(most, rest)))
     alone = zoomed is not None or (narrow and level == 2)
     return "1fr" if wide or alone else need, need if wide and not alone else "1fr"
+
+
+def detail_width(columns: int, steps: int, detail: int | None) -> int:
+    """Width of the detail beside the steps, of `columns` that both share.
+
+    `steps` is the width at which no step is cut, `detail` that of the longest line of the detail, if all are shorter
+    than its pane.
+    """
+    least = min(columns // 3, max(_MIN_DETAIL, detail)) if detail is not None else columns * 45 // 100
+    return max(least, min(columns - steps, columns * 6 // 10))
+
+
+_MIN_DETAIL: Final = 30
+"""Columns of a detail with short lines, whose tabs need some."""
+
+
+def share(rows: int, wanted: Sequence[int], parts: Sequence[float]) -> list[int]:
+    """Heights of panes that are stacked in `rows`: what each wants, if that is not too much.
+
+    Otherwise each gets its part of the rows, and of what others leave over. Rows that nobody wants go to the last but
+    one, or the first of two.
+    """
+    shares = [0] * len(wanted)
+    left, needy = rows, [*range(len(wanted))]
+    while needy:
+        whole = sum(parts[i] for i in needy)
+        fair = {i: int(left * parts[i] / whole) for i in needy}
+        modest = [i for i in needy if wanted[i] <= fair[i]]
+        for i in modest or needy:
+            shares[i] = wanted[i] if modest else fair[i]
+            left -= shares[i]
+        needy = [i for i in needy if i not in modest] if modest else []
+    shares[-2] += left
+    return shares

@@ -16,6 +16,7 @@ from tracetui.views.detail.tabs import tab_names, tab_rows
 from tracetui.views.glyphs import kind
 from tracetui.views.placeholders import excerpt_rows
 from tracetui.views.rows import Line, ListRows, Piece, width_of
+from tracetui.views.stack import fill_rows, hidden_rows
 
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
@@ -54,7 +55,9 @@ class Detail(FoldingView):
         """Last search hit and the key of its row, to find it again at another width."""
         self.assessment: Assessment | None = None
         """Assessment of the run, if available."""
-        self._drawn_width = 0
+        self._drawn_width = self._drawn_height = 0
+        self.wanted_height = 0
+        """Rows of the tab with all its texts unfolded, the title and a blank row."""
         self._excerpt: Excerpt | None = None
         """Text of an unreadable file, shown instead of a span."""
 
@@ -219,6 +222,9 @@ class Detail(FoldingView):
             zone=look.zone,
             assessment=self.assessment,
         )
+        self.wanted_height = len(rows) + hidden_rows(rows) + 2
+        self._drawn_height = self._room
+        fill_rows(rows, self._drawn_height)
         self.show(rows, title=self._title(), title_right=self._tab_line(), keep=keep)
         if keep and width != before and found is not None and (found[0].needle, found[1]) == (self.needle, cursor):
             self._go_to(found[0])
@@ -261,13 +267,19 @@ class Detail(FoldingView):
             if right <= x < right + len(piece.text) and piece.text in self.tabs:
                 self.choose(piece.text)
 
+    @property
+    def _room(self) -> int:
+        """Rows below the title."""
+        return self.outer_size.height - 1
+
     def on_resize(self) -> None:
         super().on_resize()
-        if self._drawn_width == max(20, self.outer_size.width - 2):
+        same_width = self._drawn_width == max(20, self.outer_size.width - 2)
+        if same_width and (self._drawn_height == self._room or len(self.rows) + 2 == self.wanted_height):
             return
         if self.run is not None:
             self.draw_rows(keep=True)
-        elif self._excerpt is not None:
+        elif self._excerpt is not None and not same_width:
             self.show_excerpt(self._excerpt)
 
 
@@ -282,6 +294,8 @@ class Facts(FoldingView):
         self._shown: Run | None = None
         self.assessment: Assessment | None = None
         """Assessment of the run, if available."""
+        self.wanted_height = 0
+        """Rows of the facts with folded texts, and the title."""
 
     def show_run(self, run: Run) -> None:
         """Show the facts of a run."""
@@ -318,4 +332,6 @@ class Facts(FoldingView):
             zone=look.zone,
             assessment=self.assessment,
         )
+        self.wanted_height = len(rows) + 1
+        fill_rows(rows, self.outer_size.height - 1)
         self.show(rows, keep=keep)

@@ -271,6 +271,18 @@ class RunList(ArrangedView):
         now = time.monotonic()
         self._after = now + max(REST_SECONDS, SHARE * (took + now - began))
 
+    # ---- size
+
+    @property
+    def wanted_height(self) -> int:
+        """Rows of the whole list, with title, headings and a blank row."""
+        return len(self.rows) + 3
+
+    @property
+    def wanted_width(self) -> int:
+        """Cells at which no row on the screen is cut."""
+        return self.rows.wanted_width(self.top, self.page) + 2 if isinstance(self.rows, runs.RunRows) else 0
+
     # ---- rows
 
     def _kept_columns(self) -> Columns[RunSummary]:

@@ -66,6 +66,10 @@ class RunView(Box):
         self._middle = Box(id="middle")
         self._dialog = dialog
         self._heights: tuple[layout.Height, layout.Height] = ("1fr", "1fr")
+        self._wanted_detail: tuple[object, int] = None, 0
+        """The most rows that the detail of the run wanted, with the run and the columns that they are for."""
+        self._wanted_width: tuple[object, int, int | None] = None, 0, None
+        """Width that the steps and the detail of the run wanted, with what they are for."""
         self._turn: tuple[Body, Body, Body] | None = None
         """Cache of `_with_answer`: (prompt, answer, result)."""
         self._level: tuple[int, str | None] = 0, None
@@ -92,7 +96,6 @@ class RunView(Box):
         if arrival.walk and (errors := navigation.errors(run)):
             self.go_to_error(errors[0 if arrival.walk > 0 else -1])
         self.facts.show_run(run)
-        self._share_height()
         if arrival.follow or (arrival.follow is False and self.app.liveness.state_of(run).state in GOING):
             self.follow(True)
         self.show_detail()
@@ -104,7 +107,12 @@ class RunView(Box):
         self.facts.nothing()
 
     def show_detail(self) -> None:
-        """Show the span under the cursor of the steps; requests its body if it isn't cached."""
+        """Show the span under the cursor of the steps, and share the height; requests its body if it isn't cached."""
+        self._show_span()
+        self._share_height()
+        self._share_width()
+
+    def _show_span(self) -> None:
         run, span = self.steps.run, self.steps.span
         if run is None:
             self.detail.nothing()
@@ -150,6 +158,7 @@ class RunView(Box):
             self.facts.show_run(run)
             if self.detail.run is run and self.detail.tab in ASSESSMENT_TABS:
                 self.detail.draw_rows(keep=True)
+            self._share_height()
 
     def _show_assessment(self, run: Run) -> None:
         assessment = self.app.assessments.of(run)
@@ -162,13 +171,53 @@ class RunView(Box):
         self._level = level, zoom
         self._share_height()
 
+    def on_resize(self) -> None:
+        self._share_height()
+        self._share_width()
+
+    @on(Steps.Resized)
     def _share_height(self) -> None:
         """Give the steps the rows that the run needs."""
-        size = self.app.size
-        shares = layout.heights(size.width, size.height, *self._level, self.steps.wanted_height)
+        columns, rows = self.app.size.width, self.outer_size.height or self.app.size.height - layout.FRAME
+        shares = layout.heights(columns, rows, *self._level, self.steps.wanted_height, self._wanted_below(columns))
         if shares != self._heights:
             self._heights = shares
             self._middle.styles.height, self.steps.styles.height = shares
+
+    def _share_width(self) -> None:
+        """Of three panes side by side, give steps and detail the columns that they need."""
+        columns, run, detail = self.outer_size.width, self.steps.run, self.detail
+        if self.app.size.width < layout.WIDE or self._level[1] is not None:
+            detail.styles.width = "1fr"
+            return
+        if run is None or not columns or detail.run is not run:
+            return
+        key = run.summary.ref, columns, self.steps.shown_as, len(self.steps.rows)
+        before, steps, used = self._wanted_width
+        if before != key:
+            steps, used = self.steps.wanted_width(range(columns * 4 // 10, columns, 8)), 0
+        here = detail.used_width
+        if used is not None:  # the line between them moves seldom, and never back and forth
+            used = None if here >= detail.outer_size.width - 1 else max(used, here)
+        self._wanted_width = key, steps, used
+        width = layout.detail_width(columns, steps, used)
+        if detail.styles.width is None or detail.styles.width.cells != width:
+            detail.styles.width = width
+
+    def _wanted_below(self, columns: int) -> int | None:
+        """Rows of the pane below the steps; of the detail, the most that a step of the run wanted so far.
+
+        So the line between them moves seldom, and never back and forth.
+        """
+        run = self.steps.run
+        if columns >= layout.WIDE:
+            return self.facts.wanted_height
+        if run is None or self.detail.run is not run:
+            return None
+        ref = run.summary.ref, columns
+        before = self._wanted_detail[1] if self._wanted_detail[0] == ref else 0
+        self._wanted_detail = ref, max(before, self.detail.wanted_height)
+        return self._wanted_detail[1]
 
     # ---- following
 
@@ -191,7 +240,6 @@ class RunView(Box):
         if self.steps.following and not self.steps.at_newest:
             self.follow(False)
         self.steps.mark_seen(self.steps.position)
-        self._share_height()
         self.show_detail()
 
     @on(LineView.Moved, "#detail")
@@ -288,7 +336,6 @@ class RunView(Box):
     def _view_changed(self) -> None:
         if self.steps.run is not None:
             self._show_assessment(self.steps.run)
-        self._share_height()
         self.show_detail()
 
     def _need_tree(self) -> None:

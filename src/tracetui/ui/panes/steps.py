@@ -50,6 +50,9 @@ class Steps(LineView):
             self.position = position
             super().__init__()
 
+    class Resized(Message):
+        """The pane has another width, and maybe another number of heading lines."""
+
     names: Mapping[View, str] = {"story": "Story", "timeline": "Steps", "tree": "Spans"}
     """Names of the pane by view."""
     has_story = True
@@ -146,6 +149,10 @@ class Steps(LineView):
         last = len(self.rows) - 1
         if 0 < last == self.position + 1 and self.outer_size.height and self.page > 1 and not self._cursor_off_screen:
             self.top = max(self.top, last + 1 - self.page)
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        self.post_message(self.Resized())
 
     def _wheel(self, rows: int) -> None:
         super()._wheel(rows)

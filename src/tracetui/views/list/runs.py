@@ -188,6 +188,13 @@ class RunRows:
             width, self._all, name=self.longest_name, scored=self.scored, costed=self.costed, titled=self.titled
         )
 
+    def wanted_width(self, first: int, count: int) -> int:
+        """Cells at which the results of these rows are not cut, a multiple of 8; at most `_WIDEST`."""
+        shown = (item for item in self._items[first : first + count] if isinstance(item, RunSummary))
+        result = max((width_of(tuple(self._cell(run, "result", _WIDEST))) for run in shown), default=0)
+        widths = range(_NARROWEST, _WIDEST, 8)
+        return next((width for width in widths if dict(self.columns(width))["result"] >= result), _WIDEST)
+
     def heading(self, width: int) -> Line:
         """The column headings."""
         return heading(self.columns(width))
@@ -278,6 +285,8 @@ class RunRows:
         return [_CELLS[name](run, size, self.now)]
 
 
+_NARROWEST, _WIDEST = 48, 96
+"""Cells of a list beside a run."""
 _MIN_NAME, _MIN_RESULT = 8, 12
 """Minimum useful cells of a column."""
 _TITLES_FIRST: Final = 60
