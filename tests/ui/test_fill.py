@@ -83,7 +83,11 @@ def wasted(panes: list[Pane]) -> Iterator[str]:
     for pane in panes:
         place = pane.region
         stacked = [one for one in panes if _overlap(one.region.x, one.region.right, place.x, place.right)]
-        beside = [pane] if pane.name == "Runs" else [one for one in panes if _overlap(one.region.y, one.region.bottom, place.y, place.bottom)]
+        beside = (
+            [pane]
+            if pane.name == "Runs"
+            else [one for one in panes if _overlap(one.region.y, one.region.bottom, place.y, place.bottom)]
+        )
         most = max(stacked, key=lambda one: one.blank_rows)
         widest = max(beside, key=lambda one: _free_columns(one, panes))
         if pane.folded and pane.blank_rows > rows:

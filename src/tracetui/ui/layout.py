@@ -46,15 +46,20 @@ FRAME: Final = 3
 
 
 def is_short(height: int, rows: int) -> bool:
-    """Whether a list of so many rows leaves the rest of the screen to a run: it is above the run, as wide as the screen."""
-    return rows <= max(3, height // 5)
+    """Whether a list of so many rows is above the run, as wide as the screen."""
+    return rows <= height // 4
+
+
+def is_beside(columns: int, level: int, *, turns: bool) -> bool:
+    """Whether the detail is beside the steps: on wide screens, and of an open run beside its turns."""
+    return columns >= WIDE or (turns and level > 0 and columns >= NARROW)
 
 
 def list_width(columns: int, wanted: int) -> Height:
     """Width of a list beside a run, of rows that are `wanted` cells wide."""
     if columns < NARROW:
         return "1fr"
-    most = columns * 46 // 100 if columns < WIDE else columns * 42 // 100
+    most = columns * 46 // 100 if columns < WIDE else columns * 38 // 100
     return max(48, min(wanted, most))
 
 
@@ -80,18 +85,13 @@ def heights(
     return "1fr" if wide or alone else need, need if wide and not alone else "1fr"
 
 
-def detail_width(columns: int, steps: int, detail: int | None) -> int:
+def detail_width(columns: int, steps: int, detail: int) -> int:
     """Width of the detail beside the steps, of `columns` that both share.
 
-    `steps` is the width at which no step is cut, `detail` that of the longest line of the detail, if all are shorter
-    than its pane.
+    `steps` is the width at which no step is cut, `detail` that of the longest line of the detail.
     """
-    least = min(columns // 3, max(_MIN_DETAIL, detail)) if detail is not None else columns * 45 // 100
+    least = max(columns * 30 // 100, min(detail, columns * 45 // 100))
     return max(least, min(columns - steps, columns * 6 // 10))
-
-
-_MIN_DETAIL: Final = 30
-"""Columns of a detail with short lines, whose tabs need some."""
 
 
 def share(rows: int, wanted: Sequence[int], parts: Sequence[float]) -> list[int]:

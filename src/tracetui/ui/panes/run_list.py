@@ -279,8 +279,8 @@ class RunList(ArrangedView):
         return len(self.rows) + 3
 
     @property
-    def wanted_width(self) -> int:
-        """Cells at which no row on the screen is cut."""
+    def result_width(self) -> int:
+        """Cells at which no result on the screen is cut."""
         return self.rows.wanted_width(self.top, self.page) + 2 if isinstance(self.rows, runs.RunRows) else 0
 
     # ---- rows

@@ -55,7 +55,7 @@ class MainScreen(RunsScreen):
         """Whether the open run is no longer listed."""
         self._ticks = 0
         self._laid_out_for = Size(0, 0)
-        self._list_shape: tuple[bool, layout.Height, layout.Height] = False, "1fr", "1fr"
+        self._list_shape: tuple[bool, layout.Height, layout.Height] = False, "", ""
         """Whether the list is above the run, and its width and height."""
 
     def compose(self) -> ComposeResult:
@@ -219,6 +219,7 @@ class MainScreen(RunsScreen):
                 self.runs.move_to_key(ref)
 
     def causes_changed(self) -> None:
+        self.run_view.show_causes()
         self.refresh_frame()
 
     def go_to(
@@ -273,7 +274,7 @@ class MainScreen(RunsScreen):
         if not (self.app.stage == "list" or arrangement.words or arrangement.failures):
             short = layout.is_short(size.height, rows) and self.runs.ref is not None
         above = short and self.state.zoom is None and (not self.state.level or size.width >= layout.WIDE)
-        width = layout.list_width(size.width, self.runs.wanted_width)
+        width = layout.list_width(size.width, self.runs.result_width)
         shape = (short, "1fr", rows) if above else (short, "1fr" if self.state.zoom else width, "1fr")
         if shape != self._list_shape:
             self._list_shape = shape

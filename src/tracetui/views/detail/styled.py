@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tracetui.analysis.edits import Edit
 from tracetui.text import Clean, cells, clean, grouped, one_line, pad, truncate, wrap
 from tracetui.views.glyphs import UNICODE, Glyphs
-from tracetui.views.rows import Line, Piece, fit, width_of
+from tracetui.views.rows import Line, Piece, width_of
 from tracetui.views.stack import StyledRows, TextRows
 
 if TYPE_CHECKING:
