@@ -158,10 +158,20 @@ def test_compact_is_all_or_nothing() -> None:
 
 
 def test_arguments_in_a_few_rows() -> None:
-    rows = json_rows({"query": "KfW 442 budget", "region": "DE", "timeout_s": 30, "ids": list(range(99))}, 40, 4)
+    rows = json_rows({"query": "KfW 442 budget", "region": "DE", "timeout_s": 30, "ids": list(range(99))}, 40)
     assert ["".join(piece.text for piece in row) for row in rows] == [
         '{ query: "KfW 442 budget", region: "DE",',
         "  timeout_s: 30, ids: [… 99 items] }",
+    ]
+
+
+def test_long_texts_among_arguments_are_wrapped() -> None:
+    rows = json_rows({"path": "a.py", "text": "one two three four five six\nseven", "n": 1}, 24)
+    assert ["".join(piece.text for piece in row) for row in rows] == [
+        '{ path: "a.py",',
+        '  text: "one two three',
+        "         four five six",
+        '         seven", n: 1 }',
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 NARROW: Final = 100
@@ -42,31 +42,84 @@ MIN_LIST: Final = 24
 """Columns of the narrowest list that can be dragged."""
 
 
-def list_width(columns: int, share: int, wanted: int) -> int | None:
-    """Columns of the list; None: as the style sheet has it.
+def needs_headline(columns: int, level: int) -> bool:
+    """Whether the steps pane shows the outcome of the run, because no other part of the screen does."""
+    return columns >= WIDE or not level
 
-    `share`: the percentage that the user dragged it to. `wanted`: the cells that its chosen columns take.
+
+FRAME: Final = 3
+"""Rows of header, status line and footer."""
+
+
+def is_short(height: int, rows: int) -> bool:
+    """Whether a list of so many rows is above the run, as wide as the screen."""
+    return rows <= height // 4
+
+
+def is_beside(columns: int, level: int, *, turns: bool) -> bool:
+    """Whether the detail is beside the steps: on wide screens, and of an open run beside its turns."""
+    return columns >= WIDE or (turns and level > 0 and columns >= NARROW)
+
+
+def list_width(columns: int, share: int, chosen: int, wanted: int) -> Height:
+    """Width of the list beside a run.
+
+    `share`: the percentage that the user dragged it to, or 0. `chosen`: the cells that the chosen columns take, or 0.
+    `wanted`: the width at which no result is cut.
     """
-    if columns < NARROW or not (share or wanted):
-        return None
-    usual = 72 if columns >= WIDE else columns * 46 // 100
-    size = round(columns * share / 100) if share else max(usual, wanted)
+    if columns < NARROW:
+        return "1fr"
+    most = columns * 46 // 100 if columns < WIDE else columns * 38 // 100
+    size = round(columns * share / 100) if share else max(48, min(wanted, most), chosen)
     return max(MIN_LIST, min(size, columns - MIN_SIDE))
 
 
-def needs_headline(columns: int, level: int) -> bool:
-    """Whether the steps pane shows the outcome of the run, because no other part of the screen does."""
-    return columns >= WIDE or (columns >= NARROW and not level)
+_MIN_STEPS: Final = 3
 
 
-def heights(width: int, height: int, level: int, zoomed: str | None, wanted: int) -> tuple[Height, Height]:
-    """Heights of the middle column and of the steps in it, for a run of `wanted` rows.
+def heights(
+    columns: int, rows: int, level: int, zoomed: str | None, wanted: int, below: int | None = None
+) -> tuple[Height, Height]:
+    """Heights of the middle column and of the steps in it, of `rows` that both share.
 
-    The steps get at most about 60%, the pane below them the rest. While previewing, the height is a multiple of 8: a
-    new layout for each run would cost more than drawing its rows.
+    `wanted` is the height of all steps, `below` that of all of the pane below them, if it is known: what one doesn't
+    need, the other gets. Of two long ones, the steps get about 60%. While previewing, the steps get a multiple of 8 if
+    nothing below is hidden: a new layout for each run would cost more than drawing its rows.
     """
-    wide, narrow = width >= WIDE, width < NARROW
-    need = wanted + 1 if level else -(-(wanted + 1) // 8) * 8
-    need = max(8, min(need, int(max(1, height - 3) * (0.58 if narrow else 0.62))))
+    wide, narrow = columns >= WIDE, columns < NARROW
+    most = int(max(1, rows) * (0.58 if narrow else 0.62))
+    need, rest = wanted + 1, max(0, rows - (rows if below is None else below))
+    if not level and rows - -(-need // 8) * 8 >= (below or 0):
+        need = -(-need // 8) * 8
+    need = max(_MIN_STEPS, min(need, max(most, rest)))
     alone = zoomed is not None or (narrow and level == 2)
     return "1fr" if wide or alone else need, need if wide and not alone else "1fr"
+
+
+def detail_width(columns: int, steps: int, detail: int) -> int:
+    """Width of the detail beside the steps, of `columns` that both share.
+
+    `steps` is the width at which no step is cut, `detail` that of the longest line of the detail.
+    """
+    least = max(columns * 30 // 100, min(detail, columns * 45 // 100))
+    return max(least, min(columns - steps, columns * 6 // 10))
+
+
+def share(rows: int, wanted: Sequence[int], parts: Sequence[float]) -> list[int]:
+    """Heights of panes that are stacked in `rows`: what each wants, if that is not too much.
+
+    Otherwise each gets its part of the rows, and of what others leave over. Rows that nobody wants go to the last but
+    one, or the first of two.
+    """
+    shares = [0] * len(wanted)
+    left, needy = rows, [*range(len(wanted))]
+    while needy:
+        whole = sum(parts[i] for i in needy)
+        fair = {i: int(left * parts[i] / whole) for i in needy}
+        modest = [i for i in needy if wanted[i] <= fair[i]]
+        for i in modest or needy:
+            shares[i] = wanted[i] if modest else fair[i]
+            left -= shares[i]
+        needy = [i for i in needy if i not in modest] if modest else []
+    shares[-2] += left
+    return shares

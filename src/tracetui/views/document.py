@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from tracetui.analysis.values import is_container, scalar_text, value_leaves, value_text
-from tracetui.text import Clean, cells, clean, grouped, one_line, size, truncate
+from tracetui.text import Clean, cells, clean, clean_lines, grouped, one_line, size, truncate, wrap
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.rows import Fold, Line, Piece, fit, width_of
 from tracetui.views.stack import Block, TextRows
@@ -95,33 +95,42 @@ def json_short(value: Any, room: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
     return fit([Piece(json_summary(value, glyphs), "dim") if is_container(value) else json_scalar(value, glyphs)], room)
 
 
-def json_rows(value: Any, width: int, most: int, glyphs: Glyphs = UNICODE) -> list[list[Piece]]:
-    """A mapping on at most `most` rows, several entries per row; any other value on one row."""
+def json_rows(value: Any, width: int, glyphs: Glyphs = UNICODE) -> list[list[Piece]]:
+    """A mapping on several rows, several entries per row, and long texts wrapped; any other value on one row."""
     whole = json_compact(value, width, glyphs)
     if whole is not None or not isinstance(value, Mapping):
         return [whole if whole is not None else json_short(value, width, glyphs)]
     rows: list[list[Piece]] = [[Piece(Clean("{ "), "json.punct")]]
     for i, (name, item) in enumerate(value.items()):
         label = [*json_key(name, width // 2), Piece(Clean(": "), "json.punct")]
+        comma = Piece(Clean("," if i < len(value) - 1 else " }"), "json.punct")
         room = max(8, width - 4 - width_of(tuple(label)))
-        entry = [
-            *label,
-            *json_short(item, room, glyphs),
-            Piece(Clean("," if i < len(value) - 1 else " }"), "json.punct"),
-        ]
+        if isinstance(item, str) and len(item) <= _WRAPPED and json_compact(item, room, glyphs) is None:
+            first, *rest = [row for line in clean_lines(item) for row in wrap(line, room)]
+            entry = [*label, Piece(Clean(f'"{first}'), "json.string")]
+        else:
+            rest, entry = [], [*label, *json_short(item, room, glyphs), comma]
         if i and width_of(tuple(rows[-1])) + 1 + width_of(tuple(entry)) > width:
-            if len(rows) == most:
+            if len(rows) >= _MAX_ROWS:
                 rows.append([Piece(Clean(f"  {glyphs.cut} {grouped(len(value) - i)} more"), "dim")])
                 break
             rows.append([Piece(Clean("  "))])
         elif i:
             rows[-1].append(Piece(Clean(" ")))
         rows[-1] += entry
+        if isinstance(item, str) and entry[-1] is not comma:
+            indent = Piece(Clean(" " * (width - room - 1)))
+            rows += [[indent, Piece(row, "json.string")] for row in rest]
+            rows[-1] += [Piece(Clean('"'), "json.string"), comma]
     return [fit(row, width) for row in rows]
 
 
 Path = tuple[Hashable, ...]
 
+_MAX_ROWS: Final = 200
+"""Rows of the entries of a value that isn't shown as a tree."""
+_WRAPPED: Final = 4000
+"""Characters of a text that is wrapped among the entries of a value."""
 _SMALL: Final = 60
 """Maximum entries of a container with nested containers open by default."""
 _FEW: Final = 20

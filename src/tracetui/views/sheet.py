@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
+from tracetui.analysis.values import value_text
 from tracetui.text import Clean, clean, pad, wrap
 from tracetui.views.document import document, json_rows
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.rows import Jump, Line, ListRows, Piece, Rows, fit, width_of
-from tracetui.views.stack import Margin, Stack, TextRows
+from tracetui.views.stack import Margin, Stack, StyledRows, TextRows
 
 LABEL: Final = 9
 """Cells of the label column, including a blank."""
@@ -107,15 +108,20 @@ class Sheet:
             self.line(*(self._labeled("") if i else first), *row, spans=spans, run=run)
 
     def value(self, label: str, value: Any, most: int = 4) -> None:
-        """Add a labeled value on a few lines: prose as text, other values compact."""
+        """Add a labeled value, folded after `most` rows: prose as text, other values compact."""
         if isinstance(value, str) and value:
             self.prose(label, value, most=most)
             return
         if value is None:
             self.fact(label, Piece(self.glyphs.missing, "dim"))
             return
-        for i, row in enumerate(json_rows(value, self.room, most, self.glyphs)):
-            self.fact(label if i == 0 else "", *row)
+        self._count += 1
+        lines = [tuple(row) for row in json_rows(value, self.room, self.glyphs)]
+        source = "" if len(lines) <= most else value_text(value)
+        name = (self._name, self._count)
+        rows = StyledRows(lines, source, name=name, most=most, opened=self._opened, glyphs=self.glyphs)
+        first, rest = self._labeled(label), self._labeled("")
+        self.add(Margin(rows, first, rest) if first else rows)
 
     def prose(self, label: str | None, text: str, style: str = "text", most: int | None = None) -> None:
         """Add a wrapped text beside its label (None: no margin), folded after `most` rows."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
@@ -128,23 +128,42 @@ class TextRows:
         glyphs: Glyphs = UNICODE,
     ) -> None:
         self._name, self._style, self._glyphs = name, style, glyphs
-        self._more = Clean("")
+        self._size = ""
+        """Size of a text of which only the head was wrapped."""
         self._foldable = False
         whole = most is None or TextKey(name, -1) in opened
         self._block = Block(text if whole or len(text) <= _HEAD else text[:_HEAD], width)
         self._shown = len(self._block)
         if most is None:
             return
-        hidden = len(text) > _HEAD and not whole
-        self._foldable = hidden or len(self._block) > most + 1
+        self._size = size(len(text)) if len(text) > _HEAD and not whole else ""
+        self._foldable = bool(self._size) or len(self._block) > most + 1
         if self._foldable and not whole:
             self._shown = min(len(self._block), most)
-            rest = len(self._block) - most
-            self._more = Clean(f"all of {size(len(text))}" if hidden else f"{grouped(rest)} more lines")
         self._text = text
 
+    @property
+    def hidden(self) -> int:
+        """Rows that the fold hides, of a long text those of its head."""
+        return len(self._block) - self._shown
+
+    @property
+    def rest(self) -> int:
+        """Rows to add to show these: without a longer text, the row of the fold becomes free."""
+        return self.hidden - (not self._size)
+
+    def extend(self, rows: int) -> None:
+        """Show this many more rows; without hidden rows, nothing folds."""
+        self._shown += rows
+        self._foldable = self._more
+
+    @property
+    def _more(self) -> bool:
+        """Whether the last row stands for hidden ones."""
+        return bool(self._size) or self._shown < len(self._block)
+
     def __len__(self) -> int:
-        return self._shown + (1 if self._more else 0)
+        return self._shown + self._more
 
     def key(self, index: int) -> Hashable:
         return TextKey(self._name, -1 if index >= self._shown else index)
@@ -158,7 +177,8 @@ class TextRows:
 
     def line(self, index: int, width: int) -> Line:
         if index >= self._shown:
-            return tuple(fit([Piece(Clean(f"{self._glyphs.folded} {self._more}"), "dim")], width))
+            words = f"all of {self._size}" if self._size else f"{grouped(self.hidden)} more lines"
+            return tuple(fit([Piece(Clean(f"{self._glyphs.folded} {words}"), "dim")], width))
         return tuple(fit([Piece(self._block.row(index), self._style)], width))
 
     def selectable(self, index: int) -> bool:
@@ -179,6 +199,74 @@ class TextRows:
         return None
 
 
+class StyledRows:
+    """Lines of any number. With `most`, they fold after that many rows; `source` is their text for search and copy."""
+
+    def __init__(
+        self,
+        lines: Sequence[Line],
+        source: str,
+        *,
+        name: Hashable,
+        most: int | None = None,
+        opened: frozenset[Hashable] = frozenset(),
+        glyphs: Glyphs = UNICODE,
+    ) -> None:
+        self._lines, self._source, self._name, self._glyphs = lines, source, name, glyphs
+        self._foldable = most is not None and len(lines) > most + 1
+        folded = self._foldable and TextKey(name, -1) not in opened
+        self._shown = most if folded and most is not None else len(lines)
+
+    @property
+    def hidden(self) -> int:
+        """Rows that the fold hides."""
+        return len(self._lines) - self._shown
+
+    @property
+    def rest(self) -> int:
+        """Rows to add to show everything: the row of the fold becomes free."""
+        return self.hidden - 1
+
+    def extend(self, rows: int) -> None:
+        """Show this many more rows; without hidden rows, nothing folds."""
+        self._shown += rows
+        self._foldable = self._shown < len(self._lines)
+
+    def __len__(self) -> int:
+        return self._shown + (self._shown < len(self._lines))
+
+    def key(self, index: int) -> Hashable:
+        return TextKey(self._name, -1 if index >= self._shown else index)
+
+    def index(self, key: Hashable) -> int | None:
+        if not isinstance(key, TextKey) or key.name != self._name:
+            return None
+        if key.row < 0:
+            return len(self) - 1 if self._foldable else None
+        return key.row if key.row < self._shown else None
+
+    def line(self, index: int, width: int) -> Line:
+        if index >= self._shown:
+            words = f"{self._glyphs.folded} {grouped(len(self._lines) - self._shown)} more lines"
+            return tuple(fit([Piece(Clean(words), "dim")], width))
+        return tuple(fit(self._lines[index], width))
+
+    def selectable(self, index: int) -> bool:
+        return True
+
+    def mark(self, index: int) -> str | None:
+        return None
+
+    def plain(self, index: int) -> str:
+        return self._source if index >= self._shown else "".join(piece.text for piece in self._lines[index])
+
+    def fold(self, index: int) -> Fold | None:
+        return Fold(TextKey(self._name, -1), self._shown == len(self._lines)) if self._foldable else None
+
+    def parent(self, index: int) -> int | None:
+        return None
+
+
 class Margin:
     """Rows with a left margin: `first` before the first row, `rest` before the others, equally wide."""
 
@@ -188,6 +276,11 @@ class Margin:
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    @property
+    def inner(self) -> Rows:
+        """The rows beside the margin."""
+        return self._rows
 
     def key(self, index: int) -> Hashable:
         return self._rows.key(index)
@@ -222,12 +315,16 @@ class Stack:
     """Concatenated rows. Their keys must differ: each part puts its own name into its keys."""
 
     def __init__(self, parts: Iterable[Rows]) -> None:
-        self._parts = [part for part in parts if len(part)]
-        self._starts: Sequence[int] = list(accumulate(map(len, self._parts), initial=0))
+        self.parts = [part for part in parts if len(part)]
+        self.measure()
+
+    def measure(self) -> None:
+        """Number the rows, again after a part got more of them."""
+        self._starts: Sequence[int] = list(accumulate(map(len, self.parts), initial=0))
 
     def _at(self, index: int) -> tuple[Rows, int]:
         number = bisect_right(self._starts, index) - 1
-        return self._parts[number], index - self._starts[number]
+        return self.parts[number], index - self._starts[number]
 
     def __len__(self) -> int:
         return self._starts[-1]
@@ -237,7 +334,7 @@ class Stack:
         return part.key(i)
 
     def index(self, key: Hashable) -> int | None:
-        for part, start in zip(self._parts, self._starts, strict=False):
+        for part, start in zip(self.parts, self._starts, strict=False):
             if (found := part.index(key)) is not None:
                 return start + found
         return None
@@ -266,3 +363,40 @@ class Stack:
         part, i = self._at(index)
         above = parent(part, i)
         return None if above is None else index - i + above
+
+
+def hidden_rows(rows: Rows) -> int:
+    """Number of rows that texts folded for their length hide."""
+    return sum(text.hidden for text in _texts(rows))
+
+
+def fill_rows(rows: Rows, height: int) -> None:
+    """Unfold texts that are folded for their length, evenly, as far as all rows fit in `height`."""
+    texts, spare = [text for text in _texts(rows) if text.hidden], height - len(rows)
+    if spare <= 0 or not texts:
+        return
+    for i, text in enumerate(sorted(texts, key=lambda one: one.hidden)):
+        before, share = len(text), spare // (len(texts) - i)
+        text.extend(text.hidden if text.rest <= share else share)
+        spare -= len(text) - before
+    _measure(rows)
+
+
+def _texts(rows: Rows) -> Iterator[TextRows | StyledRows]:
+    """The texts of a stack."""
+    if isinstance(rows, Stack):
+        for part in rows.parts:
+            yield from _texts(part)
+    elif isinstance(rows, Margin):
+        yield from _texts(rows.inner)
+    elif isinstance(rows, TextRows | StyledRows):
+        yield rows
+
+
+def _measure(rows: Rows) -> None:
+    if isinstance(rows, Margin):
+        _measure(rows.inner)
+    elif isinstance(rows, Stack):
+        for part in rows.parts:
+            _measure(part)
+        rows.measure()

@@ -10,12 +10,16 @@ from tracetui.masking import clean
 from tracetui.model import Body, Operation, Run, RunRef, Span, Status
 from tracetui.store.span_names import span_label
 from tracetui.text import Clean, one_line
+from tracetui.ui.base_app import HostApp
 from tracetui.ui.state import SearchTarget
 from tracetui.ui.widgets.line_view import FoldingView
 from tracetui.views.detail.tabs import tab_names, tab_rows
 from tracetui.views.glyphs import kind
+from tracetui.views.goal import has_turns
+from tracetui.views.panels import SameFailure, panel_rows
 from tracetui.views.placeholders import excerpt_rows
 from tracetui.views.rows import Line, ListRows, Piece, width_of
+from tracetui.views.stack import fill_rows, hidden_rows
 
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
@@ -54,7 +58,9 @@ class Detail(FoldingView):
         """Last search hit and the key of its row, to find it again at another width."""
         self.assessment: Assessment | None = None
         """Assessment of the run, if available."""
-        self._drawn_width = 0
+        self._drawn_width = self._drawn_height = 0
+        self.wanted_height = 0
+        """Rows of the tab with all its texts unfolded, the title and a blank row."""
         self._excerpt: Excerpt | None = None
         """Text of an unreadable file, shown instead of a span."""
 
@@ -152,8 +158,10 @@ class Detail(FoldingView):
         self.show(ListRows(()), title=(), title_right=(), keep=False)
 
     def _default_tab(self, run: Run) -> str:
-        """Run facts if the run failed without a failed span, messages for a model call, else the first tab."""
+        """Beside turns the goal, of a run that failed without a failed span its facts, of a model call the messages."""
         span = self.span
+        if has_turns(run):
+            return "goal"
         if run.summary.status is Status.ERROR and not run.summary.errors:
             return next(tab for tab in ("goal", "nodes", "run") if tab in self.tabs)
         speaks = span is not None and span.operation in MESSAGE_OPERATIONS and span.status is not Status.ERROR
@@ -219,6 +227,9 @@ class Detail(FoldingView):
             zone=look.zone,
             assessment=self.assessment,
         )
+        self.wanted_height = len(rows) + hidden_rows(rows) + 2
+        self._drawn_height = self._room
+        fill_rows(rows, self._drawn_height)
         self.show(rows, title=self._title(), title_right=self._tab_line(), keep=keep)
         if keep and width != before and found is not None and (found[0].needle, found[1]) == (self.needle, cursor):
             self._go_to(found[0])
@@ -256,19 +267,26 @@ class Detail(FoldingView):
     async def clicked_tab(self, tab: str) -> None:
         self.choose(tab)
 
+    @property
+    def _room(self) -> int:
+        """Rows below the title."""
+        return self.outer_size.height - 1
+
     def on_resize(self) -> None:
         super().on_resize()
-        if self._drawn_width == max(20, self.outer_size.width - 2):
+        same_width = self._drawn_width == max(20, self.outer_size.width - 2)
+        if same_width and (self._drawn_height == self._room or len(self.rows) + 2 == self.wanted_height):
             return
         if self.run is not None:
             self.draw_rows(keep=True)
-        elif self._excerpt is not None:
+        elif self._excerpt is not None and not same_width:
             self.show_excerpt(self._excerpt)
 
 
 class Facts(FoldingView):
-    """The run tab in a pane of its own."""
+    """The facts of the run in panels."""
 
+    app: HostApp
     number = 4
     pane_name = "Run"
 
@@ -277,15 +295,19 @@ class Facts(FoldingView):
         self._shown: Run | None = None
         self.assessment: Assessment | None = None
         """Assessment of the run, if available."""
+        self.same: SameFailure | None = None
+        """The cause that made the run fail."""
+        self.wanted_height = 0
+        """Rows of the facts with folded texts, and the title."""
 
-    def show_run(self, run: Run) -> None:
-        """Show the facts of a run."""
-        same = self._shown is not None and self._shown.summary.ref == run.summary.ref
-        if not same:
+    def show_run(self, run: Run, same: SameFailure | None) -> None:
+        """Show the facts of a run; `same` is the cause that made it fail."""
+        kept = self._shown is not None and self._shown.summary.ref == run.summary.ref
+        if not kept:
             self.opened = frozenset()
-        self._shown = run
+        self._shown, self.same = run, same
         if self.display:
-            self.draw_rows(keep=same)
+            self.draw_rows(keep=kept)
 
     def nothing(self) -> None:
         """Show no run."""
@@ -302,15 +324,16 @@ class Facts(FoldingView):
         assert self._shown is not None
         width = max(20, self.outer_size.width - 2)
         look = self.look
-        rows = tab_rows(
+        rows = panel_rows(
             self._shown,
-            None,
-            None,
-            "run",
             width=width,
             opened=self.opened,
             glyphs=look.glyphs,
+            now=self.app.clock(),
             zone=look.zone,
             assessment=self.assessment,
+            same=self.same,
         )
+        self.wanted_height = len(rows) + 1
+        fill_rows(rows, self.outer_size.height - 1)
         self.show(rows, keep=keep)

@@ -344,6 +344,11 @@ class Change(FoldingView):
             self.draw_rows(keep=True)
 
     @property
+    def wanted_height(self) -> int:
+        """Rows of the full content, with title, notes and a blank row."""
+        return len(self.rows) + len(self.heading) + 2
+
+    @property
     def value_path(self) -> str:
         """Path of the value under the cursor."""
         rows = self._rows
@@ -392,6 +397,11 @@ class Sides(FoldingView):
         diff, glyphs = self._diff, self.look.glyphs
         rows = run_rows(diff, width=width, opened=self.opened, glyphs=glyphs)
         self.show(rows, heading=lambda width: left_out(diff, glyphs), keep=keep)
+
+    @property
+    def wanted_height(self) -> int:
+        """Rows of the full content, with title and heading."""
+        return len(self.rows) + len(self.heading) + 1
 
     def on_resize(self) -> None:
         super().on_resize()

@@ -283,6 +283,18 @@ class RunList(ArrangedView):
         now = time.monotonic()
         self._after = now + max(REST_SECONDS, SHARE * (took + now - began))
 
+    # ---- size
+
+    @property
+    def wanted_height(self) -> int:
+        """Rows of the whole list, with title, headings and a blank row."""
+        return len(self.rows) + 3
+
+    @property
+    def result_width(self) -> int:
+        """Cells at which no result on the screen is cut."""
+        return self.rows.wanted_width(self.top, self.page) + 2 if isinstance(self.rows, runs.RunRows) else 0
+
     # ---- rows
 
     def _kept_columns(self) -> Columns[RunSummary]:
@@ -424,10 +436,10 @@ class RunList(ArrangedView):
         return [name for name, _ in shown]
 
     @property
-    def wanted_width(self) -> int:
+    def chosen_width(self) -> int:
         """Columns of the screen for every column that the user chose; 0 if none were chosen."""
         rows = self.rows
-        return rows.wanted_width + 2 if isinstance(rows, runs.RunRows) and rows.wanted_width else 0
+        return rows.chosen_width + 2 if isinstance(rows, runs.RunRows) and rows.chosen_width else 0
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """Begin to drag the right edge."""

@@ -24,6 +24,7 @@ from tracetui.ui.widgets.frame import GOING
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.ui.widgets.prompt import Prompter
+from tracetui.views.panels import MAX_RUNS, SameFailure
 
 if TYPE_CHECKING:
     from tracetui.ui.widgets.prompt import Filter
@@ -65,7 +66,13 @@ class RunView(Box):
         self.steps.liveness_of = lambda run: self.app.liveness.state_of(run)
         self._middle = Box(id="middle")
         self._dialog = dialog
+        self.beside = False
+        """Whether the detail is beside the steps."""
         self._heights: tuple[layout.Height, layout.Height] = ("1fr", "1fr")
+        self._wanted_detail: tuple[object, int] = None, 0
+        """The most rows that the detail of the run wanted, with the run and the columns that they are for."""
+        self._shared_for: tuple[RunRef, int, str] | None = None
+        """Run, columns and view for which steps and detail have their widths."""
         self._turn: tuple[Body, Body, Body] | None = None
         """Cache of `_with_answer`: (prompt, answer, result)."""
         self._level: tuple[int, str | None] = 0, None
@@ -91,8 +98,7 @@ class RunView(Box):
         self._show_assessment(run)
         if arrival.walk and (errors := navigation.errors(run)):
             self.go_to_error(errors[0 if arrival.walk > 0 else -1])
-        self.facts.show_run(run)
-        self._share_height()
+        self.facts.show_run(run, self._same_failure(run))
         if arrival.follow or (arrival.follow is False and self.app.liveness.state_of(run).state in GOING):
             self.follow(True)
         self.show_detail()
@@ -104,7 +110,12 @@ class RunView(Box):
         self.facts.nothing()
 
     def show_detail(self) -> None:
-        """Show the span under the cursor of the steps; requests its body if it isn't cached."""
+        """Show the span under the cursor of the steps, and share the height; requests its body if it isn't cached."""
+        self._show_span()
+        self._share_height()
+        self._share_width()
+
+    def _show_span(self) -> None:
         run, span = self.steps.run, self.steps.span
         if run is None:
             self.detail.nothing()
@@ -112,9 +123,17 @@ class RunView(Box):
         body = self._body(run, span) if span is not None else None
         if span is not None and body is None and self.detail.run is not None:
             return  # keep the old span until the body arrives: one repaint, no flicker
+        if (turn := self.steps.missing_turn) is not None and (span is None or body is not None):
+            self._load_turns(run, turn)
         if body is not None and (answer := self.steps.answer) is not None:
             body = self._with_answer(body, self._body(run, answer))
         self.detail.show_span(run, span, body)
+
+    def _load_turns(self, run: Run, turn: Span | None) -> None:
+        """Show what was said in the turns on the screen; those that aren't cached are requested one by one."""
+        while turn is not None and (body := self._body(run, turn)) is not None:
+            self.steps.add_body(turn, body)
+            turn = self.steps.missing_turn
 
     def _body(self, run: Run, span: Span) -> Body | None:
         """The body of a span; requested if it isn't cached."""
@@ -133,8 +152,9 @@ class RunView(Box):
 
     @property
     def shown_spans(self) -> list[Span]:
-        """The spans of the detail: the one under the cursor, and the answer of its turn."""
-        return [span for span in (self.steps.span, self.steps.answer) if span is not None]
+        """The spans with bodies: the one under the cursor, the answer of its turn, a turn on the screen."""
+        shown = (self.steps.span, self.steps.answer, self.steps.missing_turn)
+        return [span for span in shown if span is not None]
 
     @property
     def has_assessment(self) -> bool:
@@ -147,9 +167,10 @@ class RunView(Box):
         run = self.steps.run
         if run is not None:
             self._show_assessment(run)
-            self.facts.show_run(run)
+            self.facts.show_run(run, self._same_failure(run))
             if self.detail.run is run and self.detail.tab in ASSESSMENT_TABS:
                 self.detail.draw_rows(keep=True)
+            self._share_height()
 
     def _show_assessment(self, run: Run) -> None:
         assessment = self.app.assessments.of(run)
@@ -157,18 +178,73 @@ class RunView(Box):
             self.steps.fold_loops(assessment)
         self.facts.assessment = self.detail.assessment = assessment
 
+    def _same_failure(self, run: Run) -> SameFailure | None:
+        """The cause of a failed run, and the newest runs of it."""
+        group = self.app.causes.group_of(run.summary.ref) if run.summary.failed else None
+        if group is None:
+            return None
+        known = self.app.store.runs
+        return SameFailure(group, [known[ref] for ref in group.runs[:MAX_RUNS] if ref in known])
+
+    def show_causes(self) -> None:
+        """Show the new cause of the run."""
+        if self.steps.run is not None:
+            self.facts.show_run(self.steps.run, self._same_failure(self.steps.run))
+
     def lay_out(self, level: int, zoom: str | None) -> None:
         """Set level and zoom, and the heights for them."""
         self._level = level, zoom
         self._share_height()
 
+    def on_resize(self) -> None:
+        self._share_height()
+        self._share_width()
+
+    @on(Steps.Resized)
     def _share_height(self) -> None:
         """Give the steps the rows that the run needs."""
-        size = self.app.size
-        shares = layout.heights(size.width, size.height, *self._level, self.steps.wanted_height)
+        columns, rows = self.app.size.width, self.outer_size.height or self.app.size.height - layout.FRAME
+        level, zoom = self._level
+        self.beside = zoom is None and layout.is_beside(columns, level, turns=self.steps.shown_as == "turns")
+        self.set_class(self.beside, "beside")
+        columns = layout.WIDE if self.beside else columns
+        shares = layout.heights(columns, rows, *self._level, self.steps.wanted_height, self._wanted_below(columns))
         if shares != self._heights:
             self._heights = shares
             self._middle.styles.height, self.steps.styles.height = shares
+
+    def _share_width(self) -> None:
+        """Of three panes side by side, give steps and detail the columns that they need.
+
+        That depends on the run and the detail that it opens with: the line between them stays while the cursor moves.
+        """
+        columns, run, detail = self.outer_size.width, self.steps.run, self.detail
+        if not self.beside:
+            detail.styles.width = "1fr"
+            self._shared_for = None
+            return
+        ready = detail.run is run and (detail.span is None or detail.body is not None)
+        key = (run.summary.ref, columns, self.steps.shown_as) if run is not None else None
+        if not ready or not columns or key == self._shared_for:
+            return
+        self._shared_for = key
+        steps = self.steps.wanted_width(range(columns * 4 // 10, columns, 8))
+        detail.styles.width = layout.detail_width(columns, steps, detail.used_width)
+
+    def _wanted_below(self, columns: int) -> int | None:
+        """Rows of the pane below the steps; of the detail, the most that a step of the run wanted so far.
+
+        So the line between them moves seldom, and never back and forth.
+        """
+        run = self.steps.run
+        if columns >= layout.WIDE:
+            return self.facts.wanted_height
+        if run is None or self.detail.run is not run:
+            return None
+        ref = run.summary.ref, columns
+        before = self._wanted_detail[1] if self._wanted_detail[0] == ref else 0
+        self._wanted_detail = ref, max(before, self.detail.wanted_height)
+        return self._wanted_detail[1]
 
     # ---- following
 
@@ -191,7 +267,6 @@ class RunView(Box):
         if self.steps.following and not self.steps.at_newest:
             self.follow(False)
         self.steps.mark_seen(self.steps.position)
-        self._share_height()
         self.show_detail()
 
     @on(LineView.Moved, "#detail")
@@ -204,7 +279,7 @@ class RunView(Box):
         """The commands, with the titles of F and t for the current follow state and view."""
         word = "stop following" if self.steps.following else "follow again" if self.steps.detached else ""
         follow = {"follow": {"title": word, "hint": 2}} if word else {}
-        view = {"tree": {"title": "timeline"}} if self.steps.shown_as == "story" else {}
+        view = {"tree": {"title": "timeline"}} if self.steps.shown_as in ("turns", "story") else {}
         changes: dict[str, dict[str, Any]] = {**follow, **view}
         return [one._replace(**changes[one.id]) if one.id in changes else one for one in commands]
 
@@ -288,7 +363,6 @@ class RunView(Box):
     def _view_changed(self) -> None:
         if self.steps.run is not None:
             self._show_assessment(self.steps.run)
-        self._share_height()
         self.show_detail()
 
     def _need_tree(self) -> None:

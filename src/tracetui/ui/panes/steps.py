@@ -1,4 +1,4 @@
-"""Pane 2: the spans of a run, as a story, a timeline or a tree with a shared cursor."""
+"""Pane 2: the spans of a run, as turns, a story, a timeline or a tree with a shared cursor."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from tracetui.analysis import navigation
 from tracetui.analysis.liveness import Liveness, State
 from tracetui.analysis.turns import is_prompt, is_session
 from tracetui.masking import one_line
-from tracetui.model import Problem, Run, Span, Status
+from tracetui.model import Body, Problem, Run, Span, Status
 from tracetui.text import Clean, grouped
 from tracetui.ui.base_app import HostApp
 from tracetui.ui.widgets.frame import GOING
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.glyphs import status_glyph
+from tracetui.views.goal import TurnRows, first_turn, has_turns
 from tracetui.views.labels import short_id
 from tracetui.views.placeholders import broken
 from tracetui.views.rows import Line, ListRows, Piece, Rows
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
 
 
-View = Literal["story", "timeline", "tree"]
+View = Literal["turns", "story", "timeline", "tree"]
 """How the spans of a run are shown, in the order of the command ``tree``."""
-SpanView = spans.SpanRows | StoryRows
+SpanView = spans.SpanRows | StoryRows | TurnRows
 
 
 class Steps(LineView):
@@ -50,10 +51,13 @@ class Steps(LineView):
             self.position = position
             super().__init__()
 
-    names: Mapping[View, str] = {"story": "Story", "timeline": "Steps", "tree": "Spans"}
+    class Resized(Message):
+        """The pane has another width, and maybe another number of heading lines."""
+
+    names: Mapping[View, str] = {"turns": "Turns", "story": "Story", "timeline": "Steps", "tree": "Spans"}
     """Names of the pane by view."""
     has_story = True
-    """Whether sessions of coding agents open as a story."""
+    """Whether conversations with a goal open as turns, and sessions of coding agents as a story."""
 
     def __init__(self, id: str = "steps") -> None:
         super().__init__(id=id)
@@ -66,11 +70,13 @@ class Steps(LineView):
         self.assessment: Assessment | None = None
         self.shown_as: View = "timeline"
         self.preferred: View | None = None
-        """View chosen by the user; None: a story for sessions of coding agents, else the timeline."""
+        """View chosen by the user, for the runs that have it; None: the one that suits the run."""
         self._temporary_tree = False
         """Whether the tree shows a span without a timeline row, until another run is shown."""
         self.opened: frozenset[str] = frozenset()
         """Ids of the unfolded rows of the story."""
+        self.bodies: dict[str, Body] = {}
+        """Bodies of the turns, as far as they are loaded."""
         self.headline = True
         """Whether to show the outcome of the run above the steps."""
         self.folded: frozenset[str] = frozenset()
@@ -144,8 +150,19 @@ class Steps(LineView):
             self.top = follow_top(before, self.position, len(self.rows), self.page)
             return
         last = len(self.rows) - 1
+        if isinstance(self.rows, TurnRows) and len(self.rows) and not self._cursor_off_screen:
+            self.top = max(self.top, min(self.position, self.rows.block(self.position).stop - self.page))
         if 0 < last == self.position + 1 and self.outer_size.height and self.page > 1 and not self._cursor_off_screen:
             self.top = max(self.top, last + 1 - self.page)
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        if isinstance(self.rows, TurnRows):
+            rows = self._turn_rows(self.rows.run)
+            self.show(rows)
+            if len(rows) and rows.block(self.position).stop <= self.page:
+                self.top = 0
+        self.post_message(self.Resized())
 
     def _wheel(self, rows: int) -> None:
         super()._wheel(rows)
@@ -167,7 +184,7 @@ class Steps(LineView):
 
     def _has_open_span(self, rows: SpanView) -> bool:
         """Whether an open span is visible; each turn of a story may contain one."""
-        if isinstance(rows, StoryRows):
+        if isinstance(rows, StoryRows | TurnRows):
             return self._state in GOING
         return any(
             (span := rows.span(index)) is not None and span.status is Status.RUNNING and span.started_at is not None
@@ -214,7 +231,7 @@ class Steps(LineView):
             self.folded, self.unfolded = navigation.initial_folds(run), frozenset()
             self.filter_text, self.longest_first, self._predicate = "", False, None
             self._set_following(False, None)
-            self._newest = None
+            self._newest, self.bodies = None, {}
         before, self.run = self.run if same else None, run
         if before is None or not before.complete:
             self._choose_view(run)
@@ -228,6 +245,8 @@ class Steps(LineView):
         if self._unseen is not None and before is not run:
             self._unseen = max(0, self._unseen + _count(rows) - _count(self.rows))
         key: Hashable = span or (None if same and self.cursor is not None else navigation.starting_span(run))
+        if self.shown_as == "turns" and key is not None and key != span:
+            key = first_turn(run)
         if self.following and span is None:
             key = self._newest
         if not isinstance(rows, StoryRows) or self.following or run.summary.status in _UNFOLDED:
@@ -248,9 +267,10 @@ class Steps(LineView):
         """Show a new run in the view chosen by the user, else in the view that suits it."""
         if self._temporary_tree:
             return
-        self.shown_as = self.preferred or "story"
-        if self.shown_as == "story" and not (self.has_story and is_session(run)):
-            self.shown_as = "timeline"
+        told = self.has_story
+        views: list[View] = ["turns"] if told and has_turns(run) else ["story"] if told and is_session(run) else []
+        views += ["timeline", "tree"]
+        self.shown_as = self.preferred if self.preferred in views else views[0]
         self.opened = initially_open(run) if self.shown_as == "story" else frozenset()
 
     @property
@@ -261,12 +281,53 @@ class Steps(LineView):
     def _rows_of(self, run: Run, now: float) -> SpanView:
         """The rows of a run; reuses the measurements of the shown rows of the same run."""
         shown, run = self.rows, self._current_run(run)
+        if self.shown_as == "turns":
+            return self._turn_rows(run)
         if self.shown_as == "story":
             if isinstance(shown, StoryRows) and shown.run.summary.ref == run.summary.ref:
                 newer = shown if shown.run is run else shown.with_run(run, now=now)
                 return newer if newer.opened == self.opened else newer.refold(self.opened)
             return StoryRows(run, opened=self.opened, glyphs=self.look.glyphs, now=now)
         return self._span_rows(run, now)
+
+    def _turn_rows(self, run: Run) -> TurnRows:
+        """The rows of the turns, for the size of the pane."""
+        width, height = self.outer_size
+        room = max(1, height - 1 - len(self.heading))
+        return TurnRows(run, self.bodies, width=max(20, width - 2), height=room, glyphs=self.look.glyphs)
+
+    @property
+    def missing_turn(self) -> Span | None:
+        """A turn on the screen whose body isn't loaded yet."""
+        rows = self.rows
+        if not isinstance(rows, TurnRows):
+            return None
+        shown = range(self.top, min(len(rows), self.top + self.page))
+        turns = (rows.turns[number] for number in dict.fromkeys(map(rows.turn, shown)))
+        return next((turn for turn in turns if turn.id not in self.bodies), None)
+
+    def add_body(self, turn: Span, body: Body) -> None:
+        """Show what was said in a turn."""
+        self.bodies[turn.id] = body
+        if isinstance(self.rows, TurnRows):
+            self.show(self._turn_rows(self.rows.run))
+
+    def is_at_cursor(self, index: int) -> bool:
+        """Whether a row belongs to the turn under the cursor, or is under it."""
+        rows = self.rows
+        if isinstance(rows, TurnRows) and self.position < len(rows):
+            return index in rows.block(self.position)
+        return super().is_at_cursor(index)
+
+    def repaint_row(self, index: int) -> None:
+        """Repaint a row, of a turn all of its rows."""
+        rows = self.rows
+        for one in rows.block(index) if isinstance(rows, TurnRows) and index < len(rows) else (index,):
+            super().repaint_row(one)
+
+    def clicked_row(self, index: int) -> None:
+        rows = self.rows
+        super().clicked_row(rows.block(index).start if isinstance(rows, TurnRows) else index)
 
     def _span_rows(self, run: Run, now: float) -> spans.SpanRows:
         """The rows of the timeline or the tree."""
@@ -282,8 +343,9 @@ class Steps(LineView):
 
     def _ensure_row(self, span: str, rows: SpanView, now: float) -> SpanView:
         """Make the row of a span visible: drops the filter, unfolds, shows the tree, as necessary."""
-        if isinstance(rows, StoryRows):
-            if _has_row(rows := rows.reveal(span, records=True), span):
+        if isinstance(rows, StoryRows | TurnRows):
+            rows = rows.reveal(span, records=True) if isinstance(rows, StoryRows) else rows
+            if _has_row(rows, span):
                 return rows
             self.shown_as = "timeline"
             rows = self._span_rows(rows.run, now)
@@ -299,9 +361,12 @@ class Steps(LineView):
         return rows
 
     def next_view(self, now: float) -> None:
-        """Switch story, timeline and tree; only runs with prompts have a story. The cursor stays on its span."""
-        has_story = self.has_story and self.run is not None and any(map(is_prompt, self.run.spans))
-        views: list[View] = ["story", "timeline", "tree"] if has_story else ["timeline", "tree"]
+        """Show the next view of those that the run has; the cursor stays on its span."""
+        views: list[View] = ["timeline", "tree"]
+        if self.has_story and self.run is not None and has_turns(self.run):
+            views.insert(0, "turns")
+        elif self.has_story and self.run is not None and any(map(is_prompt, self.run.spans)):
+            views.insert(0, "story")
         self.prefer(views[(views.index(self.shown_as) + 1) % len(views)], now)
 
     def prefer(self, view: View, now: float) -> None:
@@ -321,13 +386,13 @@ class Steps(LineView):
 
         query = begun_for_spans(text)[0] if text.strip() else None
         self.filter_text, self._predicate = text, query.matches if query is not None else None
-        if query is not None and self.shown_as == "story":
+        if query is not None and self.shown_as in _TOLD:
             self._show_as("timeline", now)
         self._rearrange(now)
 
     def sort(self, now: float, *, longest_first: bool) -> bool:
         """Sort the timeline by duration or time; returns True if by duration. A tree isn't sorted."""
-        if self.shown_as == "story":
+        if self.shown_as in _TOLD:
             self._show_as("timeline", now)
         self.longest_first = longest_first and not self.as_tree
         self._rearrange(now)
@@ -467,6 +532,8 @@ class Steps(LineView):
         if isinstance(rows, StoryRows):
             self.opened = rows.opened
             return rows
+        if isinstance(rows, TurnRows):
+            return rows
         if rows.folds is not None:
             self.unfolded = rows.folds.unfolded
         if not rows.tree and isinstance(self.rows, spans.SpanRows):
@@ -540,6 +607,8 @@ class Steps(LineView):
         return lines
 
 
+_TOLD: Final = ("turns", "story")
+"""Views without filter and sort order."""
 _UNFOLDED: Final = frozenset({Status.ERROR, Status.RUNNING})
 """Runs whose story opens at the call that failed or runs; others open at a turn."""
 _END_STATES: Final = frozenset({Status.OK, Status.ERROR, Status.CANCELLED})
@@ -575,5 +644,7 @@ def _has_row(rows: SpanView, span: str) -> bool:
 
 def _count(rows: Rows) -> int:
     """Number of rows that are spans."""
+    if isinstance(rows, TurnRows):
+        return len(rows.turns)
     count = len(rows)
     return count if not count or rows.selectable(count - 1) else count - 1

@@ -215,6 +215,11 @@ class Cause(LineView):
         self.show(ListRows(()), title=(), keep=False)
 
     @property
+    def wanted_height(self) -> int:
+        """Rows of the full content, with the title and a blank row."""
+        return len(self.rows) + 2
+
+    @property
     def example(self) -> tuple[RunRef, str | None] | None:
         """Where the row under the cursor leads."""
         return example_of(self.cursor)

@@ -32,8 +32,6 @@ from tracetui.views.rows import Line, Piece
 
 LOW: Final = 30
 """Below this many rows, the pane of both runs is shown only when focused."""
-BOTH_RUNS: Final = 9
-"""Rows of the pane of both runs: its maximum below the change, its minimum on wide screens."""
 
 
 class BaseDiffScreen(BaseScreen):
@@ -195,6 +193,8 @@ class DiffScreen(BaseDiffScreen):
         self._spans = spans
         self._asked: LookAt | None = None
         self._failure = ""
+        self._wanted_change = 0
+        """The most rows that a change wanted so far: the lines between the panes don't move back and forth."""
         self._body = Box(self.pairs, change, self.sides, id="diff")
 
     def compose(self) -> ComposeResult:
@@ -298,6 +298,7 @@ class DiffScreen(BaseDiffScreen):
         subject = (Piece(Clean(step_label(diff, row)), "sec"),)
         self.change.show_look(look, subject, path=path, last=self.state.backwards)
         self.state = replace(self.state, backwards=False)
+        self.share_height()
         self.refresh_frame()
         self.app.opened()
 
@@ -363,15 +364,16 @@ class DiffScreen(BaseDiffScreen):
         size = self.app.size
         if self.state.zoom is not None or self.narrow:
             return
-        room = size.height - 3
         self.sides.display = size.height >= LOW or self.state.pane == SIDES
-        below = min(len(self.sides.rows) + 1, BOTH_RUNS, room // 4) if self.sides.display else 0
+        room, steps = size.height - layout.FRAME, self.pairs.wanted_height
+        below = self.sides.wanted_height if self.sides.display else 0
         if size.width >= layout.WIDE:
-            below = min(max(len(self.sides.rows) + 1, BOTH_RUNS), room // 2)
+            _, below = layout.share(room, (steps, below), (0.5, 0.5))
             self._body.styles.grid_rows = f"1fr {below}"
-        else:
-            above = max(5, min(self.pairs.wanted_height + 1, int(room * 0.35)))  # and a blank row
-            self._body.styles.grid_rows = f"{above} 1fr {below}" if below else f"{above} 1fr"
+            return
+        self._wanted_change = max(self._wanted_change, self.change.wanted_height)
+        above, _, below = layout.share(room, (steps + 1, self._wanted_change, below), (0.35, 0.4, 0.25))
+        self._body.styles.grid_rows = f"{above} 1fr {below}" if below else f"{above} 1fr"
 
     def refresh_frame(self) -> None:
         width, look, diff = self.app.size.width, self.app.look, self.diff

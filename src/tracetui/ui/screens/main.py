@@ -56,6 +56,8 @@ class MainScreen(RunsScreen):
         """Whether the open run is no longer listed."""
         self._ticks = 0
         self._laid_out_for = Size(0, 0)
+        self._list_shape: tuple[bool, layout.Height, layout.Height] = False, "", ""
+        """Whether the list is above the run, and its width and height."""
 
     def compose(self) -> ComposeResult:
         size, state = self.app.size, self.state
@@ -135,6 +137,7 @@ class MainScreen(RunsScreen):
         complete = self.app.listed and self.runs.has_all
         self.runs.chosen |= complete
         self.runs.complete |= complete
+        self._shape_list()
         self._preview()
         self.refresh_frame()
 
@@ -220,6 +223,7 @@ class MainScreen(RunsScreen):
                 self.runs.move_to_key(ref)
 
     def causes_changed(self) -> None:
+        self.run_view.show_causes()
         self.refresh_frame()
 
     def go_to(
@@ -265,7 +269,7 @@ class MainScreen(RunsScreen):
         """Lay out the panes for the level, the zoom and the size."""
         size, state = self.app.size, self.state
         self.apply_classes(layout.classes(size.width, size.height, state.level, state.zoom, self.views))
-        self._set_list_width()
+        self._shape_list()
         self.run_view.lay_out(self.state.level, self.state.zoom)
         if self.state.ref is not None and self.steps.headline is not layout.needs_headline(
             size.width, self.state.level
@@ -275,12 +279,23 @@ class MainScreen(RunsScreen):
         self.runs.on_screen_again()
         self.call_after_refresh(self.refresh_frame)
 
-    def _set_list_width(self) -> None:
-        """Give the list the dragged width, or that of its chosen columns."""
-        wanted = self.runs.wanted_width if self.state.arrangement.columns else 0
-        width = layout.list_width(self.app.size.width, self.state.arrangement.share, wanted)
-        alone = self.state.zoom == RUNS
-        self.runs.styles.width = None if alone or width is None else width
+    def _shape_list(self) -> None:
+        """Give the list the room that its runs need: a short one is above the run.
+
+        A filter doesn't change that, so that nothing moves while it is typed.
+        """
+        size, rows, arrangement = self.app.size, self.runs.wanted_height, self.state.arrangement
+        short = self._list_shape[0]
+        if not (self.app.stage == "list" or arrangement.words or arrangement.failures):
+            short = layout.is_short(size.height, rows) and self.runs.ref is not None
+        above = short and self.state.zoom is None and (not self.state.level or size.width >= layout.WIDE)
+        chosen = self.runs.chosen_width if arrangement.columns else 0
+        width = layout.list_width(size.width, arrangement.share, chosen, self.runs.result_width)
+        shape = (short, "1fr", rows) if above else (short, "1fr" if self.state.zoom else width, "1fr")
+        if shape != self._list_shape:
+            self._list_shape = shape
+            self.set_class(above, "stacked")
+            self.runs.styles.width, self.runs.styles.height = shape[1:]
 
     def on_resize(self, event: events.Resize) -> None:
         if event.size != self._laid_out_for:  # the first event repeats the size that compose() used
@@ -389,7 +404,7 @@ class MainScreen(RunsScreen):
             state = states.arrange_runs(self.state, columns=columns, share=0)
             room = self.app.size.width - layout.MIN_SIDE
             self.become(state)
-            alone = RUNS if columns and self.runs.wanted_width > room else None
+            alone = RUNS if columns and self.runs.chosen_width > room else None
             self.become(replace(self.state, zoom=alone))
 
         self.app.push_screen(ColumnsScreen(self.state.arrangement.columns, self.runs.columns, apply))

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 BAR: Final = 24
 MAX_SPLITS: Final = 4
 """Ways to split a cause that the prompt lists."""
+STEP: Final = 4
+"""The pane of the cause has a multiple of so many rows: a new layout for each cause would cost more than its rows."""
 REST_SECONDS: Final = 0.15
 """How long the cursor rests on a cause before its runs are read to be compared with others."""
 REGROUP_SECONDS: Final = 0.5
@@ -55,6 +57,9 @@ class TriageScreen(RunsScreen):
         self.queue, self.cause, self.failure = Queue(), Cause(), Failure()
         views: dict[str, LineView] = {QUEUE: self.queue, CAUSE: self.cause, FAILURE: self.failure}
         super().__init__(commands, views, state or TriageState())
+        self._body = Box(self.queue, self.cause, self.failure, id="triage")
+        self._rows = ""
+        """Heights of the panes at the right."""
         self._grouped = -1
         self._grouping: Grouping | None = None
         self._group_after = 0.0
@@ -63,10 +68,7 @@ class TriageScreen(RunsScreen):
     def compose(self) -> ComposeResult:
         yield self._header
         yield self._sentence
-        with Box(id="triage"):
-            yield self.queue
-            yield self.cause
-            yield self.failure
+        yield self._body
         yield self._footer
 
     def on_mount(self) -> None:
@@ -101,6 +103,7 @@ class TriageScreen(RunsScreen):
             self.regroup()
         if self.queue.run in mail.runs:
             self.show_failure()
+            self._share_height()
         elif self.queue.run in mail.assessments:
             self._fold_loops()
         if mail.progress is not None:
@@ -170,7 +173,18 @@ class TriageScreen(RunsScreen):
                 self._compare_later()
             self.app.engine.open(ref)
             self.show_failure()
+        self._share_height()
         self.refresh_frame()
+
+    def _share_height(self) -> None:
+        """Give the cause and the steps below it the rows that they need."""
+        size = self.app.size
+        if size.width >= layout.NARROW and self.state.zoom is None:
+            cause = -(-self.cause.wanted_height // STEP) * STEP
+            shares = layout.share(size.height - layout.FRAME, (self.failure.wanted_height, cause), (0.5, 0.5))
+            rows = f"{shares[1]} 1fr"
+            if rows != self._rows:
+                self._rows = self._body.styles.grid_rows = rows
 
     def _compare_later(self) -> None:
         """When the cursor has come to rest, find out what the runs of the cause share that others lack."""
@@ -336,6 +350,7 @@ class TriageScreen(RunsScreen):
         self.call_after_refresh(self.show_cause)
 
     def on_resize(self, event: events.Resize) -> None:
+        self._rows = ""
         self._arrange_panes()
 
     @on(LineView.Moved, "#queue")

@@ -104,6 +104,14 @@ STRIP_CACHE_SIZE: Final = 512
 """Cached rows; a screen shows about 100 at most."""
 
 
+_ENDLESS: Final = 1000
+"""Cells in which no row is cut that people read."""
+
+
+def _ellipses(line: Line) -> int:
+    return sum(piece.text.count("…") for piece in line)
+
+
 def _no_lines(width: int) -> Sequence[Line]:
     return ()
 
@@ -260,6 +268,24 @@ class LineView(LineWidget, can_focus=True):
     def page(self) -> int:
         """Number of rows that fit."""
         return max(1, self.outer_size.height - 1 - len(self.heading))
+
+    def wanted_width(self, widths: Iterable[int]) -> int:
+        """The first of these widths at which no row on the screen is cut, else the last."""
+        wanted, shown = 0, range(self.top, min(len(self.rows), self.top + self.page))
+        for wanted in widths:
+            if not any(self._is_cut(index, wanted - 2) for index in shown):
+                break
+        return wanted
+
+    def _is_cut(self, index: int, width: int) -> bool:
+        """Whether a row has an ellipsis at this width that it doesn't have in a line of any length."""
+        return _ellipses(self.rows.line(index, width)) > _ellipses(self.rows.line(index, _ENDLESS))
+
+    @property
+    def used_width(self) -> int:
+        """Cells of the longest row on the screen, and the two beside the rows."""
+        shown = range(self.top, min(len(self.rows), self.top + self.page))
+        return max((width_of(self.rows.line(i, self.outer_size.width - 2)) for i in shown), default=0) + 2
 
     # ---- moving
 

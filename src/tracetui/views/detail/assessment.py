@@ -103,7 +103,7 @@ _NAME: Final = 24
 def add_work(sheet: Sheet, done: Work) -> None:
     """The tools as a table, each row leading to a failed call; the context window as a sparkline."""
     _tools(sheet, done.tools)
-    _windows(sheet, done.windows)
+    add_windows(sheet, done.windows)
 
 
 def _tools(sheet: Sheet, tools: tuple[Tool, ...]) -> None:
@@ -124,7 +124,8 @@ def _tools(sheet: Sheet, tools: tuple[Tool, ...]) -> None:
         sheet.fact("", Piece(Clean(f"and {count(len(tools) - _MAX_TOOLS)} more  "), "dim"))
 
 
-def _windows(sheet: Sheet, windows: tuple[Window, ...]) -> None:
+def add_windows(sheet: Sheet, windows: tuple[Window, ...]) -> None:
+    """The context window as a sparkline."""
     if len(windows) < 2:
         return
     fullest = max(windows, key=lambda window: window.tokens)

@@ -68,18 +68,13 @@ def run_rows(
 ) -> Stack:
     """The *run* tab: facts about the run, its results and its problems."""
     sheet = Sheet("run", width, opened=opened, glyphs=glyphs)
-    _status(sheet, run)
-    _times(sheet, run.summary, now, zone)
-    add_usage(sheet, run.summary.usage)
-    _cost(sheet, run.summary.usage, assessment)
-    _counts(sheet, run.summary)
+    add_outcome(sheet, run, now, zone, assessment)
     if assessment is not None and assessment.work is not None:
         from tracetui.views.detail.assessment import add_work  # loaded by the assessment
 
         add_work(sheet, assessment.work)
     sheet.blank()
-    _origin(sheet, run.summary)
-    add_totals(sheet, run.body.totals)
+    add_origin(sheet, run)
     if run.summary.deep:
         sheet.prose("read", ledger_words(run.summary.ledger, glyphs=glyphs), "sec")
     sheet.blank()
@@ -90,12 +85,32 @@ def run_rows(
     if has_goal(run.body):
         sheet.blank()
         _goal(sheet, run)
+    add_content(sheet, run)
+    return sheet.rows()
+
+
+def add_outcome(sheet: Sheet, run: Run, now: float | None, zone: tzinfo, assessment: Assessment | None) -> None:
+    """How the run ended, and what it took."""
+    _status(sheet, run)
+    _times(sheet, run.summary, now, zone)
+    add_usage(sheet, run.summary.usage)
+    _cost(sheet, run.summary.usage, assessment)
+    _counts(sheet, run.summary)
+
+
+def add_origin(sheet: Sheet, run: Run) -> None:
+    """Where the run comes from, and the totals that it declares."""
+    _origin(sheet, run.summary)
+    add_totals(sheet, run.body.totals)
+
+
+def add_content(sheet: Sheet, run: Run) -> None:
+    """Texts, attributes and problems of the run."""
     _texts(sheet, run.body)
     if run.body.attributes:
         sheet.title("Attributes", "as recorded")
         sheet.tree(run.body.attributes)
     _problems(sheet, run.problems)
-    return sheet.rows()
 
 
 def goal_rows(run: Run, *, width: int, opened: frozenset[Hashable] = frozenset(), glyphs: Glyphs = UNICODE) -> Stack:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from tracetui.analysis.edits import Edit
 from tracetui.text import Clean, cells, clean, grouped, one_line, pad, truncate, wrap
 from tracetui.views.glyphs import UNICODE, Glyphs
-from tracetui.views.rows import Fold, Line, Piece, fit, width_of
-from tracetui.views.stack import TextKey, TextRows
+from tracetui.views.rows import Line, Piece, width_of
+from tracetui.views.stack import StyledRows, TextRows
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -25,59 +25,6 @@ _LONGEST: Final = 1 << 15
 _LONGEST_CODE: Final = 1 << 13
 """Longer code isn't highlighted."""
 _MARKUP: Final = re.compile(r"`\S|(?<!\w)[*_]{1,3}\w|^\s{0,3}(#{1,6} |[-+*] |\d+[.)] |>|\||~~~)|\]\(", re.MULTILINE)
-
-
-class StyledRows:
-    """Lines of any number. With `most`, they fold after that many rows; `source` is their text for search and copy."""
-
-    def __init__(
-        self,
-        lines: Sequence[Line],
-        source: str,
-        *,
-        name: Hashable,
-        most: int | None = None,
-        opened: frozenset[Hashable] = frozenset(),
-        glyphs: Glyphs = UNICODE,
-    ) -> None:
-        self._lines, self._source, self._name, self._glyphs = lines, source, name, glyphs
-        self._foldable = most is not None and len(lines) > most + 1
-        folded = self._foldable and TextKey(name, -1) not in opened
-        self._shown = most if folded and most is not None else len(lines)
-
-    def __len__(self) -> int:
-        return self._shown + (self._shown < len(self._lines))
-
-    def key(self, index: int) -> Hashable:
-        return TextKey(self._name, -1 if index >= self._shown else index)
-
-    def index(self, key: Hashable) -> int | None:
-        if not isinstance(key, TextKey) or key.name != self._name:
-            return None
-        if key.row < 0:
-            return len(self) - 1 if self._foldable else None
-        return key.row if key.row < self._shown else None
-
-    def line(self, index: int, width: int) -> Line:
-        if index >= self._shown:
-            words = f"{self._glyphs.folded} {grouped(len(self._lines) - self._shown)} more lines"
-            return tuple(fit([Piece(Clean(words), "dim")], width))
-        return tuple(fit(self._lines[index], width))
-
-    def selectable(self, index: int) -> bool:
-        return True
-
-    def mark(self, index: int) -> str | None:
-        return None
-
-    def plain(self, index: int) -> str:
-        return self._source if index >= self._shown else "".join(piece.text for piece in self._lines[index])
-
-    def fold(self, index: int) -> Fold | None:
-        return Fold(TextKey(self._name, -1), self._shown == len(self._lines)) if self._foldable else None
-
-    def parent(self, index: int) -> int | None:
-        return None
 
 
 def prose(

@@ -26,14 +26,14 @@ from tracetui.views.detail.run import (
     source_words,
     status_pieces,
 )
-from tracetui.views.detail.styled import StyledRows, edit_lines, edit_source
+from tracetui.views.detail.styled import edit_lines, edit_source
 from tracetui.views.detail.transcript import last_reply, transcript
 from tracetui.views.document import document
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.labels import clock
 from tracetui.views.rows import Piece, Rows
 from tracetui.views.sheet import Sheet
-from tracetui.views.stack import Stack, TextRows
+from tracetui.views.stack import Stack, StyledRows, TextRows
 
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment

@@ -9,12 +9,12 @@ from tracetui.analysis.edits import edits_of
 from tracetui.analysis.values import value_text
 from tracetui.model import Message, Part, Reasoning, Text, ToolCall, ToolResult
 from tracetui.text import Clean, grouped, one_line, pad
-from tracetui.views.detail.styled import StyledRows, edit_lines, edit_source, prose
+from tracetui.views.detail.styled import edit_lines, edit_source, prose
 from tracetui.views.document import document, json_compact
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.rows import Fold, Line, Piece, Rows, width_of
 from tracetui.views.sheet import Cut
-from tracetui.views.stack import Margin, Stack, TextRows
+from tracetui.views.stack import Margin, Stack, StyledRows, TextRows
 
 _ROLES: Final = {
     "user": "role.user",

@@ -194,9 +194,16 @@ class RunRows:
         self._chosen = tuple(columns)
 
     @property
-    def wanted_width(self) -> int:
+    def chosen_width(self) -> int:
         """Cells in which every chosen column fits, and a result can be read; 0 if none were chosen."""
-        return wanted_width(self._chosen, self.longest_name) if self._chosen else 0
+        return chosen_width(self._chosen, self.longest_name) if self._chosen else 0
+
+    def wanted_width(self, first: int, count: int) -> int:
+        """Cells at which the results of these rows are not cut, a multiple of 8; at most `_WIDEST`."""
+        shown = (item for item in self._items[first : first + count] if isinstance(item, RunSummary))
+        result = max((width_of(tuple(self._cell(run, "result", _WIDEST))) for run in shown), default=0)
+        widths = range(_NARROWEST, _WIDEST, 8)
+        return next((width for width in widths if dict(self.columns(width)).get("result", result) >= result), _WIDEST)
 
     def heading(self, width: int) -> Line:
         """The column headings."""
@@ -288,6 +295,8 @@ class RunRows:
         return [_CELLS[name](run, size, self.now)]
 
 
+_NARROWEST, _WIDEST = 48, 96
+"""Cells of a list beside a run."""
 _MIN_NAME, _MIN_RESULT = 8, 12
 """Minimum useful cells of a column."""
 _TITLES_FIRST: Final = 60
@@ -406,7 +415,7 @@ _GOOD_RESULT: Final = 30
 """Cells of a result that can be read."""
 
 
-def wanted_width(chosen: Sequence[str], name: int) -> int:
+def chosen_width(chosen: Sequence[str], name: int) -> int:
     """Cells of a list that shows all of these columns."""
     flexible = max(_MIN_NAME, min(name, _NAMES[-1])) + (_GOOD_RESULT if "result" in chosen else 0)
     return _cells({*FIXED, *chosen}) + flexible

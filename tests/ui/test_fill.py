@@ -1,0 +1,186 @@
+"""No text is cut for lack of room while the same screen has blank rows or columns that could hold it.
+
+Every screen is drawn at three sizes and measured. What counts, by pane:
+
+fold    a text folded for its length, above blank rows of its pane
+scroll  hidden rows, while the pane or one above or below it has blank rows
+cut     rows that end in an ellipsis, while columns of the pane, or of one beside it, are blank in all rows
+
+Exempt are folds that group (loops, hooks, unchanged messages, values of a tree), ids and paths cut in the middle, and
+`SLACK`: the blank row between two panes, and columns too few to hold a word. A row of a table is one line: its text is
+complete in the detail, so blank rows below a table don't count. The run list keeps its width while the cursor moves
+from run to run, whatever their details leave blank.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+from textual.geometry import Region
+from textual.pilot import Pilot
+
+from tests.shared import ROOT, SHARED
+from tests.ui.conftest import Opener, press, settle, until
+from tracetui.ui.app import TraceApp
+from tracetui.ui.screens.diff import DiffScreen
+from tracetui.ui.screens.lists import StatisticsScreen
+from tracetui.ui.screens.triage import TriageScreen
+from tracetui.ui.widgets.line_view import LineView
+
+SIZES: Final = ((80, 24), (120, 40), (200, 60))
+SLACK: Final = 2, 8
+"""Blank rows and columns that may stay."""
+FOLD: Final = re.compile("▸ (?:[0-9 ]+ more lines|all of )")
+CUT: Final = re.compile(r"(?<![\[{(])…(?=\s*(?:$|  |[0-9—✓✗~·]))")
+"""An ellipsis at the end of a cell; in the middle, it shortens an id or a path."""
+
+
+class Pane(NamedTuple):
+    """A measured pane."""
+
+    name: str
+    region: Region
+    lines: tuple[str, ...]
+    hidden: int
+    """Rows out of view."""
+    folded: int
+    cut: int
+    """Rows with a cut text."""
+
+    @property
+    def blank_rows(self) -> int:
+        """Blank rows at the bottom."""
+        filled = [i for i, line in enumerate(self.lines) if line.strip()]
+        return len(self.lines) - 1 - (filled[-1] if filled else -1)
+
+    @property
+    def blank_columns(self) -> int:
+        """Columns at the right that are blank in all rows."""
+        return self.region.width - max((len(line.rstrip()) for line in self.lines), default=0)
+
+
+def measure(app: TraceApp) -> list[Pane]:
+    """The visible panes."""
+    panes = []
+    for view in app.screen.query(LineView):
+        region = view.region
+        if not view.is_on_screen or not region.area:
+            continue
+        lines = tuple(view.strip_at(y).text[:-1] for y in range(1, region.height))
+        hidden = max(0, len(view.rows) - view.page)
+        cut = sum(1 for line in lines if CUT.search(line))
+        panes.append(Pane(view.pane_name, region, lines, hidden, sum(map(bool, map(FOLD.search, lines))), cut))
+    return panes
+
+
+def wasted(panes: list[Pane]) -> Iterator[str]:
+    """What is cut although there is room for it."""
+    rows, columns = SLACK
+    for pane in panes:
+        place = pane.region
+        stacked = [one for one in panes if _overlap(one.region.x, one.region.right, place.x, place.right)]
+        beside = (
+            [pane]
+            if pane.name == "Runs"
+            else [one for one in panes if _overlap(one.region.y, one.region.bottom, place.y, place.bottom)]
+        )
+        most = max(stacked, key=lambda one: one.blank_rows)
+        widest = max(beside, key=lambda one: _free_columns(one, panes))
+        if pane.folded and pane.blank_rows > rows:
+            yield f"{pane.name}: {pane.folded} folds above {pane.blank_rows} blank rows"
+        if pane.hidden and most.blank_rows > rows:
+            yield f"{pane.name}: {pane.hidden} rows hidden, {most.blank_rows} rows of {most.name} blank"
+        free = _free_columns(widest, panes)
+        if pane.cut and free > columns:
+            yield f"{pane.name}: {pane.cut} rows cut, {free} columns of {widest.name} blank"
+
+
+def _free_columns(pane: Pane, panes: list[Pane]) -> int:
+    """Blank columns of a pane and of those above and below it."""
+    place = pane.region
+    return min(one.blank_columns for one in panes if _overlap(one.region.x, one.region.right, place.x, place.right))
+
+
+def _overlap(a: int, b: int, c: int, d: int) -> bool:
+    return max(a, c) < min(b, d)
+
+
+async def check(app: TraceApp, pilot: Pilot[int], name: str, found: list[str]) -> None:
+    """Measure the screen at every size."""
+    for size in SIZES:
+        await pilot.resize_terminal(*size)
+        await settle(pilot)
+        await until(pilot, lambda: is_settled(app), what=name)
+        await pilot.pause()
+        found += [f"{name} {size[0]}x{size[1]}  {one}" for one in wasted(measure(app))]
+
+
+def is_settled(app: TraceApp) -> bool:
+    """Whether the current screen shows everything."""
+    screen = app.screen
+    if isinstance(screen, DiffScreen):
+        return screen.settled
+    if isinstance(screen, TriageScreen):
+        ref = screen.queue.run
+        return ref is not None and app.store.opened(ref) is not None
+    return not isinstance(screen, StatisticsScreen) or bool(app.surveys.latest and app.surveys.latest.finished)
+
+
+DEMO: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "list": ("", ()),
+    "run": ("", ("enter",)),
+    "tree": ("latticeflow", ("enter", "t")),
+    "goal": ("penelope/appeal", ("enter",)),
+    "one run": ("paprika/0690e0f0-e1bf-4d65-ac52-89138f446e8d.json", ()),
+    "story": ("ccpa", ("enter",)),
+    "diff": ("", ("g", "j", "j", "j", "D")),
+    "triage": ("", ("T", "j")),
+    "statistics": ("", ("S",)),
+    "today": ("", ("H",)),
+}
+"""Screens of the built-in samples: folder and keys."""
+
+
+@pytest.mark.parametrize("name", DEMO)
+async def test_the_demo_fills_the_screen(name: str, opened: Opener, samples: Path) -> None:
+    folder, keys = DEMO[name]
+    found: list[str] = []
+    async with opened(samples / folder) as (app, pilot):
+        await press(pilot, *keys)
+        await check(app, pilot, name, found)
+    assert not found, "\n".join(found)
+
+
+CASES: Final = ("claude_code", "codex", "hypergraph", "latticeflow", "otlp", "paprika", "penelope")
+"""Formats of which the first conformance case is drawn."""
+
+
+@pytest.mark.parametrize("name", CASES)
+async def test_samples_fill_the_screen(name: str, opened: Opener) -> None:
+    folder = next(one for one in sorted((ROOT / "tests" / "formats" / name).iterdir()) if one.is_dir())
+    await draw_list_and_run(name, folder, opened)
+
+
+async def draw_list_and_run(name: str, folder: Path, opened: Opener) -> None:
+    """Check the list of a folder and its run under the cursor."""
+    found: list[str] = []
+    async with opened(folder) as (app, pilot):
+        await check(app, pilot, f"{name} list", found)
+        await press(pilot, "enter")
+        await check(app, pilot, f"{name} run", found)
+    assert not found, "\n".join(found)
+
+
+REAL: Final = ("claude-code/real_projects", "hypergraph/v6", "latticeflow", "paprika", "penelope")
+
+
+@pytest.mark.parametrize("name", REAL)
+async def test_real_samples_fill_the_screen(name: str, opened: Opener) -> None:
+    folder = SHARED / "samples" / name if SHARED is not None else None
+    if folder is None or not folder.is_dir():
+        pytest.skip("the shared samples are not beside this checkout")
+    await draw_list_and_run(name, folder, opened)
