@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.analysis.cause_pairs import ONE, TWO, Failure
 from tracetui.analysis.cause import BY_TEXT, Cause, failure_of, shared_cause, short_ids
 from tracetui.analysis.equivalents import TABLE, find_equivalent
-from tracetui.analysis.normalize import MAX_TEXT, PLACEHOLDER, Normalized, normalize
+from tracetui.analysis.normalize import MAX_TEXT, PLACEHOLDER, Normalized, Template, normalize, template_of
 from tracetui.analysis.old_signature import old_digest_of
 from tracetui.analysis.unwrap import ErrorText, unwrap
 from tracetui.model import FirstError, Operation, Outcome, RunRef, RunSummary, Score, Status
@@ -28,6 +28,11 @@ IDS = st.uuids().map(str) | HEX | HEX.map("req_{}".format) | HEX.map("call-{}".f
 WRAPS = st.sampled_from(["{}", "({})", "[{}]", "{},", "{}.", "={}", "#{}", "'{}'", "({}):"])
 UNITS = st.sampled_from(["{}ms", "{}%", "{} seconds", "{} MB", "{}s ago", "{} tokens"])
 PATHS = st.lists(WORDS, min_size=1, max_size=4).map(lambda parts: "/" + "/".join(parts))
+FRAGMENTS = st.sampled_from(
+    [*" .:-_/()'=", "0x", "://", " HTTP ", "status ", "exit code ", "[Errno ", "job-", "req_", "ORA-", "utf-", " ms", "d",
+     "e-", "s", " MB", " rows", " (", " Not Found", ": ", "T", "base ", "-32", "404", "1234", "12", "7", "host='", "@a.b"]
+)  # fmt: skip
+"""Parts of texts in which a number may or may not be noise."""
 NOISE = st.one_of(
     st.tuples(st.sampled_from([NUMBERS | GROUPED, IDS, NUMBERS | IDS]), WRAPS),
     st.tuples(st.just(NUMBERS | GROUPED), UNITS),
@@ -99,11 +104,16 @@ EXAMPLES = {
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.title)
 def test_every_row_of_the_table_of_equivalents_has_examples(row: Any) -> None:
     for kind, text in EXAMPLES[row.title]:
-        assert find_equivalent(kind or None, text, ()) == row.title
+        assert equivalent(kind or None, text) == row.title
     for code in row.codes:
-        assert find_equivalent(None, EXAMPLES[row.title][0][1] or "MemoryError", (code,)) in (row.title, None)
-    assert find_equivalent("exit 1", EXAMPLES[row.title][0][1], ()) is None
-    assert find_equivalent(EXAMPLES[row.title][0][0] or None, EXAMPLES[row.title][0][1], ("418",)) is None
+        assert equivalent(None, EXAMPLES[row.title][0][1] or "MemoryError", code) in (row.title, None)
+    assert equivalent("exit 1", EXAMPLES[row.title][0][1]) is None
+    assert equivalent(EXAMPLES[row.title][0][0] or None, EXAMPLES[row.title][0][1], "418") is None
+
+
+def equivalent(kind: str | None, text: str, *codes: str) -> str | None:
+    """The row of a text in which these codes stay."""
+    return find_equivalent(kind, text, Normalized(text, text, Template("", (), codes)))
 
 
 @pytest.mark.parametrize(
@@ -132,11 +142,38 @@ def test_a_text_loses_its_noise(text: str, normalized: str) -> None:
 
 
 def test_the_noise_is_returned_in_order() -> None:
-    assert normalize("'a b' after 30s, 5 > 4: HTTP 502") == Normalized(
-        "<quoted> after <time>, <n> > <n>: HTTP 502",
-        (("quoted", "'a b'"), ("time", "30s"), ("n", "5"), ("n", "4")),
-        ("502",),
+    found = normalize("'a b' after 30s, 5 > 4: HTTP 502")
+
+    assert found.text == "<quoted> after <time>, <n> > <n>: HTTP 502"
+    assert found.replaced == (("quoted", "'a b'"), ("time", "30s"), ("n", "5"), ("n", "4"))
+    assert found.template.codes == ("502",)
+
+
+@settings(max_examples=1000)
+@given(st.lists(st.one_of(FRAGMENTS, HEX, HEX.map(str.upper), NUMBERS, IDS, TROUBLE), max_size=12).map("".join))
+@example("returned 404 rows of 1234567abc, 0x1234567 or 12e34567-5s")
+@example("12d34567d ago at 1234567e-3, utf-1234567 and ORA-009421")
+@example("1234567abc://x abcdef12://y (401) 1ABCDEF23")
+@example("failed with exit code 7654321 (job-42)")
+def test_a_text_of_a_familiar_shape_is_normalized_as_any_other(text: str) -> None:
+    text = " ".join(text.split())
+    alone, found = template_of(text), normalize(text)
+
+    assert (found.text, found.template.codes) == (alone.text, alone.codes)
+    assert found.replaced == tuple((kind, text[start:end]) for kind, start, end in alone.noise)
+
+
+def test_texts_that_differ_in_ids_and_numbers_share_a_template() -> None:
+    one, other = (
+        normalize(f"row {row} of job-{job} at /srv/{job}/x.py: exit code 3, id {digest}")
+        for row, job, digest in ((12, 7, "9f3a2b7c"), (34, 8, "4c0ffee1"))
     )
+
+    assert one.template is other.template
+    assert one.text == "row <n> of job-<n> at <path>: exit code 3, id <hex>"
+    assert [kind for kind, _ in other.replaced] == ["n", "n", "path", "hex"]
+    assert [value for _, value in other.replaced] == ["34", "8", "/srv/8/x.py", "4c0ffee1"]
+    assert normalize("exit code 4, id 4c0ffee1").text == "exit code 4, id <hex>"
 
 
 @settings(max_examples=500)

@@ -12,12 +12,13 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from itertools import count
+from typing import Final
 
 import msgspec
 
 from tracetui.analysis.equivalents import find_equivalent
-from tracetui.analysis.normalize import PLACEHOLDER, normalize
+from tracetui.analysis.normalize import PLACEHOLDER, Noise, normalize, originals
 from tracetui.analysis.old_signature import old_digest_of
 from tracetui.analysis.unwrap import unwrap
 from tracetui.model import FirstError, Operation, Outcome, RunSummary, Score, Status
@@ -38,7 +39,7 @@ _ALIKE: Final = re.compile(r"<(?:n|id|hex)>")
 """An id may happen to be a number."""
 
 
-class Cause(msgspec.Struct, frozen=True):
+class Cause(msgspec.Struct, frozen=True, gc=False):
     """The cause of a failure; two failures with equal keys have one cause."""
 
     operation: Operation | None = None
@@ -58,7 +59,9 @@ class Cause(msgspec.Struct, frozen=True):
     @property
     def key(self) -> tuple[object, ...]:
         """Equal for failures of one cause."""
-        text, frame = (value and _ALIKE.sub("<>", value) for value in (self.text, self.frame))
+        text, frame = (
+            _ALIKE.sub("<>", value) if value and "<" in value else value for value in (self.text, self.frame)
+        )
         return self.operation, self.name, self.type, text, frame, self.part, self.wrong
 
     @property
@@ -77,7 +80,7 @@ class Cause(msgspec.Struct, frozen=True):
         return title + (f" = {self.part[-1]}" if self.part else "") + (f" ({self.frame})" if self.frame else "")
 
 
-class Failure(NamedTuple):
+class Failure(msgspec.Struct, frozen=True, gc=False):
     """How one run failed."""
 
     cause: Cause
@@ -85,8 +88,15 @@ class Failure(NamedTuple):
     """The same without the table of equivalents."""
     digest: str
     """Digest of `cause`."""
-    values: tuple[tuple[str, str], ...] = ()
-    """(Kind, original) of every placeholder in the text of `plain`, in their order."""
+    source: str = ""
+    """The text of `plain` with its noise."""
+    noise: Noise = ()
+    """Where the placeholders of that text are in `source`."""
+
+    @property
+    def values(self) -> tuple[tuple[str, str], ...]:
+        """(Kind, original) of every placeholder in the text of `plain`, in their order."""
+        return originals(self.source, self.noise)
 
     def part(self, split: str) -> Cause:
         """The cause of this failure after its cause was split by `BY_TEXT` or the number of a placeholder, from 1."""
@@ -100,7 +110,7 @@ class Failure(NamedTuple):
     def text(self) -> str:
         """Type and text of this very failure, in one line."""
         values = iter(self.values)
-        text = PLACEHOLDER.sub(lambda match: next(values)[1], self.plain.text) if self.values else self.plain.text
+        text = PLACEHOLDER.sub(lambda match: next(values)[1], self.plain.text) if self.noise else self.plain.text
         return ": ".join(filter(None, (self.plain.type, text)))
 
 
@@ -158,9 +168,10 @@ def _failure_of(error: FirstError, status_word: str | None) -> Failure:
     named = error.operation in _NAMED
     where = (error.operation, error.name) if named else (None, None)
     frame = found.frame and _frame(found.frame)
-    equivalent = find_equivalent(found.type, found.text, normal.codes)
+    equivalent = find_equivalent(found.type, found.text, normal)
+    noise = normal.template.noise
     cause, plain, digest, places = _causes(*where, found.type, normal.text, frame, equivalent)
-    return Failure(cause, plain, digest, normal.replaced if len(normal.replaced) == places else ())
+    return Failure(cause, plain, digest, normal.source, noise if len(noise) == places else ())
 
 
 @lru_cache(maxsize=4096)
@@ -200,24 +211,33 @@ def _digest(key: tuple[object, ...]) -> str:
 def shared_cause(cause: Cause, failures: Sequence[Failure]) -> Cause:
     """`cause` as these failures of it share it, in any order: with a placeholder only where their texts differ."""
     one = failures[0].plain
-    if cause.wrong or (
-        any(each.plain is not each.cause for each in failures) and len({e.plain.key for e in failures}) > 1
-    ):
+    if cause.wrong or (any(each.plain is not each.cause for each in failures) and not _alike(failures)):
         return cause
     return msgspec.structs.replace(one, text=_shared_text(failures), part=cause.part)
 
 
+def _alike(failures: Sequence[Failure]) -> bool:
+    """Whether all of these have one cause even without the table of equivalents."""
+    plain = {id(failure.plain): failure.plain for failure in failures}  # few objects, shared by many failures
+    return len({cause.key for cause in plain.values()}) == 1
+
+
 def _shared_text(failures: Sequence[Failure]) -> str:
-    text = min(failure.plain.text for failure in failures)
-    values = {failure.values for failure in failures}
-    if len({len(each) for each in values}) > 1 or not next(iter(values)):
+    text = min({failure.plain.text for failure in failures})
+    first = failures[0].values
+    if len({len(failure.noise) for failure in failures}) > 1 or not first:
         return text
-    common = [{value for _, value in column} for column in zip(*values, strict=True)]
-    shown = iter(common)
+    same = [*range(len(first))]
+    for failure in failures:
+        values = failure.values
+        same = [i for i in same if values[i][1] == first[i][1]]
+        if not same:
+            return text
+    places = count()
 
     def fill(match: re.Match[str]) -> str:
-        here = next(shown)
-        return next(iter(here)) if len(here) == 1 else match.group()
+        place = next(places)
+        return first[place][1] if place in same else match.group()
 
     return PLACEHOLDER.sub(fill, text)
 

@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from tracetui.analysis.normalize import contains_any
+from tracetui.analysis.normalize import MAX_SHAPES, Normalized, contains_any
 
 
 class Equivalent(NamedTuple):
@@ -90,11 +90,20 @@ def _rows_of(kind: str | None) -> frozenset[Equivalent]:
     return frozenset(row for row, of_type, *_ in _COMPILED if kind and of_type.fullmatch(kind))
 
 
-def find_equivalent(kind: str | None, text: str, codes: tuple[str, ...]) -> str | None:
+def find_equivalent(kind: str | None, text: str, normal: Normalized) -> str | None:
     """Return the title of the row that an error fits, with its port where that matters; None if it fits none.
 
-    `kind` and `text` are unwrapped (`analysis.unwrap`), `codes` are those of the normalized text.
+    `kind` and `text` are unwrapped (`analysis.unwrap`), `normal` is the normalized text.
     """
+    row = _find_row(kind, normal.shape, normal.template.codes)
+    if row is None:
+        return None
+    port = _PORT.search(text) if row.port else None
+    return f"{row.title} (port {port[1] or port[2]})" if port else row.title
+
+
+@lru_cache(maxsize=MAX_SHAPES)
+def _find_row(kind: str | None, text: str, codes: tuple[str, ...]) -> Equivalent | None:
     if kind is not None and kind.startswith("exit "):
         return None
     lower, by_type = text.lower(), _rows_of(kind)
@@ -103,6 +112,5 @@ def find_equivalent(kind: str | None, text: str, codes: tuple[str, ...]) -> str 
     for row, _, of_text, unless in _COMPILED:
         fits = row in by_type or of_text.search(lower)
         if fits and row.codes.issuperset(codes) and not unless.search(lower):
-            port = _PORT.search(text) if row.port else None
-            return f"{row.title} (port {port[1] or port[2]})" if port else row.title
+            return row
     return None

@@ -11,7 +11,10 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 MAX_INPUT: Final = 4_000
 """Characters of a text that are read: of a longer one its beginning and its end."""
@@ -97,67 +100,154 @@ _ERROR_CODE: Final = re.compile(r"[A-Z]{2,8}-\d{3,6}|(?i:utf|iso|cp|sha|ascii|la
 """Words with a number that is part of a name: ``ORA-00942``, ``utf-8``."""
 
 
-class Normalized(NamedTuple):
-    """A text without its noise."""
+_NUMERAL: Final = re.compile(
+    r"(?<![0-9A-Za-z])(?:[0-9]+|(?=[a-fA-F]*[0-9])[0-9a-fA-F]{7,})(?![0-9A-Za-z])",
+)
+"""Digits, or a hexadecimal number as long as an id."""
+_UNLIKE: Final = re.compile(r"[45]..|....|32...")
+"""A number that may be a status code is a shape of its own."""
+_EXPONENT: Final = re.compile(r"(?:[0-9]+(?:[eE][0-9]+)?[dD])*[0-9]*[eE]?[0-9]*")
+"""A hexadecimal number that may be read as ``12e3`` or as ``5d``."""
+_ONES: Final = str.maketrans("023456789", "111111111")
+MAX_SHAPES: Final = 1 << 14
+
+
+Noise = tuple[tuple[str, int, int], ...]
+"""(Kind, start, end) of every part of a text that a placeholder stands for, in their order."""
+
+
+class Template(msgspec.Struct, frozen=True, gc=False):
+    """The normalized form of all texts of one shape."""
 
     text: str
-    replaced: tuple[tuple[str, str], ...] = ()
-    """(Kind, original) of every placeholder, in their order; empty where that is unknown."""
+    noise: Noise
+    """Empty where it is unknown."""
     codes: tuple[str, ...] = ()
     """Status, error and exit codes that stay."""
+
+
+class Normalized(msgspec.Struct, frozen=True, gc=False):
+    """A text without its noise."""
+
+    source: str
+    """The text, with single blanks for white space."""
+    shape: str
+    """The same for texts that differ only in noise of the same kind and length."""
+    template: Template
+
+    @property
+    def text(self) -> str:
+        """The normalized text."""
+        return self.template.text
+
+    @property
+    def replaced(self) -> tuple[tuple[str, str], ...]:
+        """(Kind, original) of every placeholder, in their order; empty where that is unknown."""
+        return originals(self.source, self.template.noise)
+
+
+def originals(source: str, noise: Noise) -> tuple[tuple[str, str], ...]:
+    """(Kind, original) of the noise in a text."""
+    return tuple([(kind, source[start:end]) for kind, start, end in noise])
 
 
 def normalize(text: str) -> Normalized:
     """Replace the noise in `text` by ``<n>`` (a number with its unit), ``<id>``, ``<hex>``, ``<time>``, ``<path>``,
     ``<url>``, ``<ip>`` and ``<quoted>`` (a value of several words).
 
-    White space becomes single blanks. A normalized text stays as it is. The work is bounded, whatever the text.
+    White space becomes single blanks. A normalized text stays as it is. The work is bounded, whatever the text; for a
+    text like an earlier one, but for its ids and numbers, it is a lookup.
     """
-    text, replaced, codes = _pass(_ends(text, MAX_INPUT))
-    if len(text) <= MAX_TEXT and not _SIGNS.search(text):
-        return Normalized(text, tuple(replaced), codes)
-    settled = _settle(text)
-    return Normalized(text, tuple(replaced), settled.codes) if settled.text == text else settled
+    whole, text = text, " ".join(_ends(text, MAX_INPUT).split())
+    shape = _NUMERAL.sub(_mask, text)
+    template, values = _shaped(shape)
+    if values:
+        for start, end in values:
+            shape = shape[:start] + text[start:end] + shape[end:]
+        template, _ = _shaped(shape, values)
+    if template is None:
+        shape, template = text, template_of(text)
+    return Normalized(text, shape if len(whole) <= MAX_INPUT else whole, template)
+
+
+def _mask(match: re.Match[str]) -> str:
+    """A number as long as this one, the same for all that are noise in the same places."""
+    found = match.group()
+    if found.isdecimal():
+        return found if _UNLIKE.fullmatch(found) else "1" * len(found)
+    if _EXPONENT.fullmatch(found):
+        return found.translate(_ONES)
+    first = found[0]
+    return ("1" if first.isdecimal() else "A" if first < "a" else "a") + ("1a" * len(found))[: len(found) - 1]
+
+
+@lru_cache(maxsize=MAX_SHAPES)
+def _shaped(
+    shape: str, values: tuple[tuple[int, int], ...] = ()
+) -> tuple[Template | None, tuple[tuple[int, int], ...]]:
+    """The template of a shape in which these `values` are not masked, or None and the ranges that must not be either.
+
+    The ranges are empty if there is no template for all texts of the shape.
+    """
+    template = template_of(shape)
+    ends = [0, *(end for _, _, end in template.noise)]
+    starts = [*(start for _, start, _ in template.noise), len(shape)]
+    kept = tuple(
+        match.span()
+        for stretch in zip(ends, starts, strict=True)
+        for match in _NUMERAL.finditer(shape, *stretch)
+        if match.span() not in values and _mask(match) == match.group()
+    )
+    if not kept:
+        return template, ()
+    return None, () if values else kept
+
+
+def template_of(text: str) -> Template:
+    """Find the noise of a text in which all white space is single blanks. The slow part of `normalize`."""
+    found = _pass(text)
+    if len(found.text) <= MAX_TEXT and not _SIGNS.search(found.text):
+        return found
+    settled = _settle(found.text)
+    return replace(found, codes=settled.codes) if settled.text == found.text else settled
 
 
 @lru_cache(maxsize=4096)
-def _settle(text: str) -> Normalized:
+def _settle(text: str) -> Template:
     """Normalize a text that was normalized once, until it stays: few of very many texts differ by then."""
     for _ in range(_MAX_PASSES):
-        after, _, codes = _pass(text)
-        if after == text or (len(after) <= MAX_TEXT and not _SIGNS.search(after)):
-            return Normalized(after, (), codes)
-        text = after
-    return Normalized(UNSTABLE)
+        after = _pass(" ".join(text.split()))
+        if after.text == text or (len(after.text) <= MAX_TEXT and not _SIGNS.search(after.text)):
+            return replace(after, noise=())
+        text = after.text
+    return Template(UNSTABLE, ())
 
 
-def _pass(text: str) -> tuple[str, list[tuple[str, str]], tuple[str, ...]]:
-    replaced: list[tuple[str, str]] = []
+def _pass(text: str) -> Template:
+    noise: list[tuple[str, int, int]] = []
     codes: list[str] = []
 
-    def replace(match: re.Match[str]) -> str:
+    def placeholder(match: re.Match[str]) -> str:
         found, kind = match.group(), match.lastgroup
         if kind is None or kind == "placeholder":
             return found
         if kind in _NUMERIC and (hinted or _STATUS.fullmatch(found)) and _is_code(match):
             codes.append(found)
             return found
+        start, end = match.span()
         if kind == "word":
-            return _word(found, replaced)
+            return _word(found, start, noise)
         head = ""
         if kind == "key":
-            head, found = ")=", found[2:]
+            head, start = ")=", start + len(")=")
         elif kind == "time" and _HEX.fullmatch(found):
             kind = "hex"  # it only looks like so many days
         kind = _KIND_OF.get(kind, kind)
-        replaced.append((kind, found))
+        noise.append((kind, start, end))
         return f"{head}<{kind}>"
 
-    text = " ".join(text.split())
-    lower = text.lower()
-    hinted = contains_any(lower, _HINTS)
-    text = _NOISE.sub(replace, text)
-    return _ends(text, MAX_TEXT), replaced, tuple(codes)
+    hinted = contains_any(text.lower(), _HINTS)
+    return Template(_ends(_NOISE.sub(placeholder, text), MAX_TEXT), tuple(noise), tuple(codes))
 
 
 def contains_any(text: str, words: Iterable[str]) -> bool:
@@ -188,29 +278,33 @@ def _is_code(match: re.Match[str]) -> bool:
     return word in _BEFORE_STATUS and _AFTER_STATUS.match(text, end) is not None
 
 
-def _word(word: str, replaced: list[tuple[str, str]]) -> str:
+def _word(word: str, start: int, noise: list[tuple[str, int, int]]) -> str:
     """A word with digits: an id goes, and so does a number that is a part of its own (``job-7``); a name stays."""
     if _ERROR_CODE.fullmatch(word):
         return word
+    end = start + len(word)
     if numbered := _NUMBERED.fullmatch(word):
-        replaced.append(("n", numbered[2]))
+        noise.append(("n", start + numbered.start(2), end))
         return f"{numbered[1]}<n>"
     if _WHOLE_NUMBER.fullmatch(word):
         kind = "n"
     else:
         parts = re.split(r"([-_]+)", word)
         if not any(map(_is_id, parts)):
-            return "".join(_short_number(part, replaced) for part in parts)
+            return _without_numbers(parts, start, noise)
         kind = "id"
-    replaced.append((kind, word))
+    noise.append((kind, start, end))
     return f"<{kind}>"
 
 
-def _short_number(part: str, replaced: list[tuple[str, str]]) -> str:
-    if not part.isdecimal():
-        return part
-    replaced.append(("n", part))
-    return "<n>"
+def _without_numbers(parts: list[str], start: int, noise: list[tuple[str, int, int]]) -> str:
+    words = []
+    for part in parts:
+        if part.isdecimal():
+            noise.append(("n", start, start + len(part)))
+        words.append("<n>" if part.isdecimal() else part)
+        start += len(part)
+    return "".join(words)
 
 
 def _is_id(part: str) -> bool:

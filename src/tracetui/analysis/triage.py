@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from math import fsum
+from math import fsum, inf
 from typing import Final
 
 import msgspec
@@ -33,7 +33,7 @@ NEW_SECONDS: Final = 24 * 3600.0
 """A cause is new for so long after its first run started."""
 
 
-class Task(msgspec.Struct, frozen=True):
+class Task(msgspec.Struct, frozen=True, gc=False):
     """The wrong answers to one task: one row below their heading."""
 
     name: str
@@ -56,7 +56,7 @@ class Task(msgspec.Struct, frozen=True):
         return CauseRef(self.digest, self.id, self.name)
 
 
-class Group(msgspec.Struct, frozen=True):
+class Group(msgspec.Struct, frozen=True, gc=False):
     """Failed runs of one cause, or the wrong answers of one scorer.
 
     Time and tokens of failed runs that another of them started count there, and nowhere else: nothing is wasted twice.
@@ -125,6 +125,8 @@ class Split(msgspec.Struct, frozen=True):
 
 
 _Member = tuple[RunSummary, Failure]
+_Members = tuple[str, Cause, list[_Member]]
+"""The failures of a cause, after its digest."""
 
 
 def groups(runs: Iterable[RunSummary], decisions: Sidecar | None = None) -> list[Group]:
@@ -149,7 +151,7 @@ def groups(runs: Iterable[RunSummary], decisions: Sidecar | None = None) -> list
     return sorted(made, key=biggest_first)
 
 
-def _regroup(failed: Iterable[_Member], decisions: Sidecar | None) -> dict[str, list[tuple[Cause, list[_Member]]]]:
+def _regroup(failed: Iterable[_Member], decisions: Sidecar | None) -> dict[str, list[_Members]]:
     """Causes and their failures, by the digest of the cause that they were merged into."""
     alike: dict[str, tuple[Cause, list[_Member]]] = {}
     for run, failure in failed:
@@ -165,9 +167,9 @@ def _regroup(failed: Iterable[_Member], decisions: Sidecar | None) -> dict[str, 
                 for member in members:
                     part = member[1].part(split)
                     alike.setdefault(part.digest, (part, []))[1].append(member)
-    merged: dict[str, list[tuple[Cause, list[_Member]]]] = {}
+    merged: dict[str, list[_Members]] = {}
     for digest, one in alike.items():
-        merged.setdefault(digest if decisions is None else decisions.merged_into(digest), []).append(one)
+        merged.setdefault(digest if decisions is None else decisions.merged_into(digest), []).append((digest, *one))
     return merged
 
 
@@ -183,39 +185,44 @@ Waste = tuple[float | None, int | None]
 def _group(
     digest: str,
     name: str,
-    causes: list[tuple[Cause, list[_Member]]],
+    causes: list[_Members],
     waste: dict[RunRef, Waste],
     tasks: dict[str, list[Task]],
     has_old: bool,
 ) -> Group:
-    causes.sort(key=lambda one: (one[0].digest != digest, one[0].digest))
-    cause, own = causes[0]
-    runs = _newest_first(run for _, members in causes for run, _ in members)
-    starts = [run.started_at for run in runs if run.started_at is not None]
-    wasted = [waste[run.ref] for run in runs]
+    causes.sort(key=lambda one: (one[0] != digest, one[0]))
+    first, cause, own = causes[0]
+    runs = _newest_first(run for _, _, members in causes for run, _ in members)
+    started = [run for run in runs if run.started_at is not None]  # newest first
+    wasted = [waste.get(run.ref) or _spent(run) for run in runs] if waste else [*map(_spent, runs)]
     times, tokens = [ms for ms, _ in wasted if ms is not None], [count for _, count in wasted if count is not None]
     return Group(
         cause=shared_cause(cause, [failure for _, failure in own]),
         digest=digest,
         id=name,
         runs=tuple(run.ref for run in runs),
-        first_seen=min(starts, default=None),
-        last_seen=max(starts, default=None),
-        starts=tuple(sorted(run_time(run) for run in runs if run.started_at is not None)),
-        agents=tuple(sorted({run.agent for run in runs if run.agent is not None})),
+        first_seen=started[-1].started_at if started else None,
+        last_seen=started[0].started_at if started else None,
+        starts=tuple(sorted(map(run_time, started))),
+        agents=tuple(sorted({agent for run in runs if (agent := run.agent) is not None})),
         formats=tuple(sorted({run.ref.format for run in runs})),
         wasted_ms=fsum(times) if times else None,
         wasted_tokens=sum(tokens) if tokens else None,
         example=runs[0].ref,
-        merged=tuple(sorted({one.digest for one, _ in causes} - {digest})),
-        split_of="" if cause.wrong or own[0][1].digest == cause.digest else own[0][1].digest,
+        merged=tuple(sorted({one for one, _, _ in causes} - {digest})),
+        split_of="" if cause.wrong or own[0][1].digest == first else own[0][1].digest,
         old=tuple(sorted({old for run in runs if (old := old_digest_of(run)) is not None})) if has_old else (),
         tasks=tuple(tasks.get(cause.type or "", ())) if cause.wrong else (),
     )
 
 
 def _newest_first(runs: Iterable[RunSummary]) -> list[RunSummary]:
-    return sorted(runs, key=lambda run: (run.started_at is None, -(run.started_at or 0.0), run.ref.address))
+    """Sort by start, newest first and those without one last; runs of one moment by address."""
+    listed = list(runs)
+    times = [-inf if run.started_at is None else run.started_at for run in listed]
+    if len({*times}) < len(times):
+        listed.sort(key=lambda run: run.ref.address)
+    return sorted(listed, key=lambda run: inf if run.started_at is None else -run.started_at)
 
 
 def _tasks(counted: list[RunSummary], failed: Iterable[_Member]) -> dict[str, list[Task]]:
@@ -313,12 +320,17 @@ def new_causes(found: Sequence[Group], verdicts: CauseVerdicts) -> list[Group]:
 
 
 def _waste(known: list[RunSummary], failed: list[RunSummary]) -> dict[RunRef, Waste]:
-    """What each failed run wasted itself."""
-    spent = {run.ref: (run.duration_ms, run.usage.all_tokens if run.usage is not None else None) for run in failed}
+    """What failed runs that started others which failed wasted themselves."""
+    parents = _parents(known, failed)
+    spent = {run.ref: _spent(run) for run in failed} if parents else {}
     below: dict[RunRef, list[Waste]] = {}
-    for ref, parent in _parents(known, failed).items():
+    for ref, parent in parents.items():
         below.setdefault(parent, []).append(spent[ref])
-    return spent | {ref: _less(spent[ref], theirs) for ref, theirs in below.items()}
+    return {ref: _less(spent[ref], theirs) for ref, theirs in below.items()}
+
+
+def _spent(run: RunSummary) -> Waste:
+    return run.duration_ms, run.usage.all_tokens if run.usage is not None else None
 
 
 def _less(spent: Waste, theirs: list[Waste]) -> Waste:
@@ -331,8 +343,10 @@ def _less(spent: Waste, theirs: list[Waste]) -> Waste:
 
 def _parents(known: list[RunSummary], failed: list[RunSummary]) -> dict[RunRef, RunRef]:
     """The nearest failed run above each failed one that another run started, where there is one."""
-    refs = {run.ref for run in failed}
     involved = {run.ref: run for run in failed if run.parent is not None}
+    if not involved:
+        return {}
+    refs = {run.ref for run in failed}
     started, named = [*involved], {run.parent for run in involved.values()}
     while named:
         above = [run for run in known if run.id in named and run.ref not in involved]
