@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -94,7 +95,7 @@ VALUES = json.dumps({"x": -7})
 ACTIONS: dict[str, Callable[[Writer, int], object]] = {
     "step": lambda writer, which: writer.step(1 + which % 3),
     "routed": lambda writer, which: writer.step(1, decision=json.dumps(f"n{which}")),
-    "steps": lambda writer, which: [writer.step(1) for _ in range(which)],
+    "steps": lambda writer, which: deque(map(writer.step, [1] * which)),
     "other": lambda writer, which: writer.step(1, "other"),
     "begin": lambda writer, which: writer.begin(),
     "child": lambda writer, which: writer.child("active" if which % 2 else "completed"),

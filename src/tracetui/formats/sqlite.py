@@ -33,6 +33,8 @@ class ReadState(msgspec.Struct, frozen=True, kw_only=True):
     """Data for the next read; immutable, because a failed read must not change it."""
     held: Sequence[Span] | None = None
     """Those of the spans that the next read compares with; None: all. The others stay as they are."""
+    others: Any = None
+    """Equal as long as nothing about other runs of the database has changed; None if that is unknown."""
     compared: bool = True
     """False: rows that were read may have changed. They are compared bit by bit, even without another change."""
 
@@ -68,6 +70,11 @@ class DatabaseReader:
         self._version = version if whole else None
         return chunk
 
+    @property
+    def others(self) -> Any:
+        """Equal as long as nothing about other runs of the database has changed; None if that is unknown."""
+        return None if self._found is None else self._found.others
+
     def _advance(self, connection: Connection, path: str) -> tuple[ReadState, Chunk]:
         """The current state, and what is new in it."""
         before = self._found
@@ -89,6 +96,11 @@ class KindReader:
         self._kind_of, self._readers = kind_of, readers
         self._kind = ""
         self._reader: Reader | None = None
+
+    @property
+    def others(self) -> Any:
+        """Equal as long as nothing about other runs of the file has changed; None if that is unknown."""
+        return getattr(self._reader, "others", None)
 
     def more(self, file: File) -> Chunk:
         kind = self._kind_of(file)

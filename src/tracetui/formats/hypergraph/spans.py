@@ -194,6 +194,17 @@ class Sweep(msgspec.Struct, frozen=True):
     """Pages that are not compared since the database changed."""
 
 
+class Others(msgspec.Struct, frozen=True):
+    """The rows of the database that are not of this run."""
+
+    changes: int = 0
+    """How often they have changed."""
+    sums: tuple[Any, ...] = ()
+    """Over the table of runs, and the last rows of tables about attempts and pauses."""
+    pages: dict[str, Pages] = {}
+    """Sums over the latest pages, by table."""
+
+
 class Memory(msgspec.Struct, frozen=True):
     """The state of a run between reads."""
 
@@ -205,6 +216,7 @@ class Memory(msgspec.Struct, frozen=True):
     """Where the last route went."""
     epoch: Epoch
     sweep: Sweep
+    others: Others
 
 
 def read(connection: Connection, path: str, before: ReadState | None, *, ref: RunRef) -> ReadState | None:
@@ -247,7 +259,8 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
             body = run_body(database, run, error, items, more)
     header = header or header_of(run, None, (), writer=database.version)
     held = tree.settle() if tree.done and tree.size > SMALL else None
-    memory = Memory(tree.runs, tree.made, about, route, epoch, sweep)
+    others = tree.others(Others() if known is None else known.others)
+    memory = Memory(tree.runs, tree.made, about, route, epoch, sweep, others)
     return ReadState(
         spans=spans,
         held=None if held is None else [span for span in spans if span.id in held],
@@ -255,6 +268,7 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
         header=header,
         body=body,
         done=tree.done,
+        others=others.changes if tree.done and run.parent is None else None,
         compared=not tree.partly or sweep.left <= 0,
         memory=memory,
     )
@@ -383,6 +397,32 @@ class Tree:
             if (sums := rows.pages.get(name, {}).get(page)) is not None
         }
         return now == known
+
+    def others(self, before: Others) -> Others:
+        """Look for changes of other runs: of their rows, the latest of other tables, and the latest pages of steps."""
+        database, connection, run = self._database, self._database.connection, self._run.id
+        lengths = ", ".join(
+            f"total(length({database.run(name)})), total(unicode({database.run(name)}))"
+            for name in ("status", "completed_at", "duration_ms", "retry_of")
+        )
+        sql = f"SELECT count(*), total(rowid), {lengths} FROM {quoted(database.runs)}"
+        sums = [*connection.execute(f"{sql} WHERE {database.run('id')} IS NOT ?", (run,)).fetchone()]
+        for name in ("attempt_series", "attempt_records", "pause_slots"):
+            if name in database.columns:
+                sums += connection.execute(f"SELECT max(rowid) FROM {name}").fetchone()
+        pages: dict[str, Pages] = {}
+        for name, table in self._tables.items():
+            if table.sums:
+                first = self._first(name)
+                sql = (
+                    f"SELECT {table.rowid} >> {PAGE_BITS}, {table.sums} FROM {table.source}"
+                    f" WHERE {table.rowid} >= {first} AND {table.run} IS NOT ? GROUP BY 1"
+                )
+                pages[name] = {page: tuple(found) for page, *found in connection.execute(sql, (run,))}
+        same = tuple(sums) == before.sums and all(
+            before.pages.get(name, {}).get(page) == found for name, one in pages.items() for page, found in one.items()
+        )
+        return Others(before.changes + (not same), tuple(sums), pages)
 
     def settle(self) -> set[str]:
         """Hold the steps of the latest pages only; the ids of the spans that are held."""
