@@ -114,6 +114,25 @@ def test_the_list_takes_the_row_of_a_run_of_a_database_while_no_other_changes(
     assert row_is_current() == (True, 1), "the other run has ended"
 
 
+def test_a_result_of_the_list_from_before_the_run_was_opened_serves_too(
+    tmp_path: Path, database: sqlite3.Connection
+) -> None:
+    path, source = tmp_path / "w.db", Counted()
+    open_run = OpenRun(source)
+    reader, lister = Reader(LocalSource(), RunRef("hypergraph", str(path), "r")), DeepReader(source, [], None, open_run)
+    lister.count(entry_of(path), "hypergraph")
+    open_run.begin(reader)
+    for number in (1, 2):
+        reader.catch_up()
+        open_run.publish(reader)
+        add_step(database, "r", number)
+    reader.catch_up()
+    open_run.publish(reader)
+    source.opened = 0
+    assert lister.read_changed(entry_of(path)) == deep(path)
+    assert source.opened == 0
+
+
 def test_the_list_reads_a_database_that_the_opener_has_not_read(
     tmp_path: Path, database: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

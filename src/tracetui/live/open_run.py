@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import structs
 
@@ -16,6 +16,8 @@ from tracetui.sources.budget import Budget
 if TYPE_CHECKING:
     from tracetui.live.load import Reader
 
+LISTED: Final = 8
+"""Databases whose last result in the list is cached."""
 CATCH_UP_SECONDS: Final = 0.25
 """How long the list waits until the reader of the open run has read a change."""
 
@@ -40,6 +42,13 @@ class Cancelation(Budget):
         return self.spent
 
 
+class Version(NamedTuple):
+    """The version of a database: of its files, and of the runs beside the open one."""
+
+    state: tuple[int, ...] | None
+    others: Any
+
+
 class OpenRun:
     """What the opener has read of the open run. Thread-safe.
 
@@ -60,6 +69,8 @@ class OpenRun:
         self._row: RunSummary | None = None
         self._listed: tuple[Any, Found] | None = None
         """The last result of the list, and the state of the other runs then."""
+        self._seen: dict[str, tuple[tuple[int, ...] | None, Found]] = {}
+        """Results of the list for databases, and the version of each."""
         self._reading = False
         self._result: tuple[Found, Stat] | None = None
         self._counting: tuple[str, Cancelation] | None = None
@@ -95,6 +106,14 @@ class OpenRun:
             self._state, self._others, self._row = reader.state, reader.others, reader.summary()
         if self._listed is not None and self._listed[0] != self._others:
             self._listed = None
+        seen = self._seen.get(reader.ref.path)
+        if (
+            self._listed is None
+            and self._others is not None
+            and seen is not None
+            and seen[0] == self._state is not None
+        ):
+            self._listed = self._others, seen[1]
 
     def end(self) -> None:
         """The run is not read on."""
@@ -121,17 +140,24 @@ class OpenRun:
             self._changed.wait_for(lambda: self._path != entry.path or self._is_current(entry), CATCH_UP_SECONDS)
             return self._result[0] if self._result is not None and self._is_current(entry) else None
 
-    def others(self, path: str) -> Any:
-        """The state of the other runs of a database, for `listed`; None if it isn't the one with the open run."""
+    def version(self, path: str) -> Version:
+        """The current version of a database, for `listed`."""
         with self._changed:
-            return self._others if self._reader is not None and self._reader.ref.path == path else None
+            is_open = self._reader is not None and self._reader.ref.path == path
+            state = None if self._source is None else database_state(self._source, path)
+            return Version(state, self._others if is_open else None)
 
-    def listed(self, found: Found, others: Any) -> None:
-        """The list has read a database; `others` was their state before."""
+    def listed(self, found: Found, version: Version) -> None:
+        """The list has read a file; `version` was its version before."""
+        if found.unread or not found.runs or found.runs[0].ref.key is None:
+            return
         with self._changed:
+            self._seen[found.path] = version.state, found
+            if len(self._seen) > LISTED:
+                self._seen.pop(next(iter(self._seen)))
             is_open = self._reader is not None and self._reader.ref.path == found.path
-            if is_open and others is not None and not found.unread and self._others == others:
-                self._listed = others, found
+            if is_open and version.others is not None and self._others == version.others:
+                self._listed = version.others, found
 
     def is_reading(self, path: str) -> bool:
         """Whether the opener reads this file to its end now."""
