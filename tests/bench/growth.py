@@ -179,7 +179,8 @@ class Hypergraph:
         """Write a run of so many steps, the last of which ended now."""
         self.root, self.path = root, root / "checkpoints.db"
         self._began = time.time() - steps * STEP_SECONDS
-        with hypergraph_build.database(self.path, hypergraph_build.V2 + hypergraph_build.TO_V3, 3) as db:
+        schema = hypergraph_build.V2 + hypergraph_build.TO_V3
+        with hypergraph_build.database(self.path, schema, 3, page_size=4096) as db:  # SQLite's own
             db.execute("PRAGMA synchronous = OFF")
             db.execute("BEGIN")
             run = {"id": "run-1", "graph_name": "rag", "status": "active", "created_at": self._at(0)}

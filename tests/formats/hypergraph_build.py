@@ -89,12 +89,12 @@ def insert(db: sqlite3.Connection, table: str, **values: Any) -> None:
 
 
 @contextmanager
-def database(path: Path, schema: str, version: int | None) -> Iterator[sqlite3.Connection]:
+def database(path: Path, schema: str, version: int | None, *, page_size: int = 512) -> Iterator[sqlite3.Connection]:
     """A new database in WAL mode, closed cleanly."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     db = sqlite3.connect(path, isolation_level=None)
-    db.executescript("PRAGMA page_size = 512; PRAGMA journal_mode = WAL;")
+    db.executescript(f"PRAGMA page_size = {page_size}; PRAGMA journal_mode = WAL;")
     db.executescript(schema)
     if version is not None:
         db.execute("INSERT INTO _schema_version VALUES (?)", (version,))

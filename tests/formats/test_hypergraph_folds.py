@@ -77,13 +77,13 @@ def bodies(run: Run) -> list[Any]:
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Every value that a fold decodes."""
     found: list[Any] = []
-    real = bodies_of._decoded
+    real = bodies_of._undecoded
 
     def counting(data: Any) -> Any:
         found.append(data)
         return real(data)
 
-    monkeypatch.setattr(bodies_of, "_decoded", counting)
+    monkeypatch.setattr(bodies_of, "_undecoded", counting)
     monkeypatch.setattr(base, "TICK_NS", 0)
     return found
 

@@ -7,7 +7,9 @@ from sqlite3 import Connection, Error
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
+from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk, Reader
 from tracetui.model import Header, Problem, RunBody, Span
 from tracetui.sources.base import SQLITE_MAGIC, File
@@ -29,16 +31,22 @@ class ReadState(msgspec.Struct, frozen=True, kw_only=True):
     """False: there is more to read."""
     memory: Any = None
     """Data for the next read; immutable, because a failed read must not change it."""
+    held: Sequence[Span] | None = None
+    """Those of the spans that the next read compares with; None: all. The others stay as they are."""
+    others: Any = None
+    """Equal as long as nothing about other runs of the database has changed; None if that is unknown."""
+    compared: bool = True
+    """False: rows that were read may have changed. They are compared bit by bit, even without another change."""
 
 
 class DatabaseReader:
     """The `Reader` of a run of a database.
 
-    `read` gets a connection (one state of the database for all statements), the path, and the last state. While
-    the database has not changed it is not asked.
+    `read` gets a connection (one state of the database for all statements), the path, and the last state; it returns
+    None if the run must be read from its start again. While the database has not changed it is not asked.
     """
 
-    def __init__(self, read: Callable[[Connection, str, ReadState | None], ReadState]) -> None:
+    def __init__(self, read: Callable[[Connection, str, ReadState | None], ReadState | None]) -> None:
         self._read = read
         self._found: ReadState | None = None
         self._version: object = None
@@ -52,14 +60,33 @@ class DatabaseReader:
                 version = version_of(connection)
                 if before is not None and self._version == version is not None:
                     return Chunk()
-                found = self._read(connection, file.path, before)
+                found, chunk = self._advance(connection, file.path)
         except (Error, OSError) as error:
             if before is None or not is_passing(error):
                 raise
             return Chunk()  # keep the last state
-        whole = found.done and (before is None or before.done)  # else its pieces may be of several versions
-        self._found, self._version = found, version if whole else None
-        return chunk_of(before, found)
+        whole = found.done and found.compared and (before is None or before.done)  # else it may be of several versions
+        self._found = found if found.held is None else replace(found, spans=found.held)
+        self._version = version if whole else None
+        return chunk
+
+    @property
+    def others(self) -> Any:
+        """Equal as long as nothing about other runs of the database has changed; None if that is unknown."""
+        return None if self._found is None else self._found.others
+
+    def _advance(self, connection: Connection, path: str) -> tuple[ReadState, Chunk]:
+        """The current state, and what is new in it."""
+        before = self._found
+        found = self._read(connection, path, before)
+        if found is not None:
+            chunk = chunk_of(before, found)
+            if not chunk.reset or before is None or before.held is None:
+                return found, chunk
+        found = self._read(connection, path, None)  # a reset needs the spans that are not held, too
+        if found is None:
+            raise FormatError("the run cannot be read from its start")
+        return found, replace(chunk_of(None, found), reset=before is not None)
 
 
 class KindReader:
@@ -69,6 +96,11 @@ class KindReader:
         self._kind_of, self._readers = kind_of, readers
         self._kind = ""
         self._reader: Reader | None = None
+
+    @property
+    def others(self) -> Any:
+        """Equal as long as nothing about other runs of the file has changed; None if that is unknown."""
+        return getattr(self._reader, "others", None)
 
     def more(self, file: File) -> Chunk:
         kind = self._kind_of(file)

@@ -57,7 +57,7 @@ class Engine:
         self._mailbox = Mailbox()
         self._throttle = Throttle()
         forced = registry.load(only) if only else None
-        open_run = OpenRun()
+        open_run = OpenRun(source)
         self._lister = Lister(
             source,
             roots,

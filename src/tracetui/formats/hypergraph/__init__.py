@@ -8,7 +8,7 @@ from functools import partial
 from tracetui.formats.base import CERTAIN, NO, Reader
 from tracetui.formats.document import DocumentReader, summary
 from tracetui.formats.hypergraph import runlog, runs, spans
-from tracetui.formats.hypergraph.body import body_of
+from tracetui.formats.hypergraph.body import body_of, settled_of
 from tracetui.formats.hypergraph.rows import Database
 from tracetui.formats.sqlite import DatabaseReader, KindReader, is_database
 from tracetui.model import Body, Problem, Run, RunRef, RunSummary, Span
@@ -57,8 +57,9 @@ class Hypergraph:
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         if not is_database(file):
             return runlog.body(file, span)
+        settled = settled_of(span)
         with file.database() as connection:
-            return body_of(Database(connection), span, file.memo.get(CACHE, {}))
+            return body_of(Database(connection), span, file.memo.get(CACHE, {}), settled)
 
     def fork(self, run: Run, span: Span) -> str | None:
         """A new workflow with the state of a checkpoint; only a database has them."""

@@ -8,14 +8,25 @@ rows up to N, hidden ones included, the later over the earlier; neither the run'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from typing import Any, Final
 
 import msgspec
 import orjson
 
 from tracetui.errors import FormatError
-from tracetui.formats.hypergraph.rows import BASELINE, Database, Opaque, Row, RunRow, decoded, json_of, value_of
+from tracetui.formats.hypergraph.rows import (
+    BASELINE,
+    Database,
+    Opaque,
+    Row,
+    RunRow,
+    decoded,
+    json_of,
+    sortable,
+    value_of,
+)
 from tracetui.formats.hypergraph.runs import failed, steps_of
 from tracetui.formats.scalars import integer, text
 from tracetui.formats.schema import plain
@@ -25,6 +36,10 @@ from tracetui.sources.sqlite import version_of
 
 MAX_FOLDS: Final = 16
 """Folds that are cached: of the run, of nested ones, and of spans that were shown."""
+NEAR: Final = 64
+"""Supersteps that are quickly folded."""
+UNSETTLED: Final = 8
+"""The latest supersteps of a run: rows of earlier ones change so rarely that `Epoch` counts it."""
 _FOLDS: Final = "hypergraph folds"
 _TABLES: Final = {"attempt": "attempt_records", "pending": "pending_nodes"}
 _RUN_TABLES: Final = {
@@ -39,22 +54,47 @@ _RUN_TABLES: Final = {
 # ---- spans
 
 
-def body_of(database: Database, span: Span, cache: dict[str, Any]) -> Body:
+class Epoch:
+    """Counts the changes of settled rows that the reader of a run has found; its steps share it in `Span.at`.
+
+    A fold of settled rows is valid in later versions of the database while this stays the same.
+    """
+
+    __slots__ = ("number",)
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def __repr__(self) -> str:
+        return "Epoch"  # steps with different ones are compared as text by the conformance suite
+
+
+Settled = tuple[Epoch, int]
+"""An epoch, and its number before the database was opened."""
+
+
+def settled_of(span: Span) -> Settled | None:
+    """What `body_of` needs from the time before the database is opened."""
+    epoch = span.at[2] if len(span.at) > 2 else None
+    return None if epoch is None else (epoch, epoch.number)
+
+
+def body_of(database: Database, span: Span, cache: dict[str, Any], settled: Settled | None) -> Body:
     """Everything about a span. Raises `FormatError` if its row was deleted. `cache` outlasts the call."""
-    kind, key = span.at
+    kind, key = span.at[:2]
     if kind == "step":
-        return _step_body(database, key, span, cache)
+        return _step_body(database, key, span, cache, settled)
     if kind == "run":
         return _child_body(database, key)
     row = database.row(_TABLES[kind], key)
     return Body(attributes=decoded(row) | _series(database, row.get("series_id")), raw=_raw(row))
 
 
-def _step_body(database: Database, rowid: int, span: Span, cache: dict[str, Any]) -> Body:
+def _step_body(database: Database, rowid: int, span: Span, cache: dict[str, Any], settled: Settled | None) -> Body:
     row = database.row("steps", rowid)
     run, superstep = database.of_step(row, "run"), span.step
     data = row.get(database.values) if database.values else None
-    before, after = states(database, run, superstep, cache)
+    before, after = states(database, run, superstep, cache, settled)
     bindings = tuple(_bindings(row, before))
     slot = _node_row(database, "pause_slots", run, superstep, span.name)
     attributes = {name: value for name, value in decoded(row).items() if name != database.values}
@@ -139,14 +179,14 @@ def run_body(
     )
 
 
-def more_of_run(database: Database, run_id: str) -> Iterator[tuple[str, Any]]:
-    """Rows of other tables about a run, and the hidden rows of its steps."""
+def more_of_run(database: Database, run_id: str, *, hidden: bool = True) -> Iterator[tuple[str, Any]]:
+    """Rows of other tables about a run, and the hidden rows of its steps (`hidden`)."""
     for table, key in _RUN_TABLES.items():
         if database.has(table, key) and (rows := database.rows(table, f"{key} = ? ORDER BY rowid", run_id)):
             yield table, list(map(decoded, rows))
-    if database.has_steps:
-        hidden = f"{database.step('run')} = ? AND {database.step('node_name')} = '{BASELINE}'"  # an index finds that
-        where = f"rowid IN (SELECT rowid FROM steps WHERE {hidden}) ORDER BY rowid"
+    if database.has_steps and hidden:
+        one = f"{database.step('run')} = ? AND {database.step('node_name')} = '{BASELINE}'"  # an index finds that
+        where = f"rowid IN (SELECT rowid FROM steps WHERE {one}) ORDER BY rowid"
         if rows := database.rows("steps", where, run_id):
             yield BASELINE, list(map(decoded, rows))
     if database.has("_schema_version", "version"):
@@ -162,17 +202,19 @@ def _output(database: Database, run: RunRow) -> Any:
     if database.values is None or not database.has_steps or run.standing in (Status.ERROR, Status.RUNNING):
         return None
     found: dict[str, Any] = {}
-    for _, values in _written(database, run.id, decode=_undecoded):
+    for _, _, values in _written(database, run.id):
         for name in values:
             found.pop(name, None)
         found.update(values)
     latest = reversed(found.items())
-    return {name: plain(value) if isinstance(value, msgspec.Raw) else value for name, value in latest} or None
+    return {name: _value(value) for name, value in latest} or None
 
 
 def _totals(database: Database, run: RunRow, items: Sequence[RunRow]) -> tuple[Total, ...]:
-    """Declared counts next to our own: of steps (inherited ones too), or of items where the run is a map."""
+    """Declared counts of an ended run next to our own: of steps (inherited ones too), or of the items of a map."""
     if not isinstance(run.node_count, int | float) and not isinstance(run.error_count, int | float):
+        return ()
+    if run.standing is Status.RUNNING:  # they are written when it ends
         return ()
     if items:
         counted, bad = len(items), sum(map(failed, items))
@@ -195,6 +237,8 @@ def _totals(database: Database, run: RunRow, items: Sequence[RunRow]) -> tuple[T
 
 Writer = tuple[Any, Any, Any, int]
 """Run, superstep, node name and rowid of the row that wrote a value. A tuple: a long run has very many."""
+Rank = tuple[Any, ...]
+"""Position of a row in the checkpointer's order."""
 
 
 class Write(msgspec.Struct, frozen=True):
@@ -219,15 +263,11 @@ class Fold:
         self.values: dict[str, Any] = {}
         self.writers: dict[str, Writer | None] = {}
         self.after: dict[str, Any] = {}
+        self._before: dict[str, Rank] = {}
+        self._upto: dict[str, Rank] = {}
         run = database.run_by_id(run_id)
-        self._ranks: dict[int, int] = {}
-        self._before: dict[str, int] = {}
-        self._upto: dict[str, int] = {}
-        if run is None:
-            return
-        self._inherit(database, run)
-        sql = f"SELECT rowid FROM steps WHERE {database.step('run')} = ? ORDER BY {_order(database)}"
-        self._ranks = {rowid: rank for rank, (rowid,) in enumerate(database.connection.execute(sql, (run_id,)))}
+        if run is not None:
+            self._inherit(database, run)
 
     def _inherit(self, database: Database, run: RunRow) -> None:
         """The initial values: the inputs, and the values that a fork inherited."""
@@ -239,54 +279,109 @@ class Fold:
                     given[name] = self.values[name] = value
                     self.writers[name] = None
             if ancestor.rowid != run.rowid:
-                for writer, values in _written(database, ancestor.id, last=last):
+                for writer, _, values in _written(database, ancestor.id, last=last):
                     self.values.update(values)
                     self.writers.update(dict.fromkeys(values, writer))
 
-    def advance(self, database: Database, superstep: int | None) -> None:
-        """Fold on; never back. None: to the end, whatever supersteps are."""
-        if not self._ranks or (superstep is not None and superstep == self.superstep):
-            return
+    def advanced(self, database: Database, superstep: int | None) -> Fold:
+        """The fold up to a later superstep. None: to the end, whatever supersteps are."""
+        if superstep is not None and superstep == self.superstep:
+            return self
+        fold = copy(self)
+        fold.values, fold.writers, fold.after = dict(self.values), dict(self.writers), dict(self.after)
+        fold._before, fold._upto = dict(self._before), dict(self._upto)
+        fold._advance(database, superstep)
+        return fold
+
+    def _advance(self, database: Database, superstep: int | None) -> None:
         first = self.superstep
-        for writer, values in _written(database, self.run_id, first, superstep):
-            for name in self._later(self._upto, writer, values):
-                self.after[name] = values[name]
         began = None if superstep is None else superstep - 1
-        for writer, values in _written(database, self.run_id, None if first is None else first - 1, began):
-            for name in self._later(self._before, writer, values):
-                self.values[name] = values[name]
-                self.writers[name] = writer
+        rows = _written(database, self.run_id, None if first is None else first - 1, superstep, ordered=False)
+        for writer, rank, values in rows:
+            at = writer[1]
+            if first is None or at > first:
+                for name in _later(self._upto, rank, values):
+                    self.after[name] = values[name]
+            if began is None or at <= began:
+                for name in _later(self._before, rank, values):
+                    self.values[name] = values[name]
+                    self.writers[name] = writer
         self.superstep = superstep
 
-    def _later(self, ranks: dict[str, int], writer: Writer, names: Iterable[str]) -> Iterator[str]:
-        """The names that no later row has written yet."""
-        rank = self._ranks.get(writer[3], 0)
-        for name in names:
-            if ranks.get(name, -1) <= rank:
-                ranks[name] = rank
-                yield name
+
+def _later(ranks: dict[str, Rank], rank: Rank, names: Iterable[str]) -> Iterator[str]:
+    """The names that no later row has written yet."""
+    for name in names:
+        if name not in ranks or ranks[name] <= rank:
+            ranks[name] = rank
+            yield name
+
+
+class Folds(msgspec.Struct):
+    """Cached folds of the runs of a database."""
+
+    version: object
+    """The version of the database for which all folds are valid."""
+    recent: list[Fold] = []
+    settled: dict[tuple[str, Settled], list[Fold]] = {}
+    """By run and epoch: folds of settled rows, which are valid in later versions too."""
 
 
 def states(
-    database: Database, run_id: str, superstep: int | None, cache: dict[str, Any] | None = None
+    database: Database,
+    run_id: str,
+    superstep: int | None,
+    cache: dict[str, Any] | None = None,
+    settled: Settled | None = None,
 ) -> tuple[dict[str, Write], dict[str, Any] | None]:
     """(Value of every name before `superstep`, accumulated state after it: None if the database has no values).
 
-    The folds in `cache` let the next call for a later superstep continue from there.
+    The folds in `cache` let the next call for a later superstep continue from there, with `settled` also in a later
+    version of the database.
     """
     if database.values is None:
         return {}, None
     cache = {} if cache is None else cache
     version = version_of(database.connection)
-    known, folds = cache.pop(_FOLDS, (None, []))  # another thread that comes meanwhile makes its own
-    folds = folds if version is not None and known == version else []
-    fold = _fold_before(folds, run_id, superstep) or Fold(database, run_id)
-    fold.advance(database, superstep)
-    cache[_FOLDS] = version, [fold, *(one for one in folds if one is not fold)][:MAX_FOLDS]
-    before = {name: _write(database, value, fold.writers[name], run_id) for name, value in fold.values.items()}
+    known: Folds = cache.pop(_FOLDS, Folds(None))  # another thread that comes meanwhile makes its own
+    if version is None or known.version != version:
+        known.version, known.recent = version, []
+    fold = _fold_before(known.recent, run_id, superstep)
+    is_near = fold is not None and superstep is not None and superstep - (fold.superstep or 0) <= NEAR
+    if settled is not None and superstep is not None and not is_near:
+        fold = _settled_fold(database, known.settled, (run_id, settled), superstep - UNSETTLED)
+    fold = (fold or Fold(database, run_id)).advanced(database, superstep)
+    known.recent = [fold, *(one for one in known.recent if one is not fold)][:MAX_FOLDS]
+    cache[_FOLDS] = known
+    before = {name: _write(database, _value(value), fold.writers[name], run_id) for name, value in fold.values.items()}
     for name, write in _answers(database, run_id, superstep):
         before.setdefault(name, write)  # unless a step put it out as well
-    return before, dict(fold.after)
+    return before, {name: _value(value) for name, value in fold.after.items()}
+
+
+def _settled_fold(
+    database: Database, known: dict[tuple[str, Settled], list[Fold]], key: tuple[str, Settled], superstep: int
+) -> Fold:
+    """The fold of settled rows up to a superstep.
+
+    A long way there is divided again and again, and each part's fold is cached: the cursor may move up next.
+    """
+    folds, run_id = known.pop(key, []), key[0]
+    fold = nearest = _fold_before(folds, run_id, superstep)
+    way = superstep - ((fold.superstep or 0) if fold is not None else 0)
+    parts = []
+    while (way := way >> 1) >= NEAR:
+        parts.append(superstep - way)
+    if not parts and nearest is not None:  # it moves on
+        folds = [one for one in folds if one is not nearest]
+    fold = fold or Fold(database, run_id)
+    for part in (*parts, superstep):
+        fold = fold.advanced(database, part)
+        folds = [*folds, fold]
+    known[key] = sorted(folds, key=lambda one: abs(superstep - (one.superstep or 0)))[:MAX_FOLDS]
+    if len(known) > MAX_FOLDS:
+        known.pop(next(iter(known)))
+    return fold
 
 
 def _fold_before(folds: list[Fold], run_id: str, superstep: int | None) -> Fold | None:
@@ -330,47 +425,47 @@ def _written(
     run_id: str,
     first: int | None = None,
     last: int | None = None,
-    decode: Callable[[Any], Any] | None = None,
-) -> Iterator[tuple[Writer, dict[str, Any]]]:
-    """The rows of a run after superstep `first` and up to `last` that hold values, in the checkpointer's order."""
-    step = database.step
+    *,
+    ordered: bool = True,
+) -> Iterator[tuple[Writer, Rank, dict[str, Any]]]:
+    """The rows of a run after superstep `first` and up to `last` that hold values, as they are written.
+
+    They are in the checkpointer's order if `ordered`: SQLite sorts them with their values.
+    """
+    step, order = database.step, _order(database)
     bounds = "" if first is None else f" AND {step('superstep')} > {int(first)}"
     bounds += "" if last is None else f" AND {step('superstep')} <= {int(last)}"
     sql = (
-        f"SELECT {step('superstep')}, {step('node_name')}, rowid, {quoted(database.values or '')} FROM steps"
-        f" WHERE {step('run')} = ?{bounds} ORDER BY {_order(database)}"
+        f"SELECT {step('superstep')}, {step('node_name')}, rowid, {quoted(database.values or '')}, {', '.join(order)}"
+        f" FROM steps WHERE {step('run')} = ?{bounds}" + (f" ORDER BY {', '.join(order)}" if ordered else "")
     )
-    decode = decode or _decoded
-    for superstep, node, rowid, data in database.connection.execute(sql, (run_id,)):
-        values = decode(data)
+    for superstep, node, rowid, data, *ranks in database.connection.execute(sql, (run_id,)):
+        values = _undecoded(data)
         if isinstance(values, dict) and not isinstance(values, Opaque):
-            yield (run_id, superstep, node, rowid), values
-
-
-def _decoded(data: Any) -> Any:
-    try:
-        return msgspec.json.decode(data)  # nearly always; a long run has very many of these
-    except (TypeError, ValueError, RecursionError):
-        return value_of(data)
+            yield (run_id, superstep, node, rowid), tuple(map(sortable, ranks)), values
 
 
 _parts: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def _undecoded(data: Any) -> Any:
-    """The values of a row as they are written, for those of which few count."""
+    """The values of a row as they are written: few of them count."""
     try:
         return _parts(data)
     except (TypeError, ValueError, RecursionError):
-        return _decoded(data)
+        return value_of(data)
 
 
-def _order(database: Database) -> str:
+def _value(value: Any) -> Any:
+    return plain(value) if isinstance(value, msgspec.Raw) else value
+
+
+def _order(database: Database) -> tuple[str, ...]:
     """Schemas 1 and 2 (and the plan document) fold by index, those since 3, which know forks, by time."""
     step = database.step
     if not database.knows_forks:
-        return f"{step('index')}, rowid"
-    return f"COALESCE({step('completed_at')}, {step('created_at')}), {step('created_at')}, rowid"
+        return step("index"), "rowid"
+    return f"COALESCE({step('completed_at')}, {step('created_at')})", step("created_at"), "rowid"
 
 
 # ---- raw

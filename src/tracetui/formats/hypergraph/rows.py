@@ -339,6 +339,13 @@ def text_id(value: Any) -> str:
     return value if isinstance(value, str) else str(value)
 
 
+def sortable(value: Any) -> tuple[int, Any]:
+    """A key that sorts values of any type as SQLite does."""
+    return (
+        0 if value is None else 1 if isinstance(value, int | float) else 2 if isinstance(value, str) else 3
+    ), value or 0
+
+
 class Opaque(dict[str, str]):
     """A placeholder for a value that is not JSON: ``{"opaque": "812 bytes"}``."""
 

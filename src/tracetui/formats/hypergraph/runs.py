@@ -170,12 +170,18 @@ def _unescaped(body: str) -> str:
     return found if isinstance(found, str) else body
 
 
-def last_routes(database: Database, run_id: str | None = None) -> dict[str, Any]:
-    """By run (all, or one): the decision of its last step that made one."""
+def last_routes(database: Database, run_id: str | None = None, first: int = 0) -> dict[str, Any]:
+    """By run (all, or one): the decision of its last step that made one, among the rows from `first` on."""
     if not database.has_steps or database.step("decision") == "NULL":
         return {}
     step = database.step
-    one = "" if run_id is None else f" AND {step('run')} = ?"
+    one = (
+        ""
+        if run_id is None
+        else f" AND +{step('run')} = ? AND rowid >= {first}"
+        if first
+        else f" AND {step('run')} = ?"
+    )
     sql = (
         f"SELECT {step('run')}, {step('decision')} FROM steps WHERE {step('decision')} IS NOT NULL"
         f" AND {database.public}{one} ORDER BY {step('index')}, rowid"

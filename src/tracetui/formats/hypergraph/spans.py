@@ -2,8 +2,10 @@
 
 Rows are read once and cached as spans. Sums over pages of rows find new and changed rows; in a page with other sums, a
 hash of each row does. The body of a step includes the state after its superstep, and rows of other tables: so a new or
-changed row renews all steps of its run from its superstep on. No values are read
-here.
+changed row renews all steps of its run from its superstep on. No values are read here.
+
+Of a long run only the latest pages are held, so that a new row costs the same however many there are: of earlier pages
+there are sums. If these change, the run is read again from its start.
 """
 
 # ruff: noqa: S608 - every name in a statement is one of our own or went through `quoted`
@@ -23,7 +25,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tracetui.errors import FormatError
-from tracetui.formats.hypergraph.body import more_of_run, run_body
+from tracetui.formats.hypergraph.body import UNSETTLED, Epoch, more_of_run, run_body
 from tracetui.formats.hypergraph.rows import (
     BASELINE,
     NO_STEPS,
@@ -32,6 +34,7 @@ from tracetui.formats.hypergraph.rows import (
     RunRow,
     StepRow,
     json_of,
+    sortable,
     standing,
     text_id,
 )
@@ -40,22 +43,32 @@ from tracetui.formats.scalars import integer, moment, number, text
 from tracetui.formats.sqlite import ReadState, many, quoted
 from tracetui.model import INHERITED, Body, Error, Header, Operation, Problem, RunRef, Span, Status, StatusSource
 from tracetui.model.build import RunBuilder, Tally
+from tracetui.sources.sqlite import version_of
 
 PIECE_SECONDS: Final = 0.04
-PAGE_BITS: Final = 9
+PAGE_BITS: Final = 7
 """Bits of a row number below its page: a page is compared as a unit."""
 BATCH: Final = 100
 """Runs that are read together."""
 ROWS: Final = 400
 """Steps that are read together."""
 SMALL: Final = 1000
-"""Steps up to which everything is compared and in order at once; a longer run is when it ends, or nothing else came."""
+"""Steps up to which everything is compared and in order at once. Of a longer run only the latest rows are held and
+compared at each read, and a few pages of the others."""
+LATEST: Final = 2
+"""Pages whose rows are held."""
+SWEPT: Final = 1
+"""Pages of earlier rows that are compared when the database has changed."""
+SWEPT_AT_REST: Final = 16
+"""The same when it has not changed again."""
 _NO_DURATION: Final = (Status.ERROR, Status.PAUSED, Status.RUNNING)
 _ERROR, _PAUSED, _RUNNING = Status.ERROR, Status.PAUSED, Status.RUNNING
 _WORKFLOW: Final = Operation.INVOKE_WORKFLOW
 
 Pages = dict[int, tuple[Any, ...]]
 """By number of the page: sums over its rows."""
+Order = tuple[int, Any, int]
+"""The order of a step: by index, as SQLite has it, for a database may hold anything there; then by row."""
 SpanCache = dict[str, tuple[int, Span]]
 """By id: spans that no step is, and a hash of the row that each shows."""
 
@@ -106,11 +119,9 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     series: Any
 
     @property
-    def order(self) -> tuple[int, Any, int]:
-        """The order of steps: by index, as SQLite has it, for a database may hold anything there."""
-        index = self.index
-        kind = 0 if index is None else 1 if isinstance(index, int | float) else 2 if isinstance(index, str) else 3
-        return kind, index or 0, self.span.at[1]
+    def order(self) -> Order:
+        """Its position among the steps of its run."""
+        return *sortable(self.index), self.span.at[1]
 
 
 class Side(msgspec.Struct, frozen=True, gc=False):
@@ -138,6 +149,60 @@ class Rows(msgspec.Struct):
     """Runs that a step names, and the span of the step."""
     loose: list[RunRow] = []
     """Runs that name this one as their parent."""
+    latest: float = -inf
+    """The last superstep of the run."""
+    settled: int = 0
+    """Steps of early pages, which are not held."""
+    settled_step: float = -inf
+    """The last superstep of them."""
+    settled_order: Order | None = None
+    """The order of the last one."""
+    late: bool = False
+    """A step arrived that belongs before one of them."""
+
+    def settle(self, page: int) -> Rows:
+        """The same without the steps of pages before `page`, unless their supersteps are among the latest."""
+        steps = self.steps.items()
+        bound = self.latest - UNSETTLED
+        moving = [number for number, one in steps if one.superstep is None or one.superstep > bound]
+        first = min([page << PAGE_BITS, *moving]) >> PAGE_BITS << PAGE_BITS
+        gone = [step for number, step in steps if number < first and not step.child]
+        if not gone:
+            return self
+        ids = {step.span.id for step in gone}
+        attempts = {ident: made for ident, made in self.attempts.items() if made[1].parent_id not in ids}
+        before = () if self.settled_order is None else (self.settled_order,)
+        return replace(
+            self,
+            steps={number: step for number, step in steps if step.span.id not in ids},
+            attempts=attempts,
+            spans=[span for span in self.spans if span.id not in ids and span.parent_id not in ids],
+            settled=self.settled + len(gone),
+            settled_step=max(self.settled_step, *(step.superstep or 0 for step in gone)),
+            settled_order=max((*before, *(step.order for step in gone))),
+        )
+
+
+class Sweep(msgspec.Struct, frozen=True):
+    """How far earlier rows were compared, page by page, the latest first, over and over."""
+
+    version: object = None
+    """Of the database."""
+    page: int = 0
+    """Compared last."""
+    left: int = 0
+    """Pages that are not compared since the database changed."""
+
+
+class Others(msgspec.Struct, frozen=True):
+    """The rows of the database that are not of this run."""
+
+    changes: int = 0
+    """How often they have changed."""
+    sums: tuple[Any, ...] = ()
+    """Over the table of runs, and the last rows of tables about attempts and pauses."""
+    pages: dict[str, Pages] = {}
+    """Sums over the latest pages, by table."""
 
 
 class Memory(msgspec.Struct, frozen=True):
@@ -145,41 +210,68 @@ class Memory(msgspec.Struct, frozen=True):
 
     runs: dict[str, Rows]
     made: SpanCache
-    compared: bool
-    """All rows were compared since the last one came."""
-    about: object
-    """Other inputs of the header and the body."""
+    about: tuple[list[RunRow], dict[str, Any]] | None
+    """Other inputs of the header and the body: the runs of the tree, and rows of other tables."""
+    route: Any
+    """Where the last route went."""
+    epoch: Epoch
+    sweep: Sweep
+    others: Others
 
 
-def read(connection: Connection, path: str, before: ReadState | None, *, ref: RunRef) -> ReadState:
-    """The run as it is now, as far as there is time: the first piece has a header, the last one also the body."""
+def read(connection: Connection, path: str, before: ReadState | None, *, ref: RunRef) -> ReadState | None:
+    """The run as it is now, as far as there is time: the first piece has a header, the last one also the body.
+
+    None if early rows have changed.
+    """
     database = Database(connection)
     run = database.run_by_id(ref.key or "")
     if run is None:
         raise FormatError("the run is not in the database", f"run {ref.key}")
     known: Memory | None = before.memory if before is not None else None
     compares = before is not None and before.done
-    tree = Tree(database, path, run, known, keeps=True, compares=compares)
-    if tree.partly and not tree.dirty and known is not None and not known.compared:
-        tree = Tree(database, path, run, known, keeps=True, compares=True, integer=True)
+    epoch = Epoch() if known is None else known.epoch
+    tree = Tree(database, path, run, known, epoch, keeps=True, compares=compares)
+    sweep = Sweep() if known is None else tree.sweep(known.sweep)
+    if tree.partly and tree.unlike:
+        tree = Tree(database, path, run, known, epoch, keeps=True, compares=True, everything=True)
+    if tree.must_restart:
+        return None
     spans, given = tree.spans, True
     if before is not None:
         if tree.size > SMALL and tree.active:
             ranks = {span.id: rank for rank, span in enumerate(before.spans)}
             spans.sort(key=lambda span: ranks.get(span.id, len(ranks)))  # existing spans keep their order
         given = len(spans) != len(before.spans) or not all(map(is_, spans, before.spans))
-    header, body, about = (before.header, before.body, None) if before is not None else (None, None, None)
+    header, body, about, route = (before.header, before.body, None, None) if before is not None else (None,) * 4
     if tree.done:
-        more = dict(more_of_run(database, run.id))
+        more = dict(more_of_run(database, run.id, hidden=not tree.partly))
+        if tree.partly and known is not None and known.about is not None and BASELINE in known.about[1]:
+            more[BASELINE] = known.about[1][BASELINE]
         about = [rows.position.run for rows in tree.runs.values()], more
+        route = None if known is None else known.route
         if given or known is None or known.about != about:
             items = [child for child in database.children_of([run.id]) if child.item is not None]
-            error, route = first_errors(database, [run]).get(run.id), last_routes(database, run.id).get(run.id)
+            error = first_errors(database, [run]).get(run.id)
+            first = tree.first_row if tree.partly else 0
+            route = last_routes(database, run.id, first).get(run.id, route if first else None)
             header = header_of(run, error, items, route, database.version)
             body = run_body(database, run, error, items, more)
     header = header or header_of(run, None, (), writer=database.version)
-    memory = Memory(tree.runs, tree.made, not tree.dirty, about)
-    return ReadState(spans=spans, problems=tree.problems, header=header, body=body, done=tree.done, memory=memory)
+    held = tree.settle() if tree.done and tree.size > SMALL else None
+    others = tree.others(Others() if known is None else known.others)
+    memory = Memory(tree.runs, tree.made, about, route, epoch, sweep, others)
+    return ReadState(
+        spans=spans,
+        held=None if held is None else [span for span in spans if span.id in held],
+        problems=tree.problems,
+        header=header,
+        body=body,
+        done=tree.done,
+        others=others.changes if tree.done and run.parent is None else None,
+        compared=not tree.partly or sweep.left <= 0,
+        memory=memory,
+    )
 
 
 def tally_of(database: Database, path: str, run: RunRow, header: Header) -> Tally:
@@ -206,12 +298,15 @@ class Tree:
         path: str,
         run: RunRow,
         before: Memory | None = None,
+        epoch: Epoch | None = None,
         *,
         keeps: bool = False,
         compares: bool = False,
-        integer: bool = False,
+        everything: bool = False,
     ) -> None:
-        """`keeps`: the run is live. `compares`: known rows may have changed; else reads on."""
+        """`keeps`: the run is live. `compares`: known rows may have changed (`everything`: also early ones); else
+        reads on. `epoch` is that of its steps.
+        """
         self.spans: list[Span] = []
         self.problems: list[Problem] = []
         self.runs: dict[str, Rows] = {}
@@ -221,23 +316,119 @@ class Tree:
         self.done = True
         self.active = False
         """A run of the tree is running."""
+        self.unlike = False
+        """Rows that are not held have changed."""
         self._database, self._path, self._run = database, path, run
-        self._before = dict(before.runs) if before is not None else {}
+        self._epoch = Epoch() if epoch is None else epoch
+        self._known = before.runs if before is not None else {}
+        self._before = dict(self._known)
         self._made = before.made if before is not None else {}
         self._compares = compares
         self._tables = _tables(database) if keeps else {}
         own = self._before.get(run.id)
-        self.size = sum(len(rows.steps) for rows in self._before.values())
-        """Steps read before."""
-        self.partly = compares and not integer and self.size > SMALL and own is not None and own.position.run == run
+        self.partly = compares and not everything and own is not None and own.position.run == run
         """Compare only the latest of the known rows."""
-        self.partly &= run.standing is _RUNNING
+        self.partly &= _size(self._before) > SMALL
         self._began = time.monotonic() if keeps and not compares else -inf
         self._deadline = inf
         self._unnamed: list[tuple[int, str]] = []
         """Runs that no step names: position of the span, and id of the run; its rows are read after it."""
         self._walk()
         self._emit_again()
+        if any(map(self._is_settled_change, self.runs)):
+            self._epoch.number += 1
+
+    @property
+    def size(self) -> int:
+        """Steps read so far."""
+        return _size(self.runs)
+
+    @property
+    def first_row(self) -> int:
+        """The first row of the latest pages of steps."""
+        return self._first(_STEPS)
+
+    @property
+    def must_restart(self) -> bool:
+        """Whether spans are new, gone or in another order whose rows are not held."""
+        for run_id, old in self._known.items() if self.done else ():
+            rows = self.runs.get(run_id)
+            if old.settled and (
+                (rows is None or not rows.settled or self.dirty.get(run_id, inf) <= old.settled_step)
+                or (rows.late and not self.active)
+            ):
+                return True
+        return self.unlike
+
+    def _is_settled_change(self, run_id: str) -> bool:
+        """Whether something about a run has changed that is not of its latest supersteps."""
+        old = self._known.get(run_id)
+        return old is not None and (
+            self.dirty.get(run_id, inf) <= old.latest - UNSETTLED or self.runs[run_id].position.run != old.position.run
+        )
+
+    def sweep(self, before: Sweep) -> Sweep:
+        """Compare a few pages of early rows; `unlike` if they have changed."""
+        if not self.partly:
+            return Sweep()
+        version = version_of(self._database.connection)
+        end = max(self._first(name) for name in self._tables) >> PAGE_BITS
+        rests = version is not None and version == before.version
+        left = before.left if rests else end
+        stop = before.page if 0 < before.page <= end else end
+        start = max(0, stop - (SWEPT_AT_REST if rests else SWEPT))
+        for name, table in self._tables.items() if left > 0 else ():
+            self.unlike |= bool(table.sums) and not self._is_same(name, table, start, stop)
+        return Sweep(version, start, left - (stop - start))
+
+    def _is_same(self, name: str, table: Table, start: int, stop: int) -> bool:
+        """Whether the rows of some pages have the same sums as before."""
+        rows = f"{table.rowid} >= {start << PAGE_BITS} AND {table.rowid} < {stop << PAGE_BITS}"
+        sql = (
+            f"SELECT {table.run}, {table.rowid} >> {PAGE_BITS}, {table.sums} FROM {table.source}"
+            f" WHERE {rows} AND +{table.run} IN ({{keys}}) GROUP BY 1, 2"
+        )
+        found = many(self._database.connection, sql, self._known)
+        now = {(text_id(run), page): tuple(sums) for run, page, *sums in found}
+        known = {
+            (run_id, page): sums
+            for run_id, rows in self._known.items()
+            for page in range(start, stop)
+            if (sums := rows.pages.get(name, {}).get(page)) is not None
+        }
+        return now == known
+
+    def others(self, before: Others) -> Others:
+        """Look for changes of other runs: of their rows, the latest of other tables, and the latest pages of steps."""
+        database, connection, run = self._database, self._database.connection, self._run.id
+        lengths = ", ".join(
+            f"total(length({database.run(name)})), total(unicode({database.run(name)}))"
+            for name in ("status", "completed_at", "duration_ms", "retry_of")
+        )
+        sql = f"SELECT count(*), total(rowid), {lengths} FROM {quoted(database.runs)}"
+        sums = [*connection.execute(f"{sql} WHERE {database.run('id')} IS NOT ?", (run,)).fetchone()]
+        for name in ("attempt_series", "attempt_records", "pause_slots"):
+            if name in database.columns:
+                sums += connection.execute(f"SELECT max(rowid) FROM {name}").fetchone()
+        pages: dict[str, Pages] = {}
+        for name, table in self._tables.items():
+            if table.sums:
+                first = self._first(name)
+                sql = (
+                    f"SELECT {table.rowid} >> {PAGE_BITS}, {table.sums} FROM {table.source}"
+                    f" WHERE {table.rowid} >= {first} AND {table.run} IS NOT ? GROUP BY 1"
+                )
+                pages[name] = {page: tuple(found) for page, *found in connection.execute(sql, (run,))}
+        same = tuple(sums) == before.sums and all(
+            before.pages.get(name, {}).get(page) == found for name, one in pages.items() for page, found in one.items()
+        )
+        return Others(before.changes + (not same), tuple(sums), pages)
+
+    def settle(self) -> set[str]:
+        """Hold the steps of the latest pages only; the ids of the spans that are held."""
+        latest = self.first_row >> PAGE_BITS
+        self.runs = {run_id: rows.settle(latest) for run_id, rows in self.runs.items()}
+        return {*self.made, *(span.id for rows in self.runs.values() for span in rows.spans)}
 
     def _walk(self) -> None:
         database, run = self._database, self._run
@@ -274,7 +465,7 @@ class Tree:
             span = self.spans[position]
             known = self._made.get(span.id)
             if run_id in self.dirty and known is not None and known[1] is span:
-                self.spans[position] = msgspec.structs.replace(span)
+                self.spans[position] = replace(span)
                 self.made[span.id] = known[0], self.spans[position]
 
     def _read_loose(self, rows: Rows, queue: deque[RunPosition], seen: set[str]) -> None:
@@ -303,13 +494,20 @@ class Tree:
             return {}
         step = database.step
         sql = (
-            f"SELECT p.rowid, p.* FROM pending_nodes AS p WHERE p.run_id = ? AND NOT EXISTS (SELECT 1 FROM steps AS s"
+            f"SELECT p.rowid, p.* FROM pending_nodes AS p WHERE {{where}} AND NOT EXISTS (SELECT 1 FROM steps AS s"
             f" WHERE s.{step('run')} = p.run_id AND s.{step('superstep')} = p.superstep"
             f" AND s.{step('node_name')} = p.node_name) ORDER BY p.superstep, p.rowid"
         )
+        where, rows = "p.run_id = ?", []
+        if self.partly:  # of the early ones only those that were pending
+            first = self._first("pending_nodes")
+            early = [span.at[1] for _, span in self._made.values() if span.at[0] == "pending" and span.at[1] < first]
+            rows = [*many(database.connection, sql.format(where="p.rowid IN ({keys}) AND p.run_id = ?"), early, run.id)]
+            where = f"p.rowid >= {first} AND +p.run_id = ?"
+        rows += database.connection.execute(sql.format(where=where), (run.id,)).fetchall()
         found: dict[str, str] = {}
         latest: dict[str, str] = {}
-        for rowid, *values in database.connection.execute(sql, (run.id,)).fetchall():
+        for rowid, *values in rows:
             row = dict(zip(columns, values, strict=True))
             span = pending_span(database, rowid, row, parent, self._owner(run.id))
             self._put(span, hash(tuple(values)), run.id)
@@ -363,7 +561,7 @@ class Tree:
         for some, partly in ((known, self.partly), (new, False)):
             if not some:
                 continue
-            loading = [Rows(position) for position in some]
+            loading = [self._rows(position) for position in some]
             self.runs |= {rows.position.run.id: rows for rows in loading}
             fresh: dict[str, set[int]] = {}
             reads_on = some is known and not self._compares
@@ -379,9 +577,16 @@ class Tree:
             self._read_attempts(self._read_steps(loading, fresh, partly=partly))
             self._find_children(loading)
 
+    def _rows(self, position: RunPosition) -> Rows:
+        old = self._before.get(position.run.id)
+        if old is None:
+            return Rows(position)
+        return replace(old, position=position, pages={}, sides={}, steps={}, waiting=[], attempts={}, spans=[])
+
     def _first(self, name: str) -> int:
-        """The number of the first row of the latest page of a table."""
-        return max((max(rows.pages.get(name) or (0,)) for rows in self._before.values()), default=0) << PAGE_BITS
+        """The number of the first row of the latest pages of a table."""
+        last = max((max(rows.pages.get(name) or (0,)) for rows in self._before.values()), default=0)
+        return max(0, last - LATEST + 1) << PAGE_BITS
 
     def _sum_up(self, name: str, table: Table, loading: list[Rows], *, partly: bool) -> dict[str, set[int]]:
         """Sum up the rows of some runs by page; by run, the pages that are not as they were."""
@@ -399,6 +604,9 @@ class Tree:
             before, now = old.pages.get(name, {}) if old is not None else {}, rows.pages[name]
             now |= {page: sums for page, sums in before.items() if page << PAGE_BITS < first}
             again = {page for page in before.keys() | now.keys() if before.get(page) != now.get(page)}
+            if name == _STEPS and old is not None and old.settled:
+                held = {number >> PAGE_BITS for number in old.steps}
+                self.unlike |= any(page in before and page not in held for page in again)
             if again and old is None and name != _STEPS:
                 again = {max(again)}  # where rows come; the others are read if they change
             if again:
@@ -497,7 +705,8 @@ class Tree:
         if before is not None and self._compares:
             self._since(rows, superstep if old is None else old.superstep)
         owner = self._owner(position.run.id)
-        span = step_span(self._database, row, superstep, position.parent, inherited=position.inherited, owner=owner)
+        at = "step", row.rowid, self._epoch
+        span = step_span(self._database, row, superstep, position.parent, at, inherited=position.inherited, owner=owner)
         return Step(check, superstep, row.index, span, row.node_name == BASELINE, text(row.child), row.series)
 
     def _take(self, rows: Rows, made: list[Step], again: set[int]) -> Collection[Step] | None:
@@ -505,6 +714,7 @@ class Tree:
         position = rows.position
         old = self._before.get(position.run.id)
         steps = {step.span.at[1]: step for step in made}
+        rows.latest = max([rows.latest, *(step.superstep for step in made if step.superstep is not None)])
         if old is not None:
             for rowid in [rowid for rowid in old.steps if rowid >> PAGE_BITS in again and rowid not in steps]:
                 self._since(rows, old.steps[rowid].superstep)
@@ -519,6 +729,8 @@ class Tree:
             for rowid, step in steps.items() if since < inf else ():
                 if old.steps.get(rowid) is step and (step.superstep is None or step.superstep >= since):
                     steps[rowid] = replace(step, span=replace(step.span))
+            if rows.settled_order is not None:
+                rows.late |= any(one.span.at[1] not in old.steps and one.order < rows.settled_order for one in made)
             if self._compares:
                 steps = dict(sorted(steps.items(), key=lambda one: one[1].order))
             if since < inf and position.inherited and (position.last is None or since <= position.last):
@@ -569,6 +781,11 @@ _STEPS: Final = "steps"
 _ABOUT_STEPS: Final = ("run_id", "superstep", "node_name")
 
 
+def _size(runs: dict[str, Rows]) -> int:
+    """The number of all their steps."""
+    return sum(len(rows.steps) + rows.settled for rows in runs.values())
+
+
 def _tables(database: Database) -> dict[str, Table]:
     """The tables about steps: steps, questions, attempts, pending nodes."""
     step, found = database.step, dict[str, Table]()
@@ -603,6 +820,7 @@ def step_span(
     row: StepRow,
     superstep: int | None,
     parent: str | None,
+    at: tuple[str, int, Epoch],
     *,
     inherited: bool,
     owner: str | None,
@@ -644,7 +862,7 @@ def step_span(
         duration_ms=duration,
         error=error,
         note=" · ".join(filter(None, facts)) if facts else "",
-        at=("step", row.rowid),
+        at=at,
     )
 
 
