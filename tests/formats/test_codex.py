@@ -325,7 +325,7 @@ def test_tokens_are_those_of_the_raw_lines(path: Path) -> None:
         if FORMAT.sniff(file) == 0:
             return
     run = read(path)
-    agents = {span.at.path for span in of(run, Operation.INVOKE_AGENT) if not span.note}
+    agents = {span.at.part for span in of(run, Operation.INVOKE_AGENT) if not span.note}
     files = [path, *(path.parent / name for name in agents)]
     expected = {name: sum(used(one)[name] for one in files) for name in NAMES}
     usage = run.summary.usage or Usage()

@@ -14,7 +14,7 @@ import msgspec
 
 from tracetui.formats.jsonl import Line
 from tracetui.formats.lines import MAX_LINE, lines
-from tracetui.formats.record_cache import ByteRange, SpanRef
+from tracetui.formats.record_cache import PACKED_SIZE, ByteRange, PackedSpanRef, SpanRef
 from tracetui.formats.schema import Unknown
 from tracetui.model import PREVIEW, Error, Operation, Problem, Span, Status, StatusSource, Usage
 from tracetui.sources.base import HEAD_SIZE, Entry, File
@@ -40,6 +40,9 @@ DONE: Final[dict[str, Any]] = {"status": OK, "status_source": DERIVED}
 """Fields of a span without a sign of failure."""
 MOST_NOTES: Final = 64
 """Notes in one row."""
+MOST_RECORDS: Final = 1000
+"""Records in one row of a log with several records in a row."""
+_LONGEST: Final = MOST_RECORDS * PACKED_SIZE
 
 Outcome = tuple[Status, StatusSource | None, Error | None]
 """Status of a call or response, the source of the status, and the error."""
@@ -118,6 +121,10 @@ class SpanRow(msgspec.Struct, gc=False):
     usage: Usage | None = None
     model: str | None = None
 
+    def ref(self) -> Any:
+        """Location of the body."""
+        return self.at
+
     def span(self) -> Span:
         """The row as it is now."""
         return Span(
@@ -137,8 +144,18 @@ class SpanRow(msgspec.Struct, gc=False):
             model=self.model,
             preview=self.preview,
             note=self.note,
-            at=self.at,
+            at=self.ref(),
         )
+
+
+class PackedRow(SpanRow, gc=False):
+    """A row of several records: `at` is the packed range of each."""
+
+    part: str = ""
+    """Path of their file, as in `SpanRef`."""
+
+    def ref(self) -> PackedSpanRef:
+        return PackedSpanRef(self.at, self.part)
 
 
 class OpenRow(SpanRow, gc=False):
@@ -226,6 +243,27 @@ class Rows:
     def emit(self, row: Any) -> None:
         """Give out a new row, or a row that changed: a `Span` or a `Pending` one."""
         self._changed[row.id] = row
+
+
+class PackedRows(Rows):
+    """Rows of a log in which several records make a row: `line` is that of the record that is taken."""
+
+    line: Line
+    packed: bytes
+    """The packed range of that."""
+
+    def add_record(self) -> Any:
+        """Make the record a row of its own."""
+        raise NotImplementedError
+
+    def extend(self, row: PackedRow) -> bool:
+        """Add the record to a row; False, and a row of its own, where too many are in it."""
+        if len(row.at) >= _LONGEST:
+            self.add_record()
+            return False
+        row.at += self.packed
+        self._changed[row.id] = row
+        return True
 
 
 class Conversation(Rows):

@@ -74,26 +74,18 @@ def decode_value(text: str) -> Any:
 
 
 def skippable(line: bytes) -> None:
-    """Raise `ValueError` if strict decoding refuses something in `line` that typed decoding may pass over."""
+    """Raise `ValueError` if strict decoding refuses something in `line` that typed decoding may pass over: invalid
+    UTF-8, and numbers of thousands of digits.
+    """
     if not line.isascii():
-        _check_text(line)
-    check_numbers(line)
-
-
-def check_numbers(line: bytes) -> None:
-    """`skippable` for valid UTF-8: checks only for numbers of thousands of digits."""
+        if len(line) <= _PIECE:
+            line.decode()
+        else:  # piece by piece, to save memory
+            decoder = getincrementaldecoder("utf-8")()
+            for start in range(0, len(line), _PIECE):
+                decoder.decode(line[start : start + _PIECE], start + _PIECE >= len(line))
     if len(line) > 2 * _DIGITS and _has_digits(line):
         strict(line)
-
-
-def _check_text(line: bytes) -> None:
-    """Raise `UnicodeDecodeError` for invalid UTF-8; checks piece by piece to save memory."""
-    if len(line) <= _PIECE:
-        line.decode()
-        return
-    decoder = getincrementaldecoder("utf-8")()
-    for start in range(0, len(line), _PIECE):
-        decoder.decode(line[start : start + _PIECE], start + _PIECE >= len(line))
 
 
 def _has_digits(line: bytes) -> bool:

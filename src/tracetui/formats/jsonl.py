@@ -18,7 +18,7 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk
 from tracetui.formats.bodies import as_json
-from tracetui.formats.decode import check_numbers, skippable
+from tracetui.formats.decode import skippable
 from tracetui.formats.lines import BLANK, MAX_LINE, Position, continues, edges_of, hash_of, lines, without_marks
 from tracetui.formats.lines import Line as RawLine
 from tracetui.formats.record_cache import ByteRange
@@ -259,35 +259,32 @@ class LogReader(Generic[S]):
         """Take the lines of `block`, the last of which ends at `cut`; False if `deadline` came first."""
         session, strict, line = self.session, self._schema.strict, Line()
         take, offset, number = session.take, self._offset, self._number
-        begin, check, in_time = 0, _CHECK, True
-        taken = self._partial is not None and self._partial.taken
+        found = block[:cut].split(b"\n")
+        if self._partial is not None and self._partial.taken:
+            offset, number = offset + len(found.pop(0)) + 1, number + 1
         self._busy, self._partial = True, None
-        text = block[:cut]
-        is_text = text.isascii() or is_utf8(text)
-        for data in text.split(b"\n"):
-            if not taken and data and not data.isspace():
-                line.offset, line.number, line.data = offset + begin, number, data
-                try:
-                    if not is_text:
-                        skippable(data)
-                    elif len(data) > _LONG:
-                        check_numbers(data)
-                    record = strict(data)
-                except (ValueError, RecursionError):
-                    record = decode_line(session, self._schema, line)
-                if record is not None:
-                    take(record, line)
-            taken = False
-            begin += len(data) + 1
-            number += 1
-            if begin > check:
+        check, in_time = offset + _CHECK, True
+        for data in found:
+            if offset > check:
                 if perf_counter() > deadline:
-                    in_time = begin > cut
+                    in_time = False
                     break
-                check = begin + _CHECK
+                check = offset + _CHECK
+            line.offset, line.number, line.data = offset, number, data
+            size = len(data)
+            try:
+                if size > _LONG or not data.isascii():
+                    skippable(data)
+                record = strict(data)
+            except (ValueError, RecursionError):
+                record = None if not data or data.isspace() else decode_line(session, self._schema, line)
+            if record is not None:
+                take(record, line)
+            offset += size + 1
+            number += 1
         self._busy = False
-        self._check = crc32(memoryview(block)[:begin], self._check)
-        self._offset, self._number = offset + begin, number
+        self._check = crc32(memoryview(block)[: offset - self._offset], self._check)
+        self._offset, self._number = offset, number
         return in_time
 
     def _take_long(self, found: RawLine) -> None:
@@ -447,12 +444,3 @@ def counted(ref: RunRef, file: File, reader: Counting) -> RunSummary:
         first = next(iter(chunk.problems), None) or Problem(file.path, "line 1", "incomplete line")
         raise FormatError(f"no record could be read: {first.reason}", first.where)
     return builder.summary(modified_at=file.stat.mtime, moving=file.moving)
-
-
-def is_utf8(data: bytes) -> bool:
-    """Whether strict decoding may pass over texts in these lines."""
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -42,15 +42,16 @@ _RANGE: Final = Struct("<QII")
 PACKED_SIZE: Final = _RANGE.size
 
 
-def pack_range(offset: int, data: bytes) -> bytes:
-    """Offset, size and checksum (CRC-32) of the line `data`, packed for `PackedSpanRef`."""
-    return _RANGE.pack(offset, len(data), crc32(data))
+pack_range: Final[Callable[[int, int, int], bytes]] = _RANGE.pack
+"""Offset, size and checksum (CRC-32) of a line, packed for `PackedSpanRef`."""
 
 
 class PackedSpanRef(msgspec.Struct, frozen=True, gc=False):
     """Location of a span with many lines: the concatenated `pack_range` of each."""
 
     lines: bytes = b""
+    part: str = ""
+    """Path of their file, as in `SpanRef`."""
 
     @property
     def ranges(self) -> list[int]:

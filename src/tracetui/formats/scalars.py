@@ -112,12 +112,12 @@ def score_value(value: Any) -> float | bool | str | None:
 
 def moment(value: Any) -> float | None:
     """An ISO 8601 time in seconds since the epoch; one without a zone is read as UTC."""
-    if not isinstance(value, str) or len(value) > _TIME_LIMIT:
-        return None
     try:
         found = datetime.fromisoformat(value)
+        if len(value) > _TIME_LIMIT:
+            return None
         return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 

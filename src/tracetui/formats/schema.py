@@ -155,9 +155,14 @@ def raw_of(value: Any) -> msgspec.Raw:
         return NULL
 
 
-def tag_of(record: msgspec.Struct) -> str:
-    """The tag of a record; empty for a Struct without one."""
-    return str(record.__struct_config__.tag or "")
+def tag_of(record: msgspec.Struct | type[msgspec.Struct]) -> str:
+    """The tag of a record, or of a Struct; empty for a Struct without one."""
+    return _tag_of(record if isinstance(record, type) else type(record))
+
+
+@cache
+def _tag_of(struct: type[msgspec.Struct]) -> str:
+    return str(struct.__struct_config__.tag or "")
 
 
 def loosen(value: Any, kind: Any, unknown: Unknown) -> Any:

@@ -14,12 +14,12 @@ from typing import Any, Final
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.codex.body import body_of
-from tracetui.formats.codex.payloads import SpanRef
 from tracetui.formats.codex.records import KINDS, SCHEMA
 from tracetui.formats.codex.session import Session
 from tracetui.formats.codex.threads import Reader, main_file_of
 from tracetui.formats.jsonl import counted, listed, skim
 from tracetui.formats.lines import parse
+from tracetui.formats.record_cache import PackedSpanRef
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import File
 
@@ -62,9 +62,9 @@ class Codex:
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """From the lines that the span came from; `raw` is all of them."""
-        if not isinstance(span.at, SpanRef) or span.at.path is None:
+        if not isinstance(span.at, PackedSpanRef) or not span.at.part:
             return body_of(file, span)
-        with file.other(span.at.path) as other:
+        with file.other(span.at.part) as other:
             return body_of(other, span)
 
     def whole_of(self, file: File) -> str | None:

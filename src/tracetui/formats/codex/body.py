@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from tracetui.formats.codex.payloads import Message, SpanRef
+from tracetui.formats.codex.payloads import Message
 from tracetui.formats.codex.records import SCHEMA, ToolCall, in_envelope
 from tracetui.formats.lines import record_on
-from tracetui.formats.record_cache import Named, changed, records_at
+from tracetui.formats.record_cache import Named, PackedSpanRef, changed, records_at
 from tracetui.formats.scalars import child, mapping, string, without, word
 from tracetui.model import Blob, Body, Link, Operation, Part, Reasoning, Span, Text
 from tracetui.model import Message as ModelMessage
@@ -73,7 +73,7 @@ def about(data: bytes) -> tuple[str | None, dict[str, Any]]:
 
 def body_of(file: File, span: Span) -> Body:
     """The body of a span; `file` is that of its thread. Raises `FormatError` if the file changed."""
-    if not isinstance(span.at, SpanRef):
+    if not isinstance(span.at, PackedSpanRef):
         raise changed()
     found = records_at(file, span.at.ranges)
     records, raw = [Record(value) for value, _ in found], b"\n".join(data for _, data in found)

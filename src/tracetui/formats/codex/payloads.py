@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from tracetui.formats.bodies import as_json
 from tracetui.formats.decode import decode_value
-from tracetui.formats.record_cache import PackedSpanRef
 from tracetui.formats.scalars import mapping
-from tracetui.formats.schema import Finite, Integer, Loose
+from tracetui.formats.schema import Finite, Integer, Loose, tag_of
 from tracetui.model import PREVIEW, Usage
 
 if TYPE_CHECKING:
@@ -29,13 +29,6 @@ _LABELS: Final = ("message", "reason", "thread_name", "text", "user_facing_hint"
 _FILE: Final = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 COMMON: Final = "id internal_chat_message_metadata_passthrough metadata "
 """Fields that any payload may have."""
-
-
-class SpanRef(PackedSpanRef, frozen=True, gc=False):
-    """Where a span is."""
-
-    path: str | None = None
-    """The file, where it is not that of the run."""
 
 
 # ---- parts of records
@@ -81,12 +74,12 @@ class Counts(Struct, gc=False, frozen=True):
 
     def usage(self) -> Usage | None:
         """None if there are no tokens."""
-        numbers = msgspec.structs.astuple(self)
+        numbers = astuple(self)
         return Usage(*numbers) if any(numbers) else None
 
     def minus(self, before: Counts | None) -> Counts:
         """The difference to an earlier total; a total that became smaller started again."""
-        now, then = msgspec.structs.astuple(self), () if before is None else msgspec.structs.astuple(before)
+        now, then = astuple(self), () if before is None else astuple(before)
         if not then or any((a or 0) < (b or 0) for a, b in zip(now, then, strict=True)):
             return self
         return Counts(*(None if a is None else a - (b or 0) for a, b in zip(now, then, strict=True)))
@@ -94,10 +87,10 @@ class Counts(Struct, gc=False, frozen=True):
 
 def text_in(content: Any) -> str:
     """The text of a message's or an output's content: text itself, or the texts of its parts."""
-    if isinstance(content, str):
+    if type(content) is str:
         return content
-    if isinstance(content, list):
-        if len(content) == 1 and isinstance(content[0], Part):
+    if type(content) is list:
+        if len(content) == 1 and type(content[0]) is Part:
             return content[0].text or ""
         texts = [part.text if isinstance(part, Part) else part for part in content]
         return "\n".join([text for text in texts if text is not None])
@@ -139,7 +132,7 @@ class Payload(Struct, gc=False):
 
     def kind(self) -> str:
         """The kind of the record."""
-        return str(self.__struct_config__.tag or self.counted_as)
+        return tag_of(self) or self.counted_as
 
     def label(self) -> str:
         """The preview of a row of its own."""
@@ -147,17 +140,22 @@ class Payload(Struct, gc=False):
         return next((one for one in found if isinstance(one, str) and one), "")
 
     def threads(self) -> list[str]:
-        """The threads of agents that a call began, by its output or its event."""
-        receivers, new = getattr(self, "receiver_thread_ids", None), getattr(self, "new_thread_id", None)
-        output = getattr(self, "output", None)
-        found = [*receivers, new] if isinstance(receivers, list) else [new]
-        if isinstance(output, str) and output[:1] == "{":
-            found.append(object_in(output, 1 << 16).get("agent_id"))
-        return [thread for thread in found if isinstance(thread, str) and thread]
+        """The threads of agents that a call began."""
+        return []
 
     def take(self, session: Session) -> None:
         """Interpret the record."""
         session.add_record()
+
+
+def threads_in(receivers: Any, new: Any, output: Any) -> list[str]:
+    """The threads of agents that a call began, by its output or its event."""
+    found = [*receivers] if isinstance(receivers, list) else []
+    if new is not None:
+        found.append(new)
+    if isinstance(output, str) and output[:1] == "{":
+        found.append(object_in(output, 1 << 16).get("agent_id"))
+    return [thread for thread in found if isinstance(thread, str) and thread] if found else found
 
 
 def variants_of(base: Any, tags: Mapping[str, str | None], **attributes: Any) -> list[Any]:
@@ -334,7 +332,8 @@ class Message(Item):
 
     def texts(self) -> str:
         """Its text: of reasoning, the summary if there is one."""
-        for content in (self.summary, self.summary_text, self.content, self.raw_content, self.message, self.text):
+        contents = (self.summary, self.summary_text, self.content, self.raw_content, self.message, self.text)
+        for content in contents:
             if content and (text := text_in(content)):
                 return text
         return ""

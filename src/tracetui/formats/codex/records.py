@@ -40,6 +40,7 @@ from tracetui.formats.codex.payloads import (
     call_preview,
     object_in,
     text_in,
+    threads_in,
     variants_of,
 )
 from tracetui.formats.decode import decode_value
@@ -94,7 +95,7 @@ _PHASE: Final = re.compile(r"_(?:begin|end|request|response|output_delta)$")
 _UNFINISHED: Final = ("_begin", "_request", "_delta")
 _HEADER_LIMIT: Final = 1000
 _CODE: Final = re.compile(r"^(?:Exit code: |Process exited with code )(-?\d{1,9})$", re.MULTILINE)
-_OUTPUT: Final = re.compile(r"^Output:$\n?", re.MULTILINE)
+_OUTPUT: Final = "\nOutput:\n"
 _HEADERS: Final = ("Chunk ID: ", "Exit code: ", "Wall time: ", "Process exited with code ")
 """Beginnings of the lines that Codex writes before the output of a command."""
 
@@ -169,6 +170,21 @@ class Outcome(Struct, gc=False):
     started_at: float | None = None
     duration_ms: float | None = None
 
+    def add(self, later: Outcome) -> None:
+        """Add the outcome in one more record."""
+        self.finished = self.finished or later.finished
+        if later.failed is not None:
+            self.failed = self.failed or later.failed
+        if self.code is None:
+            self.code = later.code
+        self.word = later.word or self.word
+        self.declined = self.declined or later.declined
+        self.message = self.message or later.message
+        if later.started_at is not None:
+            self.started_at = later.started_at
+        if later.duration_ms is not None:
+            self.duration_ms = later.duration_ms
+
 
 class ToolOutput(Item):
     """The output of a tool, as the model gets it."""
@@ -179,11 +195,15 @@ class ToolOutput(Item):
     receiver_thread_ids: Any = None
     new_thread_id: Any = None
 
+    def threads(self) -> list[str]:
+        return threads_in(self.receiver_thread_ids, self.new_thread_id, self.output)
+
     def take(self, session: Session) -> None:
         """The outcome from ``success``, or from the exit code before the text."""
-        output = self.output
-        success = output.success if isinstance(output, Content) else self.success
-        text = text_in(output)
+        output, success = self.output, self.success
+        if isinstance(output, Content):
+            success = output.success
+        text = output if isinstance(output, str) else text_in(output)
         code, message = _exit_code(text)
         outcome = Outcome(True, None if success is None else not success, code, message=excerpt(message.strip()))
         session.add_tool_output(self, text, outcome)
@@ -204,9 +224,11 @@ def _exit_code(text: str) -> tuple[int | None, str]:
     if not text.startswith(_HEADERS):
         return None, text
     head = text[:_HEADER_LIMIT]
-    begin = _OUTPUT.search(head)
-    found = _CODE.search(head, 0, begin.start() if begin else len(head))
-    return (int(found[1]) if found else None), text[begin.end() :] if begin else text
+    end = head.find(_OUTPUT)
+    if end < 0 and head.endswith(_OUTPUT[:-1]):
+        end = len(head) - len(_OUTPUT) + 1
+    found = _CODE.search(head, 0, end if end >= 0 else len(head))
+    return (int(found[1]) if found else None), text[end + len(_OUTPUT) :] if end >= 0 else text
 
 
 # ---- events about tool calls, and all other events
@@ -251,20 +273,26 @@ class Event(Arguments):
     output: Contents = None
 
     def take(self, session: Session) -> None:
-        kind = self.kind()
-        key, tool = self.call_id or self.old_call_id, kind if kind in _TOOLS else _PHASE.sub("", kind)
+        kind, key = self.kind(), self.call_id or self.old_call_id
+        tool = kind if kind in _TOOLS else _PHASE.sub("", kind)
         if key and tool in _TOOLS and tag_of(session.record) == "event_msg":
             session.add_tool_event(key, tool, self, self.outcome(unfinished=kind.endswith(_UNFINISHED)))
         else:
             session.add_record()
 
+    def threads(self) -> list[str]:
+        return threads_in(self.receiver_thread_ids, self.new_thread_id, self.output)
+
     def outcome(self, *, unfinished: bool) -> Outcome:
         """The outcome of the call, as recorded."""
-        status, result, error, success = self.status or None, self.result, self.error, self.success
+        status, error, success = self.status or None, self.error, self.success
         meant = None if status is None else OK if status == "completed" else status_of(status)
-        returned = result.ok if isinstance(result, Result) and isinstance(result.ok, Content) else result
-        is_error = isinstance(result, Result) and (result.is_error or getattr(result.ok, "is_error", False))
-        error = result.err if isinstance(result, Result) and result.err is not None else error
+        returned: Any = self.result
+        is_error: Any = False
+        if isinstance(returned, Result):
+            is_error = returned.is_error or getattr(returned.ok, "is_error", False)
+            error = error if returned.err is None else returned.err
+            returned = returned.ok if isinstance(returned.ok, Content) else returned
         failed = True if success is False or meant is ERROR or error not in (None, False) or is_error else None
         if failed is None and (success or meant is OK):
             failed = False

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
+from zlib import crc32
 
-from msgspec import field
 from msgspec.structs import replace
 
 from tracetui.formats.agent_log import (
@@ -23,29 +23,27 @@ from tracetui.formats.agent_log import (
     EXPLICIT,
     MESSAGE,
     META,
+    MOST_RECORDS,
     OK,
     RUNNING,
     UNKNOWN,
     UNKNOWN_KIND,
-    Rows,
-    SpanRow,
+    PackedRow,
+    PackedRows,
     unmatched,
 )
 from tracetui.formats.codex.body import about
-from tracetui.formats.codex.payloads import Counts, Message, Meta, SpanRef
+from tracetui.formats.codex.payloads import Counts, Message, Meta
 from tracetui.formats.codex.records import Event, Outcome, ToolCall, ToolOutput, is_known
 from tracetui.formats.jsonl import Line
-from tracetui.formats.record_cache import PACKED_SIZE, pack_range
-from tracetui.formats.scalars import folder_of, moment, version
+from tracetui.formats.record_cache import pack_range
+from tracetui.formats.scalars import between, folder_of, moment, version
 from tracetui.formats.schema import unknown_fields
 from tracetui.model import INHERITED, PREVIEW, Error, Header, Operation, RunBody, Span, Status, StatusSource
 from tracetui.sources.base import File
 
 TURN: Final = Operation.TURN
 OTHER: Final = Operation.OTHER
-MOST: Final = 1000
-"""Records in one row; each of any further ones is a row of its own. As many rows wait for the next turn."""
-_LONGEST: Final = MOST * PACKED_SIZE
 _FIRST: Final = 2000
 """Records in which the list stage looks for the first prompt."""
 _IDS: Final = 64
@@ -53,7 +51,7 @@ _STEM: Final = re.compile(r"^rollout-[\dT:-]{10,25}-(?=[0-9a-f]{8}-)|\.(?:jsonl|
 _AGENT: Final = "codex"
 
 
-class Row(SpanRow, gc=False):
+class Row(PackedRow, gc=False):
     """A row that later records may add to."""
 
     def span(self) -> Span:
@@ -64,43 +62,45 @@ class Row(SpanRow, gc=False):
     def end(self, status: Status, word: str, error: Error | None, when: float | None, took: float | None) -> None:
         """The row ended `when` (seconds since the epoch) or after `took` milliseconds."""
         self.status, self.source, self.status_word, self.error = status, EXPLICIT, word, error
-        self.duration_ms = _since(self.started_at, when) if took is None else took
+        self.duration_ms = between(self.started_at, when) if took is None else took
 
 
-class Turn(Row):
+class Turn(Row, gc=False):
     implicit: bool = False
     """It has no record of its own."""
 
 
-class Response(Row):
+class Response(Row, gc=False):
     open: bool = True
+    ended_at: float | None = None
+    """When its last record was written."""
     ids: tuple[str, ...] = ()
     """Ids and texts of its messages and reasoning."""
     has_message: bool = False
     """Its preview is a message, not reasoning."""
 
+    def span(self) -> Span:
+        self.duration_ms = between(self.started_at, self.ended_at)
+        return super().span()
 
-class Call(Row):
+
+class Call(Row, gc=False):
     """A tool call."""
 
     requested: bool = False
     """The model's request is there, not only an event about the call."""
-    outcome: Outcome = field(default_factory=Outcome)
+    outcome: Outcome | None = None
+    """None while no record has any of it."""
 
     def update(self, later: Outcome) -> None:
         """Add the outcome of one more record. A status or error field overrides the exit code. An event is more
         exact than an output: its outcome stays.
         """
-        now = self.outcome
-        now.finished = now.finished or later.finished
-        if later.failed is not None:
-            now.failed = now.failed or later.failed
-        now.code = later.code if now.code is None else now.code
-        now.word = later.word or now.word
-        now.declined = now.declined or later.declined
-        now.message = now.message or later.message
-        now.started_at = now.started_at if later.started_at is None else later.started_at
-        now.duration_ms = now.duration_ms if later.duration_ms is None else later.duration_ms
+        if self.outcome is None:
+            now = self.outcome = later
+        else:
+            now = self.outcome
+            now.add(later)
         if now.declined:
             self.status, self.source = CANCELLED, EXPLICIT
         elif now.failed:
@@ -125,14 +125,14 @@ class Call(Row):
 R = TypeVar("R", bound=Row)
 
 
-class Session(Rows):
+class Session(PackedRows):
     """The state of one thread; see `tracetui.formats.jsonl.Session`."""
 
     def __init__(
         self,
         file: File,
         *,
-        path: str | None = None,
+        path: str = "",
         prefix: str = "",
         origin: str = "",
         look_back: Callable[[Session, Meta], None] | None = None,
@@ -140,13 +140,12 @@ class Session(Rows):
         """`path` is that of the thread, relative to the folder of the run's file, where it is not in that; the ids of
         its spans begin with `prefix` then. `look_back` reads the records that a fork inherits or copied.
         """
-        super().__init__(file)
-        self._path, self._prefix, self.origin = path, prefix, origin
+        super().__init__(file, part=path)
+        self._prefix, self.origin = prefix, origin
         """`origin`: `INHERITED` while the records are the work of another thread."""
         self._look_back = look_back
         self.copies: Callable[[bytes, bool], bool] | None = None
         """Whether the record on a line was copied from the original, while that may be."""
-        self.line = Line()
         self.record: Any = None
         """The record that is being taken; `line` and `when` are of it."""
         self.when: float | None = None
@@ -195,14 +194,13 @@ class Session(Rows):
 
     def take(self, record: Any, line: Line) -> None:
         self.records += 1
-        payload = record.payload
-        self.line, self.record = line, record
-        stamp = record.timestamp
+        data, payload, stamp = line.data, record.payload, record.timestamp
+        self.line, self.record, self.packed = line, record, pack_range(line.offset, len(data), crc32(data))
         if stamp != self._stamp:
             self._stamp, self.when = stamp, moment(stamp)
         if self.copies is not None:
             is_meta = isinstance(payload, Meta)
-            if not self.copies(line.data, is_meta):  # the first record of its own
+            if not self.copies(data, is_meta):  # the first record of its own
                 self.copies = None
                 self.leave()
                 self.origin, self.inherited = "", frozenset(self.threads)
@@ -238,37 +236,18 @@ class Session(Rows):
         suffix: str = "",
     ) -> R:
         """A new row of the record, in the current turn."""
-        line, parent = self.line, self.turn or self.agent
-        row = kind(
-            f"{self._prefix}l{line.number}{suffix}",
-            name[:PREVIEW],
-            operation,
-            None if parent is None else parent.id,
-            None if parent is None else parent.step,
-            self.when,
-            SpanRef(pack_range(line.offset, line.data), self._path),
-            preview[:PREVIEW],
-            self.origin,
-            status,
-            source,
-        )
-        self._changed[row.id] = row
+        above = self.turn or self.agent
+        parent, step = (None, None) if above is None else (above.id, above.step)
+        ident = f"{self._prefix}l{self.line.number}{suffix}"
+        found = self.packed, preview[:PREVIEW], self.origin, status, source
+        row = self._changed[ident] = kind(ident, name[:PREVIEW], operation, parent, step, self.when, *found)
+        row.part = self.part
         return row
 
     def add_record(self) -> Row:
         """Make the record a row of its own."""
         name = self.record.kind()
         return self._add(Row, name, META if is_known(name) else UNKNOWN_KIND, self.record.payload.label())
-
-    def extend(self, row: Row) -> bool:
-        """Add the record to a row; False, and a row of its own, where too many are in it."""
-        at, line = row.at, self.line
-        if len(at.lines) >= _LONGEST:
-            self.add_record()
-            return False
-        row.at = SpanRef(at.lines + pack_range(line.offset, line.data), at.path)
-        self._changed[row.id] = row
-        return True
 
     def add_to_turn(self) -> None:
         """Add a record about the environment to the turn; between turns it is a row of the next one."""
@@ -279,7 +258,7 @@ class Session(Rows):
 
     def _before_turn(self, row: Row) -> None:
         """Keep a row that belongs to the next turn, if it is in none."""
-        if self.turn is None and len(self._early) < MOST:
+        if self.turn is None and len(self._early) < MOST_RECORDS:
             self._early.append(row)
 
     def use_model(self, model: str | None) -> None:
@@ -333,7 +312,7 @@ class Session(Rows):
         if agent is None:
             turn.step = self.turns
         if not own:
-            turn.at = SpanRef(b"", self._path)
+            turn.at = b""
         if not implicit:
             turn.status, turn.source = RUNNING, DERIVED
         self.turn = turn
@@ -416,14 +395,13 @@ class Session(Rows):
         """A message or reasoning of the model."""
         text = text.strip()
         self.failure, self._active = None, True
-        ids = tuple([one for one in (message.id, text) if one])
-        self._respond(ids, text, message.started_at_ms, reasoning=message.reasoning, event=message.event)
+        self._respond(message.id, text, message.started_at_ms, reasoning=message.reasoning, event=message.event)
         if text and not message.reasoning:
             self.last_assistant = text
 
     def _respond(
         self,
-        ids: tuple[str, ...] = (),
+        ident: str | None = None,
         text: str = "",
         began_ms: float | None = None,
         *,
@@ -433,22 +411,23 @@ class Session(Rows):
         """The response that the record is part of: the open one, or the last one where the record repeats a part."""
         row = self.response
         self._unrepeated = None
-        again = row is not None and bool(ids) and not set(ids).isdisjoint(row.ids)
+        again = row is not None and (ident in row.ids or text in row.ids)
         if row is None or not (row.open or (again and event)):
             row = self.response = self._add(Response, self.model or "model", CHAT, text, OK, DERIVED)
-            row.model, row.ids, row.has_message = self.model, ids, bool(text) and not reasoning
+            row.model, row.has_message = self.model, bool(text) and not reasoning
+            row.ids = tuple([one for one in (ident, text) if one])
             if began_ms:
                 row.started_at = began_ms / 1000
-            row.duration_ms = _since(row.started_at, self.when)
+            row.ended_at = self.when
             return row
         if self.extend(row):
             if row.open:
-                row.duration_ms = _since(row.started_at, self.when)
+                row.ended_at = self.when
             if text and (not row.preview or (not reasoning and not row.has_message)):
                 row.preview = text[:PREVIEW]
         row.has_message = row.has_message or (bool(text) and not reasoning)
-        if ids and not again:
-            row.ids = (*row.ids[-_IDS:], *ids)
+        if (ident or text) and not again:
+            row.ids = (*row.ids[-_IDS:], *[one for one in (ident, text) if one])
         return row
 
     # ---- tokens
@@ -457,17 +436,17 @@ class Session(Rows):
         """Tokens of the last response, and of the thread so far; `own`: in a record of their own. They are recorded per
         response, per turn and for the whole thread, and some of it twice.
         """
-        last = last if isinstance(last, Counts) and last != _NO_COUNTS else None
-        total = total if isinstance(total, Counts) and total != _NO_COUNTS else None
-        known, before, had_own = self.meter
+        sum_before, before, had_own = self.meter
         usage, row = None, self.response
-        changed = (last is not None or total is not None) and (total is None or total != known)
-        if changed and had_own and not own and last is not None and last == before:
-            self.meter = total or known, last, False
-        elif changed:
-            last = total.minus(known) if last is None else last
-            self.meter = total or known, last, own
-            usage = last.usage()
+        if total is None or total != sum_before:
+            last = last if isinstance(last, Counts) and last != _NO_COUNTS else None
+            total = total if isinstance(total, Counts) and total != _NO_COUNTS else None
+            if had_own and not own and last is not None and last == before:
+                self.meter = total or sum_before, last, False
+            elif last is not None or total is not None:
+                last = total.minus(sum_before) if last is None else last
+                self.meter = total or sum_before, last, own
+                usage = last.usage()
         if usage is None:
             if row is None:
                 self.add_record()
@@ -476,7 +455,7 @@ class Session(Rows):
             return
         if row is None or row.usage is not None:  # of a call without any output, such as a compaction
             self.response = None
-            row = self._respond((), "(only its tokens were recorded)")
+            row = self._respond(None, "(only its tokens were recorded)")
         else:
             self.extend(row)
         row.usage, row.open = usage, False
@@ -497,13 +476,14 @@ class Session(Rows):
             if call is not None and key in self.unanswered:
                 self.problem(self.line, f"call id {(key or '')[:PREVIEW]!r} is reused before its result")
             call = self._add_call(name, preview, response, "c")
-            call.outcome.finished, call.outcome.word = request.hosted, request.status or None
         call.requested = True
         if not key:
             self.problem(self.line, f"call of {name[:PREVIEW]} has no id: its result can't be matched")
             call.status, call.source = UNKNOWN, None
             return
-        self._keep(key, call, Outcome())
+        if call.outcome is None and (request.hosted or request.status):
+            call.update(Outcome(finished=request.hosted, word=request.status or None))
+        self._take_call(key, call)
 
     def add_tool_output(self, record: ToolOutput, text: str, outcome: Outcome) -> None:
         """A tool answered the model."""
@@ -517,9 +497,10 @@ class Session(Rows):
         for thread in record.threads():
             self.threads.setdefault(thread, call.id)
         self.extend(call)
-        if call.outcome.duration_ms is None:
-            outcome.duration_ms = _since(call.started_at, self.when)
-        self._keep(key, call, outcome)
+        if call.outcome is None or call.outcome.duration_ms is None:
+            outcome.duration_ms = between(call.started_at, self.when)
+        call.update(outcome)
+        self._take_call(key, call)
 
     def add_tool_event(self, key: str, kind: str, event: Event, outcome: Outcome) -> None:
         """An event about a call."""
@@ -531,7 +512,8 @@ class Session(Rows):
             self.extend(call)
         for thread in event.threads():
             self.threads.setdefault(thread, call.id)
-        self._keep(key, call, outcome)
+        call.update(outcome)
+        self._take_call(key, call)
 
     def _add_call(self, name: str, preview: str, response: Response | None = None, suffix: str = "") -> Call:
         """A new call, below its response: by default the last one of this turn."""
@@ -541,14 +523,13 @@ class Session(Rows):
             call.parent_id = response.id
         return call
 
-    def _keep(self, key: str, call: Call, outcome: Outcome) -> None:
-        call.update(outcome)
-        self._changed[call.id] = call
-        self.calls[key] = call
-        if call.outcome.finished:
-            self.unanswered.pop(key, None)
-        else:
+    def _take_call(self, key: str, call: Call) -> None:
+        """Take a new or changed call; `key` is the id that its output names."""
+        self._changed[call.id] = self.calls[key] = call
+        if call.outcome is None or not call.outcome.finished:
             self.unanswered[key] = call
+        elif key in self.unanswered:
+            del self.unanswered[key]
 
     # ---- forks
 
@@ -628,8 +609,3 @@ class Session(Rows):
 
 
 _NO_COUNTS: Final = Counts()
-
-
-def _since(begin: float | None, end: float | None) -> float | None:
-    """Milliseconds between two times in seconds; None if one is unknown or they are reversed."""
-    return None if begin is None or end is None or end < begin else (end - begin) * 1000

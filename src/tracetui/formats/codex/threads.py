@@ -20,15 +20,16 @@ import msgspec
 from msgspec import Raw, Struct
 
 from tracetui.errors import FormatError
+from tracetui.formats.agent_log import INVOKE_AGENT
 from tracetui.formats.base import Chunk
-from tracetui.formats.codex.payloads import Base, Meta, SpanRef
+from tracetui.formats.codex.payloads import Base, Meta
 from tracetui.formats.codex.records import SCHEMA
 from tracetui.formats.codex.session import Row, Session
 from tracetui.formats.jsonl import Line, LogReader
 from tracetui.formats.lines import BLOCK, MAX_LINE, lines
 from tracetui.formats.scalars import moment
 from tracetui.formats.schema import unknown_fields
-from tracetui.model import INHERITED, Operation, Problem, Span
+from tracetui.model import INHERITED, Problem, Span
 from tracetui.sources.base import MOVING_SECONDS, Entry, File
 
 DEPTH: Final = 16
@@ -227,10 +228,8 @@ class Reader:
         path = find(file, thread)
 
         def begin(other: File) -> Session:
-            session = Session(other, path=path, prefix=f"{thread}:", origin=note)
-            session.agent = Row(
-                f"{thread}:", "agent", Operation.INVOKE_AGENT, call, None, None, SpanRef(b"", path), note=note
-            )
+            session = Session(other, path=path or "", prefix=f"{thread}:", origin=note)
+            session.agent = Row(f"{thread}:", "agent", INVOKE_AGENT, call, None, None, b"", note=note, part=path or "")
             session.emit(session.agent)
             return session
 

@@ -78,7 +78,7 @@ class Data(Struct, gc=False, rename="camel"):
 
     def take(self, session: Session) -> None:
         """Add the event to the session; most events have a row of their own."""
-        session.row()
+        session.add_record()
 
     def show(self, content: Content, fields: dict[str, Any]) -> None:
         """Move the shown fields of the data from `fields` to `content`."""
@@ -140,7 +140,7 @@ class Start(Data):
     def take(self, session: Session) -> None:
         session.use_model(self.selected_model)
         if session.start is not None or session.conversation is not session.main:
-            session.row()
+            session.add_record()
             return
         session.start, session.extent, session.head = self, session.line.byte_range, session.line.data
 
@@ -153,7 +153,7 @@ class Resume(Data):
     def take(self, session: Session) -> None:
         session.close_all()
         session.use_model(self.selected_model)
-        session.row()
+        session.add_record()
 
 
 class ModelChange(Data):
@@ -168,7 +168,7 @@ class ModelChange(Data):
 
     def take(self, session: Session) -> None:
         session.use_model(self.new_model)
-        session.row()
+        session.add_record()
 
 
 class Shutdown(Data):
@@ -199,10 +199,10 @@ class Shutdown(Data):
         session.end = self
         session.use_model(self.current_model)
         if self.shutdown_type != "error":
-            session.row()
+            session.add_record()
             return
         error = Error(excerpt(self.error_reason or "crashed"))
-        session.fail(session.main, session.row(OTHER), error)
+        session.fail(session.main, session.add_record(OTHER), error)
 
 
 class Info(Data):
@@ -268,7 +268,7 @@ class SessionError(Fault):
     known: ClassVar = "providerCallId serviceRequestId stack statusCode"
 
     def take(self, session: Session) -> None:
-        session.fail(session.conversation, session.row(OTHER), self.error)
+        session.fail(session.conversation, session.add_record(OTHER), self.error)
 
 
 class CallFailure(Fault):
@@ -277,7 +277,7 @@ class CallFailure(Fault):
     kinds: ClassVar = "model.call_failure"
 
     def take(self, session: Session) -> None:
-        row, error = session.row(OTHER), self.error
+        row, error = session.add_record(OTHER), self.error
         row.fail(error)
         row.preview = error.message[:PREVIEW]
 
@@ -292,7 +292,7 @@ class Abort(Data):
     def take(self, session: Session) -> None:
         conversation, reason = session.conversation, (self.reason or "aborted")[:PREVIEW]
         session.settle(conversation, CANCELLED, EXPLICIT)
-        row = session.row(OTHER)
+        row = session.add_record(OTHER)
         row.preview, row.status, row.source = reason, CANCELLED, EXPLICIT
         if (turn := conversation.turn) is not None:
             turn.status, turn.source, turn.status_word = CANCELLED, EXPLICIT, reason
@@ -508,7 +508,7 @@ class UsageRecord(CallUsage):
         session.use_model(call.model)
         joins = conversation.is_of(ident, otherwise=not conversation.has_record)
         if session.is_counted(call) or (joins and conversation.has_record):
-            session.row().preview = "counted before"
+            session.add_record().preview = "counted before"
             return
         session.ledger.add_record(call, usage)
         if joins and conversation.response is not None and conversation.response.usage is not None:
@@ -516,7 +516,7 @@ class UsageRecord(CallUsage):
         is_compaction = not joins and "compaction" in (call.interaction_type or "")
         compaction = session.pairs.get(f"compaction {conversation.key}") if is_compaction else None
         if compaction is not None:
-            session.join(compaction)
+            session.extend(compaction)
             compaction.usage = usage or None
             return
         row = session.respond(ident, "", joins=joins, is_record=True)
@@ -560,7 +560,7 @@ class TurnEnd(Data):
     def take(self, session: Session) -> None:
         conversation = session.conversation
         if (turn := conversation.turn) is None:
-            session.row()
+            session.add_record()
             return
         session.end_row(turn)
         turn.status, turn.source = OK, DERIVED

@@ -154,9 +154,9 @@ class Progress(CallData):
     def take(self, session: Session) -> None:
         call = session.calls.get(self.tool_call_id or "")
         if call is None or call.row is None:
-            session.row()
+            session.add_record()
         else:
-            session.join(call.row)
+            session.extend(call.row)
 
 
 class Result(Struct, gc=False):
@@ -256,10 +256,10 @@ class AgentData(Data):
     def take(self, session: Session) -> None:
         agent = session.conversation.agent
         if agent is None:
-            session.row()
+            session.add_record()
             return
-        if agent.at.lines != session.packed:
-            session.join(agent)
+        if agent.at != session.packed:
+            session.extend(agent)
         self.update(session, agent)
         session.use_model(self.model)
 
@@ -351,7 +351,7 @@ class Pair(Data):
                 session.end_row(row)
             self.end(session, row)
         elif row is not None:
-            session.join(row)
+            session.extend(row)
         else:
             session.pairs[key] = row = self.new(session)
             self.begin(row)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, Final
+from zlib import crc32
 
 import msgspec
 import orjson
@@ -28,8 +29,8 @@ from tracetui.formats.agent_log import (
     RUNNING,
     UNKNOWN,
     UNKNOWN_KIND,
-    Rows,
-    SpanRow,
+    PackedRow,
+    PackedRows,
     unmatched,
 )
 from tracetui.formats.copilot.events import (
@@ -47,7 +48,7 @@ from tracetui.formats.copilot.events import (
 from tracetui.formats.copilot.records import CONTINUES, KINDS, SCHEMA, AgentData
 from tracetui.formats.jsonl import Line
 from tracetui.formats.lines import record_on
-from tracetui.formats.record_cache import PACKED_SIZE, Named, PackedSpanRef, changed, pack_range, records_at
+from tracetui.formats.record_cache import Named, PackedSpanRef, changed, pack_range, records_at
 from tracetui.formats.scalars import between, child, folder_of, mapping, moment, number, version
 from tracetui.formats.schema import loosen, unknown_fields
 from tracetui.model import (
@@ -71,8 +72,6 @@ from tracetui.sources.base import File, LinkLost
 
 AGENT: Final = "copilot"
 TURN: Final = Operation.TURN
-_LONGEST: Final = 1000 * PACKED_SIZE
-"""Bytes of the packed ranges of a row; further events get rows of their own."""
 _FEW: Final = 256
 """Events among which the list stage looks for the prompt and the model."""
 _TOKENS_ONLY: Final = "(only its tokens were recorded)"
@@ -82,7 +81,7 @@ _MOST_BYTES: Final = 8192
 _MOST_LINES: Final = 64
 
 
-class Row(SpanRow, gc=False):
+class Row(PackedRow, gc=False):
     """A row that later events may change."""
 
     def fail(self, error: Error) -> None:
@@ -144,14 +143,11 @@ class Conversation:
         return self.api_call == call if call is not None and self.api_call is not None else otherwise
 
 
-class Session(Rows):
+class Session(PackedRows):
     """One session so far; see `tracetui.formats.jsonl.Session`. It can be resumed at any time."""
 
     event: Event
-    """The event that is taken now,"""
-    line: Line
-    packed: bytes
-    """where it is,"""
+    """The event that is taken,"""
     time: float | None
     conversation: Conversation
     """and the conversation that it belongs to."""
@@ -193,7 +189,7 @@ class Session(Rows):
         event: Event = record
         self.records += 1
         self.event, self.line, self.time = event, line, moment(event.timestamp)
-        self.packed = pack_range(line.offset, line.data)
+        self.packed = pack_range(line.offset, len(line.data), crc32(line.data))
         if self.first is None and not self.skipped:
             self.first = self.time
         data, self.conversation = event.data, self.main
@@ -214,7 +210,7 @@ class Session(Rows):
             conversation = Conversation(key)
             row = self.new("sub-agent", INVOKE_AGENT, "a")
             row.status, row.source = RUNNING, DERIVED
-            row.at = PackedSpanRef(self.packed if isinstance(self.event.data, AgentData) else b"")
+            row.at = self.packed if isinstance(self.event.data, AgentData) else b""
             self.conversations[key], conversation.agent, self.conversation = conversation, row, conversation
             self.put_below_call(row, call)
         self.conversation = self.active[key] = conversation
@@ -261,37 +257,21 @@ class Session(Rows):
         """A row that begins with this event, within the current turn; `suffix` distinguishes rows of one event."""
         above = self.conversation.turn or self.conversation.agent
         parent, step = (None, None) if above is None else (above.id, above.step)
-        row = Row(
-            f"l{self.line.number}{suffix}",
-            name[:PREVIEW],
-            operation,
-            parent,
-            step,
-            self.time,
-            PackedSpanRef(self.packed),
-        )
-        self._changed[row.id] = row
+        ident = f"l{self.line.number}{suffix}"
+        row = self._changed[ident] = Row(ident, name[:PREVIEW], operation, parent, step, self.time, self.packed)
         return row
 
-    def row(self, operation: Operation = META) -> Row:
-        """A row of this event alone."""
+    def add_record(self, operation: Operation = META) -> Row:
         kind = kind_of(self.event)
         row = self.new(kind, operation if kind in KINDS else UNKNOWN_KIND)
         row.preview = self.event.data.preview()
         return row
 
-    def join(self, row: Row) -> None:
-        """Add this event to a row; it has a row of its own where too many are in that."""
-        if len(row.at.lines) >= _LONGEST:
-            self.row()
-        else:
-            row.at = PackedSpanRef(row.at.lines + self.packed)
-        self._changed[row.id] = row
-
     def end_row(self, row: Row) -> None:
         """End a row with this event."""
-        self.join(row)
+        self.extend(row)
         row.duration_ms = between(row.started_at, self.time)
+        self._changed[row.id] = row
 
     # ---- turns
 
@@ -305,7 +285,7 @@ class Session(Rows):
             self.turns += 1
             turn.step = self.turns
         if implicit:
-            turn.at = PackedSpanRef()
+            turn.at = b""
         else:
             turn.status, turn.source = RUNNING, DERIVED
         conversation.turn, conversation.implicit = turn, implicit
@@ -362,7 +342,7 @@ class Session(Rows):
             conversation.response, conversation.api_call = row, api_call
             conversation.has_message, conversation.has_record = is_message, False
             return row
-        self.join(row)
+        self.extend(row)
         if is_message and not conversation.has_message:
             row.preview = text[:PREVIEW] or ("" if row.preview == _TOKENS_ONLY else row.preview)
         if conversation.model is not None and row.model is None:
@@ -398,7 +378,7 @@ class Session(Rows):
         call = None if key is None else self.calls.get(key)
         if call is not None and call.row is not None:
             if not call.done:  # the user's: requested, then begun
-                self.join(call.row)
+                self.extend(call.row)
                 return
             call = None
         call = call or Call(name)
