@@ -94,7 +94,7 @@ def database(path: Path, schema: str, version: int | None) -> Iterator[sqlite3.C
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     db = sqlite3.connect(path, isolation_level=None)
-    db.executescript("PRAGMA page_size = 512; PRAGMA journal_mode = WAL;")
+    db.executescript("PRAGMA page_size = 512; PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF;")
     db.executescript(schema)
     if version is not None:
         db.execute("INSERT INTO _schema_version VALUES (?)", (version,))
