@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.shared import examples
+
 KEPT = ("PATH", "HOME", "TMPDIR", "CI", "VIRTUAL_ENV", "TRACETUI_FUZZ", "TRACETUI_GOLDEN")
 KEPT_BEGINNINGS = ("PYTEST_", "TEXTUAL_SNAPSHOT_", "PYTHON", "PIP_", "LD_", "GIT_")
 """What tools need. All else may change what the program does: places, colours, editors, the size of the screen."""
@@ -46,7 +48,7 @@ def _own_cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 settings.register_profile(
     "any-machine",
-    max_examples=50,
+    max_examples=examples(50),
     deadline=None,
     derandomize="CI" in os.environ,  # what blocks somebody's change shall be a fault in it; the rest is found elsewhere
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from tests.shared import examples
 from tracetui import text
 from tracetui.text import clean, clean_lines, one_line, pad, truncate, truncate_middle, wrap
 
@@ -46,7 +47,7 @@ def _is_safe(cleaned: str) -> bool:
     return all(unicodedata.category(character) not in FORBIDDEN for character in cleaned)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(TEXT)
 def test_clean_is_safe_idempotent_and_hides_nothing(foreign: str) -> None:
     cleaned = clean(foreign)
@@ -84,7 +85,7 @@ def test_clean_looks_at_no_more_than_its_limit() -> None:
     assert clean("x" * 10, 4) == "xxxx…"
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(TEXT)
 def test_lines_are_cut_at_newlines_only(foreign: str) -> None:
     lines = clean_lines(foreign)
@@ -93,14 +94,14 @@ def test_lines_are_cut_at_newlines_only(foreign: str) -> None:
     assert all(_is_safe(line) for line in lines)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(TEXT)
 def test_one_line_is_safe(foreign: str) -> None:
     assert _is_safe(one_line(foreign))
     assert len(one_line("x" * 5000, 100)) == 101
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(TEXT, WIDTH)
 def test_wrapped_lines_fit_and_lose_nothing_but_blanks(foreign: str, width: int) -> None:
     cleaned = clean(foreign)
@@ -110,7 +111,7 @@ def test_wrapped_lines_fit_and_lose_nothing_but_blanks(foreign: str, width: int)
     assert "".join(lines).replace(" ", "") == cleaned.replace(" ", "")
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(TEXT, st.integers(0, 40))
 def test_truncated_text_fits_and_says_that_it_was_cut(foreign: str, width: int) -> None:
     cleaned = clean(foreign)
@@ -119,7 +120,7 @@ def test_truncated_text_fits_and_says_that_it_was_cut(foreign: str, width: int) 
         assert cut == cleaned or width == 0 or "…" in cut
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(TEXT, st.integers(0, 40), st.booleans())
 def test_padded_text_has_exactly_the_width(foreign: str, width: int, right: bool) -> None:
     assert cell_len(pad(clean(foreign), width, right=right)) == width
@@ -128,7 +129,7 @@ def test_padded_text_has_exactly_the_width(foreign: str, width: int, right: bool
 NUMBERS = st.floats(allow_nan=True, allow_infinity=True) | st.integers(-(10**30), 10**30)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(NUMBERS)
 def test_durations_take_are_short(ms: float) -> None:
     assert len(text.duration(ms)) <= (5 if not ms < 0 else 8)
@@ -159,7 +160,7 @@ def test_tokens_read_as_people_write_them(number: int | None, words: str) -> Non
     assert text.tokens(number) == words
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.integers(-(10**40), 10**40))
 def test_any_count_is_short(number: int) -> None:
     assert len(text.tokens(number)) <= 6

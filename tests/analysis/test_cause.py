@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.analysis.cause_pairs import ONE, TWO, Failure
+from tests.shared import examples
 from tracetui.analysis.cause import BY_TEXT, Cause, failure_of, shared_cause, short_ids
 from tracetui.analysis.equivalents import TABLE, find_equivalent
 from tracetui.analysis.normalize import MAX_TEXT, PLACEHOLDER, Normalized, Template, normalize, template_of
@@ -176,7 +177,7 @@ def test_texts_that_differ_in_ids_and_numbers_share_a_template() -> None:
     assert normalize("exit code 4, id 4c0ffee1").text == "exit code 4, id <hex>"
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.text() | TROUBLE | TROUBLE.map(lambda text: text * 40))
 def test_a_normalized_text_stays_as_it_is(text: str) -> None:
     once = normalize(text).text

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from tests.shared import examples
 from tests.views.build import make_run, make_span, runs
 from tracetui.analysis.contrast import (
     MAX_FINDINGS,
@@ -156,7 +157,7 @@ def test_a_difference_that_chance_explains_is_no_finding() -> None:
     assert false_alarms <= 2
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.lists(runs(), min_size=1, max_size=3), st.lists(runs(), max_size=3), st.randoms())
 def test_the_order_of_runs_changes_nothing_but_the_example(a: list[Run], b: list[Run], chance: random.Random) -> None:
     left, right = side("a", a), side("b", b)
@@ -172,7 +173,7 @@ def test_the_order_of_runs_changes_nothing_but_the_example(a: list[Run], b: list
     assert len(found) <= MAX_FINDINGS
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.lists(runs(), min_size=1, max_size=3), st.lists(runs(), max_size=3))
 def test_counts_equal_a_plain_recount_and_examples_are_examples(a: list[Run], b: list[Run]) -> None:
     left, right = side("a", a), side("b", b)

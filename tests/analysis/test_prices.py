@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.shared import ROOT
+from tests.shared import ROOT, examples
 from tests.store.build import make_summary
 from tests.views.build import make_run
 from tracetui.analysis import prices
@@ -79,7 +79,7 @@ def test_prices_are_those_of_the_time() -> None:
 COUNTS = st.none() | st.integers(-1, 10**7) | st.sampled_from([2**70, 10**40])
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.sampled_from([SONNET, "gpt-4o", "a/b", "/", "gpt-5-codex/"]) | st.text(max_size=300),
     st.builds(Usage, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS),

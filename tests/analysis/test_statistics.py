@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.shared import examples
 from tests.views.build import make_run, make_span, runs
 from tracetui.analysis.statistics import By, Row, Statistics
 from tracetui.model import Operation, Run, Span, Status, Usage
@@ -36,7 +37,7 @@ def inherited(span: Span) -> bool:
     return "inherited" in span.note.split(" · ")
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.lists(runs(), max_size=3))
 def test_tools_equal_a_plain_recount(whole: list[Run]) -> None:
     found = of(By.TOOL, *whole)
@@ -59,7 +60,7 @@ def test_tools_equal_a_plain_recount(whole: list[Run]) -> None:
         assert row.total_ms == (pytest.approx(sum(outer)) if outer else None)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.lists(runs(), max_size=3), st.sampled_from([By.OPERATION, By.AGENT, By.TOOL, By.NODE]))
 def test_no_token_is_counted_twice(whole: list[Run], by: By) -> None:
     told = 0

@@ -81,8 +81,8 @@ async def test_answers_are_pages(traces: Path) -> None:
         found: list[Any] = []
         offset: int | None = 0
         while offset is not None:
-            answer = await call(session, "list", size=4_000, offset=offset)
-            assert len(json.dumps(answer, separators=(",", ":"))) < 8_000
+            answer = await call(session, "list", size=10_000, offset=offset)
+            assert len(json.dumps(answer, separators=(",", ":"))) < 20_000
             found += answer["data"]["runs"]
             offset = answer.get("more")
             assert offset is None or any("runs: items" in note for note in answer["cut"])

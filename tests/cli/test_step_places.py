@@ -51,6 +51,22 @@ def test_every_reference_opens_its_span_in_the_samples(root: str) -> None:
     check(SAMPLES / root)
 
 
+def test_naming_all_spans_of_a_deep_run_takes_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    spans = [
+        make_span(f"s{i}", "deeper", Operation.EXECUTE_TOOL, parent_id=f"s{i - 1}" if i else None) for i in range(1_000)
+    ]
+    run, walked, parent = make_run(spans), list[int](), Run.parent
+
+    def counted(self: Run, position: int) -> int | None:
+        walked.append(position)
+        return parent(self, position)
+
+    monkeypatch.setattr(Run, "parent", counted)
+
+    assert {step_number(run, span) for span in run.spans} == {None}
+    assert len(walked) <= len(spans)
+
+
 def check(root: Path) -> None:
     for run in runs_of(root):
         for position, span in enumerate(run.spans[:MOST]):

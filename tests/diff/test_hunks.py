@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.shared import examples
 from tracetui.diff.sequence import Hunk, Line, text_diff
 
 PARTS = ["Paris", " ", "\n", "2023", ",", "東京", "\r", "a long line of words", ""]
@@ -19,7 +20,7 @@ def side(hunks: list[Hunk], name: str) -> str:
     return "\n".join("".join(piece.text for piece in line) for hunk in hunks for line in getattr(hunk, name))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(TEXTS, TEXTS)
 def test_both_texts_are_there_whole(a: str, b: str) -> None:
     found = text_diff(a, b)

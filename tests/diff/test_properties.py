@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.diff.build import STEPS, VALUES, Did, kinds, node, run_of
+from tests.shared import examples
 from tracetui.diff.align import align
 from tracetui.diff.comparison import Comparison, compare
 from tracetui.diff.noise import Noise
@@ -139,7 +140,7 @@ def test_one_edited_step_is_reported_as_that(steps: list[Did], data: st.DataObje
     assert found.first.row == place
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.lists(st.integers(0, 10**9), min_size=3, max_size=10, unique=True), st.data(), HASHED)
 def test_a_step_that_merely_moved_is_recognised(numbers: list[int], data: st.DataObject, hashed: bool) -> None:
     steps = [Did(given={"q": number}, made=number) for number in numbers]
@@ -159,7 +160,7 @@ def test_a_step_that_merely_moved_is_recognised(numbers: list[int], data: st.Dat
 # ---- graphs
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.lists(st.sampled_from("abc"), min_size=1, max_size=8), st.data())
 def test_a_node_more_in_a_graph_is_one_node_more(names: list[str], data: st.DataObject) -> None:
     nodes = [node(name, {"x": i}, {"y": i}) for i, name in enumerate(names)]

@@ -88,6 +88,7 @@ def hypergraph(folder: Path) -> Growing:
     """A database in WAL mode: a node is pending while it runs, and a step once it is done."""
     writer = sqlite3.connect(folder / "workflows.db", isolation_level=None)
     writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute("PRAGMA synchronous = OFF")
     writer.executescript(V2 + TO_V3 + TO_V4 + TO_V6)
     insert(writer, "_schema_version", version=6)
     insert(writer, "runs", id="run-1", graph_name="rag", status="active", created_at=at(0))

@@ -68,9 +68,10 @@ def test_no_secret_leaves_by_any_way(cli: Cli, secrets: Path) -> None:
 
     ways = [("ls", str(secrets)), ("ls", str(secrets), "--json", "--redact")]
     ways += [("export", str(secrets), "--as", form) for form in FORMS]
-    for one, form in zip(addresses, cycle(FORMS), strict=False):
-        ways += [("show", one), ("show", one, "--json", "--redact"), ("show", one, "--raw", "--redact")]
-        ways += [("export", one, "--as", form), ("export", one, "--full")]
+    each = [("show",), ("show", "--json", "--redact"), ("show", "--raw", "--redact"), ("export", "--full")]
+    each += [("export", "--as", form) for form in FORMS]
+    for one, *two in zip(addresses, cycle(each), cycle([*each[3:], *each[:3]]), strict=False):
+        ways += [(command, one, *options) for command, *options in two]
     for other in addresses[1:4]:
         ways += [("diff", addresses[0], other), ("diff", addresses[0], other, "--json", "--redact")]
         ways += [("export", "--diff", addresses[0], other, "--as", form) for form in FORMS]
@@ -83,7 +84,7 @@ def test_no_secret_leaves_by_any_way(cli: Cli, secrets: Path) -> None:
 
 
 def test_redacted_json_has_the_structure_of_the_exact_one(cli: Cli, secrets: Path) -> None:
-    for run in cli("ls", str(secrets), "--json").data["runs"]:
+    for run in cli("ls", str(secrets), "--json").data["runs"][::3]:
         exact = cli("show", run["address"], "--json").data
         masked = cli("show", run["address"], "--json", "--redact").data
         assert _shape(masked) == _shape(exact)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.shared import examples
 from tracetui.export.json import encode, moment, run_document, runs_document, span_value
 from tracetui.model import (
     Binding,
@@ -59,7 +60,7 @@ LEAVES = (
 VALUES = st.recursive(LEAVES, lambda below: st.lists(below, max_size=4) | st.dictionaries(KEYS, below, max_size=4))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(VALUES)
 def test_values_come_back_as_they_went_in(value: Any) -> None:
     data = encode(value)

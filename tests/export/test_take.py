@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.canaries import CANARY, SHAPED
+from tests.shared import examples
 from tests.views.test_masking import SECRETS, SOURCE, secret_trace
 from tracetui import demo, load_all
 from tracetui.export.snippets import curl, fixture, fork, pytest_stub
@@ -105,7 +106,7 @@ def test_what_is_no_model_call_has_no_command() -> None:
     assert curl(Span(id="1", name="gpt-4o", operation=Operation.CHAT), Body(), None) is None
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.text())
 def test_no_text_ends_the_quotes(text: str) -> None:
     command = curl(*call("gpt-4o", text), None)

@@ -94,7 +94,7 @@ def database(path: Path, schema: str, version: int | None, *, page_size: int = 5
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     db = sqlite3.connect(path, isolation_level=None)
-    db.executescript(f"PRAGMA page_size = {page_size}; PRAGMA journal_mode = WAL;")
+    db.executescript(f"PRAGMA page_size = {page_size}; PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF;")
     db.executescript(schema)
     if version is not None:
         db.execute("INSERT INTO _schema_version VALUES (?)", (version,))

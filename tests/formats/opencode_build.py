@@ -55,7 +55,7 @@ def database(path: Path) -> Iterator[sqlite3.Connection]:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.executescript("PRAGMA page_size = 512; PRAGMA journal_mode = WAL;")
+        db.executescript("PRAGMA page_size = 512; PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF;")
         db.executescript(SCHEMA)
         yield db
 

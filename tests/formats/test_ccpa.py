@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.shared import SHARED, needs_shared, sample
+from tests.shared import SHARED, examples, needs_shared, sample
 from tracetui.errors import FormatError
 from tracetui.formats.ccpa import Ccpa
 from tracetui.live.load import read_run
@@ -563,7 +563,7 @@ OTHERS = st.sampled_from(
 ENDS = st.sampled_from([end(), end("error"), end("max_tokens"), end("max_turns"), {"kind": "session_end"}, None])
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     records=st.lists(st.one_of(TURNS, TURNS, RESULTS, RESULTS, HOOKS, OTHERS), max_size=9),
     last=ENDS,

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.shared import SEARCHES
 from tracetui import testing
 from tracetui.formats import registry
 from tracetui.formats.base import Format
 
 HERE = Path(__file__).parent
-VARIANTS = 60
+VARIANTS = 120 if SEARCHES else 15
 """Values that are replaced in each case. ``python3 dev.py fuzz cases`` tries 120, and goes on with other seeds."""
 
 
@@ -59,6 +60,7 @@ def test_followed_is_read_afresh(name: str, case: Path) -> None:
     testing.check_growth(load(name), case)
 
 
+@pytest.mark.search
 @every_case
 def test_broken_files_become_problems(name: str, case: Path) -> None:
     testing.check_hostile(load(name), case, count=VARIANTS)

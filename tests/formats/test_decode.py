@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.shared import examples
 from tracetui.formats.decode import decode, decode_value, skippable, strict
 
 NUMBERS = st.one_of(
@@ -30,7 +31,7 @@ def told(value: Any) -> str:
     return repr(value)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(VALUES, st.integers(0, 20), st.booleans())
 def test_strict_json_comes_out_exactly(value: Any, blanks: int, ascii_only: bool) -> None:
     text = " " * blanks + json.dumps(value, ensure_ascii=ascii_only)
@@ -96,7 +97,7 @@ _PIECES = (
 _WRITTEN = st.lists(st.sampled_from((*_PIECES, "{", '"', "\x01", "\\x", "9" * 4400)), max_size=8).map("".join)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(_WRITTEN, st.sampled_from(("other", "raw")), st.sampled_from(('"', "")), st.booleans())
 def test_what_is_passed_over_is_what_would_be_read(text: str, name: str, quote: str, broken: bool) -> None:
     data = f'{{"{name}":{quote}{text}{quote}}}'.encode()

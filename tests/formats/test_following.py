@@ -170,6 +170,7 @@ def live(tmp_path: Path) -> Iterator[tuple[str, sqlite3.Connection]]:
     path = tmp_path / "w.db"
     writer = sqlite3.connect(path, isolation_level=None)
     writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute("PRAGMA synchronous = OFF")
     writer.executescript(V2 + TO_V3 + TO_V4 + TO_V6)
     insert(writer, "_schema_version", version=6)
     insert(writer, "runs", id="r", status="active", created_at="2026-03-02T09:00:00+00:00")

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.shared import needs_shared, sample
+from tests.shared import examples, needs_shared, sample
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk, Reader
 from tracetui.formats.latticeflow import LatticeFlow
@@ -624,7 +624,7 @@ DOCUMENTS = {name: document(name) for name in ("items", "events", "lean", "faile
 PATHS = [(name, path) for name, one in DOCUMENTS.items() for path in paths(one)]
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(where=st.sampled_from(PATHS), junk=json_values)
 def test_any_value_in_any_place_is_survived(tmp_path: Path, where: tuple[str, tuple[Any, ...]], junk: Any) -> None:
     name, path = where
@@ -637,7 +637,7 @@ def test_any_value_in_any_place_is_survived(tmp_path: Path, where: tuple[str, tu
             everything(run)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(where=st.sampled_from(PATHS))
 def test_every_value_of_the_source_reappears(tmp_path: Path, where: tuple[str, tuple[Any, ...]]) -> None:
     name, path = where

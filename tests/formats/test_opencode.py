@@ -550,6 +550,7 @@ def test_rows_that_come_and_change_are_read_as_at_once(path: Path, tmp_path: Pat
     followers = [Follower(FORMAT, RunRef(FORMAT.name, str(live), ident)) for ident in listed(path)]
     with closing(sqlite3.connect(live, isolation_level=None)) as writer:
         writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("PRAGMA synchronous = OFF")
         writer.execute("PRAGMA foreign_keys = OFF")
         for sql in schema:
             writer.execute(sql)

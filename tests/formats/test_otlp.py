@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.shared import SHARED, needs_shared, sample
+from tests.shared import SHARED, examples, needs_shared, sample
 from tracetui.diff.comparison import compare
 from tracetui.errors import FormatError
 from tracetui.formats.otlp import Otlp
@@ -115,7 +115,7 @@ def test_spans_stand_below_their_parents_in_the_order_in_which_they_began() -> N
     assert [one.reason for one in opened.problems] == ["1 spans name a parent that is not in the trace"]
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(order=st.permutations(range(5)), joined=st.lists(st.booleans(), min_size=5, max_size=5))
 def test_whatever_order_they_come_in_and_on_however_many_lines(
     tmp_path_factory: pytest.TempPathFactory, order: list[int], joined: list[bool]
@@ -293,7 +293,7 @@ def test_a_call_around_a_call_counts_once_whichever_comes_first(tmp_path: Path, 
     assert run.summary.llm_calls == 1
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(order=st.permutations(range(6)))
 def test_what_wraps_may_be_between_and_tools_and_agents_may_not(
     tmp_path_factory: pytest.TempPathFactory, order: list[int]

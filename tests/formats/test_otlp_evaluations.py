@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.formats.test_otlp import CHAT, FORMAT, TRACE, Record, request, span
 from tests.formats.test_otlp_logs import log, logs, value
+from tests.shared import examples
 from tracetui.formats.otlp.records import Event
 from tracetui.formats.otlp.vocabulary import scores_of_span
 from tracetui.model import Run, RunRef, RunSummary, Score
@@ -208,7 +209,7 @@ VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_s
 KEYS = st.sampled_from([*FEEDBACK, "gen_ai.evaluation.name", "gen_ai.evaluation.score.value", "error.type"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.dictionaries(KEYS, VALUES), st.sampled_from([RESULT, "gen_ai.evaluation.", "gen_ai.choice", ""]))
 def test_any_attributes_give_scores_that_can_be_printed(fields: dict[str, Any], name: str) -> None:
     for score in scores_of_span("1", fields, [Event(name, None, fields, {})]):

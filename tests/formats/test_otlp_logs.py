@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.formats.test_otlp import CHAT, FORMAT, TRACE, listed, request, span, told, used
+from tests.shared import examples
 from tracetui.formats.base import NO
 from tracetui.model import Message, Reasoning, RunRef, Text, ToolCall
 from tracetui.sources.local import LocalSource
@@ -60,7 +61,7 @@ TOP, CALL = (
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(order=st.permutations(range(3)), old=st.booleans())
 def test_messages_in_logs_are_those_of_their_span_whichever_comes_first(
     tmp_path_factory: pytest.TempPathFactory, order: list[int], old: bool

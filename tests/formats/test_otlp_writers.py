@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.formats.test_otlp import CHAT, of, request, span, told, used
+from tests.shared import examples
 from tracetui.model import FirstError, Operation, Reasoning, Status, Text, ToolCall, ToolResult, Usage
 
 AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "ada"}
@@ -27,7 +28,7 @@ def turn(role: str, text: str) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------- tokens
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(order=st.permutations(range(4)))
 def test_agents_whose_models_say_nothing_count_the_outermost(
     tmp_path_factory: pytest.TempPathFactory, order: list[int]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.shared import needs_shared, sample
+from tests.shared import examples, needs_shared, sample
 from tracetui import testing
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO
@@ -381,7 +381,7 @@ def arrange(pairs: list[tuple[str, Any]], more: list[tuple[str, Any]], places: I
     return pairs
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(pairs=fields(), indent=st.sampled_from([None, 1, 2, 4]))
 def test_the_order_of_keys_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, Any]], indent: int | None

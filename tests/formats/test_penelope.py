@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.shared import needs_shared, sample
+from tests.shared import examples, needs_shared, sample
 from tracetui.errors import FormatError
 from tracetui.formats.penelope import Penelope
 from tracetui.live.load import read_run
@@ -551,7 +551,7 @@ def _child(holder: Any, key: Any) -> Any:
 
 
 @given(mangled())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_any_type_anywhere_is_read_and_nothing_is_lost(
     tmp_path_factory: pytest.TempPathFactory, document: dict[str, Any]
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.shared import examples
 from tracetui.export.json import run_document
 from tracetui.live.load import read_run
 from tracetui.live.scan import look
@@ -65,7 +66,7 @@ def test_no_case_is_missing() -> None:
     assert {path.relative_to(HERE).as_posix().partition("/input/")[0] for path, _ in PLACES} == set(CASES)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(where=st.sampled_from(PLACES), mark=st.sampled_from(MARKS))
 def test_a_value_in_any_place_is_printed_exactly(tmp_path: Path, where: tuple[Path, Any], mark: Any) -> None:
     path, place = where

@@ -60,7 +60,7 @@ def main() -> int:
     os.environ.update(judge.ENVIRONMENT)
     if options.mode == "suite":
         os.environ["TRACETUI_FUZZ"] = "1"
-        return pytest.main(["-m", "search"])
+        return pytest.main(["-m", "search or hypothesis"])
     if options.mode == "cases":
         return fuzz_cases(options.seed, options.seconds, options.format)
     keep = options.keep or Path(tempfile.gettempdir()) / "tracetui-fuzz"

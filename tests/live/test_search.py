@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from tests.canaries import CANARY, SHAPED
 from tests.live.sessions import Session, paprika
+from tests.shared import examples
 from tracetui import load_all
 from tracetui.demo import write
 from tracetui.errors import UsageError
@@ -108,7 +109,7 @@ def found(folder: Path, pattern: str, options: Options = EVERYTHING, **how: bool
     return hits_of(grep(LocalSource(), [str(folder)], Needle(pattern, **how), options))
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(which=st.integers(0, 100_000), at=st.integers(0, 100_000), size=st.integers(1, 12))
 def test_a_search_of_the_samples_finds_the_texts_of_the_values(
     samples: Path, texts: Texts, which: int, at: int, size: int

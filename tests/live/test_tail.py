@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from tests.live.replay import Replay, until, until_equal
 from tests.live.sessions import Session, paprika
 from tests.scored import install, reward, write_run
+from tests.shared import examples
 from tracetui import demo
 from tracetui.live.tail import run_events
 from tracetui.live.tail.tail import Tail
@@ -87,7 +88,7 @@ def _shorter(data: bytes) -> list[bytes]:
         ("latticeflow/*.jsonl", "run.jsonl"),
     ],
 )
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(data=st.data())
 def test_a_file_is_followed_whatever_is_done_to_it(samples: Path, pattern: str, name: str, data: st.DataObject) -> None:
     contents = versions(samples, pattern)
@@ -128,7 +129,7 @@ def _write(path: Path, content: bytes, way: str) -> Iterator[None]:
     yield
 
 
-@settings(max_examples=5)
+@settings(max_examples=examples(5))
 @given(data=st.data())
 def test_a_database_is_followed_whatever_is_done_to_it(samples: Path, data: st.DataObject) -> None:
     with TemporaryDirectory() as folder, closing(sqlite3.connect(Path(folder, "runs.db"))) as writer:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from tests.live.trees import rewrite_in_secret, walked
+from tests.shared import examples
 from tracetui.live.load import Reader, read_run
 from tracetui.live.watch.watch import Watch
 from tracetui.model import Run, RunRef
@@ -184,6 +185,6 @@ def told(run: Run) -> dict[str, Any]:
 
 
 Directory.TestCase.settings = settings(
-    deadline=None, max_examples=60, stateful_step_count=30, suppress_health_check=list(HealthCheck)
+    deadline=None, max_examples=examples(60), stateful_step_count=30, suppress_health_check=list(HealthCheck)
 )
 TestDirectory = Directory.TestCase

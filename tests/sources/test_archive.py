@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.formats.inspect_build import DEFLATED, STORED, ZSTANDARD, archive
+from tests.shared import examples
 from tracetui.errors import FormatError
 from tracetui.sources import archive as archives
 from tracetui.sources.archive import Archive
@@ -139,7 +140,7 @@ def test_an_archive_without_its_list_is_read_from_the_members_themselves(tmp_pat
         Archive(file)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.data())
 def test_whatever_the_bytes_are_only_format_errors_are_raised(data: st.DataObject) -> None:
     whole = bytearray(archive({"a": TEXT[:300], "b": b"x"}, data.draw(st.sampled_from([STORED, DEFLATED, ZSTANDARD]))))

@@ -221,6 +221,7 @@ def test_only_new_frames_of_a_log_are_copied(there: Sshd, tmp_path: Path) -> Non
     path = tmp_path / "live.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as writer, source_for([f"there:{tmp_path}"]) as source:
         writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("PRAGMA synchronous = OFF")
         writer.execute("PRAGMA wal_autocheckpoint = 0")
         writer.execute("CREATE TABLE t (a, b)")
 

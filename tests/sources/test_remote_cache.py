@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from tests.shared import examples
 from tracetui.sources.remote_cache import RemoteCache
 
 LONG_AGO = 1_000_000_000
@@ -29,7 +30,7 @@ def read(cache: RemoteCache, data: bytes, mtime: int, offset: int, size: int) ->
     return got + data[at : offset + size]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     some.lists(
         some.tuples(

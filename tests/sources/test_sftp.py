@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from tests.shared import examples
 from tracetui.sources.base import LinkLost
 from tracetui.sources.sftp import MAX_PACKET, READ_SIZE, WINDOW, Attributes, Channel, Client, Pipes
 
@@ -164,7 +165,7 @@ def test_a_silent_side_is_given_up() -> None:
         os.close(descriptor)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(some.lists(some.binary(max_size=80), max_size=4), some.sampled_from([101, HANDLE, DATA, NAMES, ATTRIBUTES]))
 def test_whatever_comes_is_an_answer_or_an_error(bodies: list[bytes], kind: int) -> None:
     data = b"".join(packet(kind, body, number) for number, body in enumerate(bodies, 4))

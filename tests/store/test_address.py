@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.shared import examples
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.model import Body, Run, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
@@ -16,7 +17,7 @@ def listed(path: str, ident: str, key: str | None = None) -> RunSummary:
     return RunSummary(ref=RunRef("any", path, key), id=ident, name="run")
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.text(alphabet="ab/#%1.", max_size=8), st.lists(st.text(alphabet="ab%25", min_size=1, max_size=4), max_size=3))
 def test_an_address_that_was_printed_is_taken_apart_again(key: str, parts: list[str]) -> None:
     path = "dir#1/a%2Fb.db"

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.shared import examples
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.relations import MAX_REPEATS, Relations
 
@@ -118,7 +119,7 @@ RUNS = st.lists(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(RUNS)
 def test_whatever_the_ids_are_relations_are_mutual_and_lead_elsewhere(runs: list[RunSummary]) -> None:
     relations = Relations(runs)

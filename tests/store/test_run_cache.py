@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cli.run import Cli
-from tests.shared import ROOT
+from tests.shared import ROOT, examples
 from tracetui.analysis import prices
 from tracetui.analysis.statistics import By, Statistics
 from tracetui.live.engine import Engine
@@ -142,7 +142,7 @@ def test_unchanged_files_are_not_read_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [path.name for path in sorted(SAMPLES.iterdir()) if list(path.glob("*/input"))])
-@settings(max_examples=6)
+@settings(max_examples=examples(6))
 @given(seed=st.integers(0, 1 << 32))
 def test_random_changes(name: str, seed: int) -> None:
     """Append, rewrite, truncate, touch back, swap, delete, rename, copy: cold and warm always agree."""
@@ -325,7 +325,7 @@ def test_a_damaged_file_is_made_again(root: Path, data: bytes) -> None:
     assert uses(root) > 0
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(seed=st.integers(0, 1 << 32))
 def test_changed_bytes_change_nothing_that_is_shown(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

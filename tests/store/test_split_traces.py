@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.shared import examples
 from tracetui.live.scan import Found
 from tracetui.model import RunRef, RunSummary, Status, StatusSource
 from tracetui.store.relations import Relations, split_traces, uncounted_parts
@@ -64,7 +65,7 @@ def test_the_part_that_counts_is_found_again_once_one_ends() -> None:
 STATES = st.sampled_from([Status.OK, Status.ERROR, Status.UNKNOWN, Status.RUNNING, None])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([TRACE, OTHER]), STATES), max_size=12))
 def test_the_overview_counts_what_a_count_from_scratch_does(steps: list[tuple[str, str, Status | None]]) -> None:
     store, runs = Store(), dict[RunRef, RunSummary]()

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from tests.cli.run import Cli
+from tests.shared import examples
 from tests.stores import exporter
 from tests.stores.conftest import Server, Store, make
 from tests.stores.test_equal import SAMPLES, requests_in
@@ -118,7 +119,7 @@ def emptied(request: pytest.FixtureRequest, server: Server) -> Store:
     return make(server, typed=request.param == "json")
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(8), deadline=None, suppress_health_check=list(HealthCheck))
 @given(requests(), some.lists(QUERIES, min_size=6, max_size=6))
 def test_narrowing_never_loses_a_run(emptied: Store, request_: dict[str, Any], queries: list[str]) -> None:
     server, name, now = emptied.server, emptied.name, BEGIN + 86_400.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Callable
@@ -11,8 +12,11 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from textual import _wait
+import textual.app
+import textual.pilot
+from textual._context import active_app
 from textual.pilot import Pilot
+from textual.screen import Screen
 from textual.widgets import Input
 
 from tests.shared import PATIENCE
@@ -24,9 +28,38 @@ from tracetui.sources.local import LocalSource
 from tracetui.ui.app import TraceApp
 from tracetui.views.glyphs import ASCII, UNICODE
 
-_wait.SLEEP_GRANULARITY, _wait.SLEEP_IDLE = 0.005, 0.00025
-"""Seconds that the app must use less of the processor for than the other ones, after every key: Textual's own are four
-times as many, three times a key, and most of what these tests took."""
+CALM = 5
+"""Turns of the loop with nothing to do after which everything was handled."""
+
+
+async def handle_messages(min_sleep: float = 0, max_sleep: float = 0) -> None:
+    """Wait until every message is handled and everything is painted.
+
+    Textual's own function waits until the process uses little of the processor, for up to a second: slow where
+    nothing happens, and too short on a busy machine.
+    """
+    app, calm = active_app.get(), 0
+    while calm < CALM and app.is_running and app.screen_stack:
+        await asyncio.sleep(0)
+        pumps = (app, *app.screen_stack, *app.screen.walk_children())
+        calm = calm + 1 if all(pump._message_queue.empty() for pump in pumps) else 0
+        assert app._exception is None, "the app crashed; the reason follows"
+        if calm == CALM and app._resize_event is not None:
+            app._check_resize()
+            calm = 0
+        elif calm == CALM and must_paint(app.screen):
+            app.screen._on_timer_update()
+            calm = 0
+
+
+def must_paint(screen: Screen[object]) -> bool:
+    """Whether the next tick of the screen's own timer changes anything."""
+    waits = screen._layout_required or screen._scroll_required or screen._repaint_required or screen._recompose_required
+    changed = bool(waits or screen._dirty_widgets) and screen.is_current and not screen.app._batch_count
+    return changed or bool(screen._callbacks)
+
+
+textual.app.wait_for_idle = textual.pilot.wait_for_idle = handle_messages  # type: ignore[attr-defined]
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 
 

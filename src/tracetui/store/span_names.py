@@ -19,6 +19,8 @@ from tracetui.store.address import target
 _MAX_RUNS: Final = 4
 _STEPS: Final[OrderedDict[RunRef, tuple[Blocks[Step], Counter[int]]]] = OrderedDict()
 """Cache: the steps of the last runs, and how many of them have each number."""
+_ABOVE: Final[OrderedDict[RunRef, tuple[Blocks[Span], dict[int, int | None]]]] = OrderedDict()
+"""Cache: the spans of the last runs, and the position of the step that contains the span at a position."""
 _LOCK: Final = threading.Lock()
 
 
@@ -60,10 +62,9 @@ def span_reference(run: Run, span: Span) -> str:
 def step_number(run: Run, span: Span) -> int | None:
     """The number of the run's step that contains a span; None outside numbered steps."""
     position = run.index.get(span.id)
-    while position is not None:
-        if run.spans[position].is_step:
-            return run.spans[position].step
-        position = run.parent(position)
+    step = None if position is None else _step_above(run, position)
+    if step is not None:
+        return run.spans[step].step
     return span.step if span.owner is None and span.step in _steps(run) else None
 
 
@@ -90,6 +91,24 @@ def span_path(run: Run, span: Span) -> str:
         if found.span is not None and found.span.id == span.id and not found.keys:
             return "/".join(map(quote_key, tried))
     return quote_key(span.id)
+
+
+def _step_above(run: Run, position: int | None) -> int | None:
+    """The position of the step that contains a span. Walks up to the first span that was asked about before."""
+    with _LOCK:
+        spans, above = _ABOVE.pop(run.summary.ref, (run.spans, {}))
+        if spans is not run.spans:
+            above = {}
+        _ABOVE[run.summary.ref] = run.spans, above
+        while len(_ABOVE) > _MAX_RUNS:
+            _ABOVE.popitem(last=False)
+    walked: list[int] = []
+    while position is not None and position not in above and not run.spans[position].is_step:
+        walked.append(position)
+        position = run.parent(position)
+    step = position if position is None or run.spans[position].is_step else above[position]
+    above.update(dict.fromkeys(walked, step))
+    return step
 
 
 def _steps(run: Run) -> Counter[int]:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.shared import examples
 from tests.views.build import HOSTILE, START, check_rows, make_run, make_span, runs, texts
 from tests.views.test_document import JSON
 from tracetui.model import (
@@ -252,7 +253,7 @@ RUN_BODIES = st.builds(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(runs(), BODIES, RUN_BODIES, st.integers(1, 200))
 def test_any_tab_of_anything_fits_any_width(run: Run, body: Body, run_body: RunBody, width: int) -> None:
     run = make_run(list(run.spans), body=run_body, started_at=run.summary.started_at, model="m\x1b", replay_of="\u202e")

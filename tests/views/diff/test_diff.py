@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.diff.build import STEPS, VALUES, Did, chat, node, run_of
+from tests.shared import examples
 from tests.views.build import HOSTILE, check_line, check_rows, runs, text_of_line, texts
 from tracetui.analysis.step_diff import (
     CACHE_BREAK,
@@ -137,7 +138,7 @@ def test_keys_of_pairs_survive_when_more_is_known() -> None:
         assert after.index(before.key(i)) is not None or first.rows[i].b is None
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(runs(), runs(), st.integers(20, 220), st.booleans())
 def test_any_two_runs_give_rows_that_fit(a: Run, b: Run, width: int, ascii_glyphs: bool) -> None:
     glyphs = ASCII if ascii_glyphs else UNICODE

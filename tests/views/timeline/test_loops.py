@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.diff.build import Did, run_of
+from tests.shared import examples
 from tests.views.build import REF, START, check_rows, make_run, make_span, runs, texts
 from tests.views.timeline.test_spans import all_of, growths, keys_of
 from tracetui.analysis.assessment import Assessment, assess
@@ -220,7 +221,7 @@ def test_folding_hides_and_shows_without_losing_anything(run: Run, data: st.Data
     check_rows(rows, width)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(runs(), st.integers(1, 200))
 def test_any_run_can_be_folded(run: Run, width: int) -> None:
     found = assess(run, lambda span: Body(input=span.name))

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from tests.shared import examples
 from tests.views.build import (
     REF,
     START,
@@ -317,7 +318,7 @@ def test_ascii_rows_hold_no_other_signs() -> None:
     assert text_of_line(rows.header(200)).isascii()
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(runs(), st.integers(1, 200), st.booleans(), st.data())
 def test_any_run_fits_any_width(run: Run, width: int, tree: bool, data: st.DataObject) -> None:
     folded = frozenset(data.draw(st.sets(st.sampled_from([span.id for span in run.spans] or ["0"]))))

@@ -192,6 +192,7 @@ class DiffScreen(BaseDiffScreen):
         self._loaded = list(loaded)
         self._spans = spans
         self._asked: LookAt | None = None
+        self._shown: LookAt | None = None
         self._failure = ""
         self._wanted_change = 0
         """The most rows that a change wanted so far: the lines between the panes don't move back and forth."""
@@ -231,7 +232,7 @@ class DiffScreen(BaseDiffScreen):
         """Whether everything requested is shown."""
         diff = self.diff
         done = diff is not None and diff.complete and diff.strict == self.request.strict
-        return bool(self._failure) or (done and (self.change.compared is not None or not diff.rows))  # type: ignore[union-attr]
+        return bool(self._failure) or (done and self._shown == self._asked)
 
     def receive(self, mail: Mail) -> None:
         answer = mail.diffs.get(self.request)
@@ -241,11 +242,12 @@ class DiffScreen(BaseDiffScreen):
             self._failure = answer.why
             self.refresh_frame()
         if self._asked is not None and isinstance(look := mail.diffs.get(self._asked), Look):
+            self._shown = self._asked
             self._show_look(look)
 
     def _take(self, diff: Diff, mail: Mail) -> None:
         if self.diff is None or self.diff.strict != diff.strict:
-            self._asked = None
+            self._asked = self._shown = None
         self.pairs.show_diff(diff)
         self._go_to_spans(diff)
         self.sides.show_diff(diff)
@@ -327,7 +329,7 @@ class DiffScreen(BaseDiffScreen):
         self.app.exporter.export_diff(self.request, self)
 
     def action_reread(self) -> None:
-        self._asked = None
+        self._asked = self._shown = None
         self.app.engine.differ.compare(self.request, reload=True)
         self.say("re-reading both runs")
 
