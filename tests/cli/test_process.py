@@ -28,7 +28,7 @@ def test_the_list_imports_no_textual(traces: Path) -> None:
     code = (
         "import sys; from tracetui.cli import main; main(['ls', sys.argv[1]]); "
         "print(sorted(name for name in sys.modules if name.split('.')[0] in "
-        "('textual', 'watchfiles', 'asyncio', 'obstore', 'http')), "
+        "('textual', 'watchfiles', 'asyncio', 'clickhouse_connect', 'urllib3')), "
         "file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(traces)], capture_output=True, timeout=60, check=False)

@@ -88,7 +88,7 @@ def test_a_wrong_password(garden: Store, cli: Cli) -> None:
         ("timeout", "the query took more than 30 s; narrow it with since: or a smaller --limit"),
         ("gateway", "answers with HTTP status 502; is it the HTTP port of ClickHouse?"),
         ("late", "the server is out of memory for this query; narrow it with since: or a smaller --limit"),
-        ("half", "broke the connection (IncompleteRead)"),
+        ("half", "sent half an answer"),
     ],
 )
 def test_what_a_server_refuses_is_one_sentence(garden: Store, cli: Cli, kind: str, reason: str) -> None:
@@ -302,3 +302,8 @@ def test_addresses() -> None:
     for word in ("clickhouse://box", "clickhouse:///otel", "clickhouse://box:x/otel"):
         with pytest.raises(UsageError, match="write clickhouse://USER@HOST:8123/DATABASE"):
             parse(word)
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+    monkeypatch.setitem(sys.modules, "clickhouse_connect", None)
+    assert "pip install 'tracetui[clickhouse]'" in cli("ls", "clickhouse://127.0.0.1:9/otel").err

@@ -28,7 +28,7 @@ LATER: Final = (
     *("tracetui.store.query", "tracetui.store.sidecar", "tracetui.analysis.cause", "tracetui.live.jobs"),
     *("tracetui.ui.screens.triage", "tracetui.ui.screens.lists"),
     *("tracetui.ui.screens.diff", "tracetui.ui.screens.help", "tracetui.ui.screens.palette"),
-    *("obstore", "tracetui.sources.clickhouse.client", "tracetui.sources.bucket", "tracetui.sources.ssh"),
+    *("obstore", "clickhouse_connect", "tracetui.sources.bucket", "tracetui.sources.ssh"),
     # of prices, and of what is asked where no place is named
     *(
         "genai_prices",
