@@ -6,7 +6,9 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
+from ipaddress import ip_address
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -25,9 +27,13 @@ _numbers = count(1)
 class Server:
     """A running server."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    pem: Path
+    """Its certificate."""
+
+    def __init__(self, process: subprocess.Popen[str], *, tls: bool) -> None:
         assert process.stdout is not None
         self._process = process
+        self.tls_port = int(process.stdout.readline()) if tls else 0
         self.port = int(process.stdout.readline())
 
     def send(self, sql: str) -> bytes:
@@ -76,19 +82,44 @@ class Store:
         self.server.send(exporter.insert(self.name, rows))
 
 
-def start(folder: Path) -> Server:
-    """Start a server with its data in a folder."""
-    script = Path(__file__).with_name("engine.py")
-    return Server(subprocess.Popen([sys.executable, str(script), str(folder)], stdout=subprocess.PIPE, text=True))
+def start(folder: Path, pem: Path | None = None) -> Server:
+    """Start a server with its data in a folder; also with TLS if there is a certificate, with its key in one file."""
+    command = [sys.executable, str(Path(__file__).with_name("engine.py")), str(folder), *([str(pem)] if pem else [])]
+    return Server(subprocess.Popen(command, stdout=subprocess.PIPE, text=True), tls=pem is not None)
+
+
+def certificate(pem: Path, host: str) -> None:
+    """Write a self-signed certificate for a host, and its key."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
+    now = datetime.now(UTC)
+    names = x509.SubjectAlternativeName([x509.IPAddress(ip_address(host))])
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(names, critical=True)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    plain = serialization.NoEncryption()
+    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
+    pem.write_bytes(private + made.public_bytes(serialization.Encoding.PEM))
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server for all tests; each makes its own database."""
-    for name in ("chdb", "clickhouse_connect"):
+    for name in ("chdb", "cryptography"):
         if find_spec(name) is None:
             pytest.skip(f"{name} is not installed: python3 dev.py stores")
-    running = start(tmp_path_factory.mktemp("clickhouse"))
+    folder = tmp_path_factory.mktemp("clickhouse")
+    certificate(folder / "server.pem", "127.0.0.1")
+    running = start(folder / "data", folder / "server.pem")
+    running.pem = folder / "server.pem"
     yield running
     running.stop()
 
@@ -122,5 +153,5 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No settings or passwords of the user's own."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv(prices.SWITCH, "off")
-    for name in ("CLICKHOUSE_USER", "CLICKHOUSE_PASSWORD", "NETRC", "SSL_CERT_FILE"):
+    for name in ("CLICKHOUSE_USER", "CLICKHOUSE_PASSWORD", "NETRC", "SSL_CERT_FILE", "http_proxy", "https_proxy"):
         monkeypatch.delenv(name, raising=False)

@@ -1,15 +1,20 @@
-"""ClickHouse's HTTP interface on loopback, over the real engine in process (chdb): ``engine.py FOLDER``.
+"""ClickHouse's HTTP interface on loopback, over the real engine in process (chdb): ``engine.py FOLDER [PEM]``.
 
-Prints its port when it is ready. One query at a time. A query's limits reach the engine; ``/fault?kind=…`` makes the
-next answers fail: ``half`` (cut off), ``slow`` (later than any timeout), ``refused`` (the connection is closed),
-``login`` (wrong password); ``/log`` tells the parameters of all queries since the last time.
+Prints its port when it is ready, and with a certificate and its key in the file `PEM` the port of TLS before it. One
+query at a time. A query's limits reach the engine; ``/fault?kind=…`` makes the next answers fail: ``half`` (cut off),
+``late`` (an error after the first rows), ``slow`` (later than any timeout), ``refused`` (the connection is closed),
+``login`` (wrong password), ``denied`` (no grant), ``timeout`` (the limit of time), ``gateway`` (a proxy's own error),
+``idle`` (the connection is closed after each answer, as one that rested too long is); ``/log`` tells the parameters of
+all queries since the last time.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -23,7 +28,13 @@ from chdb import session  # type: ignore[import-not-found, import-untyped, unuse
 FORMAT = re.compile(r"\bFORMAT\s+(\w+)\s*;?\s*$", re.I)
 LIMITS = ("max_execution_time", "max_result_rows", "max_result_bytes", "result_overflow_mode")
 SLOW_SECONDS = 60.0
-LOGIN = b"Code: 516. DB::Exception: default: Authentication failed: password is incorrect. (AUTHENTICATION_FAILED)"
+ERRORS = {
+    "login": (403, "Code: 516. DB::Exception: default: Authentication failed: password is incorrect."),
+    "denied": (403, "Code: 497. DB::Exception: otel: Not enough privileges. To execute this query, grant SELECT(…)."),
+    "timeout": (500, "Code: 159. DB::Exception: Timeout exceeded: elapsed 30.1 seconds, maximum: 30."),
+    "gateway": (502, "<html>Bad Gateway</html>"),
+}
+LATE = b"Code: 241. DB::Exception: Memory limit (for query) exceeded. (MEMORY_LIMIT_EXCEEDED) (version 25.8.1.1)\n"
 
 
 class State:
@@ -93,8 +104,9 @@ class Handler(BaseHTTPRequestHandler):
             return
         if STATE.fault == "slow":
             STATE.stopped.wait(SLOW_SECONDS)
-        if STATE.fault == "login":
-            self.answer(LOGIN, 403)
+        if STATE.fault in ERRORS:
+            code, text = ERRORS[STATE.fault]
+            self.answer(text.encode(), code)
             return
         found = FORMAT.search(sql)
         output = found[1] if found else asked.get("default_format", ["TabSeparated"])[0]
@@ -112,7 +124,13 @@ class Handler(BaseHTTPRequestHandler):
 
     def answer(self, data: bytes, code: int = 200, output: str = "") -> None:
         """Send an answer, or half of one."""
+        if STATE.fault == "late" and output:
+            data = data[: data.find(b"\n") + 1] + LATE
+        packed = code == 200 and "gzip" in self.headers.get("Accept-Encoding", "")
+        data = gzip.compress(data, 1) if packed else data
         self.send_response(code)
+        if packed:
+            self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Length", str(len(data)))
         self.send_header("X-ClickHouse-Summary", "{}")
         if output:
@@ -125,12 +143,23 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         else:
             self.wfile.write(data)
+            if STATE.fault == "idle":  # the client has read that it may go on
+                self.wfile.flush()
+                self.close_connection = True
 
 
 if __name__ == "__main__":
     STATE = State(sys.argv[1])
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client may leave
-    print(server.server_address[1], flush=True)
-    server.serve_forever()
+    servers = [ThreadingHTTPServer(("127.0.0.1", 0), Handler)]
+    if len(sys.argv) > 2:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(sys.argv[2])
+        servers.insert(0, ThreadingHTTPServer(("127.0.0.1", 0), Handler))
+        servers[0].socket = context.wrap_socket(servers[0].socket, server_side=True, do_handshake_on_connect=False)
+    for server in servers:
+        server.daemon_threads = True
+        server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client may leave
+        print(server.server_address[1], flush=True)
+    if len(servers) > 1:
+        threading.Thread(target=servers[0].serve_forever, daemon=True).start()
+    servers[-1].serve_forever()

@@ -24,7 +24,7 @@ BEGIN = 1_767_225_600
 @pytest.fixture
 def opened(map_store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[ClickHouseSource]:
     """The source of a store, which is asked each time."""
-    for name in ("FRESH_SECONDS", "LIST_FRESH_SECONDS", "LIST_REST", "AHEAD_SECONDS"):
+    for name in ("FRESH_SECONDS", "LIST_FRESH_SECONDS", "LIST_REST", "AHEAD_SECONDS"):  # each time only what changed
         monkeypatch.setattr(source, name, 0)
     with ClickHouseSource(parse(map_store.url)[0], limit=5) as made:
         yield made
@@ -80,6 +80,45 @@ def test_the_list_shows_new_traces_and_late_spans(map_store: Store, opened: Clic
     assert newest.path == f"{map_store.url}/{'cd' * 16}"
     assert late.path == before.path
     assert late.stat != before.stat
+
+
+def test_only_traces_that_changed_are_asked_for(map_store: Store, opened: ClickHouseSource) -> None:
+    server = map_store.server
+    map_store.write([span(1, parent=None), span(2, start=3000, trace="cd" * 16)])
+    assert [one.path[-2:] for one in opened.list(map_store.url).entries] == ["cd", "ab"]
+    server.log()
+    map_store.write([span(1, parent=None, start=-600, seconds=3610, trace="cd" * 16)])  # a parent that began long ago
+    changed, same = opened.list(map_store.url).entries
+    (asked,) = (one for one in server.log() if "INSERT" not in one["sql"])
+
+    assert changed.stat is not None
+    assert changed.stat.size == 2 * source.SPAN_BYTES
+    assert same.path.endswith("ab")
+    assert int(asked["param_ended"]) == (BEGIN + 3001) * 10**9 - source.OVERLAP_NS
+    assert "LIMIT" in asked["sql"]
+
+
+def test_what_comes_long_after_its_end_is_found_with_the_whole_list(
+    map_store: Store, opened: ClickHouseSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    map_store.write([span(1, parent=None, start=3000)])
+    opened.list(map_store.url)
+    map_store.write([span(1, parent=None, trace="cd" * 16)])  # it ended an hour before
+    assert len(opened.list(map_store.url).entries) == 1
+    monkeypatch.setattr(source, "WHOLE_LIST_SECONDS", 0)
+    assert len(opened.list(map_store.url).entries) == 2
+
+
+def test_the_list_never_forgets_spans_that_it_has_seen(map_store: Store, opened: ClickHouseSource) -> None:
+    day = 86_400
+    map_store.write([span(1, parent=None, seconds=3 * day), span(2, start=day), span(3, start=3 * day)])
+    (before,) = opened.list(map_store.url).entries
+    map_store.write([span(4, start=3 * day + 5)])
+    (after,) = opened.list(map_store.url).entries
+
+    assert before.stat is not None
+    assert after.stat is not None
+    assert (before.stat.size, after.stat.size) == (3 * source.SPAN_BYTES, 4 * source.SPAN_BYTES)
 
 
 def test_tail_follows_the_store(map_store: Store, opened: ClickHouseSource) -> None:

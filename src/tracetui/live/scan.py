@@ -180,7 +180,7 @@ def look(
             if shared is not None:
                 file.memo[SHARED] = shared
             try:
-                chosen = only or registry.detect(file, last)
+                chosen = only or registry.detect(file, registry.load(entry.format) if entry.format else last)
                 in_trial = None if named or only is not None else logs.main_file(file, chosen)
                 if in_trial is not None and _is_listed(in_trial, file, roots):
                     return _part(file, in_trial, chosen), last or chosen  # the next file is a log, as before this

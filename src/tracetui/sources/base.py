@@ -85,6 +85,8 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     """Why it is not opened: ``symbolic link``, `HIDDEN`, ``not a regular file`` …; None for a file to read."""
     failed: bool = False
     """True if `skipped` is an error (no permission, vanished) to report as a problem."""
+    format: str = ""
+    """Name of the format that is asked first whether it reads the file; empty if the source doesn't know."""
 
     @property
     def name(self) -> str:

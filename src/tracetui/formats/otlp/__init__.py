@@ -19,6 +19,7 @@ from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.decode import top_names
 from tracetui.formats.lines import record_on
 from tracetui.formats.otlp.files import Count, TraceReader, counted
+from tracetui.formats.otlp.listed import is_listed, summary_of_listed
 from tracetui.formats.otlp.records import OTHERS, REQUEST
 from tracetui.formats.otlp.rows import is_row
 from tracetui.formats.otlp.trace import body_of
@@ -41,7 +42,7 @@ class Otlp:
 
     def sniff(self, file: File) -> int:
         head = file.head
-        if is_row(head):
+        if is_row(head) or is_listed(head):
             return CERTAIN
         if not _SPANS.search(head):
             return POSSIBLE if len(head) == HEAD_SIZE and _begins_with(head, OTHERS) else NO
@@ -51,7 +52,10 @@ class Otlp:
         return CERTAIN if any(not record.keys().isdisjoint(REQUEST) for record in found) else NO
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        """Both stages read all: any line may begin a trace, end one or name it."""
+        """Both stages read all: any line may begin a trace, end one or name it. A store lists what it counted."""
+        if not deep and is_listed(file.head):
+            yield summary_of_listed(file, RunRef(self.name, file.path))
+            return
         count, problems = counted(file)
         listed = [key for key, trace in count.traces.items() if trace is None or trace.spans]
         if not listed and (problems or not file.moving):
@@ -75,7 +79,8 @@ class Otlp:
             summary = msgspec.structs.replace(known, modified_at=file.stat.mtime)
         else:
             assert trace is not None
-            ref = RunRef(self.name, file.path, None if is_row(file.head) else trace.key)
+            is_own = is_row(file.head) or is_listed(file.head)
+            ref = RunRef(self.name, file.path, None if is_own else trace.key)
             builder = RunBuilder(ref, lambda span: Body())
             builder.add(trace.spans.values(), header=trace.header(), problems=trace.conflicts)
             summary = builder.summary(modified_at=file.stat.mtime, moving=file.moving)

@@ -87,7 +87,9 @@ _OBJECTS: Final = frozenset({"message"})
 _MAX_DEPTH: Final = 48
 
 
-class _Row(msgspec.Struct, gc=False, rename="pascal"):
+class Row(msgspec.Struct, gc=False, rename="pascal"):
+    """The columns of a span."""
+
     trace_id: str
     span_id: str
     end_ns: str
@@ -112,7 +114,7 @@ class _Row(msgspec.Struct, gc=False, rename="pascal"):
     link_attributes: list[dict[str, Any]]
 
 
-_decode: Final = msgspec.json.Decoder(_Row).decode
+_decode: Final = msgspec.json.Decoder(Row).decode
 
 
 def is_row(data: bytes) -> bool:
@@ -122,7 +124,11 @@ def is_row(data: bytes) -> bool:
 
 def record_of(data: bytes, surroundings: Surroundings) -> SpanRecord:
     """The span on a line that is a row. Raises `ValueError` or `RecursionError` for any other line."""
-    row = _decode(data)
+    return record_of_row(_decode(data), surroundings, crc32(data))
+
+
+def record_of_row(row: Row, surroundings: Surroundings, check: int) -> SpanRecord:
+    """The span of a row; `check` is the checksum of its line. Raises `ValueError` or `RecursionError`."""
     span = SpanFields(
         trace=row.trace_id,
         id=row.span_id or None,
@@ -151,7 +157,7 @@ def record_of(data: bytes, surroundings: Surroundings) -> SpanRecord:
         _attributes(row.span_attributes, row.typed),
         surroundings[scope],
         surroundings[key],
-        crc32(data),
+        check,
     )
 
 
@@ -165,20 +171,20 @@ def span_of(data: bytes) -> dict[str, Any]:
 # ---- parts of a row
 
 
-def _status(row: _Row) -> dict[str, Any] | None:
+def _status(row: Row) -> dict[str, Any] | None:
     code = _CODES.get(row.status_code)
     fields = {"code": code, "message": row.status_message or None}
     return {name: value for name, value in fields.items() if value is not None} or None
 
 
-def _events(row: _Row) -> list[dict[str, Any]] | None:
+def _events(row: Row) -> list[dict[str, Any]] | None:
     return [
         {"timeUnixNano": time, "name": name, "attributes": _attributes(attributes, row.typed)}
         for time, name, attributes in zip(row.event_ns, row.event_names, row.event_attributes, strict=False)
     ] or None
 
 
-def _links(row: _Row) -> list[dict[str, Any]] | None:
+def _links(row: Row) -> list[dict[str, Any]] | None:
     columns = zip(row.link_traces, row.link_spans, row.link_states, row.link_attributes, strict=False)
     return [
         {

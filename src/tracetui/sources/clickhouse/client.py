@@ -29,8 +29,10 @@ LIMITS: Final = {
     "max_result_bytes": MAX_BYTES,
     "result_overflow_mode": "throw",
     "output_format_json_quote_64bit_integers": 0,
+    "wait_end_of_query": 1,  # else an error that comes late would follow rows, with status 200
 }
 _CODE: Final = re.compile(r"\b[Cc]ode: (\d+)")
+_STATUS: Final = re.compile(r"\bstatus[ :=]+(\d{3})\b")
 _REFUSED: Final = {
     47: "its table has other columns than the OpenTelemetry exporter writes",
     60: "there is no such table; is it the database of the OpenTelemetry exporter?",
@@ -79,8 +81,8 @@ class Client:
             )
         except Exception as error:  # of the client, of urllib3 below it, or of the socket
             raise self._explained(error) from None
-        if data and not data.endswith(b"\n"):
-            raise LinkLost(f"{self._database.server} sent half an answer")
+        if data and not data.endswith(b"}\n"):
+            raise self._explained(OSError(data[-4096:].decode(errors="replace")))
         self.received += len(data)
         return data
 
@@ -113,6 +115,7 @@ class Client:
                         client_name="tracetui",
                         query_retries=0,
                         autogenerate_session_id=False,
+                        form_encode_query_params=True,  # many ids are longer than the URLs that proxies accept
                     )
                 except Exception as error:
                     raise self._explained(error) from None
@@ -135,6 +138,14 @@ class Client:
             return made(f"{database.server}/{database.name}: {reason}")
         if "certificate" in text.lower():
             return Refused(f"{database.server} has no valid certificate; set SSL_CERT_FILE to that of its authority")
+        if "SSLError" in text:
+            return Refused(f"{database.server} doesn't speak TLS as expected; is it the HTTPS port of ClickHouse?")
+        if (status := _STATUS.search(text)) is not None:
+            return LinkLost(
+                f"{database.server} answers with HTTP status {status[1]}; is it the HTTP port of ClickHouse?"
+            )
+        if "IncompleteRead" in text:
+            return LinkLost(f"{database.server} sent half an answer")
         if isinstance(error, TimeoutError) or "timed out" in text.lower():
             return LinkLost(f"{database.server} doesn't answer in time")
         if "refused" in text.lower() or "NewConnection" in text or "NameResolution" in text:

@@ -112,17 +112,31 @@ class RowCache:
 
 
 class RowsFile(Closable):
-    """One trace; see `tracetui.sources.base.File`. It is as it was when it was opened."""
+    """One trace; see `tracetui.sources.base.File`. It is as it was when it was opened.
 
-    __slots__ = ("_data", "_moving", "_rows", "_stat", "memo", "name", "path")
+    If it was opened to be listed, its head is the row of the trace in the list: ``{"Listed": …}``.
+    """
 
-    def __init__(self, path: str, trace: str, rows: Callable[[str], Rows]) -> None:
-        """`rows` returns the current rows of a trace. Raises `OSError`."""
+    __slots__ = ("_data", "_listed", "_moving", "_rows", "_stat", "memo", "name", "path")
+
+    def __init__(
+        self,
+        path: str,
+        trace: str,
+        rows: Callable[[str], Rows],
+        stat: Stat | None = None,
+        listed: Callable[[str], bytes] | None = None,
+    ) -> None:
+        """`rows` returns the current rows of a trace, `listed` its row in the list, `stat` is that of the list.
+
+        Both functions raise `OSError`.
+        """
         self.path, self.name = path, trace
         self.memo: dict[str, Any] = {}
         self._rows = rows
+        self._listed = listed
         self._data: bytes | None = None
-        self._stat: Stat | None = None
+        self._stat = stat
         self._moving = False
 
     def _loaded(self) -> bytes:
@@ -133,7 +147,8 @@ class RowsFile(Closable):
 
     @property
     def stat(self) -> Stat:
-        self._loaded()
+        if self._stat is None:
+            self._loaded()
         assert self._stat is not None
         return self._stat
 
@@ -146,6 +161,8 @@ class RowsFile(Closable):
 
     @property
     def head(self) -> bytes:
+        if self._listed is not None:
+            return self._listed(self.name)
         return self._loaded()[:HEAD_SIZE]
 
     def read(self, offset: int, size: int) -> bytes:

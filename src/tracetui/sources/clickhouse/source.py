@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
+from math import inf
 from threading import Event, Lock, Thread
 from typing import Final, TypeVar
 
@@ -24,7 +25,13 @@ FRESH_SECONDS: Final = 1.0
 LIST_FRESH_SECONDS: Final = 2.0
 """nor the list; a list that takes long is rested from"""
 LIST_REST: Final = 10
-"""for this multiple of its duration."""
+"""for this multiple of its duration. In between only traces of which spans ended lately are asked for: since"""
+OVERLAP_NS: Final = 300 * 10**9
+"""before the last end that was seen. What arrives later than that after its end is found when"""
+WHOLE_LIST_SECONDS: Final = 60.0
+"""the whole list is read again."""
+LONGEST_NS: Final = 86_400 * 10**9
+"""A span that is new lasts no longer than that, unless its trace is listed."""
 WINDOWS: Final = (3600, 86_400, 30 * 86_400)
 """Seconds before the last span that are searched for the newest traces, one after the other, before all are."""
 FIRST_BATCH: Final = 24
@@ -57,12 +64,33 @@ class _Column(msgspec.Struct):
 class _Trace(msgspec.Struct):
     trace: str = msgspec.field(name="TraceId")
     spans: int
+    first: int
     last: int
     end: int
+    alike: int = 0
+    """Of triage: the runs with the same error."""
+
+    def merge(self, before: _Trace | None) -> _Trace:
+        """These counts, or those of an earlier list where that saw more: each sees some time only."""
+        if before is None:
+            return self
+        spans, end, last = (max(getattr(self, name), getattr(before, name)) for name in ("spans", "end", "last"))
+        first = min(self.first, before.first)
+        return msgspec.structs.replace(self, spans=spans, first=first, last=last, end=end)
 
 
-class _Last(msgspec.Struct):
-    last: int
+class _Id(msgspec.Struct):
+    trace: str = msgspec.field(name="TraceId")
+
+
+class _List:
+    """The newest traces that may meet a condition."""
+
+    def __init__(self) -> None:
+        self.traces: dict[str, _Trace] = {}
+        """Newest first."""
+        self.read = -inf
+        """When (monotonic) all of it was read."""
 
 
 class _Span(msgspec.Struct):
@@ -87,11 +115,14 @@ class ClickHouseSource(Closable):
         self._database = database
         self._client = Client(database)
         self._limit = limit
-        self._lock, self._listing, self._checking = Lock(), Lock(), Lock()
+        self._lock, self._listing, self._checking, self._showing = Lock(), Lock(), Lock(), Lock()
         self._schema: Schema | None = None
         self._wanted: tuple[Condition, ...] = (EVERYTHING,)
         """Conditions of the lists that are shown as one."""
+        self._lists: dict[Condition, _List] = {}
         self._cache = RowCache()
+        self._rows_listed: dict[str, tuple[int, bytes]] = {}
+        """What the list shows of a trace, and the spans that it had then."""
         self._traces: Sequence[_Trace] = ()
         """The list, newest first."""
         self._counts: dict[str, int] = {}
@@ -150,7 +181,7 @@ class ClickHouseSource(Closable):
     def _prefetch(self) -> None:
         with suppress(OSError, NothingReadable):  # whoever asks for it gets the error
             for first in self._newest()[:1]:
-                self._rows(first.trace, ahead=True)
+                self._listed_row(first.trace)
 
     def walk(self, root: str) -> Iterator[Entry]:
         try:
@@ -167,15 +198,17 @@ class ClickHouseSource(Closable):
             rows = self._rows(below[0])
             if not rows.data:
                 raise FileNotFoundError(f"no trace {below[0]} in {self._database.folder}")
-            traces = [_Trace(below[0], len(rows.spans), 0, rows.ended_ns)]
+            traces = [_Trace(below[0], len(rows.spans), 0, 0, rows.ended_ns)]
         return Folder([self._entry(one) for one in traces], [])
 
     def open(self, path: str, stat: Stat | None = None) -> File:
-        return RowsFile(path, parse(path)[1][0], self._rows)
+        trace = parse(path)[1][0]
+        listed = self._listed_row if stat is not None and trace in self._counts else None
+        return RowsFile(path, trace, self._rows, stat if listed else None, listed)
 
     def _entry(self, trace: _Trace) -> Entry:
         stat = Stat(0, 0, trace.spans * SPAN_BYTES, max(0, trace.end))
-        return Entry(self._database.path(trace.trace), stat)
+        return Entry(self._database.path(trace.trace), stat, format="otlp")
 
     # ---- queries
 
@@ -205,32 +238,64 @@ class ClickHouseSource(Closable):
             wanted, began = self._wanted, time.monotonic()
             if self._listed is not None and self._listed[0] == wanted and began < self._listed[1]:
                 return self._traces
+            self._lists = {one: self._lists.get(one) or _List() for one in wanted}
             found = {one.trace: one for condition in wanted for one in self._search(condition)}
             ended = time.monotonic()
             self._traces = sorted(found.values(), key=lambda one: -one.last) if len(wanted) > 1 else [*found.values()]
             self._counts = {one.trace: one.spans for one in self._traces}
+            self._rows_listed = {trace: row for trace, row in self._rows_listed.items() if trace in self._counts}
             self._listed = wanted, ended + max(LIST_FRESH_SECONDS, LIST_REST * (ended - began))
             return self._traces
 
     def _search(self, condition: Condition) -> Sequence[_Trace]:
-        schema = self._checked()
-        traces: Sequence[_Trace] = ()
-        for since in self._windows(schema, condition):
-            traces = _decoded(self._query(sql.newest(schema, self._limit, since, condition)), _Trace)
-            if len(traces) >= self._limit:
+        """Return the newest traces that may meet a condition: all from the database, or only those that changed."""
+        schema, one, began = self._checked(), self._lists[condition], time.monotonic()
+        if not one.traces or began - one.read >= WHOLE_LIST_SECONDS:
+            found = self._read_list(schema, condition)
+            traces = [trace.merge(one.traces.get(trace.trace)) for trace in found]
+            one.read = began
+        else:
+            ended = max(trace.end for trace in one.traces.values()) - OVERLAP_NS
+            active = (trace.first for trace in one.traces.values() if trace.end >= ended)
+            bound = min([ended - LONGEST_NS, *active])
+            found = _decoded(self._query(sql.changed(schema, self._limit, bound, ended, condition)), _Trace)
+            traces = [trace.merge(one.traces.pop(trace.trace, None)) for trace in found]
+            traces = sorted([*traces, *one.traces.values()], key=lambda trace: (-trace.last, trace.trace))
+        one.traces = {trace.trace: trace for trace in traces[: self._limit]}
+        return traces[: self._limit]
+
+    def _read_list(self, schema: Schema, condition: Condition) -> Sequence[_Trace]:
+        found: Sequence[_Trace] = ()
+        # with a condition, what meets it may be older than the window
+        for window in (*WINDOWS, 0) if condition == EVERYTHING else (0,):
+            found = _decoded(self._query(sql.newest(schema, self._limit, window, condition)), _Trace)
+            if len(found) >= self._limit:
                 break
-        return traces
+        return found
 
-    def _windows(self, schema: Schema, condition: Condition) -> Iterator[float | None]:
-        """Yield the times since which the newest traces are searched.
+    def _listed_row(self, trace: str) -> bytes:
+        """Return what the list shows of a trace; read along with the next ones."""
+        spans = self._counts.get(trace, 0)
+        found = self._rows_listed.get(trace)
+        if found is None or found[0] != spans:
+            with self._showing:
+                found = self._rows_listed.get(trace)
+                if found is None or found[0] != spans:
+                    self._read_listed(trace)
+                    found = self._rows_listed.get(trace)
+        if found is None:
+            raise FileNotFoundError(f"no trace {trace} in {self._database.folder}")
+        return found[1]
 
-        Only for a list without a condition: what meets it may be older than the window.
-        """
-        if condition == EVERYTHING:
-            (last,) = _decoded(self._query(sql.last(schema)), _Last)
-            for window in WINDOWS:
-                yield float((last.last - window) // window * window)
-        yield None
+    def _read_listed(self, trace: str) -> None:
+        traces = self._traces
+        at = next((i for i, one in enumerate(traces) if one.trace == trace), 0)
+        some = traces[at : at + (FIRST_BATCH if at < FIRST_BATCH else BATCH)]
+        wanted = [one for one in some if self._rows_listed.get(one.trace, (0, b""))[0] != one.spans]
+        counts = {one.trace: one.spans for one in wanted}
+        for line in self._query(sql.listed(self._checked(), [*counts])).splitlines():
+            name = msgspec.json.decode(line, type=_Id).trace
+            self._rows_listed[name] = counts.get(name, 0), b'{"Listed":' + line + b"}"
 
     def _versions(self, traces: Sequence[str]) -> dict[str, _Version]:
         """Return the state of each trace that there is."""

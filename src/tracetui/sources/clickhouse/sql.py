@@ -74,32 +74,130 @@ def columns(database: Database) -> Statement:
     )
 
 
-def newest(schema: Schema, limit: int, since: float | None, condition: Condition = EVERYTHING) -> Statement:
-    """The newest traces by their last span: id, spans, first start and last end in nanoseconds.
+def newest(schema: Schema, limit: int, window: int, condition: Condition = EVERYTHING) -> Statement:
+    """The newest traces by their last span: id, spans, first and last start and last end in nanoseconds.
 
-    `since` (seconds) bounds the last start.
+    `window`: only spans that began so many seconds before the last span of all, or up to twice as many; 0: all.
     """
     values: dict[str, Any] = {"limit": limit}
-    spread = ""
+    chosen = "*"
     if isinstance(condition, EachError):
         values["most"], condition = condition.most, MayFail()
-        spread = f"LIMIT {{most:UInt64}} BY {_ERROR} "
-    where, having = "TraceId != ''", _Having(schema, values).text(condition)
-    bound = max([since or 0.0, *_bounds(condition)])
-    if bound > 0:
+        chosen = _ERROR
+    having = _Having(schema, values).text(condition)
+    where = ["TraceId != ''"]
+    if window:
+        values["window"] = window
+        last = f"toUnixTimestamp((SELECT max(Timestamp) FROM {schema.table}))"
+        begin = f"(intDiv({last}, {{window:Int64}}) - 1) * {{window:Int64}}"
+        where.append(_not_before(begin))  # a multiple of the window, so that the numbers of spans rarely change
+    if (bound := max([0.0, *_bounds(condition)])) > 0:
         values["bound"] = int(bound)
-        where += " AND (Timestamp >= toDateTime64({bound:Int64}, 9, 'UTC') OR Timestamp < toDateTime64(1, 9, 'UTC'))"
+        where.append(_not_before("{bound:Int64}"))
+    if chosen == "*":
+        return Statement(_traces(schema, where, having, "LIMIT {limit:UInt64}"), values)
+    found = _traces(schema, where, having, "", f"{_ERROR} AS error")
     return Statement(
-        f"SELECT TraceId, count() AS spans, max({_START}) AS last, max({_END}) AS end "
-        f"FROM {schema.table} WHERE {where} GROUP BY TraceId{f' HAVING {having}' if having else ''} "
-        f"ORDER BY max(Timestamp) DESC, TraceId {spread}LIMIT {{limit:UInt64}}",
+        f"SELECT *, count() OVER (PARTITION BY error) AS alike FROM ({found}) "
+        "ORDER BY last DESC, TraceId LIMIT {most:UInt64} BY error LIMIT {limit:UInt64}",
         values,
     )
 
 
-def last(schema: Schema) -> Statement:
-    """The time of the last span in seconds."""
-    return Statement(f"SELECT toUnixTimestamp(max(Timestamp)) AS last FROM {schema.table}")
+def changed(schema: Schema, limit: int, bound: int, ended: int, condition: Condition = EVERYTHING) -> Statement:
+    """The traces of which a span ended since `ended`, as `newest` has them; `bound` is before all their spans.
+
+    Both in nanoseconds. A span is written when it has ended, so that its end tells when it came; its start doesn't.
+    """
+    values: dict[str, Any] = {"limit": limit, "bound": bound // 10**9, "ended": ended}
+    having = _Having(schema, values).text(condition)
+    bounded = _not_before("{bound:Int64}")
+    recent = (
+        f"SELECT TraceId FROM {schema.table} WHERE {bounded} AND {_END} >= {{ended:Int64}} AND TraceId != '' "
+        "GROUP BY TraceId ORDER BY max(Timestamp) DESC LIMIT {limit:UInt64}"
+    )
+    return Statement(
+        _traces(schema, [bounded, f"TraceId IN ({recent})"], having, "LIMIT {limit:UInt64}"),
+        values,
+    )
+
+
+def _traces(schema: Schema, where: Sequence[str], having: str, end: str, *more: str) -> str:
+    fields = (
+        "TraceId",
+        "count() AS spans",
+        f"min({_START}) AS first",
+        f"max({_START}) AS last",
+        f"max({_END}) AS end",
+        *more,
+    )
+    return (
+        f"SELECT {', '.join(fields)} FROM {schema.table} WHERE {' AND '.join(where)} GROUP BY TraceId"
+        f"{f' HAVING {having}' if having else ''} ORDER BY max(Timestamp) DESC, TraceId {end}"
+    )
+
+
+def _not_before(seconds: str) -> str:
+    """A condition on the start of a span, which one without a start meets."""
+    return f"(Timestamp >= toDateTime64({seconds}, 9, 'UTC') OR Timestamp < toDateTime64(1, 9, 'UTC'))"
+
+
+def listed(schema: Schema, traces: Sequence[str]) -> Statement:
+    """What the list shows of some traces, as `tracetui.formats.otlp.listed` reads it."""
+    attributes = _Attributes(typed=schema.typed)
+    lookup, begin, end = schema.lookup, "min(Start)", "max(End)"
+    if not schema.has_lookup:
+        lookup, begin, end = schema.table, "min(Timestamp)", "max(Timestamp)"
+    some = "TraceId IN {traces:Array(String)}"
+    begin, end = (f"(SELECT {one} FROM {lookup} WHERE {some})" for one in (begin, end))
+    where = f"{some} AND Timestamp >= {begin} AND Timestamp <= toDateTime64({end}, 9) + toIntervalSecond(1)"
+    return Statement(
+        f"SELECT {', '.join(_listed(attributes, typed=schema.typed))} FROM {schema.table} WHERE {where} "
+        "GROUP BY TraceId",
+        {"traces": [*traces]},
+    )
+
+
+def _listed(attributes: _Attributes, *, typed: bool) -> Iterator[str]:
+    """The fields of a trace in the list: counts, its root, and the model and tokens if they need no reader.
+
+    They need one if a span follows another convention than OpenTelemetry's, or if a call of a model has spans below it.
+    """
+    root = "replaceAll(ParentSpanId, '0', '') = ''"
+    has, value, names = attributes.has, attributes.value, attributes.names
+    kind = value("gen_ai.operation.name")
+    plain = f"NOT {has('ai.operationId')} AND NOT {has('logfire.span_type')}"
+    call = f"({kind} IN ('chat', 'text_completion', 'generate_content') AND {plain})"
+    agent = f"({kind} IN ('invoke_agent', 'invoke_workflow') AND {plain})"
+    other = f"({kind} IN ('execute_tool', 'create_agent', 'plan', 'retrieval') AND {plain})"
+    tokens = "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"
+    used = f"arrayFilter(one -> match(one, '(?i)token|usage|cost'), {names})"
+    models = "gen_ai.response.model", "gen_ai.request.model"
+    modeled = f"arrayFilter(one -> match(one, '(?i)model'), {names})"
+    yield "TraceId"
+    yield "count() AS Spans"
+    yield "uniqExact(SpanId) AS Ids"
+    yield f"toString(minIf({_START}, {_START} > 0)) AS FirstNs"
+    yield f"countIf({_may_fail(attributes)}) AS MayFail"
+    yield f"countIf({_may_be_scored(attributes)}) AS MayBeScored"
+    yield f"countIf({root}) AS Roots"
+    yield f"minIf({_START}, {root}) < minIf({_START}, NOT {root}) OR countIf(NOT {root}) = 0 AS RootFirst"
+    yield f"anyIf(tuple({', '.join(one.partition(' AS ')[0] for one in _row(typed=typed))}), {root}) AS Root"
+    yield (
+        f"countIf(NOT {call} AND NOT {agent} AND notEmpty({used})) "
+        f"+ countIf({call} AND (notEmpty(arrayFilter(one -> one NOT IN {tokens}, {used})) "
+        + "".join(f"OR ({has(name)} AND NOT match({value(name)}, '^[0-9]{{1,15}}$')) " for name in tokens)
+        + f")) + hasAny(groupArrayIf(SpanId, {call}), groupArray(ParentSpanId)) = 0 AS PlainTokens"
+    )
+    for name, field in zip(tokens, ("Input", "Output"), strict=True):
+        counted = f"{call} AND {has(name)}"
+        yield f"if(countIf({counted}) = 0, NULL, sumIf(toUInt64OrZero({value(name)}), {counted})) AS {field}"
+    yield (
+        f"countIf(notEmpty({modeled}) AND NOT {call} AND NOT {agent} AND NOT {other}) "
+        f"+ countIf({call} AND notEmpty(arrayFilter(one -> one NOT IN {models}, {modeled}))) = 0 AS PlainModels"
+    )
+    model = f"if({value(models[0])} != '', {value(models[0])}, {value(models[1])})"
+    yield f"argMinIf({model}, ({_START} = 0, Timestamp, SpanId), {call} AND {model} != '') AS Model"
 
 
 def versions(schema: Schema, traces: Sequence[str]) -> Statement:
@@ -182,6 +280,34 @@ def _bounds(condition: Condition) -> Iterator[float]:
             yield from _bounds(part)
 
 
+class _Attributes:
+    """Expressions on the attributes of a span, in both variants of the schema."""
+
+    def __init__(self, *, typed: bool) -> None:
+        self._typed = typed
+        self.names = "JSONAllPaths(SpanAttributes)" if typed else "mapKeys(SpanAttributes)"
+
+    def has(self, name: str) -> str:
+        """Whether there is one of that name."""
+        return f"has({self.names}, '{name}')" if self._typed else f"mapContains(SpanAttributes, '{name}')"
+
+    def value(self, name: str) -> str:
+        """Its value as text; empty without one."""
+        if self._typed:
+            return f"ifNull(toString(getSubcolumn(SpanAttributes, '{name}')), '')"
+        return f"SpanAttributes['{name}']"
+
+
+def _may_fail(attributes: _Attributes) -> str:
+    return f"{_FAILED} OR has(Events.Name, 'exception') OR {attributes.has('error.type')}"
+
+
+def _may_be_scored(attributes: _Attributes) -> str:
+    events = "arrayExists(one -> startsWith(one, 'gen_ai.evaluation.'), Events.Name)"
+    found = " OR ".join(f"position(one, '{part}') > 0" for part in ("evaluation", "annotation"))
+    return f"{events} OR arrayExists(one -> {found}, {attributes.names})"
+
+
 class _Having:
     """Writes a condition as one on the spans of a trace."""
 
@@ -212,22 +338,12 @@ class _Having:
 
     def _span(self, condition: MayFail | MayBeScored | Mentions) -> str:
         """A condition on one span."""
+        attributes = _Attributes(typed=self._schema.typed)
         if isinstance(condition, MayFail):
-            return f"{_FAILED} OR has(Events.Name, 'exception') OR {self._has('error.type')}"
+            return _may_fail(attributes)
         if isinstance(condition, MayBeScored):
-            events = "arrayExists(one -> startsWith(one, 'gen_ai.evaluation.'), Events.Name)"
-            return f"{events} OR {self._any_name(('evaluation', 'annotation'))}"
+            return _may_be_scored(attributes)
         return self._mentions(self._bind("String", condition.text))
-
-    def _has(self, name: str) -> str:
-        if self._schema.typed:
-            return f"has(JSONAllPaths(SpanAttributes), '{name}')"
-        return f"mapContains(SpanAttributes, '{name}')"
-
-    def _any_name(self, parts: tuple[str, ...]) -> str:
-        names = "JSONAllPaths(SpanAttributes)" if self._schema.typed else "mapKeys(SpanAttributes)"
-        found = " OR ".join(f"position(one, '{part}') > 0" for part in parts)
-        return f"arrayExists(one -> {found}, {names})"
 
     def _mentions(self, text: str) -> str:
         def found(value: str) -> str:
