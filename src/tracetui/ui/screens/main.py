@@ -87,7 +87,7 @@ class MainScreen(RunsScreen):
         elif state.arrangement.columns != before.arrangement.columns:
             self.runs.show_columns(state.arrangement.columns)
         if states.list_layout(state) != states.list_layout(before):
-            self._set_list_width()
+            self._shape_list()
         if (state.ref, state.goal) != (before.ref, before.goal) and state.ref is not None:
             self._show_run()
             self.app.engine.open(state.ref)
