@@ -51,9 +51,11 @@ LINTS = {
     "layers": "lint-imports --no-cache",
     "docs": "python scripts/docs.py --check",
 }
+WORKERS = min(4, (os.cpu_count() or 1) + 1)
+"""Processes that run tests: one more than cores, since many tests wait for files, servers and terminals."""
 WORDS = {
     "demo": "tracetui demo",
-    "test": "pytest -n auto --maxprocesses 4 --dist worksteal",
+    "test": f"pytest -n {WORKERS} --dist worksteal",
     "golden": "pytest tests/formats tests/cli tests/docs",
     "snapshots": "pytest tests/ui --snapshot-update",
     "screenshots": "python scripts/screenshots.py",

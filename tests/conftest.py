@@ -1,4 +1,4 @@
-"""What is the same for every test, whoever runs them, when and where: the environment, and what Hypothesis may do."""
+"""The same environment and Hypothesis settings for every test, on any machine."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from hypothesis import HealthCheck, settings
 
 from tests.shared import examples
 
-KEPT = ("PATH", "HOME", "TMPDIR", "CI", "VIRTUAL_ENV", "TRACETUI_FUZZ", "TRACETUI_GOLDEN")
-KEPT_BEGINNINGS = ("PYTEST_", "TEXTUAL_SNAPSHOT_", "PYTHON", "PIP_", "LD_", "GIT_")
-"""What tools need. All else may change what the program does: places, colours, editors, the size of the screen."""
+INHERITED = ("PATH", "HOME", "TMPDIR", "CI", "VIRTUAL_ENV", "TRACETUI_FUZZ", "TRACETUI_GOLDEN")
+INHERITED_PREFIXES = ("PYTEST_", "TEXTUAL_SNAPSHOT_", "PYTHON", "PIP_", "LD_", "GIT_")
+"""Variables that tools need. Any other may change the program: paths, colors, editors, the size of the screen."""
 
-for name in [name for name in os.environ if name not in KEPT and not name.startswith(KEPT_BEGINNINGS)]:
+for name in [name for name in os.environ if name not in INHERITED and not name.startswith(INHERITED_PREFIXES)]:
     del os.environ[name]
 os.environ.update(LANG="C.UTF-8", TZ="UTC")
 time.tzset()
 os.umask(0o022)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
-    signal.signal(number, signal.SIG_DFL)  # who is started in the background, or to outlive a login, ignores some
+    signal.signal(number, signal.SIG_DFL)  # a process in the background, or under nohup, ignores some
 
 CACHES = Path(tempfile.mkdtemp(prefix="tracetui-tests-"))
-"""The caches of all tests: the user's own is neither read nor written."""
+"""The caches of all tests, instead of the user's own."""
 atexit.register(shutil.rmtree, CACHES, ignore_errors=True)
 os.environ["XDG_CACHE_HOME"] = str(CACHES)
 _numbers = itertools.count()
@@ -39,7 +39,7 @@ _numbers = itertools.count()
 
 @pytest.fixture(autouse=True)
 def _own_cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Give each test a cache of its own, which is empty."""
+    """Give each test an empty cache of its own."""
     folder = CACHES / str(next(_numbers))
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
     yield
@@ -50,7 +50,7 @@ settings.register_profile(
     "any-machine",
     max_examples=examples(50),
     deadline=None,
-    derandomize="CI" in os.environ,  # what blocks somebody's change shall be a fault in it; the rest is found elsewhere
+    derandomize="CI" in os.environ,  # a failure must come from the change; `dev.py fuzz suite` searches at random
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("any-machine")

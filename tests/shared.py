@@ -27,7 +27,7 @@ def seeds(count: int) -> range:
 
 def examples(count: int) -> int:
     """The Hypothesis examples of a test: ten times `count`, or in the suite a part of it."""
-    return count * 10 if SEARCHES else max(5, count // 4)
+    return count * 10 if SEARCHES else max(2, count // 4)
 
 
 needs_shared = pytest.mark.skipif(SHARED is None, reason="the shared samples and tools are not beside this checkout")

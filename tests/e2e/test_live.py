@@ -113,8 +113,17 @@ def follow(terminal: Terminal) -> None:
     """Follow the run under the cursor, as a tree that fills the screen."""
     terminal.send("F")
     terminal.wait_for(" FOLLOW ")
-    terminal.send("z", "t")
-    terminal.wait_for(r"2 Spans.* tree ")
+    terminal.send("z")
+    while not re.search(r"2 Spans.* tree ", terminal.text()):
+        others = {"Story", "Steps", "Spans"} - {view(terminal.text())}
+        terminal.send("t")
+        terminal.wait_for(f"━ 2 (?:{'|'.join(sorted(others))})\\b")
+
+
+def view(text: str) -> str:
+    """The view of the steps, by the title of their pane: a session starts as its story, another run as its timeline."""
+    found = re.search(r"━ 2 (Story|Steps|Spans)\b", text)
+    return found[1] if found else ""
 
 
 def expect_all(terminal: Terminal, address: str) -> None:

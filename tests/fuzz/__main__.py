@@ -2,7 +2,7 @@
 
 ids    exchanges ids, references and names among and within the files
 bytes  changes values, records and bytes of one file
-suite  takes all seeds of the random searches among the tests, however long they take
+suite  runs the random searches among the tests with all seeds and ten times the examples, however long that takes
 cases  breaks and grows the files of the conformance suite, each case in as many ways as there are seeds
 """
 

@@ -1,4 +1,4 @@
-"""The app on a small, fixed directory, with a fixed clock: what the tests of the screen share."""
+"""Fixtures of UI tests: the app on a small directory with a fixed clock."""
 
 from __future__ import annotations
 
@@ -65,23 +65,23 @@ NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 
 @pytest.fixture(autouse=True)
 def fixed_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ages and days do not depend on when the test runs, times of day not on where."""
+    """Fix the clock and the time zone."""
     monkeypatch.setattr(TraceApp, "clock", lambda self: NOW.timestamp())
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv(prices.SWITCH, "off")  # they change with the library
+    monkeypatch.setenv(prices.SWITCH, "off")  # prices change with the library
     time.tzset()
 
 
 @pytest.fixture(autouse=True)
 def still_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cursor of a prompt is in every picture: one that blinks is in half of them."""
+    """The cursor of a prompt doesn't blink: else it is in half of the snapshots."""
     monkeypatch.setattr(Input, "_toggle_cursor", lambda self: None)
 
 
 @pytest.fixture(autouse=True)
 def own_state(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Verdicts and settings of this test alone: the folder that takes the place of ``~/.local/state``."""
+    """An empty folder instead of ``~/.local/state``, for verdicts and settings."""
     folder = tmp_path_factory.mktemp("state")
     monkeypatch.setenv("XDG_STATE_HOME", str(folder))
     return folder
@@ -89,13 +89,13 @@ def own_state(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture(autouse=True)
 def fixed_masks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The digits of masks are the same in every picture: elsewhere their key is a random one."""
+    """The digits of masks are the same in every snapshot: the app uses a random key."""
     monkeypatch.setattr(masking, "_screen", Redactor(bytes(16)))
 
 
 @pytest.fixture(scope="session")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built-in samples, as they were at `NOW`."""
+    """The built-in samples, written at `NOW`."""
     folder = tmp_path_factory.mktemp("samples")
     demo.write(folder, NOW)
     old = NOW.timestamp() - 3600
@@ -105,7 +105,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Opener(Protocol):
-    """Runs the app until everything is known and shown."""
+    """Runs the app until everything is listed and shown."""
 
     def __call__(
         self, *roots: Path, size: tuple[int, int] = (120, 40), palette: str = "dark", ascii_glyphs: bool = False
@@ -135,17 +135,17 @@ def opened() -> Opener:
 
 
 async def until(pilot: Pilot[int], condition: Callable[[], bool], *, what: str = "the condition") -> None:
-    """Wait for a state of the screen, never for a time; then until what is shown is painted."""
+    """Wait for a condition, then until everything is painted."""
     end = time.monotonic() + PATIENCE
     while not condition():
-        assert pilot.app._exception is None, "the app has crashed; what follows tells why"
+        assert pilot.app._exception is None, "the app crashed; the reason follows"
         assert time.monotonic() < end, f"{what} did not come about"
         await pilot.pause(0.005)
     await pilot.pause()
 
 
 async def settle(pilot: Pilot[int]) -> None:
-    """Wait until everything is scanned and what is under the cursor is shown."""
+    """Wait until the directory is scanned and the run under the cursor is shown."""
     app = pilot.app
     assert isinstance(app, TraceApp)
     await until(pilot, lambda: not app.stage and app.main.settled and watched(app), what="a complete list")
@@ -165,6 +165,6 @@ async def press(pilot: Pilot[int], *keys: str) -> None:
 
 
 def text_of(app: TraceApp) -> str:
-    """What the screen shows, as text."""
+    """The screen as text."""
     strips = app.screen._compositor.render_strips()
     return "\n".join(strip.text.rstrip() for strip in strips)

@@ -68,7 +68,8 @@ def stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     ends: list[str] = []
     monkeypatch.setattr(TraceApp, "exit", lambda self, *args, **more: ends.append("exit"))
     monkeypatch.setattr(TraceApp, "edit", lambda self, text: None)
-    monkeypatch.setattr(Screen, "_compositor_refresh", lambda self: None)  # painting would take most of the time
+    # painting would take most of the time
+    monkeypatch.setattr(Screen, "_compositor_refresh", lambda self: self._dirty_widgets.clear())
     monkeypatch.chdir(tmp_path)  # what is exported goes here
     return ends
 

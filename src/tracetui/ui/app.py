@@ -228,7 +228,7 @@ class TraceApp(HostApp):
             store.cache_body(ref, span, body)
         for run in mail.runs.values():
             store.cache(run)
-            if run.complete:
+            if run.complete and (run.spans or not run.problems):  # else its file may just have moved away
                 store.put(run.summary, now)
         failed = store.newly_failed()
         if self.listed and self._notify and failed:
