@@ -26,6 +26,7 @@ from tracetui.ui.commands import (
     FINDINGS,
     HITS,
     LISTS,
+    LIVE,
     MAIN,
     REPLAYS,
     RUNS,
@@ -44,6 +45,7 @@ from tracetui.ui.widgets.line_view import LineView
 
 WAYS: Final = {
     TODAY: ("H",),
+    LIVE: ("L",),
     REPLAYS: ("D",),
     FACETS: ("P",),
     HITS: ("ampersand", *"refund", "enter"),

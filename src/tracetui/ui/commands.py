@@ -6,6 +6,7 @@ Source of the panes' Textual bindings, the footer, the help screen, docs/keys.md
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -240,6 +241,37 @@ def keys_of(words: str, bound: Collection[str]) -> list[tuple[str, str | None]]:
     name = _NAMES.get(key, key)
     whole = name in _NAMES.values() or (name in bound and not (len(name) == 2 and name[0] in SEQUENCES))
     return [(one, one if len(one) == 1 else None) for one in ([name] if whole else name)]
+
+
+def match_score(text: str, command: Command) -> float:
+    """How well a text matches a command, 0 for not at all: its key, the start of its title or of a word of it, any part,
+    the initial letters or others in order, then the words of its help.
+    """
+    text, title = text.strip(), command.title.lower()
+    lower = text.lower()
+    if not text:
+        return 1.0
+    if text in command.keys:
+        return 100.0
+    if title.startswith(lower):
+        return 90.0 + len(lower) / len(title)
+    words = re.split(r"[^a-z]+", title)
+    if any(word.startswith(lower) for word in words) or f" {lower}" in title:
+        return 80.0
+    if lower in title or lower in command.id:
+        return 70.0
+    if "".join(word[:1] for word in words).startswith(lower):
+        return 60.0
+    if all(word in f"{title} {command.help.lower()}" for word in lower.split()):
+        return 40.0
+    at, gaps = -1, 0
+    for letter in lower.replace(" ", ""):
+        found = title.find(letter, at + 1)
+        if found < 0:
+            return 0.0
+        gaps += found - at - 1
+        at = found
+    return 30.0 / (1 + gaps)
 
 
 def typed(key: str, character: str | None) -> str:
