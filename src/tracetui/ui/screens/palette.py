@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 
 from tracetui.masking import one_line
 from tracetui.model import RunSummary
-from tracetui.text import Clean, clean, truncate
+from tracetui.text import Clean, clean, truncate, wrap
 from tracetui.ui.commands import Command, keys_of, match_score, shown
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.theme import PALETTES
@@ -58,6 +58,8 @@ class PaletteView(LineView):
         """The row was clicked."""
 
     def clicked_row(self, index: int) -> None:
+        while index and not self.rows.selectable(index):
+            index -= 1
         super().clicked_row(index)
         if self.cursor is not None:
             self.post_message(self.Chosen(self, self.cursor))
@@ -92,7 +94,8 @@ class Palette(ModalScreen[None]):
         pieces: list[Piece] = []
         for key, word in _HINTS:
             pieces += [Piece(Clean(shown(key)), "key bold"), Piece(Clean(f" {word}  " if word else " "), "sec")]
-        self._footer.show(tuple(pieces), (Piece(Clean("runs match as in the filter: words, status:error …"), "dim"),))
+        how = (Piece(Clean("runs match as in the filter: words, status:error …"), "dim"),)
+        self._footer.show(tuple(pieces), how if self.app.size.width >= _WIDTH else ())
         self._view.focus()
         self._find()
 
@@ -172,7 +175,12 @@ class Palette(ModalScreen[None]):
 
     def _draw(self, *, keep: bool) -> None:
         width = min(_WIDTH, self.app.size.width) - 2
-        lines = [_line(entry, width) for entry in self._entries]
+        rows = [(i, line) for i, entry in enumerate(self._entries) for line in _lines(entry, width)]
+        if len(rows) > self._view.page:  # else nothing is cut
+            rows = [(i, _lines(entry, width, cut=True)[0]) for i, entry in enumerate(self._entries)]
+        first = {i: at for at, (i, _) in reversed([*enumerate(rows)])}
+        keys: list[Hashable] = [i if first[i] == at else (i, at) for at, (i, _) in enumerate(rows)]
+        lines = [line for _, line in rows]
         typed: Line = (
             Piece(Clean("› "), "accent bold"),
             Piece(clean(self._text), "text bold"),
@@ -181,10 +189,10 @@ class Palette(ModalScreen[None]):
         if not self._text:
             typed = (*typed, Piece(Clean(" type a command, a run or a query"), "dim"))
         if not lines:
-            lines = [(Piece(Clean("nothing matches"), "dim"),)]
+            lines, keys = [(Piece(Clean("nothing matches"), "dim"),)], [()]
         self._view.needle = self._text.strip()
         self._view.show(
-            ListRows(lines, headings=() if self._entries else (0,)),
+            ListRows(lines, keys=keys, headings=[at for at, key in enumerate(keys) if not isinstance(key, int)]),
             keep=keep,
             heading=lambda _: [tuple(fit(typed, width)), ()],
         )
@@ -224,8 +232,8 @@ class Palette(ModalScreen[None]):
 
     async def _choose(self) -> None:
         """Close, and execute the entry under the cursor."""
-        at = self._view.position
-        if at < len(self._entries) and self.app.close_screen(self):
+        at = self._view.cursor
+        if isinstance(at, int) and self.app.close_screen(self):
             done = self._entries[at].run()
             if inspect.isawaitable(done):
                 await done
@@ -245,11 +253,14 @@ class Palette(ModalScreen[None]):
             await self._press(key, None)
 
 
-def _line(entry: Entry, width: int) -> Line:
-    """The title, what it does, and at the right its key."""
-    room = width - len(entry.key) - 2
+def _lines(entry: Entry, width: int, *, cut: bool = False) -> list[Line]:
+    """The title, what it does, and at the right its key; what is too long goes on below, unless it is `cut`."""
     title: Sequence[Piece] = entry.words
     if entry.key or width_of(tuple(title)) < _TITLE:
         title = fill(title, _TITLE)
-    words = fill([*title, Piece(Clean("  ")), Piece(entry.about, "dim")], max(1, room))
-    return (*words, Piece(Clean("  ")), Piece(entry.key, "key bold"))
+    left = width_of(tuple(title)) + 2
+    room = max(1, width - left - len(entry.key) - 2)
+    first, *rest = [entry.about] if cut else wrap(entry.about, room)
+    about = fill([Piece(first, "dim")], room)
+    line = (*title, Piece(Clean("  ")), *about, Piece(Clean("  ")), Piece(entry.key, "key bold"))
+    return [line, *((Piece(Clean(" " * left)), Piece(more, "dim")) for more in rest)]
