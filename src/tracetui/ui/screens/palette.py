@@ -47,6 +47,8 @@ class Entry(NamedTuple):
     key: Clean
     run: Callable[[], object]
     """Executes it; may return an awaitable."""
+    rank: int = 0
+    """Commands come first, then runs with the words in their title."""
 
 
 class PaletteView(LineView):
@@ -160,6 +162,8 @@ class Palette(ModalScreen[None]):
                 break
         if new:
             self._entries += new
+            if not self._view.position:  # else the row under the cursor would change
+                self._entries.sort(key=lambda entry: entry.rank)
             self._draw(keep=True)
         if not ended:
             self.set_timer(0.001, lambda: self._look_on(search, runs, count + len(new)))
@@ -171,7 +175,9 @@ class Palette(ModalScreen[None]):
             Piece(Clean(f" {truncate(run_label(run), 40)}"), "text"),
             Piece(Clean(f" {short_id(run.id, 24)}"), "sec"),
         )
-        return Entry(label, one_line(run.title or run.prompt, 160), Clean(""), partial(self.app.main.enter, run.ref))
+        about = one_line(run.title or run.prompt, 160)
+        rank = 1 if all(word in about.lower() for word in self._text.lower().split()) else 2
+        return Entry(label, about, Clean(""), partial(self.app.main.enter, run.ref), rank)
 
     def _draw(self, *, keep: bool) -> None:
         width = min(_WIDTH, self.app.size.width) - 2
