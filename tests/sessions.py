@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -118,4 +119,36 @@ def home(folder: Path, now: float, projects: Sequence[str] = ("shop", "parser", 
     return folder / ".claude" / "projects"
 
 
-__all__ = ["ANSWER", "MODEL", "OPEN", "PROMPT", "TOOL", "Session", "home", "session"]
+WANTED: Final = "Fix the parser: nested comments"
+"""Title of the one session of `large_home` that fixed the parser."""
+_TASKS: Final = (
+    "Add a page of prices", "Rename the columns", "Write the changelog", "Explain the parser", "Test the lexer",
+    "Fix the login form", "Draw the chart of sales", "Speed up the import", "Translate the letters",
+    "Fix the date picker",
+    "Document the parser", "Move to the new API", "Sort the invoices", "Fix a typo on the front page",
+)  # fmt: skip
+_TOOLS: Final = ("Bash", "Read", "Edit", "Grep", "WebFetch")
+_PROJECTS: Final = ("shop", "parser", "site", "billing", "charts", "letters", "import", "notes")
+
+
+def large_home(folder: Path, now: float, count: int = 350) -> Path:
+    """A home of so many titled sessions of two months, with costs and failed calls; one of them is `WANTED`.
+
+    In that one Bash was called most, and Edit failed most.
+    """
+    chance = random.Random(17)
+    for number in range(count):
+        wanted = number == count * 2 // 3
+        title = WANTED if wanted else f"{chance.choice(_TASKS)} {number}"
+        project = "parser" if wanted else chance.choice(_PROJECTS)
+        made = Session(f"{number:08x}-51e5", cwd=f"/home/me/{project}").prompt(f"Please: {title.lower()}").titled(title)
+        for turn in range(9 if wanted else chance.randint(1, 12)):
+            tool = ("Bash", "Edit", "Bash", "Read", "Bash", "Edit")[turn % 6] if wanted else chance.choice(_TOOLS)
+            failed = tool == "Edit" or turn == 2 if wanted else chance.random() < 0.2
+            made.call(tool, path=f"{project}/{turn}.py").result("String not found" if failed else "ok", failed=failed)
+        made.answer(f"{title}: done.", tokens=20_000 if wanted else chance.randint(500, 40_000))
+        made.write(folder, now, 3_600 + number * 14_000)
+    return folder / ".claude" / "projects"
+
+
+__all__ = ["ANSWER", "MODEL", "OPEN", "PROMPT", "TOOL", "WANTED", "Session", "home", "large_home", "session"]

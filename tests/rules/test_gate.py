@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 from textual.app import App
-from textual.command import CommandPalette
 from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import Monochrome
 from textual.pilot import Pilot
@@ -39,14 +38,6 @@ from tracetui.ui.terminal.safety import ControlFilter
 )
 def test_the_hooks_that_we_override_or_call_are_there(method: str, parameters: list[str]) -> None:
     assert list(inspect.signature(getattr(App, method)).parameters) == parameters
-
-
-@pytest.mark.parametrize(
-    ("method", "parameters"),
-    [("dismiss", ["self", "result"]), ("_on_message", ["self", "message"]), ("_action_escape", ["self"])],
-)
-def test_the_hooks_of_the_palette_are_there(method: str, parameters: list[str]) -> None:
-    assert list(inspect.signature(getattr(CommandPalette, method)).parameters) == parameters
 
 
 def test_every_failure_goes_through_the_hooks() -> None:

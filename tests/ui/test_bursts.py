@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from textual import events
 from textual.keys import _character_to_key
 from textual.screen import Screen
-from textual.widgets import Input, OptionList
 
 from tests.shared import SEARCHES
 from tests.ui.conftest import Opener, until
@@ -40,6 +39,7 @@ from tracetui.ui.commands import (
     of_pane,
 )
 from tracetui.ui.screens.base import BaseScreen
+from tracetui.ui.screens.palette import Palette, PaletteView
 from tracetui.ui.state import arrange_runs, filter_runs
 
 SCREENS: Final = {RUNS: MAIN, QUEUE: TRIAGE, PAIRS: DIFF, **{pane: frozenset({pane}) for pane in LISTS}}
@@ -202,7 +202,7 @@ async def test_two_keys_at_once_in_help_and_palette(opened: Opener, samples: Pat
             await come_to(app, RUNS)
             await type_alone(app, over)
             if over == "ctrl+p":
-                await until(pilot, lambda: app.screen.query_one(OptionList).highlighted is not None, what="commands")
+                await until(pilot, lambda: len(app.screen.query_one(PaletteView).rows) > 1, what="commands")
             burst(app, *keys)
             await drain(app)
             assert app.screen_stack[0] is app.main, keys
@@ -233,7 +233,8 @@ async def test_a_key_means_the_same_however_quickly_it_follows(opened: Opener, s
         await come_to(app, RUNS)
         burst(app, "f", "a", "escape", "ctrl+p", *"theme")  # no key overtakes another
         await drain(app)
-        assert app.screen.query_one(Input).value == "theme"
+        assert isinstance(app.screen, Palette)
+        assert app.screen._text == "theme"
 
 
 def views(screen: Screen[object]) -> list[str]:

@@ -26,6 +26,7 @@ from tracetui.ui.commands import (
     FINDINGS,
     HITS,
     LISTS,
+    LIVE,
     MAIN,
     REPLAYS,
     RUNS,
@@ -44,6 +45,7 @@ from tracetui.ui.widgets.line_view import LineView
 
 WAYS: Final = {
     TODAY: ("H",),
+    LIVE: ("L",),
     REPLAYS: ("D",),
     FACETS: ("P",),
     HITS: ("ampersand", *"refund", "enter"),
@@ -180,3 +182,21 @@ def test_no_pane_is_left_out() -> None:
     assert EVERYWHERE == MAIN | TRIAGE | LISTS | DIFF  # the panes of comparisons have a test of their own
     assert all(command.panes for command in COMMANDS)
     assert all(command.keys for command in COMMANDS)
+
+
+@pytest.mark.parametrize("pane", ["runs", "queue", "pairs"])
+async def test_help_names_panes_as_their_titles_do(opened: Opener, samples: Path, pane: str) -> None:
+    async with opened(samples, size=(200, 50)) as (app, pilot):
+        if pane == "pairs":
+            app.main.runs.move_to_key(next(ref for ref in app.store.runs if app.store.relations.original(ref)))
+            await press(pilot, "D")
+        elif pane == "queue":
+            await press(pilot, "T")
+        screen = app.screen
+        assert isinstance(screen, BaseScreen)
+        commands = {command.keys[0]: command for command in of_pane(pane, app.commands)}
+        for number, view in enumerate(screen.views.values(), 1):
+            command = commands[str(number)]
+            names = [*getattr(view, "names", {}).values()] or [view.pane_name]
+            assert any(command.title == name.lower() for name in names), (command.title, names)
+            assert all(name in command.help for name in names), (command.help, names)

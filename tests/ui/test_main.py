@@ -199,7 +199,7 @@ async def test_the_palette_opens_a_run(opened: Opener, samples: Path) -> None:
         await until(pilot, lambda: app.screen is not app.main)
         await pilot.press(*"batch-001/2")
         await until(pilot, lambda: "batch-001/2" in text_of(app), what="the hit")
-        await pilot.press("down", "enter")
+        await pilot.press("enter")
         await until(pilot, lambda: app.screen is app.main)
         await settle(pilot)
         assert app.main.state.ref is not None

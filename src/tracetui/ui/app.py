@@ -49,8 +49,6 @@ from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
 from tracetui.views.labels import start_label
 
 if TYPE_CHECKING:
-    from textual.command import Provider
-
     from tracetui.analysis.query_context import QueryContext
     from tracetui.analysis.tasks import Trial
     from tracetui.live.jobs.run_tree import TreeResult
@@ -68,22 +66,9 @@ class MailWaiting(Message):
     """The engine's mailbox is no longer empty."""
 
 
-def _command_provider() -> type[Provider]:
-    from tracetui.ui.screens.palette import CommandProvider
-
-    return CommandProvider
-
-
-def _run_provider() -> type[Provider]:
-    from tracetui.ui.screens.palette import RunProvider
-
-    return RunProvider
-
-
 class TraceApp(HostApp):
     """tracetui in a terminal."""
 
-    COMMANDS: ClassVar = {_command_provider, _run_provider}
     BINDINGS: ClassVar = [Binding("ctrl+p", "command_palette", "palette", show=False)]
     """Textual's own binding has priority, and would overtake keys typed before it."""
 

@@ -146,7 +146,7 @@ class BaseApp(App[int]):
         """Open the palette, unless it is open."""
         from tracetui.ui.screens.palette import Palette
 
-        if self.use_command_palette and not isinstance(self.screen, Palette):
+        if not isinstance(self.screen, Palette):
             self.push_screen(Palette())
 
     def show_help(self, pane: str, title: str) -> None:

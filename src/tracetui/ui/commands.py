@@ -6,6 +6,7 @@ Source of the panes' Textual bindings, the footer, the help screen, docs/keys.md
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -121,16 +122,16 @@ COMMANDS: Final = (
     Command("previous-prompt", ("[u",), "previous prompt", "Previous prompt of the user.", "prompt(-1)", RUN, group="find"),
     Command("pane", ("tab",), "pane", "Focus the next pane.", "next_pane(1)", EVERYWHERE - LISTS, hint=11, group="look"),
     Command("pane-back", ("shift+tab",), "previous pane", "Focus the previous pane.", "next_pane(-1)", EVERYWHERE - LISTS, group="look"),
-    Command("pane-1", ("1",), "runs", "Focus the run list.", "pane(1)", MAIN, group="look"),
-    Command("pane-2", ("2",), "steps", "Focus the steps.", "pane(2)", MAIN, group="look"),
-    Command("pane-3", ("3",), "detail", "Focus the detail.", "pane(3)", MAIN, group="look"),
-    Command("pane-4", ("4",), "run facts", "Focus the run facts; on a narrow screen, their tab.", "pane(4)", MAIN, group="look"),
-    Command("diff-pane-1", ("1",), "steps", "Focus the paired steps.", "pane(1)", DIFF, group="look"),
-    Command("diff-pane-2", ("2",), "change", "Focus the change of the step.", "pane(2)", DIFF, group="look"),
-    Command("diff-pane-3", ("3",), "both runs", "Focus the run-level comparison.", "pane(3)", DIFF, group="look"),
-    Command("triage-pane-1", ("1",), "causes", "Focus the causes.", "pane(1)", TRIAGE, group="look"),
-    Command("triage-pane-2", ("2",), "cause", "Focus the facts of the cause.", "pane(2)", TRIAGE, group="look"),
-    Command("triage-pane-3", ("3",), "failure", "Focus the steps up to the failure.", "pane(3)", TRIAGE, group="look"),
+    Command("pane-1", ("1",), "runs", "Focus Runs, the list.", "pane(1)", MAIN, group="look"),
+    Command("pane-2", ("2",), "steps", "Focus Steps, or Story or Spans.", "pane(2)", MAIN, group="look"),
+    Command("pane-3", ("3",), "detail", "Focus Detail.", "pane(3)", MAIN, group="look"),
+    Command("pane-4", ("4",), "run", "Focus Run, the facts of the run; on a narrow screen, a tab of Detail.", "pane(4)", MAIN, group="look"),
+    Command("diff-pane-1", ("1",), "steps", "Focus Steps, in pairs.", "pane(1)", DIFF, group="look"),
+    Command("diff-pane-2", ("2",), "change", "Focus Change, of the step.", "pane(2)", DIFF, group="look"),
+    Command("diff-pane-3", ("3",), "both runs", "Focus Both runs.", "pane(3)", DIFF, group="look"),
+    Command("triage-pane-1", ("1",), "causes", "Focus Causes.", "pane(1)", TRIAGE, group="look"),
+    Command("triage-pane-2", ("2",), "cause", "Focus Cause, the facts of it.", "pane(2)", TRIAGE, group="look"),
+    Command("triage-pane-3", ("3",), "failure", "Focus Failure, the steps up to it.", "pane(3)", TRIAGE, group="look"),
     Command("side", ("s",), "side/unified", "Toggle side-by-side and unified view.", "side", DIFF, hint=3, group="look"),
     Command("context-of", ("c",), "context", "Compare the inputs of both model calls, then with the previous call, then the step again.", "context", DIFF, hint=4, group="look"),
     Command("ignored", ("i",), "ignored", "Toggle ignoring ids, times and counters.", "ignored", DIFF, hint=5, group="look"),
@@ -240,6 +241,37 @@ def keys_of(words: str, bound: Collection[str]) -> list[tuple[str, str | None]]:
     name = _NAMES.get(key, key)
     whole = name in _NAMES.values() or (name in bound and not (len(name) == 2 and name[0] in SEQUENCES))
     return [(one, one if len(one) == 1 else None) for one in ([name] if whole else name)]
+
+
+def match_score(text: str, command: Command) -> float:
+    """How well a text matches a command, 0 for not at all: its key, the start of its title or of a word of it, any part,
+    the initial letters or others in order, then the words of its help.
+    """
+    text, title = text.strip(), command.title.lower()
+    lower = text.lower()
+    if not text:
+        return 1.0
+    if text in command.keys:
+        return 100.0
+    if title.startswith(lower):
+        return 90.0 + len(lower) / len(title)
+    words = re.split(r"[^a-z]+", title)
+    if any(word.startswith(lower) for word in words) or f" {lower}" in title:
+        return 80.0
+    if lower in title or lower in command.id:
+        return 70.0
+    if "".join(word[:1] for word in words).startswith(lower):
+        return 60.0
+    if all(word in f"{title} {command.help.lower()}" for word in lower.split()):
+        return 40.0
+    at, gaps = -1, 0
+    for letter in lower.replace(" ", ""):
+        found = title.find(letter, at + 1)
+        if found < 0:
+            return 0.0
+        gaps += found - at - 1
+        at = found
+    return 30.0 / (1 + gaps)
 
 
 def typed(key: str, character: str | None) -> str:

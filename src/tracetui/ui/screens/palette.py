@@ -1,110 +1,272 @@
-"""The command palette: Textual's, safe against keys that arrive together, and its providers of commands and runs.
-
-Providers yield `Content` only, never markup.
-"""
+"""The command palette: commands of the focused pane, themes and runs, best match first."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from textual import events
-from textual.await_complete import AwaitComplete
-from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
-from textual.content import Content
-from textual.markup import escape
-from textual.message import Message
-from textual.widgets import Input, OptionList
+from textual import events, on
+from textual.app import ComposeResult
+from textual.screen import ModalScreen
 
 from tracetui.masking import one_line
-from tracetui.text import Clean
-from tracetui.ui.commands import shown
+from tracetui.model import RunSummary
+from tracetui.text import Clean, clean, truncate, wrap
+from tracetui.ui.commands import Command, keys_of, match_score, shown
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.theme import PALETTES
+from tracetui.ui.widgets.line_view import LineView
+from tracetui.ui.widgets.lines import Box, KeyClicked, LineBar
+from tracetui.views.labels import run_label, short_id
+from tracetui.views.rows import Line, ListRows, Piece, fill, fit, width_of
+from tracetui.views.scores import run_sign
 
 if TYPE_CHECKING:
     from tracetui.ui.app import TraceApp
-    from tracetui.ui.base_app import BaseApp
 
 MAX_RUNS: Final = 30
+MAX_TEXT: Final = 200
+"""Characters of a query."""
+SLICE_SECONDS: Final = 0.005
+"""Longest stretch of the search for runs: keys wait for nothing."""
+_WIDTH: Final = 96
+_TITLE: Final = 24
+"""Cells of the title of a command."""
+_MOVES: Final = {"down": 1, "up": -1, "ctrl+n": 1, "ctrl+j": 1, "ctrl+k": -1}
+_HINTS: Final = (("enter", "run"), ("up", ""), ("down", "choose"), ("escape", "close"))
 
 
-class CommandProvider(Provider):
-    """The commands of the focused pane, and the themes."""
+class Entry(NamedTuple):
+    """A row of the palette."""
+
+    words: Line
+    about: Clean
+    key: Clean
+    run: Callable[[], object]
+    """Executes it; may return an awaitable."""
+    rank: int = 0
+    """Commands come first, then runs with the words in their title."""
+
+
+class PaletteView(LineView):
+    """The entries. A click executes one."""
+
+    pane_name = "Commands and runs"
+
+    class Chosen(LineView.Moved):
+        """The row was clicked."""
+
+    def clicked_row(self, index: int) -> None:
+        while index and not self.rows.selectable(index):
+            index -= 1
+        super().clicked_row(index)
+        if self.cursor is not None:
+            self.post_message(self.Chosen(self, self.cursor))
+
+
+class Palette(ModalScreen[None]):
+    """Handles each key itself, in the order of typing; runs one entry at most."""
+
+    CSS = """
+    Palette { align: center middle; background: $background 60%; }
+    Palette Box { width: 96; max-width: 100%; height: 80%; }  /* as _WIDTH */
+    Palette PaletteView { height: 1fr; }
+    """
+
+    app: TraceApp
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._text = ""
+        self._view = PaletteView()
+        self._footer = LineBar(id="palette-footer")
+        self._entries: list[Entry] = []
+        self._search = 0
+        """Number of the current search for runs."""
+
+    def compose(self) -> ComposeResult:
+        with Box():
+            yield self._view
+            yield self._footer
+
+    def on_mount(self) -> None:
+        pieces: list[Piece] = []
+        for key, word in _HINTS:
+            pieces += [Piece(Clean(shown(key)), "key bold"), Piece(Clean(f" {word}  " if word else " "), "sec")]
+        how = (Piece(Clean("runs match as in the filter: words, status:error …"), "dim"),)
+        self._footer.show(tuple(pieces), how if self.app.size.width >= _WIDTH else ())
+        self._view.focus()
+        self._find()
 
     @property
-    def _entries(self) -> list[tuple[Clean, Clean, Callable[[], object]]]:
-        app: TraceApp = self.app  # type: ignore[assignment]
-        screen = self.screen if isinstance(self.screen, BaseScreen) else app.main
-        entries: list[tuple[Clean, Clean, Callable[[], object]]] = [
-            (
-                Clean(f"{command.title}  {shown(command.keys[0])}"),
-                Clean(command.help),
-                partial(screen.perform, command),
-            )
-            for command in app.commands
-            if command.group not in ("move",) and screen.pane in command.panes
+    def _below(self) -> BaseScreen:
+        """The screen that the palette covers."""
+        below = self.app.screen_stack[self.app.screen_stack.index(self) - 1]
+        return below if isinstance(below, BaseScreen) else self.app.main
+
+    # ---- entries
+
+    def _find(self) -> None:
+        """Show the entries that match the text: commands at once, runs as they are found."""
+        screen, text = self._below, self._text.strip()
+        commands = [one for one in self.app.commands if one.group != "move" and screen.pane in one.panes]
+        scored = [(match_score(text, one), one) for one in commands]
+        found = sorted((one for one in scored if one[0]), key=lambda one: (-one[0], one[1].hint or 99))
+        self._entries = [self._command(screen, command) for _, command in found]
+        self._entries += [
+            Entry((Piece(Clean(f"theme {name}")),), Clean("Change the theme."), Clean(""), partial(self._theme, name))
+            for name in PALETTES
+            if text.lower() in f"theme {name}"
         ]
-        entries += [
-            (Clean(f"theme {name}"), Clean("Change the theme."), partial(app.use_palette, name)) for name in PALETTES
-        ]
-        return entries
+        first, _, words = text.partition(" ")
+        if first == "grep" and words:
+            label = (Piece(Clean(f"grep all runs for {one_line(words, 80)}")),)
+            self._entries.insert(0, Entry(label, Clean(""), Clean("&"), partial(self.app.main.search_runs, words)))
+        self._search += 1
+        self._draw(keep=False)
+        if text:
+            self._look_on(self._search, self._runs(text))
 
-    async def discover(self) -> Hits:
-        for name, words, run in self._entries:
-            yield DiscoveryHit(Content(name), run, help=escape(words))
+    def _command(self, screen: BaseScreen, command: Command) -> Entry:
+        title, about, key = Clean(command.title), Clean(command.help), Clean(shown(command.keys[0]))
+        return Entry((Piece(title),), about, key, partial(screen.perform, command))
 
-    async def search(self, query: str) -> Hits:
-        app: TraceApp = self.app  # type: ignore[assignment]
-        command, _, words = query.partition(" ")
-        if command == "grep" and words:
-            search = partial(app.main.search_runs, words)
-            yield Hit(1.0, Content(f"grep all runs for {one_line(words, 80)}"), search)
-        matcher = self.matcher(query)
-        for name, words, run in self._entries:
-            score = matcher.match(name)
-            if score > 0:
-                yield Hit(score, Content(name), run, help=escape(words))
+    def _theme(self, name: str) -> None:
+        self.app.use_palette(name)
 
-
-class RunProvider(Provider):
-    """Runs that match a query in the syntax of the list's filter: words, ``status:error`` …"""
-
-    async def search(self, query: str) -> Hits:
+    def _runs(self, text: str) -> Iterator[RunSummary | None]:
+        """The runs that match a query, and None between."""
         from tracetui.store.query import begun
 
-        app: TraceApp = self.app  # type: ignore[assignment]
-        wanted, error = begun(query, app.query_context())
+        wanted, error = begun(text, self.app.query_context())
         if error is not None and not error.unfinished:
             return
-        for run in wanted.select(app.store.runs.values())[:MAX_RUNS]:
-            label = one_line(f"{run.status.value:<9} {run.name}  {run.id}  {run.prompt}", 160)
-            yield Hit(0.5, Content(label), partial(app.main.enter, run.ref))
+        for run in list(self.app.store.runs.values()):
+            yield run if wanted.matches(run) else None
 
-
-class Palette(CommandPalette):
-    """Command palette that runs one command at most and closes once."""
-
-    app: BaseApp
-
-    def on_key(self, event: events.Key) -> None:
-        """Handle keys that the input did not."""
-        if self.app.redirect_key(event, self):
+    def _look_on(self, search: int, runs: Iterator[RunSummary | None], count: int = 0) -> None:
+        """Search on for a moment, then let keys through."""
+        if search != self._search or not self.is_attached:
             return
-        if event.key == "escape":
-            self._action_escape()
-        elif event.is_printable and self.focused is not None:  # it arrived before the input was focused
-            self.focused.post_message(events.Key(event.key, event.character))
-        else:
+        end, new, ended = time.monotonic() + SLICE_SECONDS, list[Entry](), True
+        for run in runs:
+            if run is not None:
+                new.append(self._run(run))
+            if count + len(new) >= MAX_RUNS:
+                break
+            if time.monotonic() > end:
+                ended = False
+                break
+        if new:
+            self._entries += new
+            if not self._view.position:  # else the row under the cursor would change
+                self._entries.sort(key=lambda entry: entry.rank)
+            self._draw(keep=True)
+        if not ended:
+            self.set_timer(0.001, lambda: self._look_on(search, runs, count + len(new)))
+
+    def _run(self, run: RunSummary) -> Entry:
+        sign, style = run_sign(run, run.status, self.app.look.glyphs)
+        label = (
+            Piece(sign, style),
+            Piece(Clean(f" {truncate(run_label(run), 40)}"), "text"),
+            Piece(Clean(f" {short_id(run.id, 24)}"), "sec"),
+        )
+        about = one_line(run.title or run.prompt, 160)
+        rank = 1 if all(word in about.lower() for word in self._text.lower().split()) else 2
+        return Entry(label, about, Clean(""), partial(self.app.main.enter, run.ref), rank)
+
+    def _draw(self, *, keep: bool) -> None:
+        width = min(_WIDTH, self.app.size.width) - 2
+        rows = [(i, line) for i, entry in enumerate(self._entries) for line in _lines(entry, width)]
+        if len(rows) > self._view.page:  # else nothing is cut
+            rows = [(i, _lines(entry, width, cut=True)[0]) for i, entry in enumerate(self._entries)]
+        first = {i: at for at, (i, _) in reversed([*enumerate(rows)])}
+        keys: list[Hashable] = [i if first[i] == at else (i, at) for at, (i, _) in enumerate(rows)]
+        lines = [line for _, line in rows]
+        typed: Line = (
+            Piece(Clean("› "), "accent bold"),
+            Piece(clean(self._text), "text bold"),
+            Piece(Clean("▏"), "accent"),
+        )
+        if not self._text:
+            typed = (*typed, Piece(Clean(" type a command, a run or a query"), "dim"))
+        if not lines:
+            lines, keys = [(Piece(Clean("nothing matches"), "dim"),)], [()]
+        self._view.needle = self._text.strip()
+        self._view.show(
+            ListRows(lines, keys=keys, headings=[at for at, key in enumerate(keys) if not isinstance(key, int)]),
+            keep=keep,
+            heading=lambda _: [tuple(fit(typed, width)), ()],
+        )
+
+    # ---- keys
+
+    async def on_key(self, event: events.Key) -> None:
+        if self.app.redirect_key(event, self):
             return
         event.stop()
         event.prevent_default()
+        await self._press(event.key, event.character)
 
-    def dismiss(self, result: object = None) -> AwaitComplete:
-        self.app.close_screen(self)
-        return AwaitComplete()
+    async def _press(self, key: str, character: str | None) -> None:
+        if key in _MOVES:
+            self._view.action_move(_MOVES[key])
+        elif key in ("pagedown", "pageup"):
+            self._view.action_page(1 if key == "pagedown" else -1)
+        elif key == "enter":
+            await self._choose()
+        elif key == "escape":
+            self.app.close_screen(self)
+        elif key in ("backspace", "ctrl+h"):
+            self._type(self._text[:-1])
+        elif key == "ctrl+w":
+            self._type(self._text.rstrip().rpartition(" ")[0])
+        elif key == "ctrl+u":
+            self._type("")
+        elif character is not None and character.isprintable():
+            self._type(self._text + character)
 
-    async def _on_message(self, message: Message) -> None:
-        if self.is_active or not isinstance(message, Input.Submitted | OptionList.OptionSelected):
-            await super()._on_message(message)
+    def _type(self, text: str) -> None:
+        text = text[:MAX_TEXT]
+        if text != self._text:
+            self._text = text
+            self._find()
+
+    async def _choose(self) -> None:
+        """Close, and execute the entry under the cursor."""
+        at = self._view.cursor
+        if isinstance(at, int) and self.app.close_screen(self):
+            done = self._entries[at].run()
+            if inspect.isawaitable(done):
+                await done
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Type the first line."""
+        event.stop()
+        self._type(self._text + one_line(event.text.partition("\n")[0], MAX_TEXT))
+
+    @on(PaletteView.Chosen)
+    async def _row_clicked(self) -> None:
+        await self._choose()
+
+    @on(KeyClicked)
+    async def _key_clicked(self, message: KeyClicked) -> None:
+        for key, _ in keys_of(message.key, ()):
+            await self._press(key, None)
+
+
+def _lines(entry: Entry, width: int, *, cut: bool = False) -> list[Line]:
+    """The title, what it does, and at the right its key; what is too long goes on below, unless it is `cut`."""
+    title: Sequence[Piece] = entry.words
+    if entry.key or width_of(tuple(title)) < _TITLE:
+        title = fill(title, _TITLE)
+    left = width_of(tuple(title)) + 2
+    room = max(1, width - left - len(entry.key) - 2)
+    first, *rest = [entry.about] if cut else wrap(entry.about, room)
+    about = fill([Piece(first, "dim")], room)
+    line = (*title, Piece(Clean("  ")), *about, Piece(Clean("  ")), Piece(entry.key, "key bold"))
+    return [line, *((Piece(Clean(" " * left)), Piece(more, "dim")) for more in rest)]

@@ -290,10 +290,10 @@ def with_hints(facts: Sequence[Piece], hints: Sequence[tuple[str, str]], width: 
     """Facts, and as many hints (key, words) as fit whole."""
     pieces = [*facts]
     for key, words in hints:
-        hint = (*_key(key, words), Piece(Clean("   ")))
-        if width_of(tuple(pieces)) + width_of(hint) > width:
+        hint = _key(key, words)
+        if width_of((*pieces, *hint)) > width - FRAME:
             break
-        pieces += hint
+        pieces += [*hint, Piece(Clean("   "))]
     return tuple(pieces)
 
 

@@ -307,6 +307,10 @@ _SAMPLE: Final = 2_000
 """Maximum rows to measure names of."""
 _NAMES: Final = (16, 18, 20, 24, 28, 32)
 """Widths of the name column: few, so that it rarely changes while runs arrive."""
+_SHORT_NAMES: Final = (8, 11)
+"""Widths of the name column beside titles, which say more."""
+_TITLE: Final = 26
+"""Cells of a state and a title beside the cost in a narrow list."""
 _RESULT_FIRST: Final = 16
 """Cells of the result before the name column grows."""
 
@@ -360,7 +364,8 @@ def columns_for(
     """
     if chosen:
         return _fitting(width, chosen, name)
-    least = 14 if width < 70 else 15
+    usual = 14 if width < 70 else 15
+    least = next((one for one in _SHORT_NAMES if name and one >= name), usual) if titled else usual
     fixed = ["status", "name", "result", "time", "step", "age"]
     if width < 39 or (titled and width < _TITLES_FIRST):
         fixed.remove("step")
@@ -376,7 +381,7 @@ def columns_for(
         fixed.insert(6, "format")
     if width >= 131:
         fixed.insert(-2, "err")
-    if costed and width >= 66:
+    if costed and (width >= 66 or (titled and width >= _cells([*fixed, "cost"]) + least + _TITLE)):
         fixed.insert(fixed.index("tok") + 1 if "tok" in fixed else len(fixed) - 3, "cost")
     if scored and width >= 60:
         fixed.insert(2, "score")

@@ -1,0 +1,68 @@
+"""A new user's question on a home of 350 sessions, answered in at most 15 keys by the real program.
+
+The question: the session in which I fixed the parser, what it cost, and which tool failed most in it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.sessions import WANTED, large_home
+from tests.terminal import TRACETUI, Terminal
+from tracetui.analysis import prices
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(not prices.installed(), reason="the extra `prices` is not installed"),
+]
+MOST_KEYS = 15
+WAYS = {
+    "search": (("/", *"fix the pa", "enter", "enter"), ("S", ",")),
+    "palette": (("ctrl+p", *"fix parse", "enter"), ("S", ",")),
+}
+"""Keys to the session and its cost, then to the tools."""
+
+
+@pytest.fixture(scope="module")
+def sessions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return large_home(tmp_path_factory.mktemp("home"), time.time())
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("way", ["search", "palette"])
+def test_the_session_its_cost_and_the_tool_that_failed_most(way: str, size: tuple[int, int], sessions: Path) -> None:
+    to_session, to_tools = WAYS[way]
+    assert len(to_session) + len(to_tools) <= MOST_KEYS
+    with Terminal(*TRACETUI, str(sessions), size=size) as terminal:
+        terminal.expect("350 runs")
+        terminal.wait_quiet()
+        terminal.type(*to_session[:-1])
+        terminal.expect("Fix the parser")
+        terminal.wait_quiet()
+        terminal.type(to_session[-1])
+        terminal.wait_for(r"~\$\d+\.\d\d")
+        terminal.wait_quiet()
+        shown = terminal.text()
+        assert WANTED.split(":")[0] in shown
+        assert re.search(r"~\$\d+\.\d\d", shown)
+        terminal.type(*to_tools)
+        terminal.expect("by tool")
+        terminal.wait_quiet()
+        lines = terminal.text().splitlines()
+        heading = next(i for i, line in enumerate(lines) if " errors " in line)
+        first, second = lines[heading + 1].split(), lines[heading + 2].split()
+        tool, calls, errors = _row(first)
+        assert (tool, errors) == ("Edit", 3)
+        assert calls >= errors
+        assert _row(second)[2] < 3
+        terminal.type("q", "q", "q", "q")
+
+
+def _row(words: list[str]) -> tuple[str, int, int]:
+    """Name, calls and errors of a row of the statistics."""
+    words = [word for word in words if word != "▌"]
+    return words[0].lstrip("▌"), int(words[1]), int(words[2].replace("·", "0"))
