@@ -7,8 +7,8 @@ scroll  hidden rows, while the pane or one above or below it has blank rows
 cut     rows that end in an ellipsis, while columns of the pane, or of one beside it, are blank in all rows
 
 Exempt are folds that group (loops, hooks, unchanged messages, values of a tree), ids and paths cut in the middle, and
-`SLACK`: the blank row between two panes, and columns that wrapped text leaves. A row of a table is one line: its text is
-complete in the detail, so blank rows below a table don't count. The run list keeps its width while the cursor moves
+`SLACK`: the blank row between two panes, and columns that wrapped text leaves. A row of a table is one line: its text
+is complete in the detail, so blank rows below a table don't count. The run list keeps its width while the cursor moves
 from run to run, whatever their details leave blank.
 """
 
