@@ -34,6 +34,7 @@ from tracetui.ui.commands import (
     TODAY,
     TREE,
     TRIAGE,
+    Keys,
     of_pane,
     shown,
 )
@@ -180,3 +181,17 @@ def test_no_pane_is_left_out() -> None:
     assert EVERYWHERE == MAIN | TRIAGE | LISTS | DIFF  # the panes of comparisons have a test of their own
     assert all(command.panes for command in COMMANDS)
     assert all(command.keys for command in COMMANDS)
+
+
+def test_no_half_sequence_swallows_the_next_key() -> None:
+    keys = Keys()
+    assert keys.press("]", {"]t", "j"}) == ("", "")
+    assert keys.press("j", {"]t", "j"}) == ("j", "")
+    keys.press("]", {"]t", "escape"})
+    assert keys.press("escape", {"]t", "escape"}) == ("", "")  # cancels the sequence only
+
+
+async def test_a_prompt_has_its_label_beside_the_input(opened: Opener, samples: Path) -> None:
+    async with opened(samples / "ccpa", size=(80, 24)) as (app, pilot):
+        await press(pilot, "f", *"abc")
+        assert next(line for line in text_of(app).splitlines() if "abc" in line).split() == ["filter:", "abc"]
