@@ -7,8 +7,8 @@ scroll  hidden rows, while the pane or one above or below it has blank rows
 cut     rows that end in an ellipsis, while columns of the pane, or of one beside it, are blank in all rows
 
 Exempt are folds that group (loops, hooks, unchanged messages, values of a tree), ids and paths cut in the middle, and
-`SLACK`: the blank row between two panes, and columns too few to hold a word. A row of a table is one line: its text is
-complete in the detail, so blank rows below a table don't count. The run list keeps its width while the cursor moves
+`SLACK`: the blank row between two panes, and columns that wrapped text leaves. A row of a table is one line: its text
+is complete in the detail, so blank rows below a table don't count. The run list keeps its width while the cursor moves
 from run to run, whatever their details leave blank.
 """
 
@@ -32,8 +32,10 @@ from tracetui.ui.screens.triage import TriageScreen
 from tracetui.ui.widgets.line_view import LineView
 
 SIZES: Final = ((80, 24), (120, 40), (200, 60))
-SLACK: Final = 2, 8
+SLACK: Final = 2, 16
 """Blank rows and columns that may stay."""
+NARROWEST: Final = 40
+"""Columns that a pane has, whatever it shows: its tabs need them."""
 FOLD: Final = re.compile("▸ (?:[0-9 ]+ more lines|all of )")
 CUT: Final = re.compile(r"(?<![\[{(])…(?=\s*(?:$|  |[0-9—✓✗~·]))")
 """An ellipsis at the end of a cell; in the middle, it shortens an id or a path."""
@@ -60,7 +62,7 @@ class Pane(NamedTuple):
     @property
     def blank_columns(self) -> int:
         """Columns at the right that are blank in all rows."""
-        return self.region.width - max((len(line.rstrip()) for line in self.lines), default=0)
+        return self.region.width - max(NARROWEST, *(len(line.rstrip()) for line in self.lines))
 
 
 def measure(app: TraceApp) -> list[Pane]:

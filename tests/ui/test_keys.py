@@ -35,6 +35,7 @@ from tracetui.ui.commands import (
     TODAY,
     TREE,
     TRIAGE,
+    Keys,
     of_pane,
     shown,
 )
@@ -200,3 +201,17 @@ async def test_help_names_panes_as_their_titles_do(opened: Opener, samples: Path
             names = [*getattr(view, "names", {}).values()] or [view.pane_name]
             assert any(command.title == name.lower() for name in names), (command.title, names)
             assert all(name in command.help for name in names), (command.help, names)
+
+
+def test_no_half_sequence_swallows_the_next_key() -> None:
+    keys = Keys()
+    assert keys.press("]", {"]t", "j"}) == ("", "")
+    assert keys.press("j", {"]t", "j"}) == ("j", "")
+    keys.press("]", {"]t", "escape"})
+    assert keys.press("escape", {"]t", "escape"}) == ("", "")  # cancels the sequence only
+
+
+async def test_a_prompt_has_its_label_beside_the_input(opened: Opener, samples: Path) -> None:
+    async with opened(samples / "ccpa", size=(80, 24)) as (app, pilot):
+        await press(pilot, "f", *"abc")
+        assert next(line for line in text_of(app).splitlines() if "abc" in line).split() == ["filter:", "abc"]

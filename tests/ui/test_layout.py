@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracetui.ui.layout import classes, heights
+from tracetui.ui.layout import classes, detail_width, heights, is_beside, is_short, list_width, share
 
 PANES = ("runs", "steps", "detail", "facts")
 
@@ -19,11 +19,42 @@ def test_exactly_one_width_and_one_level_hold(width: int, height: int, level: in
 
 
 def test_the_steps_get_what_they_need_and_leave_room_for_the_detail() -> None:
-    assert heights(120, 40, 1, None, 11) == (12, "1fr")
-    assert heights(120, 40, 0, None, 11) == (16, "1fr")
-    middle, _ = heights(120, 40, 1, None, 1000)
-    assert isinstance(middle, int)
-    assert middle < 37
-    assert heights(200, 60, 1, None, 11) == ("1fr", 12)
-    assert heights(120, 40, 1, "steps", 11) == ("1fr", "1fr")
-    assert heights(80, 24, 2, None, 11) == ("1fr", "1fr")
+    assert heights(120, 37, 1, None, 11) == (12, "1fr")
+    assert heights(120, 37, 0, None, 11) == (16, "1fr")
+    assert heights(120, 37, 0, None, 11, 30) == (12, "1fr")  # the detail would be cut: no blank rows above it
+    assert heights(120, 37, 1, None, 1000) == (22, "1fr")
+    assert heights(120, 37, 1, None, 1000, 5) == (32, "1fr")
+    assert heights(200, 57, 1, None, 11) == ("1fr", 12)
+    assert heights(120, 37, 1, "steps", 11) == ("1fr", "1fr")
+    assert heights(80, 21, 2, None, 11) == ("1fr", "1fr")
+
+
+@given(st.integers(20, 100), st.lists(st.integers(0, 200), min_size=2, max_size=3))
+def test_panes_that_share_rows_use_all_of_them(rows: int, wanted: list[int]) -> None:
+    shares = share(rows, wanted, [1 / len(wanted)] * len(wanted))
+    assert sum(shares) == rows
+    if sum(wanted) <= rows:
+        assert all(got >= want for got, want in zip(shares, wanted, strict=True))
+
+
+def test_what_one_pane_does_not_need_others_get() -> None:
+    assert share(30, (5, 40), (0.5, 0.5)) == [5, 25]
+    assert share(30, (40, 40), (0.5, 0.5)) == [15, 15]
+    assert share(30, (5, 5), (0.5, 0.5)) == [25, 5]
+
+
+def test_a_short_list_is_above_its_run() -> None:
+    assert is_short(24, 5)
+    assert not is_short(24, 10)
+    assert list_width(120, 200) == 55
+    assert list_width(120, 10) == 48
+    assert list_width(80, 10) == "1fr"
+
+
+def test_the_detail_leaves_columns_to_steps_that_are_cut() -> None:
+    assert detail_width(120, 50, 30) == 70
+    assert detail_width(120, 110, 30) == 40
+    assert detail_width(120, 110, 90) == 54
+    assert is_beside(120, 1, turns=True)
+    assert not is_beside(120, 1, turns=False)
+    assert not is_beside(120, 0, turns=True)

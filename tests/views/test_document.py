@@ -12,7 +12,7 @@ from tests.views.build import HOSTILE, check_rows, texts
 from tracetui.views.document import DocumentRows, document, json_compact, json_rows
 from tracetui.views.glyphs import ASCII
 from tracetui.views.rows import Fold
-from tracetui.views.stack import Block, TextRows
+from tracetui.views.stack import Block, Stack, TextRows, fill_rows, hidden_rows
 
 VALUE: dict[str, Any] = {
     "query": "KfW 442 budget",
@@ -203,3 +203,24 @@ def test_any_value_fits_any_width(value: Any, width: int, data: st.DataObject) -
         for i in range(len(rows)):
             above = rows.parent(i)
             assert above is None or above < i
+
+
+def test_folded_texts_unfold_into_blank_rows_evenly() -> None:
+    def rows() -> Stack:
+        texts = ("\n".join(f"{name}{i}" for i in range(20)) for name in "ab")
+        return Stack([TextRows(text, 40, name=text[0], most=3) for text in texts])
+
+    assert len(rows()) == 8
+    assert hidden_rows(rows()) == 34
+    some = rows()
+    fill_rows(some, 20)
+    assert len(some) == 20
+    assert [some.line(i, 40)[0].text for i in (8, 9, 10, 19)] == ["a8", "▸ 11 more lines", "b0", "▸ 11 more lines"]
+    everything = rows()
+    fill_rows(everything, 40)
+    assert len(everything) == 40
+    assert not hidden_rows(everything)
+    assert everything.fold(0) is None  # nothing to fold: it was unfolded for room
+    few = rows()
+    fill_rows(few, 8)
+    assert len(few) == 8

@@ -85,6 +85,20 @@ def starting_span(run: Run) -> str | None:
     return _first_prompt(run) or (run.steps[0].span if run.steps else run.spans[0].id)
 
 
+def call_before(run: Run, span: Span) -> Span | None:
+    """The model call before a span that isn't one, of the same agent; None if there is none nearby."""
+    position = run.index.get(span.id)
+    if position is None or span.operation is Operation.CHAT:
+        return None
+    for at in range(position - 1, max(-1, position - _NEARBY), -1):
+        if run.spans[at].operation is Operation.CHAT and run.depths[at] <= run.depths[position]:
+            return run.spans[at]
+    return None
+
+
+_NEARBY: Final = 200
+
+
 def _first_prompt(run: Run) -> str | None:
     """The first own prompt of a run; None if work began without one, since later prompts may belong to a sub-agent."""
     for span in run.spans:

@@ -96,12 +96,15 @@ def heights(
     return "1fr" if wide or alone else need, need if wide and not alone else "1fr"
 
 
+_MIN_DETAIL: Final = 40
+
+
 def detail_width(columns: int, steps: int, detail: int) -> int:
     """Width of the detail beside the steps, of `columns` that both share.
 
     `steps` is the width at which no step is cut, `detail` that of the longest line of the detail.
     """
-    least = max(columns * 30 // 100, min(detail, columns * 45 // 100))
+    least = min(max(_MIN_DETAIL, detail), columns * 45 // 100)
     return max(least, min(columns - steps, columns * 6 // 10))
 
 

@@ -14,11 +14,12 @@ from tracetui.ui.base_app import HostApp
 from tracetui.ui.state import SearchTarget
 from tracetui.ui.widgets.line_view import FoldingView
 from tracetui.views.detail.tabs import tab_names, tab_rows
+from tracetui.views.detail.transcript import earlier_messages
 from tracetui.views.glyphs import kind
 from tracetui.views.goal import has_turns
 from tracetui.views.panels import SameFailure, panel_rows
 from tracetui.views.placeholders import excerpt_rows
-from tracetui.views.rows import Line, ListRows, Piece, width_of
+from tracetui.views.rows import Line, ListRows, Piece, Rows, width_of
 from tracetui.views.stack import fill_rows, hidden_rows
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class Detail(FoldingView):
         self.run: Run | None = None
         self.span: Span | None = None
         self.body: Body | None = None
+        self.before: Body | None = None
+        """Body of the model call before a failed call."""
         self.tabs: list[str] = []
         self.tab = ""
         self.preferred = ""
@@ -64,8 +67,8 @@ class Detail(FoldingView):
         self._excerpt: Excerpt | None = None
         """Text of an unreadable file, shown instead of a span."""
 
-    def show_span(self, run: Run, span: Span | None, body: Body | None) -> None:
-        """Show a span; without its body, only the tabs that don't need one."""
+    def show_span(self, run: Run, span: Span | None, body: Body | None, before: Body | None = None) -> None:
+        """Show a span; without its body, only the tabs that don't need one. `before`: see `tab_rows`."""
         same = (self.run is not None and self.run.summary.ref == run.summary.ref) and (
             (self.span.id if self.span else None) == (span.id if span else None)
         )
@@ -74,7 +77,7 @@ class Detail(FoldingView):
             self.opened = frozenset()
         if not same or body is not self.body:
             self.revealed = None
-        self.run, self.span, self.body, self._excerpt = run, span, body, None
+        self.run, self.span, self.body, self.before, self._excerpt = run, span, body, before, None
         self.tabs = tab_names(run, span, body)
         if self.preferred in self.tabs:
             self.tab = self.preferred
@@ -153,7 +156,7 @@ class Detail(FoldingView):
 
     def nothing(self) -> None:
         """Show no span."""
-        self.run = self.span = self.body = self.revealed = self._excerpt = None
+        self.run = self.span = self.body = self.before = self.revealed = self._excerpt = None
         self.tabs = []
         self.show(ListRows(()), title=(), title_right=(), keep=False)
 
@@ -215,24 +218,32 @@ class Detail(FoldingView):
         assert self.run is not None
         before, self._drawn_width = self._drawn_width, max(20, self.outer_size.width - 2)
         width, found, cursor = self._drawn_width, self._search_hit, self.cursor
+        rows, self._drawn_height = self._rows_of_tab(width, self.opened), self._room
+        if len(rows) < self._drawn_height and (fold := earlier_messages(rows)) is not None:
+            unfolded = self._rows_of_tab(width, self.opened ^ {fold})
+            rows = unfolded if len(unfolded) <= self._drawn_height else rows
+        self.wanted_height = len(rows) + hidden_rows(rows) + 2
+        fill_rows(rows, self._drawn_height)
+        self.show(rows, title=self._title(), title_right=self._tab_line(), keep=keep)
+        if keep and width != before and found is not None and (found[0].needle, found[1]) == (self.needle, cursor):
+            self._go_to(found[0])
+
+    def _rows_of_tab(self, width: int, opened: frozenset[Hashable]) -> Rows:
+        """The rows of the chosen tab with these folds toggled."""
+        assert self.run is not None
         look = self.look
-        rows = tab_rows(
+        return tab_rows(
             self.run,
             self.span,
             self.revealed or self.body,
             self.tab,
             width=width if self.wrap else UNWRAPPED_WIDTH,
-            opened=self.opened,
+            opened=opened,
             glyphs=look.glyphs,
             zone=look.zone,
             assessment=self.assessment,
+            before=self.before,
         )
-        self.wanted_height = len(rows) + hidden_rows(rows) + 2
-        self._drawn_height = self._room
-        fill_rows(rows, self._drawn_height)
-        self.show(rows, title=self._title(), title_right=self._tab_line(), keep=keep)
-        if keep and width != before and found is not None and (found[0].needle, found[1]) == (self.needle, cursor):
-            self._go_to(found[0])
 
     def _title(self) -> Line:
         span = self.span

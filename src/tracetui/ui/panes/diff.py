@@ -93,7 +93,7 @@ class Pairs(FoldingView):
         self.show(
             rows,
             title=(Piece(Clean(f"paired by {one_line(diff.by, 80)}"), "sec"),),
-            heading=lambda width: (summary(diff),),
+            heading=lambda width: (summary(diff, self.look.glyphs),),
             keep=not fresh,
         )
         if key is not None and (fresh or key != self.auto_key):
@@ -123,7 +123,7 @@ class Pairs(FoldingView):
         if diff.complete or before.compared // cell != diff.compared // cell:
             self._minimap.forget()
         self._heading = None
-        self._make_heading = lambda width: (summary(diff),)
+        self._make_heading = lambda width: (summary(diff, self.look.glyphs),)
         self.refresh_changed()
 
     def step_to(self, step: int) -> bool:

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 
 from tracetui.analysis import navigation
 from tracetui.analysis.turns import next_prompt, with_answer
-from tracetui.model import Body, Operation, Problem, Run, RunRef, Span
+from tracetui.model import Body, Operation, Problem, Run, RunRef, Span, Status
 from tracetui.redact import masks
 from tracetui.text import grouped
 from tracetui.ui import layout
@@ -123,11 +123,17 @@ class RunView(Box):
         body = self._body(run, span) if span is not None else None
         if span is not None and body is None and self.detail.run is not None:
             return  # keep the old span until the body arrives: one repaint, no flicker
-        if (turn := self.steps.missing_turn) is not None and (span is None or body is not None):
+        before = self._seen_before(run, span) if span is not None and body is not None else None
+        if before is None and (turn := self.steps.missing_turn) is not None and (span is None or body is not None):
             self._load_turns(run, turn)
         if body is not None and (answer := self.steps.answer) is not None:
             body = self._with_answer(body, self._body(run, answer))
-        self.detail.show_span(run, span, body)
+        self.detail.show_span(run, span, body, before)
+
+    def _seen_before(self, run: Run, span: Span) -> Body | None:
+        """The body of the model call before a failed call, once it is read."""
+        call = navigation.call_before(run, span) if span.status is Status.ERROR else None
+        return self._body(run, call) if call is not None else None
 
     def _load_turns(self, run: Run, turn: Span | None) -> None:
         """Show what was said in the turns on the screen; those that aren't cached are requested one by one."""
@@ -152,8 +158,10 @@ class RunView(Box):
 
     @property
     def shown_spans(self) -> list[Span]:
-        """The spans with bodies: the one under the cursor, the answer of its turn, a turn on the screen."""
-        shown = (self.steps.span, self.steps.answer, self.steps.missing_turn)
+        """The spans with bodies: the one under the cursor, the answer of its turn, the call before it, a turn."""
+        run, span = self.steps.run, self.steps.span
+        before = navigation.call_before(run, span) if run is not None and span is not None else None
+        shown = (span, self.steps.answer, before, self.steps.missing_turn)
         return [span for span in shown if span is not None]
 
     @property
@@ -228,7 +236,8 @@ class RunView(Box):
         if not ready or not columns or key == self._shared_for:
             return
         self._shared_for = key
-        steps = self.steps.wanted_width(range(columns * 4 // 10, columns, 8))
+        wrapped = self.steps.shown_as == "turns"
+        steps = columns * 55 // 100 if wrapped else self.steps.wanted_width(range(columns * 4 // 10, columns, 8))
         detail.styles.width = layout.detail_width(columns, steps, detail.used_width)
 
     def _wanted_below(self, columns: int) -> int | None:

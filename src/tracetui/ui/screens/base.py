@@ -16,7 +16,7 @@ from textual.screen import Screen
 from tracetui.live.mailbox import Mail
 from tracetui.masking import clean, one_line
 from tracetui.model import RunRef, RunSummary
-from tracetui.text import Clean, size
+from tracetui.text import Clean, cells, size
 from tracetui.ui import layout
 from tracetui.ui.base_app import BaseApp
 from tracetui.ui.commands import Command, Keys, keys_of, of_pane, shown, typed
@@ -68,6 +68,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         self._header = LineBar(id="header")
         self._sentence = LineBar("bg", id="sentence")
         self._footer = LineBar(id="footer")
+        self._label, self._ask_bar = LineBar("raised"), Box(classes="prompt")
 
     # ---- hooks of subclasses
 
@@ -202,13 +203,13 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         self.set_class(tiny, "tiny")
 
     def show_footer(self, left: Line, right: Line) -> None:
-        """Show the given footer, or the label and keys of an open prompt."""
+        """Show the given footer, or the hint and keys of an open prompt."""
         prompt = self._prompt
         if prompt is not None and prompt.display:
             keys = (
                 (Piece(Clean(shown(key)), "key bold"), Piece(Clean(f" {word}  "), "sec")) for key, word in _PROMPT_KEYS
             )
-            left, right = (Piece(one_line(prompt.question.label, 200), "text"),), tuple(chain.from_iterable(keys))
+            left, right = (Piece(one_line(prompt.question.hint, 200), "sec"),), tuple(chain.from_iterable(keys))
         self._footer.show(left, right)
 
     # ---- keys
@@ -375,8 +376,13 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         """Open the prompt in place of the status line."""
         if self._prompt is None:
             self._prompt = Prompt()
-            self.mount(self._prompt, after=self._sentence)
+            self.mount(self._ask_bar, after=self._sentence)
+            self._ask_bar.mount(self._label, self._prompt)
         self._prompt.ask(question)
+        label = one_line(question.title, max(12, self.app.size.width // 2))
+        self._label.show((Piece(label, "key bold"),))
+        self._label.styles.width = cells(label) + 3
+        self._ask_bar.display = True
         self.set_focus(self._prompt)  # synchronous, unlike `focus`: the next key may be queued already
         self._sentence.display = False
         self._awaiting_answer = True
@@ -393,6 +399,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
 
     @on(Prompt.Done)
     async def _prompt_done(self, message: Prompt.Done) -> None:
+        self._ask_bar.display = False
         self._sentence.display = True
         self._awaiting_answer = False
         self.set_focus(self.view)

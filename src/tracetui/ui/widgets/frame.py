@@ -17,6 +17,7 @@ from tracetui.store.store import Store
 from tracetui.text import Clean
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, Command, of_pane, shown
 from tracetui.views.glyphs import Glyphs, status_glyph
+from tracetui.views.goal import goal_sentence, has_turns
 from tracetui.views.labels import run_label, short_id
 from tracetui.views.list.runs import TURNS, session_words, status_now
 from tracetui.views.rows import Line, Piece, fit, width_of
@@ -241,6 +242,10 @@ def progress_words(progress: Progress) -> str:
 def _run_sentence(run: RunSummary, group: Group | None, opened: Opened, state: State, width: int) -> Line:
     """What it came to or was asked, and as many facts as leave room for that."""
     error = run.first_error
+    if opened.run is not None and opened.run.summary.ref == run.ref and has_turns(opened.run):
+        goal = goal_sentence(opened.run)
+        facts = next((one for one in _run_facts(run, group, opened, state) if width_of((*goal, *one)) <= width), ())
+        return (*fit(goal, width), *facts)
     if run.status is Status.ERROR and error is not None:
         words = Piece(one_line(error.words or "failed", 200), "status.error bold")
     elif run.is_wrong:

@@ -28,6 +28,16 @@ class Question:
     def __init__(self, label: str, value: str, answer: Callable[[str], None] = lambda text: None) -> None:
         self.label, self.value, self._answer = label, value, answer
 
+    @property
+    def title(self) -> str:
+        """The part of the label beside the input."""
+        return self.label.partition(": ")[0].removesuffix(":") + ":"
+
+    @property
+    def hint(self) -> str:
+        """The part of the label below: what may be typed."""
+        return self.label.partition(": ")[2]
+
     def accepts(self, text: str) -> bool:
         """Whether Enter accepts the text; if not, shows the error."""
         return True
@@ -58,7 +68,7 @@ class Prompt(Input):
     """Input in place of the status line. Enter accepts, Esc cancels."""
 
     DEFAULT_CSS = """
-    Prompt { height: 1; border: none; padding: 0 1; background: $panel; }
+    Prompt { width: 1fr; height: 1; border: none; padding: 0 1; background: $panel; }
     Prompt:focus { border: none; background: $panel; }
     Prompt.-textual-compact { padding: 0 1; }
     """
@@ -85,7 +95,7 @@ class Prompt(Input):
     def ask(self, question: Question) -> None:
         """Open the prompt; the caller focuses it."""
         self.question = question
-        self.placeholder = clean(question.label)
+        self.placeholder = clean(question.hint)
         self._quiet = True
         self.value = question.value
         self.cursor_position = len(question.value)

@@ -114,15 +114,19 @@ def tab_rows(
     now: float | None = None,
     zone: tzinfo = UTC,
     assessment: Assessment | None = None,
+    before: Body | None = None,
 ) -> Rows:
-    """The rows of a tab. `opened` contains toggled fold keys (see `tracetui.views.rows.Fold`)."""
+    """The rows of a tab. `opened` contains toggled fold keys (see `tracetui.views.rows.Fold`).
+
+    `before` is the body of the model call before a failed span: what the model had seen.
+    """
     if tab == "run" or span is None:
         return run_rows(run, width=width, opened=opened, glyphs=glyphs, now=now, zone=zone, assessment=assessment)
     if tab == "goal":
         return goal_rows(run, width=width, opened=opened, glyphs=glyphs)
     if tab == "nodes":
         return node_rows(run, width=width, glyphs=glyphs)
-    view = _View(run, span, body or Body(), width, opened, glyphs, zone, assessment)
+    view = _View(run, span, body or Body(), width, opened, glyphs, zone, assessment, before)
     return _TABS[tab](view) if tab in _TABS else _overview(view)
 
 
@@ -137,6 +141,7 @@ class _View(msgspec.Struct, frozen=True):
     glyphs: Glyphs
     zone: tzinfo
     assessment: Assessment | None = None
+    before: Body | None = None
 
     def sheet(self, name: str) -> Sheet:
         return Sheet(name, self.width, opened=self.opened, glyphs=self.glyphs)
@@ -185,6 +190,9 @@ def _error(view: _View) -> Stack:
     if view.body.traceback:
         sheet.title("Traceback")
         sheet.prose(None, view.body.traceback, "sec", most=40)
+    if view.before is not None and (view.before.input_messages or view.before.output_messages):
+        sheet.title("Before the failure", "what the model had seen")
+        sheet.add(_conversation(view, view.before))
     return sheet.rows()
 
 
@@ -272,14 +280,19 @@ def _link(sheet: Sheet, run: Run, link: Link) -> None:
 
 def _messages(view: _View) -> Rows:
     """Usage and conversation. Messages since the model's last reply are highlighted."""
-    given, sheet = view.body.input_messages, view.sheet("used")
+    sheet = view.sheet("used")
     if view.span.usage is not None:
         add_usage(sheet, view.span.usage)
         sheet.blank()
-    everything = (*given, *view.body.output_messages)
-    new = range(last_reply(given), len(given)) if last_reply(given) else range(0)
-    sheet.add(transcript(everything, width=view.width, opened=view.opened, glyphs=view.glyphs, new=new))
+    sheet.add(_conversation(view, view.body))
     return sheet.rows()
+
+
+def _conversation(view: _View, body: Body) -> Stack:
+    given = body.input_messages
+    new = range(last_reply(given), len(given)) if last_reply(given) else range(0)
+    everything = (*given, *body.output_messages)
+    return transcript(everything, width=view.width, opened=view.opened, glyphs=view.glyphs, new=new)
 
 
 def _inputs(view: _View) -> Stack:

@@ -83,6 +83,12 @@ class _Earlier(Cut):
         return None
 
 
+def earlier_messages(rows: Rows) -> Hashable | None:
+    """The fold of the earlier messages, if there is one."""
+    keys = map(rows.key, range(len(rows)))
+    return next((key for key in keys if isinstance(key, tuple) and key[1:2] == ("earlier",)), None)
+
+
 def _message(
     message: Message, width: int, place: Hashable, opened: frozenset[Hashable], glyphs: Glyphs, sign: Clean
 ) -> list[Rows]:

@@ -11,6 +11,7 @@ from tracetui.diff.result import Diff, Fact, JudgmentPair
 from tracetui.masking import clean, one_line
 from tracetui.model import Criterion, Metric, RunRef, RunSummary, Status
 from tracetui.text import Clean, cost, count, duration, grouped, pad, tokens, truncate, wrap
+from tracetui.views.bars import amount
 from tracetui.views.diff.steps import name_of
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.rows import Line, Piece, Rows, fill, fit, width_of
@@ -19,6 +20,8 @@ from tracetui.views.sheet import Sheet
 _LABEL: Final = 10
 _WIDE_LABEL: Final = 26
 """Cells of the labels, if there are criteria or metrics."""
+_BAR, _MIN_BAR, _NUMBERS = 30, 8, 20
+"""Cells of a bar, at most and at least, and of the numbers beside it."""
 _LONG: Final = 2_000
 _MAX_PLACES: Final = 50
 _OWN_ROWS: Final = frozenset({"status", "steps", "result", "error"})
@@ -32,7 +35,7 @@ def run_rows(diff: Diff, *, width: int, opened: frozenset[Hashable] = frozenset(
     a, b = diff.a.summary, diff.b.summary
     table.row("", _named("A", a, diff, glyphs), _named("B", b, diff, glyphs))
     table.row("ends", _ended(a, glyphs), _ended(b, glyphs))
-    _amounts(table, a, b)
+    _amounts(table, a, b, glyphs)
     for fact in diff.facts:
         if fact.name not in _OWN_ROWS and not (fact.same and fact.name != "model"):
             _fact(table, fact)
@@ -90,7 +93,7 @@ def _why(run: RunSummary) -> Clean:
     return one_line(run.first_error.words if failed and run.first_error is not None else run.result, _LONG)
 
 
-def _amounts(table: _Table, a: RunSummary, b: RunSummary) -> None:
+def _amounts(table: _Table, a: RunSummary, b: RunSummary, glyphs: Glyphs) -> None:
     used_a, used_b = a.usage, b.usage
     for label, left, right, written in (
         ("steps", a.steps, b.steps, count),
@@ -100,11 +103,20 @@ def _amounts(table: _Table, a: RunSummary, b: RunSummary) -> None:
         ("cost", used_a and used_a.cost_usd, used_b and used_b.cost_usd, cost),
     ):
         if left is not None or right is not None:
-            table.row(label, _amount(left, written), (*_amount(right, written), *_more(left, right, written)))
+            most, bar = max(left or 0, right or 0), min(_BAR, table.half - _NUMBERS)
+            more = _more(left, right, written)
+            table.row(
+                label,
+                _amount(left, written, most, bar, glyphs),
+                (*_amount(right, written, most, bar, glyphs), *more),
+            )
 
 
-def _amount(value: Any, written: Any) -> Line:
-    return (Piece(pad(written(value), 7, right=True), "sec"),)
+def _amount(value: Any, written: Any, most: float, bar: int, glyphs: Glyphs) -> Line:
+    number = Piece(pad(written(value), 7, right=True), "sec")
+    if bar < _MIN_BAR or value is None or not most:
+        return (number,)
+    return number, Piece(Clean("  ")), *amount(value, most, bar, glyphs=glyphs)
 
 
 def _more(a: Any, b: Any, written: Any) -> Line:

@@ -192,14 +192,7 @@ class PairRows:
         return [Piece(Clean(f"{self._glyph(row)}{arrow}"), strong), Piece(Clean(word), style), flag]
 
     def _glyph(self, row: Row) -> Clean:
-        glyphs = self._glyphs
-        signs = {
-            Kind.SAME: glyphs.same,
-            Kind.ONLY_A: glyphs.only_a,
-            Kind.ONLY_B: glyphs.only_b,
-            Kind.MOVED: glyphs.edited,
-        }
-        return signs.get(row.kind, glyphs.changed)
+        return _signs(self._glyphs).get(row.kind, self._glyphs.changed)
 
     def _step(self, span: Span | None, indent: int, width: int, dim: bool, first: bool) -> list[Piece]:
         """Number, kind, name, argument and time of a step."""
@@ -326,8 +319,18 @@ def _short(value: Any) -> str:
     return value if isinstance(value, str) else "—" if value is None else repr(value)
 
 
-def summary(diff: Diff) -> Line:
-    """Row counts by kind, and the deltas from A to B."""
+def _signs(glyphs: Glyphs) -> dict[Kind, Clean]:
+    """The signs of the kinds that aren't changes."""
+    return {
+        Kind.SAME: glyphs.same,
+        Kind.ONLY_A: glyphs.only_a,
+        Kind.ONLY_B: glyphs.only_b,
+        Kind.MOVED: glyphs.edited,
+    }
+
+
+def summary(diff: Diff, glyphs: Glyphs = UNICODE) -> Line:
+    """The legend of the rows with their counts, and the deltas from A to B."""
     counts = diff.counts
     pieces: list[Piece] = []
     formats = [run.summary.ref.format for run in (diff.a, diff.b)]
@@ -337,7 +340,11 @@ def summary(diff: Diff) -> Line:
     for each in Kind:
         if counts[each] or each is Kind.SAME:
             style = "sec" if each is Kind.SAME else _STYLES.get(each, "diff.chg")
-            pieces += [Piece(Clean(f"{WORDS[each]} {grouped(counts[each])}"), style), Piece(Clean(" · "), "dim")]
+            words = f"{_signs(glyphs).get(each, glyphs.changed)} {WORDS[each].rstrip('≠')} {grouped(counts[each])}"
+            pieces += [Piece(Clean(words), style), Piece(Clean(" · "), "dim")]
+    if diff.downstream:
+        words = f"{glyphs.downstream} downstream {grouped(diff.downstream)}"
+        pieces += [Piece(Clean(words), "dim"), Piece(Clean(" · "), "dim")]
     deltas = diff.deltas
     for name, value, written in (
         ("tokens", deltas.tokens, tokens),

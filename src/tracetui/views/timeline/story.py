@@ -35,7 +35,8 @@ from tracetui.views.timeline.header import ending
 from tracetui.views.timeline.phrases import outcome_pieces, work_pieces
 from tracetui.views.timeline.spans import END, plain
 
-_BAR_FROM, _TIME_FROM, _NUMBER_FROM = 100, 30, 16
+_BAR_FROM, _BAR_IF_FITS, _TIME_FROM, _NUMBER_FROM = 100, 60, 30, 16
+_FEW_ROWS, _ENDLESS = 40, 1000
 _BAR_SHARE: Final = 0.25
 _OPEN_ROWS: Final = 12
 """A story with at most so many rows opens unfolded."""
@@ -85,6 +86,8 @@ class StoryRows:
         self._work_time = work_time
         self._ticks: tuple[int, ...] = ()
         self._heading: tuple[int, Line] | None = None
+        self._text_width: int | None = None
+        """Cells of the longest text of a row."""
 
     def refold(self, opened: frozenset[str]) -> StoryRows:
         """The same story with other unfolded rows."""
@@ -298,8 +301,24 @@ class StoryRows:
         """Cells of number, time and bar."""
         number = max(2, len(str(len(self.turns)))) if width >= _NUMBER_FROM else 0
         shows_time = self.work_time.worked > 0
-        wide = int(width * _BAR_SHARE)
-        return number, 5 if width >= _TIME_FROM and shows_time else 0, wide if width >= _BAR_FROM and shows_time else 0
+        chart, time = int(width * _BAR_SHARE), 5 if width >= _TIME_FROM and shows_time else 0
+        if (
+            not shows_time
+            or width < _BAR_IF_FITS
+            or (width < _BAR_FROM and not self._fits(width - number - time - chart - 3))
+        ):
+            chart = 0
+        return number, time, chart
+
+    def _fits(self, room: int) -> bool:
+        """Whether the texts of all rows fit; of a long story, of none."""
+        if self._text_width is None:
+            many = len(self._entries) > _FEW_ROWS
+            whats = (
+                self._what(i, entry, self.run.spans[entry.position], _ENDLESS) for i, entry in enumerate(self._entries)
+            )
+            self._text_width = _ENDLESS if many else max((width_of(tuple(what)) for what in whats), default=0)
+        return self._text_width <= room
 
     def line(self, index: int, width: int) -> Line:
         number, time, chart = self._widths(width)
