@@ -80,8 +80,9 @@ class MainScreen(RunsScreen):
         before, self.state = self.state, state
         if state.arrangement != before.arrangement:
             self.runs.arrangement = state.arrangement
-        if (state.arrangement, state.marked) != (before.arrangement, before.marked):
-            self.runs.now()
+            self.runs.rearrange()
+        elif state.marked != before.marked:
+            self.runs.redraw_rows()
         if (state.ref, state.goal) != (before.ref, before.goal) and state.ref is not None:
             self._show_run()
             self.app.engine.open(state.ref)
@@ -209,7 +210,7 @@ class MainScreen(RunsScreen):
         return None
 
     def judged(self, *, decided: bool) -> None:
-        self.runs.now()
+        self.runs.judged()
         if decided and not self.state.level and self.pane == RUNS:
             ref = states.next_failed(self.state, self.runs.refs(), self.app.store.runs, 1)
             if ref is not None:
