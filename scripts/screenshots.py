@@ -298,7 +298,7 @@ def surveyed(app: TraceApp) -> bool:
     answered = surveys.latest is not None and surveys.latest.finished
     if isinstance(screen, TriageScreen):
         group, ref = screen.queue.group, screen.queue.run
-        known = group is not None and group.runs in surveys.contrasts
+        known = group is not None and surveys.contrast_of(group.runs) is not None
         return answered and known and ref is not None and app.store.opened(ref) is not None
     return answered or not isinstance(screen, BaseListScreen) or isinstance(screen, FacetsScreen)
 

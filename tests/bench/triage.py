@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import gc
 import random
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Final
 
+import orjson
 from msgspec.structs import replace
 
 from tests.bench.table import Reference, Row, median, timed
 from tracetui.analysis.triage import groups
 from tracetui.model import FirstError, Operation, RunRef, RunSummary, Status, Usage
 from tracetui.store import query
+from tracetui.store.judgement import Judgement
+from tracetui.store.sidecar import Sidecar
+from tracetui.ui.services.causes import Grouping
+from tracetui.views.triage import QueueRows
 
 NOW: Final = 1_790_000_000.0
 _LIMIT: Final = 16.0
 """Of a query, against the comprehension."""
+_DOCUMENT: Final = orjson.dumps({"steps": [{"id": number, "tool": "search", "ok": True} for number in range(40)]})
 _AGENTS: Final = ("researcher", "planner", "support_router", "code_reviewer", "translator")
 _MODELS: Final = (("gpt-4o",), ("claude-opus",), ("gpt-4o", "gpt-4o-mini"))
 _TOOLS: Final = (("Bash", "Read"), ("search",), ("fetch", "search"), ())
@@ -55,6 +63,41 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
     yield timed(f"{count} runs: the first word that is typed", first, 100, floor)
     ms = measured(lambda: query.facets(query.RUN_KEYS, runs), rounds)
     yield timed(f"{count} runs: all facets", ms, 60, floor)
+    yield from _causes(count, rounds)
+
+
+def _causes(count: int, rounds: int) -> Iterator[Row]:
+    """Causes of so many failures, no two of which have one text, against the decoding of as many JSON documents."""
+    from tracetui.analysis import cause, normalize, unwrap
+
+    runs = failures(count)
+    decoding = measured(lambda: [orjson.loads(_DOCUMENT) for _ in runs], rounds)
+    floor = Reference(f"orjson.loads of {len(_DOCUMENT)} bytes for each", decoding)
+    cached = (cause._failure_of, cause._causes, cause._digest, normalize._shaped, normalize._settle, unwrap._short)
+    times = []
+    for _ in range(rounds):
+        for function in cached:
+            function.cache_clear()
+        gc.collect()
+        times.append(_causes_ms(runs))
+    yield timed(f"{count} failed runs: their causes, in a worker", median(times), 1.0, floor)
+    yield timed(f"{count} failed runs: their causes again", measured(lambda: groups(runs), rounds), 0.5, floor)
+    some, every = (Grouping(0, failed, Sidecar(Path(tempfile.mkdtemp()))) for failed in (runs[:1_000], runs))
+    floor = Reference("of 1000 failed runs", _page_ms(some, rounds))
+    yield timed(f"{count} failed runs: a page of the queue after a verdict", _page_ms(every, rounds), 2, floor)
+
+
+def _page_ms(found: Grouping, rounds: int) -> float:
+    """The rows of the queue, made again with the first cause unfolded, and a page of them."""
+    unfolded = {found.groups[0].digest}
+
+    def draw() -> None:
+        rows = QueueRows(found.order, {}, lambda _: Judgement(), unfolded=unfolded, now=NOW)
+        for index in range(40):
+            rows.line(index, 100)
+        rows.index(found.groups[-1].digest)
+
+    return measured(draw, rounds)
 
 
 def failures(count: int) -> list[RunSummary]:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from tests.ui.conftest import NOW, Opener, press, settle, until
+from tests.ui.conftest import NOW, Opener, press, settle, text_of, until
 from tracetui.analysis.arrangement import arrange
 from tracetui.model import RunSummary, Status
 from tracetui.ui.app import TraceApp
@@ -93,3 +93,32 @@ async def test_runs_that_change_while_a_thread_arranges_are_shown_as_they_are(op
         assert row is not None
         assert isinstance(app.main.runs.rows, RunRows)
         assert app.main.runs.rows.item(row) == changed
+
+
+async def test_keys_that_arrange_the_list_wait_for_no_run(opened: Opener, many: Path) -> None:
+    """The order comes from a thread; the last one counts."""
+    async with opened(many) as (app, pilot):
+        await shown(app, pilot)
+        before = app.main.runs.rows
+        await press(pilot, "comma", "comma", "b")
+        await shown(app, pilot)
+        assert app.main.state.arrangement.sort == "outcome"
+        assert app.main.runs.rows is not before
+        assert in_order(app)
+        await press(pilot, "exclamation_mark")
+        await shown(app, pilot)
+        assert all(app.store.runs[ref].failed for ref in app.main.runs.refs())
+
+
+async def test_a_mark_and_a_verdict_leave_the_rows_as_they_are(opened: Opener, many: Path) -> None:
+    async with opened(many) as (app, pilot):
+        await shown(app, pilot)
+        rows = app.main.runs.rows
+        await press(pilot, "space")
+        assert " A " in text_of(app)
+        await press(pilot, "v", "k")
+        assert "marked known" in text_of(app)
+        await press(pilot, "u", "T", "v", "k", "escape", "escape")
+        await until(pilot, lambda: app.screen is app.main, what="the list")
+        assert app.main.runs.rows is rows
+        assert " known" in text_of(app)

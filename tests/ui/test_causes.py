@@ -17,9 +17,13 @@ from tests.ui.test_filtering import line
 from tests.ui.test_triage import triage
 from tracetui.analysis.triage import Group
 from tracetui.masking import one_line
+from tracetui.store.judgement import Judgement
+from tracetui.store.sidecar import Sidecar
 from tracetui.ui.app import TraceApp
+from tracetui.ui.screens import triage as triage_screen
 from tracetui.ui.screens.main import MainScreen
 from tracetui.ui.services import causes
+from tracetui.ui.widgets import line_view
 from tracetui.views.list.runs import RunRows
 
 
@@ -116,6 +120,42 @@ async def test_many_runs_are_grouped_in_a_thread(opened: Opener, mixed: Path, mo
         assert [one.digest for one in screen.queue.groups] == found
         await press(pilot, "v", "k")
         assert "1 of" in text_of(app)
+
+
+async def test_many_causes_are_sorted_in_a_thread(
+    opened: Opener, samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(triage_screen, "MANY", 1)
+    async with opened(samples) as (app, pilot):
+        screen = await triage(app, pilot)
+        runs = [len(group.runs) for group in screen.queue.groups]
+        await press(pilot, "comma", "semicolon")
+        await until(pilot, lambda: [len(group.runs) for group in screen.queue.groups] == sorted(runs), what="the order")
+        await press(pilot, "semicolon", "comma", "b")
+        await until(pilot, lambda: "by kind" in text_of(app) and bool(screen.queue.order.places), what="kinds")
+        assert "errors in execute_tool" in text_of(app)
+
+
+async def test_a_key_looks_only_at_judged_causes(opened: Opener, mixed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    of_causes = Sidecar.of_causes
+
+    def counted(sidecar: Sidecar, *digests: str | None) -> Judgement:
+        asked.extend(filter(None, digests))
+        return of_causes(sidecar, *digests)
+
+    async with opened(mixed, size=(120, 10)) as (app, pilot):
+        screen = await triage(app, pilot)
+        out_of_view = {group.digest for group in [*screen.queue.groups][8:]}
+        assert out_of_view
+        monkeypatch.setattr(line_view, "MAX_TICKS", 0)  # the minimap shows causes that are out of view
+        monkeypatch.setattr(Sidecar, "of_causes", counted)
+        await press(pilot, "v", "k", "k", "j")
+        assert f"1 of {len(screen.queue.groups)} reviewed" in text_of(app)
+        await press(pilot, "u", "k")
+        assert f"0 of {len(screen.queue.groups)} reviewed" in text_of(app)
+        assert asked
+        assert out_of_view.isdisjoint(asked)
 
 
 async def test_causes_sort_and_group_by_the_keys_of_the_list(opened: Opener, samples: Path) -> None:

@@ -189,8 +189,8 @@ async def second(pilot: Pilot[int]) -> None:
     assert isinstance(app, TraceApp)
     screen = app.screen
     assert isinstance(screen, TriageScreen)
-    contrasts = app.surveys.contrasts
-    await until(pilot, lambda: screen.queue.group is not None and screen.queue.group.runs in contrasts, what="contrast")
+    found = app.surveys.contrast_of
+    await until(pilot, lambda: screen.queue.group is not None and bool(found(screen.queue.group.runs)), what="contrast")
     await quiet(pilot)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from tests.store.build import make_summary
+from tracetui.analysis.cause_list import CauseOrder
 from tracetui.analysis.triage import Group, Task, groups
 from tracetui.model import FirstError, Outcome, RunRef, Score, Status
 from tracetui.store.judgement import Judgement, Verdict
@@ -47,18 +48,27 @@ def test_causes_fold_and_unfold() -> None:
 
 def test_the_walk_goes_through_all_failed_runs_whatever_is_folded() -> None:
     found = queue()
-    order, here = triage_state.failed_runs(found, None, 1)
-    assert order == [Member(group, ref) for group in found for ref in group.runs]
-    assert here == -1
-    assert triage_state.failed_runs(found, None, -1)[1] == 4
-    assert triage_state.failed_runs(found, found[1], 1)[1] == 1
-    assert triage_state.failed_runs(found, found[1], -1)[1] == 2
-    assert triage_state.failed_runs(found, Member(found[1], found[1].runs[1]), 1)[1] == 3
+    order = CauseOrder(found)
+    members = [Member(group, ref) for group in found for ref in group.runs]
+
+    assert walk(order, 1) == members
+    assert walk(order, -1) == members[::-1]
+    assert triage_state.step_failed(order, found[1], 1) == (members[2], 2)
+    assert triage_state.step_failed(order, found[1], -1) == (members[1], 1)
+    assert triage_state.step_failed(order, members[3], 1) == (None, 4)
+
+
+def walk(order: CauseOrder, step: int) -> list[Member]:
+    """All failed runs, one after the other."""
+    found: list[Member] = []
+    while (member := triage_state.step_failed(order, found[-1] if found else None, step)[0]) is not None:
+        found.append(member)
+    return found
 
 
 def test_after_a_verdict_comes_the_next_without_one() -> None:
-    found = queue()
-    first, second = found
+    found = CauseOrder(queue())
+    first, second = found.groups
     decided: set[object] = set()
 
     def told(what: Group | Task | RunRef) -> Judgement:
@@ -88,12 +98,15 @@ def test_wrong_answers_are_walked_and_judged_task_by_task() -> None:
     ]
     (heading,) = groups(runs)
     x, y = heading.tasks
-    order, here = triage_state.failed_runs([heading], TaskRow(heading, y), 1)
+    order = CauseOrder([heading])
+    every = [Member(heading, ref, task) for task in (x, y) for ref in task.runs]
 
-    assert [(member.task, member.run) for member in order] == [(task, ref) for task in (x, y) for ref in task.runs]
-    assert here == 1
-    assert triage_state.undecided([heading], TaskRow(heading, x), lambda _: OPEN) == y.digest
-    assert triage_state.undecided([heading], TaskRow(heading, y), lambda _: OPEN) == x.digest
+    assert walk(order, 1) == every
+    assert walk(order, -1) == every[::-1]
+    assert triage_state.step_failed(order, TaskRow(heading, y), 1) == (every[2], 2)
+    assert triage_state.step_failed(order, TaskRow(heading, y), -1) == (every[1], 1)
+    assert triage_state.undecided(order, TaskRow(heading, x), lambda _: OPEN) == y.digest
+    assert triage_state.undecided(order, TaskRow(heading, y), lambda _: OPEN) == x.digest
 
 
 SCORES = (Score("reward", 0.0, False),)

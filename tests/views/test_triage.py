@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import SupportsIndex, overload
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.store.build import make_summary
-from tracetui.analysis.triage import groups
-from tracetui.model import FirstError, RunSummary, Status
+from tracetui.analysis.cause_list import CauseOrder
+from tracetui.analysis.triage import Group, Task, groups
+from tracetui.model import FirstError, Outcome, RunRef, RunSummary, Score, Status
 from tracetui.store.judgement import Judgement
 from tracetui.views.rows import Line, width_of
-from tracetui.views.triage import QueueRows, heading
+from tracetui.views.triage import Details, Member, QueueRows, Sections, TaskRow, heading
 
 STARTED, NOW = 1_763_730_562.0, 1_763_734_162.0
 
@@ -27,7 +34,7 @@ def words(line: Line) -> str:
 def test_numbers_of_causes_and_of_runs_stand_under_their_headings(width: int) -> None:
     runs = {run.ref: run for run in map(failed, "ab")}
     (group,) = groups(runs.values())
-    rows = QueueRows([group], runs, lambda _: Judgement(), unfolded={group.digest}, now=NOW)
+    rows = QueueRows(CauseOrder([group]), runs, lambda _: Judgement(), unfolded={group.digest}, now=NOW)
     head, signature, run = heading(width), rows.line(0, width), rows.line(1, width)
     assert {width_of(line) for line in (head, signature, run)} == {width}
     ends = {name: words(head).index(name) + len(name) for name in ("runs", "lost", "last")}
@@ -35,3 +42,91 @@ def test_numbers_of_causes_and_of_runs_stand_under_their_headings(width: int) ->
     assert words(signature)[: ends["lost"]].endswith(" 1m09s")
     assert words(run)[: ends["lost"]].endswith(" 34.7s")
     assert [words(line)[: ends["last"]].split()[-1] for line in (signature, run)] == ["1h", "1h"]
+
+
+@given(st.integers(0, 12), st.dictionaries(st.integers(0, 11), st.integers(0, 5)))
+def test_sections_are_the_list_of_their_rows(count: int, below: dict[int, int]) -> None:
+    below = {number: rows for number, rows in below.items() if number < count}
+    rows = [(number, row) for number in range(count) for row in range(below.get(number, 0) + 1)]
+    sections = Sections(count, below)
+
+    assert len(sections) == len(rows)
+    assert [sections.find(row) for row in range(len(rows))] == rows
+    assert [sections.row(number) for number in range(count)] == [rows.index((number, 0)) for number in range(count)]
+
+
+def wrong(own: str, task: str) -> RunSummary:
+    score = (Score("reward", 0.0, False),)
+    return make_summary(own, status=Status.OK, outcome=Outcome.FAILED, scores=score, task=task, started_at=STARTED)
+
+
+@pytest.mark.parametrize("two_rows", [False, True])
+def test_rows_below_causes_and_tasks_are_found_by_their_keys(two_rows: bool) -> None:
+    listed = [failed("a"), failed("b"), wrong("c", "x"), wrong("d", "x"), wrong("e", "y")]
+    runs = {run.ref: run for run in listed}
+    error, answers = sorted(groups(listed), key=lambda group: len(group.tasks))
+    x, y = answers.tasks
+    order = CauseOrder([("errors", 1), error, ("wrong answers", 1), answers])
+    unfolded = {error.digest, answers.digest, x.digest}
+    rows = QueueRows(order, runs, lambda _: Judgement(), unfolded=unfolded, two_rows=two_rows, now=NOW)
+
+    below = [*(Member(answers, ref, x) for ref in x.runs)]
+    expected = [
+        ("errors", 1), error, Details(error), *(Member(error, ref) for ref in error.runs),
+        ("wrong answers", 1), answers, Details(answers), TaskRow(answers, x), *below, TaskRow(answers, y),
+    ]  # fmt: skip
+    items = [item for item in expected if two_rows or not isinstance(item, Details)]
+    assert len(rows) == len(items)
+    for index, item in enumerate(items):
+        owner = index - isinstance(item, Details)
+        assert rows.item(index) == (
+            item.group if isinstance(item, Details) else item if rows.selectable(index) else None
+        )
+        assert rows.index(rows.key(index)) == index
+        assert rows.owner(index) == owner
+    assert rows.index(RunRef("any", "elsewhere.json")) is None
+
+
+class Counted(list[Group | tuple[str, int]]):
+    """Counts how often an item is read."""
+
+    reads = 0
+
+    def __iter__(self) -> Iterator[Group | tuple[str, int]]:
+        self.reads += len(self)
+        return super().__iter__()
+
+    @overload
+    def __getitem__(self, key: SupportsIndex, /) -> Group | tuple[str, int]: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> list[Group | tuple[str, int]]: ...
+    def __getitem__(self, key: SupportsIndex | slice, /) -> object:
+        self.reads += 1
+        return super().__getitem__(key)
+
+
+@pytest.mark.parametrize("count", [50, 1_000])
+def test_a_page_of_the_queue_costs_the_same_for_any_number_of_causes(count: int) -> None:
+    """Verdicts and folds make the rows again with every key."""
+    page, judged = 20, 0
+
+    def judge(what: Group | Task | RunRef) -> Judgement:
+        nonlocal judged
+        judged += 1
+        return Judgement()
+
+    runs = [failed(str(number)) for number in range(count)]
+    for number, run in enumerate(runs):
+        kind = "".join(chr(ord("a") + int(digit)) for digit in str(number))
+        assert run.first_error is not None
+        runs[number] = replace(run, first_error=replace(run.first_error, type="ValueError", message=f"no {kind}x"))
+    order = CauseOrder(groups(runs))
+    order.items = items = Counted(order.items)
+    rows = QueueRows(order, {run.ref: run for run in runs}, judge, unfolded={order.groups[3].digest}, now=NOW)
+    lines = [rows.line(index, 80) for index in range(page)]
+
+    assert len(order.groups) == count
+    assert rows.index(order.groups[40].digest) == 41
+    assert len(lines) == page
+    assert items.reads <= 2 * page
+    assert judged <= 2 * page

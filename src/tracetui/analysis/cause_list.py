@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from typing import Any, Final
 
 from tracetui.analysis.arrangement import Arrangement, Choices, day_label
@@ -20,12 +21,35 @@ CauseItem = Group | tuple[str, int]
 """A cause, or the (label, count) of a group heading."""
 
 
+class CauseOrder:
+    """The causes in the order of the queue, and where each is. Reads every cause: any thread may make it."""
+
+    def __init__(self, items: Sequence[CauseItem] = ()) -> None:
+        self.items = items
+        self.groups = [one for one in items if isinstance(one, Group)]
+        self.places = {group.digest: place for place, group in enumerate(self.groups)}
+        """Indices in `groups` by digest."""
+        self.rows = {item.digest: row for row, item in enumerate(items) if isinstance(item, Group)}
+        """Indices in `items` by digest."""
+        self.headings = [group for group in self.groups if group.tasks]
+        """Headings of wrong answers."""
+        self.runs_before = [*accumulate((len(group.runs) for group in self.groups), initial=0)]
+        """How many runs come before each cause; at the end, how many there are."""
+        starts = [group.starts for group in self.groups if group.starts]
+        self.period = min((one[0] for one in starts), default=0.0), max((one[-1] for one in starts), default=0.0)
+        """When the first and the last run started, in UTC seconds."""
+
+
 def arrange_causes(
     causes: Iterable[Group], arrangement: Arrangement, *, now: float, verdict_of: Callable[[Group], str | None]
 ) -> list[CauseItem]:
-    """Filter, sort and group causes. `verdict_of` returns None for a cause without a verdict."""
+    """Filter, sort and group causes, which are in the order of `analysis.triage.groups`.
+
+    `verdict_of` returns None for a cause without a verdict.
+    """
     shown = [cause for cause in causes if not arrangement.new or cause.is_new(now)]
-    shown.sort(key=_SORT_KEYS[arrangement.sort], reverse=arrangement.reverse)
+    if arrangement.sort != CAUSES.sort or arrangement.reverse:
+        shown.sort(key=_SORT_KEYS[arrangement.sort], reverse=arrangement.reverse)
     if arrangement.group == "none":
         return [*shown]
     label = _label_of(arrangement.group, now, verdict_of)

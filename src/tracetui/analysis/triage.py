@@ -297,8 +297,9 @@ class CauseVerdicts:
         the verdict that all of its tasks have.
         """
         if group.tasks:
-            verdicts = {self.of_task(task).verdict for task in group.tasks}
-            return Judgement(verdicts.pop(), "cause") if len(verdicts) == 1 and None not in verdicts else NOTHING
+            verdict = self.of_task(group.tasks[0]).verdict
+            same = verdict is not None and all(self.of_task(task).verdict is verdict for task in group.tasks)
+            return Judgement(verdict, "cause") if same else NOTHING
         digests = group.digest, *group.merged, group.split_of
         found = self.decisions.of_causes(*digests)
         if found.verdict is None and len({self.decisions.of_causes(old).verdict for old in group.old}) == 1:
@@ -311,7 +312,8 @@ class CauseVerdicts:
 
     def unjudged(self, group: Group) -> list[Task]:
         """The tasks of a heading without a verdict."""
-        return [task for task in group.tasks if self.of_task(task).verdict is None]
+        judged = {*self.decisions.judged_causes}  # few of very many tasks
+        return [task for task in group.tasks if task.digest not in judged or self.of_task(task).verdict is None]
 
 
 def new_causes(found: Sequence[Group], verdicts: CauseVerdicts) -> list[Group]:

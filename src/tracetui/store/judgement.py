@@ -306,6 +306,11 @@ class Judgements:
                 result = _joined(result, self._settled(about, None))
         return result
 
+    @property
+    def judged_causes(self) -> list[str]:
+        """Digests of all causes with an event."""
+        return [digest for kind, digest in self._about if kind == "signature"]
+
     def merged_into(self, cause: str) -> str:
         """The cause that this one was merged into, itself if it was not. Of causes merged in a circle, the smallest."""
         path = [cause]

@@ -96,6 +96,11 @@ class Sidecar:
         """The decisions on several digests of one cause (`Judgements.of_causes`)."""
         return self._state.of_causes(*causes)
 
+    @property
+    def judged_causes(self) -> list[str]:
+        """Digests of all causes with a verdict, note or tag, also one that was undone."""
+        return self._state.judged_causes
+
     def merged_into(self, cause: str) -> str:
         """The cause that this one was merged into, itself if it was not."""
         return self._state.merged_into(cause)

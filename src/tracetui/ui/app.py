@@ -225,7 +225,7 @@ class TraceApp(HostApp):
         for callback in mail.callbacks:
             callback()
         if self.comparisons.receive(mail):
-            self.main.runs.now()
+            self.main.runs.redraw_rows()
         if self.assessments.receive(mail, self.main.run_view.run):
             self.main.run_view.show_assessment()
 
@@ -239,11 +239,12 @@ class TraceApp(HostApp):
             self.send(notification(one_line(f"{first.name} failed{more}: {cause}", 120)))
 
     def _preload(self) -> None:
-        """Import, in a thread, the modules of the first comparison, task matrix and filter, and the prices."""
+        """Import, in a thread, the modules of the first comparison, triage, task matrix and filter, and the prices."""
         import tracetui.live.differ
         import tracetui.store.query
         import tracetui.ui.screens.diff
-        import tracetui.ui.screens.tasks  # noqa: F401
+        import tracetui.ui.screens.tasks
+        import tracetui.ui.screens.triage  # noqa: F401
 
         self.preloaded = True
 
@@ -324,7 +325,7 @@ class TraceApp(HostApp):
         self.main.filter_runs(f"{key}:{query.quoted(value)}")
 
     def runs_changed(self) -> None:
-        self.main.runs.now()
+        self.main.runs.soon()
 
     def judged(self) -> None:
         for screen in self.screen_stack:
@@ -419,7 +420,7 @@ class TraceApp(HostApp):
 
     def save_triage(self, state: TriageState) -> None:
         self._triage_state = state
-        self.main.runs.now()
+        self.main.runs.judged()
 
     def action_tasks(self) -> None:
         """Open the task matrix in its last state."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Iterable
+from itertools import chain, islice
 
 from msgspec.structs import replace
 
 from tracetui.analysis.arrangement import Arrangement
-from tracetui.analysis.cause_list import CAUSES
+from tracetui.analysis.cause_list import CAUSES, CauseOrder
 from tracetui.analysis.triage import Group, Task
 from tracetui.model import RunRef
 from tracetui.store.judgement import Judgement
@@ -53,28 +55,40 @@ def fold_rows(state: TriageState, keys: Iterable[Hashable], *, open_: bool) -> T
     return replace(state, unfolded=unfolded)
 
 
-def failed_runs(groups: Sequence[Group], item: Item | None, step: int) -> tuple[list[Member], int]:
-    """(The failed runs in the order of the queue, the place of the cursor in it for a step that way)."""
-    order = [member for group in groups for member in _members(group)]
-    here = -1 if step > 0 else len(order)
-    for i, member in enumerate(order):
-        if isinstance(item, Member) and member.run == item.run:
-            here = i
-        elif (isinstance(item, Group) and item is member.group and (i == 0 or order[i - 1].group is not item)) or (
-            isinstance(item, TaskRow) and item.task is member.task and member.run == item.task.runs[0]
-        ):
-            here = i - 1 if step > 0 else i
-    return order, here
+def step_failed(order: CauseOrder, item: Item | None, step: int) -> tuple[Member | None, int]:
+    """(The failed run so many steps from the row of the cursor, whatever is folded, None past the ends; its number)."""
+    number = _number_of(order, item, step) + step
+    if not 0 <= number < order.runs_before[-1]:
+        return None, number
+    place = bisect_right(order.runs_before, number) - 1
+    group, number_in = order.groups[place], number - order.runs_before[place]
+    if not group.tasks:
+        return Member(group, group.runs[number_in]), number
+    for task in group.tasks:
+        if number_in < len(task.runs):
+            return Member(group, task.runs[number_in], task), number
+        number_in -= len(task.runs)
+    return None, number
 
 
-def _members(group: Group) -> list[Member]:
-    if group.tasks:
-        return [Member(group, ref, task) for task in group.tasks for ref in task.runs]
-    return [Member(group, ref) for ref in group.runs]
+def _number_of(order: CauseOrder, item: Item | None, step: int) -> int:
+    """The number of the failed run from which to step."""
+    if item is None:
+        return -1 if step > 0 else order.runs_before[-1]
+    group = item if isinstance(item, Group) else item.group
+    number = order.runs_before[order.places[group.digest]]
+    if isinstance(item, Group):
+        return number - (step > 0)
+    if item.task is not None:
+        tasks = group.tasks[: group.tasks.index(item.task)]
+        number += sum(len(task.runs) for task in tasks)
+    if isinstance(item, TaskRow):
+        return number - (step > 0)
+    return number + (group if item.task is None else item.task).runs.index(item.run)
 
 
 def undecided(
-    groups: Sequence[Group], item: Item | None, judgement_of: Callable[[Group | Task | RunRef], Judgement]
+    order: CauseOrder, item: Item | None, judgement_of: Callable[[Group | Task | RunRef], Judgement]
 ) -> Hashable:
     """The next row without a verdict: a run or task below the same row, else the next cause; None if all have."""
     if isinstance(item, Member):
@@ -90,8 +104,7 @@ def undecided(
         following_task = next((task for task in tasks if judgement_of(task).verdict is None), None)
         if following_task is not None:
             return following_task.digest
-    keys = [one.digest for one in groups]
-    here = keys.index(group.digest) if group is not None else -1
-    order = [*groups[here + 1 :], *groups[: here + 1]]
-    following_group = next((one for one in order if not is_reviewed(one, judgement_of)), None)
+    here = order.places[group.digest] if group is not None else -1
+    groups = chain(islice(order.groups, here + 1, None), islice(order.groups, here + 1))
+    following_group = next((one for one in groups if not is_reviewed(one, judgement_of)), None)
     return following_group.digest if following_group is not None else None

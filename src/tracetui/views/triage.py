@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from datetime import UTC, tzinfo
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 
 from tracetui import text
 from tracetui.analysis.cause import Cause, failure_of
-from tracetui.analysis.cause_list import CauseItem
+from tracetui.analysis.cause_list import CauseOrder
 from tracetui.analysis.contrast import NO_FINDINGS
 from tracetui.analysis.triage import Group, Task
 from tracetui.masking import one_line
@@ -80,12 +80,42 @@ def is_reviewed(group: Group, judged: Judged) -> bool:
     return judged(group).verdict is not None
 
 
+class Sections:
+    """The rows of `count` items, of which some have rows below. Costs nothing for the others."""
+
+    def __init__(self, count: int, below: Mapping[int, int]) -> None:
+        """`below`: how many rows are below an item, by its number."""
+        self._numbers = sorted(below)
+        self._before = [*accumulate((below[number] for number in self._numbers), initial=0)]
+        self._rows = [number + before for number, before in zip(self._numbers, self._before, strict=False)]
+        self._count = count + self._before[-1]
+
+    def __len__(self) -> int:
+        return self._count
+
+    def find(self, row: int) -> tuple[int, int]:
+        """The number of an item, and how many rows below it a row is: 0 for its own."""
+        at = bisect_right(self._rows, row) - 1
+        if at < 0:
+            return row, 0
+        number, after = self._numbers[at], row - self._rows[at]
+        below = self._before[at + 1] - self._before[at]
+        return (number, after) if after <= below else (row - self._before[at + 1], 0)
+
+    def row(self, number: int) -> int:
+        """The row of an item."""
+        return number + self._before[bisect_left(self._numbers, number)]
+
+
 class QueueRows:
-    """See `tracetui.views.rows.Rows`. Row keys are digests of causes and tasks, and run references."""
+    """See `tracetui.views.rows.Rows`. Row keys are digests of causes and tasks, and run references.
+
+    Costs no more for more causes, nor for more runs: only unfolded rows are counted, and a row is made when it is read.
+    """
 
     def __init__(
         self,
-        causes: Sequence[CauseItem],
+        order: CauseOrder,
         runs: Mapping[RunRef, RunSummary],
         judged: Judged,
         *,
@@ -97,47 +127,79 @@ class QueueRows:
     ) -> None:
         """`two_rows`: every cause has a second row with its id, decisions and runs over time."""
         self._runs, self._judged, self._unfolded, self._now, self._glyphs = runs, judged, unfolded, now, glyphs
-        self._marked, self._two_rows = marked, two_rows
-        self._items: list[_Row] = []
-        for item in causes:
-            self._items.append(item)
-            if not isinstance(item, Group):
-                continue
-            if two_rows:
-                self._items.append(Details(item))
-            if item.digest in unfolded:
-                self._items += self._members(item)
-        starts = [cause.starts for cause in causes if isinstance(cause, Group) and cause.starts]
-        self._axis = min((one[0] for one in starts), default=0.0), max((one[-1] for one in starts), default=0.0)
-        self._index = {_key(item): i for i, item in enumerate(self._items)}
+        self._marked, self._two_rows, self._order = marked, two_rows, order
+        self._open = [order.rows[key] for key in unfolded if isinstance(key, str) and key in order.rows]
+        """Unfolded causes."""
+        below = dict.fromkeys(order.rows.values(), 1) if two_rows else {}
+        self._tasks: dict[int, Sections] = {}
+        """The rows below unfolded headings of wrong answers."""
+        for number in self._open:
+            group = self._group_at(number)
+            if group.tasks:
+                tasks = {i: len(task.runs) for i, task in enumerate(group.tasks) if task.digest in unfolded}
+                self._tasks[number] = Sections(len(group.tasks), tasks)
+            below[number] = two_rows + len(self._tasks[number] if group.tasks else group.runs)
+        self._sections = Sections(len(order.items), below)
 
-    def _members(self, group: Group) -> Iterator[Item]:
-        if not group.tasks:
-            yield from (Member(group, ref) for ref in group.runs if ref in self._runs)
-        for task in group.tasks:
-            yield TaskRow(group, task)
-            if task.digest in self._unfolded:
-                yield from (Member(group, ref, task) for ref in task.runs if ref in self._runs)
+    def _group_at(self, number: int) -> Group:
+        group = self._order.items[number]
+        assert isinstance(group, Group), "only causes have rows below"
+        return group
+
+    def _item(self, index: int) -> _Row:
+        number, below = self._sections.find(index)
+        item = self._order.items[number]
+        if not below or not isinstance(item, Group):
+            return item
+        if self._two_rows and below == 1:
+            return Details(item)
+        below -= 1 + self._two_rows
+        if (tasks := self._tasks.get(number)) is None:
+            return Member(item, item.runs[below])
+        place, below = tasks.find(below)
+        task = item.tasks[place]
+        return Member(item, task.runs[below - 1], task) if below else TaskRow(item, task)
+
+    def owner(self, index: int) -> int:
+        """The row of the cause whose second row this is, else the row itself."""
+        return index - (self._two_rows and self._sections.find(index)[1] == 1)
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self._sections)
 
     def item(self, index: int) -> Item | None:
         """The cause, task or run of a row; None of a heading and after the last row."""
-        item = self._items[index] if 0 <= index < len(self._items) else None
+        item = self._item(index) if 0 <= index < len(self) else None
         return item.group if isinstance(item, Details) else item if _has_cursor(item) else None
 
     def key(self, index: int) -> Hashable:
-        return _key(self._items[index])
+        return _key(self._item(index))
 
     def index(self, key: Hashable) -> int | None:
-        return self._index.get(key)
+        if isinstance(key, str) and key in self._order.rows:
+            return self._sections.row(self._order.rows[key])
+        if isinstance(key, tuple):  # the second row of a cause, or a group heading
+            return next((row for row in range(len(self)) if self.key(row) == key), None)
+        return next((row for number in self._open if (row := self._below(number, key)) is not None), None)
+
+    def _below(self, number: int, key: Hashable) -> int | None:
+        """The row of a task or run below this cause."""
+        group, tasks = self._group_at(number), self._tasks.get(number)
+        first = self._sections.row(number) + 1 + self._two_rows
+        if tasks is None:
+            return first + group.runs.index(key) if key in group.runs else None
+        for place, task in enumerate(group.tasks):
+            if task.digest == key:
+                return first + tasks.row(place)
+            if task.digest in self._unfolded and key in task.runs:
+                return first + tasks.row(place) + 1 + task.runs.index(key)
+        return None
 
     def selectable(self, index: int) -> bool:
-        return _has_cursor(self._items[index])
+        return _has_cursor(self._item(index))
 
     def mark(self, index: int) -> str | None:
-        item = self._items[index]
+        item = self._item(index)
         if isinstance(item, Group):
             return None if is_reviewed(item, self._judged) else "status.error"
         return "status.error" if isinstance(item, TaskRow) and self._judgment(item).verdict is None else None
@@ -147,11 +209,11 @@ class QueueRows:
 
     def fold(self, index: int) -> Fold | None:
         """The fold of a cause or task; None for a run."""
-        item = self._items[index]
+        item = self._item(index)
         return Fold(_key(item), _key(item) in self._unfolded) if isinstance(item, Group | TaskRow) else None
 
     def plain(self, index: int) -> str:
-        item = self._items[index]
+        item = self._item(index)
         if isinstance(item, Details):  # its cause has the text
             return ""
         if isinstance(item, Group | TaskRow):
@@ -160,11 +222,11 @@ class QueueRows:
             return " ".join(filter(None, (*name, judgment.verdict, judgment.note, *judgment.tags)))
         if not isinstance(item, Member):
             return item[0]
-        run = self._runs[item.run]
-        return f"{run.id} {run.name} {run.first_error.words if run.first_error else ''}"
+        run = self._runs.get(item.run)
+        return "" if run is None else f"{run.id} {run.name} {run.first_error.words if run.first_error else ''}"
 
     def line(self, index: int, width: int) -> Line:
-        item = self._items[index]
+        item = self._item(index)
         if isinstance(item, Group):
             return self._group(item, width)
         if isinstance(item, Details):
@@ -201,7 +263,7 @@ class QueueRows:
         """Starts of its runs as a sparkline, from the first to the last run of all listed causes."""
         if not group.starts:
             return Clean("")
-        first, last = self._axis
+        first, last = self._order.period
         ends = [first + (last - first) * cell / SPARK_CELLS for cell in range(1, SPARK_CELLS)]
         at = [0, *(bisect_left(group.starts, end) for end in ends), len(group.starts)]
         return sparkline([b - a or None for a, b in pairwise(at)], self._glyphs)
@@ -233,7 +295,9 @@ class QueueRows:
         ]
 
     def _member(self, member: Member, width: int) -> Line:
-        run = self._runs[member.run]
+        run = self._runs.get(member.run)
+        if run is None:  # until the causes are found again
+            return (Piece(Clean("    no longer listed"), "dim"),)
         judgment = self._judged(member.run)
         own = judgment if judgment.source == "run" else Judgement()
         mark = _verdict_mark(own, self._glyphs) if own.verdict else [Piece(Clean(" "))]
@@ -321,7 +385,9 @@ def _key(item: _Row) -> Hashable:
         return item.digest
     if isinstance(item, TaskRow):
         return item.task.digest
-    return item.run if isinstance(item, Member) else item  # Details and headings are their own keys
+    return (
+        item.run if isinstance(item, Member) else ("details", item.group.digest) if isinstance(item, Details) else item
+    )
 
 
 SPARK_CELLS: Final = 12

@@ -173,7 +173,19 @@ class RunList(ArrangedView):
         """The list may be on the screen again: show it as it is now."""
         if self.due and self.is_on_screen:
             with self.app.engine.pause(), self.app.batch_update():
-                self.now()
+                self.soon()
+
+    def rearrange(self) -> None:
+        """Show the runs in another arrangement. What a thread finds for the one before is dropped."""
+        self._late = None
+        self.soon()
+
+    def judged(self) -> None:
+        """Show new verdicts. Only where a query may ask for them, or where causes were merged, is a run elsewhere."""
+        if self.arrangement.words or self.arrangement.group == "cause":
+            self.rearrange()
+        else:
+            self.redraw_rows()
 
     def now(self) -> None:
         """Show the runs as they are known now; the cursor stays on its run."""
@@ -521,8 +533,7 @@ class RunList(ArrangedView):
     def _shown(self, rows: runs.RunRows, total: int) -> Line:
         if not self.arrangement.words and not self.arrangement.failures:
             return ()
-        shown = sum(1 for i in range(len(rows)) if isinstance(rows.item(i), RunSummary))
-        return (Piece(Clean(f"{shown}"), "sec"), Piece(Clean(f"/{total} shown"), "dim"))
+        return (Piece(Clean(f"{rows.runs}"), "sec"), Piece(Clean(f"/{total} shown"), "dim"))
 
     def _heading_for(self, width: int) -> list[Line]:
         rows = self.rows

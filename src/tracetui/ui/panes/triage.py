@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from textual.message import Message
 
 from tracetui.analysis.arrangement import Arrangement
-from tracetui.analysis.cause_list import CauseItem
+from tracetui.analysis.cause_list import CauseOrder
 from tracetui.analysis.contrast import Contrast
 from tracetui.analysis.triage import Group
 from tracetui.masking import clean
@@ -51,7 +51,7 @@ class Queue(ArrangedView):
 
     def __init__(self) -> None:
         super().__init__(id="queue")
-        self.groups: Sequence[Group] = ()
+        self.order = CauseOrder()
         """The causes in their order on the screen."""
         self.unfolded: frozenset[Hashable] = frozenset()
         """Keys of the unfolded rows, as the screen's state has them."""
@@ -66,7 +66,7 @@ class Queue(ArrangedView):
 
     def show_groups(
         self,
-        causes: Sequence[CauseItem],
+        order: CauseOrder,
         runs: Mapping[RunRef, RunSummary],
         judged: triage.Judged,
         *,
@@ -79,13 +79,13 @@ class Queue(ArrangedView):
 
         `hidden` is the number of causes that the arrangement filters out.
         """
-        self.groups = [one for one in causes if isinstance(one, Group)]
-        self._number = len(causes) + len(self.groups)
+        self.order = order
+        self._number = len(order.items) + len(order.groups)
         unfolded, marked, glyphs = self.unfolded, self.marked, self.look.glyphs
 
         def make(two_rows: bool) -> triage.QueueRows:
             return triage.QueueRows(
-                causes, runs, judged, unfolded=unfolded, marked=marked, two_rows=two_rows, now=now, glyphs=glyphs
+                order, runs, judged, unfolded=unfolded, marked=marked, two_rows=two_rows, now=now, glyphs=glyphs
             )
 
         self._make_rows = make
@@ -118,8 +118,7 @@ class Queue(ArrangedView):
         rows = self.rows
         if not isinstance(rows, triage.QueueRows):
             return super().is_at_cursor(index)
-        item = rows.item(index)
-        return item is not None and item is rows.item(self.position)
+        return index < len(rows) and rows.owner(index) == self.position and rows.selectable(self.position)
 
     def repaint_row(self, index: int) -> None:
         super().repaint_row(index)
@@ -135,8 +134,13 @@ class Queue(ArrangedView):
 
     def nothing(self, lines: Sequence[Line]) -> None:
         """Say why there is nothing to review."""
-        self.groups, self._make_rows = (), None
+        self.order, self._make_rows = CauseOrder(), None
         self.show(ListRows(lines, headings=range(len(lines))), title=(), heading=lambda width: (), title_right=())
+
+    @property
+    def groups(self) -> Sequence[Group]:
+        """The causes in their order on the screen."""
+        return self.order.groups
 
     async def action_fold(self) -> None:
         """Fold the row under the cursor, or go to the one that it is below."""

@@ -223,7 +223,7 @@ class ContrastScreen(RunsListScreen):
 
     @property
     def _contrast(self) -> Contrast | None:
-        return self.app.surveys.contrasts.get(self._refs)
+        return self.app.surveys.contrast_of(self._refs)
 
     def show_rows(self) -> None:
         self.list.show(contrast_rows(self._contrast, width=self.list.outer_size.width - 2, glyphs=self.app.look.glyphs))

@@ -82,10 +82,12 @@ class MainScreen(RunsScreen):
         """Replace the state and render the changes."""
         before, self.state = self.state, state
         self.runs.arrangement = state.arrangement
-        if (states.row_order(state), state.marked) != (states.row_order(before), before.marked):
-            self.runs.now()
+        if states.row_order(state) != states.row_order(before):
+            self.runs.rearrange()
         elif state.arrangement.columns != before.arrangement.columns:
             self.runs.show_columns(state.arrangement.columns)
+        elif state.marked != before.marked:
+            self.runs.redraw_rows()
         if states.list_layout(state) != states.list_layout(before):
             self._shape_list()
         if (state.ref, state.goal) != (before.ref, before.goal) and state.ref is not None:
@@ -216,7 +218,7 @@ class MainScreen(RunsScreen):
         return None
 
     def judged(self, *, decided: bool) -> None:
-        self.runs.now()
+        self.runs.judged()
         if decided and not self.state.level and self.pane == RUNS:
             ref = states.next_failed(self.state, self.runs.refs(), self.app.store.runs, 1)
             if ref is not None:

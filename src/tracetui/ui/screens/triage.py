@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -11,8 +11,8 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.timer import Timer
 
-from tracetui.analysis.cause_list import CAUSE_CHOICES, arrange_causes
-from tracetui.analysis.triage import Group, Task, splits_of
+from tracetui.analysis.cause_list import CAUSE_CHOICES, CAUSES, CauseOrder, arrange_causes
+from tracetui.analysis.triage import NEW_SECONDS, Group, Task, splits_of
 from tracetui.live.mailbox import Mail
 from tracetui.masking import clean, one_line
 from tracetui.model import RunRef
@@ -24,7 +24,7 @@ from tracetui.ui.commands import CAUSE, FAILURE, QUEUE, Command
 from tracetui.ui.panes.triage import Cause, Failure, Queue
 from tracetui.ui.screens.runs import RunsScreen, Scope
 from tracetui.ui.services.verdicts import Subject
-from tracetui.ui.triage_state import TriageState, failed_runs, undecided
+from tracetui.ui.triage_state import TriageState, step_failed, undecided
 from tracetui.ui.widgets.frame import footer, short_path
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box
@@ -42,6 +42,8 @@ STEP: Final = 4
 """The pane of the cause has a multiple of so many rows: a new layout for each cause would cost more than its rows."""
 REST_SECONDS: Final = 0.15
 """How long the cursor rests on a cause before its runs are read to be compared with others."""
+MANY: Final = 2_000
+"""Causes that take so long to sort that a thread does it."""
 REGROUP_SECONDS: Final = 0.5
 """While runs arrive, the queue changes no oftener."""
 
@@ -62,6 +64,10 @@ class TriageScreen(RunsScreen):
         """Heights of the panes at the right."""
         self._grouped = -1
         self._grouping: Grouping | None = None
+        self._order = CauseOrder()
+        self._order_key: object = None
+        """The causes as they are shown, and what they are arranged for: None in their first order."""
+        self._reviewed: tuple[object, int, int] = None, 0, 0
         self._group_after = 0.0
         self._rest: Timer | None = None
 
@@ -116,15 +122,49 @@ class TriageScreen(RunsScreen):
         words = app.words()
         self._grouping = app.causes.of(words, app.found)
         self.queue.unfolded, self.queue.marked = self.state.unfolded, frozenset(self.state.marked)
-        causes = arrange_causes(self.causes, arrangement, now=now, verdict_of=self._verdict_of)
-        if causes:
-            hidden = len(self.causes) - sum(isinstance(one, Group) for one in causes)
+        order = self._ordered(now)
+        if order.items:
+            hidden = len(self.causes) - len(order.groups)
             self.queue.show_groups(
-                causes, app.store.runs, self.judgement_of, arrangement=arrangement, hidden=hidden, now=now, words=words
+                order, app.store.runs, self.judgement_of, arrangement=arrangement, hidden=hidden, now=now, words=words
             )
         else:
             self.queue.nothing([(), *self._nothing(words)])
         self.show_cause()
+
+    def _ordered(self, now: float) -> CauseOrder:
+        """The causes in the chosen order. A thread sorts very many: until then they stay as they are."""
+        grouping, how = self._grouping, self.state.arrangement
+        if grouping is None:
+            return CauseOrder()
+        if (how.sort, how.reverse, how.group, how.new) == (CAUSES.sort, CAUSES.reverse, CAUSES.group, CAUSES.new):
+            self._order, self._order_key = grouping.order, None
+            return grouping.order
+        verdicts = self.app.verdicts.sidecar.revision if how.group == "verdict" else None
+        key = grouping, how, verdicts
+        if key == self._order_key:
+            return self._order
+
+        def arrange() -> CauseOrder:
+            return CauseOrder(arrange_causes(grouping.groups, how, now=now, verdict_of=self._verdict_of))
+
+        self._order_key = key
+        if len(grouping.groups) < MANY:
+            self._order = arrange()
+            return self._order
+
+        def work() -> Callable[[], None]:
+            order = arrange()
+            return lambda: self._arrived(key, order)
+
+        self.app.engine.run_in_background(work)
+        return self._order
+
+    def _arrived(self, key: object, order: CauseOrder) -> None:
+        """Show what a thread sorted, unless that was superseded."""
+        if key == self._order_key:
+            self._order = order
+            self.regroup()
 
     @property
     def causes(self) -> Sequence[Group]:
@@ -167,7 +207,7 @@ class TriageScreen(RunsScreen):
             self.failure.nothing()
         else:
             example, surveys = self.app.store.runs.get(ref), self.app.surveys
-            shared, going_on = surveys.contrasts.get(group.runs), surveys.progress(group.runs)
+            shared, going_on = surveys.contrast_of(group.runs), surveys.progress(group.runs)
             self.cause.show_cause(group, example, self.judgement_of(group), shared, going_on, now=self.app.clock())
             if not surveys.is_asked(group.runs):
                 self._compare_later()
@@ -232,10 +272,11 @@ class TriageScreen(RunsScreen):
     @property
     def _marked(self) -> list[Group | Task]:
         """The marked causes and tasks that are still listed, in the order in which they were marked."""
-        rows: dict[Hashable, Group | Task] = {}
-        for group in self.queue.groups:
-            rows |= {group.digest: group, **{task.digest: task for task in group.tasks}}
-        return [rows[key] for key in self.state.marked if key in rows]
+        order = self.queue.order
+        keys = [key for key in self.state.marked if isinstance(key, str)]
+        tasks = {task.digest: task for group in order.headings for task in group.tasks} if keys else {}
+        rows = [order.groups[order.places[key]] if key in order.places else tasks.get(key) for key in keys]
+        return [row for row in rows if row is not None]
 
     @property
     def place(self) -> tuple[RunRef, str | None] | None:
@@ -250,14 +291,25 @@ class TriageScreen(RunsScreen):
         if (
             decided
             and not marked
-            and (following := undecided(self.queue.groups, self.queue.item, self.judgement_of)) is not None
+            and (following := undecided(self.queue.order, self.queue.item, self.judgement_of)) is not None
         ):
             self.queue.move_to_key(following)
 
     @property
     def ended(self) -> str:
-        left = not all(is_reviewed(group, self.judgement_of) for group in self.causes)
-        return "" if left else "  ·  all reviewed, x export"
+        return "" if self._review[0] < len(self.causes) else "  ·  all reviewed, x export"
+
+    @property
+    def _review(self) -> tuple[int, int]:
+        """How many causes are reviewed, and how many runs they have. Reads the judged causes only."""
+        grouping, sidecar = self._grouping, self.app.verdicts.sidecar
+        if grouping is None:
+            return 0, 0
+        if self._reviewed[0] != (key := (grouping, sidecar.revision)):
+            judged = grouping.judged(sidecar.judged_causes)
+            done = [group for group in judged if is_reviewed(group, self.judgement_of)]
+            self._reviewed = key, len(done), sum(len(group.runs) for group in done)
+        return self._reviewed[1:]
 
     @property
     def ref(self) -> RunRef | None:
@@ -315,18 +367,18 @@ class TriageScreen(RunsScreen):
         found = self.causes
         if not found:
             return (Piece(Clean("nothing to review"), "sec"),)
-        left = [group for group in found if not is_reviewed(group, self.judgement_of)]
-        decided = len(found) - len(left)
+        decided, reviewed = self._review
+        left = len(found) - decided
         pieces = [
             Piece(Clean(f"{grouped(decided)} of {grouped(len(found))} reviewed "), "text bold"),
             *amount(decided, len(found), BAR, "bar.model", glyphs=self.app.look.glyphs),
         ]
         if left:
-            runs = sum(len(group.runs) for group in left)
-            causes = f"{grouped(len(left))} cause{'s' if len(left) != 1 else ''}"
+            runs = self._grouping.order.runs_before[-1] - reviewed if self._grouping is not None else 0
+            causes = f"{grouped(left)} cause{'s' if left != 1 else ''}"
             words = f"  {causes} ({grouped(runs)} run{'s' if runs != 1 else ''}) to review"
             pieces.append(Piece(Clean(words), "sec"))
-            new = sum(group.is_new(self.app.clock()) for group in found)
+            new = self._grouping.new_since(self.app.clock() - NEW_SECONDS) if self._grouping is not None else 0
             if new and self.app.size.width >= layout.NARROW:
                 pieces.append(Piece(Clean(f"  ·  {grouped(new)} new since yesterday"), "sec"))
         else:
@@ -410,14 +462,13 @@ class TriageScreen(RunsScreen):
 
     def action_error(self, step: int) -> None:
         """Go to the next failed run of the queue, whatever is folded."""
-        order, here = failed_runs(self.queue.groups, self.queue.item, step)
-        if not 0 <= here + step < len(order):
+        member, number = step_failed(self.queue.order, self.queue.item, step)
+        if member is None:
             self.say("no more failed runs" if step > 0 else "no earlier failed runs", "status.warn")
             return
-        member = order[here + step]
         self._fold([member.group.digest, member.parent], open_=True)
         self.queue.move_to_key(member.run)
-        self.say(f"failed run {here + step + 1} of {len(order)}", "status.error")
+        self.say(f"failed run {number + 1} of {self.queue.order.runs_before[-1]}", "status.error")
 
     def action_mark_cause(self) -> None:
         """Mark the cause or task under the cursor for the next verdict or merge, or unmark it."""

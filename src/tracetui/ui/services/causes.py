@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tracetui.model import RunRef, RunSummary
@@ -31,6 +32,7 @@ class Grouping:
 
     def __init__(self, key: object, listed: Sequence[RunSummary], sidecar: Sidecar) -> None:
         """Any thread may do this."""
+        from tracetui.analysis.cause_list import CauseOrder
         from tracetui.analysis.triage import groups
 
         self.key = key
@@ -38,11 +40,31 @@ class Grouping:
         """The biggest waste first."""
         self.by_run: dict[RunRef, Group] = {ref: group for group in self.groups for ref in group.runs}
         """The cause of each failed run."""
+        self.order = CauseOrder(self.groups)
+        """The same, as the queue shows them first."""
+        self._others: dict[str, list[Group]] = {}
+        """Causes by another digest that may have a verdict: of a task, a merged cause, the one before a split."""
+        for group in self.groups:
+            for digest in (*group.merged, group.split_of, *group.old, *(task.digest for task in group.tasks)):
+                if digest:
+                    self._others.setdefault(digest, []).append(group)
+        self._first_starts = sorted(group.starts[0] for group in self.groups if group.starts)
         parts = uncounted_parts(listed)
         tops = [run for run in listed if run.parent is None and run.ref not in parts]
         children = [run for run in listed if run.parent is not None]
         self.runs, self.failed = len(tops), sum(run.failed for run in tops)
         self.children, self.failed_children = len(children), sum(run.failed for run in children)
+
+    def judged(self, digests: Collection[str]) -> list[Group]:
+        """The causes with one of these digests."""
+        places, groups = self.order.places, self.groups
+        found = [groups[places[digest]] for digest in digests if digest in places]
+        found += [group for digest in digests for group in self._others.get(digest, ())]
+        return [*{group.digest: group for group in found}.values()]
+
+    def new_since(self, when: float) -> int:
+        """How many causes have their first run after this time, in UTC seconds."""
+        return len(self._first_starts) - bisect_left(self._first_starts, when)
 
 
 class Causes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui import masking
@@ -195,12 +195,13 @@ class JobService:
         self._store, self._engine = store, engine
         self.search: Search | None = None
         self.latest: JobProgress | None = None
-        self.contrasts: dict[Sequence[RunRef], Contrast] = {}
-        """Contrasts computed so far, by their runs."""
-        self._contrast: tuple[Sequence[RunRef], Job] | None = None
+        self._contrasts: dict[Hashable, tuple[Sequence[RunRef], Contrast]] = {}
+        """Contrasts computed so far, with their runs."""
+        self._contrast: tuple[Sequence[RunRef], Job | None] | None = None
+        """The runs of the current or last contrast, and its job once that is prepared."""
         self._job: Job | None = None
         """The current or last job."""
-        self._compared: set[Sequence[RunRef]] = set()
+        self._compared: dict[Hashable, Sequence[RunRef]] = {}
         """Runs with a complete contrast."""
 
     def receive(self, mail: Mail) -> None:
@@ -212,17 +213,28 @@ class JobService:
         if self.search is not None and progress.job is self.search.job:
             self.search.receive(progress)
         if self._contrast is not None and progress.job is self._contrast[1]:
-            self.contrasts[self._contrast[0]] = progress.result
+            refs = self._contrast[0]
+            self._contrasts[_fingerprint(refs)] = refs, progress.result
             if progress.finished:
-                self._compared.add(self._contrast[0])
+                self._compared[_fingerprint(refs)] = refs
+
+    def contrast_of(self, refs: Sequence[RunRef]) -> Contrast | None:
+        """The contrast of runs as far as it is computed."""
+        found = self._contrasts.get(_fingerprint(refs))
+        return found[1] if found is not None and found[0] == tuple(refs) else None
 
     def has_contrast(self, refs: Sequence[RunRef]) -> bool:
         """Whether the contrast of runs is complete."""
-        return tuple(refs) in self._compared
+        return self._compared.get(_fingerprint(refs)) == tuple(refs)
 
     def is_asked(self, refs: Sequence[RunRef]) -> bool:
         """Whether the contrast of runs is complete or running."""
-        return self.has_contrast(refs) or (self._job is not None and self._contrast == (tuple(refs), self._job))
+        return self._is_current(refs) or self.has_contrast(refs)
+
+    def _is_current(self, refs: Sequence[RunRef]) -> bool:
+        if self._contrast is None or self._contrast[0] != tuple(refs):
+            return False
+        return self._contrast[1] is None or self._contrast[1] is self._job
 
     def progress(self, refs: Sequence[RunRef]) -> str:
         """Progress of the contrast of runs as text; empty once it is complete."""
@@ -236,14 +248,25 @@ class JobService:
         return f"comparing, {grouped(progress.done)} of {grouped(progress.total)} runs read"
 
     def contrast(self, refs: Sequence[RunRef]) -> None:
-        """Start the contrast of runs with all comparable runs."""
-        from tracetui.analysis.contrast import comparable
-        from tracetui.live.jobs.aggregate import contrast_job
+        """Start the contrast of runs with all comparable runs, which a thread looks for."""
+        refs, listed, original = tuple(refs), list(self._store.runs.values()), self._store.relations.original
+        asked: tuple[Sequence[RunRef], Job | None] = (refs, None)
+        self._contrast = asked
 
-        runs = self._store.runs
-        job = contrast_job(refs, comparable(runs.values(), {*refs}), original=self._store.relations.original)
-        self._contrast = tuple(refs), job
-        self.ask(job)
+        def work() -> Callable[[], None]:
+            from tracetui.analysis.contrast import comparable
+            from tracetui.live.jobs.aggregate import contrast_job
+
+            job = contrast_job(refs, comparable(listed, {*refs}), original=original)
+            return lambda: self._begin_contrast(asked, job)
+
+        self._engine.run_in_background(work)
+
+    def _begin_contrast(self, asked: tuple[Sequence[RunRef], Job | None], job: Job) -> None:
+        """Start a contrast unless another job was asked for meanwhile."""
+        if self._contrast is asked:
+            self._contrast = asked[0], job
+            self._start(job)
 
     def begin_search(self, text: str, refs: Sequence[RunRef], glyphs: Glyphs, start_of: StartOf) -> None:
         """Start a search; `start_of` labels the start of a run.
@@ -262,10 +285,19 @@ class JobService:
 
     def ask(self, job: Job) -> None:
         """Start a job, replacing the current one."""
+        self._contrast = None
+        self._start(job)
+
+    def _start(self, job: Job) -> None:
         self.latest, self._job = None, job
         self._engine.start_job(job)
 
     def stop(self) -> None:
         """Stop the job of a closed screen."""
-        self.latest = self._job = None
+        self.latest = self._job = self._contrast = None
         self._engine.stop_job()
+
+
+def _fingerprint(refs: Sequence[RunRef]) -> Hashable:
+    """A key of runs that costs the same for any number of them; equal keys need a second look."""
+    return len(refs), refs[0] if refs else None, refs[-1] if refs else None

@@ -71,9 +71,8 @@ class Verdicts:
 
     def unjudged_tasks(self, subjects: Sequence[Subject]) -> int:
         """How many tasks get a verdict on the heading of wrong answers, if that is the only subject; else 0."""
-        if len(subjects) != 1 or not getattr(subjects[0], "tasks", ()):
-            return 0
-        return len(self._targets(subjects))
+        tasks = getattr(subjects[0], "tasks", ()) if len(subjects) == 1 else ()
+        return len(self.causes.unjudged(subjects[0]) or tasks) if tasks else 0  # type: ignore[arg-type]
 
     def judge(self, subjects: Sequence[Subject], verdict: Verdict) -> str:
         """Give a verdict to all of these, as one change for undo, and remember it for ``.``; returns their names.

@@ -479,6 +479,11 @@ class LineView(LineWidget, can_focus=True):
             self._strips.discard(key)
         self.repaint_row(index)
 
+    def redraw_rows(self) -> None:
+        """Redraw all rows on the screen: something beside the same `Rows` changed."""
+        self._strips.clear()
+        self.refresh_changed()
+
     def redraw_title(self) -> None:
         """Redraw the title rule."""
         if 0 in self._painted and self._painted[0].cell_length == self.outer_size.width:

@@ -120,6 +120,7 @@ class RunRows:
         """Compute everything that reads all rows."""
         self.index("")
         self.longest_name, self.scored, self._headings, self.costed, self.titled  # noqa: B018 - they are remembered
+        self._below, self.runs  # noqa: B018
         if self.costed:
             self._sum(0, len(self._items), at_once=True)
             for start, end in pairwise([*self._headings, len(self._items)]):
@@ -131,6 +132,11 @@ class RunRows:
     def above(self, index: int) -> int:
         """Number of rows above this one, without group headings."""
         return index - bisect_left(self._headings, index)
+
+    @cached_property
+    def runs(self) -> int:
+        """Number of runs."""
+        return sum(isinstance(item, RunSummary) for item in self._items)
 
     @cached_property
     def _headings(self) -> list[int]:
