@@ -185,11 +185,12 @@ class Hypergraph:
             db.execute("BEGIN")
             run = {"id": "run-1", "graph_name": "rag", "status": "active", "created_at": self._at(0)}
             hypergraph_build.insert(db, "runs", **run)
-            for number in range(1, steps + 1):
+            for number in range(1, steps):
                 at = (number * 131) % PAYLOAD
                 self._insert(db, number, _LONG[at : at + PAYLOAD])
             db.execute("COMMIT")
         self._db = sqlite3.connect(self.path, isolation_level=None)
+        self.append(steps)  # into the log, which a program at work has
 
     def append(self, number: int) -> None:
         self._insert(self._db, number, "little")

@@ -7,6 +7,7 @@ counted or an answer comes; a call has the model's request, its output and the e
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -46,6 +47,7 @@ OTHER: Final = Operation.OTHER
 MOST: Final = 1000
 """Records in one row; each of any further ones is a row of its own. As many rows wait for the next turn."""
 _LONGEST: Final = MOST * PACKED_SIZE
+_RECENT: Final = 64
 _FIRST: Final = 2000
 """Records in which the list stage looks for the first prompt."""
 _IDS: Final = 64
@@ -175,6 +177,8 @@ class Session(Rows):
         self.calls: dict[str, Call] = {}
         """Calls by their ids."""
         self.unanswered: dict[str, Call] = {}
+        self._outputs: deque[Call] = deque()
+        """The latest calls with an output: a later record may say that it is that of a failure."""
         """Calls of this turn."""
         self.threads: dict[str, str] = {}
         """Threads that were spawned, each with the id of the span that did it."""
@@ -545,6 +549,10 @@ class Session(Rows):
         call.update(outcome)
         self._changed[call.id] = call
         self.calls[key] = call
+        if outcome.message:
+            self._outputs.append(call)
+            if len(self._outputs) > _RECENT and (early := self._outputs.popleft()).status is not ERROR:
+                early.outcome.message = ""
         if call.outcome.finished:
             self.unanswered.pop(key, None)
         else:
