@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -185,11 +186,12 @@ class Hypergraph:
             db.execute("BEGIN")
             run = {"id": "run-1", "graph_name": "rag", "status": "active", "created_at": self._at(0)}
             hypergraph_build.insert(db, "runs", **run)
-            for number in range(1, steps + 1):
+            for number in range(1, steps):
                 at = (number * 131) % PAYLOAD
                 self._insert(db, number, _LONG[at : at + PAYLOAD])
             db.execute("COMMIT")
         self._db = sqlite3.connect(self.path, isolation_level=None)
+        self.append(steps)  # into the log, which a program at work has
 
     def append(self, number: int) -> None:
         self._insert(self._db, number, "little")
@@ -237,7 +239,7 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
         steps = LARGE // scale
         with run_of(make, steps) as writer:
             megabytes = writer.path.stat().st_size / 1e6
-            yield keys_while_it_loads(writer, f"{name}, {megabytes:.0f} MB: cursor up while it loads, p95")
+            yield keys_while_it_loads(writer, f"{name}, {megabytes:.0f} MB: cursor while it loads, p95")
             busy = followed(writer, steps, at_once=True)
             large = followed(writer, steps + LINES)
         yield from _rows(name, f"{steps} steps, {megabytes:.0f} MB", small, busy, large, beside, megabytes)
@@ -279,11 +281,12 @@ def keys_while_it_loads(writer: Writer, what: str) -> Row:
         terminal.wait_for(A_RUN, timeout=60)
         terminal.send("g", "enter")
         terminal.wait_for(" Steps ", timeout=60)
-        loading = [screen.press(terminal, "up").ms]
+        keys = cycle(("down", "up"))
+        loading = [screen.press(terminal, next(keys)).ms]
         while len(loading) < LINES or re.search(rf"{screen.LOADING}|reading …", terminal.text()):
-            loading.append(screen.press(terminal, "up").ms)
+            loading.append(screen.press(terminal, next(keys)).ms)
         terminal.wait_quiet(0.5, timeout=10)
-        loaded = [screen.press(terminal, "up").ms for _ in range(2 * LINES)]
+        loaded = [screen.press(terminal, next(keys)).ms for _ in range(2 * LINES)]
     detail = f"{p95(loading):.0f} ms of {len(loading)}, {p95(loaded):.0f} ms when loaded"
     return Row(what, p95(loading) / p95(loaded), 2, "×", detail)
 
@@ -313,6 +316,7 @@ def followed(writer: Writer, steps: int, *, at_once: bool = False) -> Grown:
         try:
             terminal.wait_for(" FOLLOW ", timeout=3)
         except NotShown:  # it isn't running as long as nothing was appended
+            terminal.wait_for(r"\d/\d+ ━", timeout=60)  # its first steps
             terminal.send("F")
             terminal.wait_for(" FOLLOW ", timeout=120)
         terminal.wait_for(writer.shown(steps), timeout=120)

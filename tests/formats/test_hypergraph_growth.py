@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from tests.formats.hypergraph_build import TO_V3, TO_V4, TO_V6, V2, at, insert
 from tracetui import load
+from tracetui.formats import sqlite
 from tracetui.formats.hypergraph import Hypergraph, body, spans
 from tracetui.live.load import Reader
 from tracetui.model import Run, RunRef
@@ -40,6 +41,7 @@ def _small_pages() -> Iterator[None]:
             (body, "UNSETTLED", 2),
             (body, "NEAR", 2),
             (base, "TICK_NS", 0),
+            (sqlite, "REST_SECONDS", 0.0),
         ):
             patch.setattr(module, name, value)
         yield

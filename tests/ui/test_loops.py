@@ -245,3 +245,15 @@ def loop_key(app: TraceApp) -> Hashable:
     """The row of the loop in the steps."""
     rows = app.main.steps.rows
     return next(rows.key(i) for i in range(len(rows)) if "×4" in "".join(p.text for p in rows.line(i, 100)))
+
+
+async def test_each_run_under_the_cursor_is_shown_once(
+    opened: Opener, samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(samples / "paprika") as (app, pilot):
+        await press(pilot, "g")
+        shown: list[object] = []
+        show = app.main.steps.show
+        monkeypatch.setattr(app.main.steps, "show", lambda rows, **more: (shown.append(rows.run), show(rows, **more)))
+        await press(pilot, "j", "j", "j")
+        assert len(shown) == 3

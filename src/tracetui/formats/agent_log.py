@@ -167,8 +167,7 @@ class OpenRow(SpanRow, gc=False):
 
     def add_line(self, byte_range: ByteRange) -> None:
         """Add a line of the same row: of a response, or with the result of a call."""
-        at = self.at
-        self.at = SpanRef(at.offset, at.length, at.block, (*at.more, byte_range), at.part)
+        self.at = self.at.joined(byte_range)
 
 
 class Call(OpenRow, gc=False):
@@ -197,7 +196,7 @@ class Notes(msgspec.Struct, gc=False):
             step=self.step,
             started_at=self.started_at,
             preview=self.preview,
-            at=SpanRef(offset, length, more=tuple(more), part=self.part),
+            at=SpanRef(offset, length, part=self.part).joined(*more),
         )
 
 
@@ -238,7 +237,7 @@ class Rows:
 
     def at(self, line: Line, block: int = -1) -> SpanRef:
         """Where the record on a line is, or a block of it."""
-        return SpanRef(line.offset, len(line.data), block, (), self.part)
+        return SpanRef(line.offset, len(line.data), block, b"", self.part)
 
     def emit(self, row: Any) -> None:
         """Give out a new row, or a row that changed: a `Span` or a `Pending` one."""

@@ -17,15 +17,29 @@ ByteRange = tuple[int, int]
 """Offset and size of one line in bytes."""
 
 
+_LINE: Final = Struct("<QQ")
+
+
 class SpanRef(msgspec.Struct, frozen=True, gc=False):
     """Location of a span's body: its line, the block within its record, and further lines."""
 
     offset: int
     length: int
     block: int = -1
-    more: tuple[ByteRange, ...] = ()
+    further: bytes = b""
+    """Further lines, packed: most calls have one."""
     part: str = ""
     """Path of their file, relative to the folder of the main one; empty for the main file."""
+
+    @property
+    def more(self) -> tuple[ByteRange, ...]:
+        """Further lines."""
+        return tuple(_LINE.iter_unpack(self.further))
+
+    def joined(self, *lines: ByteRange) -> SpanRef:
+        """The same with still further lines."""
+        further = self.further + b"".join([_LINE.pack(*line) for line in lines])
+        return SpanRef(self.offset, self.length, self.block, further, self.part)
 
     @property
     def ranges(self) -> tuple[ByteRange, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import inf
 from sqlite3 import Connection, Error
+from time import monotonic
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +17,8 @@ from tracetui.model import Header, Problem, RunBody, Span
 from tracetui.sources.base import SQLITE_MAGIC, File
 from tracetui.sources.sqlite import is_passing, version_of
 
+REST_SECONDS: Final = 0.5
+"""How often early rows are compared while the database doesn't change."""
 IN_CHUNK: Final = 400
 """Values in one ``IN (…)``: some builds of SQLite take 999 at most."""
 
@@ -50,7 +54,8 @@ class DatabaseReader:
         self._read = read
         self._found: ReadState | None = None
         self._version: object = None
-        """The version of the database all of which was read."""
+        """The version of the database that was read, if its state is of one version."""
+        self._read_at = -inf
 
     def more(self, file: File) -> Chunk:
         before = self._found
@@ -58,16 +63,17 @@ class DatabaseReader:
             with file.database() as connection:
                 connection.execute("BEGIN")  # closing ends it
                 version = version_of(connection)
-                if before is not None and self._version == version is not None:
+                rests = before is not None and self._version == version is not None
+                if before is not None and rests and (before.compared or monotonic() < self._read_at + REST_SECONDS):
                     return Chunk()
                 found, chunk = self._advance(connection, file.path)
         except (Error, OSError) as error:
             if before is None or not is_passing(error):
                 raise
             return Chunk()  # keep the last state
-        whole = found.done and found.compared and (before is None or before.done)  # else it may be of several versions
+        whole = found.done and (before is None or before.done)  # else its pieces may be of several versions
         self._found = found if found.held is None else replace(found, spans=found.held)
-        self._version = version if whole else None
+        self._version, self._read_at = version if whole else None, monotonic()
         return chunk
 
     @property

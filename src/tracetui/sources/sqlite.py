@@ -118,6 +118,12 @@ class DatabaseCopy:
             return new_frames(wal.fileno(), self._position)
         return None
 
+    def version(self, state: DatabaseState) -> object:
+        """Identify the contents after `update` to `state`: by the last frame, which is exact within a clock tick."""
+        if self._position is not None:
+            return state.identity, self._position
+        return state if state.settled else None
+
     def update(self, path: str, state: DatabaseState) -> DatabaseState:
         """Update the copy to `state` or a later one; return which. The copy must have no readers."""
         frames = self.pending(path, state)
@@ -294,7 +300,7 @@ def connect(path: str, copies: CopyCache = _COPIES, name: str | None = None) -> 
             raise DatabaseChanging("the database changed while it was read")
     else:
         with copies.current(path, name) as (copy, state), closing(open_readonly(copy.path)) as connection:
-            connection.version = state if state.settled else None
+            connection.version = copy.version(state)
             yield connection
 
 

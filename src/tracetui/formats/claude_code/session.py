@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from math import inf
+from sys import intern
 from typing import Any, Final
 
 from msgspec import Struct
@@ -94,7 +95,7 @@ class Response(OpenRow, gc=False):
     def stop(self, reason: str | None) -> None:
         """Take the stop reason of a line: the last one counts."""
         if reason:
-            self.status_word, self.source, self.error = reason, EXPLICIT, None
+            self.status_word, self.source, self.error = intern(reason), EXPLICIT, None
             self.status = _STATUSES.get(reason) or status_of(reason)
             if self.status is ERROR:
                 self.error = Error(excerpt(f"stopped: {reason}"), reason)
@@ -111,7 +112,8 @@ class Node(Struct, gc=False):
     """A record in the tree of a conversation."""
 
     index: int
-    parent: str | None
+    is_first: bool
+    """It follows no record."""
     top: str | None
     """The latest row of the conversation when it was written."""
     is_prompt: bool
@@ -172,10 +174,10 @@ class Agent(Conversation):
         record.take(self, when, line)
         if uuid:
             nodes, parent, top = self._nodes, self._parent, self.top
-            node = Node(len(nodes), parent, None if top is None else top.id, self._is_prompt)
+            node = Node(len(nodes), parent == ROOT, None if top is None else top.id, self._is_prompt)
             if parent is not None:
                 if parent == ROOT and ROOT not in nodes:
-                    nodes[ROOT] = Node(-1, None, None, is_prompt=False)
+                    nodes[ROOT] = Node(-1, False, None, is_prompt=False)
                 above = nodes.get(parent)
                 if above is not None:
                     node.before, above.latest = above.latest, node
@@ -309,7 +311,7 @@ class Agent(Conversation):
                 nodes.append(follower)
                 todo.append(follower)
                 follower = follower.before
-        if not any(node.is_prompt for node in nodes) or (uuid == ROOT and all(node.parent == ROOT for node in nodes)):
+        if not any(node.is_prompt for node in nodes) or (uuid == ROOT and all(node.is_first for node in nodes)):
             return []
         start.latest = None
         tops = dict.fromkeys(node.top for node in sorted(nodes, key=lambda node: node.index))

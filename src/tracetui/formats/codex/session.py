@@ -7,6 +7,7 @@ counted or an answer comes; a call has the model's request, its output and the e
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 from zlib import crc32
@@ -44,6 +45,8 @@ from tracetui.sources.base import File
 
 TURN: Final = Operation.TURN
 OTHER: Final = Operation.OTHER
+_RECENT: Final = 64
+"""Calls that keep the text of their output: a later record may say that it is that of a failure."""
 _FIRST: Final = 2000
 """Records in which the list stage looks for the first prompt."""
 _IDS: Final = 64
@@ -175,6 +178,8 @@ class Session(PackedRows):
         """Calls by their ids."""
         self.unanswered: dict[str, Call] = {}
         """Calls of this turn."""
+        self._outputs: deque[Call] = deque()
+        """The latest calls with an output."""
         self.threads: dict[str, str] = {}
         """Threads that were spawned, each with the id of the span that did it."""
         self.inherited: frozenset[str] = frozenset()
@@ -499,7 +504,7 @@ class Session(PackedRows):
         self.extend(call)
         if call.outcome is None or call.outcome.duration_ms is None:
             outcome.duration_ms = between(call.started_at, self.when)
-        call.update(outcome)
+        self._update(call, outcome)
         self._take_call(key, call)
 
     def add_tool_event(self, key: str, kind: str, event: Event, outcome: Outcome) -> None:
@@ -512,7 +517,7 @@ class Session(PackedRows):
             self.extend(call)
         for thread in event.threads():
             self.threads.setdefault(thread, call.id)
-        call.update(outcome)
+        self._update(call, outcome)
         self._take_call(key, call)
 
     def _add_call(self, name: str, preview: str, response: Response | None = None, suffix: str = "") -> Call:
@@ -522,6 +527,16 @@ class Session(PackedRows):
         if response is not None and response.parent_id == call.parent_id:
             call.parent_id = response.id
         return call
+
+    def _update(self, call: Call, outcome: Outcome) -> None:
+        """Add what a record says about the end of a call. Of earlier calls, only failed ones keep their text."""
+        call.update(outcome)
+        if outcome.message:
+            self._outputs.append(call)
+            if len(self._outputs) > _RECENT:
+                early = self._outputs.popleft()
+                if early.outcome is not None and early.status is not ERROR:
+                    early.outcome.message = ""
 
     def _take_call(self, key: str, call: Call) -> None:
         """Take a new or changed call; `key` is the id that its output names."""

@@ -94,7 +94,10 @@ class RunView(Box):
     def show_run(self, run: Run, arrival: Arrival, *, headline: bool) -> None:
         """Show the read part of a run at the target of `arrival`."""
         self.steps.headline = headline
-        self.steps.show_run(run, now=self.app.clock(), span=arrival.span, uncover=arrival.uncover)
+        assessment = self.app.assessments.of(run)
+        self.steps.show_run(
+            run, now=self.app.clock(), span=arrival.span, uncover=arrival.uncover, assessment=assessment
+        )
         self._show_assessment(run)
         if arrival.walk and (errors := navigation.errors(run)):
             self.go_to_error(errors[0 if arrival.walk > 0 else -1])

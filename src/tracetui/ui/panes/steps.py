@@ -220,10 +220,19 @@ class Steps(LineView):
 
     # ---- data
 
-    def show_run(self, run: Run, *, now: float, span: str | None = None, uncover: bool = False) -> None:
+    def show_run(
+        self,
+        run: Run,
+        *,
+        now: float,
+        span: str | None = None,
+        uncover: bool = False,
+        assessment: Assessment | None = None,
+    ) -> None:
         """Show a run, or a newer state of it; the cursor goes to `span`, else stays, else goes to the starting span.
 
-        `uncover` shows the row of a hidden span; without it, the cursor goes to the row that contains it.
+        `uncover` shows the row of a hidden span; without it, the cursor goes to the row that contains it. With an
+        `assessment`, loops are folded as by `fold_loops`.
         """
         same = self.run is not None and self.run.summary.ref == run.summary.ref
         if not same:
@@ -242,6 +251,8 @@ class Steps(LineView):
         if self._newest not in run.index:  # the run was restarted, and is shorter now
             self._newest = run.spans[-1].id if run.spans else None
         rows = self._rows_of(run, now)
+        if assessment is not None:
+            self.assessment, rows = assessment, self._with_loops(rows, assessment)
         if self._unseen is not None and before is not run:
             self._unseen = max(0, self._unseen + _count(rows) - _count(self.rows))
         key: Hashable = span or (None if same and self.cursor is not None else navigation.starting_span(run))
@@ -485,13 +496,18 @@ class Steps(LineView):
 
     def fold_loops(self, assessment: Assessment) -> None:
         """Fold repeated calls, except those at the cursor."""
+        self.assessment, rows = assessment, self.rows
+        if isinstance(rows, SpanView) and (folded := self._with_loops(rows, assessment)) is not rows:
+            self._show_folds(folded.reveal(self.cursor))
+
+    def _with_loops(self, rows: SpanView, assessment: Assessment) -> SpanView:
+        """The rows with the loops of an assessment; the same object if it has these."""
         from tracetui.views.timeline.loops import Folds
 
-        self.assessment, rows = assessment, self.rows
-        if isinstance(rows, spans.SpanRows):
-            folds = Folds.of(assessment, rows.run, going=self._state in GOING).with_unfolded(self.unfolded)
-            if rows.folds is None or folds.state != rows.folds.state:
-                self._show_folds(rows.fold_loops(folds).reveal(self.cursor))
+        if not isinstance(rows, spans.SpanRows):
+            return rows
+        folds = Folds.of(assessment, rows.run, going=self._state in GOING).with_unfolded(self.unfolded)
+        return rows if rows.folds is not None and folds.state == rows.folds.state else rows.fold_loops(folds)
 
     def toggle_loop(self, *, open_: bool) -> bool:
         """Unfold or fold the loop or the row of the story under the cursor; False if that changes nothing."""
