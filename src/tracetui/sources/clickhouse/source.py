@@ -67,8 +67,12 @@ class _Trace(msgspec.Struct):
     first: int
     last: int
     end: int
+    error: str = ""
+    """Of triage: the error,"""
+    failed: bool = False
+    """whether the root failed,"""
     alike: int = 0
-    """Of triage: the runs with the same error."""
+    """and of how many traces with that error it did."""
 
     def merge(self, before: _Trace | None) -> _Trace:
         """These counts, or those of an earlier list where that saw more: each sees some time only."""
@@ -157,6 +161,16 @@ class ClickHouseSource(Closable):
         """Return how many runs are listed, and how many spans they have."""
         traces = self._newest()
         return len(traces), sum(one.spans for one in traces)
+
+    def unlisted(self) -> dict[str, int]:
+        """Return how many more runs failed with the error of a listed one, by the path of the newest one with it."""
+        found: dict[str, int] = {}
+        newest: dict[str, str] = {}
+        for one in self._traces:
+            if one.failed:
+                path = newest.setdefault(one.error, self._database.path(one.trace))
+                found[path] = found.get(path, one.alike) - 1
+        return {path: number for path, number in found.items() if number > 0}
 
     # ---- files
 

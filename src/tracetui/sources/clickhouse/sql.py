@@ -29,8 +29,10 @@ COLUMNS: Final = ("Timestamp", "TraceId", "SpanId", "ParentSpanId", "SpanName", 
 _START: Final = "toUnixTimestamp64Nano(Timestamp)"
 _END: Final = f"{_START} + toInt64(Duration)"
 _FAILED: Final = "StatusCode IN ('Error', 'STATUS_CODE_ERROR')"
-_ERROR: Final = f"replaceRegexpAll(argMinIf(StatusMessage, Timestamp, {_FAILED}), '[0-9a-fA-F-]{{8,}}|[0-9]+', '#')"
-"""The error text of a trace without numbers and ids: that of its first failed span."""
+_ROOT: Final = "replaceAll(ParentSpanId, '0', '') = ''"
+_FIRST_ERROR: Final = f"argMinIf(concat(SpanName, ': ', StatusMessage), ({_END}, SpanId), {_FAILED})"
+_ERROR: Final = f"replaceRegexpAll({_FIRST_ERROR}, '[0-9a-fA-F-]{{8,}}|[0-9]+', '#')"
+"""The error of a trace without numbers and ids: that of the failed span that ended first."""
 _LOOKUP: Final = "_trace_id_ts"
 
 
@@ -80,10 +82,9 @@ def newest(schema: Schema, limit: int, window: int, condition: Condition = EVERY
     `window`: only spans that began so many seconds before the last span of all, or up to twice as many; 0: all.
     """
     values: dict[str, Any] = {"limit": limit}
-    chosen = "*"
+    each = isinstance(condition, EachError)
     if isinstance(condition, EachError):
         values["most"], condition = condition.most, MayFail()
-        chosen = _ERROR
     having = _Having(schema, values).text(condition)
     where = ["TraceId != ''"]
     if window:
@@ -94,12 +95,12 @@ def newest(schema: Schema, limit: int, window: int, condition: Condition = EVERY
     if (bound := max([0.0, *_bounds(condition)])) > 0:
         values["bound"] = int(bound)
         where.append(_not_before("{bound:Int64}"))
-    if chosen == "*":
+    if not each:
         return Statement(_traces(schema, where, having, "LIMIT {limit:UInt64}"), values)
-    found = _traces(schema, where, having, "", f"{_ERROR} AS error")
+    found = _traces(schema, where, having, "", f"{_ERROR} AS error", f"countIf({_ROOT} AND {_FAILED}) > 0 AS failed")
     return Statement(
-        f"SELECT *, count() OVER (PARTITION BY error) AS alike FROM ({found}) "
-        "ORDER BY last DESC, TraceId LIMIT {most:UInt64} BY error LIMIT {limit:UInt64}",
+        f"SELECT *, countIf(failed) OVER (PARTITION BY error) AS alike FROM ({found}) "
+        "ORDER BY last DESC, TraceId LIMIT {most:UInt64} BY error, failed LIMIT {limit:UInt64}",
         values,
     )
 
@@ -163,7 +164,7 @@ def _listed(attributes: _Attributes, *, typed: bool) -> Iterator[str]:
 
     They need one if a span follows another convention than OpenTelemetry's, or if a call of a model has spans below it.
     """
-    root = "replaceAll(ParentSpanId, '0', '') = ''"
+    root = _ROOT
     has, value, names = attributes.has, attributes.value, attributes.names
     kind = value("gen_ai.operation.name")
     plain = f"NOT {has('ai.operationId')} AND NOT {has('logfire.span_type')}"
