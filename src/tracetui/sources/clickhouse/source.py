@@ -290,6 +290,7 @@ class ClickHouseSource(Closable):
     def _listed_row(self, trace: str) -> bytes:
         """Return what the list shows of a trace; read along with the next ones."""
         spans = self._counts.get(trace, 0)
+        _check_count(spans)
         found = self._rows_listed.get(trace)
         if found is None or found[0] != spans:
             with self._showing:
@@ -305,8 +306,12 @@ class ClickHouseSource(Closable):
         traces = self._traces
         at = next((i for i, one in enumerate(traces) if one.trace == trace), 0)
         some = traces[at : at + (FIRST_BATCH if at < FIRST_BATCH else BATCH)]
-        wanted = [one for one in some if self._rows_listed.get(one.trace, (0, b""))[0] != one.spans]
-        counts = {one.trace: one.spans for one in wanted}
+        known = self._rows_listed
+        counts = {
+            one.trace: one.spans
+            for one in some
+            if one.spans <= MAX_SPANS and known.get(one.trace, (0, b""))[0] != one.spans
+        }
         for line in self._query(sql.listed(self._checked(), [*counts])).splitlines():
             name = msgspec.json.decode(line, type=_Id).trace
             self._rows_listed[name] = counts.get(name, 0), b'{"Listed":' + line + b"}"
@@ -363,8 +368,7 @@ class ClickHouseSource(Closable):
         at = next((i for i, one in enumerate(traces) if one.trace == trace), None)
         if at is None:
             return [trace]
-        if traces[at].spans > MAX_SPANS:
-            raise OSError(f"not read: a trace of {traces[at].spans:,} spans, more than {MAX_SPANS:,}")
+        _check_count(traces[at].spans)
         most = FIRST_BATCH if at < FIRST_BATCH else BATCH
         missing = [(one.trace, one.spans) for one in traces[at : at + most] if not self._cache.has(one.trace)]
         return batches(missing, BATCH_SPANS)

@@ -188,7 +188,8 @@ def _listed(attributes: _Attributes, *, typed: bool) -> Iterator[str]:
         f"countIf(NOT {call} AND NOT {agent} AND notEmpty({used})) "
         f"+ countIf({call} AND (notEmpty(arrayFilter(one -> one NOT IN {tokens}, {used})) "
         + "".join(f"OR ({has(name)} AND NOT match({value(name)}, '^[0-9]{{1,15}}$')) " for name in tokens)
-        + f")) + hasAny(groupArrayIf(SpanId, {call}), groupArray(ParentSpanId)) = 0 AS PlainTokens"
+        + f")) = 0 AND uniqExactIf(SpanId, {call}) + uniqExact(ParentSpanId) = "
+        f"uniqExactArray(if({call}, [SpanId, ParentSpanId], [ParentSpanId])) AS PlainTokens"
     )
     for name, field in zip(tokens, ("Input", "Output"), strict=True):
         counted = f"{call} AND {has(name)}"
