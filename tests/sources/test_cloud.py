@@ -110,7 +110,7 @@ def test_a_missing_bucket_and_a_missing_key_are_one_sentence(cloud: Cloud, cli: 
         assert (found.status, found.err.count("\n")) == (1, 1)
 
 
-def test_a_store_that_is_gone_is_told_from_a_missing_object(cloud: Cloud) -> None:
+def test_a_store_that_is_gone_is_not_a_missing_object(cloud: Cloud) -> None:
     cloud.put("a", b"1")
     source = source_of(cloud)
     assert source.is_file(f"{cloud.scheme}://traces/a")

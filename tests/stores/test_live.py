@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -98,6 +99,21 @@ def test_only_traces_that_changed_are_asked_for(map_store: Store, opened: ClickH
     assert "LIMIT" in asked["sql"]
 
 
+def test_odd_times_neither_stop_the_list_nor_make_it_read_everything(
+    map_store: Store, opened: ClickHouseSource
+) -> None:
+    now = time.time() - BEGIN
+    without = span(1, parent=None, trace="ef" * 16)
+    without["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["startTimeUnixNano"] = "0"
+    map_store.write([span(1, parent=None, start=now + 86_400, trace="cd" * 16), without])
+    opened.list(map_store.url)
+    map_store.write([span(1, parent=None, start=now - 5)])
+    map_store.server.log()
+    assert {one.path[-2:] for one in opened.list(map_store.url).entries} == {"cd", "ef", "ab"}
+    (asked,) = map_store.server.log()
+    assert int(asked["param_bound"]) > BEGIN
+
+
 def test_what_comes_long_after_its_end_is_found_with_the_whole_list(
     map_store: Store, opened: ClickHouseSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,7 +191,7 @@ def test_a_frequent_error_hides_no_other(server: Server, map_store: Store, cli: 
     assert found["counts"]["failed"] == 21
     shown = cli("triage", map_store.url, "--limit", "4")
     assert shown.err.startswith(
-        "tracetui: 17 more runs failed with the same errors; the newest 3 with each were read\n"
+        "tracetui: 17 more runs failed with the same errors; the newest 3 with each were read:\n"
     )
     assert [line.split()[1] for line in shown.text.splitlines()[1:]] == ["20", "1"]
 

@@ -76,9 +76,9 @@ def run(args: argparse.Namespace) -> int:
             write_lines(cause_table(made, screen_for(aim.places, found.runs)))
         sys.stdout.flush()
         if more := sum(entry.unread for entry in made.entries):
-            complain(f"{grouped(more)} more runs failed with the same errors; the newest {MOST} with each were read")
+            complain(f"{grouped(more)} more runs failed with the same errors; the newest {MOST} with each were read:")
         elif source.has_database:
-            complain("databases sent their failed runs only")
+            complain("databases sent only runs that may have failed:")
         complain(sentence(found, len(made.entries)))
     return status_of(args, found.runs, found.problems, new=bool(made.new_causes))
 

@@ -77,7 +77,7 @@ def columns(database: Database) -> Statement:
 
 
 def newest(schema: Schema, limit: int, window: int, condition: Condition = EVERYTHING) -> Statement:
-    """The newest traces by their last span: id, spans, first and last start and last end in nanoseconds.
+    """The newest traces by their last span: id, spans, first start (0: unknown), last start and end in nanoseconds.
 
     `window`: only spans that began so many seconds before the last span of all, or up to twice as many; 0: all.
     """
@@ -127,7 +127,7 @@ def _traces(schema: Schema, where: Sequence[str], having: str, end: str, *more: 
     fields = (
         "TraceId",
         "count() AS spans",
-        f"min({_START}) AS first",
+        f"minIf({_START}, {_START} > 0) AS first",
         f"max({_START}) AS last",
         f"max({_END}) AS end",
         *more,
