@@ -92,6 +92,8 @@ OTHERS = some.one_of(
             {"ai.operationId": "ai.generateText.doGenerate"},
             {"logfire.span_type": "pending_span"},
             {"gen_ai.system": "openai"},
+            {"openinference.span.kind": "LLM"},
+            {"llm.request.type": "chat"},
         ]
     ),
 )
@@ -147,7 +149,7 @@ def test_the_list_is_complete_without_a_span(server: Server, typed: bool) -> Non
     run = listed[f"{4:032x}"]
     assert (run.name, run.agent, run.model, run.status) == ("coder", "coder", "fern-1", Status.OK)
     assert (run.spans, run.errors, run.duration_ms, run.prompt) == (many.SPANS, 0, 1000, "Book flight 4")
-    assert run.usage == Usage(520, 125)
+    assert (run.usage, run.steps, run.llm_calls) == (Usage(520, 125), 5, 5)
     failed = listed[f"{7:032x}"]
     assert (failed.status, failed.errors) == (Status.ERROR, None)
     check(store)

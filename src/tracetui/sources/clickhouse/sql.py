@@ -33,6 +33,17 @@ _ROOT: Final = "replaceAll(ParentSpanId, '0', '') = ''"
 _FIRST_ERROR: Final = f"argMinIf(concat(SpanName, ': ', StatusMessage), ({_END}, SpanId), {_FAILED})"
 _ERROR: Final = f"replaceRegexpAll({_FIRST_ERROR}, '[0-9a-fA-F-]{{8,}}|[0-9]+', '#')"
 """The error of a trace without numbers and ids: that of the failed span that ended first."""
+_CONVENTIONS: Final = [
+    "ai.operationId",
+    "openinference.span.kind",
+    "traceloop.span.kind",
+    "llm.request.type",
+    "span.type",
+    "logfire.span_type",
+    "logfire.msg_template",
+    "sdk_span_type",
+]
+"""Attributes of other conventions than OpenTelemetry's, which say what a span is."""
 _LOOKUP: Final = "_trace_id_ts"
 
 
@@ -160,7 +171,7 @@ def listed(schema: Schema, traces: Sequence[str]) -> Statement:
 
 
 def _listed(attributes: _Attributes, *, typed: bool) -> Iterator[str]:
-    """The fields of a trace in the list: counts, its root, and the model and tokens if they need no reader.
+    """The fields of a trace in the list: counts, its root, and model, tokens and calls if they need no reader.
 
     They need one if a span follows another convention than OpenTelemetry's, or if a call of a model has spans below it.
     """
@@ -171,6 +182,10 @@ def _listed(attributes: _Attributes, *, typed: bool) -> Iterator[str]:
     call = f"({kind} IN ('chat', 'text_completion', 'generate_content') AND {plain})"
     agent = f"({kind} IN ('invoke_agent', 'invoke_workflow') AND {plain})"
     other = f"({kind} IN ('execute_tool', 'create_agent', 'plan', 'retrieval') AND {plain})"
+    leaves = (  # no span is below a call
+        f"uniqExactIf(SpanId, {call}) + uniqExact(ParentSpanId) = "
+        f"uniqExactArray(if({call}, [SpanId, ParentSpanId], [ParentSpanId]))"
+    )
     tokens = "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"
     used = f"arrayFilter(one -> match(one, '(?i)token|usage|cost'), {names})"
     models = "gen_ai.response.model", "gen_ai.request.model"
@@ -188,8 +203,7 @@ def _listed(attributes: _Attributes, *, typed: bool) -> Iterator[str]:
         f"countIf(NOT {call} AND NOT {agent} AND notEmpty({used})) "
         f"+ countIf({call} AND (notEmpty(arrayFilter(one -> one NOT IN {tokens}, {used})) "
         + "".join(f"OR ({has(name)} AND NOT match({value(name)}, '^[0-9]{{1,15}}$')) " for name in tokens)
-        + f")) = 0 AND uniqExactIf(SpanId, {call}) + uniqExact(ParentSpanId) = "
-        f"uniqExactArray(if({call}, [SpanId, ParentSpanId], [ParentSpanId])) AS PlainTokens"
+        + f")) = 0 AND {leaves} AS PlainTokens"
     )
     for name, field in zip(tokens, ("Input", "Output"), strict=True):
         counted = f"{call} AND {has(name)}"
@@ -198,6 +212,8 @@ def _listed(attributes: _Attributes, *, typed: bool) -> Iterator[str]:
         f"countIf(notEmpty({modeled}) AND NOT {call} AND NOT {agent} AND NOT {other}) "
         f"+ countIf({call} AND notEmpty(arrayFilter(one -> one NOT IN {models}, {modeled}))) = 0 AS PlainModels"
     )
+    yield f"PlainModels AND countIf(hasAny({names}, {_CONVENTIONS})) = 0 AND {leaves} AS PlainCalls"
+    yield f"countIf({call}) AS Calls"
     model = f"if({value(models[0])} != '', {value(models[0])}, {value(models[1])})"
     yield f"argMinIf({model}, ({_START} = 0, Timestamp, SpanId), {call} AND {model} != '') AS Model"
 
