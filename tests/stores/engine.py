@@ -126,7 +126,7 @@ class Handler(BaseHTTPRequestHandler):
         """Send an answer, or half of one."""
         if STATE.fault == "late" and output:
             data = data[: data.find(b"\n") + 1] + LATE
-        packed = code == 200 and "gzip" in self.headers.get("Accept-Encoding", "")
+        packed = code != 502 and "gzip" in self.headers.get("Accept-Encoding", "")
         data = gzip.compress(data, 1) if packed else data
         self.send_response(code)
         if packed:

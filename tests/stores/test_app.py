@@ -15,6 +15,7 @@ from tests.stores.test_live import span
 from tests.ui.conftest import press, settle, text_of, until
 from tracetui.live.engine import Engine
 from tracetui.sources.locations import source_for
+from tracetui.text import grouped
 from tracetui.ui.app import TraceApp
 
 
@@ -66,6 +67,18 @@ async def test_a_filter_asks_the_database_too(server: Server, map_store: Store) 
         assert len(app.store.runs) == 6
         app.main.filter_runs("is:running status:error")
         await shows(app, pilot, "the database can't test is:running status:error")
+
+
+async def test_a_search_says_first_what_it_reads(server: Server, map_store: Store) -> None:
+    server.send(many.insert(map_store.name, 200))
+    async with opened(map_store, limit=150) as (app, pilot):
+        await shows(app, pilot, "150 runs")
+        server.log()
+        await press(pilot, "ampersand")
+        await shows(app, pilot, f"search all listed runs ({grouped(1500)} spans of the database)")
+        assert not any("SpanId IN" in one["sql"] for one in server.log())  # nothing is read yet
+        await pilot.press(*"149", "enter")
+        await shows(app, pilot, "Book flight 149")
 
 
 async def test_a_slow_server_holds_no_key_up(map_store: Store) -> None:

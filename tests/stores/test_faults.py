@@ -15,6 +15,7 @@ from tests.stores.conftest import Server, Store, certificate, make
 from tests.stores.test_equal import SAMPLES, requests_in
 from tracetui.errors import UsageError
 from tracetui.live.load import Reader
+from tracetui.live.scan import scan
 from tracetui.model import RunRef
 from tracetui.sources.base import LinkLost
 from tracetui.sources.clickhouse import client, source
@@ -210,7 +211,23 @@ def test_a_trace_beyond_the_limit_is_refused(
 ) -> None:
     server.send(many.insert(map_store.name, 3))
     monkeypatch.setattr(source, "MAX_SPANS", 5)
-    assert "not read: a trace of 10 spans, more than 5" in cli("ls", map_store.url).text
+    assert "not read: a trace of more than 5 spans" in cli("ls", map_store.url).text
+
+
+def test_a_million_rows_in_a_trace_hide_no_other(server: Server, map_store: Store, cli: Cli) -> None:
+    server.send(many.insert(map_store.name, 3))
+    server.send(
+        f"INSERT INTO {map_store.name}.otel_traces (Timestamp, TraceId, SpanId, ParentSpanId, SpanName, Duration) "
+        f"SELECT toDateTime64(now(), 9), '{TRACE}', hex(number + 1), if(number = 0, '', '1'), 'step', 1 "
+        "FROM numbers(1000000)"
+    )
+    found = cli("ls", map_store.url)
+    assert found.text.count("Book flight") == 3
+    assert "not read: a trace of more than 200,000 spans" in found.text
+    assert "not read: a trace of more than 200,000 spans" in sentence(cli("show", f"{map_store.url}/{TRACE}").err)
+    with ClickHouseSource(parse(map_store.url)[0], limit=10) as store:
+        listed = list(scan(store, [map_store.url], deep=False))
+    assert sorted(one.kind for one in listed) == ["listed", "listed", "listed", "problem"]
 
 
 def test_an_answer_beyond_the_limit_is_refused(garden: Store, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:

@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
 
 from tests.stores import exporter, many
 from tests.stores.conftest import Server, Store, make
-from tests.stores.test_candidates import emptied, requests
+from tests.stores.test_candidates import BEGIN, emptied, requests
 from tests.stores.test_equal import FILES, requests_in
 from tests.stores.test_live import span
 from tracetui.live.scan import scan
@@ -27,6 +28,12 @@ def runs(store: Store, *, deep: bool) -> dict[str, RunSummary]:
         found = [run for one in scan(source, [store.url], deep=deep) for run in one.runs]
     assert all(run.deep is deep for run in found)
     return {run.id: run for run in found}
+
+
+def clear(store: Store) -> None:
+    """Empty the tables."""
+    for table in ("otel_traces", "otel_traces_trace_id_ts"):
+        store.server.send(f"TRUNCATE TABLE {store.name}.{table}")
 
 
 def check(store: Store) -> None:
@@ -52,11 +59,79 @@ def test_the_list_of_the_samples_agrees_with_their_spans(store: Store) -> None:
     check(store)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(requests())
 def test_the_list_of_any_traces_agrees_with_their_spans(emptied: Store, request_: dict[str, Any]) -> None:
-    for table in ("otel_traces", "otel_traces_trace_id_ts"):
-        emptied.server.send(f"TRUNCATE TABLE {emptied.name}.{table}")
+    clear(emptied)
+    emptied.insert(list(exporter.rows(request_, typed=emptied.typed)))
+    check(emptied)
+
+
+CALLS = some.fixed_dictionaries(
+    {},
+    optional={
+        "gen_ai.operation.name": some.sampled_from(
+            ["chat", "chat", "chat", "text_completion", "invoke_agent", "execute_tool", "embeddings", "other"]
+        ),
+        "gen_ai.usage.input_tokens": some.sampled_from([0, 7, 100, "12", "many", -1, 1.5]),
+        "gen_ai.usage.output_tokens": some.sampled_from([0, 5, "3"]),
+        "gen_ai.response.model": some.sampled_from(["fern-1", "", "Moss 2"]),
+        "gen_ai.request.model": some.sampled_from(["fern-1", "moss"]),
+    },
+)
+OTHERS = some.one_of(
+    some.just({}),
+    some.just({}),
+    some.sampled_from(
+        [
+            {"gen_ai.usage.prompt_tokens": 3},
+            {"gen_ai.usage.cache_read.input_tokens": 2},
+            {"gen_ai.usage.cost": 0.1},
+            {"llm.model_name": "other"},
+            {"openinference.span.kind": "LLM", "llm.token_count.prompt": 4},
+            {"ai.operationId": "ai.generateText.doGenerate"},
+            {"logfire.span_type": "pending_span"},
+            {"gen_ai.system": "openai"},
+            {"openinference.span.kind": "LLM"},
+            {"llm.request.type": "chat"},
+        ]
+    ),
+)
+
+
+@some.composite
+def calls(draw: Any) -> dict[str, Any]:
+    """A request with a trace of calls below each other, with the tokens and models of several conventions."""
+    spans = []
+    for number in range(draw(some.integers(1, 5))):
+        attributes = {**draw(CALLS), **draw(OTHERS)}
+        above = draw(some.integers(0, number)) if number else 0
+        begin = BEGIN * 10**9 + draw(some.integers(0, 3)) * 10**9
+        spans.append(
+            {
+                "traceId": "ab" * 16,
+                "spanId": f"{number + 1:016x}",
+                "parentSpanId": f"{above:016x}" if above else "",
+                "name": "work",
+                "startTimeUnixNano": str(begin),
+                "endTimeUnixNano": str(begin + 10**9),
+                "attributes": [{"key": key, "value": any_value(value)} for key, value in attributes.items()],
+            }
+        )
+    return {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
+
+
+def any_value(value: Any) -> dict[str, Any]:
+    """A value of OTLP JSON."""
+    return {
+        ("stringValue" if isinstance(value, str) else "intValue" if isinstance(value, int) else "doubleValue"): value
+    }
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(calls())
+def test_tokens_and_models_are_those_of_the_reader(emptied: Store, request_: dict[str, Any]) -> None:
+    clear(emptied)
     emptied.insert(list(exporter.rows(request_, typed=emptied.typed)))
     check(emptied)
 
@@ -74,7 +149,7 @@ def test_the_list_is_complete_without_a_span(server: Server, typed: bool) -> Non
     run = listed[f"{4:032x}"]
     assert (run.name, run.agent, run.model, run.status) == ("coder", "coder", "fern-1", Status.OK)
     assert (run.spans, run.errors, run.duration_ms, run.prompt) == (many.SPANS, 0, 1000, "Book flight 4")
-    assert run.usage == Usage(520, 125)
+    assert (run.usage, run.steps, run.llm_calls) == (Usage(520, 125), 5, 5)
     failed = listed[f"{7:032x}"]
     assert (failed.status, failed.errors) == (Status.ERROR, None)
     check(store)

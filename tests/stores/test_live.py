@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -98,6 +99,21 @@ def test_only_traces_that_changed_are_asked_for(map_store: Store, opened: ClickH
     assert "LIMIT" in asked["sql"]
 
 
+def test_odd_times_neither_stop_the_list_nor_make_it_read_everything(
+    map_store: Store, opened: ClickHouseSource
+) -> None:
+    now = time.time() - BEGIN
+    without = span(1, parent=None, trace="ef" * 16)
+    without["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["startTimeUnixNano"] = "0"
+    map_store.write([span(1, parent=None, start=now + 86_400, trace="cd" * 16), without])
+    opened.list(map_store.url)
+    map_store.write([span(1, parent=None, start=now - 5)])
+    map_store.server.log()
+    assert {one.path[-2:] for one in opened.list(map_store.url).entries} == {"cd", "ef", "ab"}
+    (asked,) = map_store.server.log()
+    assert int(asked["param_bound"]) > BEGIN
+
+
 def test_what_comes_long_after_its_end_is_found_with_the_whole_list(
     map_store: Store, opened: ClickHouseSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,16 +182,34 @@ def test_one_screenful_is_read_first(server: Server) -> None:
 
 
 def test_a_frequent_error_hides_no_other(server: Server, map_store: Store, cli: Cli, monkeypatch: Any) -> None:
-    server.send(many.insert(map_store.name, 1000))
+    server.send(many.insert(map_store.name, 1000))  # 20 fail
     map_store.write([_failed()])
     monkeypatch.setattr("tracetui.cli.triage.MOST", 3)
     found = cli("triage", map_store.url, "--json", "--limit", "4").data
 
-    assert sorted(cause["count"] for cause in found["causes"]) == [1, 3]
+    assert sorted((cause["count"], len(cause["runs"])) for cause in found["causes"]) == [(1, 1), (20, 3)]
+    assert found["counts"]["failed"] == 21
+    shown = cli("triage", map_store.url, "--limit", "4")
+    assert shown.err.startswith(
+        "tracetui: 17 more runs failed with the same errors; the newest 3 with each were read:\n"
+    )
+    assert [line.split()[1] for line in shown.text.splitlines()[1:]] == ["20", "1"]
 
 
-def _failed() -> Any:
-    request = span(1, parent=None)
+def test_a_run_that_recovered_is_not_counted_as_failed(map_store: Store, cli: Cli, monkeypatch: Any) -> None:
+    monkeypatch.setattr("tracetui.cli.triage.MOST", 1)
+    for number in range(3):
+        trace = f"{number + 1:032x}"
+        failed, root = _failed(trace, 2, parent=1), span(1, parent=None, start=number, seconds=9, trace=trace)
+        root["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["status"] = {"code": 1}
+        map_store.write([failed, root])
+    map_store.write([_failed()])
+    found = cli("triage", map_store.url, "--json").data
+    assert [cause["count"] for cause in found["causes"]] == [1]
+
+
+def _failed(trace: str = TRACE, number: int = 1, parent: int | None = None) -> Any:
+    request = span(number, parent=parent, trace=trace)
     request["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["status"] = {"code": 2, "message": "no such bed"}
     return request
 

@@ -25,6 +25,7 @@ from tracetui.export.triage import cause_table, json_lines, next_command, triage
 from tracetui.live.jobs.causes import shared_by
 from tracetui.redact import Redactor
 from tracetui.sources.conditions import EachError
+from tracetui.text import grouped
 
 HELP = "group the failed runs by cause"
 MOST: Final = 50
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         if not found.runs:
             raise nothing(places, found.problems)
         redactor = Redactor() if args.redact or not args.json else None
-        made = triage_of(found.runs, verdicts, redactor)
+        made = triage_of(found.runs, verdicts, redactor, source.unlisted())
         shared = shared_by(source, found.runs, made.groups) if args.json else {}
     if args.json:
         write_bytes(json_lines(triage_value(made, shared, redactor, next_command=next_command(made, places))))
@@ -74,8 +75,10 @@ def run(args: argparse.Namespace) -> int:
         if made.entries:
             write_lines(cause_table(made, screen_for(aim.places, found.runs)))
         sys.stdout.flush()
-        if source.has_database:
-            complain(f"databases sent their newest failed runs only, at most {MOST} with the same error")
+        if more := sum(entry.unread for entry in made.entries):
+            complain(f"{grouped(more)} more runs failed with the same errors; the newest {MOST} with each were read:")
+        elif source.has_database:
+            complain("databases sent only runs that may have failed:")
         complain(sentence(found, len(made.entries)))
     return status_of(args, found.runs, found.problems, new=bool(made.new_causes))
 

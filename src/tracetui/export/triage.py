@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -56,6 +57,13 @@ class Entry(NamedTuple):
     splits: Sequence[Split]
     is_new: bool
     """It has no verdict."""
+    unread: int = 0
+    """Runs with the same error that a database did not send."""
+
+    @property
+    def total(self) -> int:
+        """The number of runs."""
+        return len(self.group.runs) + self.unread
 
     @property
     def title(self) -> str:
@@ -90,14 +98,33 @@ Shared = Mapping[str, Contrast]
 """What the runs of a cause share and passed runs lack, by its id."""
 
 
-def triage_of(runs: Iterable[RunSummary], verdicts: CauseVerdicts, redactor: Redactor | None = None) -> Triage:
-    """The triage of these runs. They are grouped as they are, and masked afterwards."""
+def triage_of(
+    runs: Iterable[RunSummary],
+    verdicts: CauseVerdicts,
+    redactor: Redactor | None = None,
+    unread: Mapping[str, int] = MappingProxyType({}),
+) -> Triage:
+    """The triage of these runs. They are grouped as they are, and masked afterwards.
+
+    `unread`: how many more runs have the error of one of them, by its path.
+    """
     listed = {run.ref: run for run in runs}
     found = groups(listed.values(), verdicts.decisions)
-    entries = [_entry_of(group, [listed[ref] for ref in group.runs], verdicts, redactor) for group in found]
+    entries = [
+        _entry_of(group, [listed[ref] for ref in group.runs], verdicts, redactor)._replace(
+            unread=sum(unread.get(ref.path, 0) for ref in group.runs)
+        )
+        for group in found
+    ]
+    more = sum(entry.unread for entry in entries)
     counted = listed.keys() - uncounted_parts(listed.values())
     counts = OutcomeCounts.of(listed[ref] for ref in counted)
-    totals = {"runs": counts.runs, "failed": counts.failed, "errors": counts.errors, "wrong_answers": counts.wrong}
+    totals = {
+        "runs": counts.runs + more,
+        "failed": counts.failed + more,
+        "errors": counts.errors + more,
+        "wrong_answers": counts.wrong,
+    }
     return Triage(entries, {**totals, "causes": len(found), "signatures": len(found)})
 
 
@@ -255,7 +282,7 @@ def _cause(entry: Entry, contrast: Any) -> dict[str, Any]:
         "digest": group.digest,
         "kind": "wrong_answers" if group.cause.wrong else "error",
         "title": entry.masked_title,
-        "count": len(group.runs),
+        "count": entry.total,
         "runs": [ref.address for ref in group.runs],
         "first_seen": moment(group.first_seen, zone=zones.get(group.first_seen)),
         "last_seen": moment(group.last_seen, zone=zones.get(group.last_seen)),
@@ -357,7 +384,7 @@ def _rows(entry: Entry) -> Iterator[tuple[Clean, ...]]:
     last = _last(entry)
     yield (
         Clean(group.id),
-        count(len(group.runs)),
+        count(entry.total),
         duration(group.wasted_ms),
         tokens(group.wasted_tokens),
         Clean("—") if last is None else started(last),

@@ -188,6 +188,11 @@ class Engine:
         """Walk everything again."""
         self._lister.rescan()
 
+    @property
+    def has_database(self) -> bool:
+        """Whether runs of a database are listed."""
+        return isinstance(self._source, MultiHostSource) and self._source.has_database
+
     def narrow(self, words: str) -> tuple[str, ...]:
         """Ask databases for runs that match a query, beside the newest ones; return the parts that they can't test."""
         if not (isinstance(self._source, MultiHostSource) and self._source.has_database):

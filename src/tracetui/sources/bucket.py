@@ -30,6 +30,12 @@ _URL: Final = re.compile(rf"({'|'.join(SCHEMES)})://([^/]*)(.*)\Z", re.DOTALL)
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 _STATUS: Final = re.compile(r"status code: (\d{3})")
 _MESSAGE: Final = re.compile(r"<Message>([^<]*)</Message>")
+_ENDPOINTS: Final = {
+    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+    "gs": ("GOOGLE_BASE_URL",),
+    "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+}
+"""Variables with the URL of another server than the store's own, by scheme."""
 _REASON_CELLS: Final = 200
 _SECOND: Final = 1_000_000_000
 _CONNECT_SECONDS: Final = 5
@@ -141,7 +147,7 @@ class BucketClient:
         except exceptions.InvalidPathError as error:
             raise ValueError("a key that is no path") from error
         except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError):
-            raise PermissionError(errno.EACCES, f"access to {self.bucket} denied; {_credentials_hint()}") from None
+            raise self._denied() from None
         except exceptions.BaseError as error:
             raise self._explain(str(error)) from None
 
@@ -152,11 +158,18 @@ class BucketClient:
             if "credential" in text.lower() or "metadata" in text.lower():
                 return LinkLost(f"no credentials for {self.bucket}; {_credentials_hint()}")
             return LinkLost(f"cannot reach {self.bucket}: {said}")
-        if int(status[1]) >= 500 or int(status[1]) == 429:
-            return LinkLost(f"cannot read {self.bucket}: {said}")
-        if int(status[1]) == 416:
+        code = int(status[1])
+        if code in (401, 403):
+            return self._denied()
+        if code == 404:
+            return FileNotFoundError(errno.ENOENT, f"no such object or bucket in {self.bucket}")
+        if code == 416:
             return OSError("it shrank while it was read")
-        return OSError(f"cannot read {self.bucket}: {said}")
+        said = said if message else Clean(f"HTTP status {code}")
+        return (LinkLost if code >= 500 or code == 429 else OSError)(f"cannot read {self.bucket}: {said}")
+
+    def _denied(self) -> PermissionError:
+        return PermissionError(errno.EACCES, f"access to {self.bucket} denied; {_credentials_hint()}")
 
 
 def stat_of(meta: ObjectMeta) -> Stat:
@@ -180,7 +193,7 @@ def _store(bucket: Bucket) -> ObjectStore:
     options: Any = {
         "connect_timeout": timedelta(seconds=_CONNECT_SECONDS),
         "timeout": timedelta(seconds=_REQUEST_SECONDS),
-        "allow_http": _endpoint().startswith("http://"),
+        "allow_http": _endpoint(bucket.scheme).startswith("http://"),
     }
     retry: Any = {"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=_RETRY_SECONDS)}
     try:
@@ -190,10 +203,9 @@ def _store(bucket: Bucket) -> ObjectStore:
         raise UsageError(f"cannot open {bucket}: {reason}") from None
 
 
-def _endpoint() -> str:
+def _endpoint(scheme: str) -> str:
     """Return the endpoint that the user has configured, empty for the store's own."""
-    names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
-    return next(filter(None, map(os.environ.get, names)), "") or ""
+    return next(filter(None, map(os.environ.get, _ENDPOINTS[scheme])), "") or ""
 
 
 def _profile(bucket: Bucket) -> dict[str, Any]:

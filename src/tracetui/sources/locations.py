@@ -150,6 +150,10 @@ class MultiHostSource(Closable):
         found = [database.cost() for database in self._databases.values()]
         return sum(runs for runs, _ in found), sum(spans for _, spans in found)
 
+    def unlisted(self) -> dict[str, int]:
+        """Return how many more runs of databases failed with the error of a listed one, by the path of the newest."""
+        return {path: more for database in self._databases.values() for path, more in database.unlisted().items()}
+
     def connect(self) -> None:
         """Connect to every place. Raises `NothingReadable`, with the reason and the next step."""
         try:

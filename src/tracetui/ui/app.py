@@ -26,9 +26,10 @@ from tracetui.masking import one_line
 from tracetui.model import PassRule, Run, RunRef, RunSummary
 from tracetui.sources.base import Source
 from tracetui.sources.local import LocalSource
+from tracetui.sources.locations import DATABASES
 from tracetui.store import address
 from tracetui.store.store import Store
-from tracetui.text import clean_lines
+from tracetui.text import clean_lines, grouped
 from tracetui.ui import config
 from tracetui.ui.base_app import HostApp, run_to_exit
 from tracetui.ui.commands import COMMANDS as TABLE
@@ -372,6 +373,11 @@ class TraceApp(HostApp):
         from tracetui.ui.screens.diff import ContextScreen
 
         self.push_screen(ContextScreen(Calls(run.summary.ref, a, b), run, self.commands))
+
+    def search_cost(self) -> str:
+        runs = map(self.store.runs.__getitem__, self.main.runs.refs() if self.engine.has_database else ())
+        spans = [run.spans or 0 for run in runs if run.ref.path.startswith(DATABASES)]
+        return f" ({grouped(sum(spans))} spans of the database)" if spans else ""
 
     def search_runs(self, words: str) -> None:
         from tracetui.ui.screens.lists import HitsScreen

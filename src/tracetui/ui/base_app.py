@@ -302,6 +302,10 @@ class HostApp(BaseApp):
         """Open the comparison of the inputs of two model calls of a run."""
         raise NotImplementedError
 
+    def search_cost(self) -> str:
+        """What a search of the listed runs has a database read, as `` (5,000 spans of the database)``; else empty."""
+        raise NotImplementedError
+
     def search_runs(self, words: str) -> None:
         """Search all listed runs and show the hits. Raises `UsageError` for an invalid regular expression."""
         raise NotImplementedError

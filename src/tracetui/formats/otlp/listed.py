@@ -47,6 +47,9 @@ class _Listed(msgspec.Struct, rename="pascal"):
     plain_models: bool
     """`model` is that of the trace, unless it is empty."""
     model: str
+    plain_calls: bool
+    """`calls` of models are those of the trace, and steps."""
+    calls: int
 
 
 class _Line(msgspec.Struct, rename="pascal"):
@@ -96,4 +99,11 @@ def summary_of_listed(file: File, ref: RunRef) -> RunSummary:
         fields=(),
     )
     made = summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
-    return msgspec.structs.replace(made, spans=one.ids if is_unique else None, errors=None if one.may_fail else 0)
+    calls = one.calls if one.plain_calls and is_unique else None
+    return msgspec.structs.replace(
+        made,
+        spans=one.ids if is_unique else None,
+        steps=calls,
+        llm_calls=calls,
+        errors=None if one.may_fail else 0,
+    )

@@ -18,7 +18,7 @@ from tracetui.sources.clickhouse.client import MAX_ROWS, Client, Refused
 from tracetui.sources.clickhouse.rows import RowCache, Rows, RowsFile, batches, by_trace
 from tracetui.sources.clickhouse.sql import Bounds, Schema, Statement
 from tracetui.sources.clickhouse.url import Database, parse
-from tracetui.sources.conditions import EVERYTHING, Condition
+from tracetui.sources.conditions import EVERYTHING, Condition, EachError
 
 FRESH_SECONDS: Final = 1.0
 """For so long a trace is not asked for again,"""
@@ -67,15 +67,19 @@ class _Trace(msgspec.Struct):
     first: int
     last: int
     end: int
+    error: str = ""
+    """Of triage: the error,"""
+    failed: bool = False
+    """whether the root failed,"""
     alike: int = 0
-    """Of triage: the runs with the same error."""
+    """and of how many traces with that error it did."""
 
     def merge(self, before: _Trace | None) -> _Trace:
         """These counts, or those of an earlier list where that saw more: each sees some time only."""
         if before is None:
             return self
         spans, end, last = (max(getattr(self, name), getattr(before, name)) for name in ("spans", "end", "last"))
-        first = min(self.first, before.first)
+        first = min(filter(None, (self.first, before.first)), default=0)
         return msgspec.structs.replace(self, spans=spans, first=first, last=last, end=end)
 
 
@@ -157,6 +161,16 @@ class ClickHouseSource(Closable):
         """Return how many runs are listed, and how many spans they have."""
         traces = self._newest()
         return len(traces), sum(one.spans for one in traces)
+
+    def unlisted(self) -> dict[str, int]:
+        """Return how many more runs failed with the error of a listed one, by the path of the newest one with it."""
+        found: dict[str, int] = {}
+        newest: dict[str, str] = {}
+        for one in self._traces:
+            if one.failed:
+                path = newest.setdefault(one.error, self._database.path(one.trace))
+                found[path] = found.get(path, one.alike) - 1
+        return {path: number for path, number in found.items() if number > 0}
 
     # ---- files
 
@@ -243,21 +257,24 @@ class ClickHouseSource(Closable):
             ended = time.monotonic()
             self._traces = sorted(found.values(), key=lambda one: -one.last) if len(wanted) > 1 else [*found.values()]
             self._counts = {one.trace: one.spans for one in self._traces}
-            self._rows_listed = {trace: row for trace, row in self._rows_listed.items() if trace in self._counts}
+            for trace in [one for one in self._rows_listed if one not in self._counts]:
+                self._rows_listed.pop(trace, None)  # in place: another thread may be adding to it
             self._listed = wanted, ended + max(LIST_FRESH_SECONDS, LIST_REST * (ended - began))
             return self._traces
 
     def _search(self, condition: Condition) -> Sequence[_Trace]:
         """Return the newest traces that may meet a condition: all from the database, or only those that changed."""
         schema, one, began = self._checked(), self._lists[condition], time.monotonic()
-        if not one.traces or began - one.read >= WHOLE_LIST_SECONDS:
+        whole = isinstance(condition, EachError) or began - one.read >= WHOLE_LIST_SECONDS
+        if whole or not one.traces:
             found = self._read_list(schema, condition)
             traces = [trace.merge(one.traces.get(trace.trace)) for trace in found]
             one.read = began
         else:
-            ended = max(trace.end for trace in one.traces.values()) - OVERLAP_NS
-            active = (trace.first for trace in one.traces.values() if trace.end >= ended)
-            bound = min([ended - LONGEST_NS, *active])
+            last = min(time.time_ns(), max(trace.end for trace in one.traces.values()))  # a clock may be ahead
+            ended = last - OVERLAP_NS
+            active = (trace.first for trace in one.traces.values() if trace.end >= ended and trace.first)
+            bound = max(0, min([ended - LONGEST_NS, *active]))
             found = _decoded(self._query(sql.changed(schema, self._limit, bound, ended, condition)), _Trace)
             traces = [trace.merge(one.traces.pop(trace.trace, None)) for trace in found]
             traces = sorted([*traces, *one.traces.values()], key=lambda trace: (-trace.last, trace.trace))
@@ -276,6 +293,7 @@ class ClickHouseSource(Closable):
     def _listed_row(self, trace: str) -> bytes:
         """Return what the list shows of a trace; read along with the next ones."""
         spans = self._counts.get(trace, 0)
+        _check_count(spans)
         found = self._rows_listed.get(trace)
         if found is None or found[0] != spans:
             with self._showing:
@@ -288,14 +306,16 @@ class ClickHouseSource(Closable):
         return found[1]
 
     def _read_listed(self, trace: str) -> None:
-        traces = self._traces
-        at = next((i for i, one in enumerate(traces) if one.trace == trace), 0)
-        some = traces[at : at + (FIRST_BATCH if at < FIRST_BATCH else BATCH)]
-        wanted = [one for one in some if self._rows_listed.get(one.trace, (0, b""))[0] != one.spans]
-        counts = {one.trace: one.spans for one in wanted}
+        traces, before = self._traces, self._rows_listed
+        at = next((i for i, one in enumerate(traces) if one.trace == trace), len(traces))
+        counts = {
+            one.trace: one.spans
+            for one in traces[at : at + (FIRST_BATCH if at < FIRST_BATCH else BATCH)]
+            if one.spans <= MAX_SPANS and before.get(one.trace, (0, b""))[0] != one.spans
+        } or {trace: self._counts.get(trace, 0)}
         for line in self._query(sql.listed(self._checked(), [*counts])).splitlines():
             name = msgspec.json.decode(line, type=_Id).trace
-            self._rows_listed[name] = counts.get(name, 0), b'{"Listed":' + line + b"}"
+            before[name] = counts[name], b'{"Listed":' + line + b"}"
 
     def _versions(self, traces: Sequence[str]) -> dict[str, _Version]:
         """Return the state of each trace that there is."""
@@ -349,8 +369,7 @@ class ClickHouseSource(Closable):
         at = next((i for i, one in enumerate(traces) if one.trace == trace), None)
         if at is None:
             return [trace]
-        if traces[at].spans > MAX_SPANS:
-            raise OSError(f"not read: a trace of {traces[at].spans:,} spans, more than {MAX_SPANS:,}")
+        _check_count(traces[at].spans)
         most = FIRST_BATCH if at < FIRST_BATCH else BATCH
         missing = [(one.trace, one.spans) for one in traces[at : at + most] if not self._cache.has(one.trace)]
         return batches(missing, BATCH_SPANS)

@@ -29,8 +29,21 @@ COLUMNS: Final = ("Timestamp", "TraceId", "SpanId", "ParentSpanId", "SpanName", 
 _START: Final = "toUnixTimestamp64Nano(Timestamp)"
 _END: Final = f"{_START} + toInt64(Duration)"
 _FAILED: Final = "StatusCode IN ('Error', 'STATUS_CODE_ERROR')"
-_ERROR: Final = f"replaceRegexpAll(argMinIf(StatusMessage, Timestamp, {_FAILED}), '[0-9a-fA-F-]{{8,}}|[0-9]+', '#')"
-"""The error text of a trace without numbers and ids: that of its first failed span."""
+_ROOT: Final = "replaceAll(ParentSpanId, '0', '') = ''"
+_FIRST_ERROR: Final = f"argMinIf(concat(SpanName, ': ', StatusMessage), ({_END}, SpanId), {_FAILED})"
+_ERROR: Final = f"replaceRegexpAll({_FIRST_ERROR}, '[0-9a-fA-F-]{{8,}}|[0-9]+', '#')"
+"""The error of a trace without numbers and ids: that of the failed span that ended first."""
+_CONVENTIONS: Final = [
+    "ai.operationId",
+    "openinference.span.kind",
+    "traceloop.span.kind",
+    "llm.request.type",
+    "span.type",
+    "logfire.span_type",
+    "logfire.msg_template",
+    "sdk_span_type",
+]
+"""Attributes of other conventions than OpenTelemetry's, which say what a span is."""
 _LOOKUP: Final = "_trace_id_ts"
 
 
@@ -75,15 +88,14 @@ def columns(database: Database) -> Statement:
 
 
 def newest(schema: Schema, limit: int, window: int, condition: Condition = EVERYTHING) -> Statement:
-    """The newest traces by their last span: id, spans, first and last start and last end in nanoseconds.
+    """The newest traces by their last span: id, spans, first start (0: unknown), last start and end in nanoseconds.
 
     `window`: only spans that began so many seconds before the last span of all, or up to twice as many; 0: all.
     """
     values: dict[str, Any] = {"limit": limit}
-    chosen = "*"
+    each = isinstance(condition, EachError)
     if isinstance(condition, EachError):
         values["most"], condition = condition.most, MayFail()
-        chosen = _ERROR
     having = _Having(schema, values).text(condition)
     where = ["TraceId != ''"]
     if window:
@@ -94,12 +106,12 @@ def newest(schema: Schema, limit: int, window: int, condition: Condition = EVERY
     if (bound := max([0.0, *_bounds(condition)])) > 0:
         values["bound"] = int(bound)
         where.append(_not_before("{bound:Int64}"))
-    if chosen == "*":
+    if not each:
         return Statement(_traces(schema, where, having, "LIMIT {limit:UInt64}"), values)
-    found = _traces(schema, where, having, "", f"{_ERROR} AS error")
+    found = _traces(schema, where, having, "", f"{_ERROR} AS error", f"countIf({_ROOT} AND {_FAILED}) > 0 AS failed")
     return Statement(
-        f"SELECT *, count() OVER (PARTITION BY error) AS alike FROM ({found}) "
-        "ORDER BY last DESC, TraceId LIMIT {most:UInt64} BY error LIMIT {limit:UInt64}",
+        f"SELECT *, countIf(failed) OVER (PARTITION BY error) AS alike FROM ({found}) "
+        "ORDER BY last DESC, TraceId LIMIT {most:UInt64} BY error, failed LIMIT {limit:UInt64}",
         values,
     )
 
@@ -126,7 +138,7 @@ def _traces(schema: Schema, where: Sequence[str], having: str, end: str, *more: 
     fields = (
         "TraceId",
         "count() AS spans",
-        f"min({_START}) AS first",
+        f"minIf({_START}, {_START} > 0) AS first",
         f"max({_START}) AS last",
         f"max({_END}) AS end",
         *more,
@@ -159,17 +171,21 @@ def listed(schema: Schema, traces: Sequence[str]) -> Statement:
 
 
 def _listed(attributes: _Attributes, *, typed: bool) -> Iterator[str]:
-    """The fields of a trace in the list: counts, its root, and the model and tokens if they need no reader.
+    """The fields of a trace in the list: counts, its root, and model, tokens and calls if they need no reader.
 
     They need one if a span follows another convention than OpenTelemetry's, or if a call of a model has spans below it.
     """
-    root = "replaceAll(ParentSpanId, '0', '') = ''"
+    root = _ROOT
     has, value, names = attributes.has, attributes.value, attributes.names
     kind = value("gen_ai.operation.name")
     plain = f"NOT {has('ai.operationId')} AND NOT {has('logfire.span_type')}"
     call = f"({kind} IN ('chat', 'text_completion', 'generate_content') AND {plain})"
     agent = f"({kind} IN ('invoke_agent', 'invoke_workflow') AND {plain})"
     other = f"({kind} IN ('execute_tool', 'create_agent', 'plan', 'retrieval') AND {plain})"
+    leaves = (  # no span is below a call
+        f"uniqExactIf(SpanId, {call}) + uniqExact(ParentSpanId) = "
+        f"uniqExactArray(if({call}, [SpanId, ParentSpanId], [ParentSpanId]))"
+    )
     tokens = "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"
     used = f"arrayFilter(one -> match(one, '(?i)token|usage|cost'), {names})"
     models = "gen_ai.response.model", "gen_ai.request.model"
@@ -187,7 +203,7 @@ def _listed(attributes: _Attributes, *, typed: bool) -> Iterator[str]:
         f"countIf(NOT {call} AND NOT {agent} AND notEmpty({used})) "
         f"+ countIf({call} AND (notEmpty(arrayFilter(one -> one NOT IN {tokens}, {used})) "
         + "".join(f"OR ({has(name)} AND NOT match({value(name)}, '^[0-9]{{1,15}}$')) " for name in tokens)
-        + f")) + hasAny(groupArrayIf(SpanId, {call}), groupArray(ParentSpanId)) = 0 AS PlainTokens"
+        + f")) = 0 AND {leaves} AS PlainTokens"
     )
     for name, field in zip(tokens, ("Input", "Output"), strict=True):
         counted = f"{call} AND {has(name)}"
@@ -196,6 +212,8 @@ def _listed(attributes: _Attributes, *, typed: bool) -> Iterator[str]:
         f"countIf(notEmpty({modeled}) AND NOT {call} AND NOT {agent} AND NOT {other}) "
         f"+ countIf({call} AND notEmpty(arrayFilter(one -> one NOT IN {models}, {modeled}))) = 0 AS PlainModels"
     )
+    yield f"PlainModels AND countIf(hasAny({names}, {_CONVENTIONS})) = 0 AND {leaves} AS PlainCalls"
+    yield f"countIf({call}) AS Calls"
     model = f"if({value(models[0])} != '', {value(models[0])}, {value(models[1])})"
     yield f"argMinIf({model}, ({_START} = 0, Timestamp, SpanId), {call} AND {model} != '') AS Model"
 

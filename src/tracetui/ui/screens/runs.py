@@ -14,7 +14,7 @@ from tracetui.ui.services.verdicts import Subject, named
 if TYPE_CHECKING:
     from tracetui.store.judgement import Verdict
 
-GREP_ASK = "search all listed runs: text or /regex/, case-insensitive unless you type a capital"
+GREP_ASK = "search all listed runs{}: text or /regex/, case-insensitive unless you type a capital"
 
 
 class Scope(NamedTuple):
@@ -190,7 +190,7 @@ class RunsScreen(BaseScreen):
         """Ask what to search for in all runs."""
         search = self.app.surveys.search
         last = f"; nothing: {search.text} again" if search is not None else ""
-        self.ask_for(GREP_ASK + last, "", self.search_runs)
+        self.ask_for(GREP_ASK.format(self.app.search_cost()) + last, "", self.search_runs)
 
     def search_runs(self, words: str) -> None:
         """Search all runs and show what is found; says what is wrong with a regular expression."""
