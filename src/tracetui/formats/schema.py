@@ -80,7 +80,11 @@ class Schema(Generic[_T]):
                 skippable(data)
             return self.strict(data), None, None
         except (ValueError, RecursionError):
-            value, note = decode(data)
+            return self.decode_loosely(data, unknown)
+
+    def decode_loosely(self, data: bytes, unknown: Unknown) -> tuple[_T | None, Any, str | None]:
+        """`decode` for data that `strict` refused."""
+        value, note = decode(data)
         if not isinstance(value, dict):
             return None, value, note
         current = self._current(value)
@@ -176,9 +180,10 @@ def loosen(value: Any, kind: Any, unknown: Unknown) -> Any:
 
 def _loose(value: Any, kind: Any, unknown: Unknown) -> Any:
     """The value as `kind`, or `_MISSING` if it has another type."""
-    kinds, other = _members(kind)
+    members = _members(kind)
+    kinds = members.kinds
     if isinstance(value, dict):
-        struct = _struct_for(value, kinds) or other
+        struct = members.struct_for(value)
         if struct is not None:
             return _record(value, struct, unknown)
     elif isinstance(value, list):
@@ -224,9 +229,10 @@ def _record(value: dict[str, Any], struct: type[msgspec.Struct], unknown: Unknow
 
 def _count_names(value: Any, kind: Any, unknown: Unknown) -> None:
     """Count the unknown fields of a value in which none is mistyped."""
-    kinds, other = _members(kind)
+    members = _members(kind)
+    kinds = members.kinds
     if isinstance(value, dict):
-        struct = _struct_for(value, kinds) or other
+        struct = members.struct_for(value)
         if struct is None:
             return
         shape = _shape(struct)
@@ -267,7 +273,8 @@ class _Shape:
 
 def _has_struct(kind: Any) -> bool:
     """Whether a value of that type may contain Structs."""
-    kinds, other = _members(kind)
+    members = _members(kind)
+    kinds, other = members.kinds, members.other
     items = [get_args(one)[0] for one in kinds if get_origin(one) is list and get_args(one)]
     return other is not None or any(map(_is_struct, kinds)) or any(map(_has_struct, items))
 
@@ -281,22 +288,35 @@ def _shape(struct: type[msgspec.Struct]) -> _Shape:
     return _Shape(struct)
 
 
-def _struct_for(value: dict[str, Any], kinds: tuple[Any, ...]) -> type[msgspec.Struct] | None:
-    """The Struct among `kinds` that an object is meant for: that of its tag, or the only one."""
-    for one in kinds:
-        if isinstance(one, type) and issubclass(one, msgspec.Struct):
-            config = one.__struct_config__
-            if config.tag_field is None or value.get(config.tag_field) == config.tag:
-                return one
-    return None
-
-
-def _members(kind: Any) -> tuple[tuple[Any, ...], Any]:
+class _Members:
     """The types of a union, and the Struct for objects of other kinds."""
-    try:
-        return _cached_members(kind)
-    except TypeError:  # not hashable
-        return _find_members(kind)
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+        self.kinds, other = _find_members(kind)
+        self.other: type[msgspec.Struct] | None = other
+        structs: list[type[msgspec.Struct]] = [one for one in self.kinds if _is_struct(one)]
+        self._untagged = next((one for one in structs if one.__struct_config__.tag_field is None), None)
+        self._tag_field: str | None = next((one.__struct_config__.tag_field for one in structs), None)
+        self._by_tag = {one.__struct_config__.tag: one for one in structs}
+
+    def struct_for(self, value: dict[str, Any]) -> type[msgspec.Struct] | None:
+        """The Struct that an object is meant for: that of its tag, or the only one."""
+        if self._untagged is not None or self._tag_field is None:
+            return self._untagged or self.other
+        tag = value.get(self._tag_field)
+        return (self._by_tag.get(tag) if isinstance(tag, str | int) else None) or self.other
+
+
+_MEMBERS: Final[dict[int, _Members]] = {}
+"""By the identity of the type, because not all of them are hashable."""
+
+
+def _members(kind: Any) -> _Members:
+    found = _MEMBERS.get(id(kind))
+    if found is None or found.kind is not kind:
+        found = _MEMBERS[id(kind)] = _Members(kind)
+    return found
 
 
 def _find_members(kind: Any) -> tuple[tuple[Any, ...], Any]:
@@ -312,12 +332,10 @@ def _find_members(kind: Any) -> tuple[tuple[Any, ...], Any]:
     return (kind,), None
 
 
-_cached_members = cache(_find_members)
-
-
 def _default(kind: Any) -> Any:
     """The default of a required field."""
-    kinds, other = _members(kind)
+    members = _members(kind)
+    kinds, other = members.kinds, members.other
     if type(None) in kinds:
         return None
     for one in (other, *kinds):
