@@ -43,6 +43,24 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
         speeds = f"{size / counted * 1000:.0f} MB/s; orjson.loads a line: {size / decoded * 1000:.0f} MB/s"
         yield Row(f"count {name}, {size:.0f} MB", counted / decoded, COUNTING.get(name, 3), "×", speeds)
         yield Row(f"read {name}, {size:.0f} MB", read / decoded, READING.get(name, 3), "×", "")
+    for name, make in SMALL.items():
+        regular = make(1_000 // scale)
+        irregular = _with_unknown_fields(regular)
+        times = interleaved({"regular": partial(_count, regular), "irregular": partial(_count, irregular)}, rounds)
+        ratio = median(times["irregular"]) / median(times["regular"])
+        yield Row(f"count {name}, an unknown field in every 10th record", ratio, 1.5, "×", "of a regular session")
+
+
+def _with_unknown_fields(folder: Path) -> Path:
+    """The session in `folder`, with a field in every tenth record that no schema has."""
+
+    def write(copy: Path) -> None:
+        for path in folder.rglob("*.jsonl"):
+            lines = path.read_bytes().splitlines()
+            lines[::10] = [line[:-1] + b',"unheard_of":1}' for line in lines[::10]]
+            (copy / path.name).write_bytes(b"\n".join(lines) + b"\n")
+
+    return made(f"{folder.name}-unknown", write)
 
 
 def codex(calls: int, most: int = LONG) -> Path:

@@ -19,7 +19,7 @@ from tracetui.sources.local import LocalSource
 
 
 class Step(msgspec.Struct, tag_field="type", tag="step"):
-    known: ClassVar = ""
+    other_fields: ClassVar = ""
     id: str = ""
 
     def take(self, session: Session, line: Line) -> None:

@@ -21,12 +21,12 @@ class Cost(msgspec.Struct, gc=False):
 
 
 class Said(msgspec.Struct, tag_field="role", tag="user"):
-    known: ClassVar = "lang"
+    other_fields: ClassVar = "lang"
     text: str | None = None
 
 
 class Answered(msgspec.Struct, tag_field="role", tag="assistant", rename="camel"):
-    known: ClassVar = ""
+    other_fields: ClassVar = ""
     tool_name: str | None = None
     cost: Cost | Loose = None
     parts: list[Cost] | None = None
@@ -37,7 +37,7 @@ class AnyRole(msgspec.Struct):
 
 
 class Talk(msgspec.Struct, tag_field="type", tag="message"):
-    known: ClassVar = "id"
+    other_fields: ClassVar = "id"
     message: tagged(Said, Answered, other=AnyRole) | None = None  # type: ignore[valid-type]
     count: Natural | None = None
     raw: Raw = NULL
@@ -61,7 +61,7 @@ def decode(value: Any) -> tuple[Any, Unknown]:
     return SCHEMA.decode(data, unknown)[0], unknown
 
 
-def test_known_fields_of_the_declared_types_are_decoded_strictly() -> None:
+def test_fields_of_the_declared_types_are_decoded_strictly() -> None:
     record, unknown = decode({"type": "message", "id": 1, "count": 3, "message": {"role": "user", "text": "x"}})
     assert isinstance(record, Talk)
     assert isinstance(record.message, Said)

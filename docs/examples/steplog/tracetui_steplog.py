@@ -34,7 +34,7 @@ from tracetui.sources.base import File
 class Record(Struct, gc=False):
     """A line. A field of another type has its default here, and is shown with all others in the detail of its step."""
 
-    known: ClassVar = ""
+    other_fields: ClassVar = ""
     step: Integer | None = None
     tool: str | None = None
     input: Raw = NULL

@@ -366,11 +366,11 @@ class Copies:
         `order_of` returns None for a session with another beginning, and may raise `OSError`; `own` is the order of the
         session in `file`.
         """
-        known, self._orders = self._orders, {}
+        before, self._orders = self._orders, {}
         for path, entry in others.items():
             version = path, 0 if entry.stat is None else min(entry.stat.size, HEAD_SIZE)
             try:
-                self._orders[version] = known[version] if version in known else order_of(path, entry)
+                self._orders[version] = before[version] if version in before else order_of(path, entry)
             except OSError:
                 continue
         same = sorted((order, path) for (path, _), order in self._orders.items() if order is not None)

@@ -277,7 +277,7 @@ class LogReader(Generic[S]):
                     skippable(data)
                 record = strict(data)
             except (ValueError, RecursionError):
-                record = None if not data or data.isspace() else decode_line(session, self._schema, line)
+                record = None if not data or data.isspace() else decode_line(session, self._schema, line, refused=True)
             if record is not None:
                 take(record, line)
             offset += size + 1
@@ -326,11 +326,14 @@ class LogReader(Generic[S]):
         self._partial = _Partial(size, digest, record is not None, reported, blank)
 
 
-def decode_line(session: Session, schema: Schema[Any], line: Line) -> Any:
-    """The record on a finished a line that is not empty; None if it has none, which is reported."""
+def decode_line(session: Session, schema: Schema[Any], line: Line, *, refused: bool = False) -> Any:
+    """The record on a finished line that is not empty; None if it has none, which is reported. `refused`: strict
+    decoding failed.
+    """
     try:
         data, note = without_marks(line.data)
-        record, value, lenient = schema.decode(data, session.unknown)
+        is_refused = refused and len(data) == len(line.data)
+        record, value, lenient = (schema.decode_loosely if is_refused else schema.decode)(data, session.unknown)
     except FormatError as error:
         at = f" ({error.where} of the line)" if error.where else ""
         _report_lost(session, line, f"{error.reason}{at}", len(line.data))

@@ -159,10 +159,10 @@ def cached(file: File, key: tuple[Hashable, ...], make: Callable[[], T]) -> T:
     if shared is None:
         return make()
     version = (file.path, file.stat, *key)
-    known: tuple[_Cached, ...] = shared.get(_RECORDS, ())
-    found = next((one for one in known if one.key == version), None) or _Cached(version, make())
-    if not known or known[0] is not found:  # one assignment: several threads may be here
-        shared[_RECORDS] = (found, *(one for one in known if one is not found))[:CACHE_SIZE]
+    entries: tuple[_Cached, ...] = shared.get(_RECORDS, ())
+    found = next((one for one in entries if one.key == version), None) or _Cached(version, make())
+    if not entries or entries[0] is not found:  # one assignment: several threads may be here
+        shared[_RECORDS] = (found, *(one for one in entries if one is not found))[:CACHE_SIZE]
     value: T = found.value
     return value
 

@@ -1,12 +1,12 @@
 """Typed records: a format declares each kind of record once, as a msgspec Struct; this decodes records into them.
 
-Strict decoding is fast: it accepts only known fields of the declared types. If it fails,
+Strict decoding is fast: it accepts only fields of the schema, of their declared types. If it fails,
 `loosen` converts the record field by field, replaces values of other types by their defaults and counts unknown and
 mistyped fields, as ``KIND.FIELD``. Long texts and arguments are declared `msgspec.Raw` and decoded where they are used.
 
-A Struct that has a class variable ``known`` (names of further known fields, between blanks) is closed: its unknown
-fields are counted under its tag, else under its class variable ``counted_as``, else under its name. Any other Struct is
-open: its unknown fields are ignored here. All are shown in the detail of the span.
+A Struct that has a class variable ``other_fields`` (names of fields that aren't used, between blanks) is closed: its
+unknown fields are counted under its tag, else under its class variable ``counted_as``, else under its name. Any other
+Struct is open: its unknown fields are ignored here. All are shown in the detail of the span.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Schema(Generic[_T]):
         self._type = Annotated[kinds, msgspec.Meta(extra={"other": other})] if other is not None else kinds
         self._closed = _closed(kinds)
         self.strict: Callable[[bytes], _T] = msgspec.json.Decoder(self._closed).decode
-        """Decodes a record of which all fields are known and typed as declared, else raises `ValueError` or
+        """Decodes a record of which all fields are in the schema and typed as declared, else raises `ValueError` or
         `RecursionError`. Skips the checks of `tracetui.formats.decode.skippable`."""
         self._open: Callable[[bytes], _T] = msgspec.json.Decoder(kinds).decode
 
@@ -80,11 +80,15 @@ class Schema(Generic[_T]):
                 skippable(data)
             return self.strict(data), None, None
         except (ValueError, RecursionError):
-            value, note = decode(data)
+            return self.decode_loosely(data, unknown)
+
+    def decode_loosely(self, data: bytes, unknown: Unknown) -> tuple[_T | None, Any, str | None]:
+        """`decode` for data that `strict` refused."""
+        value, note = decode(data)
         if not isinstance(value, dict):
             return None, value, note
         current = self._current(value)
-        return self._known_part(current, data if note is None and current is value else None, unknown), None, note
+        return self._part_of_schema(current, data if note is None and current is value else None, unknown), None, note
 
     def _current(self, record: dict[str, Any]) -> dict[str, Any]:
         return record if self._older is None else self._older(record)
@@ -101,15 +105,15 @@ class Schema(Generic[_T]):
             data = msgspec.json.encode(value)
         except (ValueError, RecursionError):  # lone surrogates, depth
             data = None
-        return self._known_part(value, data, unknown)
+        return self._part_of_schema(value, data, unknown)
 
-    def _known_part(self, value: dict[str, Any], data: bytes | None, unknown: Unknown) -> _T:
+    def _part_of_schema(self, value: dict[str, Any], data: bytes | None, unknown: Unknown) -> _T:
         """The record that `value` is; faster where `data`, the same as strict JSON, has no mistyped fields."""
         try:
             if data is not None:
-                known = self._open(data)
+                record = self._open(data)
                 _count_names(value, self._type, unknown)
-                return known
+                return record
         except (ValueError, RecursionError):
             pass
         found: _T = loosen(value, self._type, unknown)
@@ -176,9 +180,10 @@ def loosen(value: Any, kind: Any, unknown: Unknown) -> Any:
 
 def _loose(value: Any, kind: Any, unknown: Unknown) -> Any:
     """The value as `kind`, or `_MISSING` if it has another type."""
-    kinds, other = _members(kind)
+    members = _members(kind)
+    kinds = members.kinds
     if isinstance(value, dict):
-        struct = _struct_for(value, kinds) or other
+        struct = members.struct_for(value)
         if struct is not None:
             return _record(value, struct, unknown)
     elif isinstance(value, list):
@@ -208,13 +213,13 @@ def _record(value: dict[str, Any], struct: type[msgspec.Struct], unknown: Unknow
     for name, one in value.items():
         field = shape.fields.get(name)
         if field is None:
-            if shape.known is not None and name not in shape.known:
+            if shape.names is not None and name not in shape.names:
                 count(unknown, f"{shape.kind}.{name}")
             continue
         found = _loose(one, field[1], unknown)
         if found is not _MISSING:
             given[field[0]] = found
-        elif one is not None and shape.known is not None:
+        elif one is not None and shape.names is not None:
             count(unknown, f"{shape.kind}.{name}")
     for name, kind in shape.required.items():
         if name not in given:
@@ -224,15 +229,16 @@ def _record(value: dict[str, Any], struct: type[msgspec.Struct], unknown: Unknow
 
 def _count_names(value: Any, kind: Any, unknown: Unknown) -> None:
     """Count the unknown fields of a value in which none is mistyped."""
-    kinds, other = _members(kind)
+    members = _members(kind)
+    kinds = members.kinds
     if isinstance(value, dict):
-        struct = _struct_for(value, kinds) or other
+        struct = members.struct_for(value)
         if struct is None:
             return
         shape = _shape(struct)
-        if shape.known is not None and not value.keys() <= shape.known:
+        if shape.names is not None and not value.keys() <= shape.names:
             for name in value:
-                if name not in shape.known:
+                if name not in shape.names:
                     count(unknown, f"{shape.kind}.{name}")
         for name, one in shape.structs.items():
             if name in value:
@@ -261,13 +267,14 @@ class _Shape:
         self.fields = {one.encode_name: (one.name, one.type) for one in declared}
         self.required = {one.name: one.type for one in declared if one.required}
         self.structs = {one.encode_name: one.type for one in declared if _has_struct(one.type)}
-        names: str | None = getattr(struct, "known", None)
-        self.known = None if names is None else frozenset((*names.split(), *self.fields, config.tag_field or ""))
+        names: str | None = getattr(struct, "other_fields", None)
+        self.names = None if names is None else frozenset((*names.split(), *self.fields, config.tag_field or ""))
 
 
 def _has_struct(kind: Any) -> bool:
     """Whether a value of that type may contain Structs."""
-    kinds, other = _members(kind)
+    members = _members(kind)
+    kinds, other = members.kinds, members.other
     items = [get_args(one)[0] for one in kinds if get_origin(one) is list and get_args(one)]
     return other is not None or any(map(_is_struct, kinds)) or any(map(_has_struct, items))
 
@@ -281,22 +288,35 @@ def _shape(struct: type[msgspec.Struct]) -> _Shape:
     return _Shape(struct)
 
 
-def _struct_for(value: dict[str, Any], kinds: tuple[Any, ...]) -> type[msgspec.Struct] | None:
-    """The Struct among `kinds` that an object is meant for: that of its tag, or the only one."""
-    for one in kinds:
-        if isinstance(one, type) and issubclass(one, msgspec.Struct):
-            config = one.__struct_config__
-            if config.tag_field is None or value.get(config.tag_field) == config.tag:
-                return one
-    return None
-
-
-def _members(kind: Any) -> tuple[tuple[Any, ...], Any]:
+class _Members:
     """The types of a union, and the Struct for objects of other kinds."""
-    try:
-        return _cached_members(kind)
-    except TypeError:  # not hashable
-        return _find_members(kind)
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+        self.kinds, other = _find_members(kind)
+        self.other: type[msgspec.Struct] | None = other
+        structs: list[type[msgspec.Struct]] = [one for one in self.kinds if _is_struct(one)]
+        self._untagged = next((one for one in structs if one.__struct_config__.tag_field is None), None)
+        self._tag_field: str | None = next((one.__struct_config__.tag_field for one in structs), None)
+        self._by_tag = {one.__struct_config__.tag: one for one in structs}
+
+    def struct_for(self, value: dict[str, Any]) -> type[msgspec.Struct] | None:
+        """The Struct that an object is meant for: that of its tag, or the only one."""
+        if self._untagged is not None or self._tag_field is None:
+            return self._untagged or self.other
+        tag = value.get(self._tag_field)
+        return (self._by_tag.get(tag) if isinstance(tag, str | int) else None) or self.other
+
+
+_MEMBERS: Final[dict[int, _Members]] = {}
+"""By the identity of the type, because not all of them are hashable."""
+
+
+def _members(kind: Any) -> _Members:
+    found = _MEMBERS.get(id(kind))
+    if found is None or found.kind is not kind:
+        found = _MEMBERS[id(kind)] = _Members(kind)
+    return found
 
 
 def _find_members(kind: Any) -> tuple[tuple[Any, ...], Any]:
@@ -312,12 +332,10 @@ def _find_members(kind: Any) -> tuple[tuple[Any, ...], Any]:
     return (kind,), None
 
 
-_cached_members = cache(_find_members)
-
-
 def _default(kind: Any) -> Any:
     """The default of a required field."""
-    kinds, other = _members(kind)
+    members = _members(kind)
+    kinds, other = members.kinds, members.other
     if type(None) in kinds:
         return None
     for one in (other, *kinds):
@@ -344,7 +362,7 @@ def tagged(*kinds: Any, other: Any) -> Any:
 
 
 def _closed(kind: Any) -> Any:
-    """The type with each Struct that has ``known`` replaced by one that refuses unknown fields."""
+    """The type with each Struct that has ``other_fields`` replaced by one that refuses unknown fields."""
     origin = get_origin(kind)
     if origin is Annotated:
         inner, *metas = get_args(kind)
@@ -367,18 +385,18 @@ def _closed_struct(kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
         closed = _closed(one.type)
         if closed is not one.type and closed != one.type:
             fields.append((one.name, closed) if one.required else (one.name, closed, _field_default(one)))
-    names: str | None = getattr(kind, "known", None)
+    names: str | None = getattr(kind, "other_fields", None)
     if names is None and not fields:
         return kind
     own = {one.encode_name for one in declared}
     extra = sorted({*(names or "").split()} - own - {config.tag_field or ""})
     renamed = {one.name: one.encode_name for one in declared}
-    fields += [(f"known_{i}", msgspec.Raw, NULL) for i in range(len(extra))]
+    fields += [(f"unused_{i}", msgspec.Raw, NULL) for i in range(len(extra))]
     return msgspec.defstruct(
         kind.__name__,
         fields,
         bases=(kind,),
-        rename={**renamed, **{f"known_{i}": name for i, name in enumerate(extra)}},
+        rename={**renamed, **{f"unused_{i}": name for i, name in enumerate(extra)}},
         tag=config.tag,
         tag_field=config.tag_field,
         forbid_unknown_fields=names is not None,
@@ -403,14 +421,14 @@ keys_of: Final[Callable[[bytes | memoryview], Mapping[str, Any]]] = msgspec.json
 
 
 class Fields:
-    """The known fields of each kind of record, names between blanks; ignores other kinds.
+    """The fields of each kind of record, names between blanks; ignores other kinds.
 
     `common` are the fields of every kind. Caches comparisons only, so an instance can be a constant.
     """
 
     def __init__(self, kinds: Mapping[str, str], common: str = "") -> None:
         shared = frozenset(common.split())
-        self._known = {kind: shared.union(names.split()) for kind, names in kinds.items()}
+        self._kinds = {kind: shared.union(names.split()) for kind, names in kinds.items()}
         self._shapes: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}
 
     def count(self, unknown: Unknown, kind: str, names: Iterable[str]) -> None:
@@ -418,10 +436,9 @@ class Fields:
         shape = kind, tuple(names)
         found = self._shapes.get(shape)
         if found is None:
-            known = self._known.get(kind)
-            found = (
-                () if known is None else tuple(f"{kind}.{name}"[:NAME_LENGTH] for name in shape[1] if name not in known)
-            )
+            fields = self._kinds.get(kind)
+            others = () if fields is None else [name for name in shape[1] if name not in fields]
+            found = tuple([f"{kind}.{name}"[:NAME_LENGTH] for name in others])
             if len(self._shapes) >= _SHAPES:
                 self._shapes.clear()
             self._shapes[shape] = found

@@ -150,12 +150,12 @@ def changed(before: Sequence[Span], now: Sequence[Span]) -> Sequence[Span] | Non
     pairs = enumerate(zip(before, now, strict=False))
     same = next((index for index, (old, new) in pairs if old is not new), min(len(before), len(now)))
     before, now = before[same:], now[same:]
-    known = {span.id: (rank, span) for rank, span in enumerate(before)}
+    ranks = {span.id: (rank, span) for rank, span in enumerate(before)}
     given: list[Span] = []
     last: dict[str | None, int] = {}
-    left = len(known)
+    left = len(ranks)
     for span in now:
-        rank, old = known.get(span.id, (len(known), None))
+        rank, old = ranks.get(span.id, (len(ranks), None))
         if old is not span:
             given.append(span)
         if rank < last.get(span.parent_id, 0) or (old is not None and old.parent_id != span.parent_id):

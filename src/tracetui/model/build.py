@@ -279,15 +279,16 @@ class RunBuilder:
         Returns whether the run may have changed.
         """
         before = len(self._problems), self._header, self._body
-        changed = False
+        changed, running = False, Status.RUNNING
+        by_id, new, unended = self._spans, self._new, self._unended
         for span in spans:
-            changed = True
-            self._spans[span.id] = span
-            self._new[span.id] = None
-            if span.status is Status.RUNNING:
-                self._unended.add(span.id)
-            else:
-                self._unended.discard(span.id)
+            changed, ident = True, span.id
+            by_id[ident] = span
+            new[ident] = None
+            if span.status is running:
+                unended.add(ident)
+            elif unended:
+                unended.discard(ident)
         self._header = header or self._header
         self._body = body or self._body
         for problem in problems:

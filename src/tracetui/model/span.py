@@ -160,17 +160,22 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
     def __add__(self, other: Usage) -> Usage:
-        """The sum. If only one has a total, `all_tokens` of the other is its total."""
+        """The sum. If only one has a total, `all_tokens` of the other is its total.
+
+        In one expression per field, because large runs add up hundreds of thousands.
+        """
+        input_a, output_a, total_a, read_a, created_a, reasoning_a, cost_a = msgspec.structs.astuple(self)
+        input_b, output_b, total_b, read_b, created_b, reasoning_b, cost_b = msgspec.structs.astuple(other)
         added = Usage(
-            _plus(self.input_tokens, other.input_tokens),
-            _plus(self.output_tokens, other.output_tokens),
-            _plus(self.total_tokens, other.total_tokens),
-            _plus(self.cache_read_tokens, other.cache_read_tokens),
-            _plus(self.cache_creation_tokens, other.cache_creation_tokens),
-            _plus(self.reasoning_tokens, other.reasoning_tokens),
-            _plus(self.cost_usd, other.cost_usd),
+            input_b if input_a is None else input_a if input_b is None else input_a + input_b,
+            output_b if output_a is None else output_a if output_b is None else output_a + output_b,
+            total_b if total_a is None else total_a if total_b is None else total_a + total_b,
+            read_b if read_a is None else read_a if read_b is None else read_a + read_b,
+            created_b if created_a is None else created_a if created_b is None else created_a + created_b,
+            reasoning_b if reasoning_a is None else reasoning_a if reasoning_b is None else reasoning_a + reasoning_b,
+            cost_b if cost_a is None else cost_a if cost_b is None else cost_a + cost_b,
         )
-        if (self.total_tokens is None) is (other.total_tokens is None):
+        if (total_a is None) is (total_b is None):
             return added
         return msgspec.structs.replace(added, total_tokens=(self.all_tokens or 0) + (other.all_tokens or 0))
 
@@ -184,10 +189,6 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
 
 
 _UNKNOWN: Final = (None,) * len(Usage.__struct_fields__)
-
-
-def _plus(one: Any, other: Any) -> Any:
-    return other if one is None else one if other is None else one + other
 
 
 class Error(msgspec.Struct, frozen=True, gc=False):

@@ -64,45 +64,56 @@ class Tally(msgspec.Struct, kw_only=True):
 
     def add(self, span: Span) -> None:
         """Count one span."""
-        self.spans += 1
-        operation = span.operation
-        if span.is_step:
-            self.steps += 1
-        if operation is _CHAT:
-            self.llm_calls += 1
-        elif operation is _EXECUTE_TOOL:
-            self.tool_calls += 1
-            if span.name not in self.tools:
-                keep(self.tools, span.name)
-        elif span.is_node:
-            keep(self.nodes, span.name)
-        elif operation is _UNKNOWN:
-            self.unread += size_of(span.at) or 0
-            kind = span.name[:NAME_LENGTH]
-            self.unknown[kind] = self.unknown.get(kind, 0) + 1
-        if span.model is not None and span.model not in self.models:
-            keep(self.models, span.model)
-        failed = span.status is _ERROR
-        if operation not in CONTAINERS:
-            if span.usage is not None:
-                self.usage += span.usage
-                if span.model is not None:
-                    self._add_usage(span.model[:NAME_LENGTH], span.usage)
-            self.ends_in_error = failed
-        if failed:
-            self.errors += 1
-            if self.first_error is None or (self.first_error.message == "" and span.error is not None):
-                error = span.error
-                self.first_error = FirstError(
-                    error.message if error else "", error.type if error else None, span.id, span.name, operation
-                )
-        start = span.started_at
-        if start is not None and -inf < start < inf:
-            if self.first_start is None or start < self.first_start:
-                self.first_start = start
-            end = start + span.duration_ms / 1000 if span.duration_ms and span.duration_ms > 0 else start
-            if self.last_end is None or end > self.last_end:
-                self.last_end = end
+        self.add_all((span,))
+
+    def add_all(self, spans: Sequence[Span]) -> None:
+        """Count spans that follow those counted so far."""
+        steps = calls = tool_calls = errors = 0
+        first, last = self.first_start, self.last_end
+        for span in spans:
+            operation, model, usage, start = span.operation, span.model, span.usage, span.started_at
+            steps += span.is_step
+            if operation is _CHAT:
+                calls += 1
+            elif operation is _EXECUTE_TOOL:
+                tool_calls += 1
+                if span.name not in self.tools:
+                    keep(self.tools, span.name)
+            elif span.is_node:
+                keep(self.nodes, span.name)
+            elif operation is _UNKNOWN:
+                self.unread += size_of(span.at) or 0
+                kind = span.name[:NAME_LENGTH]
+                self.unknown[kind] = self.unknown.get(kind, 0) + 1
+            if model is not None and model not in self.models:
+                keep(self.models, model)
+            failed = span.status is _ERROR
+            if failed:
+                errors += 1
+                self._add_error(span)
+            if operation not in CONTAINERS:
+                self.ends_in_error = failed
+                if usage is not None:
+                    self.usage += usage
+                    if model is not None:
+                        self._add_usage(model[:NAME_LENGTH], usage)
+            if start is not None and -inf < start < inf:
+                duration = span.duration_ms
+                end = start + duration / 1000 if duration and duration > 0 else start
+                if first is None or start < first:
+                    first = start
+                if last is None or end > last:
+                    last = end
+        self.spans += len(spans)
+        self.steps, self.llm_calls = self.steps + steps, self.llm_calls + calls
+        self.tool_calls, self.errors = self.tool_calls + tool_calls, self.errors + errors
+        self.first_start, self.last_end = first, last
+
+    def _add_error(self, span: Span) -> None:
+        error = span.error
+        if self.first_error is None or (self.first_error.message == "" and error is not None):
+            message, kind = ("", None) if error is None else (error.message, error.type)
+            self.first_error = FirstError(message, kind, span.id, span.name, span.operation)
 
     def _add_usage(self, model: str, usage: Usage) -> None:
         before = self.by_model.get(model)
@@ -176,11 +187,9 @@ class GrowingTally:
     def of(self, spans: Sequence[Span]) -> Tally:
         """Return the tally of all spans; since the last call, earlier spans changed only by `exchange`."""
         if len(spans) - self._settled.spans > 2 * self._unsettled:
-            for span in spans[self._settled.spans : -self._unsettled]:
-                self._settled.add(span)
+            self._settled.add_all(spans[self._settled.spans : -self._unsettled])
         tally = self._settled.copy()
-        for span in spans[tally.spans :]:
-            tally.add(span)
+        tally.add_all(spans[tally.spans :])
         return tally
 
 

@@ -159,7 +159,7 @@ class Reading:
         self._size = len(data)
         self._agents = self._continued = 0
         self._declared = False
-        """Something is known only from what a trajectory declares."""
+        """Only a declaration in a trajectory shows something."""
         self._last: float | None = None
         """When the last step was."""
         self._system: str | None = None
@@ -398,7 +398,7 @@ def _copy(step: Step, ident: str, parent: str, at: At) -> Span:
 def _step(step: Step, ident: str, at: At, segment: Segment) -> Span:
     """What the agent did: a call of its model, several segment as one, or none; or a message of the user or the system.
 
-    Anything that is neither of the three known sources is a row of its own.
+    Anything that is none of the three sources of the schema is a row of its own.
     """
     operation, name, model, usage, note = Operation.UNKNOWN, word(step.source) or "?", None, None, ""
     status, source, error = None, None, None
@@ -526,8 +526,8 @@ def _usage(metrics: Metrics | None) -> Usage | None:
 def _sum(used: Sequence[Usage]) -> Usage:
     """The sum of what was used, each number over the steps that have it."""
     columns = zip(*map(astuple, used), strict=True)
-    known = ([value for value in column if value is not None] for column in columns)
-    return Usage(*(sum(values) if values else None for values in known))
+    recorded = ([value for value in column if value is not None] for column in columns)
+    return Usage(*(sum(values) if values else None for values in recorded))
 
 
 def _totals(segments: Sequence[Segment]) -> Iterator[Total]:
@@ -552,8 +552,8 @@ def _totals(segments: Sequence[Segment]) -> Iterator[Total]:
 
 def _agreeing(declared: float, counts: list[Any]) -> Any:
     """The count that agrees with what is declared (sums of cents never do exactly), else the first."""
-    known = [count for count in counts if count is not None]
-    return next((declared for count in known if math.isclose(count, declared, abs_tol=1e-9)), counts[0])
+    recorded = [count for count in counts if count is not None]
+    return next((declared for count in recorded if math.isclose(count, declared, abs_tol=1e-9)), counts[0])
 
 
 # ---- the run

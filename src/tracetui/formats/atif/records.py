@@ -50,7 +50,7 @@ class Extra(Struct, gc=False):
 
 
 class Call(Struct, gc=False):
-    known: ClassVar[str] = ""
+    other_fields: ClassVar[str] = ""
     tool_call_id: str | None = None
     function_name: str | None = None
     arguments: Raw = NULL
@@ -60,14 +60,14 @@ class Call(Struct, gc=False):
 class Ref(Struct, gc=False):
     """A reference to the trajectory of a sub-agent: within this one, or in a file."""
 
-    known: ClassVar[str] = "extra"
+    other_fields: ClassVar[str] = "extra"
     trajectory_id: str | None = None
     session_id: str | None = None
     trajectory_path: str | None = None
 
 
 class Result(Struct, gc=False):
-    known: ClassVar[str] = ""
+    other_fields: ClassVar[str] = ""
     source_call_id: str | None = None
     content: Raw = NULL
     subagent_trajectory_ref: Ref | list[Ref | Loose] | bool | int | float | str | None = None
@@ -75,7 +75,7 @@ class Result(Struct, gc=False):
 
 
 class Observation(Struct, gc=False):
-    known: ClassVar[str] = "extra"
+    other_fields: ClassVar[str] = "extra"
     results: list[Result | Loose] | None = None
 
 
@@ -88,7 +88,7 @@ class MetricsExtra(Struct, gc=False):
 class Metrics(Struct, gc=False):
     """What a step used. Cached input is part of the prompt."""
 
-    known: ClassVar[str] = "prompt_token_ids completion_token_ids logprobs"
+    other_fields: ClassVar[str] = "prompt_token_ids completion_token_ids logprobs"
     prompt_tokens: Integer | None = None
     completion_tokens: Integer | None = None
     cached_tokens: Integer | None = None
@@ -97,7 +97,7 @@ class Metrics(Struct, gc=False):
 
 
 class Step(Struct, gc=False):
-    known: ClassVar[str] = "reasoning_effort"
+    other_fields: ClassVar[str] = "reasoning_effort"
     step_id: Integer | None = None
     timestamp: str | None = None
     source: str | None = None
@@ -129,7 +129,7 @@ class Step(Struct, gc=False):
 
 
 class Agent(Struct, gc=False):
-    known: ClassVar[str] = "tool_definitions"
+    other_fields: ClassVar[str] = "tool_definitions"
     name: str | None = None
     version: str | None = None
     model_name: str | None = None
@@ -137,7 +137,7 @@ class Agent(Struct, gc=False):
 
 
 class FinalMetrics(Struct, gc=False):
-    known: ClassVar[str] = "extra"
+    other_fields: ClassVar[str] = "extra"
     total_prompt_tokens: Integer | None = None
     total_completion_tokens: Integer | None = None
     total_cached_tokens: Integer | None = None
@@ -148,7 +148,7 @@ class FinalMetrics(Struct, gc=False):
 class Trajectory(Struct, gc=False):
     """The fields of a trajectory but for its steps and sub-agents."""
 
-    known: ClassVar[str] = f"{STEPS} {AGENTS} notes"
+    other_fields: ClassVar[str] = f"{STEPS} {AGENTS} notes"
     schema_version: str | int | float | None = None
     trajectory_id: str | None = None
     """Since 1.7."""

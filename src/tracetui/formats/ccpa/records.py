@@ -116,15 +116,15 @@ class Other(Base):
 
 
 class Record(Base, tag_field="kind"):
-    """A record of a known kind."""
+    """A record of a kind in the schema."""
 
-    known: ClassVar = "v"
+    other_fields: ClassVar = "v"
 
 
 class Start(Record, tag="session_start"):
     """The first record; a second one is a problem."""
 
-    known: ClassVar = "cwd cwd_sha256 git_commit"
+    other_fields: ClassVar = "cwd cwd_sha256 git_commit"
     v: Any = None
     session_id: str | None = None
     ts: str | None = None
@@ -144,7 +144,7 @@ class Start(Record, tag="session_start"):
 class Prompt(Record, tag="user_prompt"):
     """A prompt."""
 
-    known: ClassVar = "attachments v"
+    other_fields: ClassVar = "attachments v"
     text: Any = None
 
     def row(self, ident: str, at: SpanRef, model: str | None = None) -> Span:
@@ -319,7 +319,7 @@ class Hook(Record, tag="hook_event"):
 class Skill(Record, tag="skill_invocation"):
     """A skill that was called for, by the user or by the model."""
 
-    known: ClassVar = "instructions_injected v"
+    other_fields: ClassVar = "instructions_injected v"
     name: str | None = None
     skill_name: str | None = None
     source: str | None = None

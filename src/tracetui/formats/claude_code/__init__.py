@@ -54,7 +54,7 @@ class ClaudeCode:
         ref = RunRef(self.name, file.path)
         if not deep:
             skim(file, SCHEMA, session := Session(file))
-            if session.is_known:
+            if session.has_begun:
                 yield listed(ref, file, session)
                 return
         yield counted(ref, file, self.open(file, ref))
@@ -94,10 +94,10 @@ def _claim(record: dict[str, Any]) -> int:
     kind = kind_of(record)
     if kind in CONVERSATION:
         has_content = "content" in mapping(record.get("message"))
-        known = "isSidechain" in record or ("parentUuid" in record and has_content)
-        if known and "uuid" in record and isinstance(record.get("sessionId"), str):
+        is_entry = "isSidechain" in record or ("parentUuid" in record and has_content)
+        if is_entry and "uuid" in record and isinstance(record.get("sessionId"), str):
             return CERTAIN
-        return LIKELY if known or (has_content and "uuid" in record) else NO
+        return LIKELY if is_entry or (has_content and "uuid" in record) else NO
     if kind in HOUSEKEEPING and isinstance(record.get("sessionId"), str):
         return LIKELY
     own = {"summary": "leafUuid", "file-history-snapshot": "snapshot"}.get(kind)

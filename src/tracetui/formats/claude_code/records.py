@@ -213,9 +213,9 @@ class Envelope(Struct, gc=False, rename="camel"):
 
 
 class Record(Envelope, tag_field="type"):
-    """A record of a known type. Well-understood types list their further fields."""
+    """A record of a type in the schema. Well-understood types list their further fields."""
 
-    known: ClassVar[str | None] = None
+    other_fields: ClassVar[str | None] = None
 
 
 _ANY: Final = "agentName sessionKind session_id teamName"
@@ -225,7 +225,7 @@ _ANY: Final = "agentName sessionKind session_id teamName"
 class User(Record, tag="user"):
     """A prompt, a text of the program in the user's name, or results of tool calls."""
 
-    known: ClassVar = (
+    other_fields: ClassVar = (
         f"{_ANY} classifierMetaLines imagePasteIds interruptedByShutdown interruptedMessageId "
         "isVisibleInTranscriptOnly mcpMeta origin permissionMode promptId promptSource requestId "
         "sourceToolAssistantUUID sourceToolUseID thinkingMetadata todos toolDenialKind toolEndsTurn turnCompanion"
@@ -276,7 +276,7 @@ class User(Record, tag="user"):
 class Assistant(Record, tag="assistant"):
     """A line of a response, mostly with one content block; all lines of a response have the same message id."""
 
-    known: ClassVar = (
+    other_fields: ClassVar = (
         f"{_ANY} apiErrorStatus attributionMcpServer attributionMcpTool attributionPlugin attributionSkill effort "
         "errorDetails isAbortedMidStream isMeta requestId supersedesUuids"
     )
@@ -346,7 +346,7 @@ class Compaction(Struct, gc=False, rename="camel"):
 class System(Record, tag="system"):
     """An event in the program, by subtype."""
 
-    known: ClassVar = (
+    other_fields: ClassVar = (
         f"{_ANY} apiRefusalCategory apiRefusalExplanation cause direction fallbackModel hasOutput "
         "hookAdditionalContext hookCount hookInfos isMeta level messageCount originalModel "
         "pendingBackgroundAgentCount preventedContinuation refusedUserMessageUuid requestId retractedMessageUuids "
@@ -431,7 +431,7 @@ class Hook(Struct, gc=False, rename="camel"):
 class Attachment(Record, tag="attachment"):
     """An attachment of the program to the conversation, such as a hook that ran."""
 
-    known: ClassVar = _ANY
+    other_fields: ClassVar = _ANY
     attachment: Hook | Loose = None
 
     @property
@@ -466,7 +466,7 @@ class Data(Struct, gc=False):
 
 
 class Progress(Note, tag="progress"):
-    known: ClassVar = f"{_ANY} parentToolUseID toolUseID"
+    other_fields: ClassVar = f"{_ANY} parentToolUseID toolUseID"
     data: Data | Loose = None
 
     @property
@@ -511,15 +511,15 @@ _NOTES: Final[dict[str, tuple[str, str | None]]] = {
     ),
     ("", None),
 )  # fmt: skip
-"""The field that applies to the session, and further known fields (None: the type is poorly understood)."""
+"""The field that applies to the session, and `other_fields` (None: the type is poorly understood)."""
 CONVERSATION: Final = frozenset({"user", "assistant", "system", "attachment"})
 """Types of records that are nodes of the conversation's tree."""
 HOUSEKEEPING: Final = frozenset({"progress", *_NOTES})
 """Types that are no part of the conversation."""
 
 
-def _note(kind: str, name: str, known: str | None) -> Any:
-    space = {"known": None if known is None else f"{_ANY} {known}", "name": name}
+def _note(kind: str, name: str, others: str | None) -> Any:
+    space = {"other_fields": None if others is None else f"{_ANY} {others}", "name": name}
     fields = [("value", str | None, field(default=None, name=name))] if name else []
     return msgspec.defstruct("Note", fields, bases=(Note,), namespace=space, tag=kind, gc=False)
 

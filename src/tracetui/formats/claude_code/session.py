@@ -209,8 +209,8 @@ class Agent(Conversation):
             self.settle()
             if ident is None or found is not None:
                 ident = self.ident(uuid, line)
-            known = self.rows.get(ident)
-            parent, self.steps = self.root if known is None else known.parent_id, self.steps + 1
+            before = self.rows.get(ident)
+            parent, self.steps = self.root if before is None else before.parent_id, self.steps + 1
             step = self.steps if self.root is None else None
             found = Response(ident, name, CHAT, parent, step, when, self.at(line), status=OK, model=model)
             self.rows[ident] = found
@@ -240,9 +240,9 @@ class Agent(Conversation):
 
     def add(self, span: Span) -> None:
         """Give out a row of the conversation."""
-        known = self.rows.get(span.id)
-        if known is not None:
-            span = replace(span, parent_id=known.parent_id)
+        before = self.rows.get(span.id)
+        if before is not None:
+            span = replace(span, parent_id=before.parent_id)
         if self.copied:
             span = replace(span, note=" · ".join(filter(None, (self.copied, span.note))))
         self.rows[span.id] = span
@@ -325,8 +325,8 @@ class Session(Agent):
     def __init__(
         self, file: File, *, agent: str | None = None, part: str = "", originals: Originals | None = None
     ) -> None:
-        """`agent` is the id of a sub-agent with a file of its own, read as `part` of a run; `originals` are known
-        sessions that this one was copied from.
+        """`agent` is the id of a sub-agent with a file of its own, read as `part` of a run; `originals` are
+        the sessions that this one was copied from.
         """
         if agent is None:
             super().__init__(file)
@@ -448,7 +448,7 @@ class Session(Agent):
     # ---- the session as a whole
 
     @property
-    def is_known(self) -> bool:
+    def has_begun(self) -> bool:
         """Whether it has an id."""
         return self.uuid is not None and "sessionId" in self.metadata
 
@@ -456,9 +456,9 @@ class Session(Agent):
     def settled(self) -> bool:
         """No later record changes the summary of the beginning."""
         if self.records >= _FEW:
-            return self.is_known
+            return self.has_begun
         is_begun = self.prompt is not None and self.model is not None and self.first is not None
-        return self.is_known and is_begun and "cwd" in self.metadata
+        return self.has_begun and is_begun and "cwd" in self.metadata
 
     @property
     def has_status(self) -> bool:
@@ -549,13 +549,13 @@ def agent_span(agent: str, kind: str, preview: str, when: float | None, task: st
 def started_by(span: Span, call: Call) -> Span:
     """The span of a sub-agent started by this call, with the status in the result of the call."""
     kind, is_typed, task = call.preview.partition(": ")
-    known = call.status in (OK, RUNNING) and call.note != BACKGROUND
+    is_certain = call.status in (OK, RUNNING) and call.note != BACKGROUND
     return replace(
         span,
         name=kind if span.name == "agent" and is_typed else span.name,
         parent_id=call.id,
         step=call.step,
-        status=call.status if known else UNKNOWN,
+        status=call.status if is_certain else UNKNOWN,
         started_at=call.started_at if span.started_at is None else span.started_at,
         duration_ms=call.duration_ms if call.note != BACKGROUND else None,
         preview=span.preview or task,

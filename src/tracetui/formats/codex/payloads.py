@@ -159,14 +159,14 @@ def threads_in(receivers: Any, new: Any, output: Any) -> list[str]:
 
 
 def variants_of(base: Any, tags: Mapping[str, str | None], **attributes: Any) -> list[Any]:
-    """Kinds of payloads that differ from `base` in their tag only, each with further known fields; None: any."""
+    """Kinds of payloads that differ from `base` in their tag only, each with its `other_fields`; None: any."""
     return [
         msgspec.defstruct(
             tag,
             [],
             bases=(base,),
             tag=tag,
-            namespace=attributes if names is None else attributes | {"known": COMMON + names},
+            namespace=attributes if names is None else attributes | {"other_fields": COMMON + names},
             gc=False,
         )
         for tag, names in tags.items()
@@ -204,7 +204,7 @@ class Git(Struct, gc=False):
 class Meta(Payload):
     """The first record: the thread as a whole."""
 
-    known: ClassVar = COMMON + (
+    other_fields: ClassVar = COMMON + (
         "account_scoped agent_path agent_role base_instructions context_window dynamic_tools "
         "forked_from_ordinal_exclusive history_mode instructions memory_mode model_provider multi_agent_version "
         "originator runtime_workspace_roots session_id thread_source type"
@@ -243,7 +243,7 @@ class Meta(Payload):
 class Context(Payload):
     """The settings that a turn begins with."""
 
-    known: ClassVar = COMMON + (
+    other_fields: ClassVar = COMMON + (
         "active_permission_profile approval_policy approvals_reviewer base_instructions collaboration_mode comp_hash "
         "current_date cwd developer_instructions disabled_plugin_ids effort file_system_sandbox_policy "
         "final_output_json_schema multi_agent_mode multi_agent_version network permission_profile personality "
@@ -264,7 +264,7 @@ class Context(Payload):
 class World(Payload):
     """The environment of the agent."""
 
-    known: ClassVar = COMMON + "full state type"
+    other_fields: ClassVar = COMMON + "full state type"
     counted_as: ClassVar[str] = "world_state"
 
     def take(self, session: Session) -> None:
@@ -274,7 +274,9 @@ class World(Payload):
 class Compacted(Payload):
     """The conversation so far was replaced by a summary of it."""
 
-    known: ClassVar = COMMON + "first_window_id previous_window_id replacement_history type window_id window_number"
+    other_fields: ClassVar = (
+        COMMON + "first_window_id previous_window_id replacement_history type window_id window_number"
+    )
     counted_as: ClassVar[str] = "compacted"
     message: str | None = None
 
@@ -285,7 +287,7 @@ class Compacted(Payload):
 class TokenUsage(Payload):
     """The tokens of a response, and those of the thread so far."""
 
-    known: ClassVar = COMMON + "response_id root_turn_id session_id thread_id turn_id turn_token_usage type"
+    other_fields: ClassVar = COMMON + "response_id root_turn_id session_id thread_id turn_id turn_token_usage type"
     counted_as: ClassVar[str] = "token_usage_record"
     usage: Counts | Loose = None
     thread_token_usage: Counts | Loose = None

@@ -69,7 +69,7 @@ _OTHERS: Final = """
     sub_agent_activity thread_goal_updated thread_name_updated thread_rolled_back turn_diff undo_completed undo_started
     warning
 """
-"""Known records without a Struct: each is a row of its own."""
+"""Records without a Struct: each is a row of its own."""
 _TOOLS: Final = {
     "CommandExecution": "exec_command",
     "exec_command": "exec_command",
@@ -369,8 +369,8 @@ class Other(Event):
         return self.type if isinstance(self.type, str) else ""
 
     def label(self) -> str:
-        known = word(mapping(self.thread_settings).get("model")) or word(mapping(self.goal).get("objective"))
-        return super().label() or known or text_in(self.content)
+        named = word(mapping(self.thread_settings).get("model")) or word(mapping(self.goal).get("objective"))
+        return super().label() or named or text_in(self.content)
 
     def take(self, session: Session) -> None:
         if tag_of(session.record) == "response_item" and self.kind().endswith("_output"):
@@ -393,7 +393,7 @@ _COMPLETED: Final = (*MESSAGE_ITEMS, *_TOOL_ITEMS, *variants_of(ContextCompacted
 class Completed(Item, tag="item_completed"):
     """An item of the conversation is complete, or a tool finished."""
 
-    known: ClassVar = COMMON + "thread_id turn_id"
+    other_fields: ClassVar = COMMON + "thread_id turn_id"
     item: tagged(*_COMPLETED, other=Other) | None = None  # type: ignore[valid-type]
     started_at_ms: Finite | None = None
     completed_at_ms: Finite | None = None
@@ -430,7 +430,7 @@ class Info(Struct, gc=False):
 class TokenCount(Item, tag="token_count"):
     """The tokens of the last response, and those of the whole thread."""
 
-    known: ClassVar = COMMON + "rate_limits"
+    other_fields: ClassVar = COMMON + "rate_limits"
     info: Info | Loose = None
 
     def take(self, session: Session) -> None:
@@ -439,7 +439,7 @@ class TokenCount(Item, tag="token_count"):
 
 
 class TaskStarted(Item, tag="task_started"):
-    known: ClassVar = COMMON + (
+    other_fields: ClassVar = COMMON + (
         "collaboration_mode_kind model_context_window root_turn_id started_at turn_attribution turn_id"
     )
 
@@ -494,7 +494,7 @@ class TurnEnd(Item):
 
 
 class SettingsApplied(Item, tag="thread_settings_applied"):
-    known: ClassVar = COMMON + "thread_id"
+    other_fields: ClassVar = COMMON + "thread_id"
     thread_settings: Any = None
 
     def label(self) -> str:
@@ -511,7 +511,7 @@ class SettingsApplied(Item, tag="thread_settings_applied"):
 class Line(Struct, gc=False, kw_only=True, tag_field="type"):
     """A record: its kind and its payload."""
 
-    known: ClassVar = ""
+    other_fields: ClassVar = ""
     timestamp: str | None = None
     ordinal: Any = None
     payload: Any
@@ -590,6 +590,6 @@ _KNOWN: Final = frozenset((*_OTHERS.split(), *map(tag_of, (*_ITEMS, *_EVENTS, *_
 }
 
 
-def is_known(name: str) -> bool:
-    """Whether this version knows records of that kind."""
+def is_documented(name: str) -> bool:
+    """Whether records of that kind are documented."""
     return name in _KNOWN or name.endswith("_output") or _PHASE.sub("", name) in _TOOLS

@@ -35,7 +35,7 @@ from tracetui.formats.agent_log import (
 )
 from tracetui.formats.codex.body import about
 from tracetui.formats.codex.payloads import Counts, Message, Meta
-from tracetui.formats.codex.records import Event, Outcome, ToolCall, ToolOutput, is_known
+from tracetui.formats.codex.records import Event, Outcome, ToolCall, ToolOutput, is_documented
 from tracetui.formats.jsonl import Line
 from tracetui.formats.record_cache import pack_range
 from tracetui.formats.scalars import between, folder_of, moment, version
@@ -252,7 +252,7 @@ class Session(PackedRows):
     def add_record(self) -> Row:
         """Make the record a row of its own."""
         name = self.record.kind()
-        return self._add(Row, name, META if is_known(name) else UNKNOWN_KIND, self.record.payload.label())
+        return self._add(Row, name, META if is_documented(name) else UNKNOWN_KIND, self.record.payload.label())
 
     def add_to_turn(self) -> None:
         """Add a record about the environment to the turn; between turns it is a row of the next one."""
@@ -370,10 +370,10 @@ class Session(PackedRows):
         """A message from outside: a prompt, or text that Codex adds in the user's name."""
         last = self._unrepeated
         if from_user and last is not None and last[2] != message.event and (text in last[1] or last[1] in text):
-            row, known, _ = last
+            row, prompt, _ = last
             if (message.confirmed or name == "user") and row.name != "user":
                 row.name = "user"
-                self._set_prompt(known)
+                self._set_prompt(prompt)
             self.extend(row)
             self._unrepeated = None
             return

@@ -50,11 +50,11 @@ def find(file: File, thread: str) -> str | None:
     if _UUID.fullmatch(thread) is None:
         return None
     ends = (f"-{thread}.jsonl", f"-{thread}.jsonl{PACKED}")
-    known: dict[str, list[Entry]] = file.memo.setdefault(_LISTED, {})
+    listed: dict[str, list[Entry]] = file.memo.setdefault(_LISTED, {})
     for folder in _folders(thread):
-        if folder not in known:
-            known[folder] = file.folder(folder).entries
-        paths = (one.path for one in known[folder] if one.stat is not None and one.path.endswith(ends))
+        if folder not in listed:
+            listed[folder] = file.folder(folder).entries
+        paths = (one.path for one in listed[folder] if one.stat is not None and one.path.endswith(ends))
         names = [name for path in paths if (name := re.split(r"[/\\]", path)[-1]).startswith("rollout-")]
         if names:
             name = min(names, key=len)  # one that is packed and there unpacked as well is read unpacked

@@ -61,8 +61,8 @@ class Data(Struct, gc=False, rename="camel"):
 
     kinds: ClassVar = ""
     """Kinds of events that have this data, between blanks."""
-    known: ClassVar[str | None] = None
-    """Further known fields; with None, unknown fields are not counted."""
+    other_fields: ClassVar[str | None] = None
+    """Names of fields that are not used; with None, unknown fields are not counted."""
 
     parent_tool_call_id: str | None = None
     """The only link of an event to its sub-agent in old versions."""
@@ -85,7 +85,7 @@ class Data(Struct, gc=False, rename="camel"):
 
 
 class Event(Struct, gc=False, rename="camel"):
-    """A line. There is a subclass of each known kind."""
+    """A line. There is a subclass of each kind."""
 
     timestamp: str | None = None
     agent_id: str | None = None
@@ -129,7 +129,7 @@ class Context(Struct, gc=False):
 
 class Start(Data):
     kinds: ClassVar = "session.start"
-    known: ClassVar = "alreadyInUse contextTier producer reasoningEffort remoteSteerable version"
+    other_fields: ClassVar = "alreadyInUse contextTier producer reasoningEffort remoteSteerable version"
     session_id: str | None = None
     start_time: str | None = None
     copilot_version: str | None = None
@@ -147,7 +147,7 @@ class Start(Data):
 
 class Resume(Data):
     kinds: ClassVar = "session.resume"
-    known: ClassVar = "alreadyInUse context eventCount remoteSteerable resumeTime"
+    other_fields: ClassVar = "alreadyInUse context eventCount remoteSteerable resumeTime"
     selected_model: str | None = None
 
     def take(self, session: Session) -> None:
@@ -158,7 +158,7 @@ class Resume(Data):
 
 class ModelChange(Data):
     kinds: ClassVar = "session.model_change"
-    known: ClassVar = "contextTier reasoningEffort source"
+    other_fields: ClassVar = "contextTier reasoningEffort source"
     previous_model: str | None = None
     new_model: str | None = None
 
@@ -175,7 +175,7 @@ class Shutdown(Data):
     """The session ended; it may be resumed."""
 
     kinds: ClassVar = "session.shutdown"
-    known: ClassVar = (
+    other_fields: ClassVar = (
         "agentMetrics codeChanges conversationTokens currentTokens eventsFileSizeBytes providerModelMetrics "
         "sessionStartTime systemTokens toolDefinitionsTokens totalNanoAiu totalPremiumRequests "
         "usageAccountingWatermarks"
@@ -207,19 +207,19 @@ class Shutdown(Data):
 
 class Info(Data):
     kinds: ClassVar = "session.info"
-    known: ClassVar = "infoType"
+    other_fields: ClassVar = "infoType"
     message: Any = None
 
 
 class Notification(Data):
     kinds: ClassVar = "system.notification"
-    known: ClassVar = "kind"
+    other_fields: ClassVar = "kind"
     content: Any = None
 
 
 class Truncation(Data):
     kinds: ClassVar = "session.truncation"
-    known: ClassVar = (
+    other_fields: ClassVar = (
         "droppedTokens messagesRemovedDuringTruncation performedBy postTruncationMessagesLength "
         "preTruncationMessagesLength reason tokenLimit tokensRemovedDuringTruncation"
     )
@@ -265,7 +265,7 @@ class SessionError(Fault):
     """Something failed that is no call of a tool."""
 
     kinds: ClassVar = "session.error"
-    known: ClassVar = "providerCallId serviceRequestId stack statusCode"
+    other_fields: ClassVar = "providerCallId serviceRequestId stack statusCode"
 
     def take(self, session: Session) -> None:
         session.fail(session.conversation, session.add_record(OTHER), self.error)
@@ -286,7 +286,7 @@ class Abort(Data):
     """The model was stopped: its open calls and its turn are cancelled."""
 
     kinds: ClassVar = ABORT
-    known: ClassVar = ""
+    other_fields: ClassVar = ""
     reason: str | None = None
 
     def take(self, session: Session) -> None:
@@ -309,7 +309,7 @@ class UserMessage(Data):
     """A prompt, or a message of the program in the user's name."""
 
     kinds: ClassVar = "user.message"
-    known: ClassVar = "delivery messageId parentAgentTaskId supportedNativeDocumentMimeTypes transformedContent"
+    other_fields: ClassVar = "delivery messageId parentAgentTaskId supportedNativeDocumentMimeTypes transformedContent"
     content: str | None = None
     source: str | None = None
     role: str | None = None
@@ -353,7 +353,7 @@ class SystemMessage(UserMessage):
     """A message of the program to the model."""
 
     kinds: ClassVar = "system.message"
-    known: ClassVar = "metadata"
+    other_fields: ClassVar = "metadata"
 
     @property
     def author(self) -> str:
@@ -372,7 +372,7 @@ class Response(Data):
     """A response, or a piece of one."""
 
     kinds: ClassVar = "assistant.message"
-    known: ClassVar = (
+    other_fields: ClassVar = (
         "chunkCount chunkIndex clientRequestId encryptedContent messageId originatingMessageId reasoningOpaque "
         "requestId rte serviceRequestId"
     )
@@ -427,7 +427,7 @@ class Thought(Data):
     """Reasoning with an event of its own; its message comes after it."""
 
     kinds: ClassVar = "assistant.reasoning"
-    known: ClassVar = "reasoningId"
+    other_fields: ClassVar = "reasoningId"
     content: str | None = None
 
     def take(self, session: Session) -> None:
@@ -495,7 +495,7 @@ class UsageRecord(CallUsage):
     """The usage of a call. Old versions, in ``assistant.usage``, have its fields instead of `usage`."""
 
     kinds: ClassVar = "session.usage_record"
-    known: ClassVar[str | None] = ""
+    other_fields: ClassVar[str | None] = ""
     usage: CallUsage | Loose = None
 
     @property
@@ -540,14 +540,14 @@ class UsageRecord(CallUsage):
 
 class OldUsageRecord(UsageRecord):
     kinds: ClassVar = "assistant.usage"
-    known: ClassVar = None
+    other_fields: ClassVar = None
 
 
 class TurnStart(Data):
     """A turn of a conversation: a response and its calls."""
 
     kinds: ClassVar = "assistant.turn_start"
-    known: ClassVar = "model"
+    other_fields: ClassVar = "model"
 
     def take(self, session: Session) -> None:
         session.open_turn()
@@ -555,7 +555,7 @@ class TurnStart(Data):
 
 class TurnEnd(Data):
     kinds: ClassVar = "assistant.turn_end"
-    known: ClassVar = "model"
+    other_fields: ClassVar = "model"
 
     def take(self, session: Session) -> None:
         conversation = session.conversation

@@ -115,7 +115,7 @@ _DECLINED: Final = frozenset({"rejected", "denied"})
 """Error codes of calls that the user or a policy did not allow."""
 _ENVELOPE: Final = "ephemeral id parentId"
 _COMMON: Final = "interactionId turnId"
-"""Known fields of every event and of all data."""
+"""Fields of every event and of all data."""
 
 
 # ---- calls of tools
@@ -129,7 +129,7 @@ class CallData(Data):
 
 class CallStart(CallData):
     kinds: ClassVar = "tool.execution_start"
-    known: ClassVar[str | None] = "model rte shellToolInfo toolTitle"
+    other_fields: ClassVar[str | None] = "model rte shellToolInfo toolTitle"
 
     def take(self, session: Session) -> None:
         session.begin_call(self.tool_call_id or None, self.tool_name or "tool", self.arguments)
@@ -143,7 +143,7 @@ class UserCall(CallStart):
     """A call of the user: requested, then begun."""
 
     kinds: ClassVar = "tool.user_requested"
-    known: ClassVar = None
+    other_fields: ClassVar = None
 
 
 class Progress(CallData):
@@ -179,7 +179,7 @@ class CallEnd(Data):
     """The result of a call."""
 
     kinds: ClassVar = "tool.execution_complete"
-    known: ClassVar = "isUserRequested rte"
+    other_fields: ClassVar = "isUserRequested rte"
     tool_call_id: str | None = None
     tool_name: str | None = None
     model: str | None = None
@@ -269,12 +269,12 @@ class AgentData(Data):
 
 class AgentConfigured(AgentData):
     kinds: ClassVar = "subagent.configured"
-    known: ClassVar = "multiTurn"
+    other_fields: ClassVar = "multiTurn"
 
 
 class AgentStart(AgentData):
     kinds: ClassVar = "subagent.started"
-    known: ClassVar = "agentType executionMode modelSelectionSource resumable taskModelSource"
+    other_fields: ClassVar = "agentType executionMode modelSelectionSource resumable taskModelSource"
 
     def update(self, session: Session, agent: Row) -> None:
         display_name = self.agent_display_name or ""
@@ -288,7 +288,7 @@ class AgentStart(AgentData):
 
 class AgentEnd(AgentData):
     kinds: ClassVar = "subagent.completed"
-    known: ClassVar[str | None] = "firstDispatchedModel modelSelectionSource totalToolCalls"
+    other_fields: ClassVar[str | None] = "firstDispatchedModel modelSelectionSource totalToolCalls"
 
     def update(self, session: Session, agent: Row) -> None:
         tokens = as_count(self.total_tokens)
@@ -302,7 +302,7 @@ class AgentEnd(AgentData):
 
 class AgentFailure(AgentEnd):
     kinds: ClassVar = "subagent.failed"
-    known: ClassVar = None
+    other_fields: ClassVar = None
 
     def update(self, session: Session, agent: Row) -> None:
         super().update(session, agent)
@@ -380,7 +380,7 @@ class Hook(Pair):
 
 class HookStart(Hook):
     kinds: ClassVar = "hook.start"
-    known: ClassVar = "trigger"
+    other_fields: ClassVar = "trigger"
 
 
 class PermissionRequest(Struct, gc=False, rename="camel"):
@@ -477,11 +477,11 @@ _DATA: Final = (
 
 def _event_of(kind: str, data: type[Data]) -> Any:
     """The Struct of events of one kind."""
-    known = None
-    if data.known is not None:
-        namespace = {"known": f"{data.known} {_COMMON}", "counted_as": kind}
-        known, data = _ENVELOPE, _struct(data.__name__, [], data, namespace)
-    return _struct("Event", [("data", data, field(default_factory=data))], Event, {"known": known}, kind)
+    others = None
+    if data.other_fields is not None:
+        namespace = {"other_fields": f"{data.other_fields} {_COMMON}", "counted_as": kind}
+        others, data = _ENVELOPE, _struct(data.__name__, [], data, namespace)
+    return _struct("Event", [("data", data, field(default_factory=data))], Event, {"other_fields": others}, kind)
 
 
 def _struct(name: str, fields: list[Any], base: type[Struct], namespace: dict[str, Any], tag: str | None = None) -> Any:

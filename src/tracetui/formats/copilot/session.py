@@ -220,9 +220,9 @@ class Session(PackedRows):
         if not call:
             return
         self.agents[call] = self.conversation.key
-        known = self.calls.get(call)
-        if known is not None and known.row is not None:
-            agent.parent_id, agent.step = known.row.id, known.row.step
+        caller = self.calls.get(call)
+        if caller is not None and caller.row is not None:
+            agent.parent_id, agent.step = caller.row.id, caller.row.step
 
     def _adopt(self, key: str, call: Row) -> None:
         """Put a sub-agent below its call where it came before it."""
@@ -422,8 +422,8 @@ class Session(PackedRows):
     @property
     def settled(self) -> bool:
         """No later event changes the list-stage result of the beginning."""
-        known = self.prompt is not None and self.model is not None
-        return self.start is not None and (known or self.records >= _FEW)
+        is_named = self.prompt is not None and self.model is not None
+        return self.start is not None and (is_named or self.records >= _FEW)
 
     @property
     def has_status(self) -> bool:
@@ -505,10 +505,10 @@ def workspace(file: File) -> dict[str, str]:
     """The plain lines of ``workspace.yaml`` in the folder of a session, read once while the file is open."""
     if file.name != _EVENTS:
         return {}
-    known = file.memo.get(_WORKSPACE)
-    if not isinstance(known, dict):
-        known = file.memo[_WORKSPACE] = _read(file)
-    return known
+    cached = file.memo.get(_WORKSPACE)
+    if not isinstance(cached, dict):
+        cached = file.memo[_WORKSPACE] = _read(file)
+    return cached
 
 
 def _read(file: File) -> dict[str, str]:
@@ -679,8 +679,8 @@ def _total(name: str, declared: float | int | None, readings: list[Any]) -> Tota
 
 
 def _sum(values: Iterable[Any]) -> Any:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    found = [value for value in values if value is not None]
+    return sum(found) if found else None
 
 
 # ---- bodies

@@ -45,7 +45,7 @@ _KINDS: Final = frozenset({"user", "assistant", "tool_result", "system"})
 class Counts(Tokens):
     """Usage of a response, as the Gemini API names it."""
 
-    known: ClassVar = None
+    other_fields: ClassVar = None
     input: Natural | None = field(default=None, name="promptTokenCount")
     output: Natural | None = field(default=None, name="candidatesTokenCount")
     cached: Natural | None = field(default=None, name="cachedContentTokenCount")
@@ -55,7 +55,7 @@ class Counts(Tokens):
 
 
 class Message(Struct, gc=False):
-    known: ClassVar = "role"
+    other_fields: ClassVar = "role"
     parts: Raw = NULL
 
 
@@ -73,7 +73,7 @@ class Payload(Struct, gc=False, rename="camel"):
 class Item(Struct, gc=False, rename="camel"):
     """A record of any kind."""
 
-    known: ClassVar = "contextWindowSize"
+    other_fields: ClassVar = "contextWindowSize"
     uuid: str | None = None
     parent_uuid: str | None = None
     session_id: str | None = None
@@ -130,7 +130,7 @@ class QwenSession(Session):
     def _follow(self, item: Item, source: RecordRef, line: Line) -> None:
         """Abandon the records between this record and its predecessor."""
         before, after = self._message_at.get(item.parent_uuid or ""), next(reversed(self.entries), None)
-        if before is None or before == after or before not in self.entries or item.uuid in self._known:
+        if before is None or before == after or before not in self.entries or item.uuid in self._by_key:
             return
         if item.subtype == "rewind" or (item.type == "user" and item.subtype != "notification"):
             self._rewind(None, before, source, line)
@@ -141,7 +141,7 @@ class QwenSession(Session):
         if item.type == "assistant":
             earlier = self._merged.get(key)
             model, usage = item.model, cast("Tokens | Loose", item.usage_metadata)
-            if earlier is not None and key in self._known and len(self._known[key].sources) < MOST:
+            if earlier is not None and key in self._by_key and len(self._by_key[key].sources) < MOST:
                 parts = [*sequence(plain(earlier.content)), *sequence(plain(content))]
                 content = raw_of(parts)
                 model = model or earlier.model
@@ -157,8 +157,8 @@ class QwenSession(Session):
             answers = [one.function_response for one in parts_of(content) if one.function_response is not None]
             result = item.tool_call_result
             word = result.status if isinstance(result, Result) else None
-            known = [one for one in answers if one.id in self._answered]
-            if known and len(known) == len(answers):
+            repeated = [one for one in answers if one.id in self._answered]
+            if repeated and len(repeated) == len(answers):
                 self._answers(Entry((source,), key), answers, word, when)
                 return
         shown = item.system_payload.display_text if isinstance(item.system_payload, Payload) else None

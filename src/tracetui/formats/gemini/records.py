@@ -31,7 +31,7 @@ _SHELL: Final = "run_shell_command"
 class Tokens(Struct, gc=False):
     """Usage of a response: cached input is part of `input`; thoughts are no part of `output`."""
 
-    known: ClassVar[str | None] = ""
+    other_fields: ClassVar[str | None] = ""
     input: Natural | None = None
     output: Natural | None = None
     cached: Natural | None = None
@@ -58,7 +58,7 @@ class Tokens(Struct, gc=False):
 class ToolCall(Struct, gc=False, rename="camel"):
     """A call with its result, which the program adds to its response."""
 
-    known: ClassVar = "description displayName renderOutputAsMarkdown resultDisplay parentCallId approvalMode"
+    other_fields: ClassVar = "description displayName renderOutputAsMarkdown resultDisplay parentCallId approvalMode"
     id: str | None = None
     name: str | None = None
     args: Raw = NULL
@@ -97,7 +97,7 @@ def outcome_of(status: str, result: Raw, name: str | None, *, is_agent: bool = F
 class Change(Struct, gc=False, rename="camel"):
     """Metadata that replaces earlier metadata; `messages` replaces the list of messages."""
 
-    known: ClassVar = "directories kind memoryScratchpad projectHash startTime summary"
+    other_fields: ClassVar = "directories kind memoryScratchpad projectHash startTime summary"
     session_id: str | None = None
     last_updated: str | None = None
     messages: Raw | None = None
@@ -106,7 +106,7 @@ class Change(Struct, gc=False, rename="camel"):
 class Record(Struct, gc=False, rename="camel"):
     """A line, or a message in a list of messages, or a document without its messages."""
 
-    known: ClassVar = "displayContent memoryScratchpad projectHash summary thoughts"
+    other_fields: ClassVar = "displayContent memoryScratchpad projectHash summary thoughts"
     id: str | None = None
     type: str | None = None
     timestamp: str | None = None

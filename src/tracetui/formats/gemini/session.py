@@ -105,7 +105,7 @@ class Session(Conversation):
         self._changed_metadata: dict[str, Any] = {}
         self.entries: dict[str, Entry] = {}
         """The messages that the session has now, in order."""
-        self._known: dict[str, Entry] = {}
+        self._by_key: dict[str, Entry] = {}
         """Those, and messages that a new list left out."""
         self._ids: set[str] = set()
         """Ids of all spans."""
@@ -177,16 +177,16 @@ class Session(Conversation):
                 record = RECORD.strict(bytes(raw))
             except (ValueError, RecursionError):
                 record = RECORD.convert(plain(raw), self.unknown)
-            known = self._known.get(record.id) if record.id else None
-            if known is not None and record.id:
-                self.entries[record.id] = known
+            before = self._by_key.get(record.id) if record.id else None
+            if before is not None and record.id:
+                self.entries[record.id] = before
             else:
                 self.message(record, replace(source, item=number), line.number)
 
     def message(self, record: Record, source: RecordRef, number: int) -> None:
         """Take a message, or a later version of one."""
         key, when = record.id or None, moment(record.timestamp)
-        entry = None if key is None else self._known.get(key)
+        entry = None if key is None else self._by_key.get(key)
         if entry is None:
             part = f".{source.item}" if source.item >= 0 else ""
             entry = Entry((source,), self._free_id(key, f"{_OWN_ID}{number}{part}"))
@@ -198,7 +198,7 @@ class Session(Conversation):
             self.problems.append(Problem(self.file.path, f"line {number}", reason))
         self.entries[key or entry.ident] = entry
         if key is not None:
-            self._known[key] = entry
+            self._by_key[key] = entry
         if source.item < 0 or source.raw is not None:
             ends = [one.timestamp for one in record.tool_calls or () if one.timestamp is not None]
             self.note_time(max([record.timestamp or "", *ends]) or None)
@@ -276,8 +276,8 @@ class Session(Conversation):
 
     def _call(self, entry: Entry, call: ToolCall, number: int, when: float | None) -> None:
         key = call.id or f"{entry.ident}.{number}"
-        known = entry.calls.get(key)
-        own = self._free_id(call.id, f"{entry.ident}.{number}") if known is None else known.id
+        before = entry.calls.get(key)
+        own = self._free_id(call.id, f"{entry.ident}.{number}") if before is None else before.id
         status, source, error = call.outcome()
         is_asked = status is UNKNOWN and call.status is None
         if is_asked:
@@ -298,8 +298,8 @@ class Session(Conversation):
             note="sub-agent" if call.agent_id else "",
             at=SpanRef(entry.sources, number),
         )
-        if known is not None and isinstance(known.at, SpanRef) and known.at.answers:
-            span = replace(span, at=replace(span.at, answers=known.at.answers))
+        if before is not None and isinstance(before.at, SpanRef) and before.at.answers:
+            span = replace(span, at=replace(span.at, answers=before.at.answers))
         entry.calls[key] = span
         self._answered[key] = entry
         if status is RUNNING:
@@ -388,7 +388,7 @@ class Session(Conversation):
         left: list[Entry] = []
         while self.entries and next(reversed(self.entries)) != after:
             key, entry = self.entries.popitem()
-            self._known.pop(key, None)
+            self._by_key.pop(key, None)
             left.append(entry)
             if key == to:
                 break

@@ -30,12 +30,12 @@ _SHOWN: Final = 1 << 20
 _ROLLOUTS: Final = "rollout_details"
 _MEMO: Final = "harbor trial"
 _OWN: Final = frozenset({"exception_info", "trial_name", "verifier_result"})
-"""Fields by which a result is known."""
+"""Fields that identify a result."""
 
 
 _CONFIG: Final = "config.json"
 _CONFIGURED: Final = frozenset({"agent", "task", "trial_name"})
-"""Fields by which the configuration of a trial is known."""
+"""Fields that identify the configuration of a trial."""
 
 
 class Position(NamedTuple):

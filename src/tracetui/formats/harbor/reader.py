@@ -118,9 +118,9 @@ class TrialReader:
         if now is before:
             return
         self._snapshot = now
-        known = self._trial, self._parent
+        trial = self._trial, self._parent
         self._trial, self._parent = membership(file, self._at, now)
-        if self._log is not None and known != (self._trial, self._parent):
+        if self._log is not None and trial != (self._trial, self._parent):
             self._log, self._reset = None, True
             self._begun = self._has_usage = False
 

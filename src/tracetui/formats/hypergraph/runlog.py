@@ -44,7 +44,7 @@ Path = tuple[str | int, ...]
 class Log(Struct, gc=False):
     """A RunLog or a MapLog. Nested logs are read one level at a time, because the depth is unlimited."""
 
-    known: ClassVar = ""
+    other_fields: ClassVar = ""
     graph_name: str | None = None
     run_id: str | None = None
     total_duration_ms: Finite | None = None
@@ -57,7 +57,7 @@ class Log(Struct, gc=False):
 class Step(Struct, gc=False):
     """One execution of a node."""
 
-    known: ClassVar = "span_id"
+    other_fields: ClassVar = "span_id"
     node_name: str | None = None
     superstep: Integer | None = None
     duration_ms: Finite | None = None

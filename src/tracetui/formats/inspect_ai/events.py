@@ -111,9 +111,9 @@ class Change(msgspec.Struct, gc=False):
 
 
 class Event(msgspec.Struct, tag_field="event", gc=False):
-    """An event of any known kind, with the used fields. The kinds share their fields."""
+    """An event of any kind, with the used fields. The kinds share their fields."""
 
-    known: ClassVar[str | None] = _FIELDS
+    other_fields: ClassVar[str | None] = _FIELDS
     id: str | None = None
     """Of a span, as are `parent_id` and `type`."""
     span_id: str | None = None
@@ -167,8 +167,10 @@ class Other(msgspec.Struct, gc=False):
     """Bytes of the event; no field of it."""
 
 
-def _kind(tag: str, known: str | None = _FIELDS) -> Any:
-    return msgspec.defstruct(tag, [], bases=(Event,), namespace={"known": known}, tag=tag, tag_field="event", gc=False)
+def _kind(tag: str, others: str | None = _FIELDS) -> Any:
+    return msgspec.defstruct(
+        tag, [], bases=(Event,), namespace={"other_fields": others}, tag=tag, tag_field="event", gc=False
+    )
 
 
 _KINDS: Final[Any] = tagged(
@@ -183,7 +185,7 @@ _KINDS: Final[Any] = tagged(
     *(_kind(tag, None) for tag in ("branch", "anchor", "checkpoint")),
     other=Other,
 )
-"""All known kinds; the last three don't count unknown fields."""
+"""All kinds; the last three don't count unknown fields."""
 
 
 _EVENT: Final[Schema[Any]] = Schema(_KINDS, Other)
@@ -212,7 +214,7 @@ def _decode_event(item: Any, unknown: Unknown) -> Any:
         return _EVENT.convert(item, unknown)
     try:
         event = _OPEN(item)
-        for name in keys_of(item) if event.known else ():
+        for name in keys_of(item) if event.other_fields else ():
             if name not in _KNOWN:
                 count(unknown, f"{tag_of(event)}.{name}")
     except (ValueError, RecursionError):  # mistyped fields, or an unknown kind
@@ -616,7 +618,7 @@ def _unknown(event: Other, slot: Slot, resolve: Resolve) -> Span:
 
 
 def _other(event: Event, slot: Slot, resolve: Resolve) -> Span:
-    """Any event of a known kind that is no call."""
+    """Any event of a kind in the schema that is no call."""
     return _span(event, slot, **_facts(event, resolve))
 
 

@@ -511,8 +511,8 @@ class ArchiveLog(Log):
         updates = _numbered(_UPDATES, self._members)
         if updates and not self.ended:
             found["config_updates"] = [read_value(self._archive, name) for _, name in updates]
-        known = (START, HEADER, SUMMARIES, REDUCTIONS)
-        others = [name for name in self._members if name not in known and not name.startswith("samples/")]
+        own = (START, HEADER, SUMMARIES, REDUCTIONS)
+        others = [name for name in self._members if name not in own and not name.startswith("samples/")]
         others = [name for name in others if not _JOURNALED.fullmatch(name) and not _UPDATES.fullmatch(name)]
         if others:
             found["other members"] = others[:MAX_SAMPLES]
@@ -646,10 +646,10 @@ def open_log(file: File, *, cache: bool = False) -> Log:
     Raises `FormatError` if nothing of it can be read.
     """
     shared = file.memo.get(CACHE)
-    known: tuple[Stat, Log] | None = None if shared is None else shared.get(_OPEN_LOG)
-    if known is not None and known[0] == file.stat:
-        known[1].through(file)
-        return known[1]
+    cached: tuple[Stat, Log] | None = None if shared is None else shared.get(_OPEN_LOG)
+    if cached is not None and cached[0] == file.stat:
+        cached[1].through(file)
+        return cached[1]
     log: Log = ArchiveLog(file) if file.head.startswith(MAGIC) else DocumentLog(file, file.read_all())
     if cache and shared is not None:
         shared[_OPEN_LOG] = file.stat, log

@@ -320,7 +320,7 @@ def eval_header(log: Log, task: Task) -> Header:
     stated, error = word(field(log.header, "status")), field(log.header, "error")
     started = moment(stats.get("started_at")) or task.created
     status = status_of(stated or "")
-    known = log.ended and status is not Status.UNKNOWN
+    is_recorded = log.ended and status is not Status.UNKNOWN
     wanted = _wanted(task)
     done = f"{len(log.samples)}/{wanted} samples" if wanted else f"{len(log.samples)} samples"
     if log.ended:
@@ -330,9 +330,9 @@ def eval_header(log: Log, task: Task) -> Header:
         id=task.id,
         **task.common,
         label=EVAL,
-        status=status if known else None,
+        status=status if is_recorded else None,
         status_word=stated[:PREVIEW] if stated else None,
-        status_source=StatusSource.EXPLICIT if known else None,
+        status_source=StatusSource.EXPLICIT if is_recorded else None,
         ended=log.ended,
         started_at=started,
         duration_ms=between(started, moment(stats.get("completed_at"))),

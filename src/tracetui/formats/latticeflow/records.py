@@ -56,7 +56,7 @@ class Part(Struct, gc=False):
 class Item(Struct, gc=False):
     """One item of a conversation. None: not there, or null."""
 
-    known: ClassVar[str] = "created_by original_call_id"
+    other_fields: ClassVar[str] = "created_by original_call_id"
     type: str | None = None
     id: Id = None
     role: str | None = None
@@ -113,7 +113,7 @@ class TokenUsage(Struct, gc=False):
 class Event(Struct, gc=False):
     """One event. Fields that only its body needs stay undecoded, such as the input context, repeated in every call."""
 
-    known: ClassVar[str] = "metadata tools traceback"
+    other_fields: ClassVar[str] = "metadata tools traceback"
     type: str | None = None
     id: Id = None
     span_id: Id = None

@@ -296,7 +296,7 @@ class _RunReader:
     def __init__(self, database: Database, path: str, before: ReadRun | None = None, *, keeps: bool = False) -> None:
         self._database, self._path, self._keeps = database, path, keeps
         self._before = before
-        self._known: dict[str, Any] = {} if before is None else before.tree.sessions
+        self._earlier: dict[str, Any] = {} if before is None else before.tree.sessions
         self._reads_on = before is not None and not before.done
         in_pieces = keeps and (before is None or self._reads_on)  # later changes are small
         self._deadline = time.monotonic() + PIECE_SECONDS if in_pieces else inf
@@ -305,7 +305,7 @@ class _RunReader:
         """The run of a session."""
         before, sessions, queue = self._before, dict[str, Any](), [root]
         if before is not None and self._reads_on:
-            sessions, queue = dict(self._known), list(before.queue)
+            sessions, queue = dict(self._earlier), list(before.queue)
         above = self._database.ancestors(root)
         done = True
         for info in queue:
@@ -327,7 +327,7 @@ class _RunReader:
 
     def _session(self, info: Info) -> ReadSession:
         """A session with those of its messages for which there was time."""
-        before: ReadSession | None = self._known.get(info.id)
+        before: ReadSession | None = self._earlier.get(info.id)
         read = {} if before is None else before.read
         if before is not None and self._reads_on:
             stamps, wanted = before.stamps, before.waiting
@@ -338,7 +338,7 @@ class _RunReader:
                 [
                     rowid
                     for rowid, stamp in stamps.items()
-                    if rowid in latest or (known := read.get(rowid)) is None or known.stamp != stamp
+                    if rowid in latest or (found := read.get(rowid)) is None or found.stamp != stamp
                 ]
             )
         there = {rowid: one for rowid, one in read.items() if rowid in stamps}
@@ -382,7 +382,7 @@ class _RunReader:
 
 
 def read(connection: Connection, path: str, before: ReadState | None, *, ref: RunRef) -> ReadState:
-    """One session and its sub-agents now; for known ones, compares only times."""
+    """One session and its sub-agents now; for those that were read before, compares only times."""
     database = Database(connection)
     info = database.session(ref.key or "")
     if info is None:
@@ -479,9 +479,9 @@ def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Pro
         modified_at, moving = file.stat.mtime, file.moving
         for info in runs:
             stale, original = _is_stale(info, latest), originals.of(info)
-            known = cache.get(info.id) if cache is not None else None
-            if known is not None and known.revision == (*map(revisions.get, known.sessions), original, stale):
-                yield replace(known.summary, modified_at=modified_at)
+            cached = cache.get(info.id) if cache is not None else None
+            if cached is not None and cached.revision == (*map(revisions.get, cached.sessions), original, stale):
+                yield replace(cached.summary, modified_at=modified_at)
                 continue
             ref = RunRef(name, file.path, info.id)
             if not deep:
@@ -529,13 +529,13 @@ def _unlisted(database: Database, path: str, found: int, *, deep: bool) -> Itera
         return
     for table, key, above in (("part", "message_id", "message"), ("message", "session_id", "session")):
         if database.has(table, key) and (table != "part" or database.has_parts):
-            known = f"SELECT id FROM {above} WHERE id NOT NULL"
-            ((lost,),) = database.rows(f"SELECT count(*) FROM {table} WHERE {key} IS NULL OR {key} NOT IN ({known})")
+            parents = f"SELECT id FROM {above} WHERE id NOT NULL"
+            ((lost,),) = database.rows(f"SELECT count(*) FROM {table} WHERE {key} IS NULL OR {key} NOT IN ({parents})")
             if lost:
                 yield Problem(path, table, f"{lost} rows belong to no {above}")
     if database.has("session_message", "session_id"):
-        known = "SELECT session_id FROM message WHERE session_id NOT NULL"
-        ((unread,),) = database.rows(f"SELECT count(*) FROM session_message WHERE session_id NOT IN ({known})")
+        sessions = "SELECT session_id FROM message WHERE session_id NOT NULL"
+        ((unread,),) = database.rows(f"SELECT count(*) FROM session_message WHERE session_id NOT IN ({sessions})")
         if unread:
             yield Problem(path, "session_message", f"{unread} rows are the only ones of their sessions, and not read")
 

@@ -130,7 +130,7 @@ def info_of(record: Record, ident: str, store_key: Any = None, branch: str | Non
 class User(Struct, tag_field="role", tag="user", gc=False):
     """A prompt, or a text of the program in the user's name."""
 
-    known: ClassVar = "sessionID metadata type editorContext format summary system tools variant"
+    other_fields: ClassVar = "sessionID metadata type editorContext format summary system tools variant"
     id: str | None = None
     time: Times = Times()
     agent: str | None = None
@@ -140,7 +140,7 @@ class User(Struct, tag_field="role", tag="user", gc=False):
 class Assistant(Struct, tag_field="role", tag="assistant", gc=False):
     """A response."""
 
-    known: ClassVar = "sessionID metadata type path providerID structured system variant"
+    other_fields: ClassVar = "sessionID metadata type path providerID structured system variant"
     id: str | None = None
     time: Times = Times()
     agent: str | None = None
@@ -168,7 +168,7 @@ class OtherMessage(Struct, gc=False):
 
 
 class _Part(Struct, tag_field="type", gc=False):
-    known: ClassVar = "messageID sessionID metadata"
+    other_fields: ClassVar = "messageID sessionID metadata"
     in_response: ClassVar = False
     """The span of a response shows it; else it has a span of its own."""
     in_prompt: ClassVar = False
@@ -220,20 +220,20 @@ class Tool(_Part, tag="tool"):
 class Attachment(_Part, tag="file"):
     in_response: ClassVar = True
     in_prompt: ClassVar = True
-    known: ClassVar = f"{_Part.known} mime source"
+    other_fields: ClassVar = f"{_Part.other_fields} mime source"
     filename: str | None = None
     url: str | None = None
 
 
 class Agent(_Part, tag="agent"):
     in_prompt: ClassVar = True
-    known: ClassVar = f"{_Part.known} source"
+    other_fields: ClassVar = f"{_Part.other_fields} source"
     name: str | None = None
 
 
 class Subtask(_Part, tag="subtask"):
     in_prompt: ClassVar = True
-    known: ClassVar = f"{_Part.known} agent command model"
+    other_fields: ClassVar = f"{_Part.other_fields} agent command model"
     prompt: str | None = None
     description: str | None = None
 
@@ -259,14 +259,14 @@ class StepStart(_Part, tag="step-start"):
 
 class StepFinish(_Part, tag="step-finish"):
     in_response: ClassVar = True
-    known: ClassVar = f"{_Part.known} snapshot"
+    other_fields: ClassVar = f"{_Part.other_fields} snapshot"
     reason: str | None = None
     tokens: Tokens = Tokens()
     cost: Finite | None = None
 
 
 class Compaction(_Part, tag="compaction"):
-    known: ClassVar = f"{_Part.known} overflow tail_start_id"
+    other_fields: ClassVar = f"{_Part.other_fields} overflow tail_start_id"
     auto: Any = None
 
 

@@ -111,17 +111,19 @@ class RunSpans:
     def put(self, message: Message, placement: Placement, position: int | None = None) -> None:
         """Add the spans of a message at the end, or replace those at `position`."""
         key = message.spans[0].id
-        known = None if self._before is None else self._before.place_spans.get(key)
-        spans = known[2] if known is not None and known[:2] == (message, placement) else place_spans(message, placement)
+        cached = None if self._before is None else self._before.place_spans.get(key)
+        spans = (
+            cached[2] if cached is not None and cached[:2] == (message, placement) else place_spans(message, placement)
+        )
         self.place_spans[key] = message, placement, spans
         position = len(self.spans) if position is None else position
         self.spans[position : position + len(spans)] = spans
 
     def make(self, span: Span, info: Info | None = None, position: int | None = None) -> None:
         """Add a span without a message; its body shows the session `info`."""
-        known = self.made.get(span.id) or (None if self._before is None else self._before.made.get(span.id))
-        if known is not None and known == (info, span):
-            span = known[1]
+        cached = self.made.get(span.id) or (None if self._before is None else self._before.made.get(span.id))
+        if cached is not None and cached == (info, span):
+            span = cached[1]
         self.made[span.id] = info, span
         position = len(self.spans) if position is None else position
         self.spans[position : position + 1] = [span]
@@ -235,7 +237,7 @@ class _SessionSpans:
         self.prompts.append(prompt)
         self._unsettled.append(self._turn)
         self._changed[self._turn.position] = self._turn
-        self._run.spans.append(Span(id="", name=""))  # until its end is known
+        self._run.spans.append(Span(id="", name=""))  # until its end is read
 
     def _revert(self) -> None:
         """From here on everything was reverted: it is below a row of its own."""

@@ -173,14 +173,14 @@ def _same(file: File, before: Version) -> Version | None:
     there: dict[str, Stat] = {}
     for folder in before.folders:
         there |= listed_in(file, folder)
-    known = before.parts.keys() - {file.name}
-    others = {path: stat for path, stat in there.items() if path not in known}
-    if known - there.keys() or any(
+    read = before.parts.keys() - {file.name}
+    others = {path: stat for path, stat in there.items() if path not in read}
+    if read - there.keys() or any(
         before.others.get(path) != stat and _names_parent(file, path) for path, stat in others.items()
     ):
         return None
     parts: dict[str, Fingerprint | None] = {}
-    for path in known:
+    for path in read:
         part = before.parts[path]
         if part is None or part.stat != there[path]:
             return None

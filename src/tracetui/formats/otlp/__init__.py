@@ -74,9 +74,9 @@ class Otlp:
 
     def _listed(self, file: File, count: Count, key: str) -> RunSummary:
         """The summary of a trace, made once until new spans of it come."""
-        known, trace = count.summaries.get(key), count.traces[key]
-        if known is not None:
-            summary = msgspec.structs.replace(known, modified_at=file.stat.mtime)
+        cached, trace = count.summaries.get(key), count.traces[key]
+        if cached is not None:
+            summary = msgspec.structs.replace(cached, modified_at=file.stat.mtime)
         else:
             assert trace is not None
             is_own = is_row(file.head) or is_listed(file.head)

@@ -119,7 +119,7 @@ FIELD_NAMES: Final = {
 }
 """Names of the fields of a span in both spellings."""
 FIELDS: Final = Fields({"span": " ".join(name for names in FIELD_NAMES.values() for name in names)})
-"""Known fields of a span. Attributes may have any name."""
+"""Fields of a span. Attributes may have any name."""
 
 
 class SpanRecord(NamedTuple):

@@ -181,7 +181,7 @@ class Trace(Rows):
         """Spans that have an output and did not fail."""
         self.seen: dict[str, int] = {}
         """Checksum of each span."""
-        self.known: dict[str, Span] = {}
+        self.by_id: dict[str, Span] = {}
         """The spans as they came: logs may add to them."""
         self.early: dict[str, list[tuple[Event, RecordRef]]] = {}
         """Events in logs of spans that did not come yet."""
@@ -226,12 +226,12 @@ class Trace(Rows):
         if evaluated_trace(record) == self.key:
             self.take_evaluations(record, data.events)
         self._take_surroundings(data, request)
-        if before is not None and (logs := self.known[span.id].at.logs):
+        if before is not None and (logs := self.by_id[span.id].at.logs):
             span = replace(span, at=replace(span.at, logs=logs))
-        self.known[span.id] = span
+        self.by_id[span.id] = span
         self._emit(span, data.name[:PREVIEW] or span.name)
         for event, at in self.early.pop(span.id, ()) if self.early else ():
-            self._attach(self.known[span.id], event, at)
+            self._attach(self.by_id[span.id], event, at)
 
     def take_log(self, log: LogRecord, line: Line) -> None:
         """Take an event of a span, or an evaluation of the trace, from an export of logs."""
@@ -241,11 +241,11 @@ class Trace(Rows):
             self.scores[log.span, at.check] = scores
         if log.span is None:
             return
-        known = self.known.get(log.span)
-        if known is None:
+        span = self.by_id.get(log.span)
+        if span is None:
             self.early.setdefault(log.span, []).append((event, at))
         else:
-            self._attach(known, event, at)
+            self._attach(span, event, at)
 
     def collect(self) -> list[Span]:
         found = list(self.spans.values())
@@ -273,7 +273,7 @@ class Trace(Rows):
             self.answer = self.answer.or_this(-round(start + (span.duration_ms or 0) * 1e6), outputs.text)
         text = outputs.preview[:PREVIEW] if span.operation is _CHAT else ""
         shown = replace(span, at=replace(span.at, logs=(*span.at.logs, at)), preview=text or span.preview)
-        self.known[span.id] = shown
+        self.by_id[span.id] = shown
         if span.id in self.chats:
             name = self.chats[span.id][1]
             self.chats[span.id] = shown, name
@@ -416,12 +416,12 @@ class Trace(Rows):
         if latest is not None and latest[0] is record:
             return latest[1]
         key = kind.encode() + rendered(without(record, *LISTS))
-        known = self.around.get(key)
-        fields = fields_around(record, lists) if known is None else known[1]
+        cached = self.around.get(key)
+        fields = fields_around(record, lists) if cached is None else cached[1]
         self.latest[kind] = record, fields
-        if known is None and len(self.around) < MOST:
+        if cached is None and len(self.around) < MOST:
             self.around[key] = kind, fields
-        elif known is None and len(self.around) == MOST:
+        elif cached is None and len(self.around) == MOST:
             self.around[b""] = "", {}
             reason = f"more than {MOST} different resources and scopes; the others are not shown"
             self.conflicts.append(Problem(self.path, "resources", reason))

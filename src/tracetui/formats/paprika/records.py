@@ -25,7 +25,7 @@ Number = Integer | Finite
 class Tokens(msgspec.Struct, gc=False):
     """``token_usage`` of a model call, and the names that other providers use for the same."""
 
-    known: ClassVar[str] = ""
+    other_fields: ClassVar[str] = ""
     prompt_tokens: Number | None = None
     completion_tokens: Number | None = None
     total_tokens: Number | None = None
@@ -76,7 +76,7 @@ class OtherStep(Step, gc=False):
 
 
 class ModelCall(Step, gc=False, tag_field="step_type", tag="llm_call"):
-    known: ClassVar[str] = "event_id side_effect"
+    other_fields: ClassVar[str] = "event_id side_effect"
     kind: ClassVar[str] = "llm_call"
     operation: ClassVar[Operation] = Operation.CHAT
 
@@ -86,7 +86,7 @@ class ModelCall(Step, gc=False, tag_field="step_type", tag="llm_call"):
 
 
 class ToolCall(Step, gc=False, tag_field="step_type", tag="tool_call"):
-    known: ClassVar[str] = "event_id side_effect"
+    other_fields: ClassVar[str] = "event_id side_effect"
     kind: ClassVar[str] = "tool_call"
     operation: ClassVar[Operation] = Operation.EXECUTE_TOOL
 
@@ -96,7 +96,7 @@ class ToolCall(Step, gc=False, tag_field="step_type", tag="tool_call"):
 
 
 class Violated(Step, gc=False, tag_field="step_type", tag="policy_violation"):
-    known: ClassVar[str] = "details event_id"
+    other_fields: ClassVar[str] = "details event_id"
     kind: ClassVar[str] = "policy_violation"
     operation: ClassVar[Operation] = Operation.POLICY
 
@@ -106,12 +106,12 @@ class Violated(Step, gc=False, tag_field="step_type", tag="policy_violation"):
 
 
 class Agent(msgspec.Struct, gc=False):
-    known: ClassVar[str] = "version"
+    other_fields: ClassVar[str] = "version"
     name: str | None = None
 
 
 class Execution(msgspec.Struct, gc=False):
-    known: ClassVar[str] = ""
+    other_fields: ClassVar[str] = ""
     started_at: str | None = None
     ended_at: str | None = None
     duration_ms: Finite | None = None
@@ -120,20 +120,20 @@ class Execution(msgspec.Struct, gc=False):
 
 
 class Violation(msgspec.Struct, gc=False):
-    known: ClassVar[str] = "details"
+    other_fields: ClassVar[str] = "details"
     policy_name: str | None = None
     message: str | None = None
 
 
 class Policy(msgspec.Struct, gc=False):
-    known: ClassVar[str] = "config"
+    other_fields: ClassVar[str] = "config"
     violation: Violation | None = None
 
 
 class Totals(msgspec.Struct, gc=False):
     """``totals``, of which the rest is recounted only where a run is opened."""
 
-    known: ClassVar[str] = "llm_calls step_count tool_calls"
+    other_fields: ClassVar[str] = "llm_calls step_count tool_calls"
     prompt_tokens: Number | None = None
     completion_tokens: Number | None = None
     total_tokens: Number | None = None
@@ -142,7 +142,7 @@ class Totals(msgspec.Struct, gc=False):
 class ExecutionRecord(msgspec.Struct, kw_only=True):
     """A v1 record but for its steps and output. `error` and `input` are missing only where a part of it is read."""
 
-    known: ClassVar[str] = "environment output"
+    other_fields: ClassVar[str] = "environment output"
     schema_version: Any = None
     record_id: str | None = None
     parent_record_id: str | None = None
@@ -160,36 +160,36 @@ class ExecutionRecord(msgspec.Struct, kw_only=True):
 
 
 class Start(msgspec.Struct, gc=False, tag_field="event_type", tag="run_start"):
-    known: ClassVar[str] = "event_id run_id step_index timestamp"
+    other_fields: ClassVar[str] = "event_id run_id step_index timestamp"
     agent_name: str | None = None
     input_args: Any = None
 
 
 class End(msgspec.Struct, gc=False, tag_field="event_type", tag="run_end"):
-    known: ClassVar[str] = "event_id output run_id step_index timestamp"
+    other_fields: ClassVar[str] = "event_id output run_id step_index timestamp"
     status: str | None = None
     error: Any = None
     total_tokens: Number | None = None
 
 
 class ModelStart(ModelCall, gc=False, tag_field="event_type", tag="llm_call_start"):
-    known: ClassVar[str] = "event_id run_id"
+    other_fields: ClassVar[str] = "event_id run_id"
 
 
 class ModelEnd(ModelCall, gc=False, tag_field="event_type", tag="llm_call_end"):
-    known: ClassVar[str] = "event_id run_id"
+    other_fields: ClassVar[str] = "event_id run_id"
 
 
 class ToolStart(ToolCall, gc=False, tag_field="event_type", tag="tool_call_start"):
-    known: ClassVar[str] = "event_id run_id"
+    other_fields: ClassVar[str] = "event_id run_id"
 
 
 class ToolEnd(ToolCall, gc=False, tag_field="event_type", tag="tool_call_end"):
-    known: ClassVar[str] = "event_id run_id"
+    other_fields: ClassVar[str] = "event_id run_id"
 
 
 class ViolatedEvent(Violated, gc=False, tag_field="event_type", tag="policy_violation"):
-    known: ClassVar[str] = "details event_id run_id"
+    other_fields: ClassVar[str] = "details event_id run_id"
 
 
 class OtherEvent(Step, gc=False):
@@ -204,7 +204,7 @@ class OtherEvent(Step, gc=False):
 class Events(msgspec.Struct, gc=False):
     """An event file but for its events."""
 
-    known: ClassVar[str] = ""
+    other_fields: ClassVar[str] = ""
     run_id: str | None = None
     agent_name: str | None = None
     started_at: str | None = None
@@ -255,7 +255,7 @@ class Trace(msgspec.Struct):
 
 
 def skim(data: bytes) -> Trace | None:
-    """Decode a file of only known and correctly typed fields in one go; None for any other."""
+    """Decode a file in which all fields are in the schema and correctly typed in one go; None for any other."""
     try:
         whole = _WHOLE_RECORD.strict(data)
         return Trace(whole, whole.steps)

@@ -409,15 +409,15 @@ def _limits(policy: dict[str, Any], steps: Sequence[Step], tally: Tally) -> tupl
     return tuple(limits.values())
 
 
-def _violated(violation: dict[str, Any], known: Limit) -> Limit:
+def _violated(violation: dict[str, Any], before: Limit) -> Limit:
     """A limit with the numbers that the violation states, ``{current, limit}`` or ``{hash, count, limit}``."""
     details = mapping(violation.get("details"))
     limit, current, count = (number(details.get(name)) for name in ("limit", "current", "count"))
     current = count if current is None else current
     return Limit(
-        known.name,
-        known.limit if limit is None else limit,
-        known.current if current is None else current,
+        before.name,
+        before.limit if limit is None else limit,
+        before.current if current is None else current,
         True,
         as_text(violation.get("message")),
         violation.get("details"),

@@ -25,7 +25,7 @@ Number = Integer | Finite
 class Function(msgspec.Struct, gc=False):
     """``function`` of a call, as OpenAI has it; the arguments are an object as JSON text."""
 
-    known: ClassVar[str] = ""
+    other_fields: ClassVar[str] = ""
     name: str | None = None
     arguments: Any = None
 
@@ -33,20 +33,20 @@ class Function(msgspec.Struct, gc=False):
 class Asked(msgspec.Struct, gc=False):
     """One of ``tool_calls`` in Penelope's own message."""
 
-    known: ClassVar[str] = "type"
+    other_fields: ClassVar[str] = "type"
     id: Any = None
     function: Function | None = None
 
 
 class Assistant(msgspec.Struct, gc=False):
-    known: ClassVar[str] = "content role"
+    other_fields: ClassVar[str] = "content role"
     tool_calls: list[Asked | None] | None = None
 
 
 class Tool(msgspec.Struct, gc=False):
     """``tool_message``; its content is ``{"success", "output", "error", "metadata"}`` as JSON text, or plain text."""
 
-    known: ClassVar[str] = "role"
+    other_fields: ClassVar[str] = "role"
     tool_call_id: Any = None
     name: str | None = None
     content: Any = None
@@ -55,7 +55,7 @@ class Tool(msgspec.Struct, gc=False):
 class Exchange(msgspec.Struct, gc=False):
     """A call of a tool and its answer."""
 
-    known: ClassVar[str] = "reasoning"
+    other_fields: ClassVar[str] = "reasoning"
     assistant_message: Assistant | None = None
     tool_message: Tool | Loose = None
     tool_name: str | None = None
@@ -68,7 +68,7 @@ class Detail(msgspec.Struct, gc=False):
     A flat turn (in the document, and in Penelope before executions existed) has one exchange in its own fields.
     """
 
-    known: ClassVar[str] = "evaluation reasoning retrieval_context"
+    other_fields: ClassVar[str] = "evaluation reasoning retrieval_context"
     turn_number: Integer | None = None
     timestamp: str | None = None
     executions: list[Exchange | None] | None = None
@@ -80,7 +80,7 @@ class Detail(msgspec.Struct, gc=False):
 class Line(msgspec.Struct, gc=False):
     """A turn in ``conversation_summary``; ``tool_calls`` are those of the target."""
 
-    known: ClassVar[str] = "context conversation_id metadata penelope_reasoning sent_files session_id"
+    other_fields: ClassVar[str] = "context conversation_id metadata penelope_reasoning sent_files session_id"
     turn: Integer | None = None
     timestamp: str | None = None
     penelope_message: str | None = None
@@ -95,7 +95,7 @@ class Line(msgspec.Struct, gc=False):
 class Spent(msgspec.Struct, gc=False):
     """Tokens, by the names of two generations of providers. Today's ``token_usage`` is a note that there are none."""
 
-    known: ClassVar[str] = "note"
+    other_fields: ClassVar[str] = "note"
     input_tokens: Integer | None = None
     prompt_tokens: Integer | None = None
     output_tokens: Integer | None = None
@@ -104,7 +104,7 @@ class Spent(msgspec.Struct, gc=False):
 
 
 class Timing(msgspec.Struct, gc=False):
-    known: ClassVar[str] = "timestamp"
+    other_fields: ClassVar[str] = "timestamp"
     turn_number: Integer | None = None
     duration_seconds: Finite | None = None
 
@@ -112,7 +112,7 @@ class Timing(msgspec.Struct, gc=False):
 class Stats(Spent, gc=False):
     """``execution_stats``, in the document ``stats``"""
 
-    known: ClassVar[str] = "estimated_cost tools_used"
+    other_fields: ClassVar[str] = "estimated_cost tools_used"
     token_usage: Spent | None = None
     turn_timings: list[Timing | None] | None = None
     execution_time_seconds: Finite | None = None
@@ -124,14 +124,14 @@ class Stats(Spent, gc=False):
 class Configuration(msgspec.Struct, gc=False):
     """``test_configuration``, in the document ``config``"""
 
-    known: ClassVar[str] = "context instructions min_turns restrictions scenario"
+    other_fields: ClassVar[str] = "context instructions min_turns restrictions scenario"
     goal: str | None = None
     max_turns: Number | None = None
     model_name: str | None = None
 
 
 class Judged(msgspec.Struct, gc=False):
-    known: ClassVar[str] = ""
+    other_fields: ClassVar[str] = ""
     criterion: str | None = None
     met: bool | None = None
     evidence: str | None = None
@@ -141,7 +141,7 @@ class Judged(msgspec.Struct, gc=False):
 class Findings(msgspec.Struct, gc=False):
     """``details`` of an early goal evaluation"""
 
-    known: ClassVar[str] = "confidence is_goal_achievement_metric name score_type threshold threshold_operator"
+    other_fields: ClassVar[str] = "confidence is_goal_achievement_metric name score_type threshold threshold_operator"
     score: Number | None = None
     reason: str | None = None
     is_successful: bool | None = None
@@ -156,19 +156,19 @@ class Evaluation(Findings, gc=False):
 
 
 class Model(msgspec.Struct, gc=False):
-    known: ClassVar[str] = "max_tokens provider temperature"
+    other_fields: ClassVar[str] = "max_tokens provider temperature"
     model_name: str | None = None
 
 
 class Target(msgspec.Struct, gc=False):
-    known: ClassVar[str] = "endpoint_id target_type"
+    other_fields: ClassVar[str] = "endpoint_id target_type"
     target_id: str | None = None
 
 
 class Result(msgspec.Struct, gc=False):
     """The whole file but its turns. Every field may be missing."""
 
-    known: ClassVar[str] = ""
+    other_fields: ClassVar[str] = ""
     test_id: Any = None
     status: str | None = None
     goal_achieved: bool | None = None

@@ -391,8 +391,8 @@ def _turn_body(turn: Turn) -> Body:
     if same(line.get("turn"), attributes.get("turn_number")):
         consumed.append("turn")
     for key, value in without(line, *consumed).items():
-        known = key in attributes and not same(attributes[key], value)
-        attributes[f"conversation_summary.{key}" if known else key] = value
+        is_taken = key in attributes and not same(attributes[key], value)
+        attributes[f"conversation_summary.{key}" if is_taken else key] = value
     record = turn.history or turn.summary
     return Body(
         input=message,

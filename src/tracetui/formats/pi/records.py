@@ -82,8 +82,7 @@ class Tokens(Struct, gc=False, rename="camel"):
     def usage(self) -> Usage | None:
         """Tokens and cost, None if the response has neither; cached input is part of the input here."""
         total = self.cost.total if isinstance(self.cost, Cost) else None
-        if total is not None and total < 0:
-            total = None
+        total = None if total is not None and total < 0 else total
         return usage_without_cache(self.input, self.output, self.cache_read, self.cache_write, self.reasoning, total)
 
 
@@ -162,7 +161,7 @@ class Outside(Message):
 
 
 class User(Message, tag="user"):
-    known: ClassVar = "id parentId type"
+    other_fields: ClassVar = "id parentId type"
     content: Content = None
 
     def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
@@ -176,7 +175,7 @@ class User(Message, tag="user"):
 
 
 class Assistant(Message, tag="assistant"):
-    known: ClassVar = "api diagnostics id parentId provider responseId responseModel type"
+    other_fields: ClassVar = "api diagnostics id parentId provider responseId responseModel type"
     content: Content = None
     model: str | None = None
     stop_reason: str | None = None
@@ -225,20 +224,18 @@ class Assistant(Message, tag="assistant"):
             at=SpanRef(*line.byte_range),
         )
         span = session.add(span)
-        if isinstance(content, list):
-            for number, block in enumerate(content):
-                if block.type == "toolCall":
-                    self._call(session, span, block, number, when, line)
+        for number, block in enumerate(content if isinstance(content, list) else ()):
+            if block.type == "toolCall":
+                self._call(session, span, block, number, when, line)
         session.called(span)
         if reason in FINAL:  # cut off before anything was called
             session.settle()
 
     def _call(self, session: Session, span: Span, block: Block, number: int, when: float | None, line: Line) -> None:
-        key, ident = block.id or None, f"l{line.number}.{number}"
+        key = block.id or None
+        ident = key if key != span.id and session.is_free(key) else f"l{line.number}.{number}"
         if key is None:
             session.problem(line, "tool call has no id: its result can't be matched")
-        elif key != span.id:
-            ident = session.ident_of(key, ident)
         note, at = COPIED if COPIED in span.note else "", SpanRef(line.offset, len(line.data), number)
         name, preview = block.name or "tool", preview_of(block.arguments)
         call = Call(ident, name, EXECUTE_TOOL, span.id, span.step, when, at, preview, note)
@@ -248,7 +245,7 @@ class Assistant(Message, tag="assistant"):
 
 
 class ToolResult(Message, tag="toolResult"):
-    known: ClassVar = "id parentId type"
+    other_fields: ClassVar = "id parentId type"
     content: Raw = NULL
     tool_call_id: str | None = None
     tool_name: str | None = None
@@ -287,7 +284,7 @@ class ToolResult(Message, tag="toolResult"):
 class BashExecution(Message, tag="bashExecution"):
     """A command that the user ran within the session."""
 
-    known: ClassVar = "excludeFromContext fullOutputPath id parentId truncated type"
+    other_fields: ClassVar = "excludeFromContext fullOutputPath id parentId truncated type"
     command: str | None = None
     output: str | None = None
     exit_code: int | None = None
@@ -334,7 +331,7 @@ _OUTSIDE: Final = [
 class Entry(Struct, gc=False, rename="camel", tag_field="type"):
     """Fields of every record. `parent_id` is the preceding entry, None for a new beginning."""
 
-    known: ClassVar[str | None] = "role"
+    other_fields: ClassVar[str | None] = "role"
     id: str | None = None
     parent_id: str | UnsetType | None = UNSET
     timestamp: str | None = None
@@ -344,7 +341,7 @@ class Entry(Struct, gc=False, rename="camel", tag_field="type"):
 
 
 class Talk(Entry, tag="message"):
-    known: ClassVar = ""
+    other_fields: ClassVar = ""
     message: (
         tagged(User, Assistant, ToolResult, BashExecution, *_OUTSIDE, other=OtherMessage)  # type: ignore[valid-type]
         | None
@@ -357,7 +354,7 @@ class Talk(Entry, tag="message"):
 class Begin(Entry, tag="session"):
     """The first record: about the session as a whole. A later one is a note."""
 
-    known: ClassVar = "provider role thinkingLevel"
+    other_fields: ClassVar = "provider role thinkingLevel"
     cwd: str | None = None
     version: Any = None
     model_id: str | None = None
@@ -391,18 +388,18 @@ _NOTES: Final[dict[str, tuple[str, str | None]]] = {
     "context_transform": ("transformerName", None),
     "ephemeral": ("", None),
 }
-"""The field in the label of the note, and further known fields (None: the type is poorly understood)."""
+"""The field in the label of the note, and `other_fields` (None: the type is poorly understood)."""
 
 
-def _note(kind: str, name: str, known: str | None) -> Any:
+def _note(kind: str, name: str, others: str | None) -> Any:
     fields = [("value", str | None, msgspec.field(default=None, name=name))] if name else []
-    return msgspec.defstruct("Note", fields, bases=(Note,), namespace={"known": known}, tag=kind, gc=False)
+    return msgspec.defstruct("Note", fields, bases=(Note,), namespace={"other_fields": others}, tag=kind, gc=False)
 
 
 class Compaction(Entry, tag="compaction"):
     """The conversation so far was replaced by a summary of it."""
 
-    known: ClassVar = "details firstKeptEntryId fromHook role"
+    other_fields: ClassVar = "details firstKeptEntryId fromHook role"
     summary: str | None = None
     tokens_before: Natural | None = None
     usage: Tokens | Loose = None
@@ -417,7 +414,7 @@ class Compaction(Entry, tag="compaction"):
 class CustomMessage(Entry, tag="custom_message"):
     """A message of an extension."""
 
-    known: ClassVar = "details display role"
+    other_fields: ClassVar = "details display role"
     content: Content = None
     custom_type: str | None = None
 
@@ -430,7 +427,7 @@ class CustomMessage(Entry, tag="custom_message"):
 class BranchSummary(Entry, tag="branch_summary"):
     """The summary of an abandoned branch for the model."""
 
-    known: ClassVar = "details fromHook fromId role"
+    other_fields: ClassVar = "details fromHook fromId role"
     summary: str | None = None
     usage: Tokens | Loose = None
 
@@ -442,7 +439,7 @@ class BranchSummary(Entry, tag="branch_summary"):
 class Spent(Entry, tag="usage"):
     """Tokens that were used outside of the conversation."""
 
-    known: ClassVar = None
+    other_fields: ClassVar = None
     usage: Tokens | Loose = None
     model: str | None = None
     kind: str | None = None

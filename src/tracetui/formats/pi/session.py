@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
@@ -143,9 +143,11 @@ class Session(Conversation):
             if parent is not UNSET and parent != self.leaf:
                 self._follow(parent, ident, line)
         if when is not None:
-            self._time(when)
-        self._own, number = None, f"l{line.number}"
-        record.take(self, self.ident_of(ident, number), when, line)
+            if self.forked is None or self.copying:
+                self._check_copying(when)
+            self.last, self._timed = when, True
+        self._own = None
+        record.take(self, ident if self.is_free(ident) else f"l{line.number}", when, line)
         if ident is not None:
             self.nodes[ident] = Node(self.leaf, self.top, self._own)
             self._moves_left += _EACH
@@ -160,16 +162,15 @@ class Session(Conversation):
         if not self.skipped:
             self.copies = copies_of(self.file, self.original)
 
-    def _time(self, when: float) -> None:
-        """The next entry was written then (seconds since the epoch)."""
+    def _check_copying(self, when: float) -> None:
+        """Note whether the next entry, written `when` (seconds since the epoch), is a copy."""
         created = self.created
         if self.forked is None:
             self.forked = self.copying = self.original is not None and created is not None and when < created
             if self.first is None or (when < self.first and not self.forked):  # v1 writes the first record late
                 self.first = when
-        elif self.copying and created is not None:
+        elif created is not None:
             self.copying = when < created
-        self.last, self._timed = when, True
 
     def user_prompt(self, prompt: str) -> None:
         """Take a prompt or command of the user."""
@@ -184,11 +185,11 @@ class Session(Conversation):
 
     # ---- rows
 
-    def ident_of(self, ident: str | None, other: str) -> str:
-        """The id of a span: `ident`, or `other` if another span has or may get that id."""
-        if not ident or ident in self.nodes or ident in self.calls or ident.startswith(_OURS):
-            return other
-        return ident
+    def is_free(self, ident: str | None) -> TypeGuard[str]:
+        """Whether `ident` can be the id of a span: no other span has or may get it."""
+        if not ident or ident in self.nodes or ident in self.calls:
+            return False
+        return not ident.startswith(_OURS)
 
     def add(self, span: Span) -> Span:
         """Give out a row of the conversation."""

@@ -24,7 +24,7 @@ _BLOCK: Final = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.
 class Extra(Struct, frozen=True, gc=False):
     """Extra fields of mini-swe-agent for a message; version 1 writes none, or the ``response`` alone."""
 
-    known: ClassVar[str] = "exception exception_str exception_type model_response n_actions submission traceback"
+    other_fields: ClassVar[str] = "exception exception_str exception_type model_response n_actions submission traceback"
     actions: list[Any] | None = None
     """The commands that it found in a response: ``{"command", "tool_call_id"}``."""
     cost: Finite | None = None
@@ -44,7 +44,7 @@ class Message(Struct, gc=False):
     One of the Responses API has no role: ``object`` is ``response``, or ``type`` is ``function_call_output``.
     """
 
-    known: ClassVar[str] = (
+    other_fields: ClassVar[str] = (
         "annotations audio background cache_control completed_at created_at error frequency_penalty function_call id "
         "images incomplete_details instructions max_output_tokens max_tool_calls metadata model name output "
         "parallel_tool_calls presence_penalty previous_response_id prompt prompt_cache_key prompt_cache_retention "
@@ -88,7 +88,7 @@ class Message(Struct, gc=False):
 class Step(Struct, gc=False):
     """A step of SWE-agent: a response, the command in it, and its output."""
 
-    known: ClassVar[str] = "extra_info messages output query state"
+    other_fields: ClassVar[str] = "extra_info messages output query state"
     action: str | None = None
     observation: Content = None
     response: Content = None
@@ -100,7 +100,7 @@ class Step(Struct, gc=False):
 class Stats(Struct, frozen=True, gc=False):
     """Of this run; ``total_cost`` is that of all that the process ran until then."""
 
-    known: ClassVar[str] = "total_cost"
+    other_fields: ClassVar[str] = "total_cost"
     instance_cost: Finite | None = None
     tokens_sent: Integer | None = None
     tokens_received: Integer | None = None
@@ -108,7 +108,7 @@ class Stats(Struct, frozen=True, gc=False):
 
 
 class Info(Struct, frozen=True, gc=False):
-    known: ClassVar[str] = (
+    other_fields: ClassVar[str] = (
         "edited_files30 edited_files50 edited_files70 review summarizer swe_agent_hash swe_rex_hash swe_rex_version"
     )
     exit_status: str | int | None = None
@@ -122,7 +122,7 @@ class Info(Struct, frozen=True, gc=False):
 
 
 class Document(Struct, gc=False):
-    known: ClassVar[str] = "attempts environment history messages trajectory"
+    other_fields: ClassVar[str] = "attempts environment history messages trajectory"
     info: Info = Info()
     replay_config: Any = None
     """The configuration of SWE-agent, as an object or as JSON text."""

@@ -297,8 +297,8 @@ def run_body(trace: Trace, reading: Reading) -> RunBody:
     totals = list[Total]()
     if (calls := stats.api_calls) is not None:
         # mini-swe-agent keeps no response that it refused, and the last step of SWE-agent may be none
-        known = {reading.responses, reading.responses + reading.refused, reading.responses - reading.idle}
-        totals.append(Total("api_calls", calls, calls if calls in known else reading.responses))
+        counts = {reading.responses, reading.responses + reading.refused, reading.responses - reading.idle}
+        totals.append(Total("api_calls", calls, calls if calls in counts else reading.responses))
     if stats.instance_cost is not None and costs:
         same = math.isclose(sum(costs), stats.instance_cost, abs_tol=1e-9)
         totals.append(Total("instance_cost", stats.instance_cost, stats.instance_cost if same else sum(costs)))
