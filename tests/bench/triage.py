@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from msgspec.structs import replace
-
 from tests.bench.table import Reference, Row, median, timed
 from tracetui.analysis.triage import groups
 from tracetui.model import FirstError, Operation, RunRef, RunSummary, Status, Usage
@@ -67,7 +65,7 @@ def _failure(number: int, message: str, chance: random.Random) -> RunSummary:
     values = [chance.getrandbits(30) for _ in range(message.count("{"))]
     kind = ("TimeoutError", "ValueError", None)[number % 3]
     error = FirstError(message.format(*values), kind, "7", "search", Operation.EXECUTE_TOOL)
-    return replace(_summary(number, chance), status=Status.ERROR, first_error=error)
+    return _summary(number, chance).replace(status=Status.ERROR, first_error=error)
 
 
 def _causes_ms(runs: list[RunSummary]) -> float:
@@ -84,7 +82,7 @@ def summaries(count: int) -> list[RunSummary]:
 
 def _summary(number: int, chance: random.Random) -> RunSummary:
     failed = number % 10 == 3
-    return RunSummary(
+    return RunSummary.of(
         ref=RunRef("any", f"/home/me/runs/{number // 1000:03}/{number:06}.json"),
         id=f"{chance.getrandbits(64):016x}",
         name=_AGENTS[number % 5],

@@ -76,8 +76,10 @@ class Store:
         self.members = 0
         """Increases whenever a run or an unreadable file is added or removed."""
         self._counts = _Counts()
-        self._refs: dict[str, RunRef | tuple[RunRef, ...]] = {}
-        """The runs of each file; a single run is stored without a tuple, in half the memory."""
+        self._formats: dict[str, None] = {}
+        """Formats of the runs."""
+        self._keyed: dict[str, tuple[RunRef, ...]] = {}
+        """The runs of each file, except for files that are one run: most are, and `runs` has those."""
         self._unseen: set[str] = set()
         self._relations: Relations | None = None
         self._open: OrderedDict[RunRef, Run] = OrderedDict()
@@ -85,14 +87,16 @@ class Store:
 
     def begin_scan(self) -> None:
         """Begin a full scan: files not seen until `end_scan` are removed."""
-        self._unseen = {*self._refs, *self.problems, *self.ignored}
+        keyed = {ref for refs in self._keyed.values() for ref in refs}
+        paths = {ref.path for ref in self.runs if ref not in keyed}
+        self._unseen = {*paths, *self._keyed, *self.problems, *self.ignored}
 
     def end_scan(self) -> None:
         """Remove files that the scan did not find."""
         for path in self._unseen:
             for ref in self._refs_of(path):
                 self._drop(ref)
-            self._refs.pop(path, None)
+            self._keyed.pop(path, None)
             self.problems.pop(path, None)
             self.ignored.pop(path, None)
         self._unseen = set()
@@ -121,10 +125,10 @@ class Store:
         if before != refs:
             for ref in {*before}.difference(refs):
                 self._drop(ref)
-        if refs:
-            self._refs[found.path] = refs[0] if len(refs) == 1 else refs
+        if refs and (len(refs) > 1 or refs[0] != RunRef(refs[0].format, found.path)):
+            self._keyed[found.path] = refs
         else:
-            self._refs.pop(found.path, None)
+            self._keyed.pop(found.path, None)
         if found.problems != self.problems.get(found.path, ()):
             self.members += 1
         if found.problems:
@@ -137,8 +141,9 @@ class Store:
             self.ignored.pop(found.path, None)
 
     def _refs_of(self, path: str) -> tuple[RunRef, ...]:
-        refs = self._refs.get(path, ())
-        return refs if isinstance(refs, tuple) else (refs,)
+        if (refs := self._keyed.get(path)) is not None:
+            return refs
+        return tuple([ref for name in self._formats if (ref := RunRef(name, path)) in self.runs])
 
     def _put(self, run: RunSummary, now: float) -> None:
         run, before = run.with_rule(self.rule), self.runs.get(run.ref)
@@ -160,6 +165,7 @@ class Store:
         elif run.modified_at > now:
             self._from_future[run.ref] = now
         self.runs[run.ref] = run
+        self._formats[run.ref.format] = None
         self._counts.add(run, 1)
 
     def touched(self) -> list[RunSummary]:
@@ -270,8 +276,8 @@ def _changed(before: RunSummary, after: RunSummary) -> bool:
     A run that stops counting as running because its file is quiet did not change.
     """
     if before.seems_running and after.status is Status.UNKNOWN and before.modified_at == after.modified_at:
-        after = msgspec.structs.replace(
-            after, status=before.status, unread=before.unread, unfinished=before.unfinished, problems=before.problems
+        after = after.replace(
+            status=before.status, unread=before.unread, unfinished=before.unfinished, problems=before.problems
         )
     if before.ref.key is None or before.modified_at == after.modified_at:
         return before != after
