@@ -133,4 +133,4 @@ def _floor(folder: Path) -> None:
                 else:
                     name.stat(follow_symlinks=False)
     with closing(sqlite3.connect(cache_folder() / NAME)) as connection:
-        connection.execute("SELECT name, value FROM rows").fetchall()
+        connection.execute("SELECT id, value FROM pages").fetchall()

@@ -308,10 +308,11 @@ class StdinSource(LocalSource):
 def _look(item: os.DirEntry[str]) -> tuple[Entry | None, bool]:
     """Classify a directory entry: (an entry, False), or (None, True) for a folder to enter."""
     try:
-        if item.name.startswith("."):
+        name = item.name
+        if name.startswith("."):
             return Entry(item.path, skipped=HIDDEN_FOLDER if item.is_dir(follow_symlinks=False) else HIDDEN), False
         if item.is_file(follow_symlinks=False):  # first, because most are
-            return _entry(item.path, item.stat(follow_symlinks=False), skip_reason(item.name)), False
+            return _entry(item.path, item.stat(follow_symlinks=False), skip_reason(name)), False
         if item.is_symlink():
             return Entry(item.path, skipped="symbolic link, not followed", failed=item.is_file()), False
         if item.is_dir(follow_symlinks=False):
