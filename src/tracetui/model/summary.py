@@ -216,7 +216,8 @@ class RunSummary(msgspec.Struct, frozen=True, gc=False, array_like=True):
     @property
     def failed(self) -> bool:
         """Whether it ended in an error or was evaluated as failed; also an error that passed."""
-        return self.status is Status.ERROR or self.outcome is Outcome.FAILED
+        shared = self.shared
+        return shared.status is Status.ERROR or shared.outcome is Outcome.FAILED
 
     @property
     def rated(self) -> Outcome | None:

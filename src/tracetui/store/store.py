@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from tracetui.model import Body, Ledger, PassRule, Problem, Run, RunRef, RunSummary, Span, Status, TaskKey
+from tracetui.model import Body, Ledger, Outcome, PassRule, Problem, Run, RunRef, RunSummary, Span, Status, TaskKey
 from tracetui.model.ledger import total
 from tracetui.store.outcomes import OutcomeCounts
 from tracetui.store.pulse import Pulse
@@ -120,12 +120,12 @@ class Store:
 
     def _replace(self, found: ScannedFile) -> None:
         """Replace the runs and problems of a file."""
-        refs = tuple(run.ref for run in found.runs)
+        refs = tuple([run.ref for run in found.runs])
         before = self._refs_of(found.path)
-        if before != refs:
+        if before and before != refs:
             for ref in {*before}.difference(refs):
                 self._drop(ref)
-        if refs and (len(refs) > 1 or refs[0] != RunRef(refs[0].format, found.path)):
+        if refs and (len(refs) > 1 or refs[0].key is not None or refs[0].path != found.path):
             self._keyed[found.path] = refs
         else:
             self._keyed.pop(found.path, None)
@@ -153,7 +153,8 @@ class Store:
                 self._pulse(before).beat(now, run.spans)
         if run.failed and (before is None or not before.failed):
             self._failed.append(run.ref)
-        if run.status is Status.RUNNING or (run.status is Status.UNKNOWN and run.status_source is not None):
+        shared = run.shared
+        if shared.status is Status.RUNNING or (shared.status is Status.UNKNOWN and shared.status_source is not None):
             self.unended.add(run.ref)
         elif before is not None:
             self.unended.discard(run.ref)
@@ -288,9 +289,8 @@ class _Counts:
     """Counts of top-level runs, updated per run: recounting thousands of runs at each change is too slow."""
 
     def __init__(self) -> None:
-        self._by_status: Counter[Status] = Counter()
-        self._by_format: Counter[str] = Counter()
-        self._outcomes = OutcomeCounts()
+        self._alike: dict[tuple[Status, Outcome | None, str], tuple[RunSummary, int]] = {}
+        """How many runs there are of each status, outcome and format, and one of them."""
         self._by_task: Counter[TaskKey] = Counter()
         self._repeated_tasks = 0
         self._parts: dict[str, tuple[RunSummary, ...]] = {}
@@ -316,9 +316,10 @@ class _Counts:
             del self._parts[run.id]
 
     def _add(self, run: RunSummary, by: int) -> None:
-        self._by_status[run.status] += by
-        self._by_format[run.ref.format] += by
-        self._outcomes.add(run, by)
+        shared = run.shared
+        kind = shared.status, shared.outcome, run.ref.format
+        first, count = self._alike.get(kind, (run, 0))
+        self._alike[kind] = first, count + by
         if (task := run.task_key) is not None:
             before = self._by_task[task]
             self._by_task[task] = before + by
@@ -326,6 +327,9 @@ class _Counts:
 
     def overview(self) -> Overview:
         """The nonzero counts."""
-        outcomes = msgspec.structs.replace(self._outcomes)
-        by_status, by_format = +self._by_status, +self._by_format
-        return Overview(self._by_status.total(), by_status, by_format, outcomes, self._repeated_tasks)
+        by_status, by_format, outcomes = Counter[Status](), Counter[str](), OutcomeCounts()
+        for run, count in self._alike.values():
+            by_status[run.status] += count
+            by_format[run.ref.format] += count
+            outcomes.add(run, count)
+        return Overview(by_status.total(), +by_status, +by_format, outcomes, self._repeated_tasks)
