@@ -15,7 +15,7 @@ def summary(task: str | None, trial: int, *, passed: bool | None = None, folder:
     ident = f"{folder}{fields.get('repeats', task)}-{trial}"
     outcome = None if passed is None else Outcome.PASSED if passed else Outcome.FAILED
     given: dict[str, Any] = {"status": Status.OK, "name": "agent", "trial": str(trial), "outcome": outcome, **fields}
-    return RunSummary(ref=RunRef("any", f"/traces/{ident}.json"), id=ident, task=task, **given)
+    return RunSummary.of(ref=RunRef("any", f"/traces/{ident}.json"), id=ident, task=task, **given)
 
 
 def trials_of(task: str, passed: int, scored: int, folder: str = "", **fields: Any) -> list[RunSummary]:

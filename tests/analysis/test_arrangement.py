@@ -15,7 +15,7 @@ NOW = 1_800_000_000.0
 
 def run(name: str, *, age: float = 0.0, **fields: object) -> RunSummary:
     made = {"ref": RunRef("x", f"{name}.json"), "id": name, "name": name, "started_at": NOW - age, "deep": True}
-    return RunSummary(**{**made, **fields})  # type: ignore[arg-type]
+    return RunSummary.of(**{**made, **fields})  # type: ignore[arg-type]
 
 
 def names(items: list[Item]) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -64,7 +63,9 @@ def failed(message: str = "boom", **more: Any) -> RunSummary:
     agent, word = fields.pop("agent", "planner"), fields.pop("word", "error")
     error = FirstError(message, **fields)
     ref = RunRef("any", "run.json")
-    return RunSummary(ref=ref, id="a", name="a", agent=agent, status=Status.ERROR, status_word=word, first_error=error)
+    return RunSummary.of(
+        ref=ref, id="a", name="a", agent=agent, status=Status.ERROR, status_word=word, first_error=error
+    )
 
 
 def cause_of(message: str = "boom", **more: Any) -> Cause:
@@ -265,19 +266,19 @@ def test_an_error_is_unwrapped(kind: str | None, text: str, unwrapped: ErrorText
 
 
 def test_a_failure_without_a_text_has_the_word_of_the_trace() -> None:
-    silent = msgspec.structs.replace(failed(word="wall_timeout"), first_error=None)
+    silent = failed(word="wall_timeout").replace(first_error=None)
     failure = failure_of(silent)
 
     assert failure is not None
     assert failure.cause == Cause(text="wall_timeout")
-    assert failure_of(msgspec.structs.replace(silent, status=Status.OK)) is None
+    assert failure_of(silent.replace(status=Status.OK)) is None
 
 
 def test_an_error_counts_before_a_wrong_answer() -> None:
     score = Score("reward", 0.0, False, "result.json reward")
     scored = {"scores": (Score("speed", 1, True), score), "outcome": Outcome.FAILED, "task": "t"}
-    wrong = msgspec.structs.replace(failed(), status=Status.OK, outcome_source="result.json reward (rule)", **scored)
-    failure, both = failure_of(wrong), failure_of(msgspec.structs.replace(failed(), **scored))
+    wrong = failed().replace(status=Status.OK, outcome_source="result.json reward (rule)", **scored)
+    failure, both = failure_of(wrong), failure_of(failed().replace(**scored))
 
     assert failure is not None
     assert both is not None

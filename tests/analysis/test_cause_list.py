@@ -19,7 +19,7 @@ def failed(kind: str, ago: float | None = 0.0, ms: float = 1.0, tokens: int = 0,
     error = FirstError("text", type=kind, name="search", operation=Operation.EXECUTE_TOOL)
     started = None if ago is None else NOW - ago
     run = make_summary(f"{kind}{ago}", status=Status.ERROR, first_error=error, started_at=started, time_zone="UTC")
-    return replace(run, duration_ms=ms, usage=Usage(tokens, 0), agent=f"{kind}-agent", **fields)
+    return run.replace(duration_ms=ms, usage=Usage(tokens, 0), agent=f"{kind}-agent", **fields)
 
 
 RUNS = [
@@ -28,8 +28,7 @@ RUNS = [
     failed("B", 3600.0, ms=5.0, tokens=100),
     failed("C", None, ms=1.0, tokens=50, ref=RunRef("other", "/c.json")),
 ]
-WRONG = replace(
-    make_summary("w", started_at=NOW - 2 * DAY, time_zone="UTC"),
+WRONG = make_summary("w", started_at=NOW - 2 * DAY, time_zone="UTC").replace(
     outcome=Outcome.FAILED,
     scores=(Score("reward", 0.0, False),),
 )

@@ -202,8 +202,8 @@ def test_runs_are_compared_with_those_of_the_same_agents_that_did_not_fail() -> 
     assert comparable([bad, good, other, late, worse], {bad.ref}) == [good.ref]
     assert comparable([bad, other, late, worse], {bad.ref}) == [other.ref]
     assert comparable([bad], {bad.ref}) == []
-    passed = replace(other, outcome=Outcome.PASSED)
-    wrong = replace(good, outcome=Outcome.FAILED)
+    passed = other.replace(outcome=Outcome.PASSED)
+    wrong = good.replace(outcome=Outcome.FAILED)
     assert comparable([bad, good, wrong, passed], {bad.ref}) == [passed.ref]
 
 

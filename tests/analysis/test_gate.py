@@ -10,7 +10,6 @@ from math import inf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from tests.analysis.build import calls, summary, trials_of
 from tracetui.analysis.chance import sign_flip_test
@@ -172,7 +171,7 @@ def test_the_first_divergence_compares_a_passed_with_a_failed_trial() -> None:
 
     def scored(name: str, passed: bool) -> RunSummary:
         outcome = Outcome.PASSED if passed else Outcome.FAILED
-        return replace(summaries[name], task="t", trial=name, outcome=outcome)
+        return summaries[name].replace(task="t", trial=name, outcome=outcome)
 
     base = matrix([scored("b0", False), scored("b1", True)])
     (pair,) = gate(base, matrix([scored("c0", False)])).regressed
@@ -198,7 +197,7 @@ def test_the_first_divergence_is_that_of_usual_trials() -> None:
 
     def scored(letter: str, outcome: Outcome) -> list[RunSummary]:
         found = [run.summary for ref, run in runs.items() if ref.path[8] == letter]
-        return [replace(one, task="t", trial=str(i), outcome=outcome) for i, one in enumerate(found)]
+        return [one.replace(task="t", trial=str(i), outcome=outcome) for i, one in enumerate(found)]
 
     found = gate(matrix(scored("b", Outcome.PASSED)), matrix(scored("c", Outcome.FAILED)))
     divergence = first_divergence(found.pairs[0], runs.get)

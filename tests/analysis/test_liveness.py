@@ -70,7 +70,7 @@ def test_fast_steps_are_given_ten_seconds() -> None:
 def test_a_copy_of_an_old_run_is_not_live_because_its_file_is_new() -> None:
     run = going_on(steps(8))
     copied = START + 3 * 86_400
-    naive = msgspec.structs.replace(run.summary, time_zone=None)
+    naive = run.summary.replace(time_zone=None)
     assert at(run, 1, seen=False, changed=copied).state is State.UNKNOWN
     assert at(run, 1, changed=copied).state is State.RUNNING
     assert summary_state(run.summary, now=copied + 1, changed_at=copied)[0] is State.UNKNOWN
@@ -255,7 +255,7 @@ def test_states_only_go_down_while_the_silence_lasts(run: Run, arrived: list[flo
 
 @given(runs(), st.lists(st.floats(), max_size=30), st.floats(), ANY, HOSTILE)
 def test_nothing_raises(run: Run, arrivals: list[float], now: float, changed: float | None, word: str) -> None:
-    run = msgspec.structs.replace(run, summary=msgspec.structs.replace(run.summary, status_word=word))
+    run = msgspec.structs.replace(run, summary=run.summary.replace(status_word=word))
     stand = liveness(run, now=now, arrivals=arrivals, changed_at=changed)
     assert stand.silent_ms is None or stand.silent_ms >= 0
     check_line((Piece(stand.reason),), 500)

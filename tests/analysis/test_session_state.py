@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from tests.sessions import ANSWER, OPEN, PROMPT, TOOL, Session, session
@@ -73,8 +72,8 @@ def test_output_of_a_command_after_the_answer_changes_nothing(tmp_path: Path) ->
 def test_nothing_is_concluded_of_other_runs(tmp_path: Path) -> None:
     run = summary_of(session("s"), tmp_path, 600)
     for other in (
-        msgspec.structs.replace(run, last=None),
-        msgspec.structs.replace(run, is_session=False),
+        run.replace(last=None),
+        run.replace(is_session=False),
     ):
         assert session_state(other, State.UNKNOWN, now=NOW) is None
 

@@ -10,7 +10,6 @@ from math import isclose
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from tests.analysis.build import summary, trials_of
 from tests.shared import needs_shared, sample
@@ -100,14 +99,14 @@ def test_forks_belong_to_the_task_of_their_original_and_count_in_no_rate() -> No
 
 
 def test_runs_without_a_task_that_inherit_from_each_other_are_a_family_without_rates() -> None:
-    passed = replace(summary(None, 0, passed=True), id="first", prompt="Plant an ash")
+    passed = summary(None, 0, passed=True).replace(id="first", prompt="Plant an ash")
     runs = [
         passed,
-        replace(summary(None, 1), id="fork", replay_of="first", relation="fork"),
-        replace(summary(None, 2), id="again", replay_of="fork", relation="retry", status=Status.ERROR),
-        replace(summary(None, 3), id="alone"),
-        replace(summary(None, 4), id="lost", replay_of="gone", relation="fork"),
-        replace(summary(None, 5), id="later", replay_of="lost", relation="fork"),
+        summary(None, 1).replace(id="fork", replay_of="first", relation="fork"),
+        summary(None, 2).replace(id="again", replay_of="fork", relation="retry", status=Status.ERROR),
+        summary(None, 3).replace(id="alone"),
+        summary(None, 4).replace(id="lost", replay_of="gone", relation="fork"),
+        summary(None, 5).replace(id="later", replay_of="lost", relation="fork"),
     ]
     found = matrix(runs)
     assert found == matrix(runs[::-1])

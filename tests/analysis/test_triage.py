@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from tests.night import CAUSES, Night
 from tests.shared import needs_shared, sample
@@ -31,7 +30,7 @@ def run(key: str, message: str | None = "boom", **more: Any) -> RunSummary:
     error = None if message is None else FirstError(message, "ValueError", "s", "search", Operation.EXECUTE_TOOL)
     status = Status.OK if message is None else Status.ERROR
     fields: dict[str, Any] = {"id": key, "name": "planner", "agent": "planner", "started_at": 5.0, **more}
-    return RunSummary(ref=RunRef("any", "runs.db", key), status=status, first_error=error, **fields)
+    return RunSummary.of(ref=RunRef("any", "runs.db", key), status=status, first_error=error, **fields)
 
 
 def listed(folder: Path) -> list[RunSummary]:
@@ -199,11 +198,11 @@ def wrong(key: str, task: str | None, reward: float | None = 0.0, **more: Any) -
     score = Score("reward", reward, passed, "result.json reward", "1 passed, 0 failed", reason)
     judgment = judge([score])
     fields = {"status": Status.OK, "first_error": None, "scores": (score,), "task": task, **more}
-    return replace(run(key), outcome=judgment.outcome, outcome_source=judgment.source, **fields)
+    return run(key).replace(outcome=judgment.outcome, outcome_source=judgment.source, **fields)
 
 
 def test_wrong_answers_are_one_heading_per_scorer_with_a_row_per_task() -> None:
-    error = replace(wrong("e", "a", 1.0), status=Status.ERROR, first_error=FirstError("boom"))
+    error = wrong("e", "a", 1.0).replace(status=Status.ERROR, first_error=FirstError("boom"))
     answers = [wrong("1", "a"), wrong("2", "a"), wrong("3", "a", 1.0), wrong("4", "b"), wrong("5", "b", None)]
     heading, other = sorted(groups([*answers, wrong("6", None), error]), key=lambda group: -len(group.runs))
 

@@ -1,4 +1,7 @@
-"""Warm starts: what the cache of runs saves, and what it costs. CPU time in process, garbage collection off."""
+"""Warm starts: what the cache of runs saves, and what it costs. CPU time in process, garbage collection off.
+
+``python -m tests.bench.cache FOLDER`` opens a folder in a process of its own and prints seconds and peak memory.
+"""
 
 from __future__ import annotations
 
@@ -6,39 +9,49 @@ import gc
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from tests.bench import data, references, screen, triage
+import orjson
+
+from tests.bench import data, home, references, screen, triage
 from tests.bench.data import Words, made
 from tests.bench.listing import decode_all, interleaved
-from tests.bench.table import Row, median, timed
+from tests.bench.table import Row, median, say, timed
+from tests.shared import ROOT
 from tracetui.analysis.arrangement import Arrangement, arrange
 from tracetui.live.scan import scan
 from tracetui.live.scan_cache import open_cache
 from tracetui.sources.local import LocalSource
 from tracetui.store import query
 from tracetui.store.run_cache import NAME, cache_folder
+from tracetui.store.store import Store
 
 LIMIT: Final = 512_000_000
+OPENED: Final = 200_000
+"""Runs that are opened, a thousand in a folder. The limits are for a million, of which making the files takes long."""
 
 
 def rows(scale: int, rounds: int) -> Iterator[Row]:
     """The promises about the cache; sizes are divided by `scale`."""
-    home, before = tempfile.mkdtemp(prefix="tracetui-bench-cache-"), os.environ.get("XDG_CACHE_HOME")
-    os.environ["XDG_CACHE_HOME"] = home
+    place, before = tempfile.mkdtemp(prefix="tracetui-bench-cache-"), os.environ.get("XDG_CACHE_HOME")
+    os.environ["XDG_CACHE_HOME"] = place
     try:
         sessions = coding_sessions(1000 // scale, size=620_000)
         yield from _compared(sessions, f"{1000 // scale} sessions of 0.6 MB", rounds)
         runs = data.paprika_runs(10_000 // scale, size=20_000)
         yield from _compared(runs, f"{10_000 // scale} runs of 20 kB", rounds)
-        yield from _first_paint(runs, home, f"{10_000 // scale} runs of 20 kB", rounds)
+        yield from _opened(OPENED // scale)
+        yield from _first_paint(runs, place, f"{10_000 // scale} runs of 20 kB", rounds)
     finally:
-        shutil.rmtree(home, ignore_errors=True)
+        shutil.rmtree(place, ignore_errors=True)
         if before is None:
             del os.environ["XDG_CACHE_HOME"]
         else:
@@ -56,6 +69,70 @@ def _first_paint(folder: Path, home: str, what: str, rounds: int) -> Iterator[Ro
     empty = references.empty_app()
     yield timed(f"{what}: first paint, warm", median(shown[1:]), 1.3, empty)
     yield timed(f"{what}: final numbers, warm", median(settled[1:]), 1.3, empty)
+
+
+def _opened(count: int) -> Iterator[Row]:
+    """Open many runs with all results stored: read the list, put it into the store, arrange it."""
+    folder = small_runs(count)
+    _scan(folder, cached=True)
+    base = min(_timed(lambda: _walk(folder)) for _ in range(3))
+    command = [sys.executable, "-m", "tests.bench.cache"]
+    none = _child([*command, str(folder / "000")])
+    all_ = _child([*command, str(folder)])
+    took, memory = all_[0] - none[0], (all_[1] - none[1]) * 1_000_000 / count + none[1]
+    yield Row(
+        f"opening {count} runs, warm", took / base, 2, "×", f"{took * 1000:.0f} ms; scan + stat {base * 1000:.0f} ms"
+    )
+    yield Row("  peak memory, for a million", memory, 700, "MB", f"{all_[1]:.0f} MB with these")
+
+
+def _child(command: list[str]) -> tuple[float, float]:
+    """CPU seconds and peak memory (MB) of opening a folder."""
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    seconds, memory = done.stdout.split()
+    return float(seconds), float(memory)
+
+
+def _open(folder: str) -> None:
+    gc.disable()
+    began = time.process_time()
+    store, source = Store(), LocalSource()
+    cache = open_cache(source, [folder], None, LIMIT)
+    store.apply(scan(source, [folder], deep=True, cache=cache), time.time())
+    cache.close()
+    items = arrange(store.runs.values(), (), Arrangement(), now=time.time())
+    took = time.process_time() - began
+    assert len(items) > len(store.runs), "with headings"
+    say(f"{took} {home.peak()}")
+
+
+def small_runs(count: int) -> Path:
+    """`count` records of one step, a thousand in a folder."""
+
+    def write(folder: Path) -> None:
+        words = Words(f"small runs {count}")
+        text = orjson.dumps(data.record(words, 0, steps=1))
+        first = orjson.loads(text)
+        ident, began, question = (
+            value.encode()
+            for value in (first["record_id"], first["execution"]["started_at"], first["input"]["kwargs"]["question"])
+        )
+        for number in range(count):
+            place = folder / f"{number // 1000:03}"
+            place.mkdir(exist_ok=True)
+            at = datetime.fromtimestamp(1_770_000_000 + 37 * number, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            own = f"{number:032x}"
+            asked = f"{own} {words.text(70)}"
+            made = text.replace(ident, own.encode()).replace(began, at.encode()).replace(question, asked.encode())
+            (place / f"{own}.json").write_bytes(made)
+
+    return made(f"small-{count}", write)
+
+
+def _timed(work: Callable[[], object]) -> float:
+    began = time.process_time()
+    work()
+    return time.process_time() - began
 
 
 def _arranged(count: int) -> Iterator[Row]:
@@ -123,7 +200,14 @@ def _first(folder: Path) -> None:
 
 
 def _floor(folder: Path) -> None:
-    """Scan, stat, and fetch the same rows with nothing but the system and SQLite."""
+    """Scan, stat, and fetch the same pages with nothing but the system and SQLite."""
+    _walk(folder)
+    with closing(sqlite3.connect(cache_folder() / NAME)) as connection:
+        connection.execute("SELECT id, value FROM pages").fetchall()
+
+
+def _walk(folder: Path) -> None:
+    """Scan and stat."""
     folders = [str(folder)]
     while folders:
         with os.scandir(folders.pop()) as names:
@@ -132,5 +216,7 @@ def _floor(folder: Path) -> None:
                     folders.append(name.path)
                 else:
                     name.stat(follow_symlinks=False)
-    with closing(sqlite3.connect(cache_folder() / NAME)) as connection:
-        connection.execute("SELECT name, value FROM rows").fetchall()
+
+
+if __name__ == "__main__":
+    _open(sys.argv[1])

@@ -180,13 +180,13 @@ def main(way: str, folder: Path) -> None:
     took = Took(
         time.perf_counter() - wall,
         time.process_time() - cpu,
-        _peak(),
+        peak(),
         count,
     )
     sys.stdout.write(json.dumps(took))
 
 
-def _peak() -> float:
+def peak() -> float:
     """Most memory that this process held, in MB: what its parent held before does not count."""
     found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
     return int(found[1]) / 1024 if found else 0.0

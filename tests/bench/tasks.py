@@ -10,8 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from msgspec.structs import replace
-
 from tests.analysis.build import calls, trial, trials_of
 from tests.bench import data, references, screen
 from tests.bench.diff import cpu_ms
@@ -85,8 +83,7 @@ def _task(number: int, passed: int, trials: int, folder: str = "") -> list[RunSu
     chance = random.Random(f"{folder} {number}")
     made = trials_of(f"task-{number}", passed, trials, folder, agent="agent", model="model")
     return [
-        replace(
-            run,
+        run.replace(
             usage=Usage(total_tokens=chance.randint(1_000, 90_000), cost_usd=chance.random()),
             duration_ms=chance.random() * 1e5,
             steps=chance.randint(3, 40),

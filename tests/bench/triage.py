@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final
 
 import orjson
-from msgspec.structs import replace
 
 from tests.bench.table import Reference, Row, median, timed
 from tracetui.analysis.triage import groups
@@ -110,7 +109,7 @@ def _failure(number: int, message: str, chance: random.Random) -> RunSummary:
     values = [chance.getrandbits(30) for _ in range(message.count("{"))]
     kind = ("TimeoutError", "ValueError", None)[number % 3]
     error = FirstError(message.format(*values), kind, "7", "search", Operation.EXECUTE_TOOL)
-    return replace(_summary(number, chance), status=Status.ERROR, first_error=error)
+    return _summary(number, chance).replace(status=Status.ERROR, first_error=error)
 
 
 def _causes_ms(runs: list[RunSummary]) -> float:
@@ -127,7 +126,7 @@ def summaries(count: int) -> list[RunSummary]:
 
 def _summary(number: int, chance: random.Random) -> RunSummary:
     failed = number % 10 == 3
-    return RunSummary(
+    return RunSummary.of(
         ref=RunRef("any", f"/home/me/runs/{number // 1000:03}/{number:06}.json"),
         id=f"{chance.getrandbits(64):016x}",
         name=_AGENTS[number % 5],

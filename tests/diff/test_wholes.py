@@ -17,7 +17,7 @@ from tracetui.model import Body, Criterion, Metric, Operation, Run, RunBody, Run
 
 
 def summary(**fields: Any) -> RunSummary:
-    return RunSummary(ref=RunRef("any", "/a"), id="a", name="a", **fields)
+    return RunSummary.of(ref=RunRef("any", "/a"), id="a", name="a", **fields)
 
 
 def test_what_b_took_more_is_none_unless_both_say() -> None:

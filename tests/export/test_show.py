@@ -5,7 +5,6 @@ from __future__ import annotations
 import unicodedata
 from typing import Any
 
-import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -152,7 +151,9 @@ def test_a_goal_that_was_missed_opens_with_what_was_missed() -> None:
 
 def test_lists_are_newest_first_and_sentences_count_top_level_runs() -> None:
     def run(name: str, start: float | None, status: Status = Status.OK, parent: str | None = None) -> RunSummary:
-        return RunSummary(ref=RunRef("any", name), id=name, name=name, started_at=start, status=status, parent=parent)
+        return RunSummary.of(
+            ref=RunRef("any", name), id=name, name=name, started_at=start, status=status, parent=parent
+        )
 
     runs = [
         run("b", None),
@@ -180,9 +181,9 @@ def test_totals_that_differ_are_told_in_full() -> None:
 
 
 def test_a_word_that_is_not_known_is_said_and_taken_for_no_missing_end() -> None:
-    run = RunSummary(ref=RunRef("any", "a"), id="a", name="a", deep=True, status=Status.UNKNOWN)
-    said = msgspec.structs.replace(run, status_word="banana", status_source=StatusSource.EXPLICIT)
-    silent = msgspec.structs.replace(run, status_word="in_progress", status_source=StatusSource.DERIVED)
+    run = RunSummary.of(ref=RunRef("any", "a"), id="a", name="a", deep=True, status=Status.UNKNOWN)
+    said = run.replace(status_word="banana", status_source=StatusSource.EXPLICIT)
+    silent = run.replace(status_word="in_progress", status_source=StatusSource.DERIVED)
 
     _, *lines = listing([said, silent], [])
 
@@ -190,7 +191,7 @@ def test_a_word_that_is_not_known_is_said_and_taken_for_no_missing_end() -> None
 
 
 def test_an_item_of_a_map_is_called_by_its_number() -> None:
-    summary = RunSummary(ref=RunRef("any", "a"), id="b/12", name="rag", label="[item 12]")
+    summary = RunSummary.of(ref=RunRef("any", "a"), id="b/12", name="rag", label="[item 12]")
 
     assert "rag [item 12]" in list(listing([summary], ()))[1]
     assert next(run_lines(build(Header(id="b/12", name="rag", label="[item 12]"), RunBody(), [], []))) == (

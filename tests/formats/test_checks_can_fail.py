@@ -26,14 +26,14 @@ class Miscounting(Paprika):
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         for item in super().summarize(file, deep=deep):
             assert isinstance(item, RunSummary)
-            yield msgspec.structs.replace(item, steps=99 if deep else None)
+            yield item.replace(steps=99 if deep else None)
 
 
 class Guessing(Paprika):
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         for item in super().summarize(file, deep=deep):
             assert isinstance(item, RunSummary)
-            yield item if deep else msgspec.structs.replace(item, steps=99)
+            yield item if deep else item.replace(steps=99)
 
 
 class Dropping(Paprika):

@@ -11,7 +11,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -437,8 +436,8 @@ def test_counting_all_runs_at_once_equals_reading_each(
             for index, step in enumerate(unique.values()):
                 insert(db, "steps", step_index=index, **step, **row)
         for run_id, summary in listed(path).items():
-            assert msgspec.structs.replace(summary, modified_at=0.0) == msgspec.structs.replace(
-                read(path, run_id).summary, modified_at=0.0, status=summary.status
+            assert summary.replace(modified_at=0.0) == read(path, run_id).summary.replace(
+                modified_at=0.0, status=summary.status
             )
 
 

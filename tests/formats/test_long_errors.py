@@ -137,7 +137,7 @@ def failed_run(path: Path) -> RunSummary:
         (run,) = [item for item in guard.summarize(fmt, file, deep=True) if isinstance(item, RunSummary)]
     assert run.first_error is not None
     error = replace(run.first_error, type=None, name=None, operation=None)
-    return replace(run, status=Status.ERROR, first_error=error)
+    return run.replace(status=Status.ERROR, first_error=error)
 
 
 def title(run: RunSummary) -> str:
@@ -174,11 +174,11 @@ def test_an_excerpt_is_the_beginning_and_the_end(text: str) -> None:
 
 def test_verdicts_of_version_0_1_on_long_errors_still_apply() -> None:
     def digest(text: str) -> str | None:
-        return old_digest_of(replace(failed_run_of(text), agent="clerk"))
+        return old_digest_of(failed_run_of(text).replace(agent="clerk"))
 
     assert digest(excerpt(python(LOG))) == digest(python(LOG)[:500])
     assert digest(excerpt(node())) != digest(excerpt(rust()))
 
 
 def failed_run_of(text: str) -> RunSummary:
-    return RunSummary(ref=RunRef("any", "a"), id="a", name="a", status=Status.ERROR, first_error=FirstError(text))
+    return RunSummary.of(ref=RunRef("any", "a"), id="a", name="a", status=Status.ERROR, first_error=FirstError(text))

@@ -29,6 +29,7 @@ from tracetui.model import (
     ToolCall,
     text_of,
 )
+from tracetui.model.summary import FIELDS
 from tracetui.sources.local import LocalSource
 from tracetui.views.list.runs import result_phrase
 
@@ -124,7 +125,7 @@ def test_a_fixture_is_listed_as_what_it_is(
 def test_the_list_stage_says_what_the_full_read_says(case: str) -> None:
     quick, deep, run = summary(fixture(case), deep=False), summary(fixture(case), deep=True), read(fixture(case))
     assert run.summary == deep
-    for name in RunSummary.__struct_fields__:
+    for name in FIELDS:
         if name != "deep" and getattr(quick, name) is not None:
             assert getattr(quick, name) == getattr(deep, name), name
 

@@ -24,7 +24,7 @@ COMMANDS = {
 
 
 def run(form: str = "claude-code", ident: str = "1234-ab", path: str = "/home/me/my logs/x.jsonl", **more: Any) -> Any:
-    return RunSummary(ref=RunRef(form, path), id=ident, name="shop", **{"is_session": True, **more})
+    return RunSummary.of(ref=RunRef(form, path), id=ident, name="shop", **{"is_session": True, **more})
 
 
 @pytest.mark.parametrize(("form", "expected"), COMMANDS.items())

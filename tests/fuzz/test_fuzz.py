@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from tests.fuzz import judge, mutate
@@ -89,7 +88,7 @@ class _Miscounts(_Planted):
     def summarize(self, file: File, *, deep: bool) -> Iterator[RunSummary | Problem]:
         for item in super().summarize(file, deep=deep):
             wrong = deep and isinstance(item, RunSummary) and item.spans is not None
-            yield msgspec.structs.replace(item, spans=(item.spans or 0) + 1) if wrong else item  # type: ignore[union-attr]
+            yield item.replace(spans=(item.spans or 0) + 1) if wrong else item  # type: ignore[union-attr]
 
 
 class _HangingReader(RunReader):

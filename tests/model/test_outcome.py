@@ -148,12 +148,6 @@ def test_an_error_that_passed_is_a_failed_run() -> None:
     assert not run().failed
 
 
-def test_runs_with_equal_scores_share_them() -> None:
-    one, other = (run(score("reward", True, 1.0), ref=RunRef("any", path)) for path in ("a", "b"))
-    assert one.scores is other.scores
-    assert one.outcome_source is other.outcome_source
-
-
 def test_equal_values_of_other_types_stay_apart() -> None:
     assert [type(run(score("reward", True, value)).scores[0].value) for value in (True, 1.0, 1)] == [bool, float, int]
 

@@ -14,7 +14,7 @@ from tracetui.store.address import Address, Target, find, lookup, parse, pick, t
 
 
 def listed(path: str, ident: str, key: str | None = None) -> RunSummary:
-    return RunSummary(ref=RunRef("any", path, key), id=ident, name="run")
+    return RunSummary.of(ref=RunRef("any", path, key), id=ident, name="run")
 
 
 @settings(max_examples=examples(100))

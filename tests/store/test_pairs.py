@@ -9,7 +9,7 @@ from tracetui.store.relations import pairs_of
 
 
 def run(path: str, ident: str, **fields: Any) -> RunSummary:
-    return RunSummary(ref=RunRef("any", path), id=ident, name="run", **fields)
+    return RunSummary.of(ref=RunRef("any", path), id=ident, name="run", **fields)
 
 
 ORIGINAL = run("o.json", "o")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 from msgspec.structs import replace
 
 from tracetui.live.scan import Found
@@ -28,7 +27,7 @@ def test_only_so_many_arrivals_are_remembered() -> None:
 
 def test_a_run_from_the_future_has_not_changed_since_it_was_first_seen() -> None:
     ref, store = RunRef("ccpa", "a.jsonl"), Store()
-    run = RunSummary(ref=ref, id="a", name="a", status=Status.RUNNING, modified_at=5_000.0, deep=True)
+    run = RunSummary.of(ref=ref, id="a", name="a", status=Status.RUNNING, modified_at=5_000.0, deep=True)
     store.apply([Found(path=ref.path, runs=(run,))], 1_000.0)
     store.apply([Found(path=ref.path, runs=(run,))], 1_100.0)
     assert store.changed_at(run) == 1_000.0
@@ -39,7 +38,7 @@ def test_a_run_from_the_future_has_not_changed_since_it_was_first_seen() -> None
 def test_a_file_that_is_still_is_no_change_of_its_run() -> None:
     """Else a copied run would seem to be running for another while."""
     store, ref = Store(), RunRef("ccpa", "a.jsonl")
-    running = RunSummary(
+    running = RunSummary.of(
         ref=ref,
         id="a",
         name="run",
@@ -49,9 +48,9 @@ def test_a_file_that_is_still_is_no_change_of_its_run() -> None:
         modified_at=5.0,
         deep=True,
     )
-    still = msgspec.structs.replace(running, status=Status.UNKNOWN, unfinished=False, problems=1)
+    still = running.replace(status=Status.UNKNOWN, unfinished=False, problems=1)
     store.apply([Found(path=ref.path, runs=(running,))], 10.0)
     store.apply([Found(path=ref.path, runs=(still,))], 40.0)
     assert store.pulses == {}
-    store.apply([Found(path=ref.path, runs=(msgspec.structs.replace(still, steps=2),))], 50.0)
+    store.apply([Found(path=ref.path, runs=(still.replace(steps=2),))], 50.0)
     assert store.pulses.keys() == {ref}

@@ -15,7 +15,7 @@ from tracetui.store.relations import MAX_REPEATS, Relations
 
 
 def run(path: str, ident: str, key: str | None = None, **fields: Any) -> RunSummary:
-    return RunSummary(ref=RunRef("any", path, key), id=ident, name="run", **fields)
+    return RunSummary.of(ref=RunRef("any", path, key), id=ident, name="run", **fields)
 
 
 def address(runs: list[RunSummary], of: RunSummary) -> str | None:
@@ -113,7 +113,7 @@ RUNS = st.lists(
     st.tuples(st.sampled_from(["x/1", "x/2", "y/3"]), IDS, st.none() | IDS, st.none() | IDS), max_size=8
 ).map(
     lambda rows: [
-        RunSummary(ref=RunRef("any", path, str(i)), id=ident, name="", replay_of=original, parent=parent)
+        RunSummary.of(ref=RunRef("any", path, str(i)), id=ident, name="", replay_of=original, parent=parent)
         for i, (path, ident, original, parent) in enumerate(rows)
     ]
 )

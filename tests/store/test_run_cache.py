@@ -30,7 +30,7 @@ from tracetui.live.scan import Found, scan
 from tracetui.live.scan_cache import ScanCache, version
 from tracetui.sources.base import File, FileView, Stat
 from tracetui.sources.local import LocalSource
-from tracetui.store.run_cache import NAME, Storage, cache_folder
+from tracetui.store.run_cache import NAME, Page, Storage, cache_folder
 
 SAMPLES: Final = Path(__file__).parent.parent / "formats"
 LIMIT: Final = 64 << 20
@@ -372,7 +372,7 @@ def test_a_file_of_others_is_left_alone(root: Path, script: str) -> None:
 def test_an_older_schema_is_replaced(root: Path) -> None:
     expected = listed(root)
     with closing(sqlite3.connect(cache_folder() / NAME)) as connection:
-        connection.executescript("DROP TABLE rows; PRAGMA user_version = 0")
+        connection.executescript("DROP TABLE pages; PRAGMA user_version = 0")
     assert listed(root) == expected
     assert uses(root) > 0
 
@@ -380,7 +380,7 @@ def test_an_older_schema_is_replaced(root: Path) -> None:
 def test_a_missing_table_is_damage(root: Path) -> None:
     expected = listed(root)
     with closing(sqlite3.connect(cache_folder() / NAME)) as connection:
-        connection.execute("DROP TABLE rows")
+        connection.execute("DROP TABLE pages")
     assert listed(root) == listed(root) == expected
     assert uses(root) > 0
 
@@ -478,23 +478,50 @@ def test_a_full_disk(root: Path) -> None:
 def test_the_limit_holds(tmp_path: Path) -> None:
     storage = Storage("1", limit=2_000_000)
     for number in range(40):
-        storage.put([(f"folder {number}", f"{i}", os.urandom(10_000)) for i in range(10)])
+        storage.put([Page(f"folder {number}", os.urandom(10_000)) for _ in range(10)])
     assert storage.usage().size < 8_000_000  # with its log
-    assert storage.rows("folder 39")
-    assert not storage.rows("folder 0")
+    assert storage.pages("folder 39")
+    assert not storage.pages("folder 0")
     storage.close()
     assert (cache_folder() / NAME).stat().st_size < 3_000_000
 
 
-def test_rows_have_checksums() -> None:
+def test_pages_have_checksums() -> None:
     storage = Storage("1", limit=LIMIT)
-    storage.put([("a", "x", b"1"), ("b", "x", b"2"), ("a", "y", b"3")])
-    assert storage.rows("a") == {"x": b"1", "y": b"3"}
-    assert Storage("2", limit=LIMIT).rows("a") == {}
+    storage.put([Page("a", b"1"), Page("b", b"2"), Page("a", b"3")])
+    assert [*storage.pages("a").values()] == [b"1", b"3"]
+    assert Storage("2", limit=LIMIT).pages("a") == {}
     with closing(sqlite3.connect(storage.path)) as connection, connection:
-        connection.execute("UPDATE rows SET value = x'07' WHERE name = 'y'")
-    assert storage.rows("a") == {"x": b"1"}
+        connection.execute("UPDATE pages SET value = x'07' WHERE value = x'33'")
+    assert [*storage.pages("a").values()] == [b"1"]
     storage.close()
+
+
+def test_a_page_replaces_others() -> None:
+    storage = Storage("1", limit=LIMIT)
+    storage.put([Page("a", b"1"), Page("a", b"2", 9), Page("b", b"3")])
+    small, other = storage.pages("a", below=9), storage.pages("b")
+    assert [*small.values()] == [b"1"]
+    storage.put([Page("a", b"4", replaces=[*small, *other])])
+    assert [*storage.pages("a").values()] == [b"2", b"4"]
+    assert [*storage.pages("b").values()] == [b"3"]
+    assert storage.usage().rows == 11
+    storage.close()
+
+
+def test_a_folder_in_which_files_change_one_by_one_has_few_pages(tmp_path: Path) -> None:
+    root = samples(tmp_path / "traces", ["paprika"])
+    files = sorted(root.rglob("*.json"))
+    folder = files[0].parent
+    for number in range(60):
+        shutil.copy(files[number % len(files)], folder / f"{number}.json")
+        age(root)
+        listed(root)
+    storage = Storage(version(None), limit=LIMIT)
+    assert len(storage.pages(str(folder))) <= 9
+    storage.close()
+    assert uses(root) == len([*root.rglob("*")]) - len([one for one in root.rglob("*") if one.is_dir()])
+    assert listed(root) == listed(root, cached=False)
 
 
 # ---- commands

@@ -19,7 +19,7 @@ OTHER = TRACE[::-1]
 
 
 def part(path: str, status: Status, trace: str = TRACE, *, split: bool = True, **fields: Any) -> RunSummary:
-    return RunSummary(
+    return RunSummary.of(
         ref=RunRef("otlp", path, trace),
         split=split,
         id=trace,

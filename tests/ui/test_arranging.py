@@ -6,7 +6,6 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
 import pytest
 from textual.pilot import Pilot
 
@@ -85,7 +84,7 @@ async def test_runs_that_change_while_a_thread_arranges_are_shown_as_they_are(op
         ref = app.main.runs.ref
         assert ref is not None
         app.main.runs.soon()
-        changed = msgspec.structs.replace(app.store.runs[ref], steps=77)
+        changed = app.store.runs[ref].replace(steps=77)
         app.store.put(changed, NOW.timestamp())
         app.main.runs.store_changed(last=False)
         await shown(app, pilot)

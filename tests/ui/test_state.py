@@ -33,7 +33,7 @@ PART = replace(make_run([make_span("1", "plan", Operation.CHAT, step=1)]), compl
 
 
 def summary(ref: RunRef, **fields: object) -> RunSummary:
-    return replace(make_summary(ref.path), ref=ref, **fields)
+    return make_summary(ref.path).replace(ref=ref, **fields)
 
 
 def test_the_states_are_known_without_textual() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec.structs import replace
-
 from tests.store.build import make_summary
 from tracetui.analysis.cause_list import CauseOrder
 from tracetui.analysis.triage import Group, Task, groups
@@ -23,7 +21,7 @@ DECIDED, OPEN = Judgement(verdict=Verdict("real")), Judgement()
 def queue() -> Sequence[Group]:
     """Two causes of two runs each."""
     runs = [
-        replace(make_summary(f"{name}{i}"), status=Status.ERROR, first_error=FirstError(name, type=name, name=name))
+        make_summary(f"{name}{i}").replace(status=Status.ERROR, first_error=FirstError(name, type=name, name=name))
         for name in ("TimeoutError", "ValueError")
         for i in (1, 2)
     ]
@@ -93,7 +91,7 @@ def test_marks_are_toggled_and_go_with_escape() -> None:
 
 def test_wrong_answers_are_walked_and_judged_task_by_task() -> None:
     runs = [
-        replace(make_summary(name), status=Status.OK, scores=SCORES, outcome=Outcome.FAILED, task=task)
+        make_summary(name).replace(status=Status.OK, scores=SCORES, outcome=Outcome.FAILED, task=task)
         for name, task in (("a", "x"), ("b", "x"), ("c", "y"))
     ]
     (heading,) = groups(runs)

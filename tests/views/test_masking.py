@@ -161,7 +161,7 @@ def test_one_row_reveals_one_part_of_a_message(run: Run) -> None:
 
 def test_every_name_in_a_summary_and_a_header_is_masked() -> None:
     secret = f"is {SHAPED['aws']}"
-    summary = RunSummary(
+    summary = RunSummary.of(
         ref=RunRef("paprika", "a.json"),
         id="a",
         name=secret,
@@ -184,7 +184,7 @@ def test_every_name_in_a_summary_and_a_header_is_masked() -> None:
 
     assert CANARY not in str(made) + str(masked_span(span, Redactor()))
     assert (made.tools, made.tags) == (("search", f"is {MASK}"), (f"is {MASK}", "plain"))
-    plain = RunSummary(ref=summary.ref, id="a", name="a", tools=("search",), tags=("x",))
+    plain = RunSummary.of(ref=summary.ref, id="a", name="a", tools=("search",), tags=("x",))
     assert masked_summary(plain, Redactor()) is plain
 
 

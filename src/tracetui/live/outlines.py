@@ -9,12 +9,13 @@ import msgspec
 
 from tracetui.formats import registry
 from tracetui.live.load import FileCaches, read_run
-from tracetui.live.scan_cache import Dependencies, Packing, dependencies_of, folder_key, is_transient, version
+from tracetui.live.result_pages import Dependencies, Packing, dependencies_of
+from tracetui.live.scan_cache import folder_key, is_transient, version
 from tracetui.model import Body, Operation, Problem, Run, RunBody, RunRef, RunSummary, Span, Status, Usage
 from tracetui.model.blocks import Blocks
 from tracetui.sources.base import LinkLost, Source
 from tracetui.sources.observed import Answer, Observations, ObservedSource, Question, ask
-from tracetui.store.run_cache import Storage
+from tracetui.store.run_cache import Page, Storage
 
 MOST_SPANS = 50_000
 """Longer runs are read again: reading them back from the cache takes as long."""
@@ -44,6 +45,13 @@ class _Outline(msgspec.Struct, frozen=True, gc=False, array_like=True):
     problems: tuple[Problem, ...]
 
 
+class _Row(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """A page: the outline of one run, which is decoded only if it is asked for."""
+
+    name: str
+    outline: msgspec.Raw
+
+
 class Outlines:
     """Reads outlines, and stores those that it had to read. A context manager. Used by one thread."""
 
@@ -51,11 +59,12 @@ class Outlines:
         """Use the user's cache, of at most `limit` bytes; 0: none."""
         self._source, self._file_caches = source, FileCaches()
         self._storage = Storage(f"{version(None)} outlines", roots, limit=limit) if limit else None
-        self._packing = Packing(_Outline)
+        self._rows, self._outlines = Packing(_Row), Packing(_Outline)
         self._folder: str | None = None
-        self._rows: dict[str, bytes] = {}
+        self._stored: dict[str, tuple[int, msgspec.Raw]] = {}
+        """Page and outline, by name."""
         self._answers: dict[Question, Answer] = {}
-        self._new: list[tuple[str, str, bytes]] = []
+        self._new: list[Page] = []
 
     def __enter__(self) -> Outlines:
         return self
@@ -76,17 +85,21 @@ class Outlines:
         folder, name = folder_key(self._source, ref.path, folder), "\n".join((name, ref.format, ref.key or ""))
         if folder != self._folder:
             self._flush()
-            self._folder, self._rows = folder, self._storage.rows(folder)
-        found = self._packing.unpack(self._rows.get(name))
+            pages = self._storage.pages(folder).items()
+            rows = ((page, row) for page, data in pages if (row := self._rows.unpack(data)) is not None)
+            self._folder, self._stored = folder, {row.name: (page, row.outline) for page, row in rows}
+        stored = self._stored.get(name)
+        found = None if stored is None else self._outlines.unpack(bytes(stored[1]))
         if found is not None and found.summary.ref == ref and found.dependencies.hold(self._ask):
             return _run_of(found)
         began, seen = time.time_ns(), Observations()
         run = read_run(ObservedSource(self._source, seen), ref, cache)
         dependencies = dependencies_of(seen, began)
         if dependencies is not None and len(run.spans) <= MOST_SPANS:
-            data = self._packing.pack(_outline_of(run, dependencies), folder, name)
+            outline = self._outlines.pack(_outline_of(run, dependencies))
+            data = None if outline is None else self._rows.pack(_Row(name, msgspec.Raw(outline)), folder)
             if data is not None:
-                self._new.append((folder, name, data))
+                self._new.append(Page(folder, data, replaces=() if stored is None else (stored[0],)))
         return run
 
     def _flush(self) -> None:

@@ -108,14 +108,15 @@ def scan(
     last: Format | None = None
     roots, shared = list(roots), dict[str, Any]()
     for entry in entries(source, roots):
-        named = entry.path in roots
-        if cache is None or not deep:
-            found, last = look(source, entry, deep=deep, last=last, only=only, named=named, roots=roots, shared=shared)
-        else:
-            cached = cache.find(entry)
-            if cached is None:
-                cached, last = cache.look(entry, last=last, named=named, shared=shared)
-            found = cached
+        found = cache.find(entry) if deep and cache is not None else None
+        if found is None:
+            named = entry.path in roots
+            if cache is None or not deep:
+                found, last = look(
+                    source, entry, deep=deep, last=last, only=only, named=named, roots=roots, shared=shared
+                )
+            else:
+                found, last = cache.look(entry, last=last, named=named, shared=shared)
         yield found
 
 

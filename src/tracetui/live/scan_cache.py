@@ -10,25 +10,24 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
-
-import msgspec
+from typing import Any, Final
 
 import tracetui
 from tracetui.formats import registry
 from tracetui.formats.base import Format
+from tracetui.live.result_pages import Result, Results, Run, dependencies_of, is_changing, pack, result_of, unpack
 from tracetui.live.scan import WITHIN, Found, is_within, look
-from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
+from tracetui.sources.base import Entry, LinkLost, Source, Stat
 from tracetui.sources.budget import Budget
 from tracetui.sources.local import STDIN
 from tracetui.sources.locations import DATABASES
-from tracetui.sources.observed import FILE, FOLDER, Answer, Observations, Question, ask, settled_at
-from tracetui.store.run_cache import Storage
+from tracetui.sources.observed import FILE, FOLDER, Answer, Observations, Question, ask
+from tracetui.store.run_cache import Page, Storage
 
 BATCH: Final = 1024
 """Results that are stored at once …"""
@@ -45,67 +44,10 @@ def is_transient(path: str) -> bool:
     return path == STDIN or path.startswith(DATABASES)
 
 
-class Dependencies(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """What a stored result depends on."""
-
-    newest: float
-    """Modification time of the newest file involved, if the result is valid only while none is changing; else 0."""
-    answers: tuple[tuple[Question, Answer], ...]
-    """What the source answered."""
-
-    def hold(self, ask: Callable[[Question], Answer]) -> bool:
-        """Whether reading again would give the same result. Raises what `ask` does."""
-        if self.newest and time.time() - self.newest < MOVING_SECONDS:
-            return False
-        return not self.answers or all(ask(question) == answer for question, answer in self.answers)
-
-
-def dependencies_of(seen: Observations, began_ns: int, without: Question | None = None) -> Dependencies | None:
-    """Return what a reading that began then depends on, except for one question; None if it must not be stored."""
-    stats = [answer for answer in seen.answers.values() if isinstance(answer, Stat)]
-    if seen.moving or seen.failed or not stats or not all(settled_at(one, began_ns) for one in stats):
-        return None
-    newest = max(one.mtime for one in stats) if seen.asked_moving else 0.0
-    return Dependencies(newest, tuple(pair for pair in seen.answers.items() if pair[0] != without))
-
-
-_T = TypeVar("_T")
-
-
-class Packing(Generic[_T]):
-    """Converts values to bytes and back."""
-
-    def __init__(self, kind: type[_T]) -> None:
-        self._encode = msgspec.msgpack.Encoder().encode
-        self._decode = msgspec.msgpack.Decoder(kind).decode
-
-    def pack(self, value: _T, *names: str) -> bytes | None:
-        """Return the bytes; None if they would not give exactly that value, or the names of the row are no text."""
-        try:
-            data = self._encode(value)
-            for name in names:
-                name.encode()
-            return data if self._encode(self._decode(data)) == data else None
-        except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError):
-            return None
-
-    def unpack(self, data: bytes | None) -> _T | None:
-        """Return the value; None if it can't be read."""
-        try:
-            return None if data is None else self._decode(data)
-        except (msgspec.MsgspecError, ValueError, RecursionError):
-            return None
-
-
-class _Row(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """A stored result."""
-
-    stat: Stat
-    named: bool
-    """The file was named by the user, so that it is no part of another file's run."""
-    dependencies: Dependencies
-    """Except for the file itself."""
-    found: Found
+_SMALL: Final = BATCH // 2
+"""A page with fewer results is small …"""
+_MOST_SMALL: Final = 8
+"""… and so many of them in one folder are merged."""
 
 
 class ScanCache:
@@ -120,8 +62,10 @@ class ScanCache:
         """`storage` must be of the `version` of these readers. `batch`: how many results are stored at once."""
         self.storage, self._batch = storage, batch
         self._source, self._roots, self._only = source, roots, only
-        self._packing = Packing(_Row)
-        self._new: list[tuple[str, str, bytes]] = []
+        self._new: dict[str, Results] = {}
+        """By folder."""
+        self._waiting = 0
+        """How many there are."""
         self._flushed = time.monotonic()
         self.begin()
 
@@ -132,24 +76,33 @@ class ScanCache:
     def begin(self) -> None:
         """Forget what the source answered before."""
         self._folder: str | None = None
-        self._rows: dict[str, bytes] = {}
+        self._results: Results = {}
+        """Of that folder, by path."""
         self._answers: dict[Question, Answer] = {}
 
     def find(self, entry: Entry) -> Found | None:
         """Return the stored result of a file that is as it was; None if it must be read. Raises `LinkLost`."""
         stat, path = entry.stat, entry.path
-        if stat is None or entry.skipped is not None or is_transient(path):
+        if stat is None or entry.skipped is not None:
             return None
-        folder, _, name = path.rpartition("/")
-        if folder != self._folder:
-            self._folder, self._rows = folder, self.storage.rows(folder_key(self._source, path, folder))
-        data = self._rows.pop(name, None)
-        row = None if data is None else self._packing.unpack(data)
-        if row is not None and row.stat == stat and row.found.path == path and self._is_current(row):
+        result = self._results.pop(path, None)
+        if result is None:
+            if is_transient(path):
+                return None
+            self._enter(path)
+            result = self._results.pop(path, None)
+        if result is not None and result.stat == stat and self._is_current(result, path):
             self.storage.hits += 1
-            return row.found
+            return result.found(path)
         self.storage.misses += 1
         return None
+
+    def _enter(self, path: str) -> None:
+        """Read the results of the folder of a file, unless they were read before."""
+        folder = path.rpartition("/")[0]
+        if folder != self._folder:
+            key = folder_key(self._source, path, folder)
+            self._folder, self._results = folder, unpack(key, self.storage.pages(key).values(), path[: len(folder) + 1])
 
     def look(
         self,
@@ -174,17 +127,33 @@ class ScanCache:
         """Write the new results."""
         self._flushed = time.monotonic()
         if self._new:
-            self.storage.put(self._new)
-            self._new = []
+            self.storage.put(page for folder, results in self._new.items() for page in self._pages_of(folder, results))
+            self._new, self._waiting = {}, 0
 
     def close(self) -> None:
         """Write the new results, and close the storage."""
         self.flush()
         self.storage.close()
 
-    def _is_current(self, row: _Row) -> bool:
+    def _pages_of(self, folder: str, results: Results) -> Iterator[Page]:
+        """Yield the pages to store, in place of small ones if the folder has many."""
+        small = self.storage.pages(folder, below=_SMALL)
+        if len(small) < _MOST_SMALL:
+            small = {}
+        else:
+            results = unpack(folder, small.values()) | results
+        gone = [*small]
+        for value, count in pack(folder, results):
+            yield Page(folder, value, count, gone)
+            gone = []
+
+    def _is_current(self, result: Run | Result, path: str) -> bool:
+        if isinstance(result, Run):
+            return result.kind.named is (path in self._roots) and not is_changing(result.newest)
+        if result.value.path != path or result.named is not (path in self._roots):
+            return False
         try:
-            return row.named is (row.found.path in self._roots) and row.dependencies.hold(self._ask)
+            return result.dependencies.hold(self._ask)
         except LinkLost:
             raise
         except OSError:
@@ -210,11 +179,10 @@ class ScanCache:
         stat, dependencies = seen.answers.get(itself), dependencies_of(seen, began, itself)
         if not is_transient(found.path) and isinstance(stat, Stat) and dependencies is not None:
             folder, _, name = found.path.rpartition("/")
-            folder = folder_key(self._source, found.path, folder)
-            data = self._packing.pack(_Row(stat, named, dependencies, found), folder, name)
-            if data is not None:
-                self._new.append((folder, name, data))
-        if len(self._new) >= self._batch or time.monotonic() - self._flushed > _FLUSH_SECONDS:
+            results = self._new.setdefault(folder_key(self._source, found.path, folder), {})
+            self._waiting += name not in results
+            results[name] = result_of(stat, found, dependencies, named=named)
+        if self._waiting >= self._batch or time.monotonic() - self._flushed > _FLUSH_SECONDS:
             self.flush()
 
 

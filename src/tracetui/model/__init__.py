@@ -15,7 +15,6 @@ from tracetui.model.run import (
     Run,
     RunBody,
     RunRef,
-    RunSummary,
     Step,
     TaskKey,
     Total,
@@ -51,6 +50,7 @@ from tracetui.model.span import (
     status_of,
     text_of,
 )
+from tracetui.model.summary import RunSummary
 
 __all__ = [
     "COPIED",

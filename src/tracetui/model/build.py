@@ -11,8 +11,9 @@ from math import inf
 from typing import Final, NamedTuple
 
 from tracetui.model.blocks import Blocks, Positions
-from tracetui.model.run import GOING_ON, TREE, Header, LastEvent, Problem, Run, RunBody, RunRef, RunSummary, Step, stand
+from tracetui.model.run import GOING_ON, TREE, Header, LastEvent, Problem, Run, RunBody, RunRef, Step, stand
 from tracetui.model.span import Body, Operation, Span, Status
+from tracetui.model.summary import RunSummary
 from tracetui.model.tally import CONTAINERS, NO_USAGE, GrowingTally, Tally, summary_of
 
 # ---- order of the spans

@@ -10,7 +10,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from tracetui.model.run import Problem, Run, RunSummary, TaskKey
+from tracetui.model.run import Problem, Run, TaskKey
+from tracetui.model.summary import RunSummary
 
 
 class RunChanged(msgspec.Struct, frozen=True):

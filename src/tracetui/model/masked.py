@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from tracetui.model.blocks import Blocks
 from tracetui.model.ledger import Kinds, Unread
 from tracetui.model.outcome import Score
-from tracetui.model.run import FirstError, Problem, Run, RunBody, RunSummary, TaskKey
+from tracetui.model.run import FirstError, Problem, Run, RunBody, TaskKey
 from tracetui.model.span import Body, Error, Span
+from tracetui.model.summary import RunSummary
 from tracetui.redact import Redactor
 
 
@@ -124,7 +125,7 @@ def masked_summary(run: RunSummary, redactor: Redactor) -> RunSummary:
     same = error is run.first_error and unread is run.unread and scores == run.scores
     if same and not changed and not changed_lists:
         return run
-    return replace(run, first_error=error, unread=unread, scores=scores, **changed, **changed_lists)
+    return run.replace(first_error=error, unread=unread, scores=scores, **changed, **changed_lists)
 
 
 def masked_task(task: TaskKey, redactor: Redactor) -> TaskKey:

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from tracetui.model.blocks import Blocks
 from tracetui.model.build import Tally, summary_of
-from tracetui.model.run import Header, Run, RunBody, RunRef, RunSummary, Step
+from tracetui.model.run import Header, Run, RunBody, RunRef, Step
 from tracetui.model.span import COUNTS_HERE, PREVIEW, Body, Message, Operation, Span, Status, StatusSource, text_of
+from tracetui.model.summary import RunSummary
 
 # ---- sub-agents as runs
 

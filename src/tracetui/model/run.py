@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from tracetui.model.blocks import Blocks
-from tracetui.model.ledger import Kinds, Ledger, Unread, ledger
-from tracetui.model.outcome import Outcome, PassRule, Score, deciding, judge, number_of
+from tracetui.model.ledger import Kinds
+from tracetui.model.outcome import PassRule, Score
 from tracetui.model.span import Body, Error, Operation, Span, Status, StatusSource, Usage, error_text
+
+if TYPE_CHECKING:
+    from tracetui.model.summary import RunSummary
 
 
 class RunRef(msgspec.Struct, frozen=True, gc=False, order=True, array_like=True):
@@ -188,146 +191,6 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """Unknown fields of records of known kinds, as `formats.schema` counts them; empty before the deep pass."""
 
 
-class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
-    """One row of the run list, and one element of ``tracetui ls --json``.
-
-    `deep` is False after the list stage: None in a count means *not yet known* then, and *not recorded* afterwards.
-    """
-
-    ref: RunRef
-    id: str
-    name: str
-    agent: str | None = None
-    model: str | None = None
-    status: Status = Status.UNKNOWN
-    status_word: str | None = None
-    status_source: StatusSource | None = None
-    started_at: float | None = None
-    time_zone: str | None = "UTC"
-    duration_ms: float | None = None
-    usage: Usage | None = None
-    steps: int | None = None
-    spans: int | None = None
-    llm_calls: int | None = None
-    tool_calls: int | None = None
-    errors: int | None = None
-    problems: int = 0
-    replay_of: str | None = None
-    replay_of_path: str | None = None
-    relation: str | None = None
-    repeats: str | None = None
-    """Key of name and first input; see `task_key`."""
-    identity: str | None = None
-    """Key of the run, equal in all its copies."""
-    split: bool = False
-    """Other files may contain parts of it, under the same `id`."""
-    parent: str | None = None
-    first_error: FirstError | None = None
-    prompt: str = ""
-    title: str | None = None
-    """Name that the program or its user gave the session."""
-    is_session: bool = False
-    """People talk with the agent of the run, and can continue it: not of a sub-agent."""
-    last: LastEvent | None = None
-    """Last event of a session; None before the deep pass, and without messages and calls."""
-    result: str = ""
-    scores: tuple[Score, ...] = ()
-    outcome: Outcome | None = None
-    """How the run was evaluated; None if it wasn't."""
-    headline: str | None = None
-    """Name of the score that decides the outcome; None: all of them do."""
-    outcome_source: str = ""
-    """The score and field or rule that decided the outcome."""
-    task: str | None = None
-    """Name of the task, if recorded; see `task_key`."""
-    trial: str | None = None
-    label: str | None = None
-    tools: tuple[str, ...] | None = None
-    """Names of the called tools, sorted: the first `tally.MOST_NAMES`. Equal tuples are one object."""
-    models: tuple[str, ...] | None = None
-    """Names of the called models, likewise."""
-    model_usage: tuple[ModelUsage, ...] = ()
-    """Usage by model, if several models report usage."""
-    nodes: tuple[str, ...] | None = None
-    """Names of the graph nodes that ran, likewise."""
-    tags: tuple[str, ...] = ()
-    """Recorded tags; empty before the deep pass if the list stage doesn't see them."""
-    source: str | None = None
-    """Recorded origin."""
-    writer: str | None = None
-    """Version of the program that wrote it."""
-    size: int | None = None
-    """Bytes that were read of it."""
-    unread: Unread | None = None
-    """Parts that were not understood; None if there are none, and before the deep pass."""
-    unfinished: bool = False
-    """Its file changed just now, and its last line isn't a complete record."""
-    modified_at: float = 0.0
-    """Modification time of the file: sorts runs whose start is unknown."""
-    deep: bool = False
-
-    @property
-    def failed(self) -> bool:
-        """Whether it ended in an error or was evaluated as failed; also an error that passed."""
-        return self.status is Status.ERROR or self.outcome is Outcome.FAILED
-
-    @property
-    def rated(self) -> Outcome | None:
-        """The outcome that rates count: its own, else failed if it ended in an error; None: it is in no rate."""
-        return Outcome.FAILED if self.outcome is None and self.status is Status.ERROR else self.outcome
-
-    @property
-    def is_wrong(self) -> bool:
-        """Whether it failed without an error: a wrong answer."""
-        return self.outcome is Outcome.FAILED and self.status is not Status.ERROR
-
-    @property
-    def deciding_scores(self) -> list[Score]:
-        """The scores that decide the outcome."""
-        return deciding(self.scores, self.headline)
-
-    @property
-    def score(self) -> float | None:
-        """The deciding score as a number; of several the share that passed. None if there is no number."""
-        scores = self.deciding_scores
-        if len(scores) == 1:
-            return number_of(scores[0].passed if scores[0].value is None else scores[0].value)
-        return sum(score.passed is True for score in scores) / len(scores) if scores else None
-
-    @property
-    def task_key(self) -> TaskKey | None:
-        """The task that its trace names, else the one derived from its name and first input; None where neither is."""
-        if self.task is not None:
-            return TaskKey(self.task)
-        return None if self.repeats is None else TaskKey(self.repeats, derived=True)
-
-    def with_rule(self, rule: PassRule | None) -> RunSummary:
-        """Return the summary with scores and outcome by the user's rule; unchanged if it has no score of that name."""
-        if rule is None:
-            return self
-        headline = next((score.name for score in self.scores if rule.applies_to(score)), None)
-        if headline is None:
-            return self
-        return self.with_scores(rule.apply(self.scores), headline)
-
-    def with_scores(self, scores: tuple[Score, ...], headline: str | None) -> RunSummary:
-        """Return the summary with these scores and the outcome that follows from them (`judge`)."""
-        judgment = judge(scores, headline)
-        return msgspec.structs.replace(
-            self, scores=scores, headline=headline, outcome=judgment.outcome, outcome_source=judgment.source
-        )
-
-    @property
-    def seems_running(self) -> bool:
-        """Whether it counts as running only because its file changed recently."""
-        return self.status is Status.RUNNING and self.status_source is StatusSource.DERIVED
-
-    @property
-    def ledger(self) -> Ledger:
-        """How much of it was understood, as far as known (`deep`)."""
-        return ledger(self.size, self.unread, self.writer)
-
-
 class Limit(msgspec.Struct, frozen=True, gc=False):
     """A policy's limit and the run's value; `violated` as recorded."""
 
@@ -486,7 +349,6 @@ __all__ = [
     "Run",
     "RunBody",
     "RunRef",
-    "RunSummary",
     "Step",
     "TaskKey",
     "Total",

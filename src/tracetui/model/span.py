@@ -138,7 +138,7 @@ class StatusSource(StrEnum):
     """Inferred from the end of the run and its last errors, without a field for it."""
 
 
-class Usage(msgspec.Struct, frozen=True, gc=False):
+class Usage(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Token counts and cost; None if not recorded.
 
     `input_tokens` includes cached input; `cache_read_tokens` is the cached part. `cost_usd` is in US dollars.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from math import inf
 from sys import intern
 from typing import Any, Final
@@ -11,9 +10,10 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.model.ledger import Unread, size_of, unread
-from tracetui.model.outcome import Judgment, Score, judge
-from tracetui.model.run import FirstError, Header, LastEvent, ModelUsage, RunRef, RunSummary
+from tracetui.model.outcome import judge
+from tracetui.model.run import FirstError, Header, LastEvent, ModelUsage, RunRef
 from tracetui.model.span import Operation, Span, Status, StatusSource, Usage
+from tracetui.model.summary import OwnFacts, RunSummary, SharedFacts, one, pack
 
 CONTAINERS: Final = frozenset({Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW, Operation.TURN})
 """Operations whose usage and time include those of the spans below them."""
@@ -215,20 +215,34 @@ def summary_of(
     error = header.error
     if error is None and tally is not None:
         error = tally.first_error
-    agent = _shared(header.agent)
-    scores, judgment = _judged(header.scores, tuple([type(score.value) for score in header.scores]), header.headline)
-    return RunSummary(
-        ref=ref,
-        id=header.id,
-        name=agent if agent is not None and agent == header.name else header.name,
-        agent=agent,
-        model=_shared(header.model),
+    judgment = judge(header.scores, header.headline)
+    shared = SharedFacts(
+        name=header.name,
+        agent=header.agent,
+        model=header.model,
         status=status or Status.UNKNOWN,
-        status_word=_shared(header.status_word),
+        status_word=header.status_word,
         status_source=source,
-        started_at=started,
         time_zone=header.time_zone,
-        duration_ms=duration,
+        relation=header.relation,
+        split=header.split,
+        parent=header.parent,
+        is_session=header.is_session and header.parent is None,
+        outcome=judgment.outcome,
+        headline=header.headline,
+        outcome_source=judgment.source,
+        task=header.task,
+        tools=_names(tally.tools) if tally is not None and header.tells_calls else None,
+        models=_models(header, tally),
+        nodes=_names(tally.nodes) if tally is not None else None,
+        tags=header.tags,
+        source=header.source,
+        writer=header.writer,
+        unfinished=tally is not None and moving and bool(header.unfinished),
+        deep=tally is not None,
+    )
+    own = OwnFacts(
+        id=header.id,
         usage=usage,
         steps=header.steps if tally is None or not header.tells_steps else tally.steps,
         spans=None if tally is None else tally.spans,
@@ -238,37 +252,21 @@ def summary_of(
         problems=0 if tally is None else tally.problems,
         replay_of=header.replay_of,
         replay_of_path=header.replay_of_path,
-        relation=header.relation,
-        repeats=_shared(header.repeats),
         identity=header.identity,
-        split=header.split,
-        parent=header.parent,
         first_error=error,
         prompt=header.prompt,
         title=header.title,
-        is_session=header.is_session and header.parent is None,
         last=last,
         result=header.result,
-        scores=scores,
-        headline=_shared(header.headline),
-        outcome=judgment.outcome,
-        outcome_source=judgment.source,
-        task=_shared(header.task),
+        scores=header.scores,
         trial=header.trial,
         label=header.label,
-        tools=_names(tally.tools) if tally is not None and header.tells_calls else None,
-        models=_models(header, tally),
         model_usage=tuple(tally.by_model.values()) if tally is not None and len(tally.by_model) > 1 else (),
-        nodes=_names(tally.nodes) if tally is not None else None,
-        tags=header.tags and _one(header.tags),
-        source=_shared(header.source),
-        writer=_shared(header.writer),
         size=header.size,
         unread=None if tally is None else _unread(header, tally, moving=moving),
-        unfinished=tally is not None and moving and bool(header.unfinished),
-        modified_at=modified_at,
-        deep=tally is not None,
     )
+    repeats = None if header.repeats is None else intern(header.repeats)
+    return RunSummary(ref, one(shared), pack(own), started, duration, repeats, modified_at)
 
 
 def _standing(header: Header, tally: Tally | None, *, moving: bool) -> tuple[Status | None, StatusSource | None]:
@@ -298,11 +296,6 @@ def _unread(header: Header, tally: Tally, *, moving: bool) -> Unread | None:
     return unread(tally.unknown, tally.torn + len(cut), tally.unread + sum(cut), header.fields)
 
 
-def _shared(text: str | None) -> str | None:
-    """Return the text as one object shared by all runs that have it."""
-    return None if text is None else intern(text)
-
-
 def _models(header: Header, tally: Tally | None) -> tuple[str, ...] | None:
     """Return the models of the spans and of the run as a whole."""
     if tally is None or not (header.tells_calls or header.model or tally.models):
@@ -313,21 +306,4 @@ def _models(header: Header, tally: Tally | None) -> tuple[str, ...] | None:
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:
-    return _one(tuple(sorted(names))) if names else ()
-
-
-@lru_cache(maxsize=1024)
-def _judged(
-    scores: tuple[Score, ...], types: tuple[type, ...], headline: str | None
-) -> tuple[tuple[Score, ...], Judgment]:
-    """Return the scores as one object shared by all runs that have them, and the judgment.
-
-    `types` are those of the values: true, 1 and 1.0 are equal, but not the same in JSON.
-    """
-    return scores, judge(scores, headline)
-
-
-@lru_cache(maxsize=1024)
-def _one(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names as one object shared by all runs that have them."""
-    return tuple(map(intern, names))
+    return tuple(sorted(names)) if names else ()

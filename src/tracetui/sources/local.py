@@ -196,7 +196,7 @@ class LocalFile(Closable):
         if not modes.S_ISREG(found.st_mode):
             os.close(fd)
             raise OSError(f"not a regular file: {self.path}")
-        self._stat = Stat(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        self._stat = _stat_of(found)
         self._fd = fd
         return fd
 
@@ -308,10 +308,12 @@ class StdinSource(LocalSource):
 def _look(item: os.DirEntry[str]) -> tuple[Entry | None, bool]:
     """Classify a directory entry: (an entry, False), or (None, True) for a folder to enter."""
     try:
-        if item.name.startswith("."):
+        name = item.name
+        if name.startswith("."):
             return Entry(item.path, skipped=HIDDEN_FOLDER if item.is_dir(follow_symlinks=False) else HIDDEN), False
         if item.is_file(follow_symlinks=False):  # first, because most are
-            return _entry(item.path, item.stat(follow_symlinks=False), skip_reason(item.name)), False
+            found = item.stat(follow_symlinks=False)
+            return Entry(item.path, _stat_of(found), skip_reason(name)), False
         if item.is_symlink():
             return Entry(item.path, skipped="symbolic link, not followed", failed=item.is_file()), False
         if item.is_dir(follow_symlinks=False):
@@ -331,9 +333,10 @@ def _mtime(path: str) -> float:
 
 def _named(path: str, found: os.stat_result) -> Entry:
     """Return the entry of a path that the user named."""
-    return _entry(path, found) if modes.S_ISREG(found.st_mode) else Entry(path, skipped="not a regular file")
+    if not modes.S_ISREG(found.st_mode):
+        return Entry(path, skipped="not a regular file")
+    return Entry(path, _stat_of(found))
 
 
-def _entry(path: str, found: os.stat_result, skipped: str | None = None) -> Entry:
-    stat = Stat(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-    return Entry(path, stat, skipped)
+def _stat_of(found: os.stat_result) -> Stat:
+    return Stat(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)

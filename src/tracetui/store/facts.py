@@ -32,10 +32,10 @@ def total_tokens(run: RunSummary) -> int | None:
     return None if run.usage is None else run.usage.all_tokens
 
 
-_WORDS: Final = attrgetter(
-    "id", "name", "agent", "model", "status._value_", "status_word", "ref.format", "ref.path", "prompt", "result",
-    "label", "relation", "replay_of", "source", "task", "trial", "title",
-)  # fmt: skip
+_SHARED_WORDS: Final = attrgetter(
+    "name", "agent", "model", "status._value_", "status_word", "relation", "source", "task"
+)
+_OWN_WORDS: Final = attrgetter("id", "prompt", "result", "label", "replay_of", "trial", "title")
 
 
 def failure(run: RunSummary) -> FirstError | None:
@@ -45,9 +45,10 @@ def failure(run: RunSummary) -> FirstError | None:
 
 def haystack(run: RunSummary) -> list[str]:
     """The texts that a free-text query searches."""
-    error = failure(run)
-    found = list(filter(None, _WORDS(run)))
-    if run.tags or error is not None:
-        found += run.tags
+    shared, own, ref = run.shared, run.own, run.ref
+    error = own.first_error if shared.status is Status.ERROR else None
+    found = [ref.format, ref.path, *filter(None, _SHARED_WORDS(shared)), *filter(None, _OWN_WORDS(own))]
+    if shared.tags or error is not None:
+        found += shared.tags
         found += filter(None, (error.type, error.message, error.name) if error is not None else ())
     return found

@@ -1,7 +1,8 @@
 """A private SQLite file of values made from trace files, so that unchanged files need not be read again.
 
-It stores rows of bytes by folder and file name and knows nothing of their contents. A cache may be lost at any time:
-every failure of the file (damaged, full disk, no permission, locked) ends in a row that isn't found or isn't stored.
+It stores pages of bytes by folder and knows nothing of their contents: one page holds the results of many files, since
+fetching a row for each takes as long as decoding it. A cache may be lost at any time:
+every failure of the file (damaged, full disk, no permission, locked) ends in a page that isn't found or isn't stored.
 `Storage.trouble` has the reason, for ``tracetui doctor``.
 """
 
@@ -20,24 +21,25 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 NAME: Final = "runs.sqlite"
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 _APPLICATION: Final = 0x74747569
 """``application_id`` of the file: "ttui"."""
 _LEAVE: Final = 0.75
-"""Part of the limit that is left when rows are removed."""
+"""Part of the limit that is left when pages are removed."""
 _LOCK_SECONDS: Final = 0.25
 """How long to wait for another instance. It may be stopped while it writes."""
 _FRESH_SECONDS: Final = 3600
 """Time after which the last use of a folder is written again."""
-_MAX_ROW: Final = 16 << 20
+_MAX_PAGE: Final = 16 << 20
 _TABLES: Final = {
     "versions": "id INTEGER PRIMARY KEY, version TEXT NOT NULL UNIQUE)",
     "folders": "id INTEGER PRIMARY KEY, version INTEGER NOT NULL, path TEXT NOT NULL, used INTEGER NOT NULL,"
     " UNIQUE (version, path))",
-    "rows": "folder INTEGER NOT NULL, name TEXT NOT NULL, value BLOB NOT NULL, checksum INTEGER NOT NULL,"
-    " PRIMARY KEY (folder, name)) WITHOUT ROWID",
+    "pages": "id INTEGER PRIMARY KEY, folder INTEGER NOT NULL, results INTEGER NOT NULL,"
+    " checksum INTEGER NOT NULL, value BLOB NOT NULL)",
     "counts": "name TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID",
 }
+_INDEX: Final = "CREATE INDEX pages_of_folder ON pages (folder, results)"
 _ADD: Final = "INSERT INTO counts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET number = number + excluded.number"
 
 
@@ -45,6 +47,17 @@ def cache_folder() -> Path:
     """``$XDG_CACHE_HOME/tracetui``, else ``~/.cache/tracetui``."""
     base = os.environ.get("XDG_CACHE_HOME") or ""
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "tracetui"
+
+
+class Page(NamedTuple):
+    """A page to store."""
+
+    folder: str
+    value: bytes
+    results: int = 1
+    """How many results are in it."""
+    replaces: Sequence[int] = ()
+    """Ids of the pages that it replaces."""
 
 
 class Usage(NamedTuple):
@@ -61,7 +74,7 @@ class Usage(NamedTuple):
 
 
 class Storage:
-    """Rows by folder and file name, for one version of the readers. Thread-safe; no method raises for the file's sake.
+    """Pages by folder, for one version of the readers. Thread-safe; no method raises for the file's sake.
 
     Opened on first use. Nothing is stored if the file would be below one of the `roots`, which are trace directories.
     The file takes at most `limit` bytes.
@@ -82,37 +95,41 @@ class Storage:
         self._stale: list[int] = []
         """Those whose last use is to be written."""
 
-    # ---- rows
+    # ---- pages
 
-    def rows(self, folder: str) -> dict[str, bytes]:
-        """Return the rows of a folder by name; empty if there are none, or none can be read.
+    def pages(self, folder: str, below: int = 1 << 62) -> dict[int, bytes]:
+        """Return the pages of a folder with fewer results than `below`, by id, oldest first; empty if there are none,
+        or none can be read.
 
-        A damaged file may give rows that belong elsewhere: values should contain their names.
+        A damaged file may give pages that belong elsewhere: values should contain their folders.
         """
         with self._lock, self._guard() as connection:
             if connection is not None and (number := self._folder(connection, folder)) is not None:
-                query = "SELECT name, value, checksum FROM rows WHERE folder = ?"
-                found = connection.execute(query, (number,)).fetchall()
-                return {name: value for name, value, checksum in found if crc32(value) == checksum}
+                query = "SELECT id, value, checksum FROM pages WHERE folder = ? AND results < ? ORDER BY id"
+                found = connection.execute(query, (number, below)).fetchall()
+                return {page: value for page, value, checksum in found if crc32(value) == checksum}
         return {}
 
-    def put(self, rows: Iterable[tuple[str, str, bytes]]) -> None:
-        """Store rows (folder, name, value), replacing earlier ones; in one transaction. Names must be valid UTF-8."""
+    def put(self, pages: Iterable[Page]) -> None:
+        """Store pages in one transaction. Folders must be valid UTF-8."""
         with self._lock:
             if self._is_full:
                 return
-            fitting = [row for row in rows if len(row[2]) < _MAX_ROW]
+            fitting = [page for page in pages if len(page.value) < _MAX_PAGE]
             with self._guard(writes=True) as connection:
                 if connection is None:
                     return
                 with connection:
                     connection.execute("BEGIN IMMEDIATE")
                     self._folders, self._version_id = {}, None  # another instance may have removed them
-                    made = sorted(
-                        (self._new_folder(connection, folder), name, value, crc32(value))
-                        for folder, name, value in fitting
-                    )  # which touches fewer pages
-                    connection.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?)", made)
+                    for page in fitting:
+                        number = self._new_folder(connection, page.folder)
+                        gone = [(number, one) for one in page.replaces]
+                        connection.executemany("DELETE FROM pages WHERE folder = ? AND id = ?", gone)
+                        values = (number, page.results, crc32(page.value), page.value)
+                        connection.execute(
+                            "INSERT INTO pages (folder, results, checksum, value) VALUES (?, ?, ?, ?)", values
+                        )
                 self._bound(connection)
 
     # ---- as a whole
@@ -128,13 +145,13 @@ class Storage:
         if not self.path.exists():
             return Usage(str(self.path), 0, 0, 0, 0)
         with self._lock:
-            rows, counts = 0, dict[str, int]()
+            results, counts = 0, dict[str, int]()
             with self._guard() as connection:
                 if connection is not None:
-                    rows = connection.execute("SELECT count(*) FROM rows").fetchone()[0]
+                    results = connection.execute("SELECT total(results) FROM pages").fetchone()[0]
                     counts = dict(connection.execute("SELECT name, number FROM counts"))
         size = sum(_size(f"{self.path}{end}") for end in ("", "-wal", "-shm"))
-        return Usage(str(self.path), size, rows, counts.get("hits", 0), counts.get("misses", 0))
+        return Usage(str(self.path), size, int(results), counts.get("hits", 0), counts.get("misses", 0))
 
     def clear(self) -> bool:
         """Remove everything; return whether that worked. Other instances may go on."""
@@ -213,14 +230,15 @@ class Storage:
             return
         with connection:
             connection.execute("BEGIN IMMEDIATE")
-            total, freed = connection.execute("SELECT sum(length(value)) FROM rows").fetchone()[0] or 1, 0
+            total, freed = connection.execute("SELECT sum(length(value)) FROM pages").fetchone()[0] or 1, 0
             spare = total * (1 - _LEAVE)
-            query = """SELECT folders.id, folders.path, sum(length(value)) FROM folders JOIN rows ON folder = folders.id
+            query = """SELECT folders.id, folders.path, sum(length(value))
+                FROM folders JOIN pages ON folder = folders.id
                 GROUP BY folders.id ORDER BY used, folders.id"""
             for number, path, size in connection.execute(query).fetchall():
                 if freed >= spare:
                     break
-                connection.execute("DELETE FROM rows WHERE folder = ?", (number,))
+                connection.execute("DELETE FROM pages WHERE folder = ?", (number,))
                 connection.execute("DELETE FROM folders WHERE id = ?", (number,))
                 self._folders.pop(path, None)
                 freed += size
@@ -301,7 +319,7 @@ class Storage:
         """Open the file, and make its tables if it is new or older. Raises `sqlite3.Error` or `OSError`."""
         connection = sqlite3.connect(self.path, timeout=_LOCK_SECONDS, check_same_thread=False, isolation_level=None)
         try:
-            connection.execute("PRAGMA synchronous = OFF")  # rows have checksums, and a broken file is made again
+            connection.execute("PRAGMA synchronous = OFF")  # pages have checksums, and a broken file is made again
             connection.execute("PRAGMA journal_mode = WAL")
             if _pragma(connection, "user_version") != SCHEMA or _pragma(connection, "application_id") != _APPLICATION:
                 with connection:
@@ -362,6 +380,7 @@ def _make_tables(connection: sqlite3.Connection) -> None:
         connection.execute(f'DROP TABLE "{name}"')
     for name, columns in _TABLES.items():
         connection.execute(f"CREATE TABLE {name} ({columns}")
+    connection.execute(_INDEX)
     connection.execute(f"PRAGMA application_id = {_APPLICATION}")
     connection.execute(f"PRAGMA user_version = {SCHEMA}")
 

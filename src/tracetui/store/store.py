@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from tracetui.model import Body, Ledger, PassRule, Problem, Run, RunRef, RunSummary, Span, Status, TaskKey
+from tracetui.model import Body, Ledger, Outcome, PassRule, Problem, Run, RunRef, RunSummary, Span, Status, TaskKey
 from tracetui.model.ledger import total
 from tracetui.store.outcomes import OutcomeCounts
 from tracetui.store.pulse import Pulse
@@ -76,8 +76,10 @@ class Store:
         self.members = 0
         """Increases whenever a run or an unreadable file is added or removed."""
         self._counts = _Counts()
-        self._refs: dict[str, RunRef | tuple[RunRef, ...]] = {}
-        """The runs of each file; a single run is stored without a tuple, in half the memory."""
+        self._formats: dict[str, None] = {}
+        """Formats of the runs."""
+        self._keyed: dict[str, tuple[RunRef, ...]] = {}
+        """The runs of each file, except for files that are one run: most are, and `runs` has those."""
         self._unseen: set[str] = set()
         self._relations: Relations | None = None
         self._open: OrderedDict[RunRef, Run] = OrderedDict()
@@ -85,14 +87,16 @@ class Store:
 
     def begin_scan(self) -> None:
         """Begin a full scan: files not seen until `end_scan` are removed."""
-        self._unseen = {*self._refs, *self.problems, *self.ignored}
+        keyed = {ref for refs in self._keyed.values() for ref in refs}
+        paths = {ref.path for ref in self.runs if ref not in keyed}
+        self._unseen = {*paths, *self._keyed, *self.problems, *self.ignored}
 
     def end_scan(self) -> None:
         """Remove files that the scan did not find."""
         for path in self._unseen:
             for ref in self._refs_of(path):
                 self._drop(ref)
-            self._refs.pop(path, None)
+            self._keyed.pop(path, None)
             self.problems.pop(path, None)
             self.ignored.pop(path, None)
         self._unseen = set()
@@ -116,15 +120,15 @@ class Store:
 
     def _replace(self, found: ScannedFile) -> None:
         """Replace the runs and problems of a file."""
-        refs = tuple(run.ref for run in found.runs)
+        refs = tuple([run.ref for run in found.runs])
         before = self._refs_of(found.path)
-        if before != refs:
+        if before and before != refs:
             for ref in {*before}.difference(refs):
                 self._drop(ref)
-        if refs:
-            self._refs[found.path] = refs[0] if len(refs) == 1 else refs
+        if refs and (len(refs) > 1 or refs[0].key is not None or refs[0].path != found.path):
+            self._keyed[found.path] = refs
         else:
-            self._refs.pop(found.path, None)
+            self._keyed.pop(found.path, None)
         if found.problems != self.problems.get(found.path, ()):
             self.members += 1
         if found.problems:
@@ -137,8 +141,9 @@ class Store:
             self.ignored.pop(found.path, None)
 
     def _refs_of(self, path: str) -> tuple[RunRef, ...]:
-        refs = self._refs.get(path, ())
-        return refs if isinstance(refs, tuple) else (refs,)
+        if (refs := self._keyed.get(path)) is not None:
+            return refs
+        return tuple([ref for name in self._formats if (ref := RunRef(name, path)) in self.runs])
 
     def _put(self, run: RunSummary, now: float) -> None:
         run, before = run.with_rule(self.rule), self.runs.get(run.ref)
@@ -148,7 +153,8 @@ class Store:
                 self._pulse(before).beat(now, run.spans)
         if run.failed and (before is None or not before.failed):
             self._failed.append(run.ref)
-        if run.status is Status.RUNNING or (run.status is Status.UNKNOWN and run.status_source is not None):
+        shared = run.shared
+        if shared.status is Status.RUNNING or (shared.status is Status.UNKNOWN and shared.status_source is not None):
             self.unended.add(run.ref)
         elif before is not None:
             self.unended.discard(run.ref)
@@ -160,6 +166,7 @@ class Store:
         elif run.modified_at > now:
             self._from_future[run.ref] = now
         self.runs[run.ref] = run
+        self._formats[run.ref.format] = None
         self._counts.add(run, 1)
 
     def touched(self) -> list[RunSummary]:
@@ -270,8 +277,8 @@ def _changed(before: RunSummary, after: RunSummary) -> bool:
     A run that stops counting as running because its file is quiet did not change.
     """
     if before.seems_running and after.status is Status.UNKNOWN and before.modified_at == after.modified_at:
-        after = msgspec.structs.replace(
-            after, status=before.status, unread=before.unread, unfinished=before.unfinished, problems=before.problems
+        after = after.replace(
+            status=before.status, unread=before.unread, unfinished=before.unfinished, problems=before.problems
         )
     if before.ref.key is None or before.modified_at == after.modified_at:
         return before != after
@@ -282,9 +289,8 @@ class _Counts:
     """Counts of top-level runs, updated per run: recounting thousands of runs at each change is too slow."""
 
     def __init__(self) -> None:
-        self._by_status: Counter[Status] = Counter()
-        self._by_format: Counter[str] = Counter()
-        self._outcomes = OutcomeCounts()
+        self._alike: dict[tuple[Status, Outcome | None, str], tuple[RunSummary, int]] = {}
+        """How many runs there are of each status, outcome and format, and one of them."""
         self._by_task: Counter[TaskKey] = Counter()
         self._repeated_tasks = 0
         self._parts: dict[str, tuple[RunSummary, ...]] = {}
@@ -310,9 +316,10 @@ class _Counts:
             del self._parts[run.id]
 
     def _add(self, run: RunSummary, by: int) -> None:
-        self._by_status[run.status] += by
-        self._by_format[run.ref.format] += by
-        self._outcomes.add(run, by)
+        shared = run.shared
+        kind = shared.status, shared.outcome, run.ref.format
+        first, count = self._alike.get(kind, (run, 0))
+        self._alike[kind] = first, count + by
         if (task := run.task_key) is not None:
             before = self._by_task[task]
             self._by_task[task] = before + by
@@ -320,6 +327,9 @@ class _Counts:
 
     def overview(self) -> Overview:
         """The nonzero counts."""
-        outcomes = msgspec.structs.replace(self._outcomes)
-        by_status, by_format = +self._by_status, +self._by_format
-        return Overview(self._by_status.total(), by_status, by_format, outcomes, self._repeated_tasks)
+        by_status, by_format, outcomes = Counter[Status](), Counter[str](), OutcomeCounts()
+        for run, count in self._alike.values():
+            by_status[run.status] += count
+            by_format[run.ref.format] += count
+            outcomes.add(run, count)
+        return Overview(by_status.total(), +by_status, +by_format, outcomes, self._repeated_tasks)

@@ -30,6 +30,7 @@ from tracetui.formats.base import CERTAIN, NO, Format
 from tracetui.formats.guard import check_fields
 from tracetui.model import Operation, Problem, Run, RunRef, RunSummary, Status, Unread
 from tracetui.model.ledger import kinds_of, size_of
+from tracetui.model.summary import FIELDS
 from tracetui.model.tally import NAME_LENGTH
 from tracetui.sources.local import LocalSource
 from tracetui.testing import growth, hostile
@@ -239,7 +240,7 @@ def _check_unread(run: Run) -> None:
 
 def check_quick(quick: RunSummary, deep: RunSummary, path: str) -> None:
     """Check values of the list stage; None, 0, an empty text and an unknown status mean *not determined yet*."""
-    for name in quick.__struct_fields__:
+    for name in FIELDS:
         value, right = getattr(quick, name), getattr(deep, name)
         if (
             name == "deep"

@@ -19,8 +19,9 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import NO, Chunk, Format, Reader
-from tracetui.model import Body, Run, RunRef, Span
+from tracetui.model import Body, Run, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
+from tracetui.model.summary import FIELDS
 from tracetui.sources.local import LocalSource
 
 MTIME: Final = 1_700_000_000
@@ -120,7 +121,8 @@ _UNCOMPARED: Final = frozenset({"at", "modified_at", "deep"})
 def plain(value: Any) -> Any:
     """`value` as JSON: empty struct fields are dropped, bytes become their length and a digest."""
     if isinstance(value, msgspec.Struct):
-        fields = ((name, getattr(value, name)) for name in value.__struct_fields__ if name not in _UNCOMPARED)
+        names = FIELDS if isinstance(value, RunSummary) else value.__struct_fields__
+        fields = ((name, getattr(value, name)) for name in names if name not in _UNCOMPARED)
         return {name: plain(item) for name, item in fields if not _is_empty(item)}
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}

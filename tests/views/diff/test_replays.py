@@ -7,7 +7,6 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from tests.views.build import HOSTILE, check_line, check_rows, text_of_line, texts
 from tracetui.model import FirstError, RunRef, RunSummary, Status
@@ -22,13 +21,13 @@ class Told(NamedTuple):
     words: Clean = Clean("step 4 search · input≠ args.query")
 
 
-ORIGINAL = RunSummary(
+ORIGINAL = RunSummary.of(
     ref=RunRef("any", "a"), id="rag-1", name="rag", status=Status.OK, steps=3, duration_ms=62.0, deep=True
 )
 
 
 def replay(ident: str, **more: object) -> RunSummary:
-    return replace(ORIGINAL, ref=RunRef("any", ident), id=ident, replay_of="rag-1", relation="fork", **more)
+    return ORIGINAL.replace(ref=RunRef("any", ident), id=ident, replay_of="rag-1", relation="fork", **more)
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
@@ -51,7 +50,7 @@ def test_the_original_stands_above_its_replays_in_the_same_columns(width: int) -
 
 @given(HOSTILE, HOSTILE, st.integers(24, 200))
 def test_no_name_breaks_the_heading(ident: str, name: str, width: int) -> None:
-    run = replace(ORIGINAL, id=ident, name=name)
+    run = ORIGINAL.replace(id=ident, name=name)
     for line in ReplayRows([], {}, lambda ref: None).heading(run, width):
         check_line(line, width)
 
@@ -61,4 +60,4 @@ def test_that_a_run_is_a_replay_comes_before_its_error() -> None:
 
     assert text_of_line(result_phrase(failed)) == f"{UNICODE.replay} KeyError no such thing, and more of it rag-1 fork"
     assert text_of_line(result_phrase(replay("c"))) == f"{UNICODE.replay} rag-1 fork"
-    assert not text_of_line(result_phrase(replace(failed, relation=None))).startswith(UNICODE.replay)
+    assert not text_of_line(result_phrase(failed.replace(relation=None))).startswith(UNICODE.replay)

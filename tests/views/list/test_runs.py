@@ -52,8 +52,8 @@ def test_what_was_asked_is_seen_on_eighty_columns(known: dict[str, Any], shown: 
     ],
 )
 def test_a_run_of_its_own_is_called_by_its_name_and_label(name: str, parent: str | None, shown: str) -> None:
-    run = replace(make_summary(label="dover #2", parent=parent), name=name)
-    above = replace(run, id="p", parent=None, ref=replace(run.ref, path="/traces/p.json"))
+    run = make_summary(label="dover #2", parent=parent).replace(name=name)
+    above = run.replace(id="p", parent=None, ref=replace(run.ref, path="/traces/p.json"))
     assert shown in texts(RunRows([above, run], now=1_763_730_600.0), 80)[1]
 
 

@@ -54,7 +54,7 @@ def _below(run: RunSummary, parent: str | None) -> RunSummary:
     """The run of a further log of a trial, below the run of the trial."""
     if parent is None:
         return run
-    return replace(run, parent=run.parent or parent, is_session=False, last=None)
+    return run.replace(parent=run.parent or parent, is_session=False, last=None)
 
 
 def in_trial(fmt: Format, file: File) -> Format:

@@ -314,12 +314,11 @@ class Trial:
     def summary(self, run: RunSummary) -> RunSummary:
         """The summary of the agent log, completed: equals that of the whole run with `header` and `spans`."""
         error = self._first_error or run.first_error
-        found = replace(run, **self._completed(run), is_session=False, last=None, first_error=error)
+        found = run.replace(**self._completed(run), is_session=False, last=None, first_error=error)
         found = found.with_scores(self.scores, HEADLINE)
         if not run.deep:
             return found
-        return replace(
-            found,
+        return found.replace(
             usage=run.usage or self.usage,
             spans=(run.spans or 0) + len(self.spans),
             errors=(run.errors or 0) + sum(span.status is Status.ERROR for span in self.spans),

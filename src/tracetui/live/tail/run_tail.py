@@ -41,7 +41,7 @@ class RunRecord(msgspec.Struct):
 
 def comparable(summary: RunSummary) -> RunSummary:
     """Return a summary without the fields that are not reported, for comparison."""
-    return msgspec.structs.replace(summary, modified_at=0.0, size=None, unread=None, unfinished=False)
+    return summary.replace(modified_at=0.0, size=None, unread=None, unfinished=False)
 
 
 def equal_but_for_time(one: RunSummary, other: RunSummary) -> bool:
@@ -51,7 +51,7 @@ def equal_but_for_time(one: RunSummary, other: RunSummary) -> bool:
 
 def _without_time(summary: RunSummary) -> RunSummary:
     status = Status.UNKNOWN if summary.seems_running else summary.status
-    return msgspec.structs.replace(summary, modified_at=0.0, status=status, size=None, unread=None, unfinished=False)
+    return summary.replace(modified_at=0.0, status=status, size=None, unread=None, unfinished=False)
 
 
 class RunTail:
