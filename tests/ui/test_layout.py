@@ -5,7 +5,17 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracetui.ui.layout import classes, detail_width, heights, is_beside, is_short, list_width, share
+from tracetui.ui.layout import (
+    MIN_LIST,
+    MIN_SIDE,
+    classes,
+    detail_width,
+    heights,
+    is_beside,
+    is_short,
+    list_width,
+    share,
+)
 
 PANES = ("runs", "steps", "detail", "facts")
 
@@ -46,9 +56,16 @@ def test_what_one_pane_does_not_need_others_get() -> None:
 def test_a_short_list_is_above_its_run() -> None:
     assert is_short(24, 5)
     assert not is_short(24, 10)
-    assert list_width(120, 200) == 55
-    assert list_width(120, 10) == 48
-    assert list_width(80, 10) == "1fr"
+    assert list_width(120, 0, 0, 200) == 55
+    assert list_width(120, 0, 0, 10) == 48
+    assert list_width(80, 0, 0, 10) == "1fr"
+
+
+def test_chosen_columns_and_dragging_widen_the_list() -> None:
+    assert list_width(120, 0, 70, 10) == 70
+    assert list_width(120, 0, 200, 10) == 120 - MIN_SIDE
+    assert list_width(120, 60, 100, 10) == 72
+    assert list_width(120, 1, 0, 10) == MIN_LIST
 
 
 def test_the_detail_leaves_columns_to_steps_that_are_cut() -> None:

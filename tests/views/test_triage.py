@@ -119,7 +119,7 @@ def test_a_page_of_the_queue_costs_the_same_for_any_number_of_causes(count: int)
     for number, run in enumerate(runs):
         kind = "".join(chr(ord("a") + int(digit)) for digit in str(number))
         assert run.first_error is not None
-        runs[number] = replace(run, first_error=replace(run.first_error, type="ValueError", message=f"no {kind}x"))
+        runs[number] = run.replace(first_error=replace(run.first_error, type="ValueError", message=f"no {kind}x"))
     order = CauseOrder(groups(runs))
     order.items = items = Counted(order.items)
     rows = QueueRows(order, {run.ref: run for run in runs}, judge, unfolded={order.groups[3].digest}, now=NOW)
