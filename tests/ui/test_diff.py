@@ -310,7 +310,7 @@ async def test_two_marked_runs_are_compared_whatever_their_formats(opened: Opene
 async def test_without_marks_d_says_how_to_mark(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "d")
-        assert "Space marks two runs" in text_of(app)
+        assert "Space marks them" in text_of(app)
 
 
 async def test_goals_and_metrics_stand_side_by_side(opened: Opener, samples: Path) -> None:

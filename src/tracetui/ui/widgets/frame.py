@@ -295,10 +295,11 @@ def with_hints(facts: Sequence[Piece], hints: Sequence[tuple[str, str]], width: 
     """Facts, and as many hints (key, words) as fit whole."""
     pieces = [*facts]
     for key, words in hints:
-        hint = _key(key, words)
+        gap = [Piece(Clean("   "))] if len(pieces) > len(facts) else []
+        hint = [*gap, *_key(key, words)]
         if width_of((*pieces, *hint)) > width - FRAME:
             break
-        pieces += [*hint, Piece(Clean("   "))]
+        pieces += hint
     return tuple(pieces)
 
 
