@@ -57,6 +57,8 @@ class MainScreen(RunsScreen):
         self._laid_out_for = Size(0, 0)
         self._list_shape: tuple[bool, layout.Height, layout.Height] = False, "", ""
         """Whether the list is above the run, and its width and height."""
+        self._wanted_width = 0
+        """Cells at which no result on the first page of the unfiltered list is cut."""
 
     def compose(self) -> ComposeResult:
         size, state = self.app.size, self.state
@@ -270,11 +272,12 @@ class MainScreen(RunsScreen):
         A filter doesn't change that, so that nothing moves while it is typed.
         """
         size, rows, arrangement = self.app.size, self.runs.wanted_height, self.state.arrangement
-        short = self._list_shape[0]
-        if not (self.app.stage == "list" or arrangement.words or arrangement.failures):
-            short = layout.is_short(size.height, rows) and self.runs.ref is not None
+        (short, *_), wanted = self._list_shape, self._wanted_width
+        if not (wanted and (self.app.stage == "list" or arrangement.words or arrangement.failures)):
+            short = layout.is_short(size.height, rows) and self.runs.ref is not None and self.app.stage != "list"
+            wanted = self._wanted_width = self.runs.result_width
         above = short and self.state.zoom is None and (not self.state.level or size.width >= layout.WIDE)
-        width = layout.list_width(size.width, self.runs.result_width)
+        width = layout.list_width(size.width, wanted)
         shape = (short, "1fr", rows) if above else (short, "1fr" if self.state.zoom else width, "1fr")
         if shape != self._list_shape:
             self._list_shape = shape
