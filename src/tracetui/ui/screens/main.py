@@ -420,7 +420,7 @@ class MainScreen(RunsScreen):
 
     def action_error(self, step: int) -> None:
         """Go to the next or previous error; past the last one, to the next failed run."""
-        run, span = self.steps.run, self.steps.span
+        run, span = self.steps.run, self.steps.last_span if step > 0 else self.steps.span
         in_run = run is not None and self.pane != RUNS
         found = states.next_error(run, span.id if span is not None else None, step) if run and in_run else None
         if found is not None:
