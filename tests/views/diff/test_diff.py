@@ -100,7 +100,7 @@ def test_what_follows_from_the_first_difference_is_dim_and_has_an_arrow_but_erro
 
 def test_the_summary_counts_rows_and_tells_what_b_took_more() -> None:
     a, b = run_of(SEARCHES, duration_ms=1000.0), run_of(SEARCHES[:2], ident="b", duration_ms=3100.0)
-    assert text_of_line(summary(compare(a, b))) == "same 2 · only A 1 · Δ time +2.1s"
+    assert text_of_line(summary(compare(a, b))) == "= same 2 · − only A 1 · Δ time +2.1s"
 
 
 def test_the_sentence_answers_whether_it_went_the_same_way() -> None:
@@ -321,7 +321,7 @@ def test_of_two_formats_the_summary_says_what_is_compared() -> None:
     other = replace(b.summary, ref=replace(b.summary.ref, format="another"))
     _, diff = compared(a, replace(b, summary=other))
 
-    assert text_of_line(summary(diff)).startswith("any and another: fields of both formats · same 1")
+    assert text_of_line(summary(diff)).startswith("any and another: fields of both formats · = same 1")
 
 
 @pytest.mark.parametrize("width", [40, 78, 120])

@@ -305,7 +305,8 @@ class RunList(ArrangedView):
     @property
     def result_width(self) -> int:
         """Cells at which no result on the screen is cut."""
-        return self.rows.wanted_width(self.top, self.page) + 2 if isinstance(self.rows, runs.RunRows) else 0
+        rows = self.rows
+        return rows.wanted_width(self.top, self.page) + 2 if isinstance(rows, runs.RunRows) else runs.WIDEST
 
     # ---- rows
 

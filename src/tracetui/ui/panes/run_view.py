@@ -342,7 +342,7 @@ class RunView(Box):
             return
         self.steps.unfold_to(span, self.app.clock())
         self.steps.move_to_key(span)
-        here, errors = self.steps.span, navigation.errors(run)
+        here, errors = run.span(span), navigation.errors(run)
         if here is not None and here.id in errors:
             words = f"  {here.error.words}" if here.error is not None else ""
             first, group = run.summary.first_error, self.app.causes.group_of(run.summary.ref)

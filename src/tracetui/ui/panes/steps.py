@@ -437,6 +437,15 @@ class Steps(LineView):
         return self.run.span(key) if self.run is not None and isinstance(key, str) else None
 
     @property
+    def last_span(self) -> Span | None:
+        """The span under the cursor; of a turn, its last span."""
+        run, span = self.run, self.span
+        if run is None or span is None or not isinstance(self.rows, TurnRows):
+            return span
+        position = run.index[span.id]
+        return run.spans[position + run.sizes[position] - 1]
+
+    @property
     def answer(self) -> Span | None:
         """The last model call of the turn under the cursor of a story."""
         return self.rows.answer(self.position) if isinstance(self.rows, StoryRows) else None

@@ -58,6 +58,8 @@ class MainScreen(RunsScreen):
         self._laid_out_for = Size(0, 0)
         self._list_shape: tuple[bool, layout.Height, layout.Height] = False, "", ""
         """Whether the list is above the run, and its width and height."""
+        self._wanted_width = 0
+        """Cells at which no result on the first page of the unfiltered list is cut."""
 
     def compose(self) -> ComposeResult:
         size, state = self.app.size, self.state
@@ -287,12 +289,13 @@ class MainScreen(RunsScreen):
         A filter doesn't change that, so that nothing moves while it is typed.
         """
         size, rows, arrangement = self.app.size, self.runs.wanted_height, self.state.arrangement
-        short = self._list_shape[0]
-        if not (self.app.stage == "list" or arrangement.words or arrangement.failures):
-            short = layout.is_short(size.height, rows) and self.runs.ref is not None
+        (short, *_), wanted = self._list_shape, self._wanted_width
+        if not (wanted and (self.app.stage == "list" or arrangement.words or arrangement.failures)):
+            short = layout.is_short(size.height, rows) and self.runs.ref is not None and self.app.stage != "list"
+            wanted = self._wanted_width = self.runs.result_width
         above = short and self.state.zoom is None and (not self.state.level or size.width >= layout.WIDE)
         chosen = self.runs.chosen_width if arrangement.columns else 0
-        width = layout.list_width(size.width, arrangement.share, chosen, self.runs.result_width)
+        width = layout.list_width(size.width, arrangement.share, chosen, wanted)
         shape = (short, "1fr", rows) if above else (short, "1fr" if self.state.zoom else width, "1fr")
         if shape != self._list_shape:
             self._list_shape = shape
@@ -458,7 +461,7 @@ class MainScreen(RunsScreen):
 
     def action_error(self, step: int) -> None:
         """Go to the next or previous error; past the last one, to the next failed run."""
-        run, span = self.steps.run, self.steps.span
+        run, span = self.steps.run, self.steps.last_span if step > 0 else self.steps.span
         in_run = run is not None and self.pane != RUNS
         found = states.next_error(run, span.id if span is not None else None, step) if run and in_run else None
         if found is not None:

@@ -205,11 +205,16 @@ class RunRows:
         return chosen_width(self._chosen, self.longest_name) if self._chosen else 0
 
     def wanted_width(self, first: int, count: int) -> int:
-        """Cells at which the results of these rows are not cut, a multiple of 8; at most `_WIDEST`."""
-        shown = (item for item in self._items[first : first + count] if isinstance(item, RunSummary))
-        result = max((width_of(tuple(self._cell(run, "result", _WIDEST))) for run in shown), default=0)
-        widths = range(_NARROWEST, _WIDEST, 8)
-        return next((width for width in widths if dict(self.columns(width)).get("result", result) >= result), _WIDEST)
+        """Cells at which the results of these rows are not cut, a multiple of 8; at most `WIDEST`."""
+        shown = [item for item in self._items[first : first + count] if not isinstance(item, tuple)]
+        if any(isinstance(item, Problem) for item in shown):
+            return WIDEST
+        result = max(
+            (width_of(tuple(self._cell(run, "result", WIDEST))) for run in shown if isinstance(run, RunSummary)),
+            default=0,
+        )
+        widths = range(NARROWEST, WIDEST, 8)
+        return next((width for width in widths if dict(self.columns(width)).get("result", result) >= result), WIDEST)
 
     def heading(self, width: int) -> Line:
         """The column headings."""
@@ -301,7 +306,7 @@ class RunRows:
         return [_CELLS[name](run, size, self.now)]
 
 
-_NARROWEST, _WIDEST = 48, 96
+NARROWEST, WIDEST = 48, 96
 """Cells of a list beside a run."""
 _MIN_NAME, _MIN_RESULT = 8, 12
 """Minimum useful cells of a column."""
