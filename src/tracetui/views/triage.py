@@ -312,7 +312,7 @@ class QueueRows:
         age = max(0.0, self._now - run_time(run))
         tail = [
             column(text.duration(run.duration_ms), 12, "sec", right=True),
-            column(text.age(age), 6, "dim", right=True),
+            column(text.age(age, estimated=run.started_at is None), 6, "dim", right=True),
         ]
         return tuple(fit([*fill(words, max(8, width - _TAIL + 1)), *tail], width))
 
