@@ -201,8 +201,14 @@ def tokens(count: int | None) -> Clean:
     return Clean(f"{count / 1e12:.0f}T")
 
 
-def age(seconds: float | None) -> Clean:
-    """An age in seconds, in at most four cells: ``now 41s 3m 5h 2d 3w 10mo 2y``; ``—`` for None."""
+def age(seconds: float | None, *, estimated: bool = False) -> Clean:
+    """An age in seconds, in at most four cells: ``now 41s 3m 5h 2d 3w 10mo 2y``; ``—`` for None.
+
+    An `estimated` one, by the time of a file, is ``~3m``, and ``~43w`` instead of ten months.
+    """
+    if estimated and seconds is not None:
+        words = f"~{age(seconds)}"
+        return Clean(words if len(words) <= 4 else f"~{int(seconds // (7 * 86400))}w")
     if seconds is None:
         return Clean("—")
     if seconds < 10:

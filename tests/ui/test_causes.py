@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from tests.formats.test_harbor import recorded, trial
+from tests.formats.test_harbor import CASES, put, recorded, trial
 from tests.night import Night
 from tests.ui.conftest import NOW, Opener, press, settle, text_of, until
 from tests.ui.test_filtering import line
@@ -207,3 +207,20 @@ async def test_wrong_answers_with_several_verdicts_are_reviewed(opened: Opener, 
         assert {screen.judgement_of(task).verdict for task in heading.tasks} == {"real", "known"}
         await press(pilot, "k")
         assert "1 of 1 reviewed" in text_of(app)
+
+
+async def test_the_failed_checks_of_a_task_are_read_in_full(opened: Opener, tmp_path: Path) -> None:
+    for number in range(2):
+        shutil.copytree(CASES / "checks" / "input", tmp_path / f"{number}")
+        result = {**recorded(), "trial_name": f"prune-roses__{number}", "id": f"trial-{number}"}
+        put(tmp_path / f"{number}" / "result.json", result)
+    async with opened(tmp_path) as (app, pilot):
+        screen = await triage(app, pilot)
+        (heading,) = screen.queue.groups
+        (task,) = heading.tasks
+        assert "test_roses_have_three_buds" in task.reasons[0]
+        await press(pilot, "l", "j")
+        shown = " ".join(screen.cause.rows.plain(row) for row in range(len(screen.cause.rows)))
+        assert " ".join(shown.split()).startswith(f"{task.name} 0 of 2 passed {one_line(task.reasons[0], 600)}")
+        await press(pilot, "k")
+        assert task.name not in screen.cause.rows.plain(0)

@@ -312,7 +312,7 @@ class QueueRows:
         age = max(0.0, self._now - run_time(run))
         tail = [
             column(text.duration(run.duration_ms), 12, "sec", right=True),
-            column(text.age(age), 6, "dim", right=True),
+            column(text.age(age, estimated=run.started_at is None), 6, "dim", right=True),
         ]
         return tuple(fit([*fill(words, max(8, width - _TAIL + 1)), *tail], width))
 
@@ -418,12 +418,16 @@ def cause_rows(
     now: float,
     zone: tzinfo = UTC,
     glyphs: Glyphs = UNICODE,
+    task: Task | None = None,
 ) -> ListRows:
     """The rows of the pane. `shared` is None until the contrast is known; `progress` describes the work in progress.
 
+    With a `task` of wrong answers, `judgment` is about that, and the checks that failed come first.
+
     The key of a row with a target is an `Example`.
     """
-    lines: list[Line] = [*_headline(group, width), *_numbers(group, width, now, zone), *_judged(judgment, width)]
+    lines = _task_lines(task, width) if task is not None else []
+    lines += [*_headline(group, width), *_numbers(group, width, now, zone), *_judged(judgment, width)]
     lines += _normalized(example, width)
     keys: list[Hashable] = list(range(len(lines)))
     for line, key in _shared(shared, width, glyphs, progress):
@@ -455,6 +459,15 @@ def _headline(group: Group, width: int) -> list[Line]:
         count = len(group.merged)
         lines.append((Piece(Clean(f"with {count} merged cause{'s' if count != 1 else ''}"), "sec"),))
     return lines
+
+
+def _task_lines(task: Task, width: int) -> list[Line]:
+    """A task, its pass rate, and the first reasons of its scores in full."""
+    passed = Piece(Clean(f"  {passed_trials(task)}"), "sec")
+    lines: list[Line] = [(Piece(one_line(task.name, 80) or Clean("—"), "text bold"), passed)]
+    for reason in task.reasons:
+        lines += [(Piece(part, "status.error"),) for part in wrap(one_line(reason, 600), max(20, width))]
+    return [*lines, ()]
 
 
 def _numbers(group: Group, width: int, now: float, zone: tzinfo) -> list[Line]:

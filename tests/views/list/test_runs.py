@@ -95,3 +95,13 @@ def test_names_get_the_room_that_they_want_and_no_column_is_cut() -> None:
         if width >= 53:
             assert dict(long)["name"] >= 16, width
             assert dict(long)["result"] >= 16, width
+
+
+@pytest.mark.parametrize(("seconds", "age"), [(240, "4m"), (3 * 86400, "3d"), (300 * 86400, "10mo")])
+def test_an_age_by_the_time_of_the_file_is_marked(seconds: int, age: str) -> None:
+    now = 1_763_730_600.0
+    known = make_summary(started_at=now - seconds, time_zone="UTC", modified_at=now)
+    unknown = make_summary(started_at=None, modified_at=now - seconds)
+
+    assert row(known).endswith(f" {age}")
+    assert row(unknown).endswith(" ~42w" if age == "10mo" else f" ~{age}")

@@ -10,7 +10,7 @@ from textual.message import Message
 from tracetui.analysis.arrangement import Arrangement
 from tracetui.analysis.cause_list import CauseOrder
 from tracetui.analysis.contrast import Contrast
-from tracetui.analysis.triage import Group
+from tracetui.analysis.triage import Group, Task
 from tracetui.masking import clean
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.judgement import Judgement
@@ -178,6 +178,14 @@ class Queue(ArrangedView):
         return item if item is None or isinstance(item, Group) else item.group
 
     @property
+    def selected_task(self) -> Task | None:
+        """The task under the cursor, or that of the run under it."""
+        item = self.item
+        if isinstance(item, triage.TaskRow):
+            return item.task
+        return item.task if isinstance(item, triage.Member) else None
+
+    @property
     def run(self) -> RunRef | None:
         """The run under the cursor; of a cause or task its newest."""
         item = self.item
@@ -205,12 +213,16 @@ class Cause(LineView):
         going_on: str,
         *,
         now: float,
+        task: Task | None = None,
     ) -> None:
-        """Show the facts of a cause; `going_on` says how far its runs are compared, if that goes on."""
-        same, self._subject = group.digest == self._subject, group.digest
+        """Show the facts of a cause, and of one `task` of it; `going_on`: how far its runs are compared."""
+        subject = group.digest if task is None else task.digest
+        same, self._subject = subject == self._subject, subject
         width = max(20, self.outer_size.width - 2)
         zone, glyphs = self.look.zone, self.look.glyphs
-        rows = cause_rows(group, example, told, shared, going_on, width=width, now=now, zone=zone, glyphs=glyphs)
+        rows = cause_rows(
+            group, example, told, shared, going_on, width=width, now=now, zone=zone, glyphs=glyphs, task=task
+        )
         self.show(rows, title=(Piece(clean(group.id), "sec"),), keep=same)
 
     def nothing(self) -> None:

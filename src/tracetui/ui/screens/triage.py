@@ -208,7 +208,9 @@ class TriageScreen(RunsScreen):
         else:
             example, surveys = self.app.store.runs.get(ref), self.app.surveys
             shared, going_on = surveys.contrast_of(group.runs), surveys.progress(group.runs)
-            self.cause.show_cause(group, example, self.judgement_of(group), shared, going_on, now=self.app.clock())
+            task, now = self.queue.selected_task, self.app.clock()
+            judgment = self.judgement_of(task or group)
+            self.cause.show_cause(group, example, judgment, shared, going_on, now=now, task=task)
             if not surveys.is_asked(group.runs):
                 self._compare_later()
             self.app.engine.open(ref)

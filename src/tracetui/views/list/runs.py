@@ -485,7 +485,9 @@ _CELLS: Final[dict[str, Callable[[RunSummary, int, float], Piece]]] = {
     "step": lambda run, size, now: column(
         text.count(run.steps) if run.deep or run.steps is not None else Clean("·"), size, "sec", right=True
     ),
-    "age": lambda run, size, now: column(text.age(_age(run, now)), size, "dim", right=True),
+    "age": lambda run, size, now: column(
+        text.age(_age(run, now), estimated=run.started_at is None), size, "dim", right=True
+    ),
     "tok": lambda run, size, now: column(
         text.tokens(total_tokens(run)) if run.deep or run.usage else Clean("·"), size, "sec", right=True
     ),
