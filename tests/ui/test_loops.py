@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -254,6 +255,11 @@ async def test_each_run_under_the_cursor_is_shown_once(
         await press(pilot, "g")
         shown: list[object] = []
         show = app.main.steps.show
-        monkeypatch.setattr(app.main.steps, "show", lambda rows, **more: (shown.append(rows.run), show(rows, **more)))
+
+        def counting(rows: Any, **more: Any) -> None:
+            shown.append(rows)
+            show(rows, **more)
+
+        monkeypatch.setattr(app.main.steps, "show", counting)
         await press(pilot, "j", "j", "j")
         assert len(shown) == 3

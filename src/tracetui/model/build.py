@@ -6,7 +6,7 @@ parent move to the top, cycles are cut, all without recursion.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from math import inf
 from typing import Final, NamedTuple
 
@@ -49,7 +49,8 @@ class Tree:
         self._closed: set[int] = set()
         """Positions whose span was replaced, and whose subtree ended, since `shape`."""
         self._shape = Shape(Blocks(), Blocks(), Blocks())
-        if by_start or not self._append_all(by_id):
+        self.in_order_of_arrival = not by_start and self._append_all(by_id)
+        if not self.in_order_of_arrival:
             self._order(by_id)
 
     def _append_all(self, by_id: Mapping[str, Span]) -> bool:
@@ -254,12 +255,14 @@ class RunBuilder:
 
     def __len__(self) -> int:
         """Number of spans."""
-        return len(self._spans)
+        return self._count
 
     def reset(self) -> None:
         """Discard everything: the source was rewritten."""
-        self._spans: dict[str, Span] = {}
-        self._new: dict[str, None] = {}
+        self._arrived: dict[str, Span] | None = {}
+        """The spans in order of arrival, but for new ones; None if the tree has them in this order."""
+        self._new: dict[str, Span] = {}
+        self._count = 0
         self._unended: set[str] = set()
         self._problems: list[Problem] = []
         self._torn = self._lost = 0
@@ -281,11 +284,13 @@ class RunBuilder:
         """
         before = len(self._problems), self._header, self._body
         changed, running = False, Status.RUNNING
-        by_id, new, unended = self._spans, self._new, self._unended
+        present: Container[str] = self._tree.index if self._arrived is None else self._arrived
+        new, unended = self._new, self._unended
         for span in spans:
             changed, ident = True, span.id
-            by_id[ident] = span
-            new[ident] = None
+            if ident not in new and ident not in present:
+                self._count += 1
+            new[ident] = span
             if span.status is running:
                 unended.add(ident)
             elif unended:
@@ -363,9 +368,13 @@ class RunBuilder:
     def _update(self) -> None:
         """Add the spans that arrived since the last call to the tree."""
         new, self._new = self._new, {}
-        is_few = self._is_ordered and 2 * len(new) <= len(self._spans)
-        if not is_few or not all(self._put(self._spans[span_id]) for span_id in new):
-            self._rebuild()
+        is_few = self._is_ordered and 2 * len(new) <= self._count
+        if self._arrived is not None:
+            self._arrived |= new
+        if not is_few or not all(map(self._put, new.values())):
+            self._rebuild(
+                {span.id: span for span in self._tree.spans} | new if self._arrived is None else self._arrived
+            )
 
     def _put(self, span: Span) -> bool:
         """Add or replace one span; False if the order must be rebuilt."""
@@ -383,8 +392,9 @@ class RunBuilder:
             self._steps, self._built_steps = _steps(tree.spans), Blocks()
         return True
 
-    def _rebuild(self) -> None:
-        self._tree = Tree(self._spans, by_start=self._header is not None and self._header.by_start)
+    def _rebuild(self, arrived: dict[str, Span]) -> None:
+        self._tree = Tree(arrived, by_start=self._header is not None and self._header.by_start)
+        self._arrived = None if self._tree.in_order_of_arrival else arrived
         self._steps = _steps(self._tree.spans)
         self._built_steps = Blocks()
         self._tally = GrowingTally()
