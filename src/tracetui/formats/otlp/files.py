@@ -12,7 +12,7 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.agent_log import Rows
 from tracetui.formats.base import Chunk
-from tracetui.formats.decode import decode, skippable
+from tracetui.formats.decode import decode
 from tracetui.formats.document import Fingerprint, fingerprint, unchanged
 from tracetui.formats.jsonl import Line, LogReader, decode_line
 from tracetui.formats.lines import BLOCK, MAX_LINE, lines, parse, record_on
@@ -71,12 +71,8 @@ class Exports(Schema[Export]):
             return _OTHER_TRACE
         return Export(spans_on(data, self._surroundings, self._is_wanted if len(names) > 1 else None))
 
-    def decode(self, data: bytes, unknown: Unknown) -> tuple[Export, Any, str | None]:
-        try:
-            skippable(data)
-            return self.strict(data), None, None
-        except (ValueError, RecursionError):
-            value, note = decode(data)
+    def decode_loosely(self, data: bytes, unknown: Unknown) -> tuple[Export, Any, str | None]:
+        value, note = decode(data)
         return export_of(value), None, note
 
     def _is_wanted(self, span: msgspec.Raw) -> bool:
