@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import lru_cache
 from operator import attrgetter
 from typing import Final
 
 from tracetui.model import FirstError, RunSummary, Status
+from tracetui.model.summary import SharedFacts
 
 
 def run_time(run: RunSummary) -> float:
@@ -47,8 +49,12 @@ def haystack(run: RunSummary) -> list[str]:
     """The texts that a free-text query searches."""
     shared, own, ref = run.shared, run.own, run.ref
     error = own.first_error if shared.status is Status.ERROR else None
-    found = [ref.format, ref.path, *filter(None, _SHARED_WORDS(shared)), *filter(None, _OWN_WORDS(own))]
-    if shared.tags or error is not None:
-        found += shared.tags
-        found += filter(None, (error.type, error.message, error.name) if error is not None else ())
+    found = [ref.format, ref.path, *_words_of(shared), *filter(None, _OWN_WORDS(own))]
+    if error is not None:
+        found += filter(None, (error.type, error.message, error.name))
     return found
+
+
+@lru_cache(maxsize=4096)
+def _words_of(shared: SharedFacts) -> tuple[str, ...]:
+    return (*filter(None, _SHARED_WORDS(shared)), *shared.tags)
