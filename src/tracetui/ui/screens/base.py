@@ -24,7 +24,7 @@ from tracetui.ui.state import PanesState, focus, toggle_zoom
 from tracetui.ui.widgets.frame import footer
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, KeyClicked, LineBar, TooSmall
-from tracetui.ui.widgets.prompt import Prompt, Question
+from tracetui.ui.widgets.prompt import LABEL_MARGIN, Prompt, Question
 from tracetui.views.rows import Line, Piece
 
 HINT: Final = "  ·  "
@@ -381,7 +381,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         self._prompt.ask(question)
         label = one_line(question.title, max(12, self.app.size.width // 2))
         self._label.show((Piece(label, "key bold"),))
-        self._label.styles.width = cells(label) + 3
+        self._label.styles.width = cells(label) + LABEL_MARGIN
         self._ask_bar.display = True
         self.set_focus(self._prompt)  # synchronous, unlike `focus`: the next key may be queued already
         self._sentence.display = False

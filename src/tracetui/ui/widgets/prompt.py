@@ -22,6 +22,10 @@ _EDITS: Final = {
 }
 
 
+LABEL_MARGIN: Final = 3
+"""Blank cells around the label beside the input."""
+
+
 class Question:
     """Question of a prompt. By default, Enter calls `answer` with the line, and Esc cancels."""
 
@@ -217,7 +221,7 @@ class QueryQuestion(Question):
     def _fault(self, text: str, error: QueryError) -> Line:
         """Error message of a query, below its position if it fits."""
         message = clean(error.message)
-        column = cells(clean(text[: error.column]))
+        column = cells(clean(text[: error.column])) + cells(clean(self.title)) + LABEL_MARGIN
         if column + 2 + cells(message) > self._width:
             return tuple(fit((Piece(message, "status.warn"),), self._width))
         return Piece(Clean(f"{' ' * column}^ "), "status.warn bold"), Piece(message, "status.warn")
