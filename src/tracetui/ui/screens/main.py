@@ -168,6 +168,7 @@ class MainScreen(RunsScreen):
             headline = layout.needs_headline(self.app.size.width, self.state.level)
             self.run_view.show_run(run, arrival, headline=headline)
             self._strip.show_run(self.steps.run if self.state.level else None)
+            self.runs.redraw_run(run.summary.ref)
         self.refresh_frame()
 
     @property
