@@ -144,6 +144,9 @@ class MainScreen(RunsScreen):
         self._shape_list()
         self._preview()
         self.refresh_frame()
+        if self.app.waiting_search and self.app.stage != "list" and self.runs.has_all:
+            words, self.app.waiting_search = self.app.waiting_search, ""
+            self.search_runs(words)
 
     def _preview(self) -> None:
         """Preview the run or file under the cursor of the list, unless a run is open."""
