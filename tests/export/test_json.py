@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.sessions import ANSWER, OPEN, session
 from tests.shared import examples
 from tracetui.export.json import encode, moment, run_document, runs_document, span_value
+from tracetui.formats.claude_code import ClaudeCode
 from tracetui.model import (
     Binding,
     Body,
@@ -24,6 +27,7 @@ from tracetui.model import (
     Run,
     RunBody,
     RunRef,
+    RunSummary,
     Span,
     Status,
     StatusSource,
@@ -32,9 +36,10 @@ from tracetui.model import (
     Usage,
 )
 from tracetui.model.build import RunBuilder
+from tracetui.sources.local import LocalSource
 
 RUN_FIELDS = """
-address path format id name agent model status status_word status_source outcome outcome_source scores
+address path format id name title agent model status status_word status_source outcome outcome_source scores
 result task task_source trial started_at time_zone duration_ms
 steps spans llm_calls tool_calls errors usage estimated_cost_usd replay_of replay_of_address relation repeats
 identity parent
@@ -132,13 +137,40 @@ def opened() -> Run:
     return builder.build()
 
 
+@pytest.mark.parametrize(
+    ("end", "ago", "state"),
+    [
+        (OPEN, 190, "running: Bash 3m"),
+        (ANSWER, 60, "waiting for you"),
+        (ANSWER, 90_000, "done"),
+        (OPEN, 90_000, "interrupted"),
+    ],
+)
+def test_a_listed_session_has_its_title_and_how_it_stands(end: str, ago: float, state: str, tmp_path: Path) -> None:
+    now = 1_800_000_000.0
+    path = session("s", end, title="Fix the parser").write(tmp_path, now, ago)
+    with LocalSource().open(str(path)) as file:
+        (summary,) = ClaudeCode().summarize(file, deep=True)
+    assert isinstance(summary, RunSummary)
+
+    (run,) = json.loads(b"".join(runs_document([summary], [], {}, now=now)))["runs"]
+
+    assert (run["title"], run["state"], run["state_source"]) == ("Fix the parser", state, "derived")
+
+
+def test_a_run_that_is_no_session_has_no_state(opened: Run) -> None:
+    (run,) = json.loads(b"".join(runs_document([opened.summary], [], {}, now=1e9)))["runs"]
+
+    assert (run["state"], run["state_source"]) == (None, None)
+
+
 def test_a_run_has_exactly_the_fields_of_the_contract(opened: Run) -> None:
-    found = json.loads(b"".join(runs_document([opened.summary], opened.problems, {opened.summary.ref: "b.db"})))
+    found = json.loads(b"".join(runs_document([opened.summary], opened.problems, {opened.summary.ref: "b.db"}, now=0)))
 
     assert list(found) == ["schema", "runs", "problems"]
     assert found["schema"] == "tracetui/runs/1"
     (run,) = found["runs"]
-    assert list(run) == RUN_FIELDS
+    assert list(run) == [*RUN_FIELDS, "state", "state_source"]
     assert list(run["usage"]) == USAGE_FIELDS
     assert run["address"] == "a.db#r%2F1"
     assert run["started_at"] == "1970-01-01T00:00:01Z"

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from tracetui.formats import jsonl
 from tracetui.formats.base import Format
-from tracetui.formats.claude_code import ClaudeCode
+from tracetui.formats.claude_code import ClaudeCode, parts
 from tracetui.formats.pi import Pi
 from tracetui.model import Operation, Run, RunRef, RunSummary, Span
+from tracetui.sources.base import File
 from tracetui.sources.local import LocalSource
 from tracetui.testing import Growing, read_run
 
@@ -159,14 +161,34 @@ def with_files(folder: Path, number: int) -> list[dict[str, Any]]:
     return made.records
 
 
-def test_thousands_of_files_of_sub_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # each call looks at all files; on a very busy machine one call reads only a few of them in its time
-    monkeypatch.setattr("tracetui.formats.claude_code.parts.BUDGET", 3600.0)
+def test_thousands_of_files_of_sub_agents(tmp_path: Path) -> None:
     run, summary = read(ClaudeCode(), tmp_path / "s.jsonl", with_files(tmp_path, 2_000))
     agents = [span for span in run.spans if span.operation is Operation.INVOKE_AGENT]
     assert sum(span.parent_id is None for span in agents) == 1_000
     assert summary.usage is not None
     assert summary.usage.output_tokens == 5 * 2_001
+
+
+def test_files_of_sub_agents_are_not_looked_for_again_while_some_are_unread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def parts_of(file: File, session: str = "") -> list[parts.Part]:
+        found = listed(file, session)
+        seen.append(len(found))
+        return found
+
+    listed = parts.parts_of
+    monkeypatch.setattr(parts, "parts_of", parts_of)
+    monkeypatch.setattr(parts, "BUDGET", 0.0)
+    monkeypatch.setattr(jsonl, "BUDGET", 0.0)  # one file a call
+    path = tmp_path / "s.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in with_files(tmp_path, 40)), encoding="utf-8")
+    run = read_run(ClaudeCode(), RunRef("claude-code", str(path)))
+    assert sum(span.operation is Operation.CHAT for span in run.spans) == 1 + 40 + 40
+    assert seen
+    assert len(seen) < 5
 
 
 def test_files_of_sub_agents_are_read_however_long_it_takes_to_see_them(

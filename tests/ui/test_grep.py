@@ -11,7 +11,9 @@ from textual.pilot import Pilot
 
 from tests.ui.conftest import Opener, press, text_of, until
 from tests.ui.test_filtering import keys, line
+from tracetui.live.engine import Engine
 from tracetui.model import Status
+from tracetui.sources.local import LocalSource
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.lists import HitsScreen
 from tracetui.views.list.tables import Hit, HitRows
@@ -205,6 +207,23 @@ async def test_a_wrong_regular_expression_is_said(opened: Opener, samples: Path)
         assert "regular expression" in line(app, 1)
         await press(pilot, "j")
         assert "regular expression" not in line(app, 1)
+
+
+async def test_a_search_waits_until_the_list_is_read(samples: Path) -> None:
+    engine = Engine(LocalSource(), [str(samples)])
+    app = TraceApp(engine, [str(samples)])
+    try:
+        async with app.run_test(size=(120, 40)) as pilot:
+            await pilot.press("ampersand", *keys("timed out"), "enter")
+            await pilot.pause()
+            assert app.screen is app.main
+            assert "reading the list; the search starts when it is read" in line(app, 1)
+            engine.start()
+            await until(pilot, lambda: isinstance(app.screen, HitsScreen), what="the search")
+            await until(pilot, lambda: "searching" not in line(app, 1), what="the end of the search")
+            assert hits(the_hits(app))
+    finally:
+        engine.stop()
 
 
 async def test_nothing_found_is_said(opened: Opener, samples: Path) -> None:

@@ -305,12 +305,37 @@ async def test_a_quiet_run_stays_among_the_live_and_is_called_quiet_everywhere(
     async with opened(tmp_path) as (app, pilot):
         lines = text_of(app).splitlines()
         live = next(i for i, line in enumerate(lines) if line.startswith(" live "))
-        assert lines[live + 1].startswith("▌◐ claude-code    quiet")
+        assert lines[live + 1].split()[:3] == ["▌◐", "claude-code", "quiet"]
         assert lines[live + 2].startswith(" today")
         assert "claude-code quiet · 3 steps" in text_of(app)
         await press(pilot, "enter")
         await shows(app, pilot, "i why quiet")
         assert "status unknown" not in text_of(app)
+
+
+async def test_a_silent_run_stands_the_same_everywhere(
+    opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = NOW.timestamp()
+    monkeypatch.setattr(TraceApp, "clock", lambda self: now)
+    path = tmp_path / "r.json"
+    record = json.loads(paprika(path, "slow", steps=9, status="running"))
+    for number, step in enumerate(record["steps"]):  # silent for two minutes, after a step every two seconds
+        step["timestamp"] = datetime.fromtimestamp(now - 140 + 2 * number, UTC).isoformat()
+    record["execution"] |= {"started_at": record["steps"][0]["timestamp"], "duration_ms": None}
+    path.write_text(json.dumps(record))
+    os.utime(path, (now - 122, now - 122))
+    paprika(tmp_path / "ended.json", "ended")
+    async with opened(tmp_path) as (app, pilot):
+        app.main.runs.move_to_key(next(ref for ref in app.store.runs if ref.path == str(path)))
+        await shows(app, pilot, "researcher stalled?")
+        await settle(pilot)
+        row = next(line for line in text_of(app).splitlines() if line.startswith("▌◐ researcher"))
+        assert "stalled?" in row
+        assert "quiet" not in text_of(app)
+        await press(pilot, "enter")
+        await shows(app, pilot, "stalled?")
+        assert "quiet" not in text_of(app)
 
 
 async def test_the_preview_of_a_run_that_was_left_does_not_jump_later(opened: Opener, tmp_path: Path) -> None:

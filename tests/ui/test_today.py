@@ -15,9 +15,11 @@ from tests.ui.conftest import NOW, Opener, settle, until
 from tests.ui.test_snapshots import Pictures
 from tracetui.analysis import prices
 from tracetui.live.engine import Engine
+from tracetui.model import RunRef, RunSummary
 from tracetui.sources.local import LocalSource
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.today import TodayScreen
+from tracetui.views.today import Sections, TodayRows
 
 
 def page(app: TraceApp, width: int = 110) -> list[str]:
@@ -39,6 +41,19 @@ async def on_today(pilot: Pilot[int]) -> None:
 @pytest.fixture
 def sessions(tmp_path: Path) -> Path:
     return home(tmp_path, NOW.timestamp())
+
+
+def test_ages_by_the_time_of_a_file_are_marked() -> None:
+    now = NOW.timestamp()
+    runs = [
+        RunSummary.of(
+            ref=RunRef("pi", name), id=name, name="pi", modified_at=now - 240, started_at=start, time_zone="UTC"
+        )
+        for name, start in (("dated", now - 240), ("undated", None))
+    ]
+    rows = TodayRows(Sections([], [], [], runs), (), now=now)
+    lines = ["".join(piece.text for piece in rows.line(i, 110)) for i in (1, 2)]
+    assert [line.split()[-1] for line in lines] == ["4m", "~4m"]
 
 
 async def test_every_run_is_in_one_section(opened: Opener, sessions: Path) -> None:

@@ -17,7 +17,21 @@ from tracetui import analysis, masking, views
 from tracetui.live.engine import Engine
 from tracetui.live.load import Reader, read_run
 from tracetui.live.mailbox import Mail
-from tracetui.model import Body, FirstError, Message, Run, RunRef, RunSummary, Span, Text, ToolCall, ToolResult
+from tracetui.model import (
+    Body,
+    FirstError,
+    LastEvent,
+    Message,
+    Operation,
+    Run,
+    RunRef,
+    RunSummary,
+    Span,
+    Status,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from tracetui.model.masked import masked_body, masked_span, masked_summary, unmasked
 from tracetui.redact import MASK, Redactor
 from tracetui.sources.local import LocalSource
@@ -172,6 +186,8 @@ def test_every_name_in_a_summary_and_a_header_is_masked() -> None:
         prompt=secret,
         result=secret,
         label=secret,
+        title=secret,
+        last=LastEvent(Operation.EXECUTE_TOOL, "x", Status.RUNNING, secret),
         tools=("search", secret),
         models=(secret,),
         nodes=(secret,),

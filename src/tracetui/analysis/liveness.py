@@ -113,7 +113,7 @@ UsualFrom = Literal["trace clock", "measured live", "earlier calls"]
 
 
 class UsualDuration(msgspec.Struct, frozen=True, gc=False):
-    """UsualDuration duration between events, in milliseconds."""
+    """Usual duration between events, in milliseconds."""
 
     p95_ms: float | None = None
     """None with too few samples."""
@@ -131,6 +131,10 @@ class UsualDuration(msgspec.Struct, frozen=True, gc=False):
         """Maximum silence before a run counts as stalled."""
         twice = 2 * (self.longest_ms or 0.0)
         return max(STALLED_BLIND_MS, twice) if self.p95_ms is None else max(STALLED_MS, 5 * self.p95_ms, twice)
+
+
+UNKNOWN_PACE: Final = UsualDuration()
+"""The pace of a run that wasn't read."""
 
 
 class Liveness(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -185,15 +189,21 @@ def liveness(run: Run, *, now: float, arrivals: Sequence[float], changed_at: flo
 
 
 def summary_state(
-    summary: RunSummary, *, now: float, changed_at: float | None, seen: bool = False
+    summary: RunSummary,
+    *,
+    now: float,
+    changed_at: float | None,
+    seen: bool = False,
+    usual: UsualDuration = UNKNOWN_PACE,
 ) -> tuple[State, Clean]:
-    """The state of a run from its summary alone, and the reason. Cheap enough for every row of the list.
+    """The state of a run from its summary, and the reason. Cheap enough for every row of the list.
 
-    `changed_at` is the last change of this run, not of other runs in its file. `seen`: we saw it change.
+    `changed_at` is the last change of this run, not of other runs in its file. `seen`: we saw it change. `usual` is its
+    pace when it was last read.
     """
     if not seen:
         changed_at = _unless_copied(changed_at, _last_activity(summary))
-    state, reason = _judge(summary, _Facts(_silence(now, changed_at), UsualDuration(), seen))
+    state, reason = _judge(summary, _Facts(_silence(now, changed_at), usual, seen))
     return state, Clean(reason)
 
 

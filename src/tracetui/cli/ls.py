@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
@@ -108,7 +109,8 @@ def print_listing(args: argparse.Namespace, decisions: Sidecar | None = None) ->
                 inside = [masked_problem(problem, redactor) for problem in inside]
                 tasks = {ref: masked_task(task, redactor) for ref, task in tasks.items()}
             replays, files = relations.replay_addresses(), everything.files.fields
-            write_bytes(runs_document(shown.runs, [*shown.problems, *inside], replays, estimates, tasks, files))
+            problems = [*shown.problems, *inside]
+            write_bytes(runs_document(shown.runs, problems, replays, estimates, tasks, files, now=time.time()))
         elif found.runs or found.problems:
             screen = screen_for(aim.places, everything.runs)
             write_lines(listing(shown.runs, shown.problems, screen, part_notes(everything.runs)))

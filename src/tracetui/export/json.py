@@ -21,9 +21,24 @@ import msgspec
 import orjson
 
 from tracetui.analysis import prices
+from tracetui.analysis.liveness import session_state, summary_state
 from tracetui.analysis.statistics import estimate_of
-from tracetui.model import Body, FirstError, Ledger, Problem, Run, RunBody, RunSummary, Span, TaskKey, Usage
+from tracetui.model import (
+    Body,
+    FirstError,
+    Ledger,
+    Problem,
+    Run,
+    RunBody,
+    RunSummary,
+    Span,
+    StatusSource,
+    TaskKey,
+    Usage,
+)
+from tracetui.store.facts import changed_at
 from tracetui.text import UNSAFE
+from tracetui.views.list.runs import session_words
 
 RUNS: Final = "tracetui/runs/1"
 RUN: Final = "tracetui/run/1"
@@ -43,13 +58,20 @@ def runs_document(
     estimates: Mapping[Any, float | None] = MappingProxyType({}),
     tasks: Mapping[Any, TaskKey] = MappingProxyType({}),
     files: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    now: float,
 ) -> Iterator[bytes]:
     """Yield the output of ``ls --json``, one run a line; `files` are fields about the files, added at the end.
+
+    `now` is the time (UTC seconds) at which sessions stand as their `state` says.
 
     By `RunRef`: `replays` has each `replay_of_address`, `estimates` costs that summaries lack, `tasks` inherited tasks.
     """
     yield b'{"schema":' + encode(RUNS) + b',"runs":['
-    yield from _listed(run_value(run, replays.get(run.ref), estimates.get(run.ref), tasks.get(run.ref)) for run in runs)
+    yield from _listed(
+        run_value(run, replays.get(run.ref), estimates.get(run.ref), tasks.get(run.ref)) | _state(run, now)
+        for run in runs
+    )
     yield b'],"problems":['
     yield from _listed(problem_value(problem) for problem in problems)
     yield b"]" + b"".join(b"," + encode(name) + b":" + encode(value) for name, value in files.items()) + b"}\n"
@@ -99,6 +121,7 @@ def run_value(
         "format": run.ref.format,
         "id": run.id,
         "name": run.name,
+        "title": run.title,
         "agent": run.agent,
         "model": run.model,
         "status": run.status,
@@ -135,6 +158,16 @@ def run_value(
         "source": run.source,
         "writer": run.writer,
         "problems": run.problems,
+    }
+
+
+def _state(run: RunSummary, now: float) -> dict[str, Any]:
+    """Return how a session stands, in the words of the list; null for other runs."""
+    state, _ = summary_state(run, now=now, changed_at=changed_at(run))
+    found = session_state(run, state, now=now)
+    return {
+        "state": None if found is None else session_words(found, sign=""),
+        "state_source": None if found is None else StatusSource.DERIVED,
     }
 
 

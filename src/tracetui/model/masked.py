@@ -113,7 +113,13 @@ def masked_summary(run: RunSummary, redactor: Redactor) -> RunSummary:
     mask = redactor.header
     texts = {"name": run.name, "agent": run.agent, "status_word": run.status_word, "label": run.label}
     texts |= {"prompt": run.prompt, "result": run.result, "model": run.model, "source": run.source}
-    texts |= {"task": run.task, "trial": run.trial, "headline": run.headline, "outcome_source": run.outcome_source}
+    texts |= {
+        "title": run.title,
+        "task": run.task,
+        "trial": run.trial,
+        "headline": run.headline,
+        "outcome_source": run.outcome_source,
+    }
     made = {name: mask(text) for name, text in texts.items() if text}
     changed = {name: text for name, text in made.items() if text is not texts[name]}
     lists = {"tools": run.tools, "models": run.models, "nodes": run.nodes, "tags": run.tags}
@@ -122,10 +128,13 @@ def masked_summary(run: RunSummary, redactor: Redactor) -> RunSummary:
     error = None if run.first_error is None else _masked_cause(run.first_error, redactor)
     unread = None if run.unread is None else _masked_unread(run.unread, redactor)
     scores = tuple([_masked_score(score, redactor) for score in run.scores])
-    same = error is run.first_error and unread is run.unread and scores == run.scores
+    last = run.last
+    if last is not None and last.open and (name := mask(last.open)) != last.open:
+        last = replace(last, open=name)
+    same = error is run.first_error and unread is run.unread and scores == run.scores and last is run.last
     if same and not changed and not changed_lists:
         return run
-    return run.replace(first_error=error, unread=unread, scores=scores, **changed, **changed_lists)
+    return run.replace(first_error=error, unread=unread, scores=scores, last=last, **changed, **changed_lists)
 
 
 def masked_task(task: TaskKey, redactor: Redactor) -> TaskKey:

@@ -24,6 +24,14 @@ def run_time(run: RunSummary) -> float:
     return start
 
 
+def changed_at(run: RunSummary) -> float:
+    """Time of the last change of a run, in seconds since the epoch, as far as its summary has it.
+
+    The modification time of a file with several runs says nothing about one of them: its start counts.
+    """
+    return run.modified_at if run.ref.key is None or run.started_at is None else run.started_at
+
+
 def recorded_running(run: RunSummary) -> bool:
     """Whether the trace says that a run is running. A killed program leaves it so forever."""
     return run.status is Status.RUNNING

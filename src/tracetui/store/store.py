@@ -10,6 +10,7 @@ import msgspec
 
 from tracetui.model import Body, Ledger, Outcome, PassRule, Problem, Run, RunRef, RunSummary, Span, Status, TaskKey
 from tracetui.model.ledger import total
+from tracetui.store.facts import changed_at
 from tracetui.store.outcomes import OutcomeCounts
 from tracetui.store.pulse import Pulse
 from tracetui.store.relations import Relations, has_end, uncounted_parts
@@ -198,13 +199,13 @@ class Store:
     def changed_at(self, run: RunSummary) -> float:
         """Time of the last known change of a run, in seconds since the epoch.
 
-        The modification time of a file with several runs says nothing about one of them: until it is seen to change,
-        its start counts. For a modification time in the future, the time the run was first seen counts.
+        Until it is seen to change, `changed_at` of its summary counts. For a modification time in the future, the time
+        the run was first seen counts.
         """
         pulse = self.pulses.get(run.ref)
         if pulse is not None:
             return pulse.changed_at
-        changed = run.modified_at if run.ref.key is None or run.started_at is None else run.started_at
+        changed = changed_at(run)
         return min(changed, self._from_future.get(run.ref, changed))
 
     @property

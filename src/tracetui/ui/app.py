@@ -107,6 +107,7 @@ class TraceApp(HostApp):
         self.main = MainScreen(commands, state)
         self.stage, self.seen, self.total = "list", 0, None
         self.listed = self.preloaded = False
+        self.waiting_search = ""
         self._notify, self._starts_today = notify, today
         self._mail_due = self._frame_pending = False
         self._opening = True
@@ -382,6 +383,10 @@ class TraceApp(HostApp):
     def search_runs(self, words: str) -> None:
         from tracetui.ui.screens.lists import HitsScreen
 
+        if self.stage == "list":
+            self.waiting_search = words
+            self.main.say("reading the list; the search starts when it is read")
+            return
         search = self.surveys.search
         if words and (search is None or words != search.text):
             begun, zone = self.clock(), self.look.zone

@@ -219,6 +219,8 @@ class HostApp(BaseApp):
     total: int | None
     listed: bool
     """Whether all runs were listed once."""
+    waiting_search: str
+    """The words of a search that starts when the list is read; else empty."""
     preloaded: bool
     """Whether the modules of the comparison are imported."""
     throttle: PaintThrottle
@@ -307,7 +309,10 @@ class HostApp(BaseApp):
         raise NotImplementedError
 
     def search_runs(self, words: str) -> None:
-        """Search all listed runs and show the hits. Raises `UsageError` for an invalid regular expression."""
+        """Search all listed runs and show the hits; waits until the list is read.
+
+        Raises `UsageError` for an invalid regular expression.
+        """
         raise NotImplementedError
 
     def show_statistics(self, refs: Sequence[RunRef], of: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -28,6 +28,8 @@ _BELOW: Final = re.compile(r"(?:^|/)([^/]+)/subagents/(?:[^/]+/){0,4}[^/]+\.json
 _IDENT: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _META_LIMIT: Final = 1 << 16
 _PLAN_LIMIT: Final = 4 << 20
+PATIENCE: Final = 1.0
+"""Seconds for which files of sub-agents are read at most while the processor works on something else."""
 DEPTH: Final = 3
 """Folders below ``subagents`` that are looked into."""
 
@@ -206,6 +208,8 @@ class RunReader:
         self._files: dict[str, _AgentFile] = {}
         self._by_response: dict[str, list[_AgentFile]] = {}
         """The files that have a response of that id."""
+        self._unread: list[_AgentFile] = []
+        """The files of which the last call left records to read; until they are read, no others are looked for."""
         self._problems: list[Problem] = []
         self._is_fresh = True
         """No chunk was given since."""
@@ -243,10 +247,10 @@ class RunReader:
         self._done = self._main.done
         if not self._is_fresh and not self._done:
             return True
-        if not self._meet(file):
+        if not self._unread and not self._meet(file):  # once all files that were listed before are read
             return False
         # regardless of the time spent on listing files
-        return not self._done or self._read_parts(file, max(deadline, perf_counter() + BUDGET * FIRST))
+        return not self._done or self._read_parts(file, max(deadline - perf_counter(), BUDGET * FIRST))
 
     def _meet(self, file: File) -> bool:
         """See which sub-agents there are; False if one is gone."""
@@ -272,19 +276,21 @@ class RunReader:
             self._moved = True
         return self._files.keys() <= {part.path for part in parts}
 
-    def _read_parts(self, file: File, deadline: float) -> bool:
-        """Read new records of sub-agents; False if a file was rewritten."""
+    def _read_parts(self, file: File, seconds: float) -> bool:
+        """Read new records of sub-agents for about `seconds` of the processor; False if a file was rewritten."""
+        busy, deadline = thread_time() + seconds, perf_counter() + max(seconds, PATIENCE)
+        agents, self._unread = self._unread or [one for one in self._files.values() if not one.is_current], []
+        agents.sort(key=lambda agent: agent.to_read)  # always check files read before
         has_begun = False
-        for agent in self._files.values():
-            if agent.is_current:
-                continue
-            if agent.to_read and has_begun and perf_counter() > deadline:  # always check files read before
+        for number, agent in enumerate(agents):
+            if agent.to_read and has_begun and (thread_time() > busy or perf_counter() > deadline):
                 self._done = False
-                continue
+                self._unread += agents[number:]
+                break
             has_begun |= agent.to_read
             try:
                 with file.other(agent.part.path, agent.part.stat) as other:
-                    self._moved |= agent.reader.advance(other, deadline)
+                    self._moved |= agent.reader.advance(other, perf_counter() + seconds)
             except OSError as error:
                 if not agent.failed:
                     self._problems.append(Problem(file.path, agent.part.path, reason_of(error)))
@@ -295,6 +301,8 @@ class RunReader:
                 return False
             agent.session, agent.to_read = agent.reader.session, not agent.reader.done
             self._done &= agent.reader.done
+            if agent.to_read:
+                self._unread.append(agent)
         return True
 
     # ---- chunks

@@ -12,6 +12,7 @@ from textual.message import Message
 
 from tracetui.analysis.arrangement import Arrangement, Item, Order, arrange, row_key_of
 from tracetui.model import Problem, RunRef, RunSummary, Status
+from tracetui.store.relations import has_end
 from tracetui.text import Clean, grouped, one_line
 from tracetui.ui.base_app import HostApp
 from tracetui.ui.panes.arranged import ArrangedView, arrangement_title
@@ -422,14 +423,19 @@ class RunList(ArrangedView):
         return first, last - first, rows.above(len(rows))
 
     def tick(self, now: float) -> None:
-        """Draw again how long runs have lasted that are still going."""
+        """Draw again how long runs have lasted that are still going, and how they stand."""
         rows = self.rows
         if isinstance(rows, runs.RunRows):
             rows.now = now
             for index in range(self.top, min(len(rows), self.top + self.page)):
                 item = rows.item(index)
-                if isinstance(item, RunSummary) and item.status is Status.RUNNING:
+                if isinstance(item, RunSummary) and (item.status is Status.RUNNING or not has_end(item)):
                     self.redraw(index)
+
+    def redraw_run(self, ref: RunRef) -> None:
+        """Draw the row of a run again: how it stands is known better once it is read."""
+        if (index := self.rows.index(ref)) is not None:
+            self.redraw(index)
 
     # ---- its columns and width
 

@@ -144,6 +144,9 @@ class MainScreen(RunsScreen):
         self._shape_list()
         self._preview()
         self.refresh_frame()
+        if self.app.waiting_search and self.app.stage != "list" and self.runs.has_all:
+            words, self.app.waiting_search = self.app.waiting_search, ""
+            self.search_runs(words)
 
     def _preview(self) -> None:
         """Preview the run or file under the cursor of the list, unless a run is open."""
@@ -168,6 +171,7 @@ class MainScreen(RunsScreen):
             headline = layout.needs_headline(self.app.size.width, self.state.level)
             self.run_view.show_run(run, arrival, headline=headline)
             self._strip.show_run(self.steps.run if self.state.level else None)
+            self.runs.redraw_run(run.summary.ref)
         self.refresh_frame()
 
     @property

@@ -7,7 +7,16 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from tracetui.analysis.liveness import UNKNOWN_MS, Liveness, State, liveness, session_state, summary_state
+from tracetui.analysis.liveness import (
+    UNKNOWN_MS,
+    UNKNOWN_PACE,
+    Liveness,
+    State,
+    UsualDuration,
+    liveness,
+    session_state,
+    summary_state,
+)
 from tracetui.live.mailbox import WatchState
 from tracetui.masking import one_line
 from tracetui.model import Run, RunRef, RunSummary
@@ -31,6 +40,8 @@ class LivenessTracker:
         self.watching = WatchState()
         """State of the watcher."""
         self._cached: tuple[tuple[Run, int, float], Liveness] | None = None
+        self._paces: dict[RunRef, UsualDuration] = {}
+        """The pace of each run without an end that was read."""
         self._counted = (-1, 0)
         self._count_after = 0.0
         self._state_counts: Counter[State] = Counter()
@@ -42,13 +53,19 @@ class LivenessTracker:
         if self._cached is None or self._cached[0] != key:
             pulse = self._store.pulses.get(run.summary.ref)
             arrivals = tuple(pulse.arrivals) if pulse is not None else ()
-            self._cached = key, liveness(run, now=now, arrivals=arrivals, changed_at=changed_at)
+            found = liveness(run, now=now, arrivals=arrivals, changed_at=changed_at)
+            self._cached = key, found
+            if found.state is not State.ENDED:
+                self._paces[run.summary.ref] = found.usual
         return self._cached[1]
 
     def state_in_list(self, run: RunSummary) -> State:
-        """State of a run of the list, from its summary."""
-        seen = run.ref in self._store.pulses
-        return summary_state(run, now=self._clock(), changed_at=self._store.changed_at(run), seen=seen)[0]
+        """State of a run of the list, from its summary; that of the open run as elsewhere on the screen."""
+        changed_at, seen = self._store.changed_at(run), run.ref in self._store.pulses
+        usual = self._paces.get(run.ref, UNKNOWN_PACE)
+        state = summary_state(run, now=self._clock(), changed_at=changed_at, seen=seen, usual=usual)[0]
+        opened = self._cached[0][0] if self._cached is not None and state is not State.ENDED else None
+        return state if opened is None or opened.summary.ref != run.ref else self.state_of(opened).state
 
     def is_going(self, run: RunSummary) -> bool:
         """Whether a run of the list is running, quiet or stalled."""
@@ -83,7 +100,7 @@ class LivenessTracker:
         """Watcher state, run counts and state of the open run, given its summary and its read part."""
         state = self.state_in_list(summary) if summary is not None else State.ENDED
         if run is not None and state is not State.ENDED:
-            state = self.state_of(run).state
+            state = self.state_of(run).state  # it may be read further than the list has it
         session = session_state(summary, state, now=self._clock()) if summary is not None else None
         return Vitals(self.watching, self.count_states(), state, session)
 

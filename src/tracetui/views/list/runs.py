@@ -63,11 +63,11 @@ TURNS: Final = {
 """Status whose sign a session's state has, and its style."""
 
 
-def session_words(found: SessionState) -> Clean:
+def session_words(found: SessionState, *, sign: str = "~") -> Clean:
     """The state of a session: ``~running: Bash 3m``. The sign marks it as inferred, as it does times."""
     call = f": {one_line(found.call, 30)}" if found.call else ""
     since = f" {text.age(found.ms / 1000)}" if found.call and found.ms is not None else ""
-    return Clean(f"~{found.turn.value}{call}{since}")
+    return Clean(f"{sign}{found.turn.value}{call}{since}")
 
 
 def _silence_word(run: RunSummary, state: State) -> Line:
