@@ -24,3 +24,9 @@ def test_a_folder_that_cannot_be_made_is_an_error(cli: Cli) -> None:
     result = cli("demo", "--write", "file/samples")
     assert result.status != 0
     assert "file/samples can't be written" in result.err
+
+
+def test_without_a_terminal_the_samples_are_listed(cli: Cli) -> None:
+    result = cli("demo")
+    assert result.status in (0, 1), result.err
+    assert "tracetui-demo-" in result.text

@@ -11,6 +11,7 @@ import pytest_textual_snapshot  # type: ignore[import-untyped]
 from textual.pilot import Pilot
 
 from tests.sessions import Session, home
+from tests.store.build import make_summary
 from tests.ui.conftest import NOW, Opener, settle, until
 from tests.ui.test_snapshots import Pictures
 from tracetui.analysis import prices
@@ -19,7 +20,7 @@ from tracetui.model import RunRef, RunSummary
 from tracetui.sources.local import LocalSource
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.today import TodayScreen
-from tracetui.views.today import Sections, TodayRows
+from tracetui.views.today import Sections, TodayRows, sections
 
 
 def page(app: TraceApp, width: int = 110) -> list[str]:
@@ -136,3 +137,13 @@ def test_looks(
         assert compare(app, terminal_size=size, run_before=on_today)
     finally:
         engine.stop()
+
+
+def test_a_run_ended_when_its_trace_says_so_and_not_when_its_database_changed() -> None:
+    now = 1_763_730_562.0
+    old, new = (
+        make_summary(own, started_at=now - ago, duration_ms=1000.0, time_zone="UTC", modified_at=modified)
+        for own, ago, modified in (("old", 9_000.0, now), ("new", 600.0, now - 599))
+    )
+    found = sections([old, new], now=now)
+    assert [run.id for run in (*found.failed, *found.recent)] == ["new", "old"]

@@ -43,8 +43,9 @@ def run(args: argparse.Namespace) -> int:
         return _write(args.set, args.write)
     is_live = args.set == "night" and sys.stdout.isatty()
     with temporary(name=args.set) as folder, agent.running(folder) if is_live else nullcontext():
-        args.paths, args.trace_dir, args.format, args.rule, args.limit = [str(folder)], [], None, None, None
-        return app.run(args)
+        parser = argparse.ArgumentParser()
+        app.arguments(parser)
+        return app.run(parser.parse_args([str(folder)], args))
 
 
 def _write(name: str, folder: str) -> int:

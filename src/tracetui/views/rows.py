@@ -7,7 +7,7 @@ A `Line` is cleaned text in pieces, each with a *style name* (``status.error``, 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from tracetui.redact import ASCII_MASK, MASK, masks
 from tracetui.text import Clean, cells, pad, truncate
@@ -111,6 +111,15 @@ class Rows(Protocol):
 
     def plain(self, index: int) -> str:
         """The full text of the row for search and copy, neither truncated nor cleaned."""
+        ...
+
+
+@runtime_checkable
+class WithHeadings(Protocol):
+    """Rows with headings that don't count."""
+
+    def above(self, index: int) -> int:
+        """Number of rows above this one, without headings."""
         ...
 
 

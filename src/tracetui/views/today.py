@@ -12,7 +12,7 @@ from tracetui.analysis.arrangement import Item
 from tracetui.analysis.liveness import State, Turn, session_state
 from tracetui.masking import clean
 from tracetui.model import RunSummary
-from tracetui.store.facts import run_time
+from tracetui.store.facts import recorded_running, run_time
 from tracetui.text import Clean, tokens, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.list.runs import RunRows, StateOf, cost_text, recorded_state
@@ -89,6 +89,9 @@ def by_project(runs: Iterable[RunSummary], *, now: float) -> list[ProjectSpendin
 
 
 def _changed(run: RunSummary) -> float:
+    """The recorded end of a run; without one, the last change of its file, which may hold other runs too."""
+    if run.started_at is not None and run.duration_ms is not None and not recorded_running(run):
+        return run_time(run) + run.duration_ms / 1000
     return max(run_time(run), run.modified_at)
 
 

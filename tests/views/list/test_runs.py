@@ -105,3 +105,17 @@ def test_an_age_by_the_time_of_the_file_is_marked(seconds: int, age: str) -> Non
 
     assert row(known).endswith(f" {age}")
     assert row(unknown).endswith(" ~42w" if age == "10mo" else f" ~{age}")
+
+
+@pytest.mark.parametrize("width", [66, 74, 78, 96])
+def test_a_result_is_worth_more_than_an_id(width: int) -> None:
+    columns = dict(columns_for(width, name=14, scored=True, costed=True))
+    assert columns["result"] >= 22
+    assert {"time", "step", "age"} <= set(columns)
+    assert "id" not in columns or columns["result"] >= 24
+
+
+def test_the_task_of_a_trial_is_beside_its_result() -> None:
+    run = make_summary("a", task="airline-46", result="reward 0", prompt="Book a flight for me")
+    line = "".join(piece.text for piece in RunRows([run], now=0.0).line(0, 76))
+    assert "airline-46" in line

@@ -261,10 +261,11 @@ class Detail(FoldingView):
     def _tab_line(self) -> Line:
         """All tabs, or those around the chosen one that fit."""
         room, chosen = max(10, self.outer_size.width - _TITLE_WIDTH), self.tabs.index(self.tab)
-        first, stop = 0, len(self.tabs)
-        while width_of(line := self._tabs(first, stop)) > room and stop - first > 1:
-            first, stop = (first, stop - 1) if stop - 1 > chosen else (first + 1, stop)
-        return line
+        count = len(self.tabs)
+        windows = [(first, stop) for first in range(chosen + 1) for stop in range(chosen + 1, count + 1)]
+        windows.sort(key=lambda window: (window[0] - window[1], window[0] > 0 and window[1] < count, window))
+        lines = (self._tabs(*window) for window in windows)
+        return next((line for line in lines if width_of(line) <= room), self._tabs(chosen, chosen + 1))
 
     def _tabs(self, first: int, stop: int) -> Line:
         """The tabs from `first` to before `stop`, with an ellipsis on a side with hidden tabs."""

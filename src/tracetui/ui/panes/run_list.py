@@ -414,14 +414,6 @@ class RunList(ArrangedView):
         words = Piece(Clean(f"{len(self._above)} new above {self.look.glyphs.above} "), "status.running bold")
         return (words, Piece(Clean("g"), "key bold"))
 
-    def _in_view(self) -> tuple[int, int, int]:
-        """Runs: headings of groups are none."""
-        rows = self.rows
-        if not isinstance(rows, runs.RunRows):
-            return super()._in_view()
-        first, last = rows.above(self.top), rows.above(min(len(rows), self.top + self.page))
-        return first, last - first, rows.above(len(rows))
-
     def tick(self, now: float) -> None:
         """Draw again how long runs have lasted that are still going, and how they stand."""
         rows = self.rows

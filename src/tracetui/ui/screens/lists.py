@@ -19,6 +19,7 @@ from tracetui.store.query.complete import Facet
 from tracetui.text import Clean, grouped
 from tracetui.ui.base_app import HostApp
 from tracetui.ui.commands import FACETS, FINDINGS, HITS, REPLAYS, STATISTICS, Command, shown
+from tracetui.ui.layout import FRAME
 from tracetui.ui.panes.detail import Detail
 from tracetui.ui.screens.base import BaseListScreen
 from tracetui.ui.services.findings import Search
@@ -52,6 +53,8 @@ TABS: Final = {
 """Tabs of the detail that show a kind of field, best first."""
 MIN_PREVIEW: Final = 16
 """Rows of a screen with a preview of the hit."""
+LEAST_PREVIEW: Final = 6
+"""Rows of the smallest preview."""
 MAX_NEEDLE: Final = 80
 """Maximum characters of a match that the detail searches for."""
 
@@ -71,6 +74,8 @@ class HitsScreen(RunsListScreen):
         self.list.position = search.cursor or 0
         self._preview = Detail()
         self._preview.number, self._preview.pane_name, self._preview.can_focus = 0, "Preview", False
+        self._tallest = LEAST_PREVIEW
+        """Rows of the longest value so far: so the list doesn't grow and shrink with each hit."""
         self._previewed: tuple[Hit, bool] | None = None
         """The hit whose value is requested, and whether it is shown."""
 
@@ -96,10 +101,11 @@ class HitsScreen(RunsListScreen):
         self._lay_out()
 
     def _lay_out(self) -> None:
-        """Share the rows: the list takes those that it needs, at most half of them."""
-        height = self.app.size.height
-        self._preview.display = self._hit is not None and height >= MIN_PREVIEW
-        rows = min(len(self.list.rows) + 1, (height - 3) // 2)
+        """Share the rows: the list takes those that it needs, at most half, and those that no value needed yet."""
+        height = self.app.size.height - FRAME
+        self._preview.display = self._hit is not None and height + FRAME >= MIN_PREVIEW
+        self._tallest = max(self._tallest, len(self._preview.rows) + 1)
+        rows = min(len(self.list.rows) + 1, max(height // 2, height - self._tallest))
         self.list.styles.height = rows if self._preview.display else "1fr"
 
     def _load_preview(self) -> None:
@@ -128,6 +134,7 @@ class HitsScreen(RunsListScreen):
         self._previewed = hit, True
         self._preview.search_target = _target(hit)
         self._preview.show_span(run, span, body)
+        self._lay_out()
         self._preview.move_to(self._preview.position, center=True)
 
     @on(LineView.Moved, f"#{HITS}")

@@ -79,35 +79,51 @@ def header(
     spent: str = "",
 ) -> tuple[Line, Line]:
     """What this is, how it stands, what the listed runs `spent`, and how it is kept up to date."""
-    status = (
-        (*_list_status(store, glyphs, vitals.standing, width), *_spent(spent, width))
-        if run is None
-        else _run_status(run, vitals, glyphs, width)
-    )
-    right = (*status, *_watched(vitals.watching, glyphs, width))
+    watched = _watched(vitals.watching, glyphs, width)
+    if run is None:
+        parts = [*_list_status(store, glyphs, vitals.standing, width), *_spent(spent, width), *watched]
+    else:
+        parts = [*_run_status(run, vitals, glyphs, width), *watched]
+    path = width_of(_path(roots, glyphs, run, width, width))
+    right = _fitting(parts, width - path - 4)
     return _path(roots, glyphs, run, width, width - width_of(right) - 4), right
 
 
-def _spent(words: str, width: int) -> Line:
+class _Part(NamedTuple):
+    """A part of the right side of the header."""
+
+    line: Line
+    drop: int = 0
+    """The highest is dropped first where there is no room for all; 0: never."""
+
+
+def _fitting(parts: list[_Part], room: int) -> Line:
+    """The parts that fit beside the path."""
+    while sum(width_of(part.line) for part in parts) > room and (most := max(part.drop for part in parts)):
+        parts = [part for part in parts if part.drop != most]
+    return tuple(piece for part in parts for piece in part.line)
+
+
+def _spent(words: str, width: int) -> list[_Part]:
     """Tokens and cost of the listed runs, where there is room."""
-    return (Piece(Clean(f"   {words}"), "text"),) if words and width >= NARROW_HEADER else ()
+    return [_Part((Piece(Clean(f"   {words}"), "text"),), 1)] if words and width >= NARROW_HEADER else []
 
 
-def _watched(watching: WatchState, glyphs: Glyphs, width: int) -> Line:
+def _watched(watching: WatchState, glyphs: Glyphs, width: int) -> list[_Part]:
     """Whether what is shown is live, and how: by events or by polling."""
     if watching.lost:
-        return (Piece(Clean("   ")), Piece(Clean(f"{glyphs.note} link lost"), "status.error bold"))
+        return [_Part((Piece(Clean("   ")), Piece(Clean(f"{glyphs.note} link lost"), "status.error bold")))]
     if not watching.mode:
-        return ()
-    words = [Piece(Clean("   ")), Piece(Clean(f"{glyphs.live} live"), "status.ok")]
+        return []
+    parts = [_Part((Piece(Clean("   ")), Piece(Clean(f"{glyphs.live} live"), "status.ok")))]
     if width >= NARROW_HEADER:
         number, word = (watching.folders, "folder") if watching.folders else (watching.files, "file")
         what = f" {text.grouped(number)} {word}{'s' if number != 1 else ''}"
-        words.append(Piece(Clean(what), "dim"))
+        parts.append(_Part((Piece(Clean(what), "dim"),), 6))
         if watching.mode != "events":
             why = f" ({watching.reason})" if watching.reason and width >= WIDE_HEADER else ""
-            words.append(Piece(Clean(" " + one_line(watching.mode + why, 80)), "dim"))
-    return tuple(words)
+            parts.append(_Part((Piece(Clean(" " + one_line(watching.mode + why, 80)), "dim"),), 5))
+    return parts
 
 
 def _path(roots: Sequence[str], glyphs: Glyphs, run: RunSummary | None, width: int, room: int) -> Line:
@@ -125,7 +141,7 @@ def _path(roots: Sequence[str], glyphs: Glyphs, run: RunSummary | None, width: i
     return (*program, Piece(text.truncate_middle(place, max(10, most)), "sec"), *crumb)
 
 
-def _run_status(run: RunSummary, vitals: Vitals, glyphs: Glyphs, width: int) -> Line:
+def _run_status(run: RunSummary, vitals: Vitals, glyphs: Glyphs, width: int) -> list[_Part]:
     state, session = vitals.state, vitals.session
     status = status_now(run, state) if session is None else TURNS[session.turn][0]
     glyph, style = run_sign(run, status, glyphs)
@@ -134,42 +150,44 @@ def _run_status(run: RunSummary, vitals: Vitals, glyphs: Glyphs, width: int) -> 
     word = word if session is None else session_words(session)
     if session is None and run.status_word and run.status_word.lower() != word and width >= NARROW_HEADER:
         word += f" ({one_line(run.status_word, 30)})"
-    pieces = [
-        Piece(Clean(run.ref.format), "dim"),
-        Piece(Clean("   ")),
-        Piece(Clean(f"{glyph} {word}"), style + " bold"),
-    ]
+    named = [_Part((Piece(Clean(run.ref.format), "dim"), Piece(Clean("   "))), 4)] if width >= NARROW_HEADER else []
+    pieces = [Piece(Clean(f"{glyph} {word}"), style + " bold")]
     if run.errors and run.status in (Status.OK, Status.UNKNOWN):
         told = f"{run.errors} failed inside" if width >= NARROW_HEADER else f"{run.errors}{glyphs.error}"
         pieces.append(Piece(Clean(f" {glyphs.dot} {told}"), "status.warn"))
     pieces.append(Piece(Clean(f" {text.duration(run.duration_ms)}"), "text"))
-    return tuple(pieces if width >= NARROW_HEADER else pieces[2:])
+    return [*named, _Part(tuple(pieces))]
 
 
 def _runs(number: int) -> str:
     return f"{text.grouped(number)} run{'' if number == 1 else 's'}"
 
 
-def _list_status(store: Store, glyphs: Glyphs, standing: Counter[State], width: int) -> Line:
-    overview = store.overview
+def _list_status(store: Store, glyphs: Glyphs, standing: Counter[State], width: int) -> list[_Part]:
+    overview, dot = store.overview, Piece(Clean(f" {glyphs.dot} "), "sec")
+    parts: list[_Part] = []
+
+    def add(words: str, drop: int, *more: Piece) -> None:
+        gap = (dot,) if parts else ()
+        parts.append(_Part((*gap, Piece(Clean(words), "sec"), *more), drop))
+
     if width >= WIDE_HEADER:
         most = sorted(overview.by_format.items(), key=lambda pair: -pair[1])
         words = [f"{name} {number}" for name, number in most[:5]]
         if len(most) > 5:
             words.append(f"+{len(most) - 5} formats")
+        add(f" {glyphs.dot} ".join(words), 0)
     else:
-        children = len(store.runs) - overview.runs
-        more = f" + {text.grouped(children)} child runs" if children and width >= ROOMY_HEADER else ""
-        words = [_runs(overview.runs) + more]
+        add(_runs(overview.runs), 0)
+        if (children := len(store.runs) - overview.runs) and width >= ROOMY_HEADER:
+            parts.append(_Part((Piece(Clean(f" + {text.grouped(children)} child runs"), "sec"),), 3))
         if len(overview.by_format) > 1 and width >= NARROW_HEADER:
-            words.append(f"{len(overview.by_format)} formats")
+            add(f"{len(overview.by_format)} formats", 4)
     if store.problems and width >= NARROW_HEADER:
-        words.append(f"{text.grouped(len(store.problems))} unreadable")
+        add(f"{text.grouped(len(store.problems))} unreadable", 5)  # the sentence says it too
     if store.ignored and width >= ROOMY_HEADER:
-        words.append(f"{text.grouped(len(store.ignored))} ignored")
-    pieces = [Piece(Clean(f" {glyphs.dot} ".join(words)), "sec")]
-    if store.ignored and width >= ROOMY_HEADER:
-        pieces += [Piece(Clean(f" {glyphs.dot} "), "sec"), Piece(Clean("i"), "key bold")]
+        add(f"{text.grouped(len(store.ignored))} ignored", 2, dot, Piece(Clean("i"), "key bold"))
+    pieces: list[Piece] = []
     for status in (Status.ERROR, Status.RUNNING, Status.OK):
         number = (
             sum(standing[state] for state in GOING) if status is Status.RUNNING else overview.by_status.get(status, 0)
@@ -181,7 +199,7 @@ def _list_status(store: Store, glyphs: Glyphs, standing: Counter[State], width: 
             pieces += [Piece(Clean("  ")), Piece(Clean(f"{glyph} {text.grouped(number)}"), style)]
         if status is Status.ERROR and (wrong := overview.outcomes.wrong):
             pieces += [Piece(Clean("  ")), Piece(Clean(f"{glyphs.wrong} {text.grouped(wrong)}"), WRONG_STYLE)]
-    return tuple(pieces)
+    return [*parts, _Part(tuple(pieces))]
 
 
 def sentence(

@@ -25,7 +25,10 @@ from tracetui.ui.commands import Command
 from tracetui.ui.widgets.lines import KeyClicked, LineWidget, invert, key_at, mark, skip, to_strip, word_at
 from tracetui.views import stack
 from tracetui.views.glyphs import ASCII, Glyphs
-from tracetui.views.rows import Line, ListRows, Piece, Rows, fit, style_masks, width_of
+from tracetui.views.rows import Line, ListRows, Piece, Rows, WithHeadings, fit, style_masks, width_of
+
+MIN_TITLE: Final = 8
+"""Minimum cells for a title that is cut."""
 
 
 def title_line(
@@ -41,6 +44,9 @@ def title_line(
         *title,
     ]
     right_width = width_of(tuple(right))
+    least = width_of(tuple(left[:3])) + MIN_TITLE + right_width + 4
+    if least > width < width_of(tuple(left)) + right_width + 4:
+        left = left[:3]  # a few letters and an ellipsis say nothing
     left = fit(left, max(0, width - right_width - 4))
     if left and not left[-1].text.endswith(" "):
         left.append(Piece(Clean(" ")))
@@ -435,8 +441,12 @@ class LineView(LineWidget, can_focus=True):
         return position(*self._in_view(), "-" if self.look.glyphs is ASCII else "–")
 
     def _in_view(self) -> tuple[int, int, int]:
-        """(First visible row, rows that fit, total)."""
-        return self.top, self.page, len(self.rows)
+        """(First visible row, rows that fit, total), without headings where the rows tell them apart."""
+        rows = self.rows
+        if not isinstance(rows, WithHeadings):
+            return self.top, self.page, len(rows)
+        first, last = rows.above(self.top), rows.above(min(len(rows), self.top + self.page))
+        return first, last - first, rows.above(len(rows))
 
     def _row_strip(self, index: int, width: int) -> Strip:
         if index >= len(self.rows):

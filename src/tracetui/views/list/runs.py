@@ -90,6 +90,8 @@ _NAMED_RELATIONS: Final = ("fork", "retry")
 """Relations shown as a word."""
 _MIN_PROMPT: Final = 12
 """Minimum cells for a prompt."""
+_MIN_TASK: Final = 7
+"""Minimum cells for the name of a task."""
 
 
 class RunRows:
@@ -324,6 +326,8 @@ _TITLE: Final = 26
 """Cells of a state and a title beside the cost in a narrow list."""
 _RESULT_FIRST: Final = 16
 """Cells of the result before the name column grows."""
+_FAIR_RESULT: Final = 24
+"""Cells of the result before columns are added that not every list has."""
 
 
 class Column(NamedTuple):
@@ -396,12 +400,23 @@ def columns_for(
         fixed.insert(fixed.index("tok") + 1 if "tok" in fixed else len(fixed) - 3, "cost")
     if scored and width >= 60:
         fixed.insert(2, "score")
+    for optional in _optional():
+        if width - _cells(fixed) - least >= _FAIR_RESULT:
+            break
+        if optional in fixed:
+            fixed.remove(optional)
     room = width - _cells(fixed) - least
     most = least + max(0, room - _RESULT_FIRST)
     size = max(least, min(most, next((one for one in (least, *_NAMES) if one >= name), _NAMES[-1])))
     size = max(_MIN_NAME, size - max(0, _MIN_RESULT - room))
     sizes = {"name": size, "result": max(_MIN_RESULT, room + least - size)}
     return [(key, sizes.get(key, COLUMNS[key].cells)) for key in fixed]
+
+
+def _optional() -> list[str]:
+    """Columns that a result with little room is worth more than, those that survive longest last."""
+    names = [*COLUMNS]
+    return names[: names.index("step") : -1]
 
 
 def _cells(names: Collection[str]) -> int:
@@ -569,11 +584,17 @@ def result_phrase(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = Tr
 
 
 def _prompt(run: RunSummary, shown: Line, size: int) -> Line:
-    """The prompt of a run after its result, if it fits."""
+    """The task and the prompt of a run after its result, if they fit."""
+    pieces: list[Piece] = []
+    room = size - width_of(shown) - 2
+    if run.task and not run.title and run.task not in (run.name, run.label) and room >= _MIN_TASK:
+        task = text.truncate_middle(one_line(run.task, 200), max(_MIN_TASK, min(room, _NAMES[-1])))
+        pieces += [Piece(Clean("  ")), Piece(task, "sec")]
+        room -= width_of(tuple(pieces))
     prompt = one_line(run.title or run.prompt, 200)
-    if not prompt or size - width_of(shown) < _MIN_PROMPT or any(piece.text == prompt for piece in shown):
-        return ()
-    return (Piece(Clean("  ")), Piece(prompt, "dim"))
+    if prompt and room + 2 >= _MIN_PROMPT and all(piece.text != prompt for piece in shown):
+        pieces += [Piece(Clean("  ")), Piece(prompt, "dim")]
+    return tuple(pieces)
 
 
 def _cause(run: RunSummary) -> list[Piece]:

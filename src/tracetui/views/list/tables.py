@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
@@ -135,17 +136,27 @@ class HitRows:
         """`start_of` labels the start of a run."""
         self._summary, self._glyphs, self._start_of = summary, glyphs, start_of
         self._items: list[Hit | RunRef] = []
-        self.runs = self.hits = 0
+        self._headings: list[int] = []
+        self.hits = 0
 
     def extend(self, hits: Iterable[Hit]) -> None:
         """Append hits."""
         for hit in hits:
             last = self._items[-1] if self._items else None
             if (last if isinstance(last, RunRef) or last is None else last.ref) != hit.ref:
+                self._headings.append(len(self._items))
                 self._items.append(hit.ref)
-                self.runs += 1
             self._items.append(hit)
             self.hits += 1
+
+    @property
+    def runs(self) -> int:
+        """Number of runs with hits."""
+        return len(self._headings)
+
+    def above(self, index: int) -> int:
+        """Number of hits above this row."""
+        return index - bisect_left(self._headings, index)
 
     def hit(self, index: int) -> Hit | None:
         """The hit of a row; None for a run heading."""
