@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
@@ -16,6 +15,7 @@ from tests.stores.test_equal import FILES, requests_in
 from tests.stores.test_live import span
 from tracetui.live.scan import scan
 from tracetui.model import RunSummary, Status, Usage
+from tracetui.model.summary import FIELDS
 from tracetui.sources.clickhouse.source import ClickHouseSource
 from tracetui.sources.clickhouse.url import parse
 
@@ -42,7 +42,7 @@ def check(store: Store) -> None:
     listed = runs(store, deep=False)
     assert listed.keys() == counted.keys()
     for ident, run in listed.items():
-        shown, full = msgspec.structs.asdict(run), msgspec.structs.asdict(counted[ident])
+        shown, full = ({name: getattr(one, name) for name in FIELDS} for one in (run, counted[ident]))
         for name in ("deep", "unread", "problems", "size"):
             del shown[name]
         if run.name == f"trace {ident[:8]}":  # no root, or several

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -80,7 +81,8 @@ def _document(source: Source, run: Run, exact: RunSummary, args: argparse.Namesp
     if task is not None and args.redact:
         task = masked_task(task, Redactor())
     replay = None if original is None else original.ref.address
-    return json.run_document(run, replay, _node_stats(run), inherited=task)
+    extra = json.state_value(run.summary, time.time()) | _node_stats(run)
+    return json.run_document(run, replay, extra, inherited=task)
 
 
 def _part(run: Run, wanted: Target, args: argparse.Namespace) -> None:

@@ -69,7 +69,7 @@ def runs_document(
     """
     yield b'{"schema":' + encode(RUNS) + b',"runs":['
     yield from _listed(
-        run_value(run, replays.get(run.ref), estimates.get(run.ref), tasks.get(run.ref)) | _state(run, now)
+        run_value(run, replays.get(run.ref), estimates.get(run.ref), tasks.get(run.ref)) | state_value(run, now)
         for run in runs
     )
     yield b'],"problems":['
@@ -161,7 +161,7 @@ def run_value(
     }
 
 
-def _state(run: RunSummary, now: float) -> dict[str, Any]:
+def state_value(run: RunSummary, now: float) -> dict[str, Any]:
     """Return how a session stands, in the words of the list; null for other runs."""
     state, _ = summary_state(run, now=now, changed_at=changed_at(run))
     found = session_state(run, state, now=now)

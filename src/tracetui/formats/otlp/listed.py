@@ -100,8 +100,7 @@ def summary_of_listed(file: File, ref: RunRef) -> RunSummary:
     )
     made = summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
     calls = one.calls if one.plain_calls and is_unique else None
-    return msgspec.structs.replace(
-        made,
+    return made.replace(
         spans=one.ids if is_unique else None,
         steps=calls,
         llm_calls=calls,

@@ -313,7 +313,7 @@ class ClickHouseSource(Closable):
             for one in traces[at : at + (FIRST_BATCH if at < FIRST_BATCH else BATCH)]
             if one.spans <= MAX_SPANS and before.get(one.trace, (0, b""))[0] != one.spans
         } or {trace: self._counts.get(trace, 0)}
-        for line in self._query(sql.listed(self._checked(), [*counts])).splitlines():
+        for line in filter(None, self._query(sql.listed(self._checked(), [*counts])).split(b"\n")):
             name = msgspec.json.decode(line, type=_Id).trace
             before[name] = counts[name], b'{"Listed":' + line + b"}"
 
