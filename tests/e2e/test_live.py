@@ -105,7 +105,7 @@ def test_beside_the_shared_generator(tmp_path: Path, name: str, options: tuple[s
 def opened(folder: Path, *options: str) -> Terminal:
     """The program, when it watches; its screen is high enough for every step of a run."""
     terminal = Terminal(*TRACETUI, *options, str(folder), size=(120, 70), answers=True)
-    terminal.wait_for(r"live \d+ folder|polling")
+    terminal.wait_for(r"● live|polling")
     return terminal
 
 

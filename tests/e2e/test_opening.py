@@ -13,7 +13,7 @@ from tests.terminal import TRACETUI, Terminal
 pytestmark = pytest.mark.e2e
 BEGIN, END = b"\x1b[?2026h", b"\x1b[?2026l"
 """What is around a picture, for terminals that say that they know it."""
-WATCHES = r"live \d+ folder|polling"
+WATCHES = r"● live|polling"
 IDLE_SECONDS = 2.5
 """Longer than from one tick of the program to the next."""
 

@@ -123,7 +123,7 @@ COMMANDS: Final = (
     Command("pane", ("tab",), "pane", "Focus the next pane.", "next_pane(1)", EVERYWHERE - LISTS, hint=11, group="look"),
     Command("pane-back", ("shift+tab",), "previous pane", "Focus the previous pane.", "next_pane(-1)", EVERYWHERE - LISTS, group="look"),
     Command("pane-1", ("1",), "runs", "Focus Runs, the list.", "pane(1)", MAIN, group="look"),
-    Command("pane-2", ("2",), "steps", "Focus Steps, or Story or Spans.", "pane(2)", MAIN, group="look"),
+    Command("pane-2", ("2",), "steps", "Focus Steps, Turns, Story or Spans.", "pane(2)", MAIN, group="look"),
     Command("pane-3", ("3",), "detail", "Focus Detail.", "pane(3)", MAIN, group="look"),
     Command("pane-4", ("4",), "run", "Focus Run, the facts of the run; on a narrow screen, a tab of Detail.", "pane(4)", MAIN, group="look"),
     Command("diff-pane-1", ("1",), "steps", "Focus Steps, in pairs.", "pane(1)", DIFF, group="look"),
