@@ -38,8 +38,9 @@ async def handle_messages(min_sleep: float = 0, max_sleep: float = 0) -> None:
     Textual's own function waits until the process uses little of the processor, for up to a second: slow where
     nothing happens, and too short on a busy machine.
     """
-    app, calm = active_app.get(), 0
+    app, calm, end = active_app.get(), 0, time.perf_counter() + PATIENCE
     while calm < CALM and app.is_running and app.screen_stack:
+        assert time.perf_counter() < end, "the screen never rests"
         await asyncio.sleep(0)
         pumps = (app, *app.screen_stack, *app.screen.walk_children())
         calm = calm + 1 if all(pump._message_queue.empty() for pump in pumps) else 0

@@ -14,7 +14,6 @@ from rich.segment import Segment
 from textual import events, on
 from textual.binding import Binding, BindingsMap
 from textual.cache import LRUCache
-from textual.geometry import Region
 from textual.message import Message
 from textual.selection import Selection
 from textual.strip import Strip
@@ -496,16 +495,13 @@ class LineView(LineWidget, can_focus=True):
 
     def redraw_title(self) -> None:
         """Redraw the title rule."""
-        if 0 in self._painted and self._painted[0].cell_length == self.outer_size.width:
-            self._refresh_line(0)
-        else:
-            self.refresh(Region(0, 0, self.outer_size.width, 1))
+        self.refresh_line(0)
 
     def repaint_row(self, index: int) -> None:
-        """Repaint a row where it is on the screen."""
+        """Repaint the changed cells of a row where it is on the screen."""
         y = index - self.top + 1 + len(self.heading)
         if 0 <= y < self.outer_size.height:
-            self.refresh(Region(0, y, self.outer_size.width - 1, 1))
+            self.refresh_line(y)
 
     # ---- events
 

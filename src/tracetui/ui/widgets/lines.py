@@ -219,11 +219,16 @@ class LineWidget(Widget):
             self.refresh()
             return
         for y in self._painted:
-            self._refresh_line(y)
+            self.refresh_line(y)
 
-    def _refresh_line(self, y: int) -> None:
-        """Repaint the changed cells of a line that was painted in the current width."""
-        painted, strip = self._painted[y], self.strip_at(y)
+    def refresh_line(self, y: int) -> None:
+        """Repaint the changed cells of a line, all of them if it was not painted in the current width."""
+        width = self.outer_size.width
+        painted = self._painted.get(y)
+        if painted is None or painted.cell_length != width:
+            self.refresh(Region(0, y, width, 1))
+            return
+        strip = self.strip_at(y)
         if strip != painted and (ranges := differing_cells(painted, strip)):
             self.refresh(*[Region(start, y, end - start, 1) for start, end in ranges])
 
