@@ -36,6 +36,16 @@ async def test_the_cursor_starts_on_the_newest_session_not_on_a_failed_one(opene
         assert app.store.runs[app.main.runs.ref].id == "new"  # type: ignore[index]
 
 
+async def test_runs_of_sub_agents_on_the_first_page_change_nothing(opened: Opener, tmp_path: Path) -> None:
+    session("old").fail().write(tmp_path, NOW.timestamp(), 9_000)
+    path = session("new", OPEN).write(tmp_path, NOW.timestamp(), 20)
+    agent = path.read_bytes().replace(b'"isSidechain": false', b'"isSidechain": true, "agentId": "1"')
+    (path.parent / "agent-1.jsonl").write_bytes(agent)
+    async with opened(tmp_path / ".claude") as (app, _):
+        assert [run.parent for run in app.store.runs.values() if run.parent]
+        assert app.store.runs[app.main.runs.ref].id == "new"  # type: ignore[index]
+
+
 async def test_the_cursor_leaves_a_failure_beyond_the_first_page(opened: Opener, samples: Path) -> None:
     async with opened(samples, size=(120, 40)) as (app, _):
         rows = app.main.runs.rows

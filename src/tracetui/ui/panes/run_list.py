@@ -523,10 +523,10 @@ class RunList(ArrangedView):
         on the first page.
         """
         page = (rows.item(i) for i in range(min(len(rows), max(self.page, MIN_PAGE))))
-        first = [one for one in page if isinstance(one, RunSummary)]
+        first = [one for one in page if isinstance(one, RunSummary) and one.parent is None]
         if not first:
             return None
-        failed = (one for one in first if one.failed and one.parent is None)
+        failed = (one for one in first if one.failed)
         return (first[0] if all(one.is_session for one in first) else next(failed, first[0])).ref
 
     def _shown(self, rows: runs.RunRows, total: int) -> Line:

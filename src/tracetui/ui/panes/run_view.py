@@ -168,9 +168,12 @@ class RunView(Box):
         return [span for span in shown if span is not None]
 
     @property
-    def has_assessment(self) -> bool:
-        """Whether the assessment is shown, or not due yet."""
-        run, assessment = self.steps.run, self.facts.assessment
+    def settled(self) -> bool:
+        """Whether the span under the cursor is shown, and the assessment if it is due."""
+        run, span, shown = self.steps.run, self.steps.span, self.detail.span
+        if span is not None and (shown is None or shown.id != span.id or self.detail.body is None):
+            return False
+        assessment = self.facts.assessment
         return run is None or not run.complete or (assessment is not None and assessment.run is run)
 
     def show_assessment(self) -> None:

@@ -183,7 +183,7 @@ class MainScreen(RunsScreen):
     def settled(self) -> bool:
         """Whether everything requested is shown."""
         shown = self.ready_to_paint and self.runs.settled and self.app.causes.settled
-        return shown and (self.state.ref is None or self.run_view.has_assessment)
+        return shown and (self.state.ref is None or self.run_view.settled)
 
     # ---- the cursor
 
