@@ -230,7 +230,7 @@ def compared_directories(paths: Sequence[str]) -> Sequence[str]:
 
 
 def _keys(runs: Sequence[RunSummary], relations: Relations | None) -> list[TaskKey | None]:
-    """The task of every run; without one, the run that it goes back to stands for it."""
+    """The task of every run; without one, the original run instead."""
     if not any(map(has_original, runs)):
         return [run.task_key for run in runs]
     related = relations or Relations(runs)

@@ -52,7 +52,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what is at the address."""
+    """Print the run, step, span or value at the address."""
     rule = rule_of(args)
     with source_at(args.address, args) as source:
         summary, parts = run_at(source, args.address, args)

@@ -13,7 +13,7 @@ from tracetui.sources.base import Source
 from tracetui.store.relations import Relations
 
 MOST_READ: Final = 100
-"""Runs of a signature, and of those it is compared with, that are read to tell what they share."""
+"""Maximum runs read per cause, and per set of runs that it is contrasted with."""
 
 
 def shared_by(source: Source, runs: Sequence[RunSummary], groups: Iterable[Group]) -> dict[str, Contrast]:

@@ -318,7 +318,7 @@ class Steps(LineView):
         return next((turn for turn in turns if turn.id not in self.bodies), None)
 
     def add_body(self, turn: Span, body: Body) -> None:
-        """Show what was said in a turn."""
+        """Show the prompt and the answer of a turn."""
         self.bodies[turn.id] = body
         if isinstance(self.rows, TurnRows):
             self.show(self._turn_rows(self.rows.run))
