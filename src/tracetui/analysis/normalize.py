@@ -105,7 +105,7 @@ _NUMERAL: Final = re.compile(
 )
 """Digits, or a hexadecimal number as long as an id."""
 _UNLIKE: Final = re.compile(r"[45]..|....|32...")
-"""A number that may be a status code is a shape of its own."""
+"""A number that may be a status code has a separate shape."""
 _EXPONENT: Final = re.compile(r"(?:[0-9]+(?:[eE][0-9]+)?[dD])*[0-9]*[eE]?[0-9]*")
 """A hexadecimal number that may be read as ``12e3`` or as ``5d``."""
 _ONES: Final = str.maketrans("023456789", "111111111")

@@ -198,7 +198,7 @@ def matrix(
 ) -> Matrix:
     """Arrange runs as tasks and trials. The result does not depend on the order of `runs`.
 
-    `relations`: of all runs that are known, if `runs` are a selection. `directories`: column groups, of
+    `relations`: of all runs, if `runs` are a selection. `directories`: column groups, of
     `compared_directories`; a run belongs to the innermost that contains its file.
     """
     found = list(runs)

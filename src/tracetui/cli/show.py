@@ -86,7 +86,7 @@ def _document(source: Source, run: Run, exact: RunSummary, args: argparse.Namesp
 
 
 def _part(run: Run, wanted: Target, args: argparse.Namespace) -> None:
-    """Print a span, or a value in it or in the run. A sub-agent is printed as a run of its own."""
+    """Print a span, or a value in it or in the run. A sub-agent is printed as a run."""
     if wanted.span is None:
         _value(_run_value(run), wanted.keys, "the run", args)
         return

@@ -38,7 +38,7 @@ class LiveRun(NamedTuple):
     silent_ms: float | None
     session: SessionState | None = None
     run: Run | None = None
-    """As far as it was read."""
+    """The part of it that was read."""
     liveness: Liveness | None = None
     """Of `run`."""
 

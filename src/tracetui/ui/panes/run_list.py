@@ -263,7 +263,7 @@ class RunList(ArrangedView):
         return make
 
     def ties(self, run: RunSummary, glyphs: Glyphs) -> runs.Relationship:
-        """What the list says of a run besides what its trace says: mark, relations, verdict."""
+        """Facts of a run that its trace doesn't have: mark, relations, verdict."""
         mark = self.mark(run.ref)
         if self.app.stage:  # relations are found again with every file that arrives
             return runs.Relationship(mark)

@@ -662,7 +662,7 @@ def _find_newest(before: Run | None, run: Run) -> str | None:
 
 
 def _has_row(rows: SpanView, span: str) -> bool:
-    """Whether a span has a row of its own."""
+    """Whether a span has a row."""
     found = rows.index(span)
     return found is not None and rows.key(found) == span
 

@@ -149,7 +149,7 @@ class RunsScreen(BaseScreen):
             self.go_to(*found)
 
     def _write(self, change: Callable[[], object], *, decided: bool = False) -> bool:
-        """Do what writes to the file of verdicts; says what goes wrong with it."""
+        """Run a change of the verdict file; show an error if it fails."""
         try:
             change()
         except TracetuiError as error:
