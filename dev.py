@@ -100,6 +100,7 @@ def run(command: str, *more: str, golden: bool = False) -> int:
     """Run `command` in the environment, from the top of the repository."""
     words = [*command.split(), *more]
     environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}", "VIRTUAL_ENV": str(VENV)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # each started program would compile everything again
     if golden:
         environment["TRACETUI_GOLDEN"] = "1"
     tool = BIN / words[0] if words else PYTHON

@@ -442,7 +442,7 @@ def test_counting_all_runs_at_once_equals_reading_each(
 
 
 def test_a_long_run_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracetui.formats.hypergraph.spans.PIECE_SECONDS", 0.0)
+    monkeypatch.setattr("tracetui.formats.hypergraph.tree.PIECE_SECONDS", 0.0)
     path = tmp_path / "long.db"
     with database(path, V6, 6) as db:
         db.execute("BEGIN")

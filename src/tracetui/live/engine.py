@@ -139,7 +139,7 @@ class Engine:
 
     def shared_by(self, runs: Sequence[RunSummary], groups: Iterable[Group]) -> dict[str, Contrast]:
         """Return the features shared by the runs of each cause (`causes.shared_by`). Blocks, as `read` does."""
-        from tracetui.live.jobs.causes import shared_by
+        from tracetui.live.jobs.aggregate import shared_by
 
         return shared_by(self._source, runs, groups)
 

@@ -207,16 +207,17 @@ def summary_of(
     `tally` is None in the list stage: counts stay unknown and ``deep`` is False. `moving`: the file changed just now;
     only then is a run without an end `running`.
     """
-    status, source = _standing(header, tally, moving=moving)
     started, duration = _duration(header, tally)
-    usage = header.usage
-    if tally is not None and tally.usage:
-        usage = tally.usage if usage is None else usage.or_else(tally.usage)
-    error = header.error
-    if error is None and tally is not None:
-        error = tally.first_error
+    repeats = None if header.repeats is None else intern(header.repeats)
+    shared = one(_shared_facts(header, tally, moving=moving))
+    own = pack(_own_facts(header, tally, last, moving=moving))
+    return RunSummary(ref, shared, own, started, duration, repeats, modified_at)
+
+
+def _shared_facts(header: Header, tally: Tally | None, *, moving: bool) -> SharedFacts:
+    status, source = _standing(header, tally, moving=moving)
     judgment = judge(header.scores, header.headline)
-    shared = SharedFacts(
+    return SharedFacts(
         name=header.name,
         agent=header.agent,
         model=header.model,
@@ -241,7 +242,15 @@ def summary_of(
         unfinished=tally is not None and moving and bool(header.unfinished),
         deep=tally is not None,
     )
-    own = OwnFacts(
+
+
+def _own_facts(header: Header, tally: Tally | None, last: LastEvent | None, *, moving: bool) -> OwnFacts:
+    usage, error = header.usage, header.error
+    if tally is not None:
+        if tally.usage:
+            usage = tally.usage if usage is None else usage.or_else(tally.usage)
+        error = error or tally.first_error
+    return OwnFacts(
         id=header.id,
         usage=usage,
         steps=header.steps if tally is None or not header.tells_steps else tally.steps,
@@ -265,8 +274,6 @@ def summary_of(
         size=header.size,
         unread=None if tally is None else _unread(header, tally, moving=moving),
     )
-    repeats = None if header.repeats is None else intern(header.repeats)
-    return RunSummary(ref, one(shared), pack(own), started, duration, repeats, modified_at)
 
 
 def _standing(header: Header, tally: Tally | None, *, moving: bool) -> tuple[Status | None, StatusSource | None]:

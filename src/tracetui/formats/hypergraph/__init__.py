@@ -7,7 +7,7 @@ from functools import partial
 
 from tracetui.formats.base import CERTAIN, NO, Reader
 from tracetui.formats.document import DocumentReader, summary
-from tracetui.formats.hypergraph import runlog, runs, spans
+from tracetui.formats.hypergraph import runlog, runs, tree
 from tracetui.formats.hypergraph.body import body_of, settled_of
 from tracetui.formats.hypergraph.rows import Database
 from tracetui.formats.sqlite import DatabaseReader, KindReader, is_database
@@ -47,11 +47,11 @@ class Hypergraph:
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         if is_database(file):
-            return runs.summarize(file, self.name, spans.tally_of, deep=deep)
+            return runs.summarize(file, self.name, tree.tally_of, deep=deep)
         return [summary(RunRef(self.name, file.path), file, runlog.read(file, file.read_all()), deep=True)]
 
     def open(self, file: File, ref: RunRef) -> Reader:
-        database, dump = partial(DatabaseReader, partial(spans.read, ref=ref)), partial(DocumentReader, runlog.read)
+        database, dump = partial(DatabaseReader, partial(tree.read, ref=ref)), partial(DocumentReader, runlog.read)
         return KindReader(_kind_of, {"database": database, "dump": dump})
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence, Set
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Set
 from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from tracetui.analysis.contrast import Contrast, Feature, Features, Kind, contrast, features
+from tracetui.analysis.contrast import Contrast, Feature, Features, Kind, comparable, contrast, features
 from tracetui.analysis.statistics import By, Row, Statistics
+from tracetui.analysis.triage import Group
 from tracetui.diff.comparison import Comparison
 from tracetui.live.jobs.runner import Job, Step, by_file
 from tracetui.live.load import FileCaches, Reader
-from tracetui.model import PassRule, Run, RunRef, TaskKey
+from tracetui.model import PassRule, Run, RunRef, RunSummary, TaskKey
 from tracetui.model.part import nested_runs
 from tracetui.sources.base import LinkLost, Source
+from tracetui.store.relations import Relations
 from tracetui.store.span_names import span_title
 
 _HOW: Final = {"only_a": "left out", "only_b": "new"}
 """How a replay differs, without A and B."""
 MAX_RUNS: Final = 200
 """Runs of each side that a contrast reads."""
+MAX_RUNS_OF_CAUSE: Final = 100
+"""The same for each cause of a document."""
 GROWTH: Final = 1.5
 """Results are recomputed each time this factor more was read."""
 
@@ -202,6 +206,16 @@ def _spread(refs: Sequence[RunRef], most: int) -> Sequence[RunRef]:
 
 def _note(read: int, of: int) -> str:
     return f"{read} of {of} runs were read" if read < of else ""
+
+
+def shared_by(source: Source, runs: Sequence[RunSummary], groups: Iterable[Group]) -> dict[str, Contrast]:
+    """Contrast the runs of every cause that has several with the passed runs; by the id of the cause.
+
+    Raises `LinkLost`.
+    """
+    contrasts = Contrasts(source, original=Relations(runs).original, most=MAX_RUNS_OF_CAUSE)
+    several = [group for group in groups if len(group.runs) > 1]
+    return {group.id: contrasts.of(group.runs, comparable(runs, set(group.runs))) for group in several}
 
 
 # ---- reading

@@ -213,8 +213,6 @@ class LineWidget(Widget):
     def refresh_changed(self) -> None:
         """Repaint only the changed lines."""
         width, height = self.outer_size
-        if not self.is_attached:  # the app is ending
-            return
         if len(self._painted) != height or any(strip.cell_length != width for strip in self._painted.values()):
             self.refresh()
             return
@@ -223,8 +221,9 @@ class LineWidget(Widget):
 
     def refresh_line(self, y: int) -> None:
         """Repaint the changed cells of a line, all of them if it was not painted in the current width."""
-        width = self.outer_size.width
-        painted = self._painted.get(y)
+        if not self.is_attached:  # the app is ending
+            return
+        width, painted = self.outer_size.width, self._painted.get(y)
         if painted is None or painted.cell_length != width:
             self.refresh(Region(0, y, width, 1))
             return

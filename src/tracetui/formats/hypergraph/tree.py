@@ -1,0 +1,808 @@
+"""The spans of one run of a hypergraph database: its steps, those it inherited, and the runs below them.
+
+Rows are read once and cached as spans. Sums over pages of rows find new and changed rows; in a page with other sums, a
+hash of each row does. The body of a step includes the state after its superstep, and rows of other tables: so a new or
+changed row renews all steps of its run from its superstep on. No values are read here.
+
+Of a long run only the latest pages are held, so that a new row costs the same however many there are: of earlier pages
+there are sums. If these change, the run is read again from its start.
+"""
+
+# ruff: noqa: S608 - every name in a statement is one of our own or went through `quoted`
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Collection
+from itertools import chain, islice
+from math import inf
+from operator import is_
+from sqlite3 import Connection
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from tracetui.errors import FormatError
+from tracetui.formats.hypergraph.body import UNSETTLED, Epoch, more_of_run, run_body
+from tracetui.formats.hypergraph.rows import (
+    BASELINE,
+    NO_STEPS,
+    Database,
+    RunRow,
+    StepRow,
+    sortable,
+    text_id,
+)
+from tracetui.formats.hypergraph.runs import first_errors, header_of, last_routes
+from tracetui.formats.hypergraph.spans import attempt_span, pending_span, run_span, step_span
+from tracetui.formats.scalars import integer, text
+from tracetui.formats.sqlite import ReadState, many, quoted
+from tracetui.model import Body, Header, Operation, Problem, RunRef, Span, Status
+from tracetui.model.build import RunBuilder, Tally
+from tracetui.sources.sqlite import version_of
+
+PIECE_SECONDS: Final = 0.04
+PAGE_BITS: Final = 7
+"""Bits of a row number below its page: a page is compared as a unit."""
+BATCH: Final = 100
+"""Runs that are read together."""
+ROWS: Final = 400
+"""Steps that are read together."""
+SMALL: Final = 1000
+"""Steps up to which everything is compared and in order at once. Of a longer run only the latest rows are held and
+compared at each read, and a few pages of the others."""
+LATEST: Final = 2
+"""Pages whose rows are held."""
+SWEPT: Final = 1
+"""Pages of earlier rows that are compared when the database has changed."""
+SWEPT_AT_REST: Final = 16
+"""The same when it has not changed again."""
+
+Pages = dict[int, tuple[Any, ...]]
+"""By number of the page: sums over its rows."""
+Order = tuple[int, Any, int]
+"""The order of a step: by index, as SQLite has it, for a database may hold anything there; then by row."""
+SpanCache = dict[str, tuple[int, Span]]
+"""By id: spans that no step is, and a hash of the row that each shows."""
+
+
+class Table(msgspec.Struct, frozen=True):
+    """A table with rows about steps, in SQL."""
+
+    source: str
+    run: str
+    superstep: str
+    rowid: str = "rowid"
+    columns: str = "*"
+    sums: str = ""
+    """Columns summed up by page; without any, all rows are compared."""
+
+    def of_runs(self, first: int) -> str:
+        """From where come the rows of the runs ``{keys}`` from row `first` on."""
+        if not first:
+            return f"FROM {self.source} WHERE {self.run} IN ({{keys}})"
+        return f"FROM {self.source} WHERE +{self.run} IN ({{keys}}) AND {self.rowid} >= {first}"  # by no index of runs
+
+
+class RunPosition(msgspec.Struct, frozen=True):
+    """A run of the tree, and the position of its steps."""
+
+    run: RunRow
+    parent: str | None = None
+    """Their parent span."""
+    inherited: bool = False
+    last: int | None = None
+    """The last superstep that is inherited (None: all)."""
+
+    def is_where(self, other: RunPosition) -> bool:
+        """Whether the steps have the same position as those of `other`."""
+        return (self.parent, self.inherited, self.last) == (other.parent, other.inherited, other.last)
+
+
+class Step(msgspec.Struct, frozen=True, gc=False):
+    """A step as it was read."""
+
+    check: int
+    """A hash of its row."""
+    superstep: int | None
+    index: Any
+    span: Span
+    hidden: bool
+    child: str | None
+    series: Any
+
+    @property
+    def order(self) -> Order:
+        """Its position among the steps of its run."""
+        return *sortable(self.index), self.span.at[1]
+
+
+class Side(msgspec.Struct, frozen=True, gc=False):
+    """A row of another table that is about a step."""
+
+    check: int
+    superstep: int | None
+
+
+class Rows(msgspec.Struct):
+    """The rows of a run as they were read. Once they are, this is changed no more."""
+
+    position: RunPosition
+    pages: dict[str, Pages] = {}
+    """By table."""
+    sides: dict[str, dict[int, Side]] = {}
+    steps: dict[int, Step] = {}
+    """In their order."""
+    waiting: list[int] = []
+    """Steps that are not read yet."""
+    attempts: SpanCache = {}
+    spans: list[Span] = []
+    """Of the steps and of their attempts."""
+    named: list[tuple[RunRow, str]] = []
+    """Runs that a step names, and the span of the step."""
+    loose: list[RunRow] = []
+    """Runs that name this one as their parent."""
+    latest: float = -inf
+    """The last superstep of the run."""
+    settled: int = 0
+    """Steps of early pages, which are not held."""
+    settled_step: float = -inf
+    """The last superstep of them."""
+    settled_order: Order | None = None
+    """The order of the last one."""
+    late: bool = False
+    """A step arrived that belongs before one of them."""
+
+    def settle(self, page: int) -> Rows:
+        """The same without the steps of pages before `page`, unless their supersteps are among the latest."""
+        steps = self.steps.items()
+        bound = self.latest - UNSETTLED
+        moving = [number for number, one in steps if one.superstep is None or one.superstep > bound]
+        first = min([page << PAGE_BITS, *moving]) >> PAGE_BITS << PAGE_BITS
+        gone = [step for number, step in steps if number < first and not step.child]
+        if not gone:
+            return self
+        ids = {step.span.id for step in gone}
+        attempts = {ident: made for ident, made in self.attempts.items() if made[1].parent_id not in ids}
+        before = () if self.settled_order is None else (self.settled_order,)
+        return replace(
+            self,
+            steps={number: step for number, step in steps if step.span.id not in ids},
+            attempts=attempts,
+            spans=[span for span in self.spans if span.id not in ids and span.parent_id not in ids],
+            settled=self.settled + len(gone),
+            settled_step=max(self.settled_step, *(step.superstep or 0 for step in gone)),
+            settled_order=max((*before, *(step.order for step in gone))),
+        )
+
+
+class Sweep(msgspec.Struct, frozen=True):
+    """How far earlier rows were compared, page by page, the latest first, over and over."""
+
+    version: object = None
+    """Of the database."""
+    page: int = 0
+    """Compared last."""
+    left: int = 0
+    """Pages that are not compared since the database changed."""
+
+
+class Others(msgspec.Struct, frozen=True):
+    """The rows of the database that are not of this run."""
+
+    changes: int = 0
+    """How often they have changed."""
+    sums: tuple[Any, ...] = ()
+    """Over the table of runs, and the last rows of tables about attempts and pauses."""
+    pages: dict[str, Pages] = {}
+    """Sums over the latest pages, by table."""
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """The state of a run between reads."""
+
+    runs: dict[str, Rows]
+    made: SpanCache
+    about: tuple[list[RunRow], dict[str, Any]] | None
+    """Other inputs of the header and the body: the runs of the tree, and rows of other tables."""
+    route: Any
+    """Where the last route went."""
+    epoch: Epoch
+    sweep: Sweep
+    others: Others
+
+
+def read(connection: Connection, path: str, before: ReadState | None, *, ref: RunRef) -> ReadState | None:
+    """The run as it is now, as far as there is time: the first piece has a header, the last one also the body.
+
+    None if early rows have changed.
+    """
+    database = Database(connection)
+    run = database.run_by_id(ref.key or "")
+    if run is None:
+        raise FormatError("the run is not in the database", f"run {ref.key}")
+    known: Memory | None = before.memory if before is not None else None
+    compares = before is not None and before.done
+    epoch = Epoch() if known is None else known.epoch
+    tree = Tree(database, path, run, known, epoch, keeps=True, compares=compares)
+    sweep = Sweep() if known is None else tree.sweep(known.sweep)
+    if tree.partly and tree.unlike:
+        tree = Tree(database, path, run, known, epoch, keeps=True, compares=True, everything=True)
+    if tree.must_restart:
+        return None
+    spans, given = tree.spans, True
+    if before is not None:
+        if tree.size > SMALL and tree.active:
+            ranks = {span.id: rank for rank, span in enumerate(before.spans)}
+            spans.sort(key=lambda span: ranks.get(span.id, len(ranks)))  # existing spans keep their order
+        given = len(spans) != len(before.spans) or not all(map(is_, spans, before.spans))
+    header, body, about, route = (before.header, before.body, None, None) if before is not None else (None,) * 4
+    if tree.done:
+        more = dict(more_of_run(database, run.id, hidden=not tree.partly))
+        if tree.partly and known is not None and known.about is not None and BASELINE in known.about[1]:
+            more[BASELINE] = known.about[1][BASELINE]
+        about = [rows.position.run for rows in tree.runs.values()], more
+        route = None if known is None else known.route
+        if given or known is None or known.about != about:
+            items = [child for child in database.children_of([run.id]) if child.item is not None]
+            error = first_errors(database, [run]).get(run.id)
+            first = tree.first_row if tree.partly else 0
+            route = last_routes(database, run.id, first).get(run.id, route if first else None)
+            header = header_of(run, error, items, route, database.version)
+            body = run_body(database, run, error, items, more)
+    header = header or header_of(run, None, (), writer=database.version)
+    held = tree.settle() if tree.done and tree.size > SMALL else None
+    others = tree.others(Others() if known is None else known.others)
+    memory = Memory(tree.runs, tree.made, about, route, epoch, sweep, others)
+    return ReadState(
+        spans=spans,
+        held=None if held is None else [span for span in spans if span.id in held],
+        problems=tree.problems,
+        header=header,
+        body=body,
+        done=tree.done,
+        others=others.changes if tree.done and run.parent is None else None,
+        compared=not tree.partly or sweep.left <= 0,
+        memory=memory,
+    )
+
+
+def tally_of(database: Database, path: str, run: RunRow, header: Header) -> Tally:
+    """The counts of a run, by reading it."""
+    tree = Tree(database, path, run)
+    builder = RunBuilder(RunRef("", path, run.id), lambda span: Body())
+    builder.add(tree.spans, header=header, problems=tree.problems)
+    built = builder.build()
+    tally = Tally(problems=len(built.problems))
+    for span in built.spans:
+        tally.add(span)
+    return tally
+
+
+class Tree:
+    """A run and those below it, as far as there is time. Spans that have not changed are the same objects as before.
+
+    Reading is a queue of runs, so that a run of any size and depth is read in pieces and without recursion.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        path: str,
+        run: RunRow,
+        before: Memory | None = None,
+        epoch: Epoch | None = None,
+        *,
+        keeps: bool = False,
+        compares: bool = False,
+        everything: bool = False,
+    ) -> None:
+        """`keeps`: the run is live. `compares`: known rows may have changed (`everything`: also early ones); else
+        reads on. `epoch` is that of its steps.
+        """
+        self.spans: list[Span] = []
+        self.problems: list[Problem] = []
+        self.runs: dict[str, Rows] = {}
+        self.made: SpanCache = {}
+        self.dirty: dict[str, float] = {}
+        """By run: the superstep from which on its steps are new."""
+        self.done = True
+        self.active = False
+        """A run of the tree is running."""
+        self.unlike = False
+        """Rows that are not held have changed."""
+        self._database, self._path, self._run = database, path, run
+        self._epoch = Epoch() if epoch is None else epoch
+        self._known = before.runs if before is not None else {}
+        self._before = dict(self._known)
+        self._made = before.made if before is not None else {}
+        self._compares = compares
+        self._tables = _tables(database) if keeps else {}
+        own = self._before.get(run.id)
+        self.partly = compares and not everything and own is not None and own.position.run == run
+        """Compare only the latest of the known rows."""
+        self.partly &= _size(self._before) > SMALL
+        self._began = time.monotonic() if keeps and not compares else -inf
+        self._deadline = inf
+        self._unnamed: list[tuple[int, str]] = []
+        """Runs that no step names: position of the span, and id of the run; its rows are read after it."""
+        self._walk()
+        self._emit_again()
+        if any(map(self._is_settled_change, self.runs)):
+            self._epoch.number += 1
+
+    @property
+    def size(self) -> int:
+        """Steps read so far."""
+        return _size(self.runs)
+
+    @property
+    def first_row(self) -> int:
+        """The first row of the latest pages of steps."""
+        return self._first(_STEPS)
+
+    @property
+    def must_restart(self) -> bool:
+        """Whether spans are new, gone or in another order whose rows are not held."""
+        for run_id, old in self._known.items() if self.done else ():
+            rows = self.runs.get(run_id)
+            if old.settled and (
+                (rows is None or not rows.settled or self.dirty.get(run_id, inf) <= old.settled_step)
+                or (rows.late and not self.active)
+            ):
+                return True
+        return self.unlike
+
+    def _is_settled_change(self, run_id: str) -> bool:
+        """Whether something about a run has changed that is not of its latest supersteps."""
+        old = self._known.get(run_id)
+        return old is not None and (
+            self.dirty.get(run_id, inf) <= old.latest - UNSETTLED or self.runs[run_id].position.run != old.position.run
+        )
+
+    def sweep(self, before: Sweep) -> Sweep:
+        """Compare a few pages of early rows; `unlike` if they have changed."""
+        if not self.partly:
+            return Sweep()
+        version = version_of(self._database.connection)
+        end = max(self._first(name) for name in self._tables) >> PAGE_BITS
+        rests = version is not None and version == before.version
+        left = before.left if rests else end
+        stop = before.page if 0 < before.page <= end else end
+        start = max(0, stop - (SWEPT_AT_REST if rests else SWEPT))
+        for name, table in self._tables.items() if left > 0 else ():
+            self.unlike |= bool(table.sums) and not self._is_same(name, table, start, stop)
+        return Sweep(version, start, left - (stop - start))
+
+    def _is_same(self, name: str, table: Table, start: int, stop: int) -> bool:
+        """Whether the rows of some pages have the same sums as before."""
+        rows = f"{table.rowid} >= {start << PAGE_BITS} AND {table.rowid} < {stop << PAGE_BITS}"
+        sql = (
+            f"SELECT {table.run}, {table.rowid} >> {PAGE_BITS}, {table.sums} FROM {table.source}"
+            f" WHERE {rows} AND +{table.run} IN ({{keys}}) GROUP BY 1, 2"
+        )
+        found = many(self._database.connection, sql, self._known)
+        now = {(text_id(run), page): tuple(sums) for run, page, *sums in found}
+        known = {
+            (run_id, page): sums
+            for run_id, rows in self._known.items()
+            for page in range(start, stop)
+            if (sums := rows.pages.get(name, {}).get(page)) is not None
+        }
+        return now == known
+
+    def others(self, before: Others) -> Others:
+        """Look for changes of other runs: of their rows, the latest of other tables, and the latest pages of steps."""
+        database, connection, run = self._database, self._database.connection, self._run.id
+        lengths = ", ".join(
+            f"total(length({database.run(name)})), total(unicode({database.run(name)}))"
+            for name in ("status", "completed_at", "duration_ms", "retry_of")
+        )
+        sql = f"SELECT count(*), total(rowid), {lengths} FROM {quoted(database.runs)}"
+        sums = [*connection.execute(f"{sql} WHERE {database.run('id')} IS NOT ?", (run,)).fetchone()]
+        for name in ("attempt_series", "attempt_records", "pause_slots"):
+            if name in database.columns:
+                sums += connection.execute(f"SELECT max(rowid) FROM {name}").fetchone()
+        pages: dict[str, Pages] = {}
+        for name, table in self._tables.items():
+            if table.sums:
+                first = self._first(name)
+                sql = (
+                    f"SELECT {table.rowid} >> {PAGE_BITS}, {table.sums} FROM {table.source}"
+                    f" WHERE {table.rowid} >= {first} AND {table.run} IS NOT ? GROUP BY 1"
+                )
+                pages[name] = {page: tuple(found) for page, *found in connection.execute(sql, (run,))}
+        same = tuple(sums) == before.sums and all(
+            before.pages.get(name, {}).get(page) == found for name, one in pages.items() for page, found in one.items()
+        )
+        return Others(before.changes + (not same), tuple(sums), pages)
+
+    def settle(self) -> set[str]:
+        """Hold the steps of the latest pages only; the ids of the spans that are held."""
+        latest = self.first_row >> PAGE_BITS
+        self.runs = {run_id: rows.settle(latest) for run_id, rows in self.runs.items()}
+        return {*self.made, *(span.id for rows in self.runs.values() for span in rows.spans)}
+
+    def _walk(self) -> None:
+        database, run = self._database, self._run
+        if not database.has_steps:
+            self.problems.append(Problem(self._path, "steps", NO_STEPS))
+            return
+        ancestors, absent = database.ancestors_of(run)
+        if absent is not None:
+            reason = f"it was forked from {absent!r}, which is not in this database: those steps are missing"
+            self.problems.append(Problem(self._path, f"run {run.id}", reason))
+        queue = deque([*(RunPosition(ancestor, None, True, last) for ancestor, last in ancestors), RunPosition(run)])
+        seen = {position.run.id for position in queue}
+        while queue:
+            position = queue.popleft()
+            if position.run.id not in self.runs:
+                if time.monotonic() >= self._deadline:
+                    self.done = False
+                    return
+                self._load([position, *(one for one in islice(queue, BATCH - 1) if one.run.id not in self.runs)])
+            rows = self.runs[position.run.id]
+            self.spans += rows.spans
+            if rows.waiting:
+                self.done = False
+                return
+            named = [one for one in rows.named if one[0].id not in seen]
+            seen.update(child.id for child, _ in named)
+            queue.extend(RunPosition(child, parent) for child, parent in named)
+            if not position.inherited:
+                self._read_loose(rows, queue, seen)
+
+    def _emit_again(self) -> None:
+        """Emit the runs that no step names again if their steps changed: their bodies show the values of those."""
+        for position, run_id in self._unnamed:
+            span = self.spans[position]
+            known = self._made.get(span.id)
+            if run_id in self.dirty and known is not None and known[1] is span:
+                self.spans[position] = replace(span)
+                self.made[span.id] = known[0], self.spans[position]
+
+    def _read_loose(self, rows: Rows, queue: deque[RunPosition], seen: set[str]) -> None:
+        """Read the parts of a run that no step names: running nodes, items of a map."""
+        run, parent = rows.position.run, rows.position.parent
+        pending: dict[str, str] = {}
+        if run.standing is Status.RUNNING:
+            self.active = True
+            pending = self._read_pending(run, parent)
+        for child in rows.loose:
+            if child.id in seen:
+                continue
+            seen.add(child.id)
+            node = child.id.removeprefix(f"{run.id}/").partition("/")[0]
+            below = pending.get(node)
+            if below is None:  # no step names it
+                below = f"run:{child.id}"
+                self._unnamed.append((len(self.spans), child.id))
+                self._put(run_span(child, below, parent, self._owner(run.id)), hash(child), child.id)
+            queue.append(RunPosition(child, below))
+
+    def _read_pending(self, run: RunRow, parent: str | None) -> dict[str, str]:
+        """Spans of the nodes that were begun and have no step row yet, by name of the node."""
+        database, columns = self._database, self._database.columns.get("pending_nodes", ())
+        if not database.has("pending_nodes", *_ABOUT_STEPS):
+            return {}
+        step = database.step
+        sql = (
+            f"SELECT p.rowid, p.* FROM pending_nodes AS p WHERE {{where}} AND NOT EXISTS (SELECT 1 FROM steps AS s"
+            f" WHERE s.{step('run')} = p.run_id AND s.{step('superstep')} = p.superstep"
+            f" AND s.{step('node_name')} = p.node_name) ORDER BY p.superstep, p.rowid"
+        )
+        where, rows = "p.run_id = ?", []
+        if self.partly:  # of the early ones only those that were pending
+            first = self._first("pending_nodes")
+            early = [span.at[1] for _, span in self._made.values() if span.at[0] == "pending" and span.at[1] < first]
+            rows = [*many(database.connection, sql.format(where="p.rowid IN ({keys}) AND p.run_id = ?"), early, run.id)]
+            where = f"p.rowid >= {first} AND +p.run_id = ?"
+        rows += database.connection.execute(sql.format(where=where), (run.id,)).fetchall()
+        found: dict[str, str] = {}
+        latest: dict[str, str] = {}
+        for rowid, *values in rows:
+            row = dict(zip(columns, values, strict=True))
+            span = pending_span(database, rowid, row, parent, self._owner(run.id))
+            self._put(span, hash(tuple(values)), run.id)
+            found.setdefault(span.name, span.id)
+            latest[span.name] = span.id
+        if latest and database.has("attempt_series", "id", "run_id", "node_name", "closed_at"):
+            # attempts of the nodes that are running now: their series is not closed, no step names it yet
+            sql = "SELECT id, node_name FROM attempt_series WHERE run_id = ? AND closed_at IS NULL"
+            series = dict(database.connection.execute(sql, (run.id,)).fetchall())
+            for record in database.attempts(series):
+                above = latest.get(str(series.get(record["series_id"])))
+                if above is not None:
+                    at = integer(record.get("scheduled_superstep"))
+                    span = attempt_span(record, above, at, self._owner(run.id))
+                    self._put(span, hash(tuple(record.values())), run.id)
+        return found
+
+    def _put(self, span: Span, check: int, run_id: str) -> None:
+        made = self._made.get(span.id)
+        self.made[span.id] = self._same(made, span, check, self.dirty.get(run_id, inf))
+        self.spans.append(self.made[span.id][1])
+
+    @staticmethod
+    def _same(made: tuple[int, Span] | None, span: Span, check: int, since: float) -> tuple[int, Span]:
+        """The span that was made before, if nothing about it has changed."""
+        is_graph = span.operation is Operation.INVOKE_WORKFLOW
+        is_new = since < inf and (span.step is None or is_graph or span.step >= since)
+        return (check, span) if is_new or made is None or made != (check, span) else made
+
+    def _owner(self, run_id: str) -> str | None:
+        """The `Span.owner` of the spans of a run of the tree."""
+        return None if run_id == self._run.id else run_id
+
+    # ---- rows
+
+    def _load(self, positions: list[RunPosition]) -> None:
+        """Read the unknown rows of some runs while there is time."""
+        known: list[RunPosition] = []
+        new: list[RunPosition] = []
+        for position in positions:
+            old = self._before.get(position.run.id)
+            if old is None or not old.position.is_where(position):
+                self._before.pop(position.run.id, None)
+                new.append(position)
+            elif self._compares or old.waiting:
+                known.append(position)
+            else:
+                self.runs[position.run.id] = old
+        if (known or new) and self._began > -inf and self._deadline == inf:
+            now = time.monotonic()
+            self._deadline = now + max(PIECE_SECONDS, now - self._began)  # most of it for new rows
+        for some, partly in ((known, self.partly), (new, False)):
+            if not some:
+                continue
+            loading = [self._rows(position) for position in some]
+            self.runs |= {rows.position.run.id: rows for rows in loading}
+            fresh: dict[str, set[int]] = {}
+            reads_on = some is known and not self._compares
+            for rows in loading if reads_on else ():
+                old = self._before[rows.position.run.id]
+                rows.pages, rows.sides = old.pages, old.sides
+            for name, table in () if reads_on else self._tables.items():
+                pages = self._sum_up(name, table, loading, partly=partly) if table.sums else None
+                if name == _STEPS:
+                    fresh = pages or {}
+                else:
+                    self._read_sides(name, table, loading, pages)
+            self._read_attempts(self._read_steps(loading, fresh, partly=partly))
+            self._find_children(loading)
+
+    def _rows(self, position: RunPosition) -> Rows:
+        old = self._before.get(position.run.id)
+        if old is None:
+            return Rows(position)
+        return replace(old, position=position, pages={}, sides={}, steps={}, waiting=[], attempts={}, spans=[])
+
+    def _first(self, name: str) -> int:
+        """The number of the first row of the latest pages of a table."""
+        last = max((max(rows.pages.get(name) or (0,)) for rows in self._before.values()), default=0)
+        return max(0, last - LATEST + 1) << PAGE_BITS
+
+    def _sum_up(self, name: str, table: Table, loading: list[Rows], *, partly: bool) -> dict[str, set[int]]:
+        """Sum up the rows of some runs by page; by run, the pages that are not as they were."""
+        first = self._first(name) if partly else 0
+        sql = f"SELECT {table.run}, {table.rowid} >> {PAGE_BITS}, {table.sums} {table.of_runs(first)} GROUP BY 1, 2"
+        for rows in loading:
+            rows.pages = {**rows.pages, name: {}}
+        by_id = {rows.position.run.id: rows for rows in loading}
+        for run, page, *sums in many(self._database.connection, sql, by_id):
+            if (found := by_id.get(text_id(run))) is not None:
+                found.pages[name][page] = tuple(sums)
+        fresh: dict[str, set[int]] = {}
+        for rows in loading:
+            old = self._before.get(rows.position.run.id)
+            before, now = old.pages.get(name, {}) if old is not None else {}, rows.pages[name]
+            now |= {page: sums for page, sums in before.items() if page << PAGE_BITS < first}
+            again = {page for page in before.keys() | now.keys() if before.get(page) != now.get(page)}
+            if name == _STEPS and old is not None and old.settled:
+                held = {number >> PAGE_BITS for number in old.steps}
+                self.unlike |= any(page in before and page not in held for page in again)
+            if again and old is None and name != _STEPS:
+                again = {max(again)}  # where rows come; the others are read if they change
+            if again:
+                fresh[rows.position.run.id] = again
+        return fresh
+
+    def _read_sides(self, name: str, table: Table, loading: list[Rows], fresh: dict[str, set[int]] | None) -> None:
+        """Read the rows of another table about the steps of some runs (`fresh`: only these pages)."""
+        for rows in loading:
+            old = self._before.get(rows.position.run.id)
+            again = set[int]() if fresh is None else fresh.get(rows.position.run.id, set())
+            known = {} if fresh is None or old is None else old.sides.get(name, {})
+            rest = {rowid: side for rowid, side in known.items() if rowid >> PAGE_BITS not in again} if again else known
+            rows.sides = {**rows.sides, name: rest}
+        by_id = {rows.position.run.id: rows for rows in loading if fresh is None or rows.position.run.id in fresh}
+        first = 0 if fresh is None else min((min(again) for again in fresh.values()), default=0) << PAGE_BITS
+        sql = f"SELECT {table.run}, {table.rowid}, {table.superstep}, {table.columns} {table.of_runs(first)}"
+        for run, rowid, superstep, *row in many(self._database.connection, sql, by_id):
+            found = by_id.get(text_id(run))
+            if found is not None and (fresh is None or rowid >> PAGE_BITS in fresh[found.position.run.id]):
+                found.sides[name][rowid] = Side(hash(tuple(row)), integer(superstep))
+        for rows in loading if self._compares else ():
+            old = self._before.get(rows.position.run.id)
+            before, now = old.sides.get(name, {}) if old is not None else {}, rows.sides[name]
+            if old is None or before == now:
+                continue
+            again = set[int]() if fresh is None else fresh.get(rows.position.run.id, set())
+            if again & old.pages.get(name, {}).keys() - {rowid >> PAGE_BITS for rowid in before}:
+                self._since(rows, None)  # the earlier rows are unknown
+                continue
+            for rowid in before.keys() | now.keys():
+                if before.get(rowid) != now.get(rowid):
+                    both = before.get(rowid), now.get(rowid)
+                    at = [side.superstep for side in both if side is not None and side.superstep is not None]
+                    if at or both[0] is not None:  # the start of a series concerns no superstep
+                        self._since(rows, min(at, default=None))
+
+    def _since(self, rows: Rows, superstep: int | None) -> None:
+        """Note that something about this superstep of a run is new; None: about all of them."""
+        run_id = rows.position.run.id
+        self.dirty[run_id] = min(-inf if superstep is None else superstep, self.dirty.get(run_id, inf))
+
+    def _list_steps(self, loading: list[Rows], fresh: dict[str, set[int]], *, partly: bool) -> dict[str, list[int]]:
+        """By run: the numbers of the steps that are to be read, in their order."""
+        step = self._database.step
+        first = min((min(again) for again in fresh.values()), default=0) << PAGE_BITS if partly else 0
+        sql = f"SELECT {step('run')}, rowid {Table('steps', step('run'), '').of_runs(first)}"
+        order = f" ORDER BY {step('index')}, rowid"
+        groups: dict[int | None, list[str]] = {}
+        found: dict[str, list[int]] = {}
+        for rows in loading:
+            run_id, old = rows.position.run.id, self._before.get(rows.position.run.id)
+            found[run_id] = old.waiting if old is not None else []
+            if not found[run_id] and (not self._tables or run_id in fresh):
+                found[run_id] = []
+                groups.setdefault(rows.position.last, []).append(run_id)
+        for last, runs in groups.items():
+            upto = "" if last is None else f" AND {step('superstep')} <= {int(last)}"
+            for run, rowid in many(self._database.connection, sql + upto + order, runs):
+                run_id = text_id(run)
+                if run_id in found and (not self._tables or rowid >> PAGE_BITS in fresh.get(run_id, ())):
+                    found[run_id].append(rowid)
+        return found
+
+    def _read_steps(
+        self, loading: list[Rows], fresh: dict[str, set[int]], *, partly: bool
+    ) -> list[tuple[Rows, Collection[Step]]]:
+        """Read all shown steps of some runs that are unknown or in changed pages."""
+        database, listed = self._database, self._list_steps(loading, fresh, partly=partly)
+        length = "NULL" if database.values is None else f"length({quoted(database.values)})"
+        sql = f"SELECT {length}, {database.step_columns} FROM steps WHERE rowid IN ({{keys}})"
+        rowids = [*chain.from_iterable(listed.values())]
+        count = 0
+        read: dict[int, tuple[Any, ...]] = {}
+        while count < len(rowids) and (count == 0 or time.monotonic() < self._deadline):
+            read |= {row[1]: row for row in many(database.connection, sql, rowids[count : count + ROWS])}
+            count += ROWS
+        changed: list[tuple[Rows, Collection[Step]]] = []
+        for rows in loading:
+            own = listed[rows.position.run.id]
+            made = [self._step(rows, read[rowid]) for rowid in own[: max(0, count)] if rowid in read]
+            rows.waiting = own[max(0, count) :]
+            count -= len(own)
+            if (some := self._take(rows, made, fresh.get(rows.position.run.id, set()))) is not None:
+                changed.append((rows, some))
+        return changed
+
+    def _step(self, rows: Rows, values: tuple[Any, ...]) -> Step:
+        """The step of a row, the same as before where the row is."""
+        position, row, check = rows.position, StepRow(*values[1:]), hash(values)
+        before = self._before.get(position.run.id)
+        old = None if before is None else before.steps.get(row.rowid)
+        if old is not None and old.check == check:
+            return old
+        superstep = integer(row.superstep)
+        if before is not None and self._compares:
+            self._since(rows, superstep if old is None else old.superstep)
+        owner = self._owner(position.run.id)
+        at = "step", row.rowid, self._epoch
+        span = step_span(self._database, row, superstep, position.parent, at, inherited=position.inherited, owner=owner)
+        return Step(check, superstep, row.index, span, row.node_name == BASELINE, text(row.child), row.series)
+
+    def _take(self, rows: Rows, made: list[Step], again: set[int]) -> Collection[Step] | None:
+        """Take in steps, which are all of those pages; the steps to be shown, None if all is as it was."""
+        position = rows.position
+        old = self._before.get(position.run.id)
+        steps = {step.span.at[1]: step for step in made}
+        rows.latest = max([rows.latest, *(step.superstep for step in made if step.superstep is not None)])
+        if old is not None:
+            for rowid in [rowid for rowid in old.steps if rowid >> PAGE_BITS in again and rowid not in steps]:
+                self._since(rows, old.steps[rowid].superstep)
+            since = self.dirty.get(position.run.id, inf)
+            if since == inf and not made:
+                rows.steps, rows.attempts, rows.spans = old.steps, old.attempts, old.spans
+                return None
+            known = old.steps
+            if again:
+                known = {rowid: step for rowid, step in known.items() if rowid >> PAGE_BITS not in again}
+            steps = known | steps
+            for rowid, step in steps.items() if since < inf else ():
+                if old.steps.get(rowid) is step and (step.superstep is None or step.superstep >= since):
+                    steps[rowid] = replace(step, span=replace(step.span))
+            if rows.settled_order is not None:
+                rows.late |= any(one.span.at[1] not in old.steps and one.order < rows.settled_order for one in made)
+            if self._compares:
+                steps = dict(sorted(steps.items(), key=lambda one: one[1].order))
+            if since < inf and position.inherited and (position.last is None or since <= position.last):
+                self.dirty[self._run.id] = -inf  # its steps began with that
+        rows.steps = steps
+        if old is None or self._compares:
+            return steps.values()
+        rows.attempts, rows.spans = dict(old.attempts), list(old.spans)
+        return made
+
+    def _read_attempts(self, changed: list[tuple[Rows, Collection[Step]]]) -> None:
+        """Show steps, and read their attempts."""
+        tried: dict[Any, tuple[Rows, Step]] = {}
+        for rows, steps in changed:
+            rows.spans += [step.span for step in steps if not step.hidden]
+            tried |= {step.series: (rows, step) for step in steps if step.series is not None and not step.hidden}
+        for record in self._database.attempts(tried):
+            if (found := tried.get(record["series_id"])) is not None:
+                rows, step = found
+                run_id = rows.position.run.id
+                old = self._before.get(run_id)
+                span = attempt_span(record, step.span.id, step.superstep, step.span.owner)
+                made = None if old is None else old.attempts.get(span.id)
+                made = self._same(made, span, hash(tuple(record.values())), self.dirty.get(run_id, inf))
+                rows.attempts[span.id] = made
+                rows.spans.append(made[1])
+
+    def _find_children(self, loading: list[Rows]) -> None:
+        """Find the runs that some runs started."""
+        loading = [rows for rows in loading if not rows.waiting]
+        loose: dict[str, list[RunRow]] = {}
+        for child in self._database.children_of([rows.position.run.id for rows in loading]):
+            loose.setdefault(text_id(child.parent), []).append(child)
+        named = {
+            rows.position.run.id: {
+                step.child: step.span.id for step in rows.steps.values() if step.child and not step.hidden
+            }
+            for rows in loading
+        }
+        found = self._database.runs_by_id(sorted({child for children in named.values() for child in children}))
+        for rows in loading:
+            run_id = rows.position.run.id
+            rows.loose = loose.get(run_id, [])
+            rows.named = [(found[child], span) for child, span in named[run_id].items() if child in found]
+
+
+_STEPS: Final = "steps"
+_ABOUT_STEPS: Final = ("run_id", "superstep", "node_name")
+
+
+def _size(runs: dict[str, Rows]) -> int:
+    """The number of all their steps."""
+    return sum(len(rows.steps) + rows.settled for rows in runs.values())
+
+
+def _tables(database: Database) -> dict[str, Table]:
+    """The tables about steps: steps, questions, attempts, pending nodes."""
+    step, found = database.step, dict[str, Table]()
+    if database.has_steps:
+        values = "NULL" if database.values is None else quoted(database.values)
+        sums = (
+            f"count(*), total(rowid), total(unicode({step('node_name')})), total(length({step('node_name')})),"
+            f" total({step('duration_ms')}), total(unicode({step('status')})), total(length({values})),"
+            f" count({step('completed_at')}), max({step('completed_at')}), count({step('error')}),"
+            f" total(length({step('decision')})), count({step('child')}), total({step('index')})"
+        )
+        found[_STEPS] = Table("steps", step("run"), step("superstep"), sums=sums)
+    if database.has("pending_nodes", *_ABOUT_STEPS):  # as many as steps if they are never deleted
+        lengths = " + ".join(f"ifnull(length({quoted(name)}), 0)" for name in database.columns["pending_nodes"])
+        sums = f"count(*), total(rowid), total({lengths})"
+        found["pending_nodes"] = Table("pending_nodes", "run_id", "superstep", sums=sums)
+    if database.has("pause_slots", *_ABOUT_STEPS):
+        found["pause_slots"] = Table("pause_slots", "run_id", "superstep")
+    if database.has("attempt_series", "id", "run_id", "committed_superstep"):
+        found["attempt_series"] = Table("attempt_series", "run_id", "committed_superstep")
+        if database.has("attempt_records", "series_id", "scheduled_superstep"):
+            both = "attempt_series AS s JOIN attempt_records AS r ON r.series_id = s.id"
+            found["attempt_records"] = Table(both, "s.run_id", "r.scheduled_superstep", "r.rowid", "r.*")
+    return found
