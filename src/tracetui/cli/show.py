@@ -160,7 +160,7 @@ def _span_record(run: Run, span: Span) -> Iterator[bytes]:
     raw = run.load(span).raw
     if not raw:
         raise UsageError(
-            f"span {span.id} has no record of its own in {run.summary.ref.path}; try its parent, or the run"
+            f"span {span.id} has no record in {run.summary.ref.path}; try its parent, or the run"
         )
     yield raw
 
