@@ -18,7 +18,7 @@ from tracetui.export.diff import diff_document, diff_lines, pair_line
 from tracetui.model import Run
 from tracetui.text import UNSAFE
 
-LONG = 10_000
+LONG = 5_000
 """Steps of a run that is odd for its length only; two of 20,000 took as long as the 350 others."""
 
 

@@ -468,7 +468,7 @@ def test_killed_while_it_writes(root: Path) -> None:
 def test_a_full_disk(root: Path) -> None:
     expected = ended(start(root))
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({0}, {0}))"
-    for size in (0, 100, 5000, 20_000):
+    for size in (0, 5000, 20_000):
         shutil.rmtree(cache_folder())
         assert ended(start(root, limit.format(size))) == expected
         assert ended(start(root)) == expected
