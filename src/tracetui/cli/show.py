@@ -159,9 +159,7 @@ def _raw(source: Source, run: Run, wanted: Target, args: argparse.Namespace) -> 
 def _span_record(run: Run, span: Span) -> Iterator[bytes]:
     raw = run.load(span).raw
     if not raw:
-        raise UsageError(
-            f"span {span.id} has no record in {run.summary.ref.path}; try its parent, or the run"
-        )
+        raise UsageError(f"span {span.id} has no record in {run.summary.ref.path}; try its parent, or the run")
     yield raw
 
 
