@@ -7,7 +7,7 @@
     python3 dev.py check        everything CI runs: test, lint
     python3 dev.py lint         format, lint, strict types, layer contracts, stale docs
     python3 dev.py format       format the code and mend what lint can mend
-    python3 dev.py golden       write expected files anew (then read the diff)
+    python3 dev.py golden       rewrite expected files (then read the diff)
     python3 dev.py snapshots    approve the screens as they are now (then read the diff)
     python3 dev.py screenshots  take screenshots/*.svg from the real app
     python3 dev.py docs         write the generated parts of docs/
@@ -15,7 +15,7 @@
     python3 dev.py bench …      measure, and compare with the targets; --save for the docs, --compare COMMIT
     python3 dev.py build        build the wheel into dist/
     python3 dev.py stores       install the real ClickHouse engine and an S3 server (200 MB), which some tests need
-    python3 dev.py lock         choose versions anew: writes requirements/*.txt from pyproject.toml
+    python3 dev.py lock         choose new versions: writes requirements/*.txt from pyproject.toml
     python3 dev.py run …        run any command in the environment: `run tracetui ls traces`
 
 The first word makes `.venv` from requirements/dev.txt (versions pinned, hashes checked), which takes half a minute;
@@ -136,7 +136,7 @@ def fingerprint() -> str:
 
 
 def lock() -> int:
-    """Resolve pyproject.toml into requirements/*.txt, with pip-tools in an environment of its own."""
+    """Resolve pyproject.toml into requirements/*.txt, with pip-tools in a separate environment."""
     import tomllib
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))

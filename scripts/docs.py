@@ -48,18 +48,19 @@ def cli() -> str:
 
     os.environ.update(COLUMNS="100", NO_COLOR="1")
     app, parsers = parser_of(None), {name: parser_of(name) for name in COMMANDS}
-    explained = {_option(action) for action in app._actions if action.option_strings}
+    own = {_option(action) for action in app._actions if action.option_strings}
     users: dict[tuple[str, str], list[str]] = {}
     for name, parser in parsers.items():
         for action in parser._actions:
-            if _option(action) not in explained:
+            if action.dest != "help":
                 users.setdefault(_option(action), []).append(name)
     shared = [option for option, names in users.items() if len(names) > 1]
-    explained.update(shared)
+    explained = own.union(shared)
     table = _table(
-        "argument commands meaning", [(flags, ", ".join(users[flags, about]), about) for flags, about in shared]
+        "argument commands meaning",
+        [(one[0], ", ".join(users[one]), "" if one in own else one[1]) for one in shared],
     )
-    intro = "Options of `tracetui` mean the same in every command that takes them."
+    intro = "Options without a meaning are those of `tracetui`. The sections of the commands leave all of these out."
     sections = [
         f"## tracetui\n\n```\n{_help(app, (), _notes(app))}```\n",
         f"## Shared arguments\n\n{intro}\n\n{table}",
@@ -81,7 +82,9 @@ def _option(action: argparse.Action) -> tuple[str, str]:
 def _help(parser: argparse.ArgumentParser, explained: Container[tuple[str, str]], notes: str) -> str:
     """The help of a command without the arguments that are explained elsewhere, ending with `notes`."""
     formatter = parser._get_formatter()
-    formatter.add_usage(parser.usage, parser._actions, parser._mutually_exclusive_groups)
+    own = [action for action in parser._actions if not action.option_strings or _option(action) not in explained]
+    groups = [group for group in parser._mutually_exclusive_groups if {*group._group_actions} <= {*own}]
+    formatter.add_usage(parser.usage, own, groups)
     formatter.add_text(parser.description)
     for group in parser._action_groups:
         formatter.start_section(group.title)

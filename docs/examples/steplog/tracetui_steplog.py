@@ -48,7 +48,7 @@ SCHEMA: Final[Schema[Record]] = Schema(Record)
 
 
 class Session(Rows):
-    """What is known of a run so far: the only place that says what a line means."""
+    """The state of a run so far, and the only code that interprets lines."""
 
     settled = has_status = False  # only the last line has the status: the list stage reads all lines
     end: str | None = None

@@ -44,7 +44,7 @@ _RATED: Final = ("agent", "task", "outcome")
 
 
 Going = Callable[[RunSummary], bool]
-"""Whether a run is still running, as far as the liveness is known."""
+"""Whether a run probably still runs."""
 
 
 class Arrangement(msgspec.Struct, frozen=True):

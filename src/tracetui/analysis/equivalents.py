@@ -1,4 +1,4 @@
-"""Errors that libraries tell in different words and that one change fixes: a table, and the lookup in it.
+"""Errors that libraries word differently and that one change fixes: a table, and the lookup in it.
 
 Add a row where another library says the same; tests/analysis/test_cause.py has an example of every row.
 """
@@ -25,7 +25,7 @@ class Equivalent(NamedTuple):
     unless: str = r"(?!)"
     """Pattern of texts that sound alike and need another fix."""
     port: bool = False
-    """The port tells causes apart."""
+    """The port distinguishes causes."""
 
 
 TABLE: Final = (

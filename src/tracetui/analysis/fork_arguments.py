@@ -1,4 +1,4 @@
-"""The arguments that tell apart the branches of a fork that begin with the same tool."""
+"""The arguments that distinguish the branches of a fork that begin with the same tool."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ def _tasks(number: int) -> str:
 
 
 def smallest_p(pairs: Sequence[Pair]) -> float:
-    """Return the smallest p that any results of the candidate could have given, with the base as it is.
+    """Return the smallest p that any results of the candidate could have given, with this base.
 
     It is that of the most tasks that can all change in one direction: a task that the base never passes can only
     improve, one that it always passes can only get worse.

@@ -11,8 +11,8 @@ Silence is the time since the last change of the run.
   enough to count as stalled). A killed program leaves its run `active` for ever. A file more than a day newer than the
   last event in it is a copy, and its modification time is ignored.
 
-A session, whose agent people talk with, waits for them once its agent has answered: it counts as ended as soon as it
-isn't running. `session_state` tells how it stands.
+A session waits for people once its agent has answered: it counts as ended as soon as it isn't running.
+`session_state` infers whether it waits, is done or was interrupted.
 
 While a call is open that this run made at least five times before, the durations of those calls replace the gaps of
 the run: a test suite that takes ten minutes each time isn't stalled after five. With fewer than five gaps, a run counts
@@ -72,20 +72,20 @@ class State(StrEnum):
 
 
 class Turn(StrEnum):
-    """How a session stands, inferred from its last event. The value is the label."""
+    """The state of a session, inferred from its last event. The value is the label."""
 
     RUNNING = "running"
     """The agent works."""
     WAITING = "waiting for you"
     """The agent answered or asks, within a working day."""
     DONE = "done"
-    """The agent answered, and nobody went on for a working day."""
+    """The agent answered over a working day ago."""
     INTERRUPTED = "interrupted"
     """The agent was stopped, or its process ended before it answered."""
 
 
 class SessionState(msgspec.Struct, frozen=True, gc=False):
-    """How a session stands."""
+    """The state of a session, and its open call."""
 
     turn: Turn
     call: str | None = None
@@ -208,7 +208,7 @@ def summary_state(
 
 
 def session_state(summary: RunSummary, state: State, *, now: float) -> SessionState | None:
-    """How a session with that liveness stands, from its last event; None if it failed, isn't a session or isn't read.
+    """Infer the state of a session from its liveness and last event; None if it failed, isn't a session or isn't read.
 
     A format states only what the last event is; this is the one place that concludes from it.
     """

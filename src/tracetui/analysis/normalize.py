@@ -1,4 +1,4 @@
-"""Normalizes the text of an error: replaces its noise, and nothing that tells causes apart.
+"""Normalizes the text of an error: replaces its noise, and nothing that distinguishes causes.
 
 Noise is ids, hexadecimal numbers, addresses, times, durations, counts, sizes and absolute paths. Status and exit codes,
 ``errno``, names of modules, keys and fields, and relative paths stay. Ports stay only in refused connections
@@ -21,14 +21,14 @@ MAX_INPUT: Final = 4_000
 MAX_TEXT: Final = 500
 """Characters of a normalized text, likewise."""
 UNSTABLE: Final = "<text>"
-"""Stands for a text that never settles: one made to be normalized again and again."""
+"""Replaces a text whose normalization doesn't converge: one made to be normalized again and again."""
 _MAX_PASSES: Final = 12
 _CUT: Final = " … "
 KINDS: Final = ("n", "id", "hex", "path", "url", "ip", "time", "quoted", "text")
 PLACEHOLDER: Final = re.compile(f"<(?:{'|'.join(KINDS)})>")
 
 _BEFORE_CODE: Final = ("errno", "sqlstate", "code", "status", "signal", "exit", "exited", "exits", "non-zero")
-"""Words after which any number tells causes apart, alone or as the end of another: ``exit_code``."""
+"""Words after which any number distinguishes causes, alone or as the end of another: ``exit_code``."""
 _HINTS: Final = ("err", "sqlstate", "code", "status", "signal", "exit", "non-zero", "http")
 """One of them is in every text with a code, but for status codes that stand alone."""
 _BETWEEN: Final = frozenset({"with", "of", "is"})
@@ -105,7 +105,7 @@ _NUMERAL: Final = re.compile(
 )
 """Digits, or a hexadecimal number as long as an id."""
 _UNLIKE: Final = re.compile(r"[45]..|....|32...")
-"""A number that may be a status code is a shape of its own."""
+"""A number that may be a status code has a separate shape."""
 _EXPONENT: Final = re.compile(r"(?:[0-9]+(?:[eE][0-9]+)?[dD])*[0-9]*[eE]?[0-9]*")
 """A hexadecimal number that may be read as ``12e3`` or as ``5d``."""
 _ONES: Final = str.maketrans("023456789", "111111111")
@@ -155,7 +155,7 @@ def normalize(text: str) -> Normalized:
     """Replace the noise in `text` by ``<n>`` (a number with its unit), ``<id>``, ``<hex>``, ``<time>``, ``<path>``,
     ``<url>``, ``<ip>`` and ``<quoted>`` (a value of several words).
 
-    White space becomes single blanks. A normalized text stays as it is. The work is bounded, whatever the text; for a
+    White space becomes single blanks. Normalizing is idempotent. The work is bounded, whatever the text; for a
     text like an earlier one, but for its ids and numbers, it is a lookup.
     """
     whole, text = text, " ".join(_ends(text, MAX_INPUT).split())

@@ -81,7 +81,7 @@ class Fork(msgspec.Struct, frozen=True):
 
 
 class Representative(NamedTuple):
-    """A run that stands for a branch: its position in `RunTree.runs`, and that of its first step in its spans."""
+    """The representative of a branch: its position in `RunTree.runs`, and that of its first step in its spans."""
 
     run: int
     span: int | None

@@ -65,7 +65,7 @@ class Row(msgspec.Struct, frozen=True):
     usage: Usage
     """Tokens, and cost in US dollars."""
     estimated_cost_usd: float | None = None
-    """Estimated cost of the calls without a recorded cost, as far as prices are known (`analysis.prices`)."""
+    """Estimated cost of the calls without a recorded cost and with a known price (`analysis.prices`)."""
 
     passed: int | None = None
     """Of its runs, how many passed; this and the next two are None where no run of any row has an outcome."""
@@ -213,7 +213,7 @@ def _rank(ordered: list[float], share: float) -> float | None:
 
 
 class _Call(NamedTuple):
-    """A contribution to a row: a call, or just the usage of a span without a name of its own."""
+    """A contribution to a row: a call, or just the usage of an unnamed span."""
 
     name: str
     counts: bool = False

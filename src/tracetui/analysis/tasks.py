@@ -198,7 +198,7 @@ def matrix(
 ) -> Matrix:
     """Arrange runs as tasks and trials. The result does not depend on the order of `runs`.
 
-    `relations`: of all runs that are known, if `runs` are a selection. `directories`: column groups, of
+    `relations`: of all runs, if `runs` are a selection. `directories`: column groups, of
     `compared_directories`; a run belongs to the innermost that contains its file.
     """
     found = list(runs)
@@ -230,7 +230,7 @@ def compared_directories(paths: Sequence[str]) -> Sequence[str]:
 
 
 def _keys(runs: Sequence[RunSummary], relations: Relations | None) -> list[TaskKey | None]:
-    """The task of every run; without one, the run that it goes back to stands for it."""
+    """The task of every run; without one, the original run instead."""
     if not any(map(has_original, runs)):
         return [run.task_key for run in runs]
     related = relations or Relations(runs)

@@ -1,6 +1,6 @@
 """Unwraps the text of an error: ``repr`` of an exception, JSON envelopes, tracebacks and panics.
 
-Agents and libraries wrap one error in many ways. What is left is what the library itself said.
+Agents and libraries wrap one error in many ways. The result is the message of the library itself.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class ErrorText(NamedTuple):
     """What a library said of an error."""
 
     type: str | None
-    """Name of the exception without its module; None where nothing says it."""
+    """Name of the exception without its module; None if there is none."""
     text: str
     frame: str | None = None
     """The last frame of a traceback in user code: ``load in tools.py``."""

@@ -1,4 +1,4 @@
-"""Values as text, and labels that tell apart values that print alike: ``2`` and ``"2"``, NFC and NFD."""
+"""Values as text, and labels that distinguish values that print alike: ``2`` and ``"2"``, NFC and NFD."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def with_label(text: Clean, label: Clean) -> Clean:
 
 
 def lookalike_note(a: Any, b: Any) -> Clean:
-    """One phrase that tells apart two values that print alike; empty if they print differently."""
+    """One phrase that distinguishes two values that print alike; empty if they print differently."""
     found = lookalike_labels(a, b)
     if found is None:
         return Clean("")

@@ -92,7 +92,7 @@ def _run_at(source: Source, text: str, args: argparse.Namespace) -> RunSummary:
 
 
 def _with_counterpart(source: Source, run: RunSummary, args: argparse.Namespace) -> list[RunSummary]:
-    """Return a run with its original, in that order; an original without one of its own, with its only replay."""
+    """Return a run with its original, in that order; a run without one, with its only replay."""
     address = run.ref.address
     found = original_of(source, run, only(args), args.trace_dir)
     if found is not None:

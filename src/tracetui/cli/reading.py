@@ -244,7 +244,7 @@ def _one_run(source: Source, word: str, args: argparse.Namespace) -> RunRef | No
 
 
 def narrow(source: MultiHostSource, text: str | None, args: argparse.Namespace) -> str:
-    """Ask databases only for runs that may match a query; return what to tell the user about that, if anything."""
+    """Restrict databases to runs that may match a query; return a note for the user, if any."""
     if not text or not source.has_database:
         return ""
     from tracetui.store.query.candidates import candidates

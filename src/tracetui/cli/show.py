@@ -52,7 +52,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what is at the address."""
+    """Print the run, step, span or value at the address."""
     rule = rule_of(args)
     with source_at(args.address, args) as source:
         summary, parts = run_at(source, args.address, args)
@@ -86,7 +86,7 @@ def _document(source: Source, run: Run, exact: RunSummary, args: argparse.Namesp
 
 
 def _part(run: Run, wanted: Target, args: argparse.Namespace) -> None:
-    """Print a span, or a value in it or in the run. A sub-agent is printed as a run of its own."""
+    """Print a span, or a value in it or in the run. A sub-agent is printed as a run."""
     if wanted.span is None:
         _value(_run_value(run), wanted.keys, "the run", args)
         return
@@ -159,9 +159,7 @@ def _raw(source: Source, run: Run, wanted: Target, args: argparse.Namespace) -> 
 def _span_record(run: Run, span: Span) -> Iterator[bytes]:
     raw = run.load(span).raw
     if not raw:
-        raise UsageError(
-            f"span {span.id} has no record of its own in {run.summary.ref.path}; try its parent, or the run"
-        )
+        raise UsageError(f"span {span.id} has no record in {run.summary.ref.path}; try its parent, or the run")
     yield raw
 
 

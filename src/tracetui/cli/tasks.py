@@ -25,7 +25,7 @@ HELP = "compare repeated runs of the same tasks: pass rates, pass^k, first fork"
 EXAMPLES = """\
 Runs of one task are its trials. The trace names the task; otherwise runs with the same name and first input are trials.
 Forks, retries and replays are listed, but count in no rate. pass^k is the chance that k trials all pass.
-Agents, models and directories have pass rates of their own, side by side.
+Agents, models and directories have separate pass rates, side by side.
 
 examples:
   tracetui tasks traces/

@@ -1,4 +1,4 @@
-"""Cut JSON documents to a size, and say what was cut."""
+"""Cut JSON documents to a size, and list what was cut."""
 
 from __future__ import annotations
 

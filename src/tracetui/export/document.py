@@ -217,7 +217,7 @@ def export_triage(
     next_command: str,
     pages: Pages = NO_PAGES,
 ) -> Iterator[bytes]:
-    """Export a triage that `triage_of` built with the same `redactor`, with the contrast of each signature."""
+    """Export a triage that `triage_of` built with the same `redactor`, with the contrast of each cause."""
     if form == "json":
         counts, value = _counts(redactor), triage_value(triage, shared, redactor, next_command=next_command)
         return iter([encode({**value, "masked": counts()}), b"\n"])

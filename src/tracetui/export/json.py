@@ -162,7 +162,7 @@ def run_value(
 
 
 def state_value(run: RunSummary, now: float) -> dict[str, Any]:
-    """Return how a session stands, in the words of the list; null for other runs."""
+    """Return the state of a session, in the words of the list; null for other runs."""
     state, _ = summary_state(run, now=now, changed_at=changed_at(run))
     found = session_state(run, state, now=now)
     return {

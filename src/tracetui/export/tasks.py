@@ -29,7 +29,7 @@ _COLUMNS: Final = (
     Column("TASK", least=24),
 )
 _K: Final = 4
-"""The largest k with a column of its own."""
+"""The largest k with a column."""
 
 
 # ---- for people

@@ -73,7 +73,7 @@ def usage_without_cache(
 
 
 class SyntheticRef(msgspec.Struct, frozen=True, gc=False):
-    """Reference of a span without a record of its own, such as an abandoned branch or a sub-agent: its facts."""
+    """Reference of a span without a record, such as an abandoned branch or a sub-agent: its facts."""
 
     facts: tuple[tuple[str, str | None], ...]
     part: str = ""
@@ -206,7 +206,7 @@ def unmatched(key: str | None) -> str:
 
 
 class Rows:
-    """The rows of an agent's log, whatever they are. Those that changed are given out when they are collected."""
+    """The rows of an agent's log. `collect` returns those that changed."""
 
     file: File
     ended = False
@@ -222,7 +222,7 @@ class Rows:
         self._changed: dict[str, Span | Pending] = {}
 
     def skip(self, left_out: bytes) -> None:
-        """Records are left out here (list stage)."""
+        """Note that records were skipped here (list stage)."""
         self.skipped = True
 
     def problem(self, line: Line, reason: str) -> None:
@@ -230,7 +230,7 @@ class Rows:
         self.problems.append(Problem(self.file.path, f"line {line.number}", reason))
 
     def collect(self) -> list[Span]:
-        """Spans that are new or changed since the last call, in the order in which they came."""
+        """Return the spans that are new or changed since the last call, in order of arrival."""
         changed = [one if isinstance(one, Span) else one.span() for one in self._changed.values()]
         self._changed.clear()
         return changed
@@ -240,23 +240,23 @@ class Rows:
         return SpanRef(line.offset, len(line.data), block, b"", self.part)
 
     def emit(self, row: Any) -> None:
-        """Give out a new row, or a row that changed: a `Span` or a `Pending` one."""
+        """Add a new or changed row, a `Span` or `Pending`, to the next `collect`."""
         self._changed[row.id] = row
 
 
 class PackedRows(Rows):
-    """Rows of a log in which several records make a row: `line` is that of the record that is taken."""
+    """Rows of a log in which several records make a row; `line` is that of the current record."""
 
     line: Line
     packed: bytes
-    """The packed range of that."""
+    """Its packed byte range."""
 
     def add_record(self) -> Any:
-        """Make the record a row of its own."""
+        """Add a row for the record."""
         raise NotImplementedError
 
     def extend(self, row: PackedRow) -> bool:
-        """Add the record to a row; False, and a row of its own, where too many are in it."""
+        """Add the record to a row; if that is full, add a new row and return False."""
         if len(row.at) >= _LONGEST:
             self.add_record()
             return False
@@ -269,7 +269,7 @@ class Conversation(Rows):
     """The rows of a log with one conversation. `top` is its latest row, the parent of rows outside the conversation."""
 
     def __init__(self, file: File, *, root: str | None = None, part: str = "") -> None:
-        """`root` is the id of the span of the sub-agent that this is the conversation of; `part` as in `SpanRef`."""
+        """`root`: id of the sub-agent's span, for the conversation of a sub-agent; `part` as in `SpanRef`."""
         super().__init__(file, part=part)
         self.root = root
         self.steps = 0
@@ -381,12 +381,12 @@ class Copies:
             self.keys = frozenset(key for _, path in earlier for key in keys_in(file, path, self._keys))
 
     def forget(self) -> None:
-        """Begin again, for another session."""
+        """Reset, for another session."""
         self.earlier, self.keys, self._orders = (), frozenset(), {}
 
 
 def keys_in(file: File, path: str, keys: Callable[[bytes], Iterable[Hashable]]) -> Iterator[Hashable]:
-    """The keys of all records of another session, `path` relative to the folder of `file`; none if it is gone."""
+    """The keys of all records of another session, `path` relative to the folder of `file`; none if it doesn't exist."""
     try:
         with file.other(path) as other:
             for line in lines(other, limit=MAX_LINE, end=other.stat.size):

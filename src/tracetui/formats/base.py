@@ -6,7 +6,7 @@
 ``body``       everything recorded about one span, for its detail view
 
 A format only translates. It computes no depth, order, totals or display text and starts no thread. The format itself
-keeps no state; a reader has the state of its run. docs/writing-a-format.md shows how.
+has no state; a reader has the state of its run. docs/writing-a-format.md shows how.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Outline:
         return schema.convert({name: plain(value) for name, value in fields.items()}, self.unknown)
 
     def items(self, name: str) -> list[msgspec.Raw]:
-        """Each item of a list as it is written; a field that is no list has none."""
+        """The source text of each item of a list; a field that isn't a list has none."""
         value = self.fields.get(name)
         if isinstance(value, msgspec.Raw):
             try:

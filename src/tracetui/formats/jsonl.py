@@ -66,7 +66,7 @@ class Session(Protocol):
     unknown: Unknown
     """Unknown fields that were met."""
     problems: list[Problem]
-    """New problems; who collects them clears the list."""
+    """New problems; the caller that collects them clears the list."""
 
     @property
     def ended(self) -> bool:

@@ -48,7 +48,7 @@ _MISSING: Final = object()
 
 
 class Schema(Generic[_T]):
-    """Decodes records into one of the Structs `kinds`, which their tag tells apart.
+    """Decodes records into one of the Structs `kinds`, chosen by tag.
 
     A record of another kind, or of none, becomes `other`, a Struct without a tag.
     """
@@ -60,7 +60,7 @@ class Schema(Generic[_T]):
         older: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
     ) -> None:
         """`kinds` is a Struct or a union of tagged ones; `older` makes the current layout of a record of an older one,
-        and returns any other record as it is.
+        and returns any other record unchanged.
         """
         self._older = older
         self._type = Annotated[kinds, msgspec.Meta(extra={"other": other})] if other is not None else kinds
@@ -301,7 +301,7 @@ class _Members:
         self._by_tag = {one.__struct_config__.tag: one for one in structs}
 
     def struct_for(self, value: dict[str, Any]) -> type[msgspec.Struct] | None:
-        """The Struct that an object is meant for: that of its tag, or the only one."""
+        """The Struct for an object: that of its tag, or the only one."""
         if self._untagged is not None or self._tag_field is None:
             return self._untagged or self.other
         tag = value.get(self._tag_field)

@@ -49,7 +49,7 @@ class LiveReaders:
             self._evict()
 
     def forget(self, path: str) -> None:
-        """Drop the reader of a file that is gone or replaced."""
+        """Drop the reader of a deleted or replaced file."""
         self._readers.pop(path, None)
 
     def look(self, path: str) -> Found | None:
@@ -151,7 +151,7 @@ class DeepReader:
         return found
 
     def forget(self, path: str) -> None:
-        """Drop the state of a file that is gone or replaced."""
+        """Drop the state of a deleted or replaced file."""
         self._live_readers.forget(path)
         self._open_run.forget(path)
         self._caches.pop(path, None)
@@ -187,7 +187,7 @@ class LargeFiles:
                 self._thread.start()
 
     def drop(self, path: str) -> None:
-        """Cancel the tasks of a file that is gone."""
+        """Cancel the tasks of a deleted file."""
         with self._changed:
             self._tasks.pop(path, None)
             self._results = [one for one in self._results if one[0].entry.path != path]

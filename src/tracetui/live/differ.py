@@ -1,4 +1,4 @@
-"""Compare runs for the screen: one thread that works in small slices, what is on screen first.
+"""Compare runs for the screen: one thread that works in small slices, visible comparisons first.
 
 The first answer to a comparison comes from headers alone, and step diffs never wait for the rest of it.
 """

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tracetui.live.jobs.runner import Job, JobRunner
 
 REST_SECONDS: Final = 1.0
-"""Idle time after which work that nobody waits for may start."""
+"""Idle time after which background work may start."""
 SWITCH_SECONDS: Final = 0.0005
 """Thread switch interval. A key press passes through three threads; this is a tenth of Python's default."""
 
@@ -78,7 +78,7 @@ class Engine:
             self._begin(work)
 
     def stop(self) -> None:
-        """Tell the daemon threads to end, without waiting for them."""
+        """Signal the daemon threads to end, without waiting for them."""
         self._throttle.stop()
         self._lister.stop()
         self._opener.stop()

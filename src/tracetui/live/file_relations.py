@@ -84,7 +84,7 @@ class FileRelations:
         return self._parts_among(path, self._alone[path], self._recent) if path in self._alone else []
 
     def remove(self, path: str) -> list[str]:
-        """Forget a file that is gone; return the files to read again: the parts of its run or, if it was a part itself,
+        """Forget a deleted file; return the files to read again: the parts of its run or, if it was a part itself,
         its main file, the forks of that and the parts that may have belonged to it through this one.
         """
         related = self._parts_of(path)

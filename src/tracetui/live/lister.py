@@ -319,7 +319,7 @@ class Lister:
         else:
             affected = self._relate(found)
         for path in affected if not found.part_of else affected[1:]:
-            self._reader.forget(path)  # its reader serves a run of its own, or has read a file that is gone
+            self._reader.forget(path)  # its reader serves a standalone run, or has read a deleted file
         return affected
 
     def _deliver_changed(self, found: list[Found]) -> None:

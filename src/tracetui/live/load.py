@@ -121,7 +121,7 @@ class Reader:
             raise LinkLost(self.lost)
 
     def build(self) -> Run:
-        """Build the run as far as it was read. Costs only the new spans where those are at the end."""
+        """Build the run from the part that was read. Costs only the new spans where those are at the end."""
         modified_at, moving = self._file
         run = self._builder.build(modified_at=modified_at, moving=moving, complete=not self.more, failure=self.failure)
         if self._redactor is None:

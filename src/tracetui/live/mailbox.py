@@ -88,7 +88,7 @@ class Excerpt(msgspec.Struct, frozen=True):
 
 
 class WatchState(msgspec.Struct, frozen=True):
-    """How the directory is kept up to date."""
+    """How the directory is watched."""
 
     mode: str = ""
     """``events``, ``polling``, or empty before watching starts."""
@@ -97,7 +97,7 @@ class WatchState(msgspec.Struct, frozen=True):
     folders: int = 0
     files: int = 0
     lost: str = ""
-    """Why the source is unreachable; its last known state stays."""
+    """Why the source is unreachable; its last state stays."""
 
 
 class Mail(msgspec.Struct):

@@ -33,7 +33,7 @@ FIRST_RUNS: Final = 24
 
 class Found(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """The result of scanning one file: `listed` if it has runs, else `problem` if it has problems, else `ignored`, as
-    is a file that is gone.
+    is a deleted file.
     """
 
     path: str

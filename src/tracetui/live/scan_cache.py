@@ -198,7 +198,7 @@ def open_cache(source: Source, roots: Sequence[str], only: Format | None, limit:
 
 
 def version(only: Format | None) -> str:
-    """Return the version of the readers: of a result read by another one nothing is known."""
+    """Return the version of the readers; results of another version are not reused."""
     return f"{_readers()} {'' if only is None else only.name}"
 
 

@@ -33,7 +33,7 @@ class Throttle:
         return self._stopped.is_set()
 
     def stop(self) -> None:
-        """Tell the workers to end, and release all that wait."""
+        """Signal the workers to end, and release all that wait."""
         for event in (self._stopped, self._screen_ready, self._painted, self._idle):
             event.set()
 

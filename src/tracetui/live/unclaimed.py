@@ -24,7 +24,7 @@ class Unclaimed(NamedTuple):
 
     reason: str
     shape: str = ""
-    """What it looks like if it looks like a trace: ``chat messages``."""
+    """The kind of trace that it resembles (``chat messages``), if any."""
 
 
 def explain(file: File) -> Unclaimed:

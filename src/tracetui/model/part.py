@@ -1,4 +1,4 @@
-"""Parts of a run: a sub-agent opened as a run of its own, and which spans of a run count as its own.
+"""Parts of a run: a sub-agent opened as a run, and the spans that count in a run.
 
 A run may contain spans that another run counts: those of a nested run that is listed separately, and those that a fork
 or copy inherited from its original.

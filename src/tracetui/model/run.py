@@ -78,7 +78,7 @@ class FirstError(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class LastEvent(msgspec.Struct, frozen=True, gc=False):
-    """How a session stands at its end: the last message or call, and the call without an end that began last."""
+    """The end of a session: the last message or call, and the latest call without an end."""
 
     operation: Operation
     name: str

@@ -77,7 +77,7 @@ MESSAGE_LIMIT: Final = 1_500
 MESSAGE_HEAD: Final = 500
 """Of these, the characters from the beginning of a longer error."""
 CUT: Final = "…"
-"""Stands for the middle of a longer error."""
+"""Replaces the middle of a longer error."""
 INHERITED: Final = "inherited"
 """A fact in `Span.note`: the run inherited this span from its original, without recording it."""
 COPIED: Final = "copied"

@@ -190,7 +190,7 @@ class Link:
             self._lock.release()
 
     def close(self) -> None:
-        """Close the connection for good, even while other threads wait for an answer or for a connection."""
+        """Close the connection finally, even while other threads wait for an answer or for a connection."""
         self._closed = True
         process = self._process
         if process is not None:

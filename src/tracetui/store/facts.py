@@ -1,4 +1,4 @@
-"""What is asked of runs again and again: when one was, how many tokens it took, which text words are looked for in."""
+"""Facts of runs that several parts need: the time of a run, its tokens, the text that words are searched in."""
 
 from __future__ import annotations
 

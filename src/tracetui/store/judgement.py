@@ -39,7 +39,7 @@ _LETTER: Final = re.compile(r"[A-Za-z0-9]")
 
 
 class Verdict(StrEnum):
-    """What a failure is, in somebody's opinion."""
+    """The user's decision on a failure."""
 
     REAL = "real"
     FLAKY = "flaky"
@@ -48,10 +48,10 @@ class Verdict(StrEnum):
 
 
 class Identity(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Which run, wherever its file lies: its own id, who ran, when it started and what it was first asked.
+    """Identifies a run independent of its path: by id, agent, start and first input.
 
-    The agent tells a student from the teacher that it imitates, who share everything else. Copies of a file are one
-    run, and so are two runs that agree in all of this.
+    The agent distinguishes a student from its teacher, which share all else. Copies of a file are one run, as are two
+    runs that agree in all of these.
     """
 
     format: _Name
@@ -60,10 +60,10 @@ class Identity(msgspec.Struct, frozen=True, omit_defaults=True):
     start: _Name = ""
     """UTC, to the microsecond; empty where the trace does not say."""
     input: _Name = ""
-    """A digest. Empty where there is none, or it is not known yet: then it agrees with any."""
+    """A digest; empty if there is no input or it isn't read yet: then it agrees with any."""
 
     def agrees(self, other: Identity) -> bool:
-        """Whether both mean the same run, as far as is known."""
+        """Whether both identify the same run."""
         return (self.id, self.start, self.agent, self.format) == (
             other.id,
             other.start,
@@ -86,7 +86,7 @@ OLD_DIGEST_LENGTH: Final = 32
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that somebody did. `at` is UTC to the microsecond and sorts as text; `event` is its own id.
+    """One action of the user. `at` is UTC to the microsecond and sorts as text; `event` is the id of the event.
 
     A verdict, note or tag is about a `run` or a cause (`signature`); verdict None and an empty note take back the one
     before. A mark puts a `letter` to a run and one of its spans. A merge joins a cause to the one `into`, a split
@@ -129,7 +129,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """Where a letter leads: a run, and a span of it if one was meant."""
+    """Target of a letter: a run, and optionally a span of it."""
 
     letter: str
     run: Identity
@@ -146,7 +146,7 @@ NOTHING: Final = Judgement()
 
 
 def identity(run: RunSummary) -> Identity:
-    """Which run that is, whatever its path."""
+    """The identity of a run, independent of its path."""
     return _identity(run.ref.format, run.id, run.agent or "", _micros(run.started_at), run.prompt)
 
 
@@ -157,12 +157,12 @@ def _identity(form: str, own: str, agent: str, start: int | None, prompt: str) -
 
 
 def is_kept_whole(name: str) -> bool:
-    """Whether an id is kept as it is."""
+    """Whether an id is stored unchanged."""
     return len(name) <= _LONG_ID and name.isascii()
 
 
 def _short(name: str) -> str:
-    """A name that is not long; what is cut off still tells names apart."""
+    """A shortened name, unique by a digest of the whole."""
     if is_kept_whole(name):
         return name
     if len(name) > _LONG_ID:
@@ -176,7 +176,7 @@ def _plain(text: str) -> str:
 
 
 def _micros(seconds: float | None) -> int | None:
-    """Microseconds since the epoch; None for what no calendar has."""
+    """Microseconds since the epoch; None outside of the calendar's range."""
     return round(seconds * 1e6) if seconds is not None and _FIRST < seconds < _LAST else None
 
 
@@ -186,7 +186,7 @@ def _written(micros: int | None) -> str:
 
 
 def _read(time: str) -> int | None:
-    """Back from `_written`; None for what is not written like that."""
+    """Inverse of `_written`; None for other text."""
     with contextlib.suppress(ValueError):
         if _TIME.fullmatch(time):
             return (datetime.fromisoformat(time).replace(tzinfo=None) - _EPOCH) // _TICK
@@ -274,7 +274,7 @@ class Judgements:
         return len(self._events)
 
     def add(self, event: Event) -> bool:
-        """Take in an event; False if it was known."""
+        """Add an event; False if it is a duplicate."""
         before = self._events.get(event.event)
         if before is not None:
             if before == event or (before.at, line_of(before)) <= (event.at, line_of(event)):
@@ -338,18 +338,18 @@ class Judgements:
         return [mark for letter in letters if (mark := self.mark(letter)) is not None]
 
     def tags(self) -> list[str]:
-        """Every tag that was ever given and not undone, sorted: what can be completed."""
+        """Every tag ever added and not undone, sorted, for completion."""
         return sorted({event.tag for about in self._about for event in self._valid(about) if event.do == "tag"})
 
     def event(self, own: str) -> Event | None:
-        """The event of that id, if it holds."""
+        """The event with that id, unless it was undone."""
         return None if self._is_void(own) else self._events.get(own)
 
     def _is_void(self, event: str) -> bool:
         return bool(self._about.get(("event", event)))
 
     def _forget(self, event: Event) -> None:
-        """Something is said about what `event` is about: it is settled anew when asked for."""
+        """Invalidate the cached decisions on the subject of `event`."""
         self._known.pop(_about(event), None)
         undone = self._events.get(event.undoes)
         if undone is not None:

@@ -1,4 +1,4 @@
-"""Count the outcomes of runs: how many passed and failed, errors and wrong answers told apart, and the pass rate."""
+"""Count the outcomes of runs: passed, errors, wrong answers, and the pass rate."""
 
 from __future__ import annotations
 

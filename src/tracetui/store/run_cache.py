@@ -93,7 +93,7 @@ class Storage:
         self._folders: dict[str, int] = {}
         """Ids of the folders used so far."""
         self._stale: list[int] = []
-        """Those whose last use is to be written."""
+        """Folders whose last use isn't written yet."""
 
     # ---- pages
 
@@ -248,7 +248,7 @@ class Storage:
 
     @contextmanager
     def _guard(self, *, writes: bool = False) -> Iterator[sqlite3.Connection | None]:
-        """Yield the connection, None without one. An error ends the block; a damaged file is made anew once."""
+        """Yield the connection, None without one. An error ends the block; a damaged file is recreated once."""
         connection = self._connect()
         try:
             yield connection

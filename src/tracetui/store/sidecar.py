@@ -85,7 +85,7 @@ class Sidecar:
 
     @property
     def runs(self) -> Set[str]:
-        """Ids of runs with a judgment of their own, as stored; other runs inherit that of their signature."""
+        """Ids of runs with a judgment of their own, as stored; other runs inherit that of their cause."""
         return self._state.runs
 
     def of(self, run: RunSummary, *causes: str | None) -> Judgement:
@@ -140,7 +140,7 @@ class Sidecar:
     # ---- writing
 
     def judge(self, subject: Subject, verdict: Verdict | None) -> None:
-        """Set the verdict of a run or signature; None removes it (a run then inherits that of its signature)."""
+        """Set the verdict of a run or cause; None removes it (a run then inherits that of its cause)."""
         self._record(do="verdict", verdict=verdict, **_about(subject))
 
     def judge_all(self, subjects: Sequence[Subject], verdict: Verdict | None) -> None:
@@ -161,7 +161,7 @@ class Sidecar:
         self._record(do="tag", tag=_word(tag), **_about(subject))
 
     def untag(self, subject: Subject, tag: str) -> None:
-        """Remove a tag. A tag of the signature stays on its runs."""
+        """Remove a tag. A tag of the cause stays on its runs."""
         self._record(do="untag", tag=_word(tag), **_about(subject))
 
     def merge(self, cause: CauseRef, into: CauseRef | None) -> None:

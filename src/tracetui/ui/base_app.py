@@ -293,7 +293,7 @@ class HostApp(BaseApp):
         selected: RunRef | None = None,
         merged: TreeResult | None = None,
     ) -> None:
-        """Show where the trials of a task fork, with one of them selected; `merged`: their tree, if it is known."""
+        """Show where the trials of a task fork, with one of them selected; `merged`: their tree, if computed."""
         raise NotImplementedError
 
     def compare_with_original(self, ref: RunRef) -> str:

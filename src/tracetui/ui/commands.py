@@ -308,7 +308,7 @@ class Keys:
         if self._begins(sequence, bound):
             self.pending = sequence
             return "", ""
-        return self.press(key, bound) if prefix else ("", "")  # the second key begins anew
+        return self.press(key, bound) if prefix else ("", "")  # the second key starts a new sequence
 
     def continuing(self, bound: Iterable[str]) -> list[tuple[str, str]]:
         """(Next key, completed sequence) for each possible continuation of the pending sequence."""

@@ -139,7 +139,7 @@ def load_arrangement(config: Config) -> Arrangement:
 def save_arrangement(left: Arrangement, roots: Sequence[str] = ()) -> None:
     """Save sorting, grouping and columns for the next session.
 
-    Does nothing if the file is not writable or lies in one of `roots`: trace directories are read-only.
+    Does nothing if the file is not writable or is in one of `roots`: trace directories are read-only.
     """
     saved = msgspec.structs.replace(left, words="", failures=False)
     path = _arrangement_path()

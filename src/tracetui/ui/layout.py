@@ -82,7 +82,7 @@ def heights(
 ) -> tuple[Height, Height]:
     """Heights of the middle column and of the steps in it, of `rows` that both share.
 
-    `wanted` is the height of all steps, `below` that of all of the pane below them, if it is known: what one doesn't
+    `wanted` is the height of all steps, `below` that of the whole pane below them, None if unknown: what one doesn't
     need, the other gets. Of two long ones, the steps get about 60%. While previewing, the steps get a multiple of 8 if
     nothing below is hidden: a new layout for each run would cost more than drawing its rows.
     """
@@ -111,7 +111,7 @@ def detail_width(columns: int, steps: int, detail: int) -> int:
 def share(rows: int, wanted: Sequence[int], parts: Sequence[float]) -> list[int]:
     """Heights of panes that are stacked in `rows`: what each wants, if that is not too much.
 
-    Otherwise each gets its part of the rows, and of what others leave over. Rows that nobody wants go to the last but
+    Otherwise each gets its part of the rows, and of the rows that others don't need. Spare rows go to the last but
     one, or the first of two.
     """
     shares = [0] * len(wanted)

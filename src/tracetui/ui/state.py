@@ -242,7 +242,7 @@ class Arrival(NamedTuple):
 
 
 def pursue_goal(state: MainState, run: Run) -> tuple[MainState, Arrival]:
-    """Pursue the goal as far as the run is read: go to a span as soon as it is read, do the rest at the end."""
+    """Pursue the goal with the part of the run that is read: go to a span once it is read, do the rest at the end."""
     goal = state.goal
     if goal is None or goal.ref != run.summary.ref:
         return state, Arrival()

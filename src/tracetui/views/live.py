@@ -1,4 +1,4 @@
-"""The live runs as rows, two for each: how it stands and what it used; its open call and last line."""
+"""The live runs, two rows each: state and usage; open call and last line."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class LiveRun(NamedTuple):
     silent_ms: float | None
     session: SessionState | None = None
     run: Run | None = None
-    """As far as it was read."""
+    """The part of it that was read."""
     liveness: Liveness | None = None
     """Of `run`."""
 
@@ -49,7 +49,7 @@ class LiveRun(NamedTuple):
 
     @property
     def word(self) -> str:
-        """How it stands: ``running``, ``quiet``, ``stalled?`` or ``waiting``."""
+        """Its state: ``running``, ``quiet``, ``stalled?`` or ``waiting``."""
         return "waiting" if self.waits else self.state.value
 
     @property

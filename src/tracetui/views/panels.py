@@ -1,4 +1,4 @@
-"""The facts of a run in panels, most telling first: context, tools, limits, runs of the same failure, what was read."""
+"""The facts of a run in panels, most relevant first: context, tools, limits, runs of the same failure, coverage."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def panel_rows(
     assessment: Assessment | None = None,
     same: SameFailure | None = None,
 ) -> Stack:
-    """The panels, most telling first, then all facts of the run."""
+    """The panels, most relevant first, then all facts of the run."""
     sheet = Sheet("panels", width, opened=opened, glyphs=glyphs)
     if assessment is not None and assessment.work is not None:
         _context(sheet, run, assessment.work.windows)

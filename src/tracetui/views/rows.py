@@ -94,7 +94,7 @@ class Rows(Protocol):
         ...
 
     def index(self, key: Hashable) -> int | None:
-        """The row with that key, None if it is gone."""
+        """The row with that key, None if there is none."""
         ...
 
     def line(self, index: int, width: int) -> Line:

@@ -159,7 +159,7 @@ class TextRows:
 
     @property
     def _more(self) -> bool:
-        """Whether the last row stands for hidden ones."""
+        """Whether the last row represents hidden ones."""
         return bool(self._size) or self._shown < len(self._block)
 
     def __len__(self) -> int:

@@ -61,7 +61,7 @@ def number_of(number: int, word: str) -> str:
 
 
 def labels_of(groups: Iterable[Group]) -> dict[Group, str]:
-    """Short names of column groups: as few parts as tell them apart. Not sanitized."""
+    """Short, distinct names of column groups: as few parts as possible. Not sanitized."""
     groups = list(groups)
     folders = _short_paths({group.directory for group in groups if group.directory is not None})
     parts = [(group.directory and folders[group.directory], group.agent, group.model) for group in groups]

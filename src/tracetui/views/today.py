@@ -1,4 +1,4 @@
-"""The *today* page as rows: what runs, what waits for people, what failed, what was spent, and recent sessions."""
+"""The *today* page as rows: running, waiting, failed and recent sessions, and spending."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def sections(runs: Iterable[RunSummary], *, now: float, state_of: StateOf = reco
 
 
 def by_project(runs: Iterable[RunSummary], *, now: float) -> list[ProjectSpending]:
-    """What was spent today and since Monday, most this week first, the total last; empty if nothing was."""
+    """Spending today and since Monday, most this week first, the total last; empty if there was none."""
     midnight = _midnight(now)
     monday = (datetime.fromtimestamp(midnight) - timedelta(days=datetime.fromtimestamp(midnight).weekday())).timestamp()
     week: dict[str, list[RunSummary]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""The body of one span, from its record as it is written."""
+"""The body of one span, from the source text of its record."""
 
 from __future__ import annotations
 

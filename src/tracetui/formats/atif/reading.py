@@ -1,4 +1,4 @@
-"""What the steps of a trajectory mean: the spans of all files of a run, and what they add up to.
+"""Interprets the steps of a trajectory: the spans of all files of a run, and their totals.
 
 What goes on elsewhere is put after a trajectory, its sub-agents below their calls.
 """
@@ -204,7 +204,7 @@ class Reading:
     # ---- trajectories
 
     def _trajectory(self, segment: Segment) -> Usage:
-        """Read a trajectory and all in which it goes on; what they used, their sub-agents included."""
+        """Read a trajectory and its continuations; their usage, sub-agents included."""
         used, steps = Usage(), 0
         while True:
             if segment.depth == 0:
@@ -398,7 +398,7 @@ def _copy(step: Step, ident: str, parent: str, at: At) -> Span:
 def _step(step: Step, ident: str, at: At, segment: Segment) -> Span:
     """What the agent did: a call of its model, several segment as one, or none; or a message of the user or the system.
 
-    Anything that is none of the three sources of the schema is a row of its own.
+    A step from another source than the three of the schema is a separate row.
     """
     operation, name, model, usage, note = Operation.UNKNOWN, word(step.source) or "?", None, None, ""
     status, source, error = None, None, None

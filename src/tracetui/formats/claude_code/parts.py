@@ -151,7 +151,7 @@ def session_of(file: File, ident: Any) -> str | None:
 
 
 class _AgentFile:
-    """The file of one sub-agent, as far as it was read."""
+    """The part of a sub-agent's file that was read."""
 
     def __init__(self, part: Part, meta: Meta) -> None:
         self.part, self.meta = part, meta
@@ -253,7 +253,7 @@ class RunReader:
         return not self._done or self._read_parts(file, max(deadline - perf_counter(), BUDGET * FIRST))
 
     def _meet(self, file: File) -> bool:
-        """See which sub-agents there are; False if one is gone."""
+        """Update the set of sub-agents; False if one was deleted."""
         session = self._main.session
         original = self._originals.original(session, file)
         self._original = original[0] if original is not None and original[1] is not None else ""

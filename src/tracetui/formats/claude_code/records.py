@@ -157,7 +157,7 @@ def clean_text(content: Content) -> str:
 
 
 def typed_command(prompt: str) -> str:
-    """A slash command as it was typed; any other text as it is."""
+    """A slash command as typed; any other text unchanged."""
     name = _COMMAND.search(prompt)
     if name is None:
         return prompt
@@ -326,7 +326,7 @@ class Assistant(Record, tag="assistant"):
             agent.last_assistant = clean_text(content) or agent.last_assistant
 
     def _failure(self, agent: Agent, message: Message, response: Response) -> None:
-        """A call of the API that failed for good: the message is its error."""
+        """A call of the API that finally failed: the message is its error."""
         kind = text(self.error)
         response.status_word, response.status, response.source = message.stop_reason or None, ERROR, EXPLICIT
         response.error = Error(excerpt(text_in(message.content)) or kind or "API error", kind)

@@ -2,7 +2,7 @@
 
 Since 2.0 sub-agents have files of their own; before, their records (``isSidechain``) stood among the others. Records
 name the one before them, and a rewind is a prompt that names an earlier one. No record ends a session: it can
-always be continued. But if the last call of the model failed for good, the session failed.
+always be continued. But if the last call of the model finally failed, the session failed.
 """
 
 from __future__ import annotations

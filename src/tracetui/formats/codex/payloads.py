@@ -125,7 +125,7 @@ def call_preview(value: Any) -> str:
 
 
 class Payload(Struct, gc=False):
-    """The payload of a record. A kind without a meaning of its own is a row of its own."""
+    """The payload of a record. A kind that is not interpreted is a separate row."""
 
     counted_as: ClassVar[str] = ""
     """The kind of a record without a tag."""
@@ -135,7 +135,7 @@ class Payload(Struct, gc=False):
         return tag_of(self) or self.counted_as
 
     def label(self) -> str:
-        """The preview of a row of its own."""
+        """The preview of a separate row."""
         found = (getattr(self, name, None) for name in _LABELS)
         return next((one for one in found if isinstance(one, str) and one), "")
 

@@ -70,7 +70,7 @@ class Row(PackedRow, gc=False):
 
 class Turn(Row, gc=False):
     implicit: bool = False
-    """It has no record of its own."""
+    """It has no record."""
 
 
 class Response(Row, gc=False):
@@ -250,7 +250,7 @@ class Session(PackedRows):
         return row
 
     def add_record(self) -> Row:
-        """Make the record a row of its own."""
+        """Add a row for the record."""
         name = self.record.kind()
         return self._add(Row, name, META if is_documented(name) else UNKNOWN_KIND, self.record.payload.label())
 
@@ -292,7 +292,7 @@ class Session(PackedRows):
     # ---- turns
 
     def start_turn(self) -> None:
-        """A turn begins with a record of its own."""
+        """A turn begins with a separate record."""
         self.end, self._has_status, self._active = None, True, True
         turn = self.turn
         if turn is None or not turn.implicit or self.response is not None:

@@ -1,6 +1,6 @@
 """Threads that make one run: a fork begins with the history of another, an agent's thread is below its call.
 
-Each thread is in a file of its own, ``sessions/YYYY/MM/DD/rollout-<local time>-<thread>.jsonl``, which Codex may pack
+Each thread is in a separate file, ``sessions/YYYY/MM/DD/rollout-<local time>-<thread>.jsonl``, which Codex may pack
 (``.jsonl.zst``) when it was not used for long. A thread's id contains its start time (UUID version 7), and so in which
 folder its file is. Today's forks name the history that they continue; an old fork copied it: Codex wrote the records
 of the original again, at another time, before those of its own.

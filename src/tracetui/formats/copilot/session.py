@@ -111,7 +111,7 @@ class Conversation:
         """The model that is used now."""
         self.turn: Row | None = None
         self.implicit = False
-        """The turn has no event of its own."""
+        """The turn has no event."""
         self.response: Row | None = None
         """The latest response."""
         self.api_call: str | None = None

@@ -136,7 +136,7 @@ def trial_of(
 
 
 def reload(file: File, root: str, step: str | None, before: Snapshot) -> Snapshot:
-    """`before` itself, if no file of the trial has changed since; else the trial as it is now. Raises `LinkLost`."""
+    """`before` itself, if no file of the trial has changed since; else the current trial. Raises `LinkLost`."""
     for path, version in before.versions.items():
         if not _is_same(file, path, version):
             file.memo.pop(_MEMO, None)

@@ -240,7 +240,7 @@ class _SessionSpans:
         self._run.spans.append(Span(id="", name=""))  # until its end is read
 
     def _revert(self) -> None:
-        """From here on everything was reverted: it is below a row of its own."""
+        """From here on everything was reverted: it is below a separate row."""
         info = self._info
         at = SpanRef(info.store_key, shows="revert")
         row = Span(id=f"{info.id}:reverted", name=REVERTED, operation=Operation.META, parent_id=self._top, at=at)

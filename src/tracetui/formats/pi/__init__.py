@@ -1,7 +1,7 @@
 """Sessions of the coding agent pi below ``~/.pi/agent/sessions``: one file per session, as in OpenClaw.
 
-A session is appended to a line at a time. Its entries form a tree: who goes back and asks something else begins a new
-branch in the same file. It never ends: it can always be gone on with.
+A session is appended to a line at a time. Its entries form a tree: going back and asking something else begins a new
+branch in the same file. It never ends: it can always be continued.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Read several running runs on, each by what is new of it."""
+"""Follow several running runs, reading only the new data of each."""
 
 from __future__ import annotations
 

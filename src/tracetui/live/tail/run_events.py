@@ -95,7 +95,7 @@ class RunEvents:
         return self._tails.get(ref)
 
     def has_ended(self, ref: RunRef) -> bool:
-        """Whether a run is known to have ended."""
+        """Whether the last summary of a run had an end."""
         record = self._records.get(ref)
         return record is not None and record.ended is not None
 
@@ -117,7 +117,7 @@ class RunEvents:
             self._store(tail)
 
     def forget(self, refs: Iterable[RunRef]) -> Iterator[Event]:
-        """Forget runs that are gone, and report that."""
+        """Forget deleted runs, and report that."""
         for ref in refs:
             record = self._records.pop(ref, None)
             self._tails.pop(ref, None)
@@ -168,7 +168,7 @@ class RunEvents:
     def _resume(self, file: TailedFile, record: RunRecord, run: RunSummary) -> RunTail | None:
         """Return a reader past the data already recorded; None if the run must be read as a new one.
 
-        What was reported is known to be current only for an untouched file.
+        Earlier reports are surely current only for an untouched file.
         """
         size_before_growth = None if record.reported else file.size_before_growth
         if file.holds_several or record.rewritten or not (file.is_untouched or size_before_growth is not None):
@@ -182,7 +182,7 @@ class RunEvents:
         return tail if _same_beginning(record.summary, found.summary) else None
 
     def _reset(self, file: TailedFile, ref: RunRef) -> Iterator[Event]:
-        """Retract all reports on a run and its file; what is still true is reported again."""
+        """Retract all reports on a run and its file; those still true are repeated."""
         file.reported = None
         for other in file.refs:
             if (tail := self._tails.get(other)) is not None and other != ref:
@@ -242,7 +242,7 @@ class RunEvents:
     # ---- among runs
 
     def relations(self) -> Iterator[Event]:
-        """Report runs whose original became known only now."""
+        """Report runs whose original was found only now."""
         if self._relations_current:
             return
         self._relations_current = True

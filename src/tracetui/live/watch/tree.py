@@ -30,7 +30,7 @@ class Change(msgspec.Struct, frozen=True):
 
     path: str
     entry: Entry | None
-    """Its current entry; None: it is gone."""
+    """Its current entry; None: deleted."""
 
 
 class _FolderState(msgspec.Struct):
@@ -58,7 +58,7 @@ class Tree:
         self._known = dict(known)
         self._roots = Roots(roots, source.local_path)
         self.notify: Notify | None = None
-        """Told of every folder before it is listed, and when it is gone."""
+        """Notified of every folder before it is listed, and when it is deleted."""
         self.roots = self._roots.tops
         """The roots that no earlier root reaches."""
         self.found: dict[str, Change] = {}

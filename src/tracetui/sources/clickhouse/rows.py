@@ -32,7 +32,7 @@ class Rows:
         self.version: Any = None
         """The state of the trace in the store when it was read."""
         self.ahead = True
-        """It was read along with other traces, and nobody has asked for it yet."""
+        """It was prefetched with other traces, and isn't used yet."""
         self.checked = 0.0
         """When (monotonic) the store was asked last for new spans."""
         self.arrived = 0

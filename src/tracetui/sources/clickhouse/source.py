@@ -323,7 +323,7 @@ class ClickHouseSource(Closable):
         return {one.trace: one for one in found}
 
     def _rows(self, trace: str, *, ahead: bool = False) -> Rows:
-        """Return the rows of a trace, with those that came since it was read. `ahead`: nobody has asked for it yet."""
+        """Return the rows of a trace, with those that arrived since it was read. `ahead`: prefetch it."""
         rows = self._cache.of(trace)
         if not rows.data:
             self._read(trace)

@@ -75,7 +75,7 @@ def _depends_on_others(term: Term) -> bool:
 
 
 def _condition(node: Node, now: float) -> Condition | None:
-    """The condition of a part of the query; None if a store can't tell."""
+    """The condition for a part of the query; None if a store can't test it."""
     if isinstance(node, Or):
         found = [_condition(part, now) for part in node.parts]
         return None if None in found else AnyOne(tuple(one for one in found if one is not None))
@@ -128,6 +128,6 @@ def _time(key: str, begin: float, end: float) -> Condition:
 
 
 def _mentions(value: Value) -> Mentions | None:
-    """The longest piece of a text that every store writes as it is."""
+    """The longest piece of a text that every store writes unchanged."""
     pieces = _PIECE.findall(value.text)
     return Mentions(max(pieces, key=len)) if pieces else None

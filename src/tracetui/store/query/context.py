@@ -38,7 +38,7 @@ class Context(Protocol):
         """The name of its task, or the key of a derived one; that of its original where it inherits it."""
 
     def going(self, run: RunSummary) -> bool:
-        """Whether it still runs, as far as known."""
+        """Whether it probably still runs."""
 
     def formats(self) -> Collection[str]:
         """The names of all formats; empty if unknown."""

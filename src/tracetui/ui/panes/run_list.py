@@ -37,9 +37,9 @@ MANY: Final = 1_000
 MIN_PAGE: Final = 20
 """Rows of the first page before the list has its size."""
 BETWEEN_SECONDS: Final = 0.002
-"""Between two steps of what is found out ahead."""
+"""Pause between two steps of precomputation."""
 REUNION_SECONDS: Final = 5.0
-"""For how long a run that went is waited for, before the cursor belongs to the run that it stands on."""
+"""How long the cursor waits for a run that disappeared, before it selects the run at its position."""
 
 
 class RunList(ArrangedView):
@@ -171,7 +171,7 @@ class RunList(ArrangedView):
                 self.soon()
 
     def on_screen_again(self) -> None:
-        """The list may be on the screen again: show it as it is now."""
+        """The list may be on the screen again: refresh it."""
         if self.due and self.is_on_screen:
             with self.app.engine.pause(), self.app.batch_update():
                 self.soon()
@@ -189,7 +189,7 @@ class RunList(ArrangedView):
             self.redraw_rows()
 
     def now(self) -> None:
-        """Show the runs as they are known now; the cursor stays on its run."""
+        """Show the current runs; the cursor stays on its run."""
         began = time.monotonic()
         make = self._begin()
         self._late = None
@@ -223,7 +223,7 @@ class RunList(ArrangedView):
             self._show(rows, took)
 
     def _begin(self) -> Callable[[], runs.RunRows]:
-        """What makes rows of the runs as they are known at this moment; any thread may call it without a query."""
+        """Return a function that makes rows of the current runs; any thread may call it if there is no query."""
         app, store, arrangement = self.app, self.app.store, self.arrangement
         self._revision, self._members = store.revision, store.members
         store.touched()
@@ -263,7 +263,7 @@ class RunList(ArrangedView):
         return make
 
     def ties(self, run: RunSummary, glyphs: Glyphs) -> runs.Relationship:
-        """What the list says of a run besides what its trace says: mark, relations, verdict."""
+        """Facts of a run that its trace doesn't have: mark, relations, verdict."""
         mark = self.mark(run.ref)
         if self.app.stage:  # relations are found again with every file that arrives
             return runs.Relationship(mark)
@@ -272,7 +272,7 @@ class RunList(ArrangedView):
         return tied._replace(after=(*tied.after, *judged)) if judged else tied
 
     def _show(self, rows: runs.RunRows, took: float) -> None:
-        """Show what was arranged; `took` is for how many seconds others had to wait for it."""
+        """Show arranged rows; `took`: seconds that arranging them took."""
         app, began = self.app, time.monotonic()
         before = self.rows
         key = self._found_again(rows, rows.now) if self.chosen else self._first_run(rows)
@@ -425,7 +425,7 @@ class RunList(ArrangedView):
                     self.redraw(index)
 
     def redraw_run(self, ref: RunRef) -> None:
-        """Draw the row of a run again: how it stands is known better once it is read."""
+        """Redraw the row of a run: its state is more precise once it is read."""
         if (index := self.rows.index(ref)) is not None:
             self.redraw(index)
 
@@ -497,7 +497,7 @@ class RunList(ArrangedView):
 
     @property
     def _item(self) -> Item | None:
-        """What is under the cursor."""
+        """The item under the cursor: a run or a problem."""
         rows = self.rows
         return rows.item(self.position) if isinstance(rows, runs.RunRows) and self.position < len(rows) else None
 
@@ -510,7 +510,7 @@ class RunList(ArrangedView):
 
     @property
     def spent(self) -> str:
-        """What the listed runs used together; empty if no cost is known."""
+        """Total usage of the listed runs; empty if none has a cost."""
         return runs.spent_words(self.rows.spent) if isinstance(self.rows, runs.RunRows) and self.rows.costed else ""
 
     def nothing(self, lines: Iterable[Line]) -> None:

@@ -35,7 +35,7 @@ class TreePane(FoldingView):
 
     @property
     def node(self) -> Node | None:
-        """What is under the cursor."""
+        """The step under the cursor."""
         rows = self.tree_rows
         return rows.node(self.position) if rows is not None else None
 

@@ -139,7 +139,7 @@ class RunView(Box):
         return self._body(run, call) if call is not None else None
 
     def _load_turns(self, run: Run, turn: Span | None) -> None:
-        """Show what was said in the turns on the screen; those that aren't cached are requested one by one."""
+        """Show prompts and answers of the turns on the screen; those that aren't cached are requested one by one."""
         while turn is not None and (body := self._body(run, turn)) is not None:
             self.steps.add_body(turn, body)
             turn = self.steps.missing_turn

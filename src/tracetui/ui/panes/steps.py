@@ -318,7 +318,7 @@ class Steps(LineView):
         return next((turn for turn in turns if turn.id not in self.bodies), None)
 
     def add_body(self, turn: Span, body: Body) -> None:
-        """Show what was said in a turn."""
+        """Show the prompt and the answer of a turn."""
         self.bodies[turn.id] = body
         if isinstance(self.rows, TurnRows):
             self.show(self._turn_rows(self.rows.run))
@@ -662,7 +662,7 @@ def _find_newest(before: Run | None, run: Run) -> str | None:
 
 
 def _has_row(rows: SpanView, span: str) -> bool:
-    """Whether a span has a row of its own."""
+    """Whether a span has a row."""
     found = rows.index(span)
     return found is not None and rows.key(found) == span
 

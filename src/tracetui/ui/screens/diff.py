@@ -224,7 +224,7 @@ class DiffScreen(BaseDiffScreen):
 
     @property
     def diff(self) -> Diff | None:
-        """The comparison as far as it is computed."""
+        """The comparison, maybe incomplete."""
         return self.pairs.diff
 
     @property

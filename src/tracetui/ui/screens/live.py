@@ -47,7 +47,7 @@ class LiveView(LineView):
 
 
 class LiveScreen(RunsListScreen):
-    """Shows runs that go on, and sessions that wait for a person. Reads only what is new of each."""
+    """Shows running runs, and sessions that wait for a person. Reads only the new data of each."""
 
     def __init__(self, commands: Sequence[Command], cursor: RunRef | None = None) -> None:
         super().__init__(LIVE, "Live", commands, LiveView(id=LIVE))

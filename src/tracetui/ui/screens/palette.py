@@ -260,7 +260,7 @@ class Palette(ModalScreen[None]):
 
 
 def _lines(entry: Entry, width: int, *, cut: bool = False) -> list[Line]:
-    """The title, what it does, and at the right its key; what is too long goes on below, unless it is `cut`."""
+    """Title and help, with the key at the right; long text continues below, unless `cut`."""
     title: Sequence[Piece] = entry.words
     if entry.key or width_of(tuple(title)) < _TITLE:
         title = fill(title, _TITLE)

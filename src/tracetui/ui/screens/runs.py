@@ -26,7 +26,7 @@ class Scope(NamedTuple):
 
 
 class RunsScreen(BaseScreen):
-    """A subclass says what is under the cursor."""
+    """A screen with runs under its cursor, as subclasses define."""
 
     app: HostApp
 
@@ -47,15 +47,15 @@ class RunsScreen(BaseScreen):
 
     @property
     def ended(self) -> str:
-        """What is said besides where nothing is left to judge."""
+        """Addition to the message that all is reviewed."""
         return ""
 
     def scope(self, *, contrast: bool) -> Scope | None:
-        """The runs that statistics are about, or those that are compared with all others; None where there are none."""
+        """The runs of the statistics or, with `contrast`, those to compare with all others; None if there are none."""
         raise NotImplementedError
 
     def judged(self, *, decided: bool) -> None:
-        """Show what was judged; `decided`: a verdict was given, so go on to the next."""
+        """Refresh after a decision; `decided`: it was a verdict, so move to the next row."""
         raise NotImplementedError
 
     def causes_changed(self) -> None:
@@ -95,7 +95,7 @@ class RunsScreen(BaseScreen):
             self.action_verdict(last.value)
 
     def action_note(self) -> None:
-        """Ask for a note for what is under the cursor."""
+        """Prompt for a note on the run or cause under the cursor."""
         subject = self.subject
         if subject is None:
             self.say("no run here", "status.warn")
@@ -111,7 +111,7 @@ class RunsScreen(BaseScreen):
         self.ask_for(f"note for {named(subject)}", before, answer)
 
     def action_tag(self) -> None:
-        """Ask for the tags of what is under the cursor."""
+        """Prompt for the tags of the run or cause under the cursor."""
         subject = self.subject
         if subject is None:
             self.say("no run here", "status.warn")
@@ -149,7 +149,7 @@ class RunsScreen(BaseScreen):
             self.go_to(*found)
 
     def _write(self, change: Callable[[], object], *, decided: bool = False) -> bool:
-        """Do what writes to the file of verdicts; says what goes wrong with it."""
+        """Run a change of the verdict file; show an error if it fails."""
         try:
             change()
         except TracetuiError as error:
@@ -193,7 +193,7 @@ class RunsScreen(BaseScreen):
         self.ask_for(GREP_ASK.format(self.app.search_cost()) + last, "", self.search_runs)
 
     def search_runs(self, words: str) -> None:
-        """Search all runs and show what is found; says what is wrong with a regular expression."""
+        """Search all runs and show the hits, or the error of a regular expression."""
         try:
             self.app.search_runs(words)
         except UsageError as error:

@@ -71,7 +71,7 @@ class TasksScreen(BaseScreen):
         """Whether a thread computes the matrix; whether a timer will."""
         self._not_before = 0.0
         self._ahead: Task | None = None
-        """Task whose trials are merged ahead, or were."""
+        """Task whose run tree is being prefetched, or was."""
         self._ahead_job: Job | None = None
         self._ahead_tree: TreeResult | None = None
 

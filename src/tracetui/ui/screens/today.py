@@ -1,4 +1,4 @@
-"""The *today* page: what runs, what waits for people, what failed, what was spent, and recent sessions."""
+"""The *today* page: running, waiting, failed and recent sessions, and spending."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class TriageScreen(RunsScreen):
         self._grouping: Grouping | None = None
         self._order = CauseOrder()
         self._order_key: object = None
-        """The causes as they are shown, and what they are arranged for: None in their first order."""
+        """Key of the arrangement that `_order` holds; None before the first one."""
         self._reviewed: tuple[object, int, int] = None, 0, 0
         self._group_after = 0.0
         self._rest: Timer | None = None
@@ -116,7 +116,7 @@ class TriageScreen(RunsScreen):
             self.show_cause()
 
     def regroup(self) -> None:
-        """Group the failures as they are known now, and arrange the causes."""
+        """Group the current failures by cause, and arrange the causes."""
         app, now, arrangement = self.app, self.app.clock(), self.state.arrangement
         self._grouped = app.store.revision
         words = app.words()
@@ -200,7 +200,7 @@ class TriageScreen(RunsScreen):
         return f"{grouped(len(group.runs))} run{'s' if len(group.runs) != 1 else ''}"
 
     def show_cause(self) -> None:
-        """Show what is known of what is under the cursor."""
+        """Show the facts of the cause or run under the cursor."""
         group, ref = self.queue.group, self.queue.run
         if group is None or ref is None:
             self.cause.nothing()
@@ -240,24 +240,24 @@ class TriageScreen(RunsScreen):
             surveys.contrast(group.runs)
 
     def show_failure(self) -> None:
-        """Show the steps of the run under the cursor, at first its failure; now if it is kept, else when it is read."""
+        """Show the steps of the run under the cursor, at its failure; if it isn't cached, once it is read."""
         ref = self.queue.run
         run = self.app.store.opened(ref) if ref is not None else None
         if run is not None:
             before, error = self.failure.run, run.summary.first_error
-            there = before is not None and before.summary.ref == ref  # the cursor stays where somebody put it
+            there = before is not None and before.summary.ref == ref  # the cursor stays where the user put it
             span = error.span if error is not None and not there else None
             self.failure.show_run(run, now=self.app.clock(), span=span)
             self._fold_loops()
 
     def _fold_loops(self) -> None:
-        """Fold repeated calls of the run that is shown, as far as they are known; else ask for them."""
+        """Fold repeated calls of the shown run if its assessment is cached; else request it."""
         run = self.failure.run
         known = self.app.assessments.of(run) if run is not None else None
         if known is not None:
             self.failure.fold_loops(known)
 
-    # ---- what is judged
+    # ---- targets of verdicts
 
     @property
     def subject(self) -> Subject | None:

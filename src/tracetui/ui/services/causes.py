@@ -89,7 +89,7 @@ class Causes:
 
     @property
     def settled(self) -> bool:
-        """Whether the causes of all runs are up to date, or nobody needs them."""
+        """Whether the causes of all runs are up to date, or no run failed."""
         return not self._store.overview.failed or self._is_current("")
 
     def of_all(self) -> Grouping | None:

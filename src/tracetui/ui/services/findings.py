@@ -219,7 +219,7 @@ class JobService:
                 self._compared[_fingerprint(refs)] = refs
 
     def contrast_of(self, refs: Sequence[RunRef]) -> Contrast | None:
-        """The contrast of runs as far as it is computed."""
+        """The latest contrast of runs, maybe incomplete; None before the first result."""
         found = self._contrasts.get(_fingerprint(refs))
         return found[1] if found is not None and found[0] == tuple(refs) else None
 

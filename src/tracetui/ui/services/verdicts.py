@@ -40,7 +40,7 @@ class Verdicts:
 
     @cached_property
     def sidecar(self) -> Sidecar:
-        """The file, and what it says."""
+        """The verdict file and its contents."""
         from tracetui.store.sidecar import Sidecar
 
         return Sidecar(roots=self._roots)
@@ -127,7 +127,7 @@ class Verdicts:
             self.sidecar.untag(_ref(subject), tag)
 
     def words_of(self, run: RunSummary) -> Line:
-        """What the list says of what was judged of a run."""
+        """Verdict, tags and note of a run, for its row in the list."""
         if self.is_empty:
             return ()
         judged = self.of(run)

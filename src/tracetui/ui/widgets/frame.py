@@ -1,4 +1,4 @@
-"""Header, sentence and footer: pure functions from what is known to lines."""
+"""Header, sentence and footer: pure functions from state to lines."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NARROW_HEADER: Final = 100
 ROOMY_HEADER: Final = 112
 WIDE_HEADER: Final = 180
 GOING: Final = (State.RUNNING, State.QUIET, State.STALLED)
-"""States of runs that go on, as far as anybody can tell."""
+"""States of runs that may still be running."""
 
 
 class Progress(Protocol):
@@ -48,7 +48,7 @@ class Progress(Protocol):
 
 
 class Opened(Protocol):
-    """Who shows the steps of a run."""
+    """A pane that shows the steps of a run."""
 
     @property
     def run(self) -> Run | None: ...
@@ -57,15 +57,15 @@ class Opened(Protocol):
 
 
 class Vitals(NamedTuple):
-    """How things stand at this moment."""
+    """Current state of the watcher, the listed runs and the open run."""
 
     watching: WatchState
     standing: Counter[State]
-    """How many runs of which the trace tells no end stand how."""
+    """Number of runs without an end record, by state."""
     state: State
-    """How the open run stands."""
+    """Liveness of the open run."""
     session: SessionState | None = None
-    """How it stands as a session."""
+    """Its state as a session."""
 
 
 def header(
@@ -78,7 +78,7 @@ def header(
     *,
     spent: str = "",
 ) -> tuple[Line, Line]:
-    """What this is, how it stands, what the listed runs `spent`, and how it is kept up to date."""
+    """The header as (path, status): counts or the status of the open run, spending, and how files are watched."""
     watched = _watched(vitals.watching, glyphs, width)
     if run is None:
         parts = [*_list_status(store, glyphs, vitals.standing, width), *_spent(spent, width), *watched]
@@ -110,7 +110,7 @@ def _spent(words: str, width: int) -> list[_Part]:
 
 
 def _watched(watching: WatchState, glyphs: Glyphs, width: int) -> list[_Part]:
-    """Whether what is shown is live, and how: by events or by polling."""
+    """How files are watched: by events, by polling, or not."""
     if watching.lost:
         return [_Part((Piece(Clean("   ")), Piece(Clean(f"{glyphs.note} link lost"), "status.error bold")))]
     if not watching.mode:
@@ -258,7 +258,7 @@ def progress_words(progress: Progress) -> str:
 
 
 def _run_sentence(run: RunSummary, group: Group | None, opened: Opened, state: State, width: int) -> Line:
-    """What it came to or was asked, and as many facts as leave room for that."""
+    """The result or prompt of a run, and as many facts as fit beside it."""
     error = run.first_error
     if opened.run is not None and opened.run.summary.ref == run.ref and has_turns(opened.run):
         goal = goal_sentence(opened.run)
@@ -282,7 +282,7 @@ def _run_sentence(run: RunSummary, group: Group | None, opened: Opened, state: S
 
 
 def _run_facts(run: RunSummary, group: Group | None, opened: Opened, state: State) -> Iterator[Line]:
-    """The facts of a run, then fewer and fewer: how its status is known goes first, its cause last."""
+    """The facts of a run, then shorter and shorter lists: the status source is dropped first, the cause last."""
     steps = "1 step" if run.steps == 1 else f"{text.count(run.steps)} steps"
     facts = [
         clean(run.model or "", 40),
@@ -322,13 +322,13 @@ def with_hints(facts: Sequence[Piece], hints: Sequence[tuple[str, str]], width: 
 
 
 _HERE: Final = {DETAIL: ("open", "next-tab", "copy", "search", "zoom"), FACTS: ("open", "copy", "search", "zoom")}
-"""What is most useful in a pane that is read, first."""
+"""Commands hinted first in a pane of text."""
 _OF_FAILURES: Final = frozenset({"next-error", "triage", "failures", "contrast"})
 _ALWAYS: Final = frozenset({"quit", "help"})
 
 
 def idle(store: Store, run: RunSummary | None) -> frozenset[str]:
-    """Commands that lead nowhere now, of those that would be hinted: `run` is what is shown."""
+    """Commands not worth a hint, because they have no effect now; `run` is the shown one."""
     if not store.runs and not store.problems:
         return frozenset(command.id for command in COMMANDS) - _ALWAYS
     overview = store.overview

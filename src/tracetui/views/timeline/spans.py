@@ -154,7 +154,7 @@ class SpanRows:
         return END if span is None else span.id
 
     def index(self, key: Hashable) -> int | None:
-        """The row of a span; for a hidden span, the row that stands for it (folded ancestor, first child)."""
+        """The row of a span; for a hidden span, the row that represents it (folded ancestor, first child)."""
         if key == END:
             return len(self._visible) if self._ending else None
         position = self.run.index.get(key) if isinstance(key, str) else None
