@@ -102,7 +102,7 @@ async def test_folding_hides_what_is_below_and_the_cursor_stays_in_sight(opened:
         await press(pilot, "z", "M")
         assert len(app.main.steps.rows) < everything
         assert app.main.state.zoom is None
-        assert app.main.steps.span is not None
+        assert app.main.detail.span is app.main.steps.span
         await press(pilot, "z", "R")
         assert len(app.main.steps.rows) == everything
 

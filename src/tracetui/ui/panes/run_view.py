@@ -363,12 +363,14 @@ class RunView(Box):
         elif steps.run is not None:
             self._need_tree()
             steps.set_folded(navigation.fold_all(steps.run), self.app.clock())
+        self.show_detail()
 
     def action_fold_to(self, depth: int) -> None:
         """Show this many levels of the tree."""
         if self.steps.run is not None:
             self._need_tree()
             self.steps.set_folded(navigation.fold_to_depth(self.steps.run, depth - 1), self.app.clock())
+            self.show_detail()
 
     def action_tree(self) -> None:
         """Show the next view: story, timeline, tree."""
