@@ -418,6 +418,17 @@ async def test_how_a_run_ended_comes_into_view_with_its_last_step(opened: Opener
         assert "run ends here" in text_of(app)
 
 
+async def test_no_row_is_hidden_above_blank_rows_while_a_run_is_followed(opened: Opener, tmp_path: Path) -> None:
+    session = Session(tmp_path / "s.jsonl")
+    async with opened(tmp_path) as (app, pilot):
+        await press(pilot, "enter")
+        steps = app.main.steps
+        for number in range(1, 25):
+            session.step(f"answer {number}")
+            await shows(app, pilot, f"make {number}")
+            assert steps.top == max(0, len(steps.rows) - steps.page), f"after {number} steps"
+
+
 async def test_the_next_pane_of_a_screen_without_room_for_any(opened: Opener, tmp_path: Path) -> None:
     paprika(tmp_path / "a.json", "run-a")
     async with opened(tmp_path, size=(20, 5)) as (app, pilot):

@@ -143,11 +143,10 @@ class Steps(LineView):
             self.post_message(self.EndReached(self.position))
 
     def _clamp(self, prefer_down: bool = True) -> None:
-        """Clamp as usual; with the last step, also show the outcome row; while following, leave room for new rows."""
-        before = self.top
+        """Clamp as usual; with the last step, also show the outcome row; while following, show the last rows."""
         super()._clamp(prefer_down)
         if self.following and not self._cursor_off_screen:
-            self.top = follow_top(before, self.position, len(self.rows), self.page)
+            self.top = max(0, min(self.position, len(self.rows) - self.page))
             return
         last = len(self.rows) - 1
         if isinstance(self.rows, TurnRows) and len(self.rows) and not self._cursor_off_screen:
@@ -637,22 +636,6 @@ _TOLD: Final = ("turns", "story")
 _UNFOLDED: Final = frozenset({Status.ERROR, Status.RUNNING})
 """Runs whose story opens at the call that failed or runs; others open at a turn."""
 _END_STATES: Final = frozenset({Status.OK, Status.ERROR, Status.CANCELLED})
-
-
-FOLLOW_ROOM: Final = 3
-"""While following, a view that is full scrolls by this part of its page, which new rows then fill: a scroll repaints
-the pane, a new row a line.
-"""
-
-
-def follow_top(top: int, position: int, count: int, page: int) -> int:
-    """The first row shown while the cursor follows at `position`: `top`, unless the last rows would be out of view."""
-    room = page // FOLLOW_ROOM
-    if count <= page:
-        return 0
-    if top <= position < top + page and top + page - room <= count <= top + page:
-        return top
-    return max(0, min(position, count - page + room))
 
 
 def _find_newest(before: Run | None, run: Run) -> str | None:
