@@ -62,3 +62,9 @@ def test_a_repaint_sends_only_its_cells() -> None:
 
 def test_a_changed_digit_is_one_cell() -> None:
     assert differing_cells(Strip([Segment("step 12 ok")]), Strip([Segment("step 13 ok")])) == [(6, 7)]
+
+
+def test_a_moved_text_with_wide_characters_is_painted_as_a_whole() -> None:
+    words, gap = Segment('["Grüezi","こんにちは"]'), Segment(" " * 9)
+
+    assert differing_cells(Strip([gap, words]), Strip([words, gap])) == [(0, 32)]
