@@ -344,7 +344,7 @@ class Column(NamedTuple):
 
 COLUMNS: Final = {
     "status": Column(1, "sign of the status", "outcome"),
-    "name": Column(0, "agent or program", "name"),
+    "name": Column(0, "agent, program or task", "name"),
     "result": Column(0, "state, cause of failure, title or prompt", "outcome"),
     "time": Column(5, "duration", "time", right=True),
     "age": Column(4, "time since the start", "newest", right=True),
@@ -587,7 +587,7 @@ def _prompt(run: RunSummary, shown: Line, size: int) -> Line:
     """The task and the prompt of a run after its result, if they fit."""
     pieces: list[Piece] = []
     room = size - width_of(shown) - 2
-    if run.task and not run.title and run.task not in (run.name, run.label) and room >= _MIN_TASK:
+    if run.task and not run.title and not run.task.startswith(run.name) and room >= _MIN_TASK:
         task = text.truncate_middle(one_line(run.task, 200), max(_MIN_TASK, min(room, _NAMES[-1])))
         pieces += [Piece(Clean("  ")), Piece(task, "sec")]
         room -= width_of(tuple(pieces))
