@@ -59,13 +59,13 @@ def test_a_run_of_its_own_is_called_by_its_name_and_label(name: str, parent: str
 
 def test_what_a_fork_was_asked_comes_before_the_id_of_its_original_where_there_is_room_for_one() -> None:
     fork = make_summary(prompt="find another way", relation="fork", replay_of="0690e0f0", status=Status.OK)
-    assert "↺ fork  find anoth" in row(fork, 54)
+    assert "↺ fork  find anoth" in row(fork, 45)
     assert "↺ 0690e0f0 fork  find another way" in row(fork, 90)
 
 
 def test_a_long_cause_has_the_room_to_itself() -> None:
     error = FirstError("Step limit exceeded: 11 of 10", None)
-    text = row(make_summary(prompt=ASKED, status=Status.ERROR, first_error=error))
+    text = row(make_summary(prompt=ASKED, status=Status.ERROR, first_error=error), 66)
     assert "Step limit exceeded: 11 of 10 " in text
     assert "count" not in text
 
@@ -97,6 +97,23 @@ def test_names_get_the_room_that_they_want_and_no_column_is_cut() -> None:
             assert dict(long)["result"] >= 16, width
 
 
+def test_what_no_run_has_takes_no_cells_from_the_results() -> None:
+    prompt = "Hi! I'd like to book a flight from San Francisco"
+    runs: list[Item] = [
+        make_summary(name, status=Status.OK, prompt=prompt, deep=True).replace(name=name)
+        for name in ("trace", "planner")
+    ]
+    rows = RunRows(runs, now=1_763_730_600.0)
+
+    assert [(name, size) for name, size in rows.columns(53) if size > 1] == [
+        ("name", 8),
+        ("result", 32),
+        ("step", 4),
+        ("age", 4),
+    ]
+    assert "tok" not in dict(rows.columns(120))
+
+
 @pytest.mark.parametrize(("seconds", "age"), [(240, "4m"), (3 * 86400, "3d"), (300 * 86400, "10mo")])
 def test_an_age_by_the_time_of_the_file_is_marked(seconds: int, age: str) -> None:
     now = 1_763_730_600.0
@@ -109,7 +126,7 @@ def test_an_age_by_the_time_of_the_file_is_marked(seconds: int, age: str) -> Non
 
 @pytest.mark.parametrize("width", [66, 74, 78, 96])
 def test_a_result_is_worth_more_than_an_id(width: int) -> None:
-    columns = dict(columns_for(width, name=14, scored=True, costed=True))
+    columns = dict(columns_for(width, name=14, facts=("score", "cost", "time", "tok")))
     assert columns["result"] >= 22
     assert {"time", "step", "age"} <= set(columns)
     assert "id" not in columns or columns["result"] >= 24

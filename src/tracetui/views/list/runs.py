@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice, pairwise
 from os.path import basename
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from tracetui import text
 from tracetui.analysis import spending
@@ -121,7 +121,7 @@ class RunRows:
     def prepare(self) -> None:
         """Compute everything that reads all rows."""
         self.index("")
-        self.longest_name, self.scored, self._headings, self.costed, self.titled  # noqa: B018 - they are remembered
+        self.longest_name, self._headings, self.costed, self._facts  # noqa: B018 - they are remembered
         self._below, self.runs  # noqa: B018
         if self.costed:
             self._sum(0, len(self._items), at_once=True)
@@ -193,9 +193,7 @@ class RunRows:
 
     def columns(self, width: int) -> list[tuple[str, int]]:
         """(column, cells) of these rows; see `columns_for`."""
-        return columns_for(
-            width, self._chosen, name=self.longest_name, scored=self.scored, costed=self.costed, titled=self.titled
-        )
+        return columns_for(width, self._chosen, name=self.longest_name, facts=self._facts)
 
     def choose(self, columns: Sequence[str]) -> None:
         """Show these columns, or (none) those that the width suggests."""
@@ -223,21 +221,27 @@ class RunRows:
         return heading(self.columns(width), self._sorted_by)
 
     @cached_property
-    def titled(self) -> bool:
-        """Whether any run has a title."""
-        return any(isinstance(item, RunSummary) and item.title for item in self._items)
+    def _facts(self) -> Collection[Fact]:
+        """What any run has: a title or a score any, the rest one of the first."""
+
+        def runs(most: int | None = None) -> Iterator[RunSummary]:
+            return islice((item for item in self._items if isinstance(item, RunSummary)), most)
+
+        found: dict[Fact, bool] = {
+            "title": any(run.title for run in runs()),
+            "score": any(run.scores for run in runs()),
+            "cost": self.costed,
+            "time": any(run.duration_ms is not None or run.status is Status.RUNNING for run in runs(_SAMPLE)),
+            "tok": any(run.usage or not run.deep for run in runs(_SAMPLE)),
+        }
+        return {name for name, has in found.items() if has}
 
     @cached_property
     def longest_name(self) -> int:
-        """The 90th percentile of the name length of the first rows, in characters."""
+        """The 90th percentile of the name length of the first rows, in characters; the longest one if all are short."""
         runs = (item for item in islice(self._items, _SAMPLE) if isinstance(item, RunSummary))
         lengths = sorted(map(self._name_length, runs))
-        return lengths[len(lengths) * 9 // 10] if lengths else 0
-
-    @cached_property
-    def scored(self) -> bool:
-        """Whether any run has a score."""
-        return any(isinstance(item, RunSummary) and item.scores for item in self._items)
+        return max(lengths[len(lengths) * 9 // 10], min(lengths[-1], _USUAL_NAME)) if lengths else 0
 
     @property
     def spent(self) -> spending.Spending:
@@ -321,7 +325,9 @@ _SAMPLE: Final = 2_000
 _NAMES: Final = (16, 18, 20, 24, 28, 32)
 """Widths of the name column: few, so that it rarely changes while runs arrive."""
 _SHORT_NAMES: Final = (8, 11)
-"""Widths of the name column beside titles, which say more."""
+"""Widths of a column of short names."""
+_USUAL_NAME: Final = 14
+"""Cells of the name in a list beside a run."""
 _TITLE: Final = 26
 """Cells of a state and a title beside the cost in a narrow list."""
 _RESULT_FIRST: Final = 16
@@ -361,45 +367,55 @@ COLUMNS: Final = {
 """Columns by name, in order of survival: a list without room for all of them drops the last ones first."""
 FIXED: Final = ("status", "name")
 """Columns that every list has."""
+_ORDER: Final = (
+    "status",
+    "name",
+    "score",
+    "result",
+    "id",
+    "tok",
+    "cost",
+    "model",
+    "format",
+    "time",
+    "err",
+    "step",
+    "age",
+)
+"""Columns from left to right, unless the user chose them."""
+
+
+Fact = Literal["score", "cost", "time", "tok", "title"]
+"""What runs of some formats have: a list has no column for what no run has. A title says more than an id."""
 
 
 def columns_for(
-    width: int,
-    chosen: Sequence[str] = (),
-    *,
-    name: int = 0,
-    scored: bool = False,
-    costed: bool = False,
-    titled: bool = False,
+    width: int, chosen: Sequence[str] = (), *, name: int = 0, facts: Collection[Fact] = ("time", "tok")
 ) -> list[tuple[str, int]]:
     """(column, cells) for a list of `width` cells, in order. Less important columns are dropped first.
 
     `chosen` names the columns of the user, in order. `name` is the desired width of the name column, granted if the
-    result has enough room. The others tell of the runs: one has a score, a cost, a title (which says more than its id).
+    result has enough room. `facts` are those that any run has.
     """
     if chosen:
         return _fitting(width, chosen, name)
-    usual = 14 if width < 70 else 15
-    least = next((one for one in _SHORT_NAMES if name and one >= name), usual) if titled else usual
-    fixed = ["status", "name", "result", "time", "step", "age"]
-    if width < 39 or (titled and width < _TITLES_FIRST):
-        fixed.remove("step")
-    if titled and width < _TITLES_FIRST:
-        fixed.remove("time")
-    if width >= (_TITLES_ONLY if titled else 66):
-        fixed.insert(3, "id")
-    if width >= 100 or (68 <= width < 76 and not costed):
-        fixed.insert(len(fixed) - 3, "tok")
-    if width >= 112:
-        fixed.insert(5, "model")
-    if width >= 124:
-        fixed.insert(6, "format")
-    if width >= 131:
-        fixed.insert(-2, "err")
-    if costed and (width >= 66 or (titled and width >= _cells([*fixed, "cost"]) + least + _TITLE)):
-        fixed.insert(fixed.index("tok") + 1 if "tok" in fixed else len(fixed) - 3, "cost")
-    if scored and width >= 60:
-        fixed.insert(2, "score")
+    titled, costed = "title" in facts, "cost" in facts
+    usual = _USUAL_NAME if width < 70 else _USUAL_NAME + 1
+    least = next((one for one in _SHORT_NAMES if name and one >= name), usual)
+    narrow = titled and width < _TITLES_FIRST
+    shown = {
+        "score": "score" in facts and width >= 60,
+        "id": width >= (_TITLES_ONLY if titled else 66),
+        "tok": "tok" in facts and (width >= 100 or (68 <= width < 76 and not costed)),
+        "model": width >= 112,
+        "format": width >= 124,
+        "time": "time" in facts and not narrow,
+        "err": width >= 131,
+        "step": width >= 39 and not narrow,
+    }
+    fixed = [one for one in _ORDER if shown.get(one, True)]
+    if not costed or (width < 66 and (not titled or width < _cells(fixed) + least + _TITLE)):
+        fixed.remove("cost")
     for optional in _optional():
         if width - _cells(fixed) - least >= _FAIR_RESULT:
             break
