@@ -127,8 +127,8 @@ class RunView(Box):
         if span is not None and body is None and self.detail.run is not None:
             return  # keep the old span until the body arrives: one repaint, no flicker
         before = self._seen_before(run, span) if span is not None and body is not None else None
-        if before is None and (turn := self.steps.missing_turn) is not None and (span is None or body is not None):
-            self._load_turns(run, turn)
+        if before is None and (span is None or body is not None):
+            self._load_turns(run)
         if body is not None and (answer := self.steps.answer) is not None:
             body = self._with_answer(body, self._body(run, answer))
         self.detail.show_span(run, span, body, before)
@@ -138,11 +138,10 @@ class RunView(Box):
         call = navigation.call_before(run, span) if span.status is Status.ERROR else None
         return self._body(run, call) if call is not None else None
 
-    def _load_turns(self, run: Run, turn: Span | None) -> None:
+    def _load_turns(self, run: Run) -> None:
         """Show what was said in the turns on the screen; those that aren't cached are requested one by one."""
-        while turn is not None and (body := self._body(run, turn)) is not None:
+        while (turn := self.steps.missing_turn) is not None and (body := self._body(run, turn)) is not None:
             self.steps.add_body(turn, body)
-            turn = self.steps.missing_turn
 
     def _body(self, run: Run, span: Span) -> Body | None:
         """The body of a span; requested if it isn't cached."""
@@ -211,7 +210,12 @@ class RunView(Box):
         self._share_height()
         self._share_width()
 
-    @on(Steps.Resized)
+    @on(Steps.ViewChanged)
+    def _steps_view_changed(self) -> None:
+        self._share_height()
+        if self.steps.run is not None:
+            self._load_turns(self.steps.run)
+
     def _share_height(self) -> None:
         """Give the steps the rows that the run needs."""
         columns, rows = self.app.size.width, self.outer_size.height or self.app.size.height - layout.FRAME

@@ -51,8 +51,8 @@ class Steps(LineView):
             self.position = position
             super().__init__()
 
-    class Resized(Message):
-        """The pane has another width, and maybe another number of heading lines."""
+    class ViewChanged(Message):
+        """The pane has another size, or the wheel scrolled it: other rows are in view."""
 
     names: Mapping[View, str] = {"turns": "Turns", "story": "Story", "timeline": "Steps", "tree": "Spans"}
     """Names of the pane by view."""
@@ -161,10 +161,11 @@ class Steps(LineView):
             self.show(rows)
             if len(rows) and rows.block(self.position).stop <= self.page:
                 self.top = 0
-        self.post_message(self.Resized())
+        self.post_message(self.ViewChanged())
 
     def _wheel(self, rows: int) -> None:
         super()._wheel(rows)
+        self.post_message(self.ViewChanged())
         if self.following and self.top + self.page < len(self.rows):
             self.detach()
         elif rows > 0:
