@@ -348,7 +348,8 @@ async def test_the_preview_of_a_run_that_was_left_does_not_jump_later(opened: Op
         await until(pilot, lambda: text_of(app).splitlines()[3:6] == before)
         session.step()
         await shows(app, pilot, "make 4")
-        assert "claude-code running · 4 steps" in text_of(app)
+        assert "claude-code running: Bash" in text_of(app)
+        assert "· 4 steps" in text_of(app)
 
 
 async def test_what_a_key_said_does_not_hide_that_the_file_is_gone(opened: Opener, tmp_path: Path) -> None:

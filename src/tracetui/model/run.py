@@ -78,7 +78,10 @@ class FirstError(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class LastEvent(msgspec.Struct, frozen=True, gc=False):
-    """How a session stands at its end: the last message or call, and the call without an end that began last."""
+    """How a run stands at its end: the last message or call, and the call without an end that began last.
+
+    Known of sessions, and of other runs that have an open call.
+    """
 
     operation: Operation
     name: str

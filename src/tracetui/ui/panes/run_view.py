@@ -9,6 +9,7 @@ from textual import on
 from textual.app import ComposeResult
 
 from tracetui.analysis import navigation
+from tracetui.analysis.liveness import GOING
 from tracetui.analysis.turns import next_prompt, with_answer
 from tracetui.model import Body, Operation, Problem, Run, RunRef, Span, Status
 from tracetui.redact import masks
@@ -20,7 +21,6 @@ from tracetui.ui.panes.detail import Detail, Facts
 from tracetui.ui.panes.steps import Steps
 from tracetui.ui.services.exports import Dialog
 from tracetui.ui.state import Arrival
-from tracetui.ui.widgets.frame import GOING
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.ui.widgets.prompt import Prompter

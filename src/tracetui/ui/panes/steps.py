@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Final, Literal
 from textual.message import Message
 
 from tracetui.analysis import navigation
-from tracetui.analysis.liveness import Liveness, State
+from tracetui.analysis.liveness import GOING, Liveness, State
 from tracetui.analysis.turns import is_prompt, is_session
 from tracetui.masking import one_line
 from tracetui.model import Body, Problem, Run, Span, Status
 from tracetui.text import Clean, grouped
 from tracetui.ui.base_app import HostApp
-from tracetui.ui.widgets.frame import GOING
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.glyphs import status_glyph
 from tracetui.views.goal import TurnRows, first_turn, has_turns

@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple
 from tracetui import text
 from tracetui.analysis import spending
 from tracetui.analysis.arrangement import Item, parents
-from tracetui.analysis.liveness import SessionState, State, Turn, session_state
+from tracetui.analysis.liveness import State
 from tracetui.masking import clean, one_line
 from tracetui.model import Problem, RunRef, RunSummary, Status, StatusSource
 from tracetui.store.facts import haystack, run_time, total_tokens
@@ -20,10 +20,8 @@ from tracetui.text import Clean
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.labels import short_id
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
-from tracetui.views.scores import WRONG_ANSWER, WRONG_STYLE, outcome_sign, run_sign, score_cell
-
-StateOf = Callable[[RunSummary], State]
-"""Returns the liveness state of a run."""
+from tracetui.views.scores import WRONG_ANSWER, WRONG_STYLE, outcome_sign, score_cell
+from tracetui.views.standing import StateOf, recorded_state, standing_of
 
 
 class Relationship(NamedTuple):
@@ -40,34 +38,6 @@ RelationshipOf = Callable[[RunSummary, Glyphs], Relationship]
 def no_relationship(run: RunSummary, glyphs: Glyphs) -> Relationship:
     """No relations."""
     return Relationship()
-
-
-def recorded_state(run: RunSummary) -> State:
-    """The state of a run from its recorded status alone."""
-    return State.RUNNING if run.status is Status.RUNNING else State.ENDED
-
-
-def status_now(run: RunSummary, state: State) -> Status:
-    """The status to show: running or unknown for a run without an end record."""
-    if state is State.ENDED:
-        return run.status
-    return Status.UNKNOWN if state is State.UNKNOWN else Status.RUNNING
-
-
-TURNS: Final = {
-    Turn.RUNNING: (Status.RUNNING, "status.running"),
-    Turn.WAITING: (Status.PAUSED, "status.paused"),
-    Turn.DONE: (Status.OK, "sec"),
-    Turn.INTERRUPTED: (Status.CANCELLED, "sec"),
-}
-"""Status whose sign a session's state has, and its style."""
-
-
-def session_words(found: SessionState, *, sign: str = "~") -> Clean:
-    """The state of a session: ``~running: Bash 3m``. The sign marks it as inferred, as it does times."""
-    call = f": {one_line(found.call, 30)}" if found.call else ""
-    since = f" {text.age(found.ms / 1000)}" if found.call and found.ms is not None else ""
-    return Clean(f"{sign}{found.turn.value}{call}{since}")
 
 
 def _silence_word(run: RunSummary, state: State) -> Line:
@@ -281,12 +251,10 @@ class RunRows:
 
     def _cell(self, run: RunSummary, name: str, size: int) -> list[Piece]:
         state = self._state_of(run)
-        session = session_state(run, state, now=self.now)
-        status = status_now(run, state) if session is None else TURNS[session.turn][0]
-        bold = " bold" if status in (Status.ERROR, Status.RUNNING) else ""
+        stands = standing_of(run, state, self.now, self._glyphs)
+        bold = " bold" if stands.status in (Status.ERROR, Status.RUNNING) else ""
         if name == "status":
-            glyph, style = run_sign(run, status, self._glyphs)
-            return [Piece(glyph, style if session is None else TURNS[session.turn][1])]
+            return [Piece(stands.sign, stands.style)]
         if name == "name":
             mark = self._relationship_of(run, self._glyphs).mark
             chip = [Piece(Clean(f" {mark} "), "onaccent bold"), Piece(Clean(" "))] if mark else []
@@ -296,8 +264,8 @@ class RunRows:
         if name == "result":
             ties = self._relationship_of(run, self._glyphs)
             room = size - width_of(ties.after)
-            if session is not None:
-                words = Piece(session_words(session), TURNS[session.turn][1])
+            if stands.by_last_event:
+                words = Piece(stands.words, stands.style)
                 shown = (words, *((Piece(Clean(" ")), *ties.before) if ties.before else ()))
                 return [*fit((*shown, *_prompt(run, shown, room)), max(8, room)), *ties.after]
             before = (*_silence_word(run, state), *ties.before)
@@ -306,7 +274,7 @@ class RunRows:
                 shown = (*before, *result_phrase(run, self._glyphs, named=False))  # the prompt says more than an id
             return [*fit((*shown, *_prompt(run, shown, room)), max(8, room)), *ties.after]
         if name == "time":
-            going = status is Status.RUNNING
+            going = stands.status is Status.RUNNING
             elapsed = _elapsed(run, self.now) if going and run.duration_ms is None else run.duration_ms
             return [column(text.duration(elapsed), size, "status.running" if going else "sec", right=True)]
         return [_CELLS[name](run, size, self.now)]
