@@ -10,7 +10,9 @@ from msgspec.structs import replace
 from tests.store.build import make_summary
 from tests.views.build import check_rows, texts
 from tracetui.analysis.arrangement import Item
-from tracetui.model import FirstError, RunSummary, Status
+from tracetui.analysis.liveness import State
+from tracetui.model import FirstError, Operation, RunSummary, Status
+from tracetui.model.run import LastEvent
 from tracetui.views.list.runs import RunRows, columns_for
 
 ASKED = "count the lines in notes.txt and write the number down"
@@ -136,3 +138,15 @@ def test_the_task_of_a_trial_is_beside_its_result() -> None:
     run = make_summary("a", task="airline-46", result="reward 0", prompt="Book a flight for me")
     line = "".join(piece.text for piece in RunRows([run], now=0.0).line(0, 76))
     assert "airline-46" in line
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [(State.RUNNING, "running: Bash 3m"), (State.QUIET, "quiet: Bash 3m"), (State.STALLED, "stalled?: Bash 3m")],
+)
+def test_an_open_call_is_the_result_of_a_run_that_goes_on(state: State, words: str) -> None:
+    now = 1_763_730_600.0
+    last = LastEvent(Operation.EXECUTE_TOOL, "Bash", Status.RUNNING, "Bash", now - 200)
+    run = make_summary(status=Status.RUNNING, prompt=ASKED, time_zone="UTC", last=last)
+    rows = RunRows([run], now=now, state_of=lambda _: state)
+    assert f"{words}  count the lines" in "".join(piece.text for piece in rows.line(0, 80))
