@@ -70,7 +70,7 @@ class RunView(Box):
         """Whether the detail is beside the steps."""
         self._heights: tuple[layout.Height, layout.Height] = ("1fr", "1fr")
         self._wanted_detail: tuple[object, int] = None, 0
-        """The most rows that the detail of the run wanted, with the run and the columns that they are for."""
+        """The most rows that the detail of the run wanted, with the run and the width that they are for."""
         self._shared_for: tuple[RunRef, int, str] | None = None
         """Run, columns and view for which steps and detail have their widths."""
         self._turn: tuple[Body, Body, Body] | None = None
@@ -257,7 +257,7 @@ class RunView(Box):
             return self.facts.wanted_height
         if run is None or self.detail.run is not run:
             return None
-        ref = run.summary.ref, columns
+        ref = run.summary.ref, self.detail.drawn_width
         before = self._wanted_detail[1] if self._wanted_detail[0] == ref else 0
         self._wanted_detail = ref, max(before, self.detail.wanted_height)
         return self._wanted_detail[1]

@@ -192,14 +192,14 @@ class RunRows:
 
     @cached_property
     def _facts(self) -> Collection[Fact]:
-        """What any run has: a title or a score any, the rest one of the first."""
+        """What runs have: any a title, half of the first ones a score, one of them the rest."""
 
         def runs(most: int | None = None) -> Iterator[RunSummary]:
             return islice((item for item in self._items if isinstance(item, RunSummary)), most)
 
         found: dict[Fact, bool] = {
             "title": any(run.title for run in runs()),
-            "score": any(run.scores for run in runs()),
+            "score": 2 * sum(bool(run.scores) for run in runs(_SAMPLE)) >= min(self.runs, _SAMPLE) > 0,
             "cost": self.costed,
             "time": any(run.duration_ms is not None or run.status is Status.RUNNING for run in runs(_SAMPLE)),
             "tok": any(run.usage or not run.deep for run in runs(_SAMPLE)),
@@ -270,7 +270,7 @@ class RunRows:
                 return [*fit((*shown, *_prompt(run, shown, room)), max(8, room)), *ties.after]
             before = (*_silence_word(run, state), *ties.before)
             shown = (*before, *result_phrase(run, self._glyphs))
-            if run.relation in _NAMED_RELATIONS and not ties.after and room - width_of(shown) < _MIN_PROMPT:
+            if run.relation in _NAMED_RELATIONS and room - width_of(shown) < _MIN_PROMPT:
                 shown = (*before, *result_phrase(run, self._glyphs, named=False))  # the prompt says more than an id
             return [*fit((*shown, *_prompt(run, shown, room)), max(8, room)), *ties.after]
         if name == "time":
@@ -300,7 +300,7 @@ _TITLE: Final = 26
 """Cells of a state and a title beside the cost in a narrow list."""
 _RESULT_FIRST: Final = 16
 """Cells of the result before the name column grows."""
-_FAIR_RESULT: Final = 24
+_FAIR_RESULT: Final = 30
 """Cells of the result before columns are added that not every list has."""
 
 
