@@ -49,6 +49,15 @@ async def open_example(app: TraceApp, pilot: Pilot[int], screen: ContrastScreen)
         assert app.main.steps.span.id == span
 
 
+async def test_contrast_has_as_many_failed_runs_as_the_list_says(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        failed = app.store.overview.failed
+        assert line(app, 1).strip().startswith(f"{failed} of ")
+        assert sum(run.failed for run in app.store.runs.values()) > failed, "a run inside another one failed too"
+        await press(pilot, "C")
+        assert f"the {failed} failed runs" in line(app, 0)
+
+
 async def test_failed_runs_are_told_from_the_others(opened: Opener, night: Path) -> None:
     async with opened(night) as (app, pilot):
         failed = sum(run.status is Status.ERROR for run in app.store.runs.values())

@@ -11,7 +11,6 @@ from textual._compositor import ChopsUpdate
 from textual.strip import Strip
 
 from tests.terminal import plain
-from tracetui.ui.panes.steps import follow_top
 from tracetui.ui.terminal.cropped import CroppedUpdate
 from tracetui.ui.widgets.lines import differing_cells
 
@@ -61,24 +60,11 @@ def test_a_repaint_sends_only_its_cells() -> None:
     assert sent.count("\x1b[1;3H") == sent.count("\x1b[1;13H") == 1
 
 
-@given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 3), st.integers(1, 40))
-def test_while_following_the_newest_row_is_in_view_with_room_below(top: int, count: int, back: int, page: int) -> None:
-    position = max(0, count - 1 - back)
-
-    found = follow_top(top, position, count, page)
-
-    assert 0 <= found <= position < max(found + page, 1)
-    assert found + page <= count + page // 3 or count <= page
-    assert follow_top(found, position, count, page) == found, "a repaint doesn't scroll"
-
-
-def test_following_scrolls_seldom() -> None:
-    tops = [0]
-    for count in range(1, 200):
-        tops.append(follow_top(tops[-1], count - 1, count, 30))
-
-    assert len(set(tops)) < 20
-
-
 def test_a_changed_digit_is_one_cell() -> None:
     assert differing_cells(Strip([Segment("step 12 ok")]), Strip([Segment("step 13 ok")])) == [(6, 7)]
+
+
+def test_a_moved_text_with_wide_characters_is_painted_as_a_whole() -> None:
+    words, gap = Segment('["Grüezi","こんにちは"]'), Segment(" " * 9)
+
+    assert differing_cells(Strip([gap, words]), Strip([words, gap])) == [(0, 32)]

@@ -348,7 +348,8 @@ async def test_the_preview_of_a_run_that_was_left_does_not_jump_later(opened: Op
         await until(pilot, lambda: text_of(app).splitlines()[3:6] == before)
         session.step()
         await shows(app, pilot, "make 4")
-        assert "claude-code running · 4 steps" in text_of(app)
+        assert "claude-code running: Bash" in text_of(app)
+        assert "· 4 steps" in text_of(app)
 
 
 async def test_what_a_key_said_does_not_hide_that_the_file_is_gone(opened: Opener, tmp_path: Path) -> None:
@@ -416,6 +417,17 @@ async def test_how_a_run_ended_comes_into_view_with_its_last_step(opened: Opener
         await lacks(app, pilot, "FOLLOW")
         await press(pilot, "g", "G")
         assert "run ends here" in text_of(app)
+
+
+async def test_no_row_is_hidden_above_blank_rows_while_a_run_is_followed(opened: Opener, tmp_path: Path) -> None:
+    session = Session(tmp_path / "s.jsonl")
+    async with opened(tmp_path) as (app, pilot):
+        await press(pilot, "enter")
+        steps = app.main.steps
+        for number in range(1, 25):
+            session.step(f"answer {number}")
+            await shows(app, pilot, f"make {number}")
+            assert steps.top == max(0, len(steps.rows) - steps.page), f"after {number} steps"
 
 
 async def test_the_next_pane_of_a_screen_without_room_for_any(opened: Opener, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.ui.conftest import Opener, press, settle, text_of, until
+from tests.ui.test_live_more import wheel
 from tracetui.model import RunRef, Status
 from tracetui.ui.app import TraceApp
 from tracetui.views import stack
@@ -234,6 +235,22 @@ async def test_jumping_from_a_criterion_to_its_turn(opened: Opener, samples: Pat
         await press(pilot, "'")
         assert app.main.pane == "steps"
         assert app.main.steps.span is not None
+
+
+async def test_no_panel_of_a_goal_is_hidden(opened: Opener, samples: Path) -> None:
+    async with opened(samples / "penelope" / "appeal") as (app, pilot):
+        await press(pilot, "enter")
+        await until(pilot, lambda: app.main.facts.is_on_screen, what="the panels")
+        assert 0 < len(app.main.facts.rows) <= app.main.facts.page
+
+
+async def test_turns_that_the_wheel_shows_are_loaded(opened: Opener, samples: Path) -> None:
+    async with opened(samples / "penelope" / "floods", size=(80, 24)) as (app, pilot):
+        await press(pilot, "enter")
+        steps = app.main.steps
+        await wheel(pilot, steps, 10)
+        await until(pilot, lambda: steps.missing_turn is None, what="the turns on the screen")
+        assert len(steps.bodies) > 4
 
 
 async def test_reading_again_finds_what_came_and_drops_what_went(opened: Opener, samples: Path, tmp_path: Path) -> None:

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.sessions import OPEN, home, session
-from tests.ui.conftest import NOW, Opener, until
+from tests.ui.conftest import NOW, Opener, press, until
+from tests.ui.conftest import text_of as screen
 from tracetui.model import RunSummary
 from tracetui.ui.app import TraceApp
+from tracetui.ui.screens.lists import HitsScreen
 from tracetui.views.list.runs import RunRows
 from tracetui.views.rows import Line
 
@@ -64,6 +66,38 @@ async def test_the_list_says_how_each_session_stands(opened: Opener, sessions: P
         "~done  Publish the site", "~done  Write the changelog",
     ):  # fmt: skip
         assert words in found, found
+
+
+async def test_a_silent_session_is_called_stalled_by_every_part_of_the_screen(opened: Opener, tmp_path: Path) -> None:
+    session("s", OPEN).write(tmp_path, NOW.timestamp(), 600)
+    async with opened(tmp_path / ".claude", size=(160, 40)) as (app, pilot):
+        await until(pilot, lambda: "~stalled?: Bash 10m" in shown(app), what="its state in the list")
+        heading = "".join(text_of(line) for line in app.main.steps.heading)
+        assert "~stalled?: Bash 10m" in heading
+        assert "1 stalled?" in screen(app).splitlines()[1]
+        assert "running" not in screen(app)
+        await press(pilot, "enter")
+        assert "~stalled?: Bash 10m" in screen(app).splitlines()[0]
+
+
+async def test_hits_say_how_a_session_stands_as_the_list_does(opened: Opener, sessions: Path) -> None:
+    async with opened(sessions, size=(160, 40)) as (app, pilot):
+        await until(pilot, lambda: all(run.deep for run in app.store.runs.values()))
+        rows = app.main.runs.rows
+        listed = {
+            ref.address: text_of(rows.line(i, 150))[0]
+            for i in range(len(rows))
+            if (ref := rows.key(i)) in app.store.runs
+        }
+        await press(pilot, "ampersand", *"make", "enter")
+        hits = app.screen
+        assert isinstance(hits, HitsScreen)
+        await until(pilot, lambda: "searching" not in screen(app).splitlines()[1], what="the end of the search")
+        found = hits.list.rows
+        headings = [i for i in range(len(found)) if not found.selectable(i)]
+        assert len(headings) > 2
+        for i in headings:
+            assert text_of(found.line(i, 150))[0] == listed[found.plain(i)]
 
 
 async def test_yr_copies_the_command(opened: Opener, sessions: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tracetui import demo, load
 from tracetui.model import Body, Run
 from tracetui.views.goal import TurnRows, first_turn, goal_sentence, has_turns
-from tracetui.views.panels import panel_rows
+from tracetui.views.panels import SameFailure, panel_rows
 from tracetui.views.rows import Rows
 
 
@@ -55,8 +55,13 @@ def test_the_cursor_starts_at_the_first_turn_of_an_unmet_criterion(run: Run) -> 
 
 def test_long_messages_fold_only_where_there_is_no_room(run: Run) -> None:
     said = bodies(run)
-    assert not any("more lines" in line for line in text(TurnRows(run, said, width=32, height=200)))
-    assert any("more lines" in line for line in text(TurnRows(run, said, width=32, height=3))) or len(run.steps) < 3
+    assert not any("more lines" in line for line in text(TurnRows(run, said, width=28, height=200)))
+    assert any("more lines" in line for line in text(TurnRows(run, said, width=28, height=3)))
+
+
+def test_an_answer_takes_the_cells_below_the_columns_of_its_turn(run: Run) -> None:
+    shown = text(TurnRows(run, bodies(run), width=70, height=40))
+    assert "       target ▎ I'm sorry to hear that. Could you give me the number?" in shown
 
 
 def test_the_sentence_counts_criteria_and_names_failed_turns(run: Run) -> None:
@@ -79,3 +84,14 @@ def test_panels_come_before_the_facts(samples: Path) -> None:
     found = [next(i for i, head in enumerate(heads) if head.startswith(name)) for name in names]
     assert found == sorted(found)
     assert any(line.startswith("■ search") and " 96%" in line for line in shown)
+
+
+def test_panels_beside_turns_leave_out_what_is_empty_or_in_the_tabs(run: Run) -> None:
+    from tracetui.analysis.assessment import assess
+    from tracetui.analysis.triage import groups
+
+    (group,) = groups([run.summary])
+    shown = text(panel_rows(run, width=62, assessment=assess(run, run.load), same=SameFailure(group, [run.summary])))
+    assert "tool                     calls  err" in shown
+    assert "■ send_message_to_target     5    1" in shown
+    assert not any(line.startswith(("Facts", "Same failure")) for line in shown)

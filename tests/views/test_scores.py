@@ -73,10 +73,10 @@ def test_a_score_in_one_line() -> None:
 
 def test_the_list_has_a_score_column_where_a_run_has_one() -> None:
     assert "score" not in dict(columns_for(100))
-    assert "score" in dict(columns_for(100, scored=True))
-    assert "score" not in dict(columns_for(50, scored=True))
+    assert "score" in dict(columns_for(100, facts=("score", "time", "tok")))
+    assert "score" not in dict(columns_for(50, facts=("score", "time", "tok")))
     for width in range(34, 200):
-        columns = columns_for(width, scored=True)
+        columns = columns_for(width, facts=("score", "time", "tok"))
         assert sum(size for _, size in columns) + len(columns) - 1 <= width, width
 
     rows = RunRows([WRONG, PLAIN], now=0.0)

@@ -15,7 +15,8 @@ A session waits for people once its agent has answered: it counts as ended as so
 `session_state` infers whether it waits, is done or was interrupted.
 
 While a call is open that this run made at least five times before, the durations of those calls replace the gaps of
-the run: a test suite that takes ten minutes each time isn't stalled after five. With fewer than five gaps, a run counts
+the run: a test suite that takes ten minutes each time isn't stalled after five. Any other open call explains the
+silence: its run is running until it counts as stalled. With fewer than five gaps, a run counts
 as running for 30 seconds and as stalled after five minutes, since model calls can take minutes. While the silence
 lasts, a state only moves down this list: running, quiet, stalled?, unknown.
 """
@@ -71,11 +72,17 @@ class State(StrEnum):
     UNKNOWN = "unknown"
 
 
+GOING: Final = (State.RUNNING, State.QUIET, State.STALLED)
+"""States of a run that may go on."""
+
+
 class Turn(StrEnum):
     """The state of a session, inferred from its last event. The value is the label."""
 
     RUNNING = "running"
-    """The agent works."""
+    """The agent works; the same words as those of `State`."""
+    QUIET = "quiet"
+    STALLED = "stalled?"
     WAITING = "waiting for you"
     """The agent answered or asks, within a working day."""
     DONE = "done"
@@ -208,17 +215,20 @@ def summary_state(
 
 
 def session_state(summary: RunSummary, state: State, *, now: float) -> SessionState | None:
-    """Infer the state of a session from its liveness and last event; None if it failed, isn't a session or isn't read.
+    """Infer the state of a session, or of another run with an open call, from its liveness and last event; None for
+    other runs, and those that failed or aren't read.
 
     A format states only what the last event is; this is the one place that concludes from it.
     """
     last = summary.last
-    if last is None or summary.status is Status.ERROR or not summary.is_session:
+    if last is None or summary.status is Status.ERROR:
         return None
     asks = last.open in QUESTIONS
-    if state in (State.RUNNING, State.QUIET, State.STALLED):
+    if state in GOING:
         ms = None if summary.time_zone is None else _silence(now, last.open_since)
-        return SessionState(Turn.WAITING if asks else Turn.RUNNING, last.open, ms)
+        return SessionState(Turn.WAITING if asks else Turn(state.value), last.open, ms)
+    if not summary.is_session:
+        return None
     if summary.status is Status.CANCELLED or not (asks or _answered(summary)):
         return SessionState(Turn.INTERRUPTED)
     since = _last_activity(summary) or summary.modified_at
@@ -257,7 +267,8 @@ def _judge(summary: RunSummary, facts: _Facts) -> tuple[State, str]:
     silent, usual = facts.silent_ms, facts.usual
     if silent is None:
         return State.UNKNOWN, f"{_recorded_word(summary)}; last change unknown"
-    if silent <= usual.running_ms:
+    unknown_call = usual.source != "earlier calls" and _has_open_call(summary, facts)
+    if silent <= (usual.stalled_ms if unknown_call else usual.running_ms):
         return State.RUNNING, f"last change {_ago(silent)}; {_pace(facts)}"
     if _waits(summary):
         return State.ENDED, "waiting for you, inferred from the last message"
@@ -268,6 +279,11 @@ def _judge(summary: RunSummary, facts: _Facts) -> tuple[State, str]:
     if silent <= usual.stalled_ms:
         return State.QUIET, f"no change for {seconds(silent)}; {_pace(facts)}"
     return State.STALLED, f"no change for {seconds(silent)}; {_pace(facts)}; it may still be working"
+
+
+def _has_open_call(summary: RunSummary, facts: _Facts) -> bool:
+    """True if a call is open, by the spans or by the summary."""
+    return facts.open is not None or (summary.last is not None and summary.last.open is not None)
 
 
 def _why_ended(summary: RunSummary) -> str:

@@ -38,7 +38,7 @@ from tracetui.model import (
 )
 from tracetui.store.facts import changed_at
 from tracetui.text import UNSAFE
-from tracetui.views.list.runs import session_words
+from tracetui.views.standing import session_words
 
 RUNS: Final = "tracetui/runs/1"
 RUN: Final = "tracetui/run/1"

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from tracetui.export.table import Column, Table
 from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.store.outcomes import OutcomeCounts
-from tracetui.store.relations import split_traces, uncounted_parts
+from tracetui.store.relations import counted, split_traces
 from tracetui.text import Clean, age, cells, clean, count, duration, one_line, tokens, truncate, truncate_middle
 from tracetui.views.labels import run_label, start_label
 from tracetui.views.list.runs import result_phrase
@@ -176,9 +176,7 @@ def newest_first(runs: Iterable[RunSummary]) -> list[RunSummary]:
 
 def outcomes_of(runs: Iterable[RunSummary]) -> OutcomeCounts:
     """Count the outcomes of top-level runs (not started by another); a trace in several files is one run."""
-    known = list(runs)
-    parts = uncounted_parts(known)
-    return OutcomeCounts.of(run for run in known if run.parent is None and run.ref not in parts)
+    return OutcomeCounts.of(counted(list(runs)))
 
 
 def triage(runs: Iterable[RunSummary], unreadable: int, causes: int = 0) -> str:

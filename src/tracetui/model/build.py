@@ -344,16 +344,19 @@ class RunBuilder:
         tally.problems = problems
         tally.torn, tally.unread = self._torn, tally.unread + self._lost
         header = self._header or Header(id=self._ref.key or self._ref.path, name=self._ref.path, ended=False)
-        last = self._last_event() if header.is_session and header.parent is None else None
+        last = self._last_event(header) if header.parent is None else None
         return summary_of(self._ref, header, tally, last=last, modified_at=modified_at, moving=moving)
 
-    def _last_event(self) -> LastEvent | None:
-        spans, index = self._tree.spans, self._tree.index
-        last = next((span for span in reversed(spans[-_LAST_SPANS:]) if _is_event(span)), None)
-        if last is None:
+    def _last_event(self, header: Header) -> LastEvent | None:
+        """The last event of a session, or of another run that has an open call."""
+        if not header.is_session and (header.ended or header.status not in (None, Status.RUNNING)):
             return None
-        calls = [spans[index[one]] for one in self._unended if spans[index[one]].operation is Operation.EXECUTE_TOOL]
+        spans, index = self._tree.spans, self._tree.index
+        calls = [span for one in self._unended if (span := spans[index[one]]).operation not in CONTAINERS]
         call = max(calls, key=_began, default=None)
+        last = next((span for span in reversed(spans[-_LAST_SPANS:]) if _is_event(span)), None)
+        if last is None or (call is None and not header.is_session):
+            return None
         if call is None:
             return LastEvent(last.operation, last.name, last.status)
         return LastEvent(last.operation, last.name, last.status, call.name, call.started_at)

@@ -78,7 +78,9 @@ class FirstError(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class LastEvent(msgspec.Struct, frozen=True, gc=False):
-    """The end of a session: the last message or call, and the latest call without an end."""
+    """The end of a session, or of another run with an open call: the last message or call, and the latest call
+    without an end.
+    """
 
     operation: Operation
     name: str

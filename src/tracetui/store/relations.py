@@ -222,6 +222,12 @@ def uncounted_parts(runs: Iterable[RunSummary]) -> set[RunRef]:
     return {ref for refs in split_traces(runs).values() for ref in refs[1:]}
 
 
+def counted(runs: Collection[RunSummary]) -> list[RunSummary]:
+    """The runs that sentences count: those that no other run started, a split trace once."""
+    parts = uncounted_parts(runs)
+    return [run for run in runs if run.parent is None and run.ref not in parts]
+
+
 def _ended_first(run: RunSummary) -> tuple[bool, str]:
     return not has_end(run), run.ref.path
 

@@ -389,10 +389,16 @@ class TraceApp(HostApp):
             return
         search = self.surveys.search
         if words and (search is None or words != search.text):
+            from tracetui.views.list.tables import HitRows
+
             begun, zone = self.clock(), self.look.zone
-            self.surveys.begin_search(
-                words, self.main.runs.refs(), self.look.glyphs, lambda run: start_label(run, now=begun, zone=zone)
+            rows = HitRows(
+                self.store.runs.get,
+                glyphs=self.look.glyphs,
+                start_of=lambda run: start_label(run, now=begun, zone=zone),
+                standing=self.liveness.standing,
             )
+            self.surveys.begin_search(words, self.main.runs.refs(), rows)
         if self.surveys.search is not None:
             self.push_screen(HitsScreen(self.surveys.search, self.commands))
 

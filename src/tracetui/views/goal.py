@@ -136,9 +136,10 @@ class TurnRows:
         return [row for turn in range(len(self.turns)) for row in self._turn_rows(turn, most)]
 
     def _turn_rows(self, turn: int, most: int | None) -> Iterator[_Row]:
-        room = max(10, self.width - _NUMBER - _ROLE - 4 - self._right)
-        for said in self._said(self.turns[turn]):
-            rows, style = wrap(one_line(said.text, _LONGEST), room), _ROLES.get(said.role, _OTHER)
+        room = max(10, self.width - _NUMBER - _ROLE - 4)
+        for number, said in enumerate(self._said(self.turns[turn])):
+            least = room if number else max(10, room - self._right)
+            rows, style = wrap(one_line(said.text, _LONGEST), least), _ROLES.get(said.role, _OTHER)
             if most is not None and len(rows) > most + 1:
                 rows[most:] = [Clean(f"{self._glyphs.folded} {grouped(len(rows) - most)} more lines")]
             for i, row in enumerate(rows):

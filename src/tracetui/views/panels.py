@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui.masking import one_line
 from tracetui.model import Run, RunSummary
-from tracetui.text import Clean, age, count, duration, grouped, pad, tokens, truncate
+from tracetui.text import Clean, age, cells, count, duration, grouped, pad, tokens, truncate
 from tracetui.views.bars import amount
 from tracetui.views.detail.assessment import add_doom, add_limits, add_loops, add_windows
 from tracetui.views.detail.run import add_content, add_origin, add_outcome
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of
+from tracetui.views.goal import has_turns
 from tracetui.views.labels import ledger_words, short_id
 from tracetui.views.list.runs import result_phrase
 from tracetui.views.rows import Piece, fill
@@ -37,6 +38,8 @@ MAX_RUNS: Final = 5
 """Runs of the panel *Same failure*."""
 _MAX_CALLS, _MAX_TOOLS = 8, 8
 _NAME: Final = 20
+_TOOL_CELLS, _TIME_CELLS = 13, 16
+"""Cells of a row of a tool besides its name and bar, without and for times."""
 
 
 def panel_rows(
@@ -50,7 +53,10 @@ def panel_rows(
     assessment: Assessment | None = None,
     same: SameFailure | None = None,
 ) -> Stack:
-    """The panels, most relevant first, then all facts of the run."""
+    """The panels, most relevant first, then all facts of the run.
+
+    Those of a run with turns are only in its tab *run*: the turns need the room.
+    """
     sheet = Sheet("panels", width, opened=opened, glyphs=glyphs)
     if assessment is not None and assessment.work is not None:
         _context(sheet, run, assessment.work.windows)
@@ -61,16 +67,17 @@ def panel_rows(
         if assessment is not None:
             add_loops(sheet, assessment)
             add_doom(sheet, assessment)
-    if same is not None:
+    if same is not None and len(same.group.runs) > 1:
         _same(sheet, same, now)
     if run.summary.deep:
         sheet.title("Ledger", "what was read")
         sheet.prose(None, ledger_words(run.summary.ledger, glyphs=glyphs), "sec")
-    sheet.title("Facts")
-    add_outcome(sheet, run, now, zone, assessment)
-    sheet.blank()
-    add_origin(sheet, run)
-    add_content(sheet, run)
+    if not has_turns(run):
+        sheet.title("Facts")
+        add_outcome(sheet, run, now, zone, assessment)
+        sheet.blank()
+        add_origin(sheet, run)
+        add_content(sheet, run)
     return sheet.rows()
 
 
@@ -108,22 +115,28 @@ def _tools(sheet: Sheet, tools: Sequence[Tool]) -> None:
         return
     everything = sum(tool.ms or 0.0 for tool in tools)
     sheet.title("Tools")
-    sheet.line(Piece(Clean(f"{'tool':{_NAME + 2}} calls  err   time  share"), "dim"), heading=True)
-    for tool in tools[:_MAX_TOOLS]:
+    names = [one_line(tool.name, 200) for tool in tools[:_MAX_TOOLS]]
+    timed = sheet.bar + _TIME_CELLS if everything else 0
+    room = max(8, min(sheet.width - _TOOL_CELLS - timed, max(_NAME, *map(cells, names))))
+    shown = "calls  err   time  share" if everything else "calls  err"
+    sheet.line(Piece(Clean(f"{'tool':{room + 2}} {shown}"), "dim"), heading=True)
+    for tool, name in zip(tools, names, strict=False):
         sign, style = kind_of(tool.operation, sheet.glyphs)
-        share = (tool.ms or 0.0) / everything if everything else None
         failed = count(tool.errors) if tool.errors else sheet.glyphs.zero
-        sheet.line(
+        line = [
             Piece(Clean(f"{sign} "), style),
-            Piece(Clean(f"{pad(truncate(one_line(tool.name, 200), _NAME), _NAME)} "), "text"),
+            Piece(Clean(f"{pad(truncate(name, room), room)} "), "text"),
             Piece(pad(count(tool.calls), 5, right=True), "sec"),
             Piece(pad(failed, 5, right=True), "status.error bold" if tool.errors else "dim"),
-            Piece(pad(duration(tool.ms), 7, right=True), "sec"),
-            Piece(pad(Clean(sheet.glyphs.missing if share is None else f"{share:.0%}"), 7, right=True), "sec"),
-            Piece(Clean("  ")),
-            *amount(tool.ms, everything, sheet.bar, "bar.tool", glyphs=sheet.glyphs),
-            spans=(tool.span,),
-        )
+        ]
+        if everything:
+            line += [
+                Piece(pad(duration(tool.ms), 7, right=True), "sec"),
+                Piece(pad(Clean(f"{(tool.ms or 0.0) / everything:.0%}"), 7, right=True), "sec"),
+                Piece(Clean("  ")),
+                *amount(tool.ms, everything, sheet.bar, "bar.tool", glyphs=sheet.glyphs),
+            ]
+        sheet.line(*line, spans=(tool.span,))
     if len(tools) > _MAX_TOOLS:
         sheet.line(Piece(Clean(f"and {grouped(len(tools) - _MAX_TOOLS)} more"), "dim"))
 

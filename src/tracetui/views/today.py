@@ -9,14 +9,15 @@ from typing import Final, NamedTuple
 
 from tracetui.analysis import spending
 from tracetui.analysis.arrangement import Item
-from tracetui.analysis.liveness import State, Turn, session_state
+from tracetui.analysis.liveness import GOING, Turn, session_state
 from tracetui.masking import clean
 from tracetui.model import RunSummary
 from tracetui.store.facts import recorded_running, run_time
 from tracetui.text import Clean, tokens, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs
-from tracetui.views.list.runs import RunRows, StateOf, cost_text, recorded_state
+from tracetui.views.list.runs import RunRows, cost_text
 from tracetui.views.rows import Line, Piece, column, fit
+from tracetui.views.standing import StateOf, recorded_state
 
 RECENT_SECONDS: Final = 8 * 86_400.0
 """Age of the oldest runs on the page: a week and a day."""
@@ -24,7 +25,6 @@ MOST: Final = 8
 """Rows of a section, except of recent runs."""
 MOST_RECENT: Final = 30
 MOST_PROJECTS: Final = 8
-_GOING: Final = (State.RUNNING, State.QUIET, State.STALLED)
 _CELL: Final = 10
 
 
@@ -57,7 +57,7 @@ def sections(runs: Iterable[RunSummary], *, now: float, state_of: StateOf = reco
         session = session_state(run, state, now=now)
         if session is not None and session.turn is Turn.WAITING:
             found.waiting.append(run)
-        elif state in _GOING:
+        elif state in GOING:
             found.running.append(run)
         elif run.failed and _changed(run) >= midnight:
             found.failed.append(run)

@@ -89,7 +89,7 @@ def test_the_error_tab_says_what_from_where_with_which_arguments() -> None:
         "",
         "time     30.0s  from 2025-11-21 13:09:34Z",
         'args     { query: "KfW 442 budget", region: "DE", timeout_s: 30 }',
-        "hash     9f0c21e4b7a65d13 ✓ matches args (runtime recipe)",
+        "hash     9f0c21e4b7a65d13 ✓ matches args  (runtime recipe)",
         "asked by → step 4 gpt-4o",
         "",
         "policy   max_steps  ━━━━━━━━━────────  11 / 20",

@@ -10,7 +10,9 @@ from msgspec.structs import replace
 from tests.store.build import make_summary
 from tests.views.build import check_rows, texts
 from tracetui.analysis.arrangement import Item
-from tracetui.model import FirstError, RunSummary, Status
+from tracetui.analysis.liveness import State
+from tracetui.model import FirstError, Operation, RunSummary, Status
+from tracetui.model.run import LastEvent
 from tracetui.views.list.runs import RunRows, columns_for
 
 ASKED = "count the lines in notes.txt and write the number down"
@@ -59,13 +61,13 @@ def test_a_run_of_its_own_is_called_by_its_name_and_label(name: str, parent: str
 
 def test_what_a_fork_was_asked_comes_before_the_id_of_its_original_where_there_is_room_for_one() -> None:
     fork = make_summary(prompt="find another way", relation="fork", replay_of="0690e0f0", status=Status.OK)
-    assert "↺ fork  find anoth" in row(fork, 54)
+    assert "↺ fork  find anoth" in row(fork, 45)
     assert "↺ 0690e0f0 fork  find another way" in row(fork, 90)
 
 
 def test_a_long_cause_has_the_room_to_itself() -> None:
     error = FirstError("Step limit exceeded: 11 of 10", None)
-    text = row(make_summary(prompt=ASKED, status=Status.ERROR, first_error=error))
+    text = row(make_summary(prompt=ASKED, status=Status.ERROR, first_error=error), 66)
     assert "Step limit exceeded: 11 of 10 " in text
     assert "count" not in text
 
@@ -97,6 +99,23 @@ def test_names_get_the_room_that_they_want_and_no_column_is_cut() -> None:
             assert dict(long)["result"] >= 16, width
 
 
+def test_what_no_run_has_takes_no_cells_from_the_results() -> None:
+    prompt = "Hi! I'd like to book a flight from San Francisco"
+    runs: list[Item] = [
+        make_summary(name, status=Status.OK, prompt=prompt, deep=True).replace(name=name)
+        for name in ("trace", "planner")
+    ]
+    rows = RunRows(runs, now=1_763_730_600.0)
+
+    assert [(name, size) for name, size in rows.columns(53) if size > 1] == [
+        ("name", 8),
+        ("result", 32),
+        ("step", 4),
+        ("age", 4),
+    ]
+    assert "tok" not in dict(rows.columns(120))
+
+
 @pytest.mark.parametrize(("seconds", "age"), [(240, "4m"), (3 * 86400, "3d"), (300 * 86400, "10mo")])
 def test_an_age_by_the_time_of_the_file_is_marked(seconds: int, age: str) -> None:
     now = 1_763_730_600.0
@@ -109,7 +128,7 @@ def test_an_age_by_the_time_of_the_file_is_marked(seconds: int, age: str) -> Non
 
 @pytest.mark.parametrize("width", [66, 74, 78, 96])
 def test_a_result_is_worth_more_than_an_id(width: int) -> None:
-    columns = dict(columns_for(width, name=14, scored=True, costed=True))
+    columns = dict(columns_for(width, name=14, facts=("score", "cost", "time", "tok")))
     assert columns["result"] >= 22
     assert {"time", "step", "age"} <= set(columns)
     assert "id" not in columns or columns["result"] >= 24
@@ -119,3 +138,15 @@ def test_the_task_of_a_trial_is_beside_its_result() -> None:
     run = make_summary("a", task="airline-46", result="reward 0", prompt="Book a flight for me")
     line = "".join(piece.text for piece in RunRows([run], now=0.0).line(0, 76))
     assert "airline-46" in line
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [(State.RUNNING, "running: Bash 3m"), (State.QUIET, "quiet: Bash 3m"), (State.STALLED, "stalled?: Bash 3m")],
+)
+def test_an_open_call_is_the_result_of_a_run_that_goes_on(state: State, words: str) -> None:
+    now = 1_763_730_600.0
+    last = LastEvent(Operation.EXECUTE_TOOL, "Bash", Status.RUNNING, "Bash", now - 200)
+    run = make_summary(status=Status.RUNNING, prompt=ASKED, time_zone="UTC", last=last)
+    rows = RunRows([run], now=now, state_of=lambda _: state)
+    assert f"{words}  count the lines" in "".join(piece.text for piece in rows.line(0, 80))

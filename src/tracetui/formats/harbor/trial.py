@@ -288,13 +288,20 @@ class Trial:
         task = name[:PREVIEW] if checksum is None else f"{name[:PREVIEW]}@{checksum[:_CHECKSUM]}"
         return task if self.step is None else f"{task}/{self.step[:PREVIEW]}"
 
+    @property
+    def _name(self) -> str | None:
+        """Name of the run: that of its step, else that of its task."""
+        name = self.step or text(self.result.get("task_name"))
+        return name[:PREVIEW] if name else None
+
     def _completed(self, run: Header | RunSummary) -> dict[str, Any]:
-        """Facts of the trial, and those that the agent log may state itself, which then count.
+        """Facts of the trial, and those that the agent log may state itself, which then count: all but the name.
 
         A printed log without an id is named after its file.
         """
         return self._facts | {
             "id": (self.id if run.id.endswith(".txt") else None) or run.id,
+            "name": self._name or run.name,
             "agent": run.agent or word(child(self.result, "agent_info").get("name")),
             "source": run.source or text(self.result.get("source")),
         }

@@ -61,7 +61,8 @@ class Detail(FoldingView):
         """Last search hit and the key of its row, to find it again at another width."""
         self.assessment: Assessment | None = None
         """Assessment of the run, if available."""
-        self._drawn_width = self._drawn_height = 0
+        self.drawn_width = self._drawn_height = 0
+        """Columns and rows for which the tab is drawn."""
         self.wanted_height = 0
         """Rows of the tab with all its texts unfolded, the title and a blank row."""
         self._excerpt: Excerpt | None = None
@@ -179,9 +180,9 @@ class Detail(FoldingView):
     def show_excerpt(self, excerpt: Excerpt) -> None:
         """Show the text of an unreadable file, at the position of the error."""
         self.nothing()
-        self._excerpt, self._drawn_width = excerpt, max(20, self.outer_size.width - 2)
+        self._excerpt, self.drawn_width = excerpt, max(20, self.outer_size.width - 2)
         rows, marked = excerpt_rows(
-            excerpt.data, excerpt.offset, excerpt.at, excerpt.size, width=self._drawn_width, glyphs=self.look.glyphs
+            excerpt.data, excerpt.offset, excerpt.at, excerpt.size, width=self.drawn_width, glyphs=self.look.glyphs
         )
         self.show(rows, title=(Piece(Clean("source text"), "sec"),), keep=False)
         self.move_to(marked, center=True)
@@ -204,7 +205,7 @@ class Detail(FoldingView):
         needle = self.needle.lower()
         for _ in range(MAX_FOLDS):
             here, count = self.position, len(self.rows)
-            shown = "".join(piece.text for piece in self.rows.line(here, self._drawn_width)).lower()
+            shown = "".join(piece.text for piece in self.rows.line(here, self.drawn_width)).lower()
             if needle in shown or not self.toggle(open_=True):
                 return
             unfolded = range(here + 1, here + 1 + len(self.rows) - count)
@@ -216,8 +217,8 @@ class Detail(FoldingView):
     def draw_rows(self, *, keep: bool) -> None:
         """Show the chosen tab."""
         assert self.run is not None
-        before, self._drawn_width = self._drawn_width, max(20, self.outer_size.width - 2)
-        width, found, cursor = self._drawn_width, self._search_hit, self.cursor
+        before, self.drawn_width = self.drawn_width, max(20, self.outer_size.width - 2)
+        width, found, cursor = self.drawn_width, self._search_hit, self.cursor
         rows, self._drawn_height = self._rows_of_tab(width, self.opened), self._room
         if len(rows) < self._drawn_height and (fold := earlier_messages(rows)) is not None:
             unfolded = self._rows_of_tab(width, self.opened ^ {fold})
@@ -286,8 +287,9 @@ class Detail(FoldingView):
 
     def on_resize(self) -> None:
         super().on_resize()
-        same_width = self._drawn_width == max(20, self.outer_size.width - 2)
-        if same_width and (self._drawn_height == self._room or len(self.rows) + 2 == self.wanted_height):
+        same_width = self.drawn_width == max(20, self.outer_size.width - 2)
+        unfolded = len(self.rows) + 2 == self.wanted_height and earlier_messages(self.rows) is None
+        if same_width and (self._drawn_height == self._room or unfolded):
             return
         if self.run is not None:
             self.draw_rows(keep=True)

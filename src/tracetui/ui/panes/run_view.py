@@ -9,6 +9,7 @@ from textual import on
 from textual.app import ComposeResult
 
 from tracetui.analysis import navigation
+from tracetui.analysis.liveness import GOING
 from tracetui.analysis.turns import next_prompt, with_answer
 from tracetui.model import Body, Operation, Problem, Run, RunRef, Span, Status
 from tracetui.redact import masks
@@ -20,7 +21,6 @@ from tracetui.ui.panes.detail import Detail, Facts
 from tracetui.ui.panes.steps import Steps
 from tracetui.ui.services.exports import Dialog
 from tracetui.ui.state import Arrival
-from tracetui.ui.widgets.frame import GOING
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.ui.widgets.prompt import Prompter
@@ -70,7 +70,7 @@ class RunView(Box):
         """Whether the detail is beside the steps."""
         self._heights: tuple[layout.Height, layout.Height] = ("1fr", "1fr")
         self._wanted_detail: tuple[object, int] = None, 0
-        """The most rows that the detail of the run wanted, with the run and the columns that they are for."""
+        """The most rows that the detail of the run wanted, with the run and the width that they are for."""
         self._shared_for: tuple[RunRef, int, str] | None = None
         """Run, columns and view for which steps and detail have their widths."""
         self._turn: tuple[Body, Body, Body] | None = None
@@ -127,8 +127,8 @@ class RunView(Box):
         if span is not None and body is None and self.detail.run is not None:
             return  # keep the old span until the body arrives: one repaint, no flicker
         before = self._seen_before(run, span) if span is not None and body is not None else None
-        if before is None and (turn := self.steps.missing_turn) is not None and (span is None or body is not None):
-            self._load_turns(run, turn)
+        if before is None and (span is None or body is not None):
+            self._load_turns(run)
         if body is not None and (answer := self.steps.answer) is not None:
             body = self._with_answer(body, self._body(run, answer))
         self.detail.show_span(run, span, body, before)
@@ -138,11 +138,10 @@ class RunView(Box):
         call = navigation.call_before(run, span) if span.status is Status.ERROR else None
         return self._body(run, call) if call is not None else None
 
-    def _load_turns(self, run: Run, turn: Span | None) -> None:
+    def _load_turns(self, run: Run) -> None:
         """Show prompts and answers of the turns on the screen; those that aren't cached are requested one by one."""
-        while turn is not None and (body := self._body(run, turn)) is not None:
+        while (turn := self.steps.missing_turn) is not None and (body := self._body(run, turn)) is not None:
             self.steps.add_body(turn, body)
-            turn = self.steps.missing_turn
 
     def _body(self, run: Run, span: Span) -> Body | None:
         """The body of a span; requested if it isn't cached."""
@@ -214,7 +213,12 @@ class RunView(Box):
         self._share_height()
         self._share_width()
 
-    @on(Steps.Resized)
+    @on(Steps.ViewChanged)
+    def _steps_view_changed(self) -> None:
+        self._share_height()
+        if self.steps.run is not None:
+            self._load_turns(self.steps.run)
+
     def _share_height(self) -> None:
         """Give the steps the rows that the run needs."""
         columns, rows = self.app.size.width, self.outer_size.height or self.app.size.height - layout.FRAME
@@ -256,7 +260,7 @@ class RunView(Box):
             return self.facts.wanted_height
         if run is None or self.detail.run is not run:
             return None
-        ref = run.summary.ref, columns
+        ref = run.summary.ref, self.detail.drawn_width
         before = self._wanted_detail[1] if self._wanted_detail[0] == ref else 0
         self._wanted_detail = ref, max(before, self.detail.wanted_height)
         return self._wanted_detail[1]

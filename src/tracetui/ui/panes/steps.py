@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Final, Literal
 from textual.message import Message
 
 from tracetui.analysis import navigation
-from tracetui.analysis.liveness import Liveness, State
+from tracetui.analysis.liveness import GOING, Liveness, State
 from tracetui.analysis.turns import is_prompt, is_session
 from tracetui.masking import one_line
 from tracetui.model import Body, Problem, Run, Span, Status
 from tracetui.text import Clean, grouped
 from tracetui.ui.base_app import HostApp
-from tracetui.ui.widgets.frame import GOING
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.glyphs import status_glyph
 from tracetui.views.goal import TurnRows, first_turn, has_turns
@@ -51,8 +50,8 @@ class Steps(LineView):
             self.position = position
             super().__init__()
 
-    class Resized(Message):
-        """The pane has another width, and maybe another number of heading lines."""
+    class ViewChanged(Message):
+        """The pane has another size, or the wheel scrolled it: other rows are in view."""
 
     names: Mapping[View, str] = {"turns": "Turns", "story": "Story", "timeline": "Steps", "tree": "Spans"}
     """Names of the pane by view."""
@@ -143,11 +142,10 @@ class Steps(LineView):
             self.post_message(self.EndReached(self.position))
 
     def _clamp(self, prefer_down: bool = True) -> None:
-        """Clamp as usual; with the last step, also show the outcome row; while following, leave room for new rows."""
-        before = self.top
+        """Clamp as usual; with the last step, also show the outcome row; while following, show the last rows."""
         super()._clamp(prefer_down)
         if self.following and not self._cursor_off_screen:
-            self.top = follow_top(before, self.position, len(self.rows), self.page)
+            self.top = max(0, min(self.position, len(self.rows) - self.page))
             return
         last = len(self.rows) - 1
         if isinstance(self.rows, TurnRows) and len(self.rows) and not self._cursor_off_screen:
@@ -162,10 +160,11 @@ class Steps(LineView):
             self.show(rows)
             if len(rows) and rows.block(self.position).stop <= self.page:
                 self.top = 0
-        self.post_message(self.Resized())
+        self.post_message(self.ViewChanged())
 
     def _wheel(self, rows: int) -> None:
         super()._wheel(rows)
+        self.post_message(self.ViewChanged())
         if self.following and self.top + self.page < len(self.rows):
             self.detach()
         elif rows > 0:
@@ -637,22 +636,6 @@ _TOLD: Final = ("turns", "story")
 _UNFOLDED: Final = frozenset({Status.ERROR, Status.RUNNING})
 """Runs whose story opens at the call that failed or runs; others open at a turn."""
 _END_STATES: Final = frozenset({Status.OK, Status.ERROR, Status.CANCELLED})
-
-
-FOLLOW_ROOM: Final = 3
-"""While following, a view that is full scrolls by this part of its page, which new rows then fill: a scroll repaints
-the pane, a new row a line.
-"""
-
-
-def follow_top(top: int, position: int, count: int, page: int) -> int:
-    """The first row shown while the cursor follows at `position`: `top`, unless the last rows would be out of view."""
-    room = page // FOLLOW_ROOM
-    if count <= page:
-        return 0
-    if top <= position < top + page and top + page - room <= count <= top + page:
-        return top
-    return max(0, min(position, count - page + room))
 
 
 def _find_newest(before: Run | None, run: Run) -> str | None:

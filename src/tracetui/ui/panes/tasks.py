@@ -11,8 +11,8 @@ from tracetui.analysis.tasks import SORTS, Matrix, Task, Trial
 from tracetui.masking import one_line
 from tracetui.text import Clean
 from tracetui.ui.widgets.line_view import LineView
-from tracetui.views.list.runs import StateOf
 from tracetui.views.rows import Line, ListRows, Piece
+from tracetui.views.standing import StateOf
 from tracetui.views.tasks import TaskRows, note_lines
 
 

@@ -15,6 +15,8 @@ from tracetui.analysis.arrangement import RUN_CHOICES
 from tracetui.analysis.liveness import State
 from tracetui.live.mailbox import Mail
 from tracetui.model import RunRef, quote_key
+from tracetui.store.relations import counted
+from tracetui.text import grouped
 from tracetui.ui import layout
 from tracetui.ui import state as states
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, STEPS, Command
@@ -217,9 +219,10 @@ class MainScreen(RunsScreen):
             return Scope(refs, "the filtered runs" if self.state.arrangement.words else "all runs")
         if marked:
             return Scope(marked, f"{len(marked)} marked run{'s' if len(marked) != 1 else ''}")
-        failed = [one for one in refs if store.runs[one].failed]
-        if failed:
-            return Scope(failed, f"the {len(failed)} failed runs")
+        failed = [run for one in refs if (run := store.runs[one]).failed]
+        if failed:  # the runs inside a run that failed are part of it
+            chosen = [run.ref for run in counted(failed) or failed]
+            return Scope(chosen, "the failed run" if len(chosen) == 1 else f"the {grouped(len(chosen))} failed runs")
         self.say("no failed or marked runs  ·  Space marks runs", "status.warn")
         return None
 

@@ -22,7 +22,6 @@ from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, KeyClicked, LineBar
 from tracetui.views.labels import run_label, short_id
 from tracetui.views.rows import Line, ListRows, Piece, fill, fit, width_of
-from tracetui.views.scores import run_sign
 
 if TYPE_CHECKING:
     from tracetui.ui.app import TraceApp
@@ -169,9 +168,9 @@ class Palette(ModalScreen[None]):
             self.set_timer(0.001, lambda: self._look_on(search, runs, count + len(new)))
 
     def _run(self, run: RunSummary) -> Entry:
-        sign, style = run_sign(run, run.status, self.app.look.glyphs)
+        stands = self.app.liveness.standing(run, self.app.look.glyphs)
         label = (
-            Piece(sign, style),
+            Piece(stands.sign, stands.style),
             Piece(Clean(f" {truncate(run_label(run), 40)}"), "text"),
             Piece(Clean(f" {short_id(run.id, 24)}"), "sec"),
         )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tracetui.model import RunRef, RunSummary
-from tracetui.store.relations import uncounted_parts
+from tracetui.store.relations import counted
 from tracetui.store.store import Store
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ class Grouping:
                 if digest:
                     self._others.setdefault(digest, []).append(group)
         self._first_starts = sorted(group.starts[0] for group in self.groups if group.starts)
-        parts = uncounted_parts(listed)
-        tops = [run for run in listed if run.parent is None and run.ref not in parts]
+        tops = counted(listed)
         children = [run for run in listed if run.parent is not None]
         self.runs, self.failed = len(tops), sum(run.failed for run in tops)
         self.children, self.failed_children = len(children), sum(run.failed for run in children)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tracetui.diff.result import Diff
     from tracetui.live.engine import Engine
     from tracetui.live.jobs.runner import Job, JobProgress
-    from tracetui.views.list.tables import HitRows, StartOf
+    from tracetui.views.list.tables import HitRows
 
 SLASHES: Final = 2
 
@@ -268,19 +268,18 @@ class JobService:
             self._contrast = asked[0], job
             self._start(job)
 
-    def begin_search(self, text: str, refs: Sequence[RunRef], glyphs: Glyphs, start_of: StartOf) -> None:
-        """Start a search; `start_of` labels the start of a run.
+    def begin_search(self, text: str, refs: Sequence[RunRef], rows: HitRows) -> None:
+        """Start a search of runs, whose hits go to `rows`.
 
         Raises `UsageError` for an invalid regular expression.
         """
         from tracetui.live.jobs.needle import Needle
         from tracetui.live.jobs.search import Options, grep_job
-        from tracetui.views.list.tables import HitRows
 
         pattern, self.search = Pattern.of(text), None
         needle = Needle(pattern.text, regex=pattern.regex, ignore_case=pattern.ignore_case)
         job = grep_job(refs, needle, Options(redactor=masking.current()))
-        self.search = Search(text, job, HitRows(self._store.runs.get, glyphs=glyphs, start_of=start_of), len(refs))
+        self.search = Search(text, job, rows, len(refs))
         self.ask(job)
 
     def ask(self, job: Job) -> None:

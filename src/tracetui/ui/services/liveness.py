@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Final
 
 from tracetui.analysis.liveness import (
+    GOING,
     UNKNOWN_MS,
     UNKNOWN_PACE,
     Liveness,
     State,
     UsualDuration,
     liveness,
-    session_state,
     summary_state,
 )
 from tracetui.live.mailbox import WatchState
@@ -22,9 +22,10 @@ from tracetui.masking import one_line
 from tracetui.model import Run, RunRef, RunSummary
 from tracetui.store.store import Store
 from tracetui.text import Clean
-from tracetui.ui.widgets.frame import GOING, Vitals
+from tracetui.ui.widgets.frame import Vitals
 from tracetui.views.glyphs import Glyphs
 from tracetui.views.rows import Line, Piece
+from tracetui.views.standing import Standing, standing_of
 from tracetui.views.timeline.header import arrival_counts, liveness_sentence, liveness_strip
 
 SHARE: Final = 12
@@ -67,6 +68,10 @@ class LivenessTracker:
         opened = self._cached[0][0] if self._cached is not None and state is not State.ENDED else None
         return state if opened is None or opened.summary.ref != run.ref else self.state_of(opened).state
 
+    def standing(self, run: RunSummary, glyphs: Glyphs) -> Standing:
+        """How a run stands, as the list shows it."""
+        return standing_of(run, self.state_in_list(run), self._clock(), glyphs)
+
     def is_going(self, run: RunSummary) -> bool:
         """Whether a run of the list is running, quiet or stalled."""
         return self._may_be_active(run) and self.state_in_list(run) in GOING
@@ -101,8 +106,7 @@ class LivenessTracker:
         state = self.state_in_list(summary) if summary is not None else State.ENDED
         if run is not None and state is not State.ENDED:
             state = self.state_of(run).state  # it may be read further than the list has it
-        session = session_state(summary, state, now=self._clock()) if summary is not None else None
-        return Vitals(self.watching, self.count_states(), state, session)
+        return Vitals(self.watching, self.count_states(), state, self._clock())
 
     # ---- text
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from tracetui import text
-from tracetui.analysis.liveness import SessionState, State
+from tracetui.analysis.liveness import GOING, State
 from tracetui.live.mailbox import WatchState
 from tracetui.masking import clean, one_line
 from tracetui.model import Run, RunSummary, Status
@@ -19,9 +19,9 @@ from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, Command, of_pane
 from tracetui.views.glyphs import Glyphs, status_glyph
 from tracetui.views.goal import goal_sentence, has_turns
 from tracetui.views.labels import run_label, short_id
-from tracetui.views.list.runs import TURNS, session_words, status_now
 from tracetui.views.rows import Line, Piece, fit, width_of
-from tracetui.views.scores import WRONG_ANSWER, WRONG_STYLE, run_sign, status_word
+from tracetui.views.scores import WRONG_ANSWER, WRONG_STYLE
+from tracetui.views.standing import standing_of
 from tracetui.views.timeline.header import FRAME, causes_words, cost_of
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 NARROW_HEADER: Final = 100
 ROOMY_HEADER: Final = 112
 WIDE_HEADER: Final = 180
-GOING: Final = (State.RUNNING, State.QUIET, State.STALLED)
-"""States of runs that may still be running."""
 
 
 class Progress(Protocol):
@@ -64,8 +62,8 @@ class Vitals(NamedTuple):
     """Number of runs without an end record, by state."""
     state: State
     """Liveness of the open run."""
-    session: SessionState | None = None
-    """Its state as a session."""
+    now: float | None = None
+    """Time of that state, in UTC seconds."""
 
 
 def header(
@@ -142,16 +140,12 @@ def _path(roots: Sequence[str], glyphs: Glyphs, run: RunSummary | None, width: i
 
 
 def _run_status(run: RunSummary, vitals: Vitals, glyphs: Glyphs, width: int) -> list[_Part]:
-    state, session = vitals.state, vitals.session
-    status = status_now(run, state) if session is None else TURNS[session.turn][0]
-    glyph, style = run_sign(run, status, glyphs)
-    style = style if session is None else TURNS[session.turn][1]
-    word = state.value if status is Status.RUNNING else status_word(run) if status is run.status else status.value
-    word = word if session is None else session_words(session)
-    if session is None and run.status_word and run.status_word.lower() != word and width >= NARROW_HEADER:
-        word += f" ({one_line(run.status_word, 30)})"
+    stands = standing_of(run, vitals.state, vitals.now, glyphs)
+    word = stands.words
+    if not stands.by_last_event and run.status_word and run.status_word.lower() != word and width >= NARROW_HEADER:
+        word = Clean(f"{word} ({one_line(run.status_word, 30)})")
     named = [_Part((Piece(Clean(run.ref.format), "dim"), Piece(Clean("   "))), 4)] if width >= NARROW_HEADER else []
-    pieces = [Piece(Clean(f"{glyph} {word}"), style + " bold")]
+    pieces = [Piece(Clean(f"{stands.sign} {word}"), stands.style + " bold")]
     if run.errors and run.status in (Status.OK, Status.UNKNOWN):
         told = f"{run.errors} failed inside" if width >= NARROW_HEADER else f"{run.errors}{glyphs.error}"
         pieces.append(Piece(Clean(f" {glyphs.dot} {told}"), "status.warn"))

@@ -167,8 +167,8 @@ def _looks(strip: Strip) -> list[tuple[str, object]] | None:
             return None
         if 2 not in sizes:
             found += [(sign, blank if sign == " " else style) for sign in text]
-        else:  # wide characters are painted with all of their segment
-            found += [(text, style)] * cell_len(text)
+        else:  # wide characters are painted with all of their segment, also where it moved by less than its width
+            found += [(text, (len(found), style))] * cell_len(text)
     return found
 
 

@@ -261,13 +261,14 @@ def _checks(sheet: Sheet, span: Span, checks: tuple[Check, ...]) -> None:
     for check in checks:
         stored = Piece(Clean(f"{clean(check.stored, 200)} "), "sec")
         if check.matches is not None:
-            words = Piece(Clean(f" matches args ({one_line(check.matches, 80)} recipe)"), "dim")
-            sheet.fact("hash", stored, Piece(glyphs.ok, "status.ok"), words)
+            recipe = Piece(Clean(f"  ({one_line(check.matches, 80)} recipe)"), "dim")
+            words = Piece(Clean(" matches args"), "dim")
+            sheet.fact("hash", stored, Piece(glyphs.ok, "status.ok"), words, recipe)
             continue
         none = "neither recipe" if len(check.expected) == 2 else "no recipe"
         sheet.fact("hash", stored, Piece(Clean(f"{glyphs.error} matches {none}"), "status.warn"))
-        for recipe, value in check.expected:
-            sheet.fact("", Piece(Clean(f"{clean(value, 200)} "), "dim"), Piece(one_line(recipe, 80), "dim"))
+        for name, value in check.expected:
+            sheet.fact("", Piece(Clean(f"{clean(value, 200)} "), "dim"), Piece(one_line(name, 80), "dim"))
 
 
 def _link(sheet: Sheet, run: Run, link: Link) -> None:

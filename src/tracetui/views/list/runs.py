@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice, pairwise
 from os.path import basename
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from tracetui import text
 from tracetui.analysis import spending
 from tracetui.analysis.arrangement import Item, parents
-from tracetui.analysis.liveness import SessionState, State, Turn, session_state
+from tracetui.analysis.liveness import State
 from tracetui.masking import clean, one_line
 from tracetui.model import Problem, RunRef, RunSummary, Status, StatusSource
 from tracetui.store.facts import haystack, run_time, total_tokens
@@ -20,10 +20,8 @@ from tracetui.text import Clean
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.labels import short_id
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
-from tracetui.views.scores import WRONG_ANSWER, WRONG_STYLE, outcome_sign, run_sign, score_cell
-
-StateOf = Callable[[RunSummary], State]
-"""Returns the liveness state of a run."""
+from tracetui.views.scores import WRONG_ANSWER, WRONG_STYLE, outcome_sign, score_cell
+from tracetui.views.standing import StateOf, recorded_state, standing_of
 
 
 class Relationship(NamedTuple):
@@ -40,34 +38,6 @@ RelationshipOf = Callable[[RunSummary, Glyphs], Relationship]
 def no_relationship(run: RunSummary, glyphs: Glyphs) -> Relationship:
     """No relations."""
     return Relationship()
-
-
-def recorded_state(run: RunSummary) -> State:
-    """The state of a run from its recorded status alone."""
-    return State.RUNNING if run.status is Status.RUNNING else State.ENDED
-
-
-def status_now(run: RunSummary, state: State) -> Status:
-    """The status to show: running or unknown for a run without an end record."""
-    if state is State.ENDED:
-        return run.status
-    return Status.UNKNOWN if state is State.UNKNOWN else Status.RUNNING
-
-
-TURNS: Final = {
-    Turn.RUNNING: (Status.RUNNING, "status.running"),
-    Turn.WAITING: (Status.PAUSED, "status.paused"),
-    Turn.DONE: (Status.OK, "sec"),
-    Turn.INTERRUPTED: (Status.CANCELLED, "sec"),
-}
-"""Status whose sign a session's state has, and its style."""
-
-
-def session_words(found: SessionState, *, sign: str = "~") -> Clean:
-    """The state of a session: ``~running: Bash 3m``. The sign marks it as inferred, as it does times."""
-    call = f": {one_line(found.call, 30)}" if found.call else ""
-    since = f" {text.age(found.ms / 1000)}" if found.call and found.ms is not None else ""
-    return Clean(f"{sign}{found.turn.value}{call}{since}")
 
 
 def _silence_word(run: RunSummary, state: State) -> Line:
@@ -121,7 +91,7 @@ class RunRows:
     def prepare(self) -> None:
         """Compute everything that reads all rows."""
         self.index("")
-        self.longest_name, self.scored, self._headings, self.costed, self.titled  # noqa: B018 - they are remembered
+        self.longest_name, self._headings, self.costed, self._facts  # noqa: B018 - they are remembered
         self._below, self.runs  # noqa: B018
         if self.costed:
             self._sum(0, len(self._items), at_once=True)
@@ -193,9 +163,7 @@ class RunRows:
 
     def columns(self, width: int) -> list[tuple[str, int]]:
         """(column, cells) of these rows; see `columns_for`."""
-        return columns_for(
-            width, self._chosen, name=self.longest_name, scored=self.scored, costed=self.costed, titled=self.titled
-        )
+        return columns_for(width, self._chosen, name=self.longest_name, facts=self._facts)
 
     def choose(self, columns: Sequence[str]) -> None:
         """Show these columns, or (none) those that the width suggests."""
@@ -223,21 +191,27 @@ class RunRows:
         return heading(self.columns(width), self._sorted_by)
 
     @cached_property
-    def titled(self) -> bool:
-        """Whether any run has a title."""
-        return any(isinstance(item, RunSummary) and item.title for item in self._items)
+    def _facts(self) -> Collection[Fact]:
+        """What runs have: any a title, half of the first ones a score, one of them the rest."""
+
+        def runs(most: int | None = None) -> Iterator[RunSummary]:
+            return islice((item for item in self._items if isinstance(item, RunSummary)), most)
+
+        found: dict[Fact, bool] = {
+            "title": any(run.title for run in runs()),
+            "score": 2 * sum(bool(run.scores) for run in runs(_SAMPLE)) >= min(self.runs, _SAMPLE) > 0,
+            "cost": self.costed,
+            "time": any(run.duration_ms is not None or run.status is Status.RUNNING for run in runs(_SAMPLE)),
+            "tok": any(run.usage or not run.deep for run in runs(_SAMPLE)),
+        }
+        return {name for name, has in found.items() if has}
 
     @cached_property
     def longest_name(self) -> int:
-        """The 90th percentile of the name length of the first rows, in characters."""
+        """The 90th percentile of the name length of the first rows, in characters; the longest one if all are short."""
         runs = (item for item in islice(self._items, _SAMPLE) if isinstance(item, RunSummary))
         lengths = sorted(map(self._name_length, runs))
-        return lengths[len(lengths) * 9 // 10] if lengths else 0
-
-    @cached_property
-    def scored(self) -> bool:
-        """Whether any run has a score."""
-        return any(isinstance(item, RunSummary) and item.scores for item in self._items)
+        return max(lengths[len(lengths) * 9 // 10], min(lengths[-1], _USUAL_NAME)) if lengths else 0
 
     @property
     def spent(self) -> spending.Spending:
@@ -277,12 +251,10 @@ class RunRows:
 
     def _cell(self, run: RunSummary, name: str, size: int) -> list[Piece]:
         state = self._state_of(run)
-        session = session_state(run, state, now=self.now)
-        status = status_now(run, state) if session is None else TURNS[session.turn][0]
-        bold = " bold" if status in (Status.ERROR, Status.RUNNING) else ""
+        stands = standing_of(run, state, self.now, self._glyphs)
+        bold = " bold" if stands.status in (Status.ERROR, Status.RUNNING) else ""
         if name == "status":
-            glyph, style = run_sign(run, status, self._glyphs)
-            return [Piece(glyph, style if session is None else TURNS[session.turn][1])]
+            return [Piece(stands.sign, stands.style)]
         if name == "name":
             mark = self._relationship_of(run, self._glyphs).mark
             chip = [Piece(Clean(f" {mark} "), "onaccent bold"), Piece(Clean(" "))] if mark else []
@@ -292,17 +264,17 @@ class RunRows:
         if name == "result":
             ties = self._relationship_of(run, self._glyphs)
             room = size - width_of(ties.after)
-            if session is not None:
-                words = Piece(session_words(session), TURNS[session.turn][1])
+            if stands.by_last_event:
+                words = Piece(stands.words, stands.style)
                 shown = (words, *((Piece(Clean(" ")), *ties.before) if ties.before else ()))
                 return [*fit((*shown, *_prompt(run, shown, room)), max(8, room)), *ties.after]
             before = (*_silence_word(run, state), *ties.before)
             shown = (*before, *result_phrase(run, self._glyphs))
-            if run.relation in _NAMED_RELATIONS and not ties.after and room - width_of(shown) < _MIN_PROMPT:
+            if run.relation in _NAMED_RELATIONS and room - width_of(shown) < _MIN_PROMPT:
                 shown = (*before, *result_phrase(run, self._glyphs, named=False))  # the prompt says more than an id
             return [*fit((*shown, *_prompt(run, shown, room)), max(8, room)), *ties.after]
         if name == "time":
-            going = status is Status.RUNNING
+            going = stands.status is Status.RUNNING
             elapsed = _elapsed(run, self.now) if going and run.duration_ms is None else run.duration_ms
             return [column(text.duration(elapsed), size, "status.running" if going else "sec", right=True)]
         return [_CELLS[name](run, size, self.now)]
@@ -321,12 +293,14 @@ _SAMPLE: Final = 2_000
 _NAMES: Final = (16, 18, 20, 24, 28, 32)
 """Widths of the name column: few, so that it rarely changes while runs arrive."""
 _SHORT_NAMES: Final = (8, 11)
-"""Widths of the name column beside titles, which say more."""
+"""Widths of a column of short names."""
+_USUAL_NAME: Final = 14
+"""Cells of the name in a list beside a run."""
 _TITLE: Final = 26
 """Cells of a state and a title beside the cost in a narrow list."""
 _RESULT_FIRST: Final = 16
 """Cells of the result before the name column grows."""
-_FAIR_RESULT: Final = 24
+_FAIR_RESULT: Final = 30
 """Cells of the result before columns are added that not every list has."""
 
 
@@ -344,7 +318,7 @@ class Column(NamedTuple):
 
 COLUMNS: Final = {
     "status": Column(1, "sign of the status", "outcome"),
-    "name": Column(0, "agent or program", "name"),
+    "name": Column(0, "agent, program or task", "name"),
     "result": Column(0, "state, cause of failure, title or prompt", "outcome"),
     "time": Column(5, "duration", "time", right=True),
     "age": Column(4, "time since the start", "newest", right=True),
@@ -361,45 +335,55 @@ COLUMNS: Final = {
 """Columns by name, in order of survival: a list without room for all of them drops the last ones first."""
 FIXED: Final = ("status", "name")
 """Columns that every list has."""
+_ORDER: Final = (
+    "status",
+    "name",
+    "score",
+    "result",
+    "id",
+    "tok",
+    "cost",
+    "model",
+    "format",
+    "time",
+    "err",
+    "step",
+    "age",
+)
+"""Columns from left to right, unless the user chose them."""
+
+
+Fact = Literal["score", "cost", "time", "tok", "title"]
+"""What runs of some formats have: a list has no column for what no run has. A title says more than an id."""
 
 
 def columns_for(
-    width: int,
-    chosen: Sequence[str] = (),
-    *,
-    name: int = 0,
-    scored: bool = False,
-    costed: bool = False,
-    titled: bool = False,
+    width: int, chosen: Sequence[str] = (), *, name: int = 0, facts: Collection[Fact] = ("time", "tok")
 ) -> list[tuple[str, int]]:
     """(column, cells) for a list of `width` cells, in order. Less important columns are dropped first.
 
     `chosen` names the columns of the user, in order. `name` is the desired width of the name column, granted if the
-    result has enough room. The others tell of the runs: one has a score, a cost, a title (which says more than its id).
+    result has enough room. `facts` are those that any run has.
     """
     if chosen:
         return _fitting(width, chosen, name)
-    usual = 14 if width < 70 else 15
-    least = next((one for one in _SHORT_NAMES if name and one >= name), usual) if titled else usual
-    fixed = ["status", "name", "result", "time", "step", "age"]
-    if width < 39 or (titled and width < _TITLES_FIRST):
-        fixed.remove("step")
-    if titled and width < _TITLES_FIRST:
-        fixed.remove("time")
-    if width >= (_TITLES_ONLY if titled else 66):
-        fixed.insert(3, "id")
-    if width >= 100 or (68 <= width < 76 and not costed):
-        fixed.insert(len(fixed) - 3, "tok")
-    if width >= 112:
-        fixed.insert(5, "model")
-    if width >= 124:
-        fixed.insert(6, "format")
-    if width >= 131:
-        fixed.insert(-2, "err")
-    if costed and (width >= 66 or (titled and width >= _cells([*fixed, "cost"]) + least + _TITLE)):
-        fixed.insert(fixed.index("tok") + 1 if "tok" in fixed else len(fixed) - 3, "cost")
-    if scored and width >= 60:
-        fixed.insert(2, "score")
+    titled, costed = "title" in facts, "cost" in facts
+    usual = _USUAL_NAME if width < 70 else _USUAL_NAME + 1
+    least = next((one for one in _SHORT_NAMES if name and one >= name), usual)
+    narrow = titled and width < _TITLES_FIRST
+    shown = {
+        "score": "score" in facts and width >= 60,
+        "id": width >= (_TITLES_ONLY if titled else 66),
+        "tok": "tok" in facts and (width >= 100 or (68 <= width < 76 and not costed)),
+        "model": width >= 112,
+        "format": width >= 124,
+        "time": "time" in facts and not narrow,
+        "err": width >= 131,
+        "step": width >= 39 and not narrow,
+    }
+    fixed = [one for one in _ORDER if shown.get(one, True)]
+    if not costed or (width < 66 and (not titled or width < _cells(fixed) + least + _TITLE)):
+        fixed.remove("cost")
     for optional in _optional():
         if width - _cells(fixed) - least >= _FAIR_RESULT:
             break
@@ -587,7 +571,7 @@ def _prompt(run: RunSummary, shown: Line, size: int) -> Line:
     """The task and the prompt of a run after its result, if they fit."""
     pieces: list[Piece] = []
     room = size - width_of(shown) - 2
-    if run.task and not run.title and run.task not in (run.name, run.label) and room >= _MIN_TASK:
+    if run.task and not run.title and not run.task.startswith(run.name) and room >= _MIN_TASK:
         task = text.truncate_middle(one_line(run.task, 200), max(_MIN_TASK, min(room, _NAMES[-1])))
         pieces += [Piece(Clean("  ")), Piece(task, "sec")]
         room -= width_of(tuple(pieces))

@@ -13,9 +13,10 @@ from tracetui.model import RunRef, RunSummary
 from tracetui.store.query.complete import Facet
 from tracetui.text import Clean, cost, count, duration, grouped, tokens, truncate, truncate_middle
 from tracetui.views.bars import amount
-from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
+from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.labels import run_label, short_id, start_label
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
+from tracetui.views.standing import StandingOf
 
 
 class Choice(NamedTuple):
@@ -132,9 +133,10 @@ class HitRows:
         *,
         glyphs: Glyphs = UNICODE,
         start_of: StartOf = start_label,
+        standing: StandingOf,
     ) -> None:
-        """`start_of` labels the start of a run."""
-        self._summary, self._glyphs, self._start_of = summary, glyphs, start_of
+        """`start_of` labels the start of a run, `standing` tells how it stands."""
+        self._summary, self._glyphs, self._start_of, self._standing = summary, glyphs, start_of, standing
         self._items: list[Hit | RunRef] = []
         self._headings: list[int] = []
         self.hits = 0
@@ -192,9 +194,9 @@ class HitRows:
         run = self._summary(ref)
         if run is None:
             return (Piece(clean(ref.address, 300), "sec"),)
-        sign, style = status_glyph(run.status, self._glyphs)
+        stands = self._standing(run, self._glyphs)
         return (
-            Piece(sign, style),
+            Piece(stands.sign, stands.style),
             Piece(Clean(" ")),
             Piece(truncate(run_label(run), 60), "text bold"),
             Piece(Clean(f" {short_id(run.id)}"), "sec"),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Final
 
-from tracetui.analysis.liveness import Liveness, OpenCall, State, rounded, seconds, session_state
+from tracetui.analysis.liveness import Liveness, OpenCall, State, rounded, seconds
 from tracetui.masking import clean, one_line
 from tracetui.model import FirstError, Run, RunSummary, Status, StatusSource
 from tracetui.model.build import CONTAINERS
@@ -15,9 +15,9 @@ from tracetui.text import Clean, cells, cost, duration, grouped, measured, token
 from tracetui.views.bars import sparkline
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of, status_glyph
 from tracetui.views.labels import run_label, start_label
-from tracetui.views.list.runs import TURNS, session_words, status_now
 from tracetui.views.rows import Line, Piece, fit, width_of
-from tracetui.views.scores import run_sign, score_cell, status_word
+from tracetui.views.scores import score_cell
+from tracetui.views.standing import standing_of
 from tracetui.views.timeline.chart import tokens_of
 
 if TYPE_CHECKING:
@@ -78,17 +78,13 @@ def cause(run: Run) -> Clean:
 
 def _verdict(run: Run, glyphs: Glyphs, state: State, now: float | None) -> list[Piece]:
     summary = run.summary
-    session = None if now is None else session_state(summary, state, now=now)
-    status = status_now(summary, state) if session is None else TURNS[session.turn][0]
-    sign, style = run_sign(summary, status, glyphs)
-    style = style if session is None else TURNS[session.turn][1]
-    loud = status in (Status.ERROR, Status.RUNNING)
+    stands = standing_of(summary, state, now, glyphs)
+    loud, style = stands.status in (Status.ERROR, Status.RUNNING), stands.style
     name = Clean(f" {truncate(run_label(summary), 60)}")
-    pieces = [Piece(sign, style), Piece(name, f"{style} bold" if loud else "text bold")]
+    pieces = [Piece(stands.sign, style), Piece(name, f"{style} bold" if loud else "text bold")]
     if summary.status is Status.ERROR:
         return [*pieces, *_failure(run, glyphs)]
-    word = status_word(summary) if state is State.ENDED else Clean(state.value)
-    pieces.append(Piece(Clean(f" {word if session is None else session_words(session)}"), style))
+    pieces.append(Piece(Clean(f" {stands.words}"), style))
     if summary.scores:
         pieces.append(Piece(Clean(f" {glyphs.dot} {score_cell(summary, glyphs)}"), style if summary.failed else "text"))
     if summary.status_word and summary.status_word.lower() != summary.status.value:
