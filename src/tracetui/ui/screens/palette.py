@@ -32,7 +32,7 @@ MAX_TEXT: Final = 200
 """Characters of a query."""
 SLICE_SECONDS: Final = 0.005
 """Longest stretch of the search for runs: keys wait for nothing."""
-_WIDTH: Final = 96
+_WIDTH: Final = 116
 _TITLE: Final = 24
 """Cells of the title of a command."""
 _MOVES: Final = {"down": 1, "up": -1, "ctrl+n": 1, "ctrl+j": 1, "ctrl+k": -1}
@@ -72,7 +72,7 @@ class Palette(ModalScreen[None]):
 
     CSS = """
     Palette { align: center middle; background: $background 60%; }
-    Palette Box { width: 96; max-width: 100%; height: 80%; }  /* as _WIDTH */
+    Palette Box { width: 116; max-width: 100%; height: 80%; }  /* as _WIDTH */
     Palette PaletteView { height: 1fr; }
     """
 
@@ -182,8 +182,9 @@ class Palette(ModalScreen[None]):
     def _draw(self, *, keep: bool) -> None:
         width = min(_WIDTH, self.app.size.width) - 2
         rows = [(i, line) for i, entry in enumerate(self._entries) for line in _lines(entry, width)]
-        if len(rows) > self._view.page:  # else nothing is cut
-            rows = [(i, _lines(entry, width, cut=True)[0]) for i, entry in enumerate(self._entries)]
+        if len(rows) > self._view.page:  # then titles of runs, which may be long, take a line each
+            entries = enumerate(self._entries)
+            rows = [(i, line) for i, entry in entries for line in _lines(entry, width, cut=not entry.key)]
         first = {i: at for at, (i, _) in reversed([*enumerate(rows)])}
         keys: list[Hashable] = [i if first[i] == at else (i, at) for at, (i, _) in enumerate(rows)]
         lines = [line for _, line in rows]
