@@ -44,7 +44,7 @@ class Overlay(ModalScreen[None]):
 
     app: BaseApp
 
-    def render(self) -> RenderResult:
+    def render(self) -> RenderResult:  # type: ignore[override] -- as that of other widgets
         below = super().render()
         return Dimmed(below) if isinstance(below, BackgroundScreen) else below
 
