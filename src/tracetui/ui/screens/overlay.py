@@ -44,7 +44,7 @@ class Overlay(ModalScreen[None]):
 
     app: BaseApp
 
-    def render(self) -> RenderResult:  # type: ignore[override]  # a visual, as of other widgets
+    def render(self) -> RenderResult:  # type: ignore[override]
         below = super().render()
         return Dimmed(below) if isinstance(below, BackgroundScreen) else below
 
