@@ -39,7 +39,8 @@ from tracetui.ui.commands import (
     of_pane,
 )
 from tracetui.ui.screens.base import BaseScreen
-from tracetui.ui.screens.palette import Palette, PaletteView
+from tracetui.ui.screens.overlay import ChoiceView
+from tracetui.ui.screens.palette import Palette
 from tracetui.ui.state import arrange_runs, filter_runs
 
 SCREENS: Final = {RUNS: MAIN, QUEUE: TRIAGE, PAIRS: DIFF, **{pane: frozenset({pane}) for pane in LISTS}}
@@ -202,7 +203,7 @@ async def test_two_keys_at_once_in_help_and_palette(opened: Opener, samples: Pat
             await come_to(app, RUNS)
             await type_alone(app, over)
             if over == "ctrl+p":
-                await until(pilot, lambda: len(app.screen.query_one(PaletteView).rows) > 1, what="commands")
+                await until(pilot, lambda: len(app.screen.query_one(ChoiceView).rows) > 1, what="commands")
             burst(app, *keys)
             await drain(app)
             assert app.screen_stack[0] is app.main, keys

@@ -6,6 +6,8 @@ fold    a text folded for its length, above blank rows of its pane
 scroll  hidden rows, while the pane or one above or below it has blank rows
 cut     rows that end in an ellipsis, while columns of the pane, or of one beside it, are blank in all rows
 
+number  a number that is not whole: columns of numbers are shown complete, or not at all
+
 Exempt are folds that group (loops, hooks, unchanged messages, values of a tree), ids and paths cut in the middle, and
 `SLACK`: the blank row between two panes, and columns that wrapped text leaves. A row of a table is one line: its text
 is complete in the detail, so blank rows below a table don't count. The run list keeps its width while the cursor moves
@@ -15,7 +17,7 @@ from run to run, whatever their details leave blank.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -24,21 +26,43 @@ from textual.geometry import Region
 from textual.pilot import Pilot
 
 from tests.shared import ROOT, SHARED
-from tests.ui.conftest import Opener, press, settle, until
+from tests.ui.conftest import NOW, Opener, press, settle, until
+from tracetui import demo
+from tracetui.text import Clean
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.diff import DiffScreen
-from tracetui.ui.screens.lists import StatisticsScreen
+from tracetui.ui.screens.lists import ContrastScreen, StatisticsScreen
+from tracetui.ui.screens.run_tree import RunTreeScreen
 from tracetui.ui.screens.triage import TriageScreen
 from tracetui.ui.widgets.line_view import LineView
+from tracetui.views.rows import Line, Piece
 
 SIZES: Final = ((80, 24), (120, 40), (200, 60))
 SLACK: Final = 2, 16
 """Blank rows and columns that may stay."""
 NARROWEST: Final = 40
 """Columns that a pane has, whatever it shows: its tabs need them."""
+ENDLESS: Final = 1000
+"""Cells in which no number is cut."""
 FOLD: Final = re.compile("▸ (?:[0-9 ]+ more lines|all of )")
 CUT: Final = re.compile(r"(?<![\[{(])…(?=\s*(?:$|  |[0-9—✓✗~·]))")
 """An ellipsis at the end of a cell; in the middle, it shortens an id or a path."""
+
+
+NUMBER: Final = re.compile(r"[~$<+-]{0,2}\d[\d.,/ ]*(?:[%kMG]|(?:ms|mo|[smhdwy])(?:\d\d?[smh]?)?)?")
+
+
+def cut_numbers(lines: Iterable[Line], whole: Iterable[Line]) -> list[str]:
+    """The cells that show a part of a number; `whole` are the same lines with room for all of it."""
+    numbers = {text for line in whole for piece in line if NUMBER.fullmatch(text := piece.text.strip())}
+    cut = [text for line in lines for piece in line if "…" in (text := piece.text.strip())]
+    return [text for text in cut if any(_is_part(text, number) for number in numbers)]
+
+
+def _is_part(text: str, number: str) -> bool:
+    """Whether a cut text is some of the number, and nothing else."""
+    head, _, tail = text.partition("…")
+    return bool(head or tail) and text != number and number.startswith(head) and number.endswith(tail)
 
 
 class Pane(NamedTuple):
@@ -52,6 +76,8 @@ class Pane(NamedTuple):
     folded: int
     cut: int
     """Rows with a cut text."""
+    numbers: list[str]
+    """Cut numbers."""
 
     @property
     def blank_rows(self) -> int:
@@ -75,8 +101,16 @@ def measure(app: TraceApp) -> list[Pane]:
         lines = tuple(view.strip_at(y).text[:-1] for y in range(1, region.height))
         hidden = max(0, len(view.rows) - view.page)
         cut = sum(1 for line in lines if CUT.search(line))
-        panes.append(Pane(view.pane_name, region, lines, hidden, sum(map(bool, map(FOLD.search, lines))), cut))
+        folded = sum(map(bool, map(FOLD.search, lines)))
+        panes.append(Pane(view.pane_name, region, lines, hidden, folded, cut, _numbers_in(view)))
     return panes
+
+
+def _numbers_in(view: LineView) -> list[str]:
+    """Cut numbers in the rows on the screen and their headings."""
+    at, width = range(view.top, min(len(view.rows), view.top + view.page)), view.region.width - 2
+    rows = [[*view._make_heading(room), *(view.rows.line(i, room) for i in at)] for room in (width, ENDLESS)]
+    return cut_numbers(*rows)
 
 
 def wasted(panes: list[Pane]) -> Iterator[str]:
@@ -92,6 +126,8 @@ def wasted(panes: list[Pane]) -> Iterator[str]:
         )
         most = max(stacked, key=lambda one: one.blank_rows)
         widest = max(beside, key=lambda one: _free_columns(one, panes))
+        if pane.numbers:
+            yield f"{pane.name}: cut numbers {pane.numbers}"
         if pane.folded and pane.blank_rows > rows:
             yield f"{pane.name}: {pane.folded} folds above {pane.blank_rows} blank rows"
         if pane.hidden and most.blank_rows > rows:
@@ -124,12 +160,14 @@ async def check(app: TraceApp, pilot: Pilot[int], name: str, found: list[str]) -
 def is_settled(app: TraceApp) -> bool:
     """Whether the current screen shows everything."""
     screen = app.screen
-    if isinstance(screen, DiffScreen):
+    if isinstance(screen, DiffScreen | RunTreeScreen):
         return screen.settled
     if isinstance(screen, TriageScreen):
         ref = screen.queue.run
         return ref is not None and app.store.opened(ref) is not None
-    return not isinstance(screen, StatisticsScreen) or bool(app.surveys.latest and app.surveys.latest.finished)
+    if isinstance(screen, StatisticsScreen | ContrastScreen):
+        return bool(app.surveys.latest and app.surveys.latest.finished)
+    return True
 
 
 DEMO: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
@@ -143,6 +181,14 @@ DEMO: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "triage": ("", ("T", "j")),
     "statistics": ("", ("S",)),
     "today": ("", ("H",)),
+    "live": ("", ("L",)),
+    "context": ("paprika", ("enter", "]", "m", "]", "m", "c")),
+    "contrast": ("", ("C",)),
+    "filter values": ("", ("P",)),
+    "help": ("", ("?",)),
+    "palette": ("", ("ctrl+p",)),
+    "columns": ("", ("W",)),
+    "tasks of several formats": ("", ("M",)),
 }
 """Screens of the built-in samples: folder and keys."""
 
@@ -155,6 +201,41 @@ async def test_the_demo_fills_the_screen(name: str, opened: Opener, samples: Pat
         await press(pilot, *keys)
         await check(app, pilot, name, found)
     assert not found, "\n".join(found)
+
+
+TRIALS: Final = {
+    "tasks": (),
+    "run tree": ("enter",),
+    "tasks by cost": (",",) * 4,
+    "run tree with texts": ("enter", "i"),
+}
+"""Screens of the built-in trials: keys after that of the matrix."""
+
+
+@pytest.fixture(scope="module")
+def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trials")
+    demo.SETS["trials"](folder, NOW)
+    return folder
+
+
+@pytest.mark.parametrize("name", TRIALS)
+async def test_trials_fill_the_screen(name: str, opened: Opener, trials: Path) -> None:
+    found: list[str] = []
+    async with opened(trials) as (app, pilot):
+        await press(pilot, "M", *TRIALS[name])
+        await check(app, pilot, name, found)
+    assert not found, "\n".join(found)
+
+
+def test_cut_numbers_are_found() -> None:
+    def line(*cells: str) -> Line:
+        return tuple(Piece(Clean(cell)) for cell in cells)
+
+    whole = [line("refund 2024", " 12/120", "  $1.25", "10h45m", "gpt-4o-mini")]
+    assert not cut_numbers([line("refund 2…", " 12/120")], whole)
+    assert not cut_numbers([line("refund", "…", "gpt-4…")], whole)
+    assert cut_numbers([line("12/1…", "$1.…", "10h4…", "…5m")], whole) == ["12/1…", "$1.…", "10h4…", "…5m"]
 
 
 CASES: Final = ("claude_code", "codex", "hypergraph", "latticeflow", "otlp", "paprika", "penelope")

@@ -69,6 +69,17 @@ async def test_keys_are_at_the_right_and_enter_runs(opened: Opener, samples: Pat
         await until(pilot, lambda: isinstance(app.screen, TriageScreen))
 
 
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_no_help_is_cut(opened: Opener, samples: Path, size: tuple[int, int]) -> None:
+    async with opened(samples, size=size) as (app, pilot):
+        await palette(app, pilot)
+        assert isinstance(app.screen, Palette)
+        view = app.screen._view
+        found = [view.rows.line(i, size[0]) for i in range(len(view.rows))]
+        shown = re.sub(r"\s+", " ", " ".join(piece.text for line in found for piece in line))
+        assert "…" not in shown.replace("dur>5s …", "")
+
+
 async def test_a_click_runs(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         found = await palette(app, pilot, "l")

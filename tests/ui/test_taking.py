@@ -55,6 +55,14 @@ async def test_a_run_is_written_without_its_secrets(opened: Opener, samples: Pat
         assert sum(json.loads(text)["masked"].values()) > 0
 
 
+async def test_the_prompt_is_complete_on_a_narrow_screen(opened: Opener, samples: Path) -> None:
+    (path,) = samples.glob(RESEARCHER)
+    async with opened(path, size=(80, 24)) as (app, pilot):
+        await press(pilot, "x")
+        assert line(app, 1).startswith(" export this run to:   researcher-0690e0f0")
+        assert line(app, 23).startswith(" .md, .html or .json; secrets masked ")
+
+
 async def test_the_whole_triage_is_written(opened: Opener, samples: Path, tmp_path: Path) -> None:
     written = tmp_path / "triage.json"
     async with opened(samples, size=(200, 40)) as (app, pilot):

@@ -69,7 +69,7 @@ async def test_rows_have_a_sign_for_each_trial_and_rates(opened: Opener, tmp_pat
         screen = await tasks_of(app, pilot)
         assert names(screen) == ["upgrade", "book", "refund", "cancel"]
         assert row(app, "book").split() == [
-            "book", *"✓✓⊗⊗", "━━━━━─────", "50%", "2/4", "17%", "0%", "0%", "2", "2–2"
+            "book", *"✓✓⊗⊗", "━━━━━─────", "50%", "2/4", "17%", "0%", "0%", "2", "2–2", "Prune"
         ]  # fmt: skip
         assert row(app, "upgrade").split()[:7] == ["upgrade", *"✓✗—", "━━━━━─────", "50%", "1/2"]
         assert line(app, 1).strip() == "2 of 4 tasks passed sometimes  ·  1 always  ·  1 never"

@@ -75,6 +75,27 @@ async def test_every_run_is_in_one_section(opened: Opener, sessions: Path) -> No
     assert not any("Write the changelog" in line for line in found)  # a month ago
 
 
+async def test_the_position_counts_no_headings(opened: Opener, sessions: Path) -> None:
+    async with opened(sessions) as (app, pilot):
+        await on_today(pilot)
+        assert isinstance(app.screen, TodayScreen)
+        view = app.screen.list
+        selectable = sum(map(view.rows.selectable, range(len(view.rows))))
+        assert f" 1–{selectable}/{selectable} " in view.strip_at(0).text
+
+
+def test_sections_fill_the_page() -> None:
+    now = NOW.timestamp()
+    failed = [make_summary(f"f{i}", modified_at=now) for i in range(12)]
+    recent = [make_summary(f"r{i}", modified_at=now) for i in range(40)]
+    found = Sections([], [], failed, recent)
+    assert [len(TodayRows(found, (), now=now, room=room)) for room in (0, 43, 50, 99)] == [40, 43, 50, 54]
+    rows = TodayRows(found, (), now=now, room=46)
+    heads = ["".join(piece.text for piece in rows.line(at, 80)) for at in (0, 13)]
+    assert "newest" not in heads[0]
+    assert "newest of 40" in heads[1]
+
+
 async def test_enter_reads_and_q_comes_back(opened: Opener, sessions: Path) -> None:
     async with opened(sessions) as (app, pilot):
         await on_today(pilot)

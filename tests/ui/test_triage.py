@@ -356,6 +356,19 @@ async def test_a_verdict_is_given_to_all_marked_causes_and_undone_at_once(opened
         assert [screen.judgement_of(group).verdict for group in screen.queue.groups[:3]] == [None, None, None]
 
 
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_the_row_of_a_task_shows_all_numbers(opened: Opener, tmp_path: Path, size: tuple[int, int]) -> None:
+    for number, task in enumerate(("airline__changes-of-bookings-without-a-reason-00017",) * 2):
+        rewards = {"verifier_result": {"rewards": {"reward": 0.0}}}
+        trial(tmp_path / f"{number}", {**recorded(), "task_name": task, "trial_name": f"{task}__{number}", **rewards})
+    async with opened(tmp_path, size=size) as (app, pilot):
+        screen = await triage(app, pilot)
+        await press(pilot, "l", "j")
+        group, row = (screen.queue.strip_at(y).text[:-1].rstrip() for y in (2, screen.queue.position + 2))
+        assert "  0 of 2 passed" in row
+        assert row.split()[-3:] == group.split()[-3:]  # runs, lost and last
+
+
 async def test_a_verdict_on_wrong_answers_goes_to_their_tasks(opened: Opener, tmp_path: Path) -> None:
     for number, task in enumerate(("x", "x", "y")):
         rewards = {"verifier_result": {"rewards": {"reward": 0.0}}}

@@ -52,9 +52,9 @@ FOUR = ("abc", "abd", "abde", "ax")
 
 def test_a_fork_compares_a_branch_with_the_others() -> None:
     tree = tree_of(*FOUR, passed=(True, False, False, True))
-    assert said(tree, 0, 0) == "3 of 4 here, 1 of 3 passed · elsewhere 1 of 1 passed · could be chance (p = 1.00)"
-    assert said(tree, 0, 1) == "1 of 4 here, 1 of 1 passed · elsewhere 1 of 3 passed · could be chance (p = 1.00)"
-    assert said(tree, 0, 0, width=80) == "3/4 here, 1/3 passed · elsewhere 1/1 · could be chance (p = 1.00)"
+    assert said(tree, 0, 0) == "3 of 4 here, 1 of 3 passed · elsewhere 1 of 1 passed · could be chance"
+    assert said(tree, 0, 1) == "1 of 4 here, 1 of 1 passed · elsewhere 1 of 3 passed · could be chance"
+    assert said(tree, 0, 0, width=60) == "3/4 here, 1/3 passed · elsewhere 1/1 · could be chance"
 
 
 def test_a_branch_without_scored_trials_says_so() -> None:

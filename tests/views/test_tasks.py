@@ -139,6 +139,26 @@ def test_the_line_about_a_run_says_how_it_ended() -> None:
     assert trial_line(task, task.trials[1], "oak", 60)[1] == ()
 
 
+def test_the_line_about_a_run_ends_with_its_prompt_where_there_is_room() -> None:
+    prompt = "Swap the jacket of W-2081 for a larger one, please"
+    runs = measured("a", 1, 2, model="oak", prompt=prompt)
+    (task,) = matrix(runs).tasks
+    assert words(trial_line(task, task.trials[1], "oak", 160)[0]).endswith(f"  {prompt}")
+    left, right = trial_line(task, task.trials[1], "oak", 110)
+    assert words(left).endswith("…")
+    assert right
+    assert len(words(left)) + len(words(right)) <= 106
+    assert "Swap" not in words(trial_line(task, task.trials[1], "oak", 80)[0])
+
+
+def test_first_inputs_are_complete_before_ranges_have_a_column() -> None:
+    prompt = "Swap the jacket of W-2081 for a larger one, please"
+    rows = rows_of(measured("a", 1, 2, model="oak", prompt=prompt))
+    assert words(rows.line(0, 160)).endswith(f"  {prompt}")
+    assert "min–max" not in words(rows.heading(120)[-2])
+    assert "min–max" in words(rows.heading(190)[-2])
+
+
 @pytest.mark.parametrize(("rate", "shown"), [(0.0, "0%"), (0.001, "1%"), (0.999, "99%"), (1.0, "100%"), (None, "—")])
 def test_only_all_is_all(rate: float | None, shown: str) -> None:
     assert percent(rate) == shown

@@ -49,6 +49,10 @@ class Task(msgspec.Struct, frozen=True, gc=False):
     """Runs of the task that passed or failed in any way; 0 without a name."""
     reasons: tuple[str, ...]
     """The first reasons that its scores record: the checks that failed."""
+    wasted_ms: float | None = None
+    """As that of a group, which is the sum of its tasks'."""
+    last_seen: float | None = None
+    """When the newest run with a recorded start started."""
 
     @property
     def ref(self) -> CauseRef:
@@ -141,7 +145,7 @@ def groups(runs: Iterable[RunSummary], decisions: Sidecar | None = None) -> list
     failed = [(run, failure) for run in counted if (failure := failure_of(run)) is not None]
     merged = _regroup(failed, decisions)
     waste = _waste(counted, [run for run, _ in failed])
-    tasks = _tasks(counted, failed)
+    tasks = _tasks(counted, failed, waste)
     ids = short_ids([*merged])
     has_old = decisions is not None and decisions.has_old_digests
     made = [
@@ -194,8 +198,8 @@ def _group(
     first, cause, own = causes[0]
     runs = _newest_first(run for _, _, members in causes for run, _ in members)
     started = [run for run in runs if run.started_at is not None]  # newest first
-    wasted = [waste.get(run.ref) or _spent(run) for run in runs] if waste else [*map(_spent, runs)]
-    times, tokens = [ms for ms, _ in wasted if ms is not None], [count for _, count in wasted if count is not None]
+    wasted = _wasted(runs, waste)
+    tokens = [count for _, count in wasted if count is not None]
     return Group(
         cause=shared_cause(cause, [failure for _, failure in own]),
         digest=digest,
@@ -206,7 +210,7 @@ def _group(
         starts=tuple(sorted(map(run_time, started))),
         agents=tuple(sorted({agent for run in runs if (agent := run.agent) is not None})),
         formats=tuple(sorted({run.ref.format for run in runs})),
-        wasted_ms=fsum(times) if times else None,
+        wasted_ms=_total_ms(wasted),
         wasted_tokens=sum(tokens) if tokens else None,
         example=runs[0].ref,
         merged=tuple(sorted({one for one, _, _ in causes} - {digest})),
@@ -225,7 +229,7 @@ def _newest_first(runs: Iterable[RunSummary]) -> list[RunSummary]:
     return sorted(listed, key=lambda run: inf if run.started_at is None else -run.started_at)
 
 
-def _tasks(counted: list[RunSummary], failed: Iterable[_Member]) -> dict[str, list[Task]]:
+def _tasks(counted: list[RunSummary], failed: Iterable[_Member], waste: dict[RunRef, Waste]) -> dict[str, list[Task]]:
     """The rows of wrong answers, by scorer."""
     wrong: dict[str, tuple[Cause, list[RunSummary]]] = {}
     for run, failure in failed:
@@ -243,7 +247,17 @@ def _tasks(counted: list[RunSummary], failed: Iterable[_Member]) -> dict[str, li
         (task,) = cause.part
         reasons = dict.fromkeys(score.reason for run in runs if (score := deciding_score(run)).reason)
         refs = tuple(run.ref for run in runs)
-        row = Task(task, digest, name, refs, passed[task], trials[task], tuple(reasons)[:MAX_REASONS])
+        row = Task(
+            name=task,
+            digest=digest,
+            id=name,
+            runs=refs,
+            passed=passed[task],
+            trials=trials[task],
+            reasons=tuple(reasons)[:MAX_REASONS],
+            wasted_ms=_total_ms(_wasted(runs, waste)),
+            last_seen=next((run.started_at for run in runs if run.started_at is not None), None),
+        )
         rows.setdefault(cause.type or "", []).append(row)
     for each in rows.values():
         each.sort(key=lambda row: (-len(row.runs), row.name))
@@ -329,6 +343,15 @@ def _waste(known: list[RunSummary], failed: list[RunSummary]) -> dict[RunRef, Wa
     for ref, parent in parents.items():
         below.setdefault(parent, []).append(spent[ref])
     return {ref: _less(spent[ref], theirs) for ref, theirs in below.items()}
+
+
+def _wasted(runs: Iterable[RunSummary], waste: dict[RunRef, Waste]) -> list[Waste]:
+    return [waste.get(run.ref) or _spent(run) for run in runs] if waste else [*map(_spent, runs)]
+
+
+def _total_ms(wasted: Iterable[Waste]) -> float | None:
+    times = [ms for ms, _ in wasted if ms is not None]
+    return fsum(times) if times else None
 
 
 def _spent(run: RunSummary) -> Waste:

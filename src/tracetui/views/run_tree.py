@@ -80,6 +80,8 @@ _LEAST_REST: Final = 14
 _ROOMIEST, _ROOMY, _TIGHT = 80, 71, 58
 """Cells of a fork in full, in fewer words, and without its p."""
 _PASSED: Final = 8
+_SAYS_NOTHING: Final = 0.995
+"""p that is shown as 1.00: it adds nothing to *could be chance*."""
 _NO_TEST: Final = Clean("no test: scored trials in one branch only")
 
 
@@ -205,6 +207,13 @@ class TreeRows:
         else:
             position = None if node.kind is Kind.FORK else branch.steps[node.offset][at]
         return None if position is None else (run, self.tree.runs[run].spans[position])
+
+    def step(self, node: Node) -> tuple[int, Span] | None:
+        """As `span`; at a fork the step that follows on the side of the node."""
+        if node.kind is not Kind.FORK or node.fork is None:
+            return self.span(node)
+        branch = node.fork.sides[node.side].branch
+        return self.span(Node(Kind.BRANCH if branch.steps else Kind.END, branch, node.step))
 
     # ---- one row
 
@@ -371,16 +380,17 @@ def p_words(p: float) -> str:
 
 
 def chance_words(fork: Fork, *, detail: bool = False) -> Clean:
-    """The result of the test of a fork, with its p after Holm's correction; empty without a test.
+    """The result of the test of a fork, with its p after Holm's correction unless it is 1; empty without a test.
 
     `detail`: also the p before the correction, if only the correction makes it chance.
     """
     if fork.p is None or fork.adjusted_p is None:
         return Clean("")
-    numbers = p_words(fork.adjusted_p)
+    numbers = [p_words(fork.adjusted_p)] if fork.adjusted_p < _SAYS_NOTHING else []
     if detail and fork.p < ALPHA <= fork.adjusted_p:
-        numbers += f", {p_words(fork.p)} before correction for the number of forks"
-    return Clean(f"{'decisive' if fork.is_decisive else 'could be chance'} ({numbers})")
+        numbers.append(f"{p_words(fork.p)} before correction for the number of forks")
+    words = "decisive" if fork.is_decisive else "could be chance"
+    return Clean(f"{words} ({', '.join(numbers)})" if numbers else words)
 
 
 def has_rates(tree: RunTree) -> bool:
@@ -390,7 +400,7 @@ def has_rates(tree: RunTree) -> bool:
 
 
 def fork_sentence(fork: Fork, side: int, width: int, *, rates: bool, glyphs: Glyphs = UNICODE) -> Line:
-    """``3 of 4 here, 1 of 3 passed · elsewhere 1 of 1 passed · could be chance (p = 1.00)``; shorter if too wide.
+    """``3 of 4 here, 1 of 3 passed · elsewhere 1 of 1 passed · could be chance (p = 0.24)``; shorter if too wide.
 
     Without `rates` only the number of runs.
     """

@@ -113,39 +113,24 @@ class TextKey(NamedTuple):
     row: int
 
 
-class TextRows:
-    """A text as rows. With `most`, longer text is folded after that many rows."""
+class _FoldedRows:
+    """The rows of one text; the last one may stand for hidden rows."""
 
-    def __init__(
-        self,
-        text: str,
-        width: int,
-        *,
-        name: Hashable = "text",
-        style: str = "text",
-        most: int | None = None,
-        opened: frozenset[Hashable] = frozenset(),
-        glyphs: Glyphs = UNICODE,
-    ) -> None:
-        self._name, self._style, self._glyphs = name, style, glyphs
-        self._size = ""
-        """Size of a text of which only the head was wrapped."""
+    def __init__(self, name: Hashable, count: int, source: str, glyphs: Glyphs) -> None:
+        """`count`: all rows. `source`: the text for search and copy."""
+        self._name, self._count, self._source, self._glyphs = name, count, source, glyphs
+        self._shown = count
         self._foldable = False
-        whole = most is None or TextKey(name, -1) in opened
-        self._block = Block(text if whole or len(text) <= _HEAD else text[:_HEAD], width)
-        self._shown = len(self._block)
-        if most is None:
-            return
-        self._size = size(len(text)) if len(text) > _HEAD and not whole else ""
-        self._foldable = bool(self._size) or len(self._block) > most + 1
-        if self._foldable and not whole:
-            self._shown = min(len(self._block), most)
-        self._text = text
+        self._size = ""
+        """Size of a text of which only the head is in rows."""
+
+    def _row(self, index: int) -> Line:
+        raise NotImplementedError
 
     @property
     def hidden(self) -> int:
         """Rows that the fold hides, of a long text those of its head."""
-        return len(self._block) - self._shown
+        return self._count - self._shown
 
     @property
     def rest(self) -> int:
@@ -160,7 +145,7 @@ class TextRows:
     @property
     def _more(self) -> bool:
         """Whether the last row represents hidden ones."""
-        return bool(self._size) or self._shown < len(self._block)
+        return bool(self._size) or self._shown < self._count
 
     def __len__(self) -> int:
         return self._shown + self._more
@@ -176,10 +161,10 @@ class TextRows:
         return key.row if key.row < self._shown else None
 
     def line(self, index: int, width: int) -> Line:
-        if index >= self._shown:
-            words = f"all of {self._size}" if self._size else f"{grouped(self.hidden)} more lines"
-            return tuple(fit([Piece(Clean(f"{self._glyphs.folded} {words}"), "dim")], width))
-        return tuple(fit([Piece(self._block.row(index), self._style)], width))
+        if index < self._shown:
+            return tuple(fit(self._row(index), width))
+        words = f"all of {self._size}" if self._size else f"{grouped(self.hidden)} more lines"
+        return tuple(fit([Piece(Clean(f"{self._glyphs.folded} {words}"), "dim")], width))
 
     def selectable(self, index: int) -> bool:
         return True
@@ -188,9 +173,8 @@ class TextRows:
         return None
 
     def plain(self, index: int) -> str:
-        if index < self._shown:
-            return self._block.row(index)
-        return self._text  # so that search finds folded text
+        """The text of a row; of the last one the whole text, so that search finds what is folded."""
+        return self._source if index >= self._shown else "".join(piece.text for piece in self._row(index))
 
     def fold(self, index: int) -> Fold | None:
         return Fold(TextKey(self._name, -1), not self._more) if self._foldable else None
@@ -199,7 +183,35 @@ class TextRows:
         return None
 
 
-class StyledRows:
+class TextRows(_FoldedRows):
+    """A text as rows. With `most`, longer text is folded after that many rows."""
+
+    def __init__(
+        self,
+        text: str,
+        width: int,
+        *,
+        name: Hashable = "text",
+        style: str = "text",
+        most: int | None = None,
+        opened: frozenset[Hashable] = frozenset(),
+        glyphs: Glyphs = UNICODE,
+    ) -> None:
+        whole = most is None or TextKey(name, -1) in opened
+        self._block, self._style = Block(text if whole or len(text) <= _HEAD else text[:_HEAD], width), style
+        super().__init__(name, len(self._block), text, glyphs)
+        if most is None:
+            return
+        self._size = size(len(text)) if len(text) > _HEAD and not whole else ""
+        self._foldable = bool(self._size) or self._count > most + 1
+        if self._foldable and not whole:
+            self._shown = min(self._count, most)
+
+    def _row(self, index: int) -> Line:
+        return (Piece(self._block.row(index), self._style),)
+
+
+class StyledRows(_FoldedRows):
     """Lines of any number. With `most`, they fold after that many rows; `source` is their text for search and copy."""
 
     def __init__(
@@ -212,59 +224,14 @@ class StyledRows:
         opened: frozenset[Hashable] = frozenset(),
         glyphs: Glyphs = UNICODE,
     ) -> None:
-        self._lines, self._source, self._name, self._glyphs = lines, source, name, glyphs
+        super().__init__(name, len(lines), source, glyphs)
+        self._lines = lines
         self._foldable = most is not None and len(lines) > most + 1
-        folded = self._foldable and TextKey(name, -1) not in opened
-        self._shown = most if folded and most is not None else len(lines)
+        if self._foldable and most is not None and TextKey(name, -1) not in opened:
+            self._shown = most
 
-    @property
-    def hidden(self) -> int:
-        """Rows that the fold hides."""
-        return len(self._lines) - self._shown
-
-    @property
-    def rest(self) -> int:
-        """Rows to add to show everything: the row of the fold becomes free."""
-        return self.hidden - 1
-
-    def extend(self, rows: int) -> None:
-        """Show this many more rows; without hidden rows, nothing folds."""
-        self._shown += rows
-        self._foldable = self._shown < len(self._lines)
-
-    def __len__(self) -> int:
-        return self._shown + (self._shown < len(self._lines))
-
-    def key(self, index: int) -> Hashable:
-        return TextKey(self._name, -1 if index >= self._shown else index)
-
-    def index(self, key: Hashable) -> int | None:
-        if not isinstance(key, TextKey) or key.name != self._name:
-            return None
-        if key.row < 0:
-            return len(self) - 1 if self._foldable else None
-        return key.row if key.row < self._shown else None
-
-    def line(self, index: int, width: int) -> Line:
-        if index >= self._shown:
-            words = f"{self._glyphs.folded} {grouped(len(self._lines) - self._shown)} more lines"
-            return tuple(fit([Piece(Clean(words), "dim")], width))
-        return tuple(fit(self._lines[index], width))
-
-    def selectable(self, index: int) -> bool:
-        return True
-
-    def mark(self, index: int) -> str | None:
-        return None
-
-    def plain(self, index: int) -> str:
-        return self._source if index >= self._shown else "".join(piece.text for piece in self._lines[index])
-
-    def fold(self, index: int) -> Fold | None:
-        return Fold(TextKey(self._name, -1), self._shown == len(self._lines)) if self._foldable else None
-
-    def parent(self, index: int) -> int | None:
-        return None
+    def _row(self, index: int) -> Line:
+        return self._lines[index]
 
 
 class Margin:
@@ -382,14 +349,14 @@ def fill_rows(rows: Rows, height: int) -> None:
     _measure(rows)
 
 
-def _texts(rows: Rows) -> Iterator[TextRows | StyledRows]:
+def _texts(rows: Rows) -> Iterator[_FoldedRows]:
     """The texts of a stack."""
     if isinstance(rows, Stack):
         for part in rows.parts:
             yield from _texts(part)
     elif isinstance(rows, Margin):
         yield from _texts(rows.inner)
-    elif isinstance(rows, TextRows | StyledRows):
+    elif isinstance(rows, _FoldedRows):
         yield rows
 
 

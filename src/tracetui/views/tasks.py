@@ -125,8 +125,9 @@ def trial_line(
         left.append(Piece(Clean(f"  {trial.excluded}, in no rate"), "status.warn"))
     if scores:
         left.append(Piece(Clean(f"  {', '.join(scores)}"), "text"))
-    why = one_line(error.words if error is not None else run.result or run.prompt, 200)
-    if why and why not in {score.strip() for score in scores}:
+    why = one_line(error.words if error is not None else run.result or "", 200)
+    why = Clean("") if why.strip() in scores else why
+    if why:
         left.append(Piece(Clean(f"  {why}"), "text" if error is not None else "sec"))
     facts = [
         one_line(label, 40),
@@ -136,6 +137,9 @@ def trial_line(
         number_of(run.steps, "step") if run.steps is not None else "",
     ]
     right = [Piece(Clean(" · ".join(filter(None, facts))), "sec")]
+    room = width - width_of((*left, *right)) - 4
+    if not why and run.prompt and room > _LEAST_PROMPT:
+        left.append(Piece(Clean(f"  {text.truncate(one_line(run.prompt, 200), room - 2)}"), "sec"))
     room = max(0, width - min(width_of(tuple(left)), width * 2 // 3) - 4)
     return tuple(left), tuple(right) if width_of(tuple(right)) <= room else ()
 
@@ -189,6 +193,7 @@ _LEAST_NAME, _GOOD_NAME, _MOST_NAME = 14, 24, 44
 _RATE: Final = 5
 _BAR: Final = 10
 _LEAST_PROMPT: Final = 24
+_PROMPT: Final = Clean("first input")
 _MOST_K: Final = 4
 """Up to this k every pass^k has a column; then only the largest."""
 _LABELS: Final = (20, 15, 11, 0)
@@ -370,7 +375,7 @@ class TaskRows:
         pieces = [column(Clean("task"), plan.name, "dim"), *self._area(plan, page, self._head_unit), *bar]
         pieces += [column(Clean(one.name), one.size + plan.gap, "dim", right=True) for one in plan.columns]
         if plan.prompt:
-            pieces += [*[_EMPTY] * _GAP, Piece(Clean("first input"), "dim")]
+            pieces += [*[_EMPTY] * _GAP, Piece(_PROMPT, "dim")]
         lines.append(tuple(fit(pieces, width)))
 
         def total(unit: _Unit) -> list[Piece]:
@@ -435,7 +440,7 @@ class TaskRows:
         powers = [name for name in self._columns if name.startswith("pass^")]
         return [
             *powers[:1], "passed", *powers[:0:-1][:1], "pitch", "tokens", "time", f"name {_GOOD_NAME}", "cost",
-            *powers[1:-1], "steps", f"name {_MOST_NAME}", "bar", "range", "gap", "prompt",
+            *powers[1:-1], "steps", f"name {_MOST_NAME}", "bar", "prompt", "range", "gap",
         ]  # fmt: skip
 
     def _make_plan(self, width: int) -> _Plan:
@@ -461,8 +466,10 @@ class TaskRows:
                 bar, left = _BAR, left - _BAR - 1
             elif kind == "gap" and len(shown) <= left:
                 gap, left = 2, left - len(shown)
-            elif kind == "prompt" and left > _LEAST_PROMPT and any(map(_prompt, self.tasks[:_SAMPLE])):
-                prompt = left - _GAP
+            elif kind == "prompt" and left > _LEAST_PROMPT:
+                wanted = max(cells(_prompt(task)) for task in self.tasks[:_SAMPLE])
+                prompt = min(max(wanted, len(_PROMPT)), left - _GAP) if wanted else 0
+                left -= prompt + _GAP if prompt else 0
             elif (one := self._columns.get(kind)) is not None and one.size < left:
                 shown.add(kind)
                 left -= one.size + 1

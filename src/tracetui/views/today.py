@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Final, NamedTuple
 
 from tracetui.analysis import spending
@@ -22,7 +23,7 @@ from tracetui.views.standing import StateOf, recorded_state
 RECENT_SECONDS: Final = 8 * 86_400.0
 """Age of the oldest runs on the page: a week and a day."""
 MOST: Final = 8
-"""Rows of a section, except of recent runs."""
+"""Rows of a section, except of recent runs, if the page has no room for all."""
 MOST_RECENT: Final = 30
 MOST_PROJECTS: Final = 8
 _CELL: Final = 10
@@ -99,12 +100,23 @@ def _midnight(now: float) -> float:
     return datetime.fromtimestamp(now).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
 
 
-def _section(label: str, runs: Sequence[RunSummary], most: int) -> list[Item]:
+def _section(label: str, runs: Sequence[RunSummary], count: int) -> list[Item]:
     """The heading and rows of a section; no heading without rows."""
     if not runs:
         return []
-    label = f"{label} · the newest of {len(runs)}" if len(runs) > most else label
-    return [(label, min(len(runs), most)), *runs[:most]]
+    label = f"{label} · the newest of {len(runs)}" if len(runs) > count else label
+    return [(label, count), *runs[:count]]
+
+
+def _counts(listed: Sequence[tuple[Sequence[RunSummary], int]], room: int) -> list[int]:
+    """Rows of each section of (runs, maximum): more than the maximum if all sections fit in `room` with headings."""
+    counts = [min(len(runs), most) for runs, most in listed]
+    room -= sum(count + 1 for count in counts if count)
+    for i, (runs, _) in enumerate(listed):
+        more = max(0, min(len(runs) - counts[i], room))
+        counts[i] += more
+        room -= more
+    return counts
 
 
 class TodayRows:
@@ -118,18 +130,22 @@ class TodayRows:
         now: float,
         glyphs: Glyphs = UNICODE,
         state_of: StateOf = recorded_state,
+        room: int = 0,
     ) -> None:
-        items: list[Item] = []
-        for label, runs in (
-            ("running", found.running),
-            ("waiting for you", found.waiting),
-            ("failed today", found.failed),
-        ):
-            items += _section(label, runs, MOST)
-        self._first_spent = len(items)
-        items += _section("recent", found.recent, MOST_RECENT)
-        self._runs = RunRows(items, now=now, glyphs=glyphs, state_of=state_of)
+        """`room`: rows of the page; sections have more rows than their maximum where they fit."""
         self._spent = [ProjectSpending("spent", spending.NOTHING, spending.NOTHING), *spent] if spent else []
+        listed = ((found.running, MOST), (found.waiting, MOST), (found.failed, MOST), (found.recent, MOST_RECENT))
+        sections = [
+            _section(label, runs, count)
+            for label, (runs, _), count in zip(
+                ("running", "waiting for you", "failed today", "recent"),
+                listed,
+                _counts(listed, room - len(self._spent)),
+                strict=True,
+            )
+        ]
+        self._runs = RunRows([*chain(*sections)], now=now, glyphs=glyphs, state_of=state_of)
+        self._first_spent = sum(map(len, sections[:-1]))
         self._glyphs = glyphs
 
     def __len__(self) -> int:
@@ -162,6 +178,10 @@ class TodayRows:
 
     def selectable(self, index: int) -> bool:
         return self.run(index) is not None or bool(self.project(index))
+
+    def above(self, index: int) -> int:
+        """Number of rows above this one, without headings and the total."""
+        return sum(map(self.selectable, range(index)))
 
     def mark(self, index: int) -> str | None:
         row = self._row(index)

@@ -18,7 +18,7 @@ from tracetui.masking import one_line
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.facts import run_time
 from tracetui.store.judgement import Judgement
-from tracetui.text import Clean, wrap
+from tracetui.text import Clean, cells, truncate, wrap
 from tracetui.views.bars import amount, sparkline
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.labels import clock, short_id
@@ -243,7 +243,7 @@ class QueueRows:
         words = [*(several or _verdict_mark(judgment, self._glyphs)), *self._fold_mark(group.digest)]
         new = not self._two_rows and group.is_new(self._now)
         words += fill(_title_pieces(group, quiet=decided, new=new), room)
-        return tuple(fit([*words, *self._numbers(group)], width))
+        return tuple(fit([*words, *self._numbers(group, group.starts[-1] if group.starts else None)], width))
 
     def _details(self, group: Group, width: int) -> Line:
         judgment = self._judged(group)
@@ -275,23 +275,21 @@ class QueueRows:
 
     def _task(self, row: TaskRow, width: int) -> Line:
         task, judgment = row.task, self._judged(row.task)
-        words = [*_verdict_mark(judgment, self._glyphs), Piece(Clean("  ")), *self._fold_mark(task.digest)]
-        words += [
-            Piece(one_line(task.name, 60) or Clean("—"), "sec" if judgment.verdict else "text"),
-            Piece(Clean(f"  {passed_trials(task)}"), "sec"),
-            *_said(judgment),
-            Piece(Clean(f"  {one_line('; '.join(task.reasons), 120)}"), "dim"),
-        ]
-        count = column(text.count(len(task.runs)), 5, "text bold", right=True)
-        tail = [count, Piece(Clean(" " * (_TAIL - 6)))]
-        return tuple(fit([*fill(words, max(8, width - _TAIL + 1)), *tail], width))
+        marks = [*_verdict_mark(judgment, self._glyphs), Piece(Clean("  ")), *self._fold_mark(task.digest)]
+        passed, more = Clean(f"  {passed_trials(task)}"), _said(judgment)
+        if task.reasons:
+            more.append(Piece(Clean(f"  {one_line('; '.join(task.reasons), 120)}"), "dim"))
+        room = max(8, width - _TAIL + 1)
+        left = max(1, room - width_of(tuple(marks)) - cells(passed) - 2 * bool(more))
+        name = truncate(one_line(task.name, 60) or Clean("—"), left)
+        words = [*marks, Piece(name, "sec" if judgment.verdict else "text"), Piece(passed, "sec"), *more]
+        return tuple(fit([*fill(words, room), *self._numbers(task, task.last_seen)], width))
 
-    def _numbers(self, group: Group) -> list[Piece]:
-        last = max(0.0, self._now - group.starts[-1]) if group.starts else None
+    def _numbers(self, item: Group | Task, last_seen: float | None) -> list[Piece]:
         return [
-            column(text.count(len(group.runs)), 5, "text bold", right=True),
-            column(text.duration(group.wasted_ms), 7, "status.warn", right=True),
-            column(text.age(last), 6, "dim", right=True),
+            column(text.count(len(item.runs)), 5, "text bold", right=True),
+            column(text.duration(item.wasted_ms), 7, "status.warn", right=True),
+            column(text.age(None if last_seen is None else max(0.0, self._now - last_seen)), 6, "dim", right=True),
         ]
 
     def _member(self, member: Member, width: int) -> Line:

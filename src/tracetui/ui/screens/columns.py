@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
-from textual.screen import ModalScreen
 
 from tracetui.text import Clean
-from tracetui.ui.commands import keys_of, shown
-from tracetui.ui.widgets.line_view import LineView
-from tracetui.ui.widgets.lines import Box, KeyClicked, LineBar
+from tracetui.ui.screens.overlay import ChoiceView, Overlay, hints
+from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.views.glyphs import Glyphs
 from tracetui.views.list.runs import COLUMNS, FIXED
 from tracetui.views.rows import Line, ListRows, Piece, fit
-
-if TYPE_CHECKING:
-    from tracetui.ui.base_app import BaseApp
 
 Apply = Callable[[tuple[str, ...]], None]
 """Shows the list with these columns; none: chosen by its width."""
@@ -30,36 +25,15 @@ _MOVES: Final = {"down": 1, "j": 1, "up": -1, "k": -1}
 _SHIFTS: Final = {"left": -1, "h": -1, "right": 1, "l": 1}
 
 
-class ColumnsView(LineView):
-    """A row for each column. A click toggles the column."""
-
-    pane_name = "Columns"
-
-    class Toggled(LineView.Moved):
-        """The row was clicked."""
-
-    def clicked_row(self, index: int) -> None:
-        super().clicked_row(index)
-        if self.cursor is not None:
-            self.post_message(self.Toggled(self, self.cursor))
-
-
-class ColumnsScreen(ModalScreen[None]):
+class ColumnsScreen(Overlay):
     """Space shows or hides a column, ← and → move it, ``r`` leaves the choice to the width, Esc takes all back."""
-
-    CSS = """
-    ColumnsScreen { align: right middle; background: $background 0%; }
-    ColumnsScreen Box { width: 64; max-width: 100%; height: 17; max-height: 100%; }  /* as COLUMNS and 3 */
-    ColumnsScreen ColumnsView { height: 1fr; }
-    """
-
-    app: BaseApp
 
     def __init__(self, chosen: tuple[str, ...], current: Sequence[str], apply: Apply) -> None:
         """`chosen`: the user's columns; `current`: those that the list shows."""
         super().__init__()
         self._before, self._apply = chosen, apply
-        self._view = ColumnsView()
+        self._view = ChoiceView()
+        self._view.pane_name = "Columns"
         self._footer = LineBar(id="columns-footer")
         self._current = [*current]
         self._begin(chosen)
@@ -76,10 +50,7 @@ class ColumnsScreen(ModalScreen[None]):
             yield self._footer
 
     def on_mount(self) -> None:
-        pieces: list[Piece] = []
-        for key, word in _HINTS:
-            pieces += [Piece(Clean(shown(key)), "key bold"), Piece(Clean(f" {word}  " if word else " "), "sec")]
-        self._footer.show(tuple(pieces))
+        self._footer.show(hints(_HINTS))
         self._view.focus()
         self._draw(FIXED[1])
 
@@ -113,23 +84,11 @@ class ColumnsScreen(ModalScreen[None]):
         self._begin(())
         self._draw()
 
-    @on(ColumnsView.Toggled)
+    @on(ChoiceView.Chosen)
     def _row_clicked(self) -> None:
         self._toggle()
 
-    @on(KeyClicked)
-    def _key_clicked(self, message: KeyClicked) -> None:
-        for key, _ in keys_of(message.key, ()):
-            self._press(key)
-
-    def on_key(self, event: events.Key) -> None:
-        if self.app.redirect_key(event, self):
-            return
-        event.stop()
-        event.prevent_default()
-        self._press(event.key)
-
-    def _press(self, key: str) -> None:
+    async def press(self, key: str, character: str | None) -> None:
         if key in _MOVES:
             self._view.action_move(_MOVES[key])
         elif key in _SHIFTS:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from textual import events
 from textual.app import ComposeResult
-from textual.screen import ModalScreen
 
 from tracetui.text import Clean, wrap
 from tracetui.ui.commands import COMMANDS, GROUPS, Command, of_pane, shown
+from tracetui.ui.screens.overlay import Overlay
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.rows import Line, ListRows, Piece
-
-if TYPE_CHECKING:
-    from tracetui.ui.base_app import BaseApp
 
 WIDTH: Final = 100
 """Maximum width of the help, in cells."""
@@ -31,15 +27,8 @@ class HelpView(LineView):
     pane_name = "Keys"
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Overlay):
     """Help screen; any key that doesn't scroll closes it."""
-
-    CSS = """
-    HelpScreen { align: center middle; background: $background 60%; }
-    HelpScreen HelpView { width: 100; max-width: 100%; height: 90%; }  /* as WIDTH */
-    """
-
-    app: BaseApp
 
     def __init__(self, pane: str, title: str, commands: Sequence[Command] = COMMANDS) -> None:
         """`title`: the pane's name on the screen."""
@@ -61,18 +50,14 @@ class HelpScreen(ModalScreen[None]):
         )
         self._view.focus()
 
-    def on_key(self, event: events.Key) -> None:
-        if self.app.redirect_key(event, self):
-            return
-        event.stop()
-        event.prevent_default()
+    async def press(self, key: str, character: str | None) -> None:
         moves = {"down": 1, "j": 1, "up": -1, "k": -1}
-        if event.key in moves:
-            self._view.action_move(moves[event.key])
-        elif event.key in ("pagedown", "pageup", "ctrl+d", "ctrl+u", "space"):
-            self._view.action_page(-1 if event.key in ("pageup", "ctrl+u") else 1)
-        elif event.key in ("g", "home", "G", "end"):
-            self._view.action_edge(event.key in ("G", "end"))
+        if key in moves:
+            self._view.action_move(moves[key])
+        elif key in ("pagedown", "pageup", "ctrl+d", "ctrl+u", "space"):
+            self._view.action_page(-1 if key in ("pageup", "ctrl+u") else 1)
+        elif key in ("g", "home", "G", "end"):
+            self._view.action_edge(key in ("G", "end"))
         else:
             self.app.close_screen(self)
 

@@ -65,27 +65,52 @@ class RunsListScreen(BaseListScreen):
     app: HostApp
 
 
-class HitsScreen(RunsListScreen):
+class PreviewScreen(RunsListScreen):
+    """List screen with the detail of the row under the cursor below the list."""
+
+    def __init__(self, pane: str, title: str, commands: Sequence[Command], view: LineView | None = None) -> None:
+        super().__init__(pane, title, commands, view)
+        self._preview = Detail()
+        self._preview.number, self._preview.pane_name, self._preview.can_focus = 0, "Preview", False
+        self._tallest = LEAST_PREVIEW
+        """Rows of the longest detail so far: so the list doesn't grow and shrink with each row."""
+
+    def compose(self) -> ComposeResult:
+        yield self._header
+        yield self._sentence
+        with Box(classes="previewed"):
+            yield self.list
+            yield self._preview
+        yield self._footer
+
+    def on_resize(self, event: events.Resize) -> None:
+        super().on_resize(event)
+        self._lay_out()
+
+    @property
+    def _has_preview(self) -> bool:
+        """Whether the row under the cursor has a detail."""
+        raise NotImplementedError
+
+    def _lay_out(self) -> None:
+        """Share the rows: the list takes those that it needs, at most half, and those that no detail needed yet."""
+        height = self.app.size.height - FRAME
+        self._preview.display = self._has_preview and height + FRAME >= MIN_PREVIEW
+        self._tallest = max(self._tallest, len(self._preview.rows) + 1)
+        wanted = len(self.list.rows) + len(self.list.heading) + 1
+        rows = min(wanted, max(height // 2, height - self._tallest))
+        self.list.styles.height = rows if self._preview.display else "1fr"
+
+
+class HitsScreen(PreviewScreen):
     """Hits of a `Search`, and the value with the hit under the cursor."""
 
     def __init__(self, search: Search, commands: Sequence[Command]) -> None:
         super().__init__(HITS, "Hits", commands)
         self._search = search
         self.list.position = search.cursor or 0
-        self._preview = Detail()
-        self._preview.number, self._preview.pane_name, self._preview.can_focus = 0, "Preview", False
-        self._tallest = LEAST_PREVIEW
-        """Rows of the longest value so far: so the list doesn't grow and shrink with each hit."""
         self._previewed: tuple[Hit, bool] | None = None
         """The hit whose value is requested, and whether it is shown."""
-
-    def compose(self) -> ComposeResult:
-        yield self._header
-        yield self._sentence
-        with Box(classes="hits"):
-            yield self.list
-            yield self._preview
-        yield self._footer
 
     def receive(self, mail: Mail) -> None:
         if mail.progress is not None and mail.progress.job is self._search.job:
@@ -96,17 +121,9 @@ class HitsScreen(RunsListScreen):
 
     # ---- the preview
 
-    def on_resize(self, event: events.Resize) -> None:
-        super().on_resize(event)
-        self._lay_out()
-
-    def _lay_out(self) -> None:
-        """Share the rows: the list takes those that it needs, at most half, and those that no value needed yet."""
-        height = self.app.size.height - FRAME
-        self._preview.display = self._hit is not None and height + FRAME >= MIN_PREVIEW
-        self._tallest = max(self._tallest, len(self._preview.rows) + 1)
-        rows = min(len(self.list.rows) + 1, max(height // 2, height - self._tallest))
-        self.list.styles.height = rows if self._preview.display else "1fr"
+    @property
+    def _has_preview(self) -> bool:
+        return self._hit is not None
 
     def _load_preview(self) -> None:
         """Show the value of the hit under the cursor; read its run first if necessary."""

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.screen import ModalScreen
 
 from tracetui.masking import one_line
 from tracetui.model import RunSummary
 from tracetui.text import Clean, clean, truncate, wrap
-from tracetui.ui.commands import Command, keys_of, match_score, shown
+from tracetui.ui.commands import Command, match_score, shown
 from tracetui.ui.screens.base import BaseScreen
+from tracetui.ui.screens.overlay import ChoiceView, Overlay, hints
 from tracetui.ui.theme import PALETTES
-from tracetui.ui.widgets.line_view import LineView
-from tracetui.ui.widgets.lines import Box, KeyClicked, LineBar
+from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.views.labels import run_label, short_id
 from tracetui.views.rows import Line, ListRows, Piece, fill, fit, width_of
 
@@ -31,7 +30,7 @@ MAX_TEXT: Final = 200
 """Characters of a query."""
 SLICE_SECONDS: Final = 0.005
 """Longest stretch of the search for runs: keys wait for nothing."""
-_WIDTH: Final = 96
+_WIDTH: Final = 116
 _TITLE: Final = 24
 """Cells of the title of a command."""
 _MOVES: Final = {"down": 1, "up": -1, "ctrl+n": 1, "ctrl+j": 1, "ctrl+k": -1}
@@ -50,37 +49,16 @@ class Entry(NamedTuple):
     """Commands come first, then runs with the words in their title."""
 
 
-class PaletteView(LineView):
-    """The entries. A click executes one."""
-
-    pane_name = "Commands and runs"
-
-    class Chosen(LineView.Moved):
-        """The row was clicked."""
-
-    def clicked_row(self, index: int) -> None:
-        while index and not self.rows.selectable(index):
-            index -= 1
-        super().clicked_row(index)
-        if self.cursor is not None:
-            self.post_message(self.Chosen(self, self.cursor))
-
-
-class Palette(ModalScreen[None]):
-    """Handles each key itself, in the order of typing; runs one entry at most."""
-
-    CSS = """
-    Palette { align: center middle; background: $background 60%; }
-    Palette Box { width: 96; max-width: 100%; height: 80%; }  /* as _WIDTH */
-    Palette PaletteView { height: 1fr; }
-    """
+class Palette(Overlay):
+    """Runs one entry at most."""
 
     app: TraceApp
 
     def __init__(self) -> None:
         super().__init__()
         self._text = ""
-        self._view = PaletteView()
+        self._view = ChoiceView()
+        self._view.pane_name = "Commands and runs"
         self._footer = LineBar(id="palette-footer")
         self._entries: list[Entry] = []
         self._search = 0
@@ -92,11 +70,8 @@ class Palette(ModalScreen[None]):
             yield self._footer
 
     def on_mount(self) -> None:
-        pieces: list[Piece] = []
-        for key, word in _HINTS:
-            pieces += [Piece(Clean(shown(key)), "key bold"), Piece(Clean(f" {word}  " if word else " "), "sec")]
         how = (Piece(Clean("runs match as in the filter: words, status:error …"), "dim"),)
-        self._footer.show(tuple(pieces), how if self.app.size.width >= _WIDTH else ())
+        self._footer.show(hints(_HINTS), how if self.app.size.width >= _WIDTH else ())
         self._view.focus()
         self._find()
 
@@ -181,8 +156,9 @@ class Palette(ModalScreen[None]):
     def _draw(self, *, keep: bool) -> None:
         width = min(_WIDTH, self.app.size.width) - 2
         rows = [(i, line) for i, entry in enumerate(self._entries) for line in _lines(entry, width)]
-        if len(rows) > self._view.page:  # else nothing is cut
-            rows = [(i, _lines(entry, width, cut=True)[0]) for i, entry in enumerate(self._entries)]
+        if len(rows) > self._view.page:  # then titles of runs, which may be long, take a line each
+            entries = enumerate(self._entries)
+            rows = [(i, line) for i, entry in entries for line in _lines(entry, width, cut=not entry.key)]
         first = {i: at for at, (i, _) in reversed([*enumerate(rows)])}
         keys: list[Hashable] = [i if first[i] == at else (i, at) for at, (i, _) in enumerate(rows)]
         lines = [line for _, line in rows]
@@ -204,14 +180,7 @@ class Palette(ModalScreen[None]):
 
     # ---- keys
 
-    async def on_key(self, event: events.Key) -> None:
-        if self.app.redirect_key(event, self):
-            return
-        event.stop()
-        event.prevent_default()
-        await self._press(event.key, event.character)
-
-    async def _press(self, key: str, character: str | None) -> None:
+    async def press(self, key: str, character: str | None) -> None:
         if key in _MOVES:
             self._view.action_move(_MOVES[key])
         elif key in ("pagedown", "pageup"):
@@ -248,14 +217,9 @@ class Palette(ModalScreen[None]):
         event.stop()
         self._type(self._text + one_line(event.text.partition("\n")[0], MAX_TEXT))
 
-    @on(PaletteView.Chosen)
+    @on(ChoiceView.Chosen)
     async def _row_clicked(self) -> None:
         await self._choose()
-
-    @on(KeyClicked)
-    async def _key_clicked(self, message: KeyClicked) -> None:
-        for key, _ in keys_of(message.key, ()):
-            await self._press(key, None)
 
 
 def _lines(entry: Entry, width: int, *, cut: bool = False) -> list[Line]:

@@ -14,23 +14,21 @@ from tracetui.live.jobs.run_tree import TreeResult, run_tree_job
 from tracetui.live.jobs.runner import Job, JobProgress
 from tracetui.live.mailbox import Mail
 from tracetui.masking import one_line
-from tracetui.model import Problem, Run, RunRef
+from tracetui.model import Problem, Run, RunRef, Span
 from tracetui.text import Clean, grouped
 from tracetui.ui import run_tree_state as states
-from tracetui.ui.base_app import HostApp
 from tracetui.ui.commands import TREE, Command
 from tracetui.ui.panes.run_tree import TreePane
 from tracetui.ui.run_tree_state import RunTreeState
-from tracetui.ui.screens.base import BaseListScreen
+from tracetui.ui.screens.lists import PreviewScreen
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.rows import Line, Piece
 from tracetui.views.run_tree import Kind, fork_sentence, has_rates, tree_sentence, trials_sentence
 
 
-class RunTreeScreen(BaseListScreen):
-    """All trials of a task merged into one tree. Renders a `RunTreeState`."""
+class RunTreeScreen(PreviewScreen):
+    """All trials of a task merged into one tree, and the step under the cursor. Renders a `RunTreeState`."""
 
-    app: HostApp
     state: RunTreeState
 
     def __init__(
@@ -83,6 +81,8 @@ class RunTreeScreen(BaseListScreen):
     # ---- data arrives
 
     def receive(self, mail: Mail) -> None:
+        if mail.bodies:
+            self._show_preview()
         progress = mail.progress
         if progress is None or progress.job is not self._job:
             return
@@ -96,15 +96,43 @@ class RunTreeScreen(BaseListScreen):
 
     @property
     def settled(self) -> bool:
-        """Whether the tree is complete and shown."""
-        return self._result is not None and (self._progress is None or self._progress.finished)
+        """Whether the tree is complete and shown, and the step below it."""
+        complete = self._result is not None and (self._progress is None or self._progress.finished)
+        return complete and (not self._preview.display or self._preview.body is not None)
 
     def show_rows(self) -> None:
         if self._result is None:
             self.branches.show_message(Clean("reading the trials …"))
         else:
             self.branches.show_tree(self._result, self.state.selected, self.state.cursor)
+        self._show_preview()
         self.refresh_frame()
+
+    # ---- the preview
+
+    @property
+    def _step(self) -> tuple[int, Span] | None:
+        """Position of the run and step in the preview: at a fork the step that follows."""
+        rows, node = self.branches.tree_rows, self.branches.node
+        return rows.step(node) if rows is not None and node is not None else None
+
+    @property
+    def _has_preview(self) -> bool:
+        return self._step is not None
+
+    def _show_preview(self) -> None:
+        """Show the step under the cursor; load its body first if necessary."""
+        step, result = self._step, self._result
+        self._lay_out()
+        if step is None or result is None or not self._preview.display:
+            return
+        run, span = result.tree.runs[step[0]], step[1]
+        body = self.app.store.body(run.summary.ref, span)
+        if body is None:
+            self.app.engine.load_body(run, span)
+        self._preview.pane_name = f"Trial {result.numbers[step[0]]}"
+        self._preview.show_span(run, span, body)
+        self._lay_out()
 
     # ---- the cursor
 
@@ -121,8 +149,9 @@ class RunTreeScreen(BaseListScreen):
     def ref(self) -> RunRef | None:
         return self._here[0] if self._here is not None else self.state.selected
 
-    @on(LineView.Moved)
+    @on(LineView.Moved, f"#{TREE}")
     def _row_moved(self) -> None:
+        self._show_preview()
         self.refresh_frame()
 
     # ---- commands

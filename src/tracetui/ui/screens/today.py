@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from textual import on
+from textual import events, on
 
 from tracetui.live.mailbox import Mail
 from tracetui.model import RunRef
 from tracetui.text import Clean, grouped
 from tracetui.ui.commands import TODAY, Command
+from tracetui.ui.layout import FRAME
 from tracetui.ui.screens.lists import RunsListScreen
 from tracetui.ui.widgets.frame import short_path, with_hints
 from tracetui.ui.widgets.line_view import LineView
@@ -25,14 +26,18 @@ class TodayScreen(RunsListScreen):
     def __init__(self, commands: Sequence[Command]) -> None:
         super().__init__(TODAY, "Today", commands)
         self._found = Sections([], [], [], [])
-        self._shown: tuple[int, int] | None = None
-        """Revision of the store and second that are shown."""
+        self._shown: tuple[int, int, int] | None = None
+        """Revision of the store, second and rows of the page that are shown."""
         self._moved = False
         """Whether the user moved the cursor; until then it stays on the first row."""
 
     def on_mount(self) -> None:
         super().on_mount()
         self.set_interval(TICK_SECONDS, self.show_rows)
+
+    def on_resize(self, event: events.Resize) -> None:
+        super().on_resize(event)
+        self.show_rows()
 
     def receive(self, mail: Mail) -> None:
         if self._shown is None or not self.app.stage:
@@ -41,13 +46,15 @@ class TodayScreen(RunsListScreen):
     def show_rows(self) -> None:
         """Show the runs as they are now, at most once a second."""
         app = self.app
-        shown = app.store.revision, int(app.clock())
+        room = app.size.height - FRAME - 1
+        shown = app.store.revision, int(app.clock()), room
         if shown == self._shown or not self.is_active:
             return
         self._shown, now, runs = shown, app.clock(), list(app.store.runs.values())
         state_of, glyphs = app.liveness.state_in_list, app.look.glyphs
         self._found = sections(runs, now=now, state_of=state_of)
-        rows = TodayRows(self._found, by_project(runs, now=now), now=now, glyphs=glyphs, state_of=state_of)
+        spent = by_project(runs, now=now)
+        rows = TodayRows(self._found, spent, now=now, glyphs=glyphs, state_of=state_of, room=room)
         if len(rows):
             first = next((rows.key(i) for i in range(len(rows)) if rows.selectable(i)), None)
             self.list.show(rows, key=None if self._moved else first)

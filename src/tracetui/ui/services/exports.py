@@ -88,7 +88,7 @@ class Exporter:
                 )
 
         name = self._failed_paths.get(what, name)
-        dialog.ask_for(f"export {what} to (.md, .html, .json; secrets masked)", name, answer)
+        dialog.ask_for(f"export {what} to: .md, .html or .json; secrets masked", name, answer)
 
     def copy_step(self, ref: RunRef, span: str, name: str, dialog: Dialog) -> None:
         """Copy a step as ``curl``, ``fixture``, ``test`` or ``fork``."""

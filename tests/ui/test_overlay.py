@@ -1,0 +1,53 @@
+"""Boxes above a screen: the screen below is dimmed, and that is cheap."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.css.stylesheet import Stylesheet
+from textual.renderables.background_screen import BackgroundScreen
+
+from tests.ui.conftest import Opener, press, text_of
+from tracetui.ui.screens.overlay import Overlay, _tint
+
+
+@pytest.mark.parametrize("key", ["?", "ctrl+p", "W"])
+async def test_the_screen_below_is_tinted(opened: Opener, samples: Path, key: str) -> None:
+    async with opened(samples) as (app, pilot):
+        below = app.screen
+        await press(pilot, key)
+        assert isinstance(app.screen, Overlay)
+        shown = app.screen._compositor.render_strips()[3]
+        rendered = BackgroundScreen(below, app.screen.styles.background)
+        whole = below._compositor.render_strips()[3]
+        expected = rendered.process_segments(whole, rendered.color)
+        cells = [(sign, style.color, style.bgcolor) for text, style, _ in expected if style for sign in text]
+        found = [(sign, style.color, style.bgcolor) for text, style, _ in shown if style for sign in text]
+        assert found[:9] == cells[:9]
+
+
+async def test_a_style_is_tinted_once(opened: Opener, samples: Path) -> None:
+    _tint.cache_clear()
+    async with opened(samples) as (_, pilot):
+        await press(pilot, "?")
+        assert 0 < _tint.cache_info().misses < _tint.cache_info().hits / 10
+
+
+async def test_no_box_makes_textual_parse_its_css_again(
+    opened: Opener, samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(samples) as (_, pilot):
+        parsed: list[Stylesheet] = []
+        monkeypatch.setattr(Stylesheet, "reparse", lambda self: parsed.append(self))
+        for key in ("?", "ctrl+p", "W"):
+            await press(pilot, key, "escape")
+        assert not parsed
+
+
+async def test_the_help_is_in_the_middle_of_the_dimmed_list(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "?")
+        assert app.screen.styles.background.a == 0.6
+        row = next(row for row in text_of(app).splitlines() if "Open triage." in row)
+        assert row.index("T    ") == 13
