@@ -23,9 +23,12 @@ from tracetui.sources.budget import LIST_BUDGET, Budget
 if TYPE_CHECKING:
     from tracetui.live.scan_cache import ScanCache
 
-FIRST_BATCH: Final = 24
-"""Files summarized before the first rows are shown: a small screenful, so that the first paint comes early."""
-BATCH: Final = 256
+BATCH: Final = 24
+"""Results are delivered in batches of at least so many, a small screenful …"""
+FIRST_SECONDS: Final = 0.02
+"""… that take at least so long before the first paint …"""
+BATCH_SECONDS: Final = 0.1
+"""… and so long after it: stored results come by the ten thousand, and each delivery arranges the list again."""
 MAX_UNREAD: Final = 4096
 """Undelivered results after which watching pauses: the app may be suspended while an editor runs."""
 REST_FACTOR: Final = 2
@@ -134,8 +137,7 @@ class Lister:
         self._large.clear()
         if self._cache is not None:
             self._cache.begin()
-        limit = FIRST_BATCH
-        seen = 0
+        due, seen = time.monotonic() + FIRST_SECONDS, 0
         last: Format | None = None
         for entry in entries(self._source, self._roots):
             if self._interrupted:
@@ -155,10 +157,10 @@ class Lister:
             is_final = not found.unread and all(run.deep for run in found.runs)
             if not is_final or (is_new and found.kind != "problem" and not found.skipped):  # a final one to be stored
                 self._shallow.append((entry, "" if found.unread or found.part_of else found.format or ""))
-            if len(batch) >= limit:
+            if len(batch) >= BATCH and time.monotonic() >= due:
                 self._deliver(batch, "list", seen, None)
                 self._throttle.wait_for_paint()
-                batch, limit = [], BATCH
+                batch, due = [], time.monotonic() + BATCH_SECONDS
         self._shallow.sort(key=lambda pair: pair[0].stat.mtime_ns if pair[0].stat else 0)
         self._counted = 0
         self._deliver(batch, "deep" if self._shallow else "", seen, seen, listed=True)
@@ -188,8 +190,8 @@ class Lister:
 
     def _count_batch(self) -> None:
         """Count a batch of the newest uncounted files."""
-        batch: list[Found] = []
-        while self._shallow and len(batch) < BATCH and not self._interrupted:
+        batch, due = list[Found](), time.monotonic() + BATCH_SECONDS
+        while self._shallow and time.monotonic() < due and not self._interrupted:
             entry, name = self._shallow[-1]
             if is_large(entry):
                 self._large.add(Task(entry, name))
@@ -211,6 +213,7 @@ class Lister:
     def _end_count(self) -> None:
         """End the deep pass, but for large files."""
         _collect_again()
+        self._throttle.list_complete()
         if self._cache is not None:
             self._cache.flush()
             self._cache.storage.save_use()

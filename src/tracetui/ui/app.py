@@ -101,7 +101,7 @@ class TraceApp(HostApp):
         self.causes = Causes(self.store, engine, self.verdicts, self.set_timer, self._causes_changed)
         self.liveness = LivenessTracker(self.store, lambda: self.clock())
         self.assessments = Assessments(engine)
-        self.comparisons = Comparisons(self.store)
+        self.comparisons = Comparisons(self.store, lambda: not self.stage)
         self.surveys = JobService(self.store, engine)
         self.exporter = Exporter(engine, self.roots)
         self.main = MainScreen(commands, state)
