@@ -98,7 +98,7 @@ class TraceApp(HostApp):
         self.roots = list(roots)
         self.store = Store(rule)
         self.verdicts = Verdicts(roots)
-        self.causes = Causes(self.store, engine, self.verdicts, self.set_timer, self._causes_changed)
+        self.causes = Causes(self.store, engine, self.verdicts, self.set_timer, self._causes_changed, self._is_listing)
         self.liveness = LivenessTracker(self.store, lambda: self.clock())
         self.assessments = Assessments(engine)
         self.comparisons = Comparisons(self.store, lambda: not self.stage)
@@ -333,6 +333,9 @@ class TraceApp(HostApp):
         for screen in self.screen_stack:
             if isinstance(screen, RunsScreen):
                 screen.judged(decided=False)
+
+    def _is_listing(self) -> bool:
+        return self.stage == "list"
 
     def _causes_changed(self) -> None:
         for screen in self.screen_stack:
