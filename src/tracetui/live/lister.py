@@ -140,26 +140,31 @@ class Lister:
         due, seen = time.monotonic() + FIRST_SECONDS, 0
         last: Format | None = None
         for entry in entries(self._source, self._roots):
-            if self._interrupted:
-                return
             if entry.stat is not None:
                 known[entry.path] = entry.stat
-            if is_large(entry):
-                self._large_listed.add(entry.path)
+                if is_large(entry):
+                    self._large_listed.add(entry.path)
             found = None if self._cache is None else self._cache.find(entry)
-            is_new = self._cache is not None and found is None
+            is_stored = found is not None
             if found is None:
+                if self._interrupted:
+                    return
                 found, last = self._list(entry, last)
-            if not self._defer(found, entry, _age(entry)):
+                self._expect_count(found, entry)
+            if is_stored and found.runs:  # no stored run is one that may stop
+                self._retries.cancel(entry.path)
+                is_deferred = False
+            else:
+                is_deferred = self._defer(found, entry, _age(entry))
+            if not is_deferred:
                 batch.append(found)
-                self._relate(found, appeared=False)
+                self._relations.add(found, appeared=False)
             seen += 1
-            is_final = not found.unread and all(run.deep for run in found.runs)
-            if not is_final or (is_new and found.kind != "problem" and not found.skipped):  # a final one to be stored
-                self._shallow.append((entry, "" if found.unread or found.part_of else found.format or ""))
             if len(batch) >= BATCH and time.monotonic() >= due:
                 self._deliver(batch, "list", seen, None)
                 self._throttle.wait_for_paint()
+                if self._interrupted:
+                    return
                 batch, due = [], time.monotonic() + BATCH_SECONDS
         self._shallow.sort(key=lambda pair: pair[0].stat.mtime_ns if pair[0].stat else 0)
         self._counted = 0
@@ -168,6 +173,13 @@ class Lister:
         if not self._shallow:
             self._end_count()
         self._start_watch(known)
+
+    def _expect_count(self, found: Found, entry: Entry) -> None:
+        """Note a file that the deep pass has to read: to count its runs, or to store a result that is final."""
+        is_final = not found.unread and all(run.deep for run in found.runs)
+        is_to_be_stored = self._cache is not None and found.kind != "problem" and not found.skipped
+        if not is_final or is_to_be_stored:
+            self._shallow.append((entry, "" if found.unread or found.part_of else found.format or ""))
 
     def _list(self, entry: Entry, last: Format | None) -> tuple[Found, Format | None]:
         """Run the list stage on one file; see `look`."""
@@ -205,7 +217,7 @@ class Lister:
             self._shallow.pop()
             batch.append(found)
             if not name or found.part_of:
-                self._relate(found, appeared=False)
+                self._relations.add(found, appeared=False)
         if not self._shallow:
             self._end_count()
         self._deliver_counted(batch)
@@ -262,7 +274,7 @@ class Lister:
         results = self._large.take()
         if first := [found for task, found in results if task.format is not None]:
             for found in first:
-                self._relate(found, appeared=False)
+                self._relations.add(found, appeared=False)
             self._deliver_counted(first)
         for task, found in results:
             if task.format is None and not self._defer(found, task.entry, _age(task.entry)):
@@ -334,11 +346,11 @@ class Lister:
             while is_full and not self._interrupted and not self._mailbox.wait_taken(LOOK_UP_SECONDS):
                 pass
 
-    def _relate(self, found: Found, *, appeared: bool = True) -> list[str]:
-        """Record a result; return the other files to read again because of it."""
+    def _relate(self, found: Found) -> list[str]:
+        """Record a result of watching; return the other files to read again because of it."""
         is_new = found.path not in self._relations
-        affected = self._relations.add(found, appeared=appeared)
-        if appeared and is_new and found.path in self._relations:
+        affected = self._relations.add(found)
+        if is_new and found.path in self._relations:
             affected += self._relations.forks_near(found.path)
         return affected
 
