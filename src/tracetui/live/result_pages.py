@@ -145,14 +145,14 @@ def _runs(page: _Page, prefix: str) -> Results:
     """The results in columns."""
     kinds = [(kind.named, kind.format, one(kind.shared)) for kind in page.kinds]
     results: Results = {}
-    for name, stat, (named, format, shared), newest, size, packed, started, duration, repeats, modified in zip(
+    for name, stat, (named, reader, shared), newest, size, packed, started, duration, repeats, modified in zip(
         page.names, page.stats, map(kinds.__getitem__, page.kind), page.newest, page.sizes, page.packed,
         page.started_at, page.duration_ms, page.repeats, page.modified_at, strict=True,
     ):  # fmt: skip
         path = prefix + name
-        run = RunSummary(RunRef(format, path), shared, packed, started, duration, repeats, modified)
+        run = RunSummary(RunRef(reader, path), shared, packed, started, duration, repeats, modified)
         dependencies = Dependencies(newest, ()) if newest else _INDEPENDENT
-        results[path] = Result(stat, named, dependencies, Found(path=path, format=format, runs=(run,), size=size))
+        results[path] = Result(stat, named, dependencies, Found(path=path, format=reader, runs=(run,), size=size))
     return results
 
 

@@ -73,7 +73,7 @@ class Throttle:
         self._listed.set()
 
     def wait_for_list(self) -> None:
-        """Wait until the complete list is painted. One that takes long, or an app that isn't there, isn't waited for."""
+        """Wait until the complete list is painted. Waits no longer than `PATIENCE_SECONDS`."""
         if self._listed.wait(PATIENCE_SECONDS):
             self._stopped.wait(PAINT_SECONDS)
 
