@@ -142,7 +142,7 @@ class TraceApp(HostApp):
 
     def _opened(self) -> None:
         self._opening = False
-        if self._frame_pending:
+        if self._frame_pending and self.is_running:
             self.screen.refresh()
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
