@@ -63,10 +63,19 @@ class SharedFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_lik
     deep: bool = False
 
 
-class OwnFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
-    """The fields of `RunSummary` that differ from run to run."""
+class Links(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
+    """The own facts by which runs are related. They are the first, and unpacked without the others."""
 
     id: str
+    replay_of: str | None = None
+    replay_of_path: str | None = None
+    identity: str | None = None
+    """Key of the run, equal in all its copies."""
+
+
+class OwnFacts(Links, frozen=True, kw_only=True, gc=False, array_like=True):
+    """The fields of `RunSummary` that differ from run to run."""
+
     usage: Usage | None = None
     steps: int | None = None
     spans: int | None = None
@@ -74,10 +83,6 @@ class OwnFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=T
     tool_calls: int | None = None
     errors: int | None = None
     problems: int = 0
-    replay_of: str | None = None
-    replay_of_path: str | None = None
-    identity: str | None = None
-    """Key of the run, equal in all its copies."""
     first_error: FirstError | None = None
     prompt: str = ""
     title: str | None = None
@@ -214,6 +219,12 @@ class RunSummary(msgspec.Struct, frozen=True, gc=False, array_like=True):
         return facts
 
     @property
+    def links(self) -> Links:
+        """The own facts that relate it to other runs: for code that asks all runs."""
+        packed = self.packed
+        return _decode_links(packed) if packed.__class__ is bytes else cast("Links", packed)
+
+    @property
     def failed(self) -> bool:
         """Whether it ended in an error or was evaluated as failed; also an error that passed."""
         shared = self.shared
@@ -283,6 +294,7 @@ FIELDS: Final = (
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(OwnFacts).decode
+_decode_links: Final = msgspec.msgpack.Decoder(Links).decode
 _unpacked: tuple[bytes, OwnFacts] = b"", OwnFacts(id="")
 """The last facts that were unpacked. Replaced as a whole, so that threads see both or neither."""
 
