@@ -63,17 +63,24 @@ class SharedFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_lik
     deep: bool = False
 
 
-class Links(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
-    """The own facts by which runs are related. They are the first, and unpacked without the others."""
+class OwnTexts(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
+    """The own facts by which runs are found and related. They are the first, and unpacked without the others."""
 
     id: str
     replay_of: str | None = None
     replay_of_path: str | None = None
     identity: str | None = None
     """Key of the run, equal in all its copies."""
+    first_error: FirstError | None = None
+    prompt: str = ""
+    title: str | None = None
+    """Name that the program or its user gave the session."""
+    result: str = ""
+    trial: str | None = None
+    label: str | None = None
 
 
-class OwnFacts(Links, frozen=True, kw_only=True, gc=False, array_like=True):
+class OwnFacts(OwnTexts, frozen=True, kw_only=True, gc=False, array_like=True):
     """The fields of `RunSummary` that differ from run to run."""
 
     usage: Usage | None = None
@@ -83,16 +90,9 @@ class OwnFacts(Links, frozen=True, kw_only=True, gc=False, array_like=True):
     tool_calls: int | None = None
     errors: int | None = None
     problems: int = 0
-    first_error: FirstError | None = None
-    prompt: str = ""
-    title: str | None = None
-    """Name that the program or its user gave the session."""
     last: LastEvent | None = None
     """Last event of a session; None before the deep pass, and without messages and calls."""
-    result: str = ""
     scores: tuple[Score, ...] = ()
-    trial: str | None = None
-    label: str | None = None
     model_usage: tuple[ModelUsage, ...] = ()
     """Usage by model, if several models report usage."""
     size: int | None = None
@@ -219,10 +219,10 @@ class RunSummary(msgspec.Struct, frozen=True, gc=False, array_like=True):
         return facts
 
     @property
-    def links(self) -> Links:
-        """The own facts that relate it to other runs: for code that asks all runs."""
+    def texts(self) -> OwnTexts:
+        """The first own facts, unpacked: for code that asks them of all runs."""
         packed = self.packed
-        return _decode_links(packed) if packed.__class__ is bytes else cast("Links", packed)
+        return _decode_texts(packed) if packed.__class__ is bytes else cast("OwnTexts", packed)
 
     @property
     def failed(self) -> bool:
@@ -294,7 +294,7 @@ FIELDS: Final = (
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(OwnFacts).decode
-_decode_links: Final = msgspec.msgpack.Decoder(Links).decode
+_decode_texts: Final = msgspec.msgpack.Decoder(OwnTexts).decode
 _unpacked: tuple[bytes, OwnFacts] = b"", OwnFacts(id="")
 """The last facts that were unpacked. Replaced as a whole, so that threads see both or neither."""
 
