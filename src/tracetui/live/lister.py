@@ -245,7 +245,7 @@ class Lister:
         self._throttle.wait_for_paint()
 
     def _deliver(self, batch: list[Found], stage: str, seen: int, total: int | None, *, listed: bool = False) -> None:
-        with self._mailbox.open() as mail:
+        with self._mailbox.open(asked=not stage) as mail:  # the complete list is shown at once
             mail.found.extend(batch)
             mail.stage, mail.seen, mail.total = stage, seen, total
             mail.listed |= listed and not self._rescan.is_set()
