@@ -98,14 +98,13 @@ _REFERENCE: Final = (
     rf"|\{{\{{[^{{}}]*+\}}\}}|\{{(?:[0-9]|{_ACCESS})(?:\(\))?(?:![rsa])?\}}|<[^<>]*+>"
 )
 """A variable as shells, templates and format strings write it, or a placeholder: ``${TOKEN}``, ``%(token)s``."""
-_STANDS_FOR: Final = re.compile(
-    rf"(?:(?:{_REFERENCE})[-_.:/@]?)+|(?i:[^a-z0-9]*|\([a-z ._-]*\)|\[[a-z _-]*\]"
+_STANDS_FOR: Final = (
+    rf"(?s:(?:(?:{_REFERENCE})[-_.:/@]?)+|(?i:[^a-z0-9]*|\([a-z ._-]*\)|\[[a-z _-]*\]"
     r"|(?:your|my|insert|enter|replace|example|dummy|fake)(?:[-_ ]+(?:[a-z]+|[0-9]+(?=[-_ ]?(?:bit|byte|char))))+"
     r"[-_ .:]*"
     r"|(?:vault|op|ssm|file)::?/.*|vault:[a-z]+/.*|file:[a-z_-]+\.[a-z]{2,4}|arn:aws.*"
     r"|\{\{ [^{}]*|\$\((?:[a-z_-]+(?: .*)?|.*\))|\$?\{[a-z_.]+[\[(]"
-    rf"|env:{_VARIABLE}|(?:os|process|env|secrets?|vars?|settings|config|self|this)\.{_VARIABLE}(?:[.(\[].*)?)",
-    re.DOTALL,
+    rf"|env:{_VARIABLE}|(?:os|process|env|secrets?|vars?|settings|config|self|this)\.{_VARIABLE}(?:[.(\[].*)?))"
 )
 """A placeholder as a whole (a password may begin with any character). Expressions may be cut at a quote."""
 _ENDS_OF_STAND_INS: Final = ("-here", "_here", "xxxxxxxx", "00000000", "........")
@@ -122,7 +121,7 @@ def is_placeholder(value: str) -> bool:
         low = value[:200].lower()
     if len(value) > 100:
         return len({*low}) < 4
-    if low in _STAND_INS or _STANDS_FOR.fullmatch(value) or low.endswith(_ENDS_OF_STAND_INS):
+    if low in _STAND_INS or compiled(_STANDS_FOR).fullmatch(value) or low.endswith(_ENDS_OF_STAND_INS):
         return True
     if len(low) > 3 and len({*low}.difference("-_.")) < 3:
         return True
@@ -229,7 +228,7 @@ SHAPES: Final = (
         r"\s{1,4}(?P<secret>[^\s\"'\\]++)",
     ),
 )
-_TAIL: Final = re.compile(
+_TAIL: Final = (
     r"(?:(?<![a-z0-9])(?:sk-|akia|asia|eyj|sg\.)|aiza|(?:%s))(?P<token>[a-z0-9_.-]*)$"  # noqa: UP031
     r"|bearer[ \t]{1,4}(?P<bearer>\S*)$|://[^\s/@:]{0,99}:(?!\d{1,5}$)(?P<secret>[^\s/@]+)$"
     % "|".join(("" if prefix.startswith(_ANYWHERE) else "(?<![a-z0-9])") + re.escape(prefix) for prefix in _PREFIXES)
@@ -358,7 +357,7 @@ def truncated_secret(text: str) -> SecretMatch | None:
     low = _lowered(text)
     begin = max(0, len(low) - 200)
     words = low[begin:].rsplit(None, 2)
-    match = _TAIL.search(low, begin + len(words[0]) if len(words) == 3 else begin)
+    match = compiled(_TAIL).search(low, begin + len(words[0]) if len(words) == 3 else begin)
     if match is None:
         return None
     start = match.start() if match.lastgroup == "token" else match.start(match.lastgroup or 0)

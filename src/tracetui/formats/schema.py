@@ -62,13 +62,19 @@ class Schema(Generic[_T]):
         """`kinds` is a Struct or a union of tagged ones; `older` makes the current layout of a record of an older one,
         and returns any other record unchanged.
         """
-        self._older = older
+        self._kinds, self._older = kinds, older
         self._type = Annotated[kinds, msgspec.Meta(extra={"other": other})] if other is not None else kinds
-        self._closed = _closed(kinds)
-        self.strict: Callable[[bytes], _T] = msgspec.json.Decoder(self._closed).decode
+
+    @cached_property
+    def strict(self) -> Callable[[bytes], _T]:
         """Decodes a record of which all fields are in the schema and typed as declared, else raises `ValueError` or
-        `RecursionError`. Skips the checks of `tracetui.formats.decode.skippable`."""
-        self._open: Callable[[bytes], _T] = msgspec.json.Decoder(kinds).decode
+        `RecursionError`. Skips the checks of `tracetui.formats.decode.skippable`.
+        """
+        return msgspec.json.Decoder(_closed(self._kinds)).decode  # made on first use: it takes a millisecond
+
+    @cached_property
+    def _open(self) -> Callable[[bytes], _T]:
+        return msgspec.json.Decoder(self._kinds).decode
 
     def decode(self, data: bytes, unknown: Unknown) -> tuple[_T | None, Any, str | None]:
         """The record in `data`; else None and the value there; and a note if it had to be read leniently.
@@ -96,7 +102,8 @@ class Schema(Generic[_T]):
     @cached_property
     def many(self) -> Callable[[Any], list[_T]]:
         """The same for a list of records."""
-        return msgspec.json.Decoder(list[self._closed]).decode  # type: ignore[name-defined]
+        closed = _closed(self._kinds)
+        return msgspec.json.Decoder(list[closed]).decode  # type: ignore[valid-type]
 
     def convert(self, value: Any, unknown: Unknown) -> _T:
         """Convert `value`, decoded JSON, to a record; the default record if it is not an object."""
@@ -125,8 +132,11 @@ class Field(Generic[_T]):
 
     def __init__(self, kind: Any) -> None:
         self._type = kind
-        self.strict: Callable[[Any], _T] = msgspec.json.Decoder(_closed(kind)).decode
+
+    @cached_property
+    def strict(self) -> Callable[[Any], _T]:
         """Decodes values of the declared type. Raises `ValueError` or `RecursionError` for any other."""
+        return msgspec.json.Decoder(_closed(self._type)).decode
 
     def value(self, raw: msgspec.Raw, unknown: Unknown | None = None) -> _T:
         """The value; a mistyped one becomes the default and is counted in `unknown`."""

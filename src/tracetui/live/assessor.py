@@ -57,7 +57,7 @@ class Assessor:
 
     def run(self) -> None:
         """Assess requested runs until stopped."""
-        self._throttle.wait_for_paint()  # the first run imports the analysis modules
+        self._throttle.wait_for_list()  # the first run imports the analysis modules
         while self._bell.wait() and not self._throttle.stopped:
             self._bell.clear()
             run, began = self._wanted, time.monotonic()

@@ -90,7 +90,8 @@ class DeepReader:
 
     def count(self, entry: Entry, name: str, budget: Budget | None = None) -> Found:
         """Read a file for the first time, as the format `name` or, if empty, as any. Raises `LinkLost`."""
-        if name and (found := self._open_run.look(entry)) is not None:
+        is_stored = self.cache is not None and not is_large(entry)  # what only the open run knows isn't
+        if name and not is_stored and (found := self._open_run.look(entry)) is not None:
             self._live_readers.remember(found)
             return found
         version = self._open_run.version(entry.path)

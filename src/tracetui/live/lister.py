@@ -23,9 +23,12 @@ from tracetui.sources.budget import LIST_BUDGET, Budget
 if TYPE_CHECKING:
     from tracetui.live.scan_cache import ScanCache
 
-FIRST_BATCH: Final = 24
-"""Files summarized before the first rows are shown: a small screenful, so that the first paint comes early."""
-BATCH: Final = 256
+BATCH: Final = 24
+"""Results are delivered in batches of at least so many, a small screenful …"""
+FIRST_SECONDS: Final = 0.02
+"""… that take at least so long before the first paint …"""
+BATCH_SECONDS: Final = 0.1
+"""… and so long after it: stored results come by the ten thousand, and each delivery arranges the list again."""
 MAX_UNREAD: Final = 4096
 """Undelivered results after which watching pauses: the app may be suspended while an editor runs."""
 REST_FACTOR: Final = 2
@@ -134,31 +137,35 @@ class Lister:
         self._large.clear()
         if self._cache is not None:
             self._cache.begin()
-        limit = FIRST_BATCH
-        seen = 0
+        due, seen = time.monotonic() + FIRST_SECONDS, 0
         last: Format | None = None
         for entry in entries(self._source, self._roots):
-            if self._interrupted:
-                return
             if entry.stat is not None:
                 known[entry.path] = entry.stat
-            if is_large(entry):
-                self._large_listed.add(entry.path)
+                if is_large(entry):
+                    self._large_listed.add(entry.path)
             found = None if self._cache is None else self._cache.find(entry)
-            is_new = self._cache is not None and found is None
+            is_stored = found is not None
             if found is None:
+                if self._interrupted:
+                    return
                 found, last = self._list(entry, last)
-            if not self._defer(found, entry, _age(entry)):
+                self._expect_count(found, entry)
+            if is_stored and found.runs:  # no stored run is one that may stop
+                self._retries.cancel(entry.path)
+                is_deferred = False
+            else:
+                is_deferred = self._defer(found, entry, _age(entry))
+            if not is_deferred:
                 batch.append(found)
-                self._relate(found, appeared=False)
+                self._relations.add(found, appeared=False)
             seen += 1
-            is_final = not found.unread and all(run.deep for run in found.runs)
-            if not is_final or (is_new and found.kind != "problem" and not found.skipped):  # a final one to be stored
-                self._shallow.append((entry, "" if found.unread or found.part_of else found.format or ""))
-            if len(batch) >= limit:
+            if len(batch) >= BATCH and time.monotonic() >= due:
                 self._deliver(batch, "list", seen, None)
                 self._throttle.wait_for_paint()
-                batch, limit = [], BATCH
+                if self._interrupted:
+                    return
+                batch, due = [], time.monotonic() + BATCH_SECONDS
         self._shallow.sort(key=lambda pair: pair[0].stat.mtime_ns if pair[0].stat else 0)
         self._counted = 0
         self._deliver(batch, "deep" if self._shallow else "", seen, seen, listed=True)
@@ -166,6 +173,13 @@ class Lister:
         if not self._shallow:
             self._end_count()
         self._start_watch(known)
+
+    def _expect_count(self, found: Found, entry: Entry) -> None:
+        """Note a file that the deep pass has to read: to count its runs, or to store a result that is final."""
+        is_final = not found.unread and all(run.deep for run in found.runs)
+        is_to_be_stored = self._cache is not None and found.kind != "problem" and not found.skipped
+        if not is_final or is_to_be_stored:
+            self._shallow.append((entry, "" if found.unread or found.part_of else found.format or ""))
 
     def _list(self, entry: Entry, last: Format | None) -> tuple[Found, Format | None]:
         """Run the list stage on one file; see `look`."""
@@ -188,8 +202,8 @@ class Lister:
 
     def _count_batch(self) -> None:
         """Count a batch of the newest uncounted files."""
-        batch: list[Found] = []
-        while self._shallow and len(batch) < BATCH and not self._interrupted:
+        batch, due = list[Found](), time.monotonic() + BATCH_SECONDS
+        while self._shallow and time.monotonic() < due and not self._interrupted:
             entry, name = self._shallow[-1]
             if is_large(entry):
                 self._large.add(Task(entry, name))
@@ -203,7 +217,7 @@ class Lister:
             self._shallow.pop()
             batch.append(found)
             if not name or found.part_of:
-                self._relate(found, appeared=False)
+                self._relations.add(found, appeared=False)
         if not self._shallow:
             self._end_count()
         self._deliver_counted(batch)
@@ -211,6 +225,7 @@ class Lister:
     def _end_count(self) -> None:
         """End the deep pass, but for large files."""
         _collect_again()
+        self._throttle.list_complete()
         if self._cache is not None:
             self._cache.flush()
             self._cache.storage.save_use()
@@ -230,7 +245,7 @@ class Lister:
         self._throttle.wait_for_paint()
 
     def _deliver(self, batch: list[Found], stage: str, seen: int, total: int | None, *, listed: bool = False) -> None:
-        with self._mailbox.open() as mail:
+        with self._mailbox.open(asked=not stage) as mail:  # the complete list is shown at once
             mail.found.extend(batch)
             mail.stage, mail.seen, mail.total = stage, seen, total
             mail.listed |= listed and not self._rescan.is_set()
@@ -259,7 +274,7 @@ class Lister:
         results = self._large.take()
         if first := [found for task, found in results if task.format is not None]:
             for found in first:
-                self._relate(found, appeared=False)
+                self._relations.add(found, appeared=False)
             self._deliver_counted(first)
         for task, found in results:
             if task.format is None and not self._defer(found, task.entry, _age(task.entry)):
@@ -331,11 +346,11 @@ class Lister:
             while is_full and not self._interrupted and not self._mailbox.wait_taken(LOOK_UP_SECONDS):
                 pass
 
-    def _relate(self, found: Found, *, appeared: bool = True) -> list[str]:
-        """Record a result; return the other files to read again because of it."""
+    def _relate(self, found: Found) -> list[str]:
+        """Record a result of watching; return the other files to read again because of it."""
         is_new = found.path not in self._relations
-        affected = self._relations.add(found, appeared=appeared)
-        if appeared and is_new and found.path in self._relations:
+        affected = self._relations.add(found)
+        if is_new and found.path in self._relations:
             affected += self._relations.forks_near(found.path)
         return affected
 

@@ -81,8 +81,8 @@ class Outlines:
         cache = self._file_caches.for_run(ref)
         if self._storage is None or is_transient(ref.path) or ref.format not in registry.BUILT_IN:
             return read_run(self._source, ref, cache)
-        folder, _, name = ref.path.rpartition("/")
-        folder, name = folder_key(self._source, ref.path, folder), "\n".join((name, ref.format, ref.key or ""))
+        folder = folder_key(self._source, ref.path)
+        name = "\n".join((ref.path.rpartition("/")[2], ref.format, ref.key or ""))
         if folder != self._folder:
             self._flush()
             pages = self._storage.pages(folder).items()

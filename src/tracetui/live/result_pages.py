@@ -7,8 +7,9 @@ stored once.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Final, Generic, TypeVar, cast
 
 import msgspec
 
@@ -56,14 +57,9 @@ class Dependencies(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
     def hold(self, ask: Callable[[Question], Answer]) -> bool:
         """Whether reading again would give the same result. Raises what `ask` does."""
-        if is_changing(self.newest):
+        if self.newest and time.time() - self.newest < MOVING_SECONDS:
             return False
         return not self.answers or all(ask(question) == answer for question, answer in self.answers)
-
-
-def is_changing(newest: float) -> bool:
-    """Whether files of which the newest changed then count as changing; 0: never."""
-    return bool(newest) and time.time() - newest < MOVING_SECONDS
 
 
 def dependencies_of(seen: Observations, began_ns: int, without: Question | None = None) -> Dependencies | None:
@@ -75,59 +71,34 @@ def dependencies_of(seen: Observations, began_ns: int, without: Question | None 
     return Dependencies(newest, tuple(pair for pair in seen.answers.items() if pair[0] != without))
 
 
-class Kind(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """What the results of many files have in common."""
+class Result(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """What a deep pass found in a file."""
 
+    stat: Stat
     named: bool
     """The file was named by the user, so that it is no part of another file's run."""
-    format: str
-    shared: SharedFacts
-
-
-class Run(msgspec.Struct, frozen=True, gc=False):
-    """The result of a file that is one run, and depends on nothing else."""
-
-    stat: Stat
-    kind: Kind
-    newest: float
-    """As in `Dependencies`."""
-    size: int
-    """`Found.size`."""
-    packed: bytes
-    started_at: float | None
-    duration_ms: float | None
-    repeats: str | None
-    modified_at: float
-
-    def found(self, path: str) -> Found:
-        """Return the result as it was."""
-        kind = self.kind
-        ref = RunRef(kind.format, path)
-        run = RunSummary(
-            ref, kind.shared, self.packed, self.started_at, self.duration_ms, self.repeats, self.modified_at
-        )
-        return Found(path=path, format=kind.format, runs=(run,), size=self.size)
-
-
-class Result(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """Any other result."""
-
-    stat: Stat
-    named: bool
     dependencies: Dependencies
     """Except for the file itself."""
     value: Found
 
-    def found(self, path: str) -> Found:
-        """Return the result as it was."""
-        return self.value
+
+Results = dict[str, Result]
+"""Results by path."""
+
+
+class _Kind(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """What the results of many files have in common."""
+
+    named: bool
+    format: str
+    shared: SharedFacts
 
 
 class _Page(msgspec.Struct, frozen=True, gc=False, array_like=True):
     folder: str
-    kinds: list[Kind]
+    kinds: list[_Kind]
     names: list[str]
-    """Of the files that are one run; the columns are in the same order."""
+    """Of the files that are one run and depend on nothing else; the columns are in the same order."""
     stats: list[Stat]
     kind: list[int]
     newest: list[float]
@@ -138,76 +109,82 @@ class _Page(msgspec.Struct, frozen=True, gc=False, array_like=True):
     repeats: list[str | None]
     modified_at: list[float]
     results: dict[str, Result]
+    """All others, by name."""
 
 
 _PAGES: Final = Packing(_Page)
-Results = dict[str, Run | Result]
-"""Results by the name of the file."""
+_INDEPENDENT: Final = Dependencies(0.0, ())
 
 
-def pack(folder: str, results: Results) -> Iterator[tuple[bytes, int]]:
-    """Yield pages with these results, and how many there are in each. Results that bytes can't hold are left out."""
-    data = _PAGES.pack(_page_of(folder, results), folder)
+def pack(folder: str, prefix: str, results: Results) -> Iterator[tuple[bytes, int]]:
+    """Yield pages with these results, whose paths begin with `prefix`, and how many there are in each. Results that
+    bytes can't hold are left out.
+    """
+    data = _PAGES.pack(_page_of(folder, prefix, results), folder)
     if data is not None:
         yield data, len(results)
     elif len(results) > 1:  # one of them
-        names = [*results]
-        for half in (names[: len(names) // 2], names[len(names) // 2 :]):
-            yield from pack(folder, {name: results[name] for name in half})
+        paths = [*results]
+        for half in (paths[: len(paths) // 2], paths[len(paths) // 2 :]):
+            yield from pack(folder, prefix, {path: results[path] for path in half})
 
 
-def unpack(folder: str, pages: Iterable[bytes], prefix: str = "") -> Results:
-    """Return the results of pages of this folder by `prefix` and name; later ones replace earlier ones."""
+def unpack(folder: str, prefix: str, pages: Iterable[bytes]) -> Results:
+    """Return the results of pages of this folder, whose paths begin with `prefix`; later ones replace earlier ones."""
     results: Results = {}
     for data in pages:
         page = _PAGES.unpack(data)
         if page is not None and page.folder == folder:
-            kinds = [msgspec.structs.replace(kind, shared=one(kind.shared)) for kind in page.kinds]
-            columns: Sequence[Iterable[object]] = (
-                page.stats, map(kinds.__getitem__, page.kind), page.newest, page.sizes, page.packed,
-                page.started_at, page.duration_ms, page.repeats, page.modified_at,
-            )  # fmt: skip
-            try:
-                results.update(zip(map(prefix.__add__, page.names), map(Run, *columns), strict=True))
-            except (IndexError, ValueError):  # damaged, with a matching checksum
-                continue
-            results.update((prefix + name, result) for name, result in page.results.items())
+            with suppress(IndexError, ValueError):  # damaged, with a matching checksum
+                results |= _runs(page, prefix)
+            results |= {prefix + name: result for name, result in page.results.items()}
     return results
 
 
-def result_of(stat: Stat, found: Found, dependencies: Dependencies, *, named: bool) -> Run | Result:
-    """Return the result of a file, as a `Run` if possible."""
-    if not dependencies.answers and len(found.runs) == 1 and found.format is not None:
-        run = found.runs[0]
-        if type(run.packed) is bytes:
-            made = Run(
-                stat, Kind(named, found.format, run.shared), dependencies.newest, found.size, run.packed,
-                run.started_at, run.duration_ms, run.repeats, run.modified_at,
-            )  # fmt: skip
-            if made.found(found.path) == found:
-                return made
-    return Result(stat, named, dependencies, found)
+def _runs(page: _Page, prefix: str) -> Results:
+    """The results in columns."""
+    kinds = [(kind.named, kind.format, one(kind.shared)) for kind in page.kinds]
+    results: Results = {}
+    for name, stat, (named, reader, shared), newest, size, packed, started, duration, repeats, modified in zip(
+        page.names, page.stats, map(kinds.__getitem__, page.kind), page.newest, page.sizes, page.packed,
+        page.started_at, page.duration_ms, page.repeats, page.modified_at, strict=True,
+    ):  # fmt: skip
+        path = prefix + name
+        run = RunSummary(RunRef(reader, path), shared, packed, started, duration, repeats, modified)
+        dependencies = Dependencies(newest, ()) if newest else _INDEPENDENT
+        results[path] = Result(stat, named, dependencies, Found(path=path, format=reader, runs=(run,), size=size))
+    return results
 
 
-def _page_of(folder: str, results: Results) -> _Page:
-    runs = {name: result for name, result in results.items() if isinstance(result, Run)}
-    kinds: dict[Kind, int] = {}
-    for run in runs.values():
-        kinds.setdefault(run.kind, len(kinds))
-    columns = [*zip(*map(msgspec.structs.astuple, runs.values()), strict=True)] or [()] * len(Run.__struct_fields__)
-    _, _, newest, sizes, packed, started, duration, repeats, modified = map(list, columns)
+def _is_run(result: Result) -> bool:
+    """Whether the columns have all of it: a file that is one run, and depends on nothing else."""
+    found = result.value
+    if result.dependencies.answers or len(found.runs) != 1 or found.format is None:
+        return False
+    run = found.runs[0]
+    plain = Found(path=found.path, format=found.format, runs=found.runs, size=found.size)
+    return type(run.packed) is bytes and run.ref == RunRef(found.format, found.path) and found == plain
+
+
+def _page_of(folder: str, prefix: str, results: Results) -> _Page:
+    runs = [result for result in results.values() if _is_run(result)]
+    found = [result.value.runs[0] for result in runs]
+    kinds: dict[_Kind, int] = {}
+    kind = [_Kind(result.named, run.ref.format, run.shared) for result, run in zip(runs, found, strict=True)]
+    for each in kind:
+        kinds.setdefault(each, len(kinds))
     return _Page(
         folder,
         [*kinds],
-        [*runs],
-        [run.stat for run in runs.values()],
-        [kinds[run.kind] for run in runs.values()],
-        newest,
-        sizes,
-        packed,
-        started,
-        duration,
-        repeats,
-        modified,
-        {name: result for name, result in results.items() if isinstance(result, Result)},
+        [run.ref.path.removeprefix(prefix) for run in found],
+        [result.stat for result in runs],
+        [kinds[each] for each in kind],
+        [result.dependencies.newest for result in runs],
+        [result.value.size for result in runs],
+        [cast("bytes", run.packed) for run in found],
+        [run.started_at for run in found],
+        [run.duration_ms for run in found],
+        [run.repeats for run in found],
+        [run.modified_at for run in found],
+        {path.removeprefix(prefix): result for path, result in results.items() if not _is_run(result)},
     )

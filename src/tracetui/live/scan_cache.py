@@ -20,7 +20,7 @@ from typing import Any, Final
 import tracetui
 from tracetui.formats import registry
 from tracetui.formats.base import Format
-from tracetui.live.result_pages import Result, Results, Run, dependencies_of, is_changing, pack, result_of, unpack
+from tracetui.live.result_pages import Result, Results, dependencies_of, pack, unpack
 from tracetui.live.scan import WITHIN, Found, is_within, look
 from tracetui.sources.base import Entry, LinkLost, Source, Stat
 from tracetui.sources.budget import Budget
@@ -63,7 +63,7 @@ class ScanCache:
         self.storage, self._batch = storage, batch
         self._source, self._roots, self._only = source, roots, only
         self._new: dict[str, Results] = {}
-        """By folder."""
+        """By folder, with the slash at its end."""
         self._waiting = 0
         """How many there are."""
         self._flushed = time.monotonic()
@@ -77,7 +77,7 @@ class ScanCache:
         """Forget what the source answered before."""
         self._folder: str | None = None
         self._results: Results = {}
-        """Of that folder, by path."""
+        """Of that folder."""
         self._answers: dict[Question, Answer] = {}
 
     def find(self, entry: Entry) -> Found | None:
@@ -93,16 +93,16 @@ class ScanCache:
             result = self._results.pop(path, None)
         if result is not None and result.stat == stat and self._is_current(result, path):
             self.storage.hits += 1
-            return result.found(path)
+            return result.value
         self.storage.misses += 1
         return None
 
     def _enter(self, path: str) -> None:
         """Read the results of the folder of a file, unless they were read before."""
-        folder = path.rpartition("/")[0]
+        folder = _folder_of(path)
         if folder != self._folder:
-            key = folder_key(self._source, path, folder)
-            self._folder, self._results = folder, unpack(key, self.storage.pages(key).values(), path[: len(folder) + 1])
+            key = folder_key(self._source, path)
+            self._folder, self._results = folder, unpack(key, folder, self.storage.pages(key).values())
 
     def look(
         self,
@@ -127,7 +127,7 @@ class ScanCache:
         """Write the new results."""
         self._flushed = time.monotonic()
         if self._new:
-            self.storage.put(page for folder, results in self._new.items() for page in self._pages_of(folder, results))
+            self.storage.put(page for folder, new in self._new.items() for page in self._pages_of(folder, new))
             self._new, self._waiting = {}, 0
 
     def close(self) -> None:
@@ -137,19 +137,18 @@ class ScanCache:
 
     def _pages_of(self, folder: str, results: Results) -> Iterator[Page]:
         """Yield the pages to store, in place of small ones if the folder has many."""
-        small = self.storage.pages(folder, below=_SMALL)
+        key = folder_key(self._source, next(iter(results)))
+        small = self.storage.pages(key, below=_SMALL)
         if len(small) < _MOST_SMALL:
             small = {}
         else:
-            results = unpack(folder, small.values()) | results
+            results = unpack(key, folder, small.values()) | results
         gone = [*small]
-        for value, count in pack(folder, results):
-            yield Page(folder, value, count, gone)
+        for value, count in pack(key, folder, results):
+            yield Page(key, value, count, gone)
             gone = []
 
-    def _is_current(self, result: Run | Result, path: str) -> bool:
-        if isinstance(result, Run):
-            return result.kind.named is (path in self._roots) and not is_changing(result.newest)
+    def _is_current(self, result: Result, path: str) -> bool:
         if result.value.path != path or result.named is not (path in self._roots):
             return False
         try:
@@ -178,18 +177,22 @@ class ScanCache:
         itself = FILE, found.path, ""
         stat, dependencies = seen.answers.get(itself), dependencies_of(seen, began, itself)
         if not is_transient(found.path) and isinstance(stat, Stat) and dependencies is not None:
-            folder, _, name = found.path.rpartition("/")
-            results = self._new.setdefault(folder_key(self._source, found.path, folder), {})
-            self._waiting += name not in results
-            results[name] = result_of(stat, found, dependencies, named=named)
+            results = self._new.setdefault(_folder_of(found.path), {})
+            self._waiting += found.path not in results
+            results[found.path] = Result(stat, named, dependencies, found)
         if self._waiting >= self._batch or time.monotonic() - self._flushed > _FLUSH_SECONDS:
             self.flush()
 
 
-def folder_key(source: Source, path: str, folder: str) -> str:
+def _folder_of(path: str) -> str:
+    """The folder of a path, with the slash at its end."""
+    return path[: path.rfind("/") + 1]
+
+
+def folder_key(source: Source, path: str) -> str:
     """The folder of a path, with the working folder if it is relative to that."""
     is_relative = source.local_path(path) is not None and not os.path.isabs(path)
-    return f"{folder}\n{os.getcwd()}" if is_relative else folder
+    return f"{_folder_of(path)}\n{os.getcwd()}" if is_relative else _folder_of(path)
 
 
 def open_cache(source: Source, roots: Sequence[str], only: Format | None, limit: int) -> ScanCache:

@@ -23,6 +23,7 @@ class Throttle:
         self._stopped = threading.Event()
         self._screen_ready = threading.Event()
         self._painted = threading.Event()
+        self._listed = threading.Event()
         self._idle = threading.Event()
         self._idle.set()
         self._key_until = 0.0
@@ -34,7 +35,7 @@ class Throttle:
 
     def stop(self) -> None:
         """Signal the workers to end, and release all that wait."""
-        for event in (self._stopped, self._screen_ready, self._painted, self._idle):
+        for event in (self._stopped, self._screen_ready, self._painted, self._listed, self._idle):
             event.set()
 
     def screen_ready(self) -> None:
@@ -66,6 +67,15 @@ class Throttle:
         if not self._painted.is_set() and self._screen_ready.wait(PATIENCE_SECONDS):
             self._painted.wait(PAINT_SECONDS)
         self._painted.set()
+
+    def list_complete(self) -> None:
+        """Report that every run is counted."""
+        self._listed.set()
+
+    def wait_for_list(self) -> None:
+        """Wait until the complete list is painted. Waits no longer than `PATIENCE_SECONDS`."""
+        if self._listed.wait(PATIENCE_SECONDS):
+            self._stopped.wait(PAINT_SECONDS)
 
     def wait_for_stop(self, seconds: float) -> bool:
         """Wait `seconds`, or until the workers must end; return whether they must."""

@@ -63,17 +63,10 @@ class SharedFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_lik
     deep: bool = False
 
 
-class OwnFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
-    """The fields of `RunSummary` that differ from run to run."""
+class OwnTexts(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
+    """The own facts by which runs are found and related. They are the first, and unpacked without the others."""
 
     id: str
-    usage: Usage | None = None
-    steps: int | None = None
-    spans: int | None = None
-    llm_calls: int | None = None
-    tool_calls: int | None = None
-    errors: int | None = None
-    problems: int = 0
     replay_of: str | None = None
     replay_of_path: str | None = None
     identity: str | None = None
@@ -82,12 +75,24 @@ class OwnFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=T
     prompt: str = ""
     title: str | None = None
     """Name that the program or its user gave the session."""
-    last: LastEvent | None = None
-    """Last event of a session; None before the deep pass, and without messages and calls."""
     result: str = ""
-    scores: tuple[Score, ...] = ()
     trial: str | None = None
     label: str | None = None
+
+
+class OwnFacts(OwnTexts, frozen=True, kw_only=True, gc=False, array_like=True):
+    """The fields of `RunSummary` that differ from run to run."""
+
+    usage: Usage | None = None
+    steps: int | None = None
+    spans: int | None = None
+    llm_calls: int | None = None
+    tool_calls: int | None = None
+    errors: int | None = None
+    problems: int = 0
+    last: LastEvent | None = None
+    """Last event of a session; None before the deep pass, and without messages and calls."""
+    scores: tuple[Score, ...] = ()
     model_usage: tuple[ModelUsage, ...] = ()
     """Usage by model, if several models report usage."""
     size: int | None = None
@@ -214,6 +219,12 @@ class RunSummary(msgspec.Struct, frozen=True, gc=False, array_like=True):
         return facts
 
     @property
+    def texts(self) -> OwnTexts:
+        """The first own facts, unpacked: for code that asks them of all runs."""
+        packed = self.packed
+        return _decode_texts(packed) if packed.__class__ is bytes else cast("OwnTexts", packed)
+
+    @property
     def failed(self) -> bool:
         """Whether it ended in an error or was evaluated as failed; also an error that passed."""
         shared = self.shared
@@ -283,6 +294,7 @@ FIELDS: Final = (
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(OwnFacts).decode
+_decode_texts: Final = msgspec.msgpack.Decoder(OwnTexts).decode
 _unpacked: tuple[bytes, OwnFacts] = b"", OwnFacts(id="")
 """The last facts that were unpacked. Replaced as a whole, so that threads see both or neither."""
 

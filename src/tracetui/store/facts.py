@@ -55,7 +55,7 @@ def failure(run: RunSummary) -> FirstError | None:
 
 def haystack(run: RunSummary) -> list[str]:
     """The texts that a free-text query searches."""
-    shared, own, ref = run.shared, run.own, run.ref
+    shared, own, ref = run.shared, run.texts, run.ref
     error = own.first_error if shared.status is Status.ERROR else None
     found = [ref.format, ref.path, *_words_of(shared), *filter(None, _OWN_WORDS(own))]
     if error is not None:

@@ -51,7 +51,8 @@ class Relations:
         self._duplicates = _inverse(dict(self._copies))
         self._traces = split_traces(self._all)
         self._parts = {ref: refs for refs in self._traces.values() for ref in refs}
-        self._repeats = _repetitions(run for run in self._all if run.ref not in self._copies)
+        others = self._copies.keys() | {run.ref for run in tied if has_original(run)}
+        self._repeats = _repetitions(run for run in self._all if run.ref not in others)
         self._firsts = {ref: first for first, later in self._repeats.items() for ref in later}
         self._children = _inverse(self._parents)
 
@@ -155,7 +156,8 @@ def _search_levels(path: str) -> tuple[tuple[int, str], ...]:
 
 def has_original(run: RunSummary) -> bool:
     """Whether the run names an original."""
-    return run.replay_of is not None or run.replay_of_path is not None
+    texts = run.texts
+    return texts.replay_of is not None or texts.replay_of_path is not None
 
 
 def inherits_task(run: RunSummary) -> bool:
@@ -191,8 +193,8 @@ def copies_of(runs: Iterable[RunSummary]) -> dict[RunRef, RunRef]:
     """
     by_identity: dict[str, list[RunSummary]] = {}
     for run in runs:
-        if run.identity is not None:
-            by_identity.setdefault(run.identity, []).append(run)
+        if (identity := run.texts.identity) is not None:
+            by_identity.setdefault(identity, []).append(run)
     found = (sorted(same, key=_where) for same in by_identity.values() if len(same) > 1)
     return {run.ref: first.ref for first, *others in found for run in others}
 
@@ -237,10 +239,10 @@ def _where(run: RunSummary) -> tuple[bool, str, str]:
 
 
 def _repetitions(runs: Iterable[RunSummary]) -> dict[RunRef, list[RunRef]]:
-    """By earliest run, the later runs of the same task, independent of the order of `runs`."""
+    """By earliest run, the later ones of the same task among runs that name no original, independent of their order."""
     by_task: dict[TaskKey, list[RunSummary]] = {}
     for run in runs:
-        if (task := run.task_key) is not None and not has_original(run):
+        if (task := run.task_key) is not None:
             by_task.setdefault(task, []).append(run)
     found = (sorted(same, key=_when) for same in by_task.values() if len(same) > 1)
     return {first.ref: [run.ref for run in later[:MAX_REPEATS]] for first, *later in found}

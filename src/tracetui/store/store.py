@@ -121,25 +121,23 @@ class Store:
 
     def _replace(self, found: ScannedFile) -> None:
         """Replace the runs and problems of a file."""
-        refs = tuple([run.ref for run in found.runs])
-        before = self._refs_of(found.path)
+        path, refs = found.path, tuple([run.ref for run in found.runs])
+        before = self._refs_of(path)
         if before and before != refs:
             for ref in {*before}.difference(refs):
                 self._drop(ref)
-        if refs and (len(refs) > 1 or refs[0].key is not None or refs[0].path != found.path):
-            self._keyed[found.path] = refs
+        if refs and (len(refs) > 1 or refs[0].key is not None or refs[0].path != path):
+            self._keyed[path] = refs
         else:
-            self._keyed.pop(found.path, None)
-        if found.problems != self.problems.get(found.path, ()):
-            self.members += 1
-        if found.problems:
-            self.problems[found.path] = found.problems
-        else:
-            self.problems.pop(found.path, None)
+            self._keyed.pop(path, None)
+        if found.problems or path in self.problems:
+            self.members += found.problems != self.problems.pop(path, ())
+            if found.problems:
+                self.problems[path] = found.problems
         if found.unclaimed:
-            self.ignored[found.path] = found.near_miss
+            self.ignored[path] = found.near_miss
         else:
-            self.ignored.pop(found.path, None)
+            self.ignored.pop(path, None)
 
     def _refs_of(self, path: str) -> tuple[RunRef, ...]:
         if (refs := self._keyed.get(path)) is not None:
@@ -147,27 +145,28 @@ class Store:
         return tuple([ref for name in self._formats if (ref := RunRef(name, path)) in self.runs])
 
     def _put(self, run: RunSummary, now: float) -> None:
-        run, before = run.with_rule(self.rule), self.runs.get(run.ref)
-        if before is not None:
-            self._counts.add(before, -1)
+        run, ref = run if self.rule is None else run.with_rule(self.rule), run.ref
+        before, shared = self.runs.get(ref), run.shared
+        if run.failed and (before is None or not before.failed):
+            self._failed.append(ref)
+        if shared.status is Status.RUNNING or (shared.status is Status.UNKNOWN and shared.status_source is not None):
+            self.unended.add(ref)
+        elif before is not None:
+            self.unended.discard(ref)
+        if before is None:
+            self._relations = None
+            self.members += 1
+            self._formats[ref.format] = None
+            if run.modified_at > now:
+                self._from_future[ref] = now
+        else:
             if before.deep and _changed(before, run):
                 self._pulse(before).beat(now, run.spans)
-        if run.failed and (before is None or not before.failed):
-            self._failed.append(run.ref)
-        shared = run.shared
-        if shared.status is Status.RUNNING or (shared.status is Status.UNKNOWN and shared.status_source is not None):
-            self.unended.add(run.ref)
-        elif before is not None:
-            self.unended.discard(run.ref)
-        if before is None or _relation_key(before) != _relation_key(run):
-            self._relations = None
-        self.members += before is None
-        if before is not None:
-            self._touched.add(run.ref)
-        elif run.modified_at > now:
-            self._from_future[run.ref] = now
-        self.runs[run.ref] = run
-        self._formats[run.ref.format] = None
+            if _relation_key(before) != _relation_key(run):
+                self._relations = None
+            self._touched.add(ref)
+            self._counts.add(before, -1)
+        self.runs[ref] = run
         self._counts.add(run, 1)
 
     def touched(self) -> list[RunSummary]:
@@ -299,9 +298,10 @@ class _Counts:
 
     def add(self, run: RunSummary, by: int) -> None:
         """Add (1) or remove (-1) a run. Parts of one trace count once."""
-        if run.parent is not None:
+        shared = run.shared
+        if shared.parent is not None:
             return
-        if not run.split:
+        if not shared.split:
             self._add(run, by)
             return
         before = self._parts.get(run.id, ())
@@ -322,7 +322,7 @@ class _Counts:
         first, count = self._alike.get(kind, (run, 0))
         self._alike[kind] = first, count + by
         if (task := run.task_key) is not None:
-            before = self._by_task[task]
+            before = self._by_task.get(task, 0)
             self._by_task[task] = before + by
             self._repeated_tasks += (before + by > 1) - (before > 1)
 

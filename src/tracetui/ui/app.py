@@ -98,10 +98,10 @@ class TraceApp(HostApp):
         self.roots = list(roots)
         self.store = Store(rule)
         self.verdicts = Verdicts(roots)
-        self.causes = Causes(self.store, engine, self.verdicts, self.set_timer, self._causes_changed)
+        self.causes = Causes(self.store, engine, self.verdicts, self.set_timer, self._causes_changed, self._is_listing)
         self.liveness = LivenessTracker(self.store, lambda: self.clock())
         self.assessments = Assessments(engine)
-        self.comparisons = Comparisons(self.store)
+        self.comparisons = Comparisons(self.store, lambda: not self.stage)
         self.surveys = JobService(self.store, engine)
         self.exporter = Exporter(engine, self.roots)
         self.main = MainScreen(commands, state)
@@ -142,7 +142,7 @@ class TraceApp(HostApp):
 
     def _opened(self) -> None:
         self._opening = False
-        if self._frame_pending:
+        if self._frame_pending and self.is_running:
             self.screen.refresh()
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
@@ -333,6 +333,9 @@ class TraceApp(HostApp):
         for screen in self.screen_stack:
             if isinstance(screen, RunsScreen):
                 screen.judged(decided=False)
+
+    def _is_listing(self) -> bool:
+        return self.stage == "list"
 
     def _causes_changed(self) -> None:
         for screen in self.screen_stack:

@@ -76,10 +76,13 @@ class Causes:
         verdicts: Verdicts,
         timer: Callable[[float, Callable[[], None]], object],
         changed: Callable[[], None],
+        listing: Callable[[], bool],
     ) -> None:
-        """`timer` calls a function after some seconds. `changed` is called if it is worth asking again."""
+        """`timer` calls a function after some seconds. `changed` is called if it is worth asking again. `listing`:
+        whether runs are still being found; they aren't grouped meanwhile.
+        """
         self._store, self._engine, self._verdicts, self._timer = store, engine, verdicts, timer
-        self._changed = changed
+        self._changed, self._listing = changed, listing
         self._groupings: dict[str, Grouping] = {}
         """By query, empty for all runs; of the others only the last."""
         self._after: dict[str, float] = {}
@@ -93,7 +96,7 @@ class Causes:
 
     def of_all(self) -> Grouping | None:
         """The latest grouping of all runs, None before the first; groups them again in a thread if necessary."""
-        if self._store.overview.failed and not self._is_current(""):
+        if self._store.overview.failed and not self._is_current("") and not self._listing():
             self._after.setdefault("", time.monotonic() + FIRST_SECONDS)
             self._ask("", lambda: [*self._store.runs.values()])
         return self._groupings.get("")

@@ -61,8 +61,9 @@ class Assessments:
 class Comparisons:
     """Results of run comparisons, and the partners to compare a run with."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, listed: Callable[[], bool]) -> None:
+        """`listed`: whether the list is complete. Until then it grows, and relations would be found again each time."""
+        self._store, self._listed = store, listed
         self.verdicts: dict[tuple[RunRef, RunRef], Divergence] = {}
         """By (original, replay)."""
 
@@ -113,12 +114,11 @@ class Comparisons:
         return "no original or replay  ·  Space marks two runs  ·  d compares them"
 
     def available_commands(self, commands: Sequence[Command], ref: RunRef | None) -> Sequence[Command]:
-        """The commands applicable to a run: without ``D`` if it has no partner."""
+        """The commands applicable to a run: without ``D`` if it has no partner, or none yet."""
         run = self._store.runs.get(ref) if ref is not None else None
         if run is None or has_original(run):
             return commands
-        relations = self._store.relations
-        if relations.original(run.ref) is not None or relations.variants(run.ref):
+        if self._listed() and (self._store.relations.original(run.ref) or self._store.relations.variants(run.ref)):
             return commands
         return [command for command in commands if command.id != "diff-original"]
 
