@@ -6,7 +6,7 @@ import pytest
 
 from tracetui.analysis.statistics import Row
 from tracetui.model import Usage
-from tracetui.views.list.tables import StatisticRows, statistics_heading
+from tracetui.views.list.tables import StatisticRows
 from tracetui.views.rows import Line, width_of
 
 
@@ -22,7 +22,7 @@ def counted(passed: int | None, failed: int | None, rate: float | None) -> Stati
 @pytest.mark.parametrize("width", [79, 119, 198])
 def test_outcomes_have_columns_where_any_run_is_scored(width: int) -> None:
     rows = counted(1, 2, 1 / 3)
-    head, line = statistics_heading(width, "tool", rated=rows.rated), rows.line(0, width)
+    head, line = rows.heading(width, "tool"), rows.line(0, width)
     assert width_of(head) <= width
     assert width_of(line) <= width
     cells = dict(zip(words(head).split()[1:7], words(line).split()[1:7], strict=True))
@@ -34,5 +34,5 @@ def test_outcomes_have_columns_where_any_run_is_scored(width: int) -> None:
 def test_there_are_none_where_nothing_is_scored() -> None:
     rows = counted(None, None, None)
     assert not rows.rated
-    assert "passed" not in words(statistics_heading(198, "tool", rated=rows.rated))
+    assert "passed" not in words(rows.heading(198, "tool"))
     assert "%" not in words(rows.line(0, 198))

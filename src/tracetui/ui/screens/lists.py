@@ -37,7 +37,6 @@ from tracetui.views.list.tables import (
     HitRows,
     StatisticRows,
     picked_query,
-    statistics_heading,
 )
 from tracetui.views.placeholders import no_hits
 from tracetui.views.rows import Line, ListRows, Piece
@@ -328,9 +327,7 @@ class StatisticsScreen(RunsListScreen):
                 shown,
                 key=key,
                 title_right=self._tabs(),
-                heading=lambda width: [
-                    statistics_heading(width, by, shown.by_tokens, shown.rated, sorted_by=self._sort)
-                ],
+                heading=lambda width: [shown.heading(width, by, sorted_by=self._sort)],
             )
         else:
             words = f"no {by} recorded" if self._progress is not None and self._progress.finished else "counting …"

@@ -11,7 +11,7 @@ from tracetui.analysis.statistics import Row
 from tracetui.masking import clean, one_line
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.query.complete import Facet
-from tracetui.text import Clean, cost, count, duration, grouped, tokens, truncate, truncate_middle
+from tracetui.text import Clean, cells, cost, count, duration, grouped, tokens, truncate, truncate_middle
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.labels import run_label, short_id, start_label
@@ -243,8 +243,8 @@ _OUTCOMES_AT: Final = 3
 _CELL: Final = 8
 _COST: Final = 11
 """Cells of the last column: ``~$1234.56``."""
-_BAR_FROM: Final = 110
-_BAR: Final = 20
+_MIN_NAME, _MAX_NAME, _MIN_BAR, _MAX_BAR = 16, 60, 20, 60
+"""Cells of a name and of a bar, where there is room for bars."""
 
 
 class StatisticRows:
@@ -257,7 +257,31 @@ class StatisticRows:
         """Whether the bars show tokens, because the traces have no times (as for the model calls of coding agents)."""
         self.rated = any(row.passed is not None for row in rows)
         """Whether any run has an outcome."""
+        self._names = (*_NAMES[:_OUTCOMES_AT], *(_OUTCOMES if self.rated else ()), *_NAMES[_OUTCOMES_AT:])
         self._all = sum(self._size(row) or 0.0 for row in rows)
+        self._longest = min(_MAX_NAME, max((cells(self._name(row)) for row in rows), default=0)) + 2
+
+    def _name(self, row: Row) -> Clean:
+        return one_line(row.prompt or row.name, 200) or Clean("(not recorded)")
+
+    def _layout(self, width: int) -> tuple[Sequence[str], int, int]:
+        """The columns that fit, and the cells of the name and of the bar: no bar if the name needs its room."""
+        shown = self._names[: max(2, (width - _MIN_NAME - _COST + _CELL) // _CELL)]
+        room = max(8, width - sum(map(_size_of, shown)))
+        name = max(_MIN_NAME, self._longest)
+        bar = min(_MAX_BAR, room - name - 2)
+        return (shown, name, bar) if bar >= _MIN_BAR else (shown, room, 0)
+
+    def heading(self, width: int, what: str, *, sorted_by: str = "") -> Line:
+        """The column headings, that of the order in `STATISTIC_SORTS` stands out; the last one describes the bars."""
+        shown, room, bar = self._layout(width)
+        pieces = fill([Piece(one_line(what, 20), "dim")], room)
+        for name in shown:
+            style = "accent" if name == sorted_by else "dim"
+            pieces.append(column(Clean(name), _size_of(name), style, right=True))
+        if bar:
+            pieces.append(Piece(Clean("  share of tokens" if self.by_tokens else "  share of time"), "dim"))
+        return tuple(fit(pieces, width))
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -286,8 +310,8 @@ class StatisticRows:
         return self._rows[index].name
 
     def line(self, index: int, width: int) -> Line:
-        row, names = self._rows[index], _names(self.rated)
-        cells = [
+        row, (shown, room, bar) = self._rows[index], self._layout(width)
+        values = [
             (count(row.count), "text"),
             (count(row.errors) if row.errors else self._glyphs.zero, "status.error" if row.errors else "dim"),
             (count(row.runs), "sec"),
@@ -299,53 +323,16 @@ class StatisticRows:
         ]
         if self.rated:
             rate = Clean("—" if row.pass_rate is None else f"{row.pass_rate:.0%}")
-            cells[_OUTCOMES_AT:_OUTCOMES_AT] = (count(row.passed), "sec"), (count(row.failed), "sec"), (rate, "text")
-        name = one_line(row.prompt or row.name, 200) or Clean("(not recorded)")
-        room = _name_room(width, names)
-        name = truncate_middle(name, room - 1)  # versions of a model differ at the end
+            values[_OUTCOMES_AT:_OUTCOMES_AT] = (count(row.passed), "sec"), (count(row.failed), "sec"), (rate, "text")
+        name = truncate_middle(self._name(row), room - 1)  # versions of a model differ at the end
         pieces = fill([Piece(name, "text bold" if row.errors else "text")], room)
         pieces += [
-            column(text, _size_of(name), style, right=True)
-            for name, (text, style) in zip(_shown(width, names), cells, strict=False)
+            column(text, _size_of(name), style, right=True) for name, (text, style) in zip(shown, values, strict=False)
         ]
-        if _has_bar(width, names) and self._all and (size := self._size(row)) is not None:
-            pieces += (Piece(Clean("  ")), *amount(size, self._all, _BAR, "bar.agent", glyphs=self._glyphs))
+        if bar and self._all and (size := self._size(row)) is not None:
+            pieces += (Piece(Clean("  ")), *amount(size, self._all, bar, "bar.agent", glyphs=self._glyphs))
         return tuple(fit(pieces, width))
-
-
-def statistics_heading(
-    width: int, what: str, by_tokens: bool = False, rated: bool = False, *, sorted_by: str = ""
-) -> Line:
-    """The column headings, that of the order in `STATISTIC_SORTS` stands out; the last one describes the bars."""
-    names = _names(rated)
-    pieces = fill([Piece(one_line(what, 20), "dim")], _name_room(width, names))
-    pieces += [
-        column(Clean(name), _size_of(name), "accent" if name == sorted_by else "dim", right=True)
-        for name in _shown(width, names)
-    ]
-    if _has_bar(width, names):
-        pieces.append(Piece(Clean("  share of tokens" if by_tokens else "  share of time"), "dim"))
-    return tuple(fit(pieces, width))
-
-
-def _names(rated: bool) -> tuple[str, ...]:
-    return (*_NAMES[:_OUTCOMES_AT], *(_OUTCOMES if rated else ()), *_NAMES[_OUTCOMES_AT:])
 
 
 def _size_of(name: str) -> int:
     return _COST if name == _NAMES[-1] else _CELL
-
-
-def _shown(width: int, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns that fit."""
-    return names[: max(2, (width - 16 - _COST + _CELL) // _CELL)]
-
-
-def _has_bar(width: int, names: tuple[str, ...]) -> bool:
-    return width >= _BAR_FROM + _CELL * (len(names) - len(_NAMES))
-
-
-def _name_room(width: int, names: tuple[str, ...]) -> int:
-    """Cells of the name."""
-    bar = _BAR + 2 if _has_bar(width, names) else 0
-    return max(8, width - sum(map(_size_of, _shown(width, names))) - bar)
