@@ -234,8 +234,6 @@ class Change(FoldingView):
         pieces = list(self._subject)
         if look.about:
             pieces.append(Piece(Clean(f"  {one_line(look.about, 80)}"), "sec"))
-        if look.context is not None:
-            pieces += [Piece(Clean("  ")), *context_words(look.context, self.look.glyphs)]
         number, count = self._change_number()
         if count:
             of = " of " if self._drawn_width >= SIDE_BY_SIDE else "/"

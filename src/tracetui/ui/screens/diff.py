@@ -297,7 +297,9 @@ class DiffScreen(BaseDiffScreen):
             return
         first = diff.first
         path = first.path if first is not None and first.row == self.pairs.pair_index else row.path
-        subject = (Piece(Clean(step_label(diff, row)), "sec"),)
+        subject: Line = (Piece(Clean(step_label(diff, row)), "sec"),)
+        if look.context is not None:
+            subject = (*subject, Piece(Clean("  ")), *context_words(look.context, self.app.look.glyphs))
         self.change.show_look(look, subject, path=path, last=self.state.backwards)
         self.state = replace(self.state, backwards=False)
         self.share_height()
