@@ -146,3 +146,26 @@ def test_the_thread_that_counts_finds_the_causes(tmp_path: Path) -> None:
     before = cause._failure_of.cache_info().misses
     assert len(groups(runs.values())) == 12
     assert cause._failure_of.cache_info().misses == before
+
+
+def test_the_complete_list_is_urgent(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "tests" / "cli" / "traces" / "paprika", tmp_path / "traces")
+    with listing(tmp_path / "traces", LocalSource()) as (_, mailbox):
+        assert collect(mailbox, lambda mail: mail.total is not None and not mail.stage)[-1].asked, (
+            "or it waits for its turn"
+        )
+
+
+def test_work_that_can_wait_starts_after_the_list() -> None:
+    throttle, order = Throttle(), list[str]()
+
+    def work() -> None:
+        throttle.wait_for_list()
+        order.append("work")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    order.append("list")
+    throttle.list_complete()
+    thread.join(PATIENCE)
+    assert order == ["list", "work"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from tracetui.live.deep_reader import DeepReader
 from tracetui.live.load import Reader
 from tracetui.live.open_run import OpenRun
 from tracetui.live.scan import Found, look
+from tracetui.live.scan_cache import open_cache
 from tracetui.model import RunRef
 from tracetui.sources.base import Entry, File, Stat
 from tracetui.sources.local import LocalSource
@@ -66,6 +68,24 @@ def test_the_list_takes_what_the_opener_read(session: Session) -> None:
 
     assert source.opened == 0
     assert (first.runs[0].steps, second.runs) == (1, deep(session.path).runs)
+
+
+def test_the_list_reads_an_open_run_itself_if_the_result_can_be_stored(session: Session) -> None:
+    os.utime(session.path, (1_700_000_000, 1_700_000_000))
+    source, open_run = Counted(), OpenRun()
+    reader = read_by_opener(open_run, session)
+    lister = DeepReader(source, [], None, open_run)
+    lister.cache = open_cache(source, [], None, 1 << 20)
+
+    lister.count(entry_of(session.path), "ccpa")
+    assert source.opened, "or every start would count it again"
+
+    session.step()
+    reader.catch_up()
+    open_run.publish(reader)
+    opened = source.opened
+    lister.count(entry_of(session.path), "ccpa")
+    assert source.opened == opened, "it changes, so that it can't be stored"
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 import msgspec
 import pytest
@@ -27,7 +28,10 @@ from tracetui.model import RunSummary, Status
 from tracetui.sources.local import LocalSource
 from tracetui.store import journal
 from tracetui.store.judgement import CauseRef, Verdict, event_of
-from tracetui.store.sidecar import NAME, Sidecar, state_folder
+from tracetui.store.settings import verdicts_file
+from tracetui.store.sidecar import Sidecar
+
+NAME: Final = "verdicts.jsonl"
 
 RUN, OTHER = make_summary("a"), make_summary("b")
 CAUSE = CauseRef("f" * 64, "F-ffff", "TimeoutError search")
@@ -77,10 +81,10 @@ def test_the_file_is_the_owners_alone_and_is_made_when_it_is_needed(folder: Path
 
 def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert state_folder() == tmp_path / "tracetui"
+    assert verdicts_file() == tmp_path / "tracetui" / NAME
     for nothing in ("", "relative/path"):
         monkeypatch.setenv("XDG_STATE_HOME", nothing)
-        assert state_folder() == Path.home() / ".local/state/tracetui"
+        assert verdicts_file() == Path.home() / ".local/state/tracetui" / NAME
 
 
 def test_undo_goes_back_step_by_step_and_not_into_what_others_did(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
@@ -15,7 +16,7 @@ from tracetui.live.retry_queue import RETRY_SECONDS
 from tracetui.live.scan import DeepCache, Found, look
 from tracetui.live.throttle import Throttle
 from tracetui.model import RunRef
-from tracetui.sources.base import Entry, LinkLost, Source
+from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source
 from tracetui.sources.budget import Budget
 
 OPEN_SECONDS: Final = 0.1
@@ -90,8 +91,7 @@ class DeepReader:
 
     def count(self, entry: Entry, name: str, budget: Budget | None = None) -> Found:
         """Read a file for the first time, as the format `name` or, if empty, as any. Raises `LinkLost`."""
-        is_stored = self.cache is not None and not is_large(entry)  # what only the open run knows isn't
-        if name and not is_stored and (found := self._open_run.look(entry)) is not None:
+        if name and not self._is_to_be_stored(entry) and (found := self._open_run.look(entry)) is not None:
             self._live_readers.remember(found)
             return found
         version = self._open_run.version(entry.path)
@@ -117,6 +117,11 @@ class DeepReader:
         self._remember_large(entry, found)
         self._open_run.listed(found, version)
         return found
+
+    def _is_to_be_stored(self, entry: Entry) -> bool:
+        """Whether to read a file of the open run for the cache, which only takes what was read by it."""
+        is_moving = entry.stat is None or time.time() - entry.stat.mtime < MOVING_SECONDS
+        return self.cache is not None and not is_moving and not is_large(entry)
 
     def _remember_large(self, entry: Entry, found: Found) -> None:
         if is_large(entry) and not found.unread:

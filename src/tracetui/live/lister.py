@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from tracetui.live.scan_cache import ScanCache
 
 BATCH: Final = 24
-"""Results are delivered in batches of at least so many, a small screenful …"""
+"""Results of the walk are delivered in batches of so many, a small screenful."""
 FIRST_SECONDS: Final = 0.02
-"""… that take at least so long before the first paint …"""
+"""The walk goes on for so long before it waits for the first paint: stored results come by the thousand."""
 BATCH_SECONDS: Final = 0.1
-"""… and so long after it: stored results come by the ten thousand, and each delivery arranges the list again."""
+"""Files are counted in batches that take so long."""
 MAX_UNREAD: Final = 4096
 """Undelivered results after which watching pauses: the app may be suspended while an editor runs."""
 REST_FACTOR: Final = 2
@@ -160,12 +160,13 @@ class Lister:
                 batch.append(found)
                 self._relations.add(found, appeared=False)
             seen += 1
-            if len(batch) >= BATCH and time.monotonic() >= due:
+            if len(batch) >= BATCH:
                 self._deliver(batch, "list", seen, None)
-                self._throttle.wait_for_paint()
+                batch = []
+                if time.monotonic() >= due:
+                    self._throttle.wait_for_paint()
                 if self._interrupted:
                     return
-                batch, due = [], time.monotonic() + BATCH_SECONDS
         self._shallow.sort(key=lambda pair: pair[0].stat.mtime_ns if pair[0].stat else 0)
         self._counted = 0
         self._deliver(batch, "deep" if self._shallow else "", seen, seen, listed=True)

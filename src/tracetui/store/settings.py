@@ -1,4 +1,4 @@
-"""The user's settings file: where it is, and the settings that commands without a screen need, too."""
+"""Where the user's files are, and the settings that commands without a screen need, too."""
 
 from __future__ import annotations
 
@@ -17,6 +17,12 @@ def settings_file() -> Path:
     """``$XDG_CONFIG_HOME/tracetui/config.toml``, else ``~/.config/tracetui/config.toml``."""
     base = os.environ.get("XDG_CONFIG_HOME") or ""
     return (Path(base) if os.path.isabs(base) else Path.home() / ".config") / "tracetui" / "config.toml"
+
+
+def verdicts_file() -> Path:
+    """``$XDG_STATE_HOME/tracetui/verdicts.jsonl``, else ``~/.local/state/tracetui/verdicts.jsonl``."""
+    base = os.environ.get("XDG_STATE_HOME") or ""
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state") / "tracetui" / "verdicts.jsonl"
 
 
 def pass_rule(text: object) -> PassRule | None:

@@ -30,20 +30,14 @@ from tracetui.store.judgement import (
     identity,
     line_of,
 )
+from tracetui.store.settings import verdicts_file
 from tracetui.text import Clean, one_line
 
-NAME: Final = "verdicts.jsonl"
 MAX_PROBLEMS: Final = 100
 """Unreadable lines reported one by one; the rest are only counted."""
 _TITLE: Final = 120
 
 Subject = RunSummary | CauseRef
-
-
-def state_folder() -> Path:
-    """``$XDG_STATE_HOME/tracetui``, else ``~/.local/state/tracetui``."""
-    base = os.environ.get("XDG_STATE_HOME") or ""
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state") / "tracetui"
 
 
 class Sidecar:
@@ -62,8 +56,9 @@ class Sidecar:
         file: Path | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.folder = file.parent if file is not None else folder or state_folder()
-        self.path = str(file or self.folder / NAME)
+        usual = verdicts_file()
+        self.folder = file.parent if file is not None else folder or usual.parent
+        self.path = str(file or self.folder / usual.name)
         self.revision = 0
         """Increases with every change of the stored state."""
         self._roots = roots

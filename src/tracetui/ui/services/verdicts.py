@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from tracetui.masking import clean, one_line
 from tracetui.model import RunRef, RunSummary
+from tracetui.store.settings import verdicts_file
 from tracetui.views.rows import Line, Piece
 
 if TYPE_CHECKING:  # loaded when the first thing is judged: the first screen does without
@@ -51,8 +52,8 @@ class Verdicts:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was ever judged."""
-        return not self.sidecar.revision
+        """Whether nothing was ever judged. Loads nothing if there is no file."""
+        return ("sidecar" not in vars(self) and not verdicts_file().exists()) or not self.sidecar.revision
 
     @cached_property
     def causes(self) -> CauseVerdicts:
