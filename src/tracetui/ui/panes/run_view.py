@@ -25,6 +25,7 @@ from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.ui.widgets.prompt import Prompter
 from tracetui.views.panels import MAX_RUNS, SameFailure
+from tracetui.views.standing import standing_of
 
 if TYPE_CHECKING:
     from tracetui.ui.widgets.prompt import Filter
@@ -314,7 +315,8 @@ class RunView(Box):
             if self.steps.run is None:
                 return "no open run"
             liveness = self.app.liveness.state_of(self.steps.run)
-            return f"{liveness.state}: {liveness.reason}"
+            stands = standing_of(self.steps.run.summary, liveness.state, self.app.clock())
+            return f"{stands.word if stands.by_last_event else liveness.state}: {liveness.reason}"
 
         self._dialog.say_current(explain)
 
