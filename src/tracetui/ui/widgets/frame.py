@@ -149,7 +149,8 @@ def _run_status(run: RunSummary, vitals: Vitals, glyphs: Glyphs, width: int) -> 
     if run.errors and run.status in (Status.OK, Status.UNKNOWN):
         told = f"{run.errors} failed inside" if width >= NARROW_HEADER else f"{run.errors}{glyphs.error}"
         pieces.append(Piece(Clean(f" {glyphs.dot} {told}"), "status.warn"))
-    pieces.append(Piece(Clean(f" {text.duration(run.duration_ms)}"), "text"))
+    if run.duration_ms is not None:
+        pieces.append(Piece(Clean(f" {text.duration(run.duration_ms)}"), "text"))
     return [*named, _Part(tuple(pieces))]
 
 
