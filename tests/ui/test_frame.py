@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tracetui.text import Clean
-from tracetui.ui.widgets.frame import _fitting, _Part
+from tracetui.ui.commands import COMMANDS, RUNS
+from tracetui.ui.widgets.frame import _fitting, _Part, footer
 from tracetui.ui.widgets.line_view import title_line
 from tracetui.views.glyphs import UNICODE
 from tracetui.views.rows import Piece, width_of
@@ -23,6 +26,12 @@ def test_the_least_important_part_of_the_header_is_dropped_first() -> None:
         "61 runs",
         "61 runs",
     ]
+
+
+@pytest.mark.parametrize("width", range(60, 140, 4))
+def test_no_hint_of_the_footer_is_cut(width: int) -> None:
+    left, right = footer(COMMANDS, RUNS, width, 0, hidden=4)
+    assert width_of(left) <= width - width_of(right) - 3
 
 
 def test_a_title_is_not_cut_to_a_few_letters() -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tracetui.ui.layout import (
     MIN_LIST,
     MIN_SIDE,
+    Below,
     classes,
     detail_width,
     heights,
@@ -31,9 +32,13 @@ def test_exactly_one_width_and_one_level_hold(width: int, height: int, level: in
 def test_the_steps_get_what_they_need_and_leave_room_for_the_detail() -> None:
     assert heights(120, 37, 1, None, 11) == (12, "1fr")
     assert heights(120, 37, 0, None, 11) == (16, "1fr")
-    assert heights(120, 37, 0, None, 11, 30) == (12, "1fr")  # the detail would be cut: no blank rows above it
+    assert heights(120, 37, 0, None, 11, Below(30, 30)) == (
+        12,
+        "1fr",
+    )  # the detail would be cut: no blank rows above it
     assert heights(120, 37, 1, None, 1000) == (22, "1fr")
-    assert heights(120, 37, 1, None, 1000, 5) == (32, "1fr")
+    assert heights(120, 37, 1, None, 1000, Below(5, 5)) == (32, "1fr")
+    assert heights(200, 44, 1, None, 32, Below(51, 11)) == ("1fr", 33)  # facts give way that a tab has too
     assert heights(200, 57, 1, None, 11) == ("1fr", 12)
     assert heights(120, 37, 1, "steps", 11) == ("1fr", "1fr")
     assert heights(80, 21, 2, None, 11) == ("1fr", "1fr")

@@ -244,6 +244,15 @@ async def test_no_panel_of_a_goal_is_hidden(opened: Opener, samples: Path) -> No
         assert 0 < len(app.main.facts.rows) <= app.main.facts.page
 
 
+async def test_spans_get_the_rows_before_facts_that_a_tab_has(opened: Opener, samples: Path) -> None:
+    async with opened(samples / "latticeflow", size=(200, 60)) as (app, pilot):
+        await press(pilot, "enter", "t")
+        steps = app.main.steps
+        assert steps.as_tree
+        assert len(steps.rows) <= steps.page
+        assert app.main.facts.is_on_screen
+
+
 async def test_turns_that_the_wheel_shows_are_loaded(opened: Opener, samples: Path) -> None:
     async with opened(samples / "penelope" / "floods", size=(80, 24)) as (app, pilot):
         await press(pilot, "enter")

@@ -78,6 +78,17 @@ async def test_a_silent_session_is_called_stalled_by_every_part_of_the_screen(op
         assert "running" not in screen(app)
         await press(pilot, "enter")
         assert "~stalled?: Bash 10m" in screen(app).splitlines()[0]
+        await press(pilot, "i")
+        assert screen(app).splitlines()[1].startswith(" ~stalled?: no change for 10m00")
+
+
+async def test_why_an_interrupted_session_counts_as_that(opened: Opener, tmp_path: Path) -> None:
+    session("s", OPEN).write(tmp_path, NOW.timestamp(), 2 * 3600)
+    async with opened(tmp_path / ".claude", size=(160, 40)) as (app, pilot):
+        await press(pilot, "enter")
+        await until(pilot, lambda: "why ~interrupted" in screen(app), what="the hint")
+        await press(pilot, "i")
+        assert screen(app).splitlines()[1].startswith(" ~interrupted: ")
 
 
 async def test_hits_say_how_a_session_stands_as_the_list_does(opened: Opener, sessions: Path) -> None:

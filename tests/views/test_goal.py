@@ -78,7 +78,7 @@ def test_panels_come_before_the_facts(samples: Path) -> None:
     from tracetui.analysis.assessment import assess
 
     run = load(samples / "paprika" / "0690e0f0-e1bf-4d65-ac52-89138f446e8d.json")
-    shown = text(panel_rows(run, width=70, assessment=assess(run, run.load)))
+    shown = text(panel_rows(run, width=70, assessment=assess(run, run.load))[0])
     heads = [line.split("─")[0].strip() for line in shown if "──" in line and not line.startswith((" ", "■", "policy"))]
     names = ["Context", "Tools", "Limits and loops", "Ledger", "Facts"]
     found = [next(i for i, head in enumerate(heads) if head.startswith(name)) for name in names]
@@ -91,7 +91,7 @@ def test_panels_beside_turns_leave_out_what_is_empty_or_in_the_tabs(run: Run) ->
     from tracetui.analysis.triage import groups
 
     (group,) = groups([run.summary])
-    shown = text(panel_rows(run, width=62, assessment=assess(run, run.load), same=SameFailure(group, [run.summary])))
+    shown = text(panel_rows(run, width=62, assessment=assess(run, run.load), same=SameFailure(group, [run.summary]))[0])
     assert "tool                     calls  err" in shown
     assert "■ send_message_to_target     5    1" in shown
     assert not any(line.startswith(("Facts", "Same failure")) for line in shown)

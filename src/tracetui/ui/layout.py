@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 NARROW: Final = 100
 """Below this many columns, one pane is shown at a time."""
@@ -77,8 +77,17 @@ def list_width(columns: int, share: int, chosen: int, wanted: int) -> Height:
 _MIN_STEPS: Final = 3
 
 
+class Below(NamedTuple):
+    """Rows of the pane below the steps."""
+
+    wanted: int
+    """For everything."""
+    least: int
+    """Without what another pane has too."""
+
+
 def heights(
-    columns: int, rows: int, level: int, zoomed: str | None, wanted: int, below: int | None = None
+    columns: int, rows: int, level: int, zoomed: str | None, wanted: int, below: Below | None = None
 ) -> tuple[Height, Height]:
     """Heights of the middle column and of the steps in it, of `rows` that both share.
 
@@ -88,8 +97,8 @@ def heights(
     """
     wide, narrow = columns >= WIDE, columns < NARROW
     most = int(max(1, rows) * (0.58 if narrow else 0.62))
-    need, rest = wanted + 1, max(0, rows - (rows if below is None else below))
-    if not level and rows - -(-need // 8) * 8 >= (below or 0):
+    need, rest = wanted + 1, max(0, rows - (rows if below is None else below.least))
+    if not level and rows - -(-need // 8) * 8 >= (0 if below is None else below.wanted):
         need = -(-need // 8) * 8
     need = max(_MIN_STEPS, min(need, max(most, rest)))
     alone = zoomed is not None or (narrow and level == 2)

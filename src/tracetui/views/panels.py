@@ -52,10 +52,10 @@ def panel_rows(
     zone: tzinfo = UTC,
     assessment: Assessment | None = None,
     same: SameFailure | None = None,
-) -> Stack:
-    """The panels, most relevant first, then all facts of the run.
+) -> tuple[Stack, int]:
+    """The panels, most relevant first, then all facts of the run; and the number of rows of the panels.
 
-    Those of a run with turns are only in its tab *run*: the turns need the room.
+    The facts are also in the tab *run*. Those of a run with turns are only there: the turns need the room.
     """
     sheet = Sheet("panels", width, opened=opened, glyphs=glyphs)
     if assessment is not None and assessment.work is not None:
@@ -72,13 +72,14 @@ def panel_rows(
     if run.summary.deep:
         sheet.title("Ledger", "what was read")
         sheet.prose(None, ledger_words(run.summary.ledger, glyphs=glyphs), "sec")
+    panels = len(sheet.rows())
     if not has_turns(run):
         sheet.title("Facts")
         add_outcome(sheet, run, now, zone, assessment)
         sheet.blank()
         add_origin(sheet, run)
         add_content(sheet, run)
-    return sheet.rows()
+    return sheet.rows(), panels
 
 
 def _context(sheet: Sheet, run: Run, windows: Sequence[Window]) -> None:

@@ -130,10 +130,10 @@ class Sheet:
         else:
             self._text(self._labeled(label), self._labeled(""), text, style, most)
 
-    def bullet(self, text: str, style: str = "text", most: int | None = None) -> None:
-        """Add a text as a list item."""
-        first, rest = Piece(Clean(f"{self.glyphs.dot} "), "dim"), Piece(Clean("  "))
-        self._text((first,), (rest,), text, style, most)
+    def bullet(self, text: str, style: str = "text", most: int | None = None, *, sign: Piece | None = None) -> None:
+        """Add a text as a list item, after a dot or another sign of one cell."""
+        first = sign or Piece(self.glyphs.dot, "dim")
+        self._text((first, Piece(Clean(" "))), (Piece(Clean("  ")),), text, style, most)
 
     def _text(self, first: Line, rest: Line, text: str, style: str, most: int | None) -> None:
         self._count += 1

@@ -39,6 +39,11 @@ class Standing(NamedTuple):
     by_last_event: bool
     """Whether the last event tells it, as that of a session or an open call."""
 
+    @property
+    def word(self) -> str:
+        """The words without the open call."""
+        return self.words.partition(":")[0]
+
 
 StandingOf = Callable[[RunSummary, Glyphs], Standing]
 

@@ -194,6 +194,8 @@ def test_problems_say_where_and_why() -> None:
     run = make_run([make_span("a", "x", Operation.CHAT, parent_id="gone")])
     assert run.problems == (Problem("/traces/a.json", "spans", "1 spans name a parent that is not in the trace"),)
     assert "! spans  1 spans name a parent" in shown(tab_rows(run, None, None, "run", width=80), 80)
+    narrow = shown(tab_rows(run, None, None, "run", width=40), 40)
+    assert "! spans  1 spans name a parent that is\n  not in the trace" in narrow
 
 
 def test_other_runs_are_named_in_the_key() -> None:

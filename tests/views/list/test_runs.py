@@ -99,6 +99,11 @@ def test_names_get_the_room_that_they_want_and_no_column_is_cut() -> None:
             assert dict(long)["result"] >= 16, width
 
 
+def test_a_long_name_is_worth_more_than_an_id() -> None:
+    assert "id" in dict(columns_for(84, name=10))
+    assert "id" not in dict(columns_for(84, name=30))
+
+
 def test_what_no_run_has_takes_no_cells_from_the_results() -> None:
     prompt = "Hi! I'd like to book a flight from San Francisco"
     runs: list[Item] = [

@@ -311,8 +311,8 @@ class Facts(FoldingView):
         """Assessment of the run, if available."""
         self.same: SameFailure | None = None
         """The cause that made the run fail."""
-        self.wanted_height = 0
-        """Rows of the facts with folded texts, and the title."""
+        self.wanted_height = self.least_height = 0
+        """Rows of the facts with folded texts, and the title; those without the facts that the tab *run* has too."""
 
     def show_run(self, run: Run, same: SameFailure | None) -> None:
         """Show the facts of a run; `same` is the cause that made it fail."""
@@ -338,7 +338,7 @@ class Facts(FoldingView):
         assert self._shown is not None
         width = max(20, self.outer_size.width - 2)
         look = self.look
-        rows = panel_rows(
+        rows, panels = panel_rows(
             self._shown,
             width=width,
             opened=self.opened,
@@ -348,6 +348,6 @@ class Facts(FoldingView):
             assessment=self.assessment,
             same=self.same,
         )
-        self.wanted_height = len(rows) + 1
+        self.wanted_height, self.least_height = len(rows) + 1, panels + 2
         fill_rows(rows, self.outer_size.height - 1)
         self.show(rows, keep=keep)

@@ -25,6 +25,7 @@ from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.ui.widgets.prompt import Prompter
 from tracetui.views.panels import MAX_RUNS, SameFailure
+from tracetui.views.standing import standing_of
 
 if TYPE_CHECKING:
     from tracetui.ui.widgets.prompt import Filter
@@ -250,20 +251,20 @@ class RunView(Box):
         steps = columns * 55 // 100 if wrapped else self.steps.wanted_width(range(columns * 4 // 10, columns, 8))
         detail.styles.width = layout.detail_width(columns, steps, detail.used_width)
 
-    def _wanted_below(self, columns: int) -> int | None:
+    def _wanted_below(self, columns: int) -> layout.Below | None:
         """Rows of the pane below the steps; of the detail, the most that a step of the run wanted so far.
 
         So the line between them moves seldom, and never back and forth.
         """
         run = self.steps.run
         if columns >= layout.WIDE:
-            return self.facts.wanted_height
+            return layout.Below(self.facts.wanted_height, self.facts.least_height)
         if run is None or self.detail.run is not run:
             return None
         ref = run.summary.ref, self.detail.drawn_width
         before = self._wanted_detail[1] if self._wanted_detail[0] == ref else 0
         self._wanted_detail = ref, max(before, self.detail.wanted_height)
-        return self._wanted_detail[1]
+        return layout.Below(self._wanted_detail[1], self._wanted_detail[1])
 
     # ---- following
 
@@ -317,7 +318,8 @@ class RunView(Box):
             if self.steps.run is None:
                 return "no open run"
             liveness = self.app.liveness.state_of(self.steps.run)
-            return f"{liveness.state}: {liveness.reason}"
+            stands = standing_of(self.steps.run.summary, liveness.state, self.app.clock())
+            return f"{stands.word if stands.by_last_event else liveness.state}: {liveness.reason}"
 
         self._dialog.say_current(explain)
 

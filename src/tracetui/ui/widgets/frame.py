@@ -149,7 +149,8 @@ def _run_status(run: RunSummary, vitals: Vitals, glyphs: Glyphs, width: int) -> 
     if run.errors and run.status in (Status.OK, Status.UNKNOWN):
         told = f"{run.errors} failed inside" if width >= NARROW_HEADER else f"{run.errors}{glyphs.error}"
         pieces.append(Piece(Clean(f" {glyphs.dot} {told}"), "status.warn"))
-    pieces.append(Piece(Clean(f" {text.duration(run.duration_ms)}"), "text"))
+    if run.duration_ms is not None:
+        pieces.append(Piece(Clean(f" {text.duration(run.duration_ms)}"), "text"))
     return [*named, _Part(tuple(pieces))]
 
 
@@ -208,7 +209,7 @@ def sentence(
     """The conclusion, and the next key."""
     if run is not None:
         group = causes.by_run.get(run.ref) if causes is not None else None
-        return _run_sentence(run, group, opened, vitals.state, width - FRAME)
+        return _run_sentence(run, group, opened, vitals, width - FRAME)
     runs, failed = store.overview.runs, store.overview.failed
     kinds = store.overview.outcomes.kinds if width >= NARROW_HEADER else ""
     pieces: list[Piece] = []
@@ -251,12 +252,12 @@ def progress_words(progress: Progress) -> str:
     return f"{doing} {text.grouped(progress.seen)} files"
 
 
-def _run_sentence(run: RunSummary, group: Group | None, opened: Opened, state: State, width: int) -> Line:
+def _run_sentence(run: RunSummary, group: Group | None, opened: Opened, vitals: Vitals, width: int) -> Line:
     """The result or prompt of a run, and as many facts as fit beside it."""
     error = run.first_error
     if opened.run is not None and opened.run.summary.ref == run.ref and has_turns(opened.run):
         goal = goal_sentence(opened.run)
-        facts = next((one for one in _run_facts(run, group, opened, state) if width_of((*goal, *one)) <= width), ())
+        facts = next((one for one in _run_facts(run, group, opened, vitals) if width_of((*goal, *one)) <= width), ())
         return (*fit(goal, width), *facts)
     if run.status is Status.ERROR and error is not None:
         words = Piece(one_line(error.words or "failed", 200), "status.error bold")
@@ -269,13 +270,13 @@ def _run_sentence(run: RunSummary, group: Group | None, opened: Opened, state: S
     most = width * 2 // 3 if run.failed else width // 3  # why it failed is worth more than its facts
     wanted = min(width_of((words,)), max(24, most))
     facts = next(
-        (one for one in _run_facts(run, group, opened, state) if width_of(one) + wanted <= width),
+        (one for one in _run_facts(run, group, opened, vitals) if width_of(one) + wanted <= width),
         (),
     )
     return (*fit([words], max(0, width - width_of(facts))), *facts)
 
 
-def _run_facts(run: RunSummary, group: Group | None, opened: Opened, state: State) -> Iterator[Line]:
+def _run_facts(run: RunSummary, group: Group | None, opened: Opened, vitals: Vitals) -> Iterator[Line]:
     """The facts of a run, then shorter and shorter lists: the status source is dropped first, the cause last."""
     steps = "1 step" if run.steps == 1 else f"{text.count(run.steps)} steps"
     facts = [
@@ -291,7 +292,8 @@ def _run_facts(run: RunSummary, group: Group | None, opened: Opened, state: Stat
         facts.append(f"{group.id} {text.grouped(len(group.runs))}×")
     source = f" ({run.status_source.value})" if run.status_source is not None else ""
     status = (Piece(Clean(f"status {run.status.value}{source}"), "dim"),)
-    tail = status if state is State.ENDED else tuple(_key("i", f"why {state}"))
+    stands = standing_of(run, vitals.state, vitals.now)
+    tail = status if vitals.state is State.ENDED else tuple(_key("i", f"why {stands.word}"))
     told = [fact for fact in facts if fact]
     said = Piece(Clean("  ·  " + " · ".join(told)), "sec")
     yield (said, Piece(Clean("  ·  "), "dim"), *tail)
@@ -349,7 +351,8 @@ def footer(
     hinted.sort(key=lambda c: here.index(c.id) - len(here) if c.id in here else c.hint)
     if pane == RUNS and not level:
         hinted = [c for c in hinted if c.id != "back"]
-    room = width - 24
+    hides = pane == RUNS and bool(hidden) and width < 180
+    room = width - (31 if hides else 24)
     pieces: list[Piece] = []
     told = 0
     most = 6 if width < 100 else 9 if width < 180 else 14
@@ -362,7 +365,7 @@ def footer(
         pieces += more
         told += 1
     right = [Piece(Clean(f"+{len(commands) - told} in "), "dim"), Piece(Clean("?"), "key bold")]
-    if pane == RUNS and hidden and width < 180:
+    if hides:
         right = [
             Piece(Clean(f"+{hidden} columns "), "dim"),
             Piece(Clean("W"), "key bold"),

@@ -54,6 +54,8 @@ def source_words(status: Status, source: StatusSource | None) -> Clean:
 
 _MAX_ROWS: Final = 8
 _TURNS: Final = 60
+_MAX_WRAPPED: Final = 20
+"""Notes that are wrapped; of many, the others are one row each, drawn on demand."""
 
 
 def run_rows(
@@ -354,7 +356,12 @@ def _problems(sheet: Sheet, problems: tuple[Problem, ...]) -> None:
     if not problems:
         return
     sheet.title("Notes", f"{grouped(len(problems))} {sheet.glyphs.dot} parse problems and inconsistencies")
-    sheet.add(Each("problems", len(problems), lambda i: _problem(problems[i], sheet.glyphs)))
+    for problem in problems[:_MAX_WRAPPED]:
+        where = f"{one_line(problem.where, 60)}  " if problem.where else ""
+        sheet.bullet(where + one_line(problem.reason), sign=Piece(sheet.glyphs.note, "status.warn bold"))
+    rest = problems[_MAX_WRAPPED:]
+    if rest:
+        sheet.add(Each("problems", len(rest), lambda i: _problem(rest[i], sheet.glyphs)))
 
 
 def _problem(problem: Problem, glyphs: Glyphs) -> Line:

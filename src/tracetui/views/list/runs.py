@@ -333,6 +333,8 @@ COLUMNS: Final = {
     "project": Column(18, "recorded source: folder, repository"),
 }
 """Columns by name, in order of survival: a list without room for all of them drops the last ones first."""
+_WORDS: Final = ("id", "model", "format", "project")
+"""Columns that say less than a name and a result that can be read."""
 FIXED: Final = ("status", "name")
 """Columns that every list has."""
 _ORDER: Final = (
@@ -384,14 +386,13 @@ def columns_for(
     fixed = [one for one in _ORDER if shown.get(one, True)]
     if not costed or (width < 66 and (not titled or width < _cells(fixed) + least + _TITLE)):
         fixed.remove("cost")
+    wanted = next((one for one in (least, *_NAMES) if one >= name), _NAMES[-1])
     for optional in _optional():
-        if width - _cells(fixed) - least >= _FAIR_RESULT:
-            break
-        if optional in fixed:
+        taken = wanted if optional in _WORDS else least
+        if width - _cells(fixed) - taken < _FAIR_RESULT and optional in fixed:
             fixed.remove(optional)
     room = width - _cells(fixed) - least
-    most = least + max(0, room - _RESULT_FIRST)
-    size = max(least, min(most, next((one for one in (least, *_NAMES) if one >= name), _NAMES[-1])))
+    size = max(least, min(wanted, least + max(0, room - _RESULT_FIRST)))
     size = max(_MIN_NAME, size - max(0, _MIN_RESULT - room))
     sizes = {"name": size, "result": max(_MIN_RESULT, room + least - size)}
     return [(key, sizes.get(key, COLUMNS[key].cells)) for key in fixed]
