@@ -36,6 +36,8 @@ from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.base import BaseListScreen
 from tracetui.ui.screens.diff import DiffScreen
 from tracetui.ui.screens.lists import FacetsScreen, StatisticsScreen
+from tracetui.ui.screens.live import LiveScreen
+from tracetui.ui.screens.run_tree import RunTreeScreen
 from tracetui.ui.screens.triage import TriageScreen
 
 TARGET: Final = Path(__file__).resolve().parent.parent / "screenshots"
@@ -46,6 +48,7 @@ FONT_SIZE: Final = 15
 PATIENCE: Final = 30.0
 AGO: Final = 3600
 """How many seconds before the picture folders changed; files did when their runs ended."""
+AGENTS: Final = "agents"
 AGENT_STEPS: Final = 19
 """Pauses of the agent at work before the picture of it is taken."""
 AGENT_PACE: Final = 4.0
@@ -88,7 +91,7 @@ class Shot(NamedTuple):
     size: tuple[int, int] = (120, 40)
     palette: str = "dark"
     growing: bool = False
-    """An agent writes meanwhile, step by step, and then no more."""
+    """An agent writes meanwhile below `AGENTS`, step by step, and then no more."""
     makes: tuple[str, ...] = ()
     """The files that are written in it."""
 
@@ -101,7 +104,9 @@ SHOTS: Final = (
     Shot("nodes", keys=("f", *"support_batch", "enter", "enter"), tab="nodes"),
     Shot("messages", root="traces/ccpa", keys=("enter", "g", "j", "j", "j"), tab="messages"),
     Shot("light", keys=("enter",), palette="light"),
-    Shot("live", root="agents", keys=("enter",), growing=True),
+    Shot("live", root=AGENTS, keys=("enter",), growing=True),
+    Shot("dashboard", root=".", keys=("L",), growing=True),
+    Shot("columns", keys=("W",)),
     Shot("narrow", keys=("enter",), size=(80, 24)),
     Shot("replay", keys=REPLAY),
     *(Shot("diff", keys=(*REPLAY, "D"), size=size) for size in ((80, 24), (120, 40), (200, 60))),
@@ -207,7 +212,7 @@ async def take(shot: Shot) -> tuple[str, list[Strip]]:
     for path in Path("traces").rglob("*"):
         if path.is_dir():
             os.utime(path, (NOW.timestamp() - AGO,) * 2)
-    states = list(work(Path(shot.root))) if shot.growing else []
+    states = list(work(Path(AGENTS))) if shot.growing else []
     engine = Engine(LocalSource(), [shot.root])
     engine.start()
     app = Still(engine, [shot.root], palette=shot.palette)
@@ -286,6 +291,8 @@ async def settle(app: TraceApp, pilot: Pilot[int], tab: str = "") -> None:
         if isinstance(screen, DiffScreen):
             look = screen.change.compared
             return screen.settled and (not tab or (look is not None and look.tab == tab))
+        if isinstance(screen, RunTreeScreen):
+            return screen.settled
         return surveyed(app)
 
     await wait(pilot, settled, "the samples")
@@ -300,7 +307,7 @@ def surveyed(app: TraceApp) -> bool:
         group, ref = screen.queue.group, screen.queue.run
         known = group is not None and surveys.contrast_of(group.runs) is not None
         return answered and known and ref is not None and app.store.opened(ref) is not None
-    return answered or not isinstance(screen, BaseListScreen) or isinstance(screen, FacetsScreen)
+    return answered or not isinstance(screen, BaseListScreen) or isinstance(screen, FacetsScreen | LiveScreen)
 
 
 async def wait(pilot: Pilot[int], there: Callable[[], bool], what: str) -> None:

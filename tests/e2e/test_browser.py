@@ -121,7 +121,7 @@ async def test_the_app_is_used_in_chromium(traces: Path, tmp_path: Path) -> None
             await page.click(300, 300)
             await press(page, "T", "Causes")
             await press(page, "vrx?", "Copy and export")  # neither a verdict nor an export, but the help
-            assert "Mark as real" not in await page.value("window.received")
+            assert "failure as real" not in await page.value("window.received")
             await page.type("q")
             await page.value("window.received = ''")
             await page.resize(900, 500)

@@ -153,8 +153,10 @@ async def check(app: TraceApp, pilot: Pilot[int], name: str, found: list[str]) -
         await pilot.resize_terminal(*size)
         await settle(pilot)
         await until(pilot, lambda: is_settled(app), what=name)
-        await pilot.pause()
-        found += [f"{name} {size[0]}x{size[1]}  {one}" for one in wasted(measure(app))]
+        panes: list[Pane] = []
+        while panes != (panes := measure(app)):  # a value that comes late makes another layout
+            await pilot.pause()
+        found += [f"{name} {size[0]}x{size[1]}  {one}" for one in wasted(panes)]
 
 
 def is_settled(app: TraceApp) -> bool:

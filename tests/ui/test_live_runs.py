@@ -91,6 +91,21 @@ async def test_it_follows_a_run_until_it_waits(
         assert "2 waiting for you" in text_of(app)
 
 
+async def test_a_few_runs_show_more_of_their_last_lines(opened: Opener, tmp_path: Path) -> None:
+    working("aaaa", 0, *(f"part{number}" for number in range(9))).write(tmp_path, NOW.timestamp(), 5)
+    async with opened(tmp_path / ".claude" / "projects") as (app, pilot):
+        screen = await dashboard(pilot)
+        shown = [line.strip() for line in text_of(app).split("\n")[5:15]]
+        assert ["I have read part" in line for line in shown].count(True) == 4
+        assert "make aaaa" in shown[1]
+        assert "part8" in shown[1]
+        assert "part5" in shown[8]
+        await pilot.click(offset=(20, 10))
+        assert screen.ref is not None
+        await pilot.resize_terminal(120, 10)
+        await until(pilot, lambda: "part7" not in text_of(app) and "part8" in text_of(app))
+
+
 async def test_a_click_on_the_second_row_selects_the_run(opened: Opener, live: Path) -> None:
     async with opened(live) as (app, pilot):
         screen = await dashboard(pilot)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from textual.pilot import Pilot
 
 from tests.ui.conftest import Opener, press, text_of, until
 from tests.ui.test_filtering import agents, keys, line
 from tests.ui.test_triage import NIGHT, go_to_type, triage
 from tracetui.analysis.statistics import By
+from tracetui.live.engine import Engine
+from tracetui.sources.local import LocalSource
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import RUNS
 from tracetui.ui.screens.lists import StatisticsScreen
@@ -47,6 +50,24 @@ async def test_all_runs_are_counted_and_enter_shows_those_that_called_a_tool(ope
         shown = [app.store.runs[ref] for ref in app.main.runs.refs()]
         assert 0 < len(shown) < whole
         assert all("search" in (run.tools or ()) for run in shown)
+
+
+@pytest.mark.parametrize("key", ["S", "C"])
+async def test_a_part_of_the_runs_is_not_called_all(samples: Path, key: str) -> None:
+    engine = Engine(LocalSource(), [str(samples)])
+    app = TraceApp(engine, [str(samples)])
+    try:
+        async with app.run_test(size=(120, 40)) as pilot:
+            await pilot.press(key)
+            await pilot.pause()
+            assert app.screen is app.main
+            assert "reading the list; it has not all runs yet" in line(app, 1)
+            engine.start()
+            await until(pilot, lambda: app.listed, what="the list")
+            await pilot.press(key)
+            await until(pilot, lambda: app.screen is not app.main, what="the screen")
+    finally:
+        engine.stop()
 
 
 async def test_the_rows_are_chosen_by_keys_around_the_end(opened: Opener, samples: Path) -> None:

@@ -16,7 +16,7 @@ from tracetui.analysis.triage import Group, Task, groups
 from tracetui.model import FirstError, Outcome, RunRef, RunSummary, Score, Status
 from tracetui.store.judgement import Judgement
 from tracetui.views.rows import Line, width_of
-from tracetui.views.triage import Details, Member, QueueRows, Sections, TaskRow, heading
+from tracetui.views.triage import Details, Member, QueueRows, Sections, TaskRow, cause_rows, heading
 
 STARTED, NOW = 1_763_730_562.0, 1_763_734_162.0
 
@@ -130,3 +130,12 @@ def test_a_page_of_the_queue_costs_the_same_for_any_number_of_causes(count: int)
     assert len(lines) == page
     assert items.reads <= 2 * page
     assert judged <= 2 * page
+
+
+@pytest.mark.parametrize(
+    ("duration_ms", "shown"), [(34_700.0, "1 run of researcher   34.7s lost"), (None, "1 run of researcher")]
+)
+def test_a_cause_says_only_what_is_recorded_of_its_loss(duration_ms: float | None, shown: str) -> None:
+    (group,) = groups([replace(failed("a"), duration_ms=duration_ms)])
+    rows = cause_rows(group, None, Judgement(), None, width=80, now=NOW)
+    assert shown in [words(rows.line(i, 80)).partition("   first ")[0].strip() for i in range(len(rows))]

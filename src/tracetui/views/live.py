@@ -1,4 +1,4 @@
-"""The live runs, two rows each: state and usage; open call and last line."""
+"""The live runs: state and usage of each, its open call and its last lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
 _NUMBERS: Final = (("silent", 7), ("step", 5), ("tok", 6), ("cost", 9))
 """Columns of numbers and their cells, each with a blank before it."""
 _LOOK_BACK: Final = 50
-"""Spans searched for the last line."""
+"""Spans searched for the last lines."""
+_MOST_LINES: Final = 8
+"""Last lines of a run, if the page has room for as many of all."""
 _CALL: Final = 40
 _STYLES: Final = {
     State.RUNNING: "status.running",
@@ -59,15 +61,24 @@ class LiveRun(NamedTuple):
 
 
 class LiveRows:
-    """See `tracetui.views.rows.Rows`. The key of a run's first row is its reference, the second takes no cursor."""
+    """See `tracetui.views.rows.Rows`. The key of a run's first row is its reference, the others take no cursor."""
 
-    def __init__(self, running: Sequence[LiveRun], waiting: Sequence[LiveRun], *, glyphs: Glyphs = UNICODE) -> None:
+    def __init__(
+        self, running: Sequence[LiveRun], waiting: Sequence[LiveRun], *, glyphs: Glyphs = UNICODE, room: int = 0
+    ) -> None:
+        """`room`: rows of the page, shared by the last lines of all runs; each has at least one."""
         self._glyphs = glyphs
         self._rows: list[tuple[LiveRun, int] | str] = []
+        self._lines: dict[RunRef, list[Span]] = {}
+        """The last lines of each run, newest first."""
+        count = max(1, len(running) + len(waiting))
+        most = min(_MOST_LINES, max(1, (room - 2) // count - 1))
         for label, runs in (("running", running), ("waiting for you", waiting)):
             if runs:
                 self._rows.append(f"{label} {len(runs)}")
-                self._rows += [(run, part) for run in runs for part in range(2)]
+            for run in runs:
+                lines = self._lines[run.summary.ref] = _last_lines(run.run, most)
+                self._rows += [(run, part) for part in range(1 + max(1, len(lines)))]
         self._index = {self.key(i): i for i in range(len(self._rows))}
 
     def __len__(self) -> int:
@@ -82,7 +93,7 @@ class LiveRows:
         row = self._rows[index]
         if isinstance(row, str):
             return (row.partition(" ")[0],)
-        return row[0].summary.ref if not row[1] else (row[0].summary.ref, 1)
+        return row[0].summary.ref if not row[1] else (row[0].summary.ref, row[1])
 
     def index(self, key: Hashable) -> int | None:
         return self._index.get(key)
@@ -102,7 +113,7 @@ class LiveRows:
         if isinstance(row, str):
             rule = self._glyphs.rule * max(0, width - len(row) - 1)
             return (Piece(Clean(row), "dim"), Piece(Clean(f" {rule}"), "line"))
-        return tuple(fit(self._second(row[0]) if row[1] else self._first(row[0], width), width))
+        return tuple(fit(self._below(*row) if row[1] else self._first(row[0], width), width))
 
     def _first(self, one: LiveRun, width: int) -> list[Piece]:
         run = one.run.summary if one.run is not None else one.summary
@@ -123,17 +134,20 @@ class LiveRows:
         ]
         return [*fill(name, max(0, width - width_of(tuple(cells)))), *cells]
 
-    def _second(self, one: LiveRun) -> Line:
-        call, last = self._open_call(one), _last_line(one.run)
+    def _below(self, one: LiveRun, part: int) -> Line:
+        """The open call and the last line; then the lines before."""
+        call = self._open_call(one) if part == 1 else []
+        lines = self._lines[one.summary.ref]
         pieces = [Piece(Clean("    ")), *call]
-        if last is not None:
-            sign, style = kind_of(last.operation, self._glyphs)
-            gap = f"  {self._glyphs.dot}  " if call else ""
-            words = one_line(last.preview, 400)
-            if last.operation is Operation.EXECUTE_TOOL:
-                words = Clean(f"{one_line(last.name, _CALL)} {words}")
-            pieces += [Piece(Clean(gap), "dim"), Piece(sign, style), Piece(Clean(f" {words}"), "dim")]
-        return tuple(pieces) if call or last is not None else (*pieces, Piece(Clean("reading …"), "dim"))
+        if not lines:
+            return tuple(pieces) if call else (*pieces, Piece(Clean("reading …"), "dim"))
+        last = lines[part - 1]
+        sign, style = kind_of(last.operation, self._glyphs)
+        gap = f"  {self._glyphs.dot}  " if call else ""
+        words = one_line(last.preview, 400)
+        if last.operation is Operation.EXECUTE_TOOL:
+            words = Clean(f"{one_line(last.name, _CALL)} {words}")
+        return (*pieces, Piece(Clean(gap), "dim"), Piece(sign, style), Piece(Clean(f" {words}"), "dim"))
 
     def _open_call(self, one: LiveRun) -> list[Piece]:
         """The open call and how long it has been open."""
@@ -159,13 +173,13 @@ class LiveRows:
         return pieces
 
 
-def _last_line(run: Run | None) -> Span | None:
-    """The last finished call or message with a text."""
+def _last_lines(run: Run | None, most: int) -> list[Span]:
+    """The last finished calls and messages with a text, newest first."""
     if run is None:
-        return None
+        return []
     last, still_open = len(run.spans), {*islice(reversed(run.unended), _LOOK_BACK)}
     found = (i for i in range(last - 1, max(-1, last - 1 - _LOOK_BACK), -1) if i not in still_open)
-    return next((run.spans[i] for i in found if run.spans[i].preview), None)
+    return [*islice((run.spans[i] for i in found if run.spans[i].preview), most)]
 
 
 def heading(width: int) -> Line:

@@ -472,13 +472,11 @@ def _numbers(group: Group, width: int, now: float, zone: tzinfo) -> list[Line]:
     runs = len(group.runs)
     agents = ", ".join(group.agents[:MAX_AGENTS]) + (" …" if len(group.agents) > MAX_AGENTS else "")
     agent = f" of {one_line(agents, 80)}" if agents else ""
-    lost = f"{text.duration(group.wasted_ms)} lost"
-    if group.wasted_tokens is not None:
-        lost += f", {text.tokens(group.wasted_tokens)} tokens"
-    pieces = [
-        Piece(Clean(f"{text.grouped(runs)} run{'s' if runs != 1 else ''}{agent}   "), "sec"),
-        Piece(Clean(f"{lost}   "), "status.warn"),
-    ]
+    pieces = [Piece(Clean(f"{text.grouped(runs)} run{'s' if runs != 1 else ''}{agent}   "), "sec")]
+    lost = [f"{text.duration(group.wasted_ms)} lost"] if group.wasted_ms is not None else []
+    lost += [f"{text.tokens(group.wasted_tokens)} tokens"] if group.wasted_tokens is not None else []
+    if lost:
+        pieces.append(Piece(Clean(f"{', '.join(lost)}   "), "status.warn"))
     if group.starts:
         pieces.append(Piece(Clean(f"first {clock(group.starts[0], 'UTC', now=now, zone=zone)}   "), "sec"))
         pieces.append(Piece(Clean(f"last {clock(group.starts[-1], 'UTC', now=now, zone=zone)}"), "sec"))

@@ -31,7 +31,7 @@ from tracetui.diff.context import context_diff
 from tracetui.diff.result import Diff
 from tracetui.diff.step import StateDiff
 from tracetui.diff.values import Change
-from tracetui.model import Body, FirstError, Message, Operation, Run, Status, Text
+from tracetui.model import Body, FirstError, Message, Operation, Run, Status, StatusSource, Text
 from tracetui.text import clean
 from tracetui.views.diff.runs import run_rows
 from tracetui.views.diff.steps import PairRows, sentence, summary
@@ -334,3 +334,15 @@ def test_an_error_is_told_to_its_last_word(width: int) -> None:
 
     drawn = " ".join(texts(rows, width)).split()
     assert all(word in drawn for word in message.split())
+
+
+def test_the_end_of_a_run_says_where_it_is_from_only_if_it_is_inferred() -> None:
+    a, b = (
+        run_of([Did()], ident=ident, status=Status.OK, status_source=source)
+        for ident, source in (("a", StatusSource.EXPLICIT), ("b", StatusSource.DERIVED))
+    )
+    _, diff = compared(a, b)
+    (ends,) = [line for line in texts(run_rows(diff, width=120), 120) if line.startswith("ends")]
+    assert ends.count("ok") == 2
+    assert "explicit" not in ends
+    assert "ok  inferred from the last event" in ends

@@ -1,11 +1,11 @@
-"""The dashboard of live runs: open call, silence, last line and cost of each; Enter follows one."""
+"""The dashboard of live runs: open call, silence, last lines and cost of each; Enter follows one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from textual import on
+from textual import events, on
 
 from tracetui.analysis.liveness import liveness, session_state
 from tracetui.live.jobs.watch import WatchedRuns
@@ -13,6 +13,7 @@ from tracetui.live.mailbox import Mail
 from tracetui.model import Run, RunRef, RunSummary
 from tracetui.text import Clean, grouped
 from tracetui.ui.commands import LIVE, Command
+from tracetui.ui.layout import FRAME
 from tracetui.ui.screens.lists import RunsListScreen
 from tracetui.ui.widgets.frame import short_path, with_hints
 from tracetui.ui.widgets.line_view import LineView
@@ -27,7 +28,7 @@ _NO_POSITION: Final = (Piece(Clean("newest first"), "dim"),)
 
 
 class LiveView(LineView):
-    """The rows of the dashboard; the cursor covers both rows of a run."""
+    """The rows of the dashboard; the cursor covers all rows of a run."""
 
     def is_at_cursor(self, index: int) -> bool:
         rows = self.rows
@@ -38,12 +39,19 @@ class LiveView(LineView):
 
     def repaint_row(self, index: int) -> None:
         super().repaint_row(index)
-        super().repaint_row(index + 1)
+        while self._is_below(index + 1):
+            index += 1
+            super().repaint_row(index)
 
     def clicked_row(self, index: int) -> None:
+        while self._is_below(index):
+            index -= 1
+        super().clicked_row(index)
+
+    def _is_below(self, index: int) -> bool:
+        """Whether a row belongs to the run of a row above."""
         rows = self.rows
-        second = isinstance(rows, LiveRows) and rows.run(index) is not None and not rows.selectable(index)
-        super().clicked_row(index - second)
+        return isinstance(rows, LiveRows) and rows.run(index) is not None and not rows.selectable(index)
 
 
 class LiveScreen(RunsListScreen):
@@ -62,6 +70,10 @@ class LiveScreen(RunsListScreen):
     def on_mount(self) -> None:
         super().on_mount()
         self.set_interval(TICK_SECONDS, self.show_rows)
+
+    def on_resize(self, event: events.Resize) -> None:
+        super().on_resize(event)
+        self.show_rows()
 
     def on_screen_resume(self) -> None:
         self._busy = False  # another screen's job may have replaced ours
@@ -90,7 +102,7 @@ class LiveScreen(RunsListScreen):
         running, waiting = ([self._live(run, now) for run in by_start(part)] for part in self._found[:2])
         self._ask([one.summary for one in (*running, *waiting)])
         if running or waiting:
-            rows = LiveRows(running, waiting, glyphs=app.look.glyphs)
+            rows = LiveRows(running, waiting, glyphs=app.look.glyphs, room=app.size.height - FRAME - 2)
             self.list.show(rows, key=self._cursor, title_right=_NO_POSITION, heading=lambda width: [heading(width)])
             self._cursor = None
         else:

@@ -215,6 +215,9 @@ class MainScreen(RunsScreen):
         marked = [one for one in self.state.marked if one in store.runs]
         if not contrast and self.state.level and ref is not None:
             return Scope([ref], f"run {store.runs[ref].id}" if ref in store.runs else "this run")
+        if self.app.stage == "list":
+            self.say("reading the list; it has not all runs yet", "status.warn")
+            return None
         if not contrast:
             return Scope(refs, "the filtered runs" if self.state.arrangement.words else "all runs")
         if marked:

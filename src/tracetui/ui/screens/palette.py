@@ -30,7 +30,7 @@ MAX_TEXT: Final = 200
 """Characters of a query."""
 SLICE_SECONDS: Final = 0.005
 """Longest stretch of the search for runs: keys wait for nothing."""
-_WIDTH: Final = 116
+_WIDTH: Final = 120
 _TITLE: Final = 24
 """Cells of the title of a command."""
 _MOVES: Final = {"down": 1, "up": -1, "ctrl+n": 1, "ctrl+j": 1, "ctrl+k": -1}

@@ -9,9 +9,10 @@ from typing import Any, Final, Protocol
 from tracetui.analysis.step_diff import WORDS, step_label
 from tracetui.diff.result import Diff, Fact, JudgmentPair
 from tracetui.masking import clean, one_line
-from tracetui.model import Criterion, Metric, RunRef, RunSummary, Status
+from tracetui.model import Criterion, Metric, RunRef, RunSummary, Status, StatusSource
 from tracetui.text import Clean, cost, count, duration, grouped, pad, tokens, truncate, wrap
 from tracetui.views.bars import amount
+from tracetui.views.detail.run import source_words
 from tracetui.views.diff.steps import name_of
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.rows import Line, Piece, Rows, fill, fit, width_of
@@ -79,7 +80,8 @@ def _named(letter: str, run: RunSummary, diff: Diff, glyphs: Glyphs) -> Line:
 
 def _ended(run: RunSummary, glyphs: Glyphs) -> Line:
     sign, style = status_glyph(run.status, glyphs)
-    source = f"  {run.status_source.value}" if run.status_source is not None else ""
+    is_recorded = run.status_source in (StatusSource.EXPLICIT, None)
+    source = "" if is_recorded else f"  {source_words(run.status, run.status_source)}"
     return (
         Piece(Clean(f"{sign} {run.status.value}"), f"{style} bold"),
         Piece(Clean(source), "dim"),
