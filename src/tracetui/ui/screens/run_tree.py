@@ -127,6 +127,9 @@ class RunTreeScreen(PreviewScreen):
         if step is None or result is None or not self._preview.display:
             return
         run, span = result.tree.runs[step[0]], step[1]
+        opened = self.app.store.opened(run.summary.ref)
+        if opened is not None and (same := opened.span(span.id)) is not None:
+            run, span = opened, same  # bodies are cached for a span object: another screen may show this one
         body = self.app.store.body(run.summary.ref, span)
         if body is None:
             self.app.engine.load_body(run, span)
