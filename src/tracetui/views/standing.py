@@ -1,4 +1,4 @@
-"""How a run stands: one sign, style and wording for every screen."""
+"""The state of a run, with the same sign, style and words on every screen."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _TURNS: Final = {
     Turn.DONE: (Status.OK, "sec"),
     Turn.INTERRUPTED: (Status.CANCELLED, "sec"),
 }
-"""Status whose sign a session's state has, and its style."""
+"""For the state of a session: the status that the sign is for, and the style."""
 
 
 class Standing(NamedTuple):
-    """How a run stands."""
+    """The displayed state of a run."""
 
     status: Status
-    """The status whose sign it has."""
+    """Status that the sign is for."""
     sign: Clean
     style: str
     words: Clean
     """``ok``, ``wrong answer``, ``stalled?``, ``~running: Bash 3m``, ``~waiting for you``."""
     by_last_event: bool
-    """Whether the last event tells it, as that of a session or an open call."""
+    """Whether it is inferred from the last event: the state of a session or of an open call."""
 
     @property
     def word(self) -> str:
@@ -49,7 +49,7 @@ StandingOf = Callable[[RunSummary, Glyphs], Standing]
 
 
 def standing_of(run: RunSummary, state: State, now: float | None, glyphs: Glyphs = UNICODE) -> Standing:
-    """How a run with that liveness stands; without `now`, by its status alone."""
+    """The displayed state of a run with that liveness; without `now`, from its status alone."""
     found = session_state(run, state, now=now) if now is not None else None
     if found is not None:
         status, style = _TURNS[found.turn]

@@ -135,7 +135,7 @@ class HitRows:
         start_of: StartOf = start_label,
         standing: StandingOf,
     ) -> None:
-        """`start_of` labels the start of a run, `standing` tells how it stands."""
+        """`start_of` labels the start of a run, `standing` finds its displayed state."""
         self._summary, self._glyphs, self._start_of, self._standing = summary, glyphs, start_of, standing
         self._items: list[Hit | RunRef] = []
         self._headings: list[int] = []
