@@ -88,9 +88,10 @@ class Writer:
         self.step(1, node_type="GraphNode", child_run_id=name)
 
     def change(self, which: int, sql: str) -> None:
-        """Change or delete a row, counted from the end."""
+        """Change or delete a row, counted from the end; nothing without rows."""
         rows = [row for (row,) in self.db.execute("SELECT id FROM steps ORDER BY id DESC")]
-        self.db.execute(sql, (rows[which % len(rows)],))
+        if rows:
+            self.db.execute(sql, (rows[which % len(rows)],))
 
 
 VALUES = json.dumps({"x": -7})
