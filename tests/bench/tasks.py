@@ -52,7 +52,7 @@ def _screen(tasks: int, trials: int, rounds: int) -> Iterator[Row]:
     keys: dict[str, list[screen.Key]] = {"run list": [], "matrix": []}
     for _ in range(rounds):
         with screen.tracetui(folder) as terminal:
-            terminal.wait_for(r"gardener", timeout=120)
+            terminal.wait_for(r"task-0", timeout=120)
             terminal.wait_for(screen.LOADING, gone=True, timeout=180)
             terminal.wait_quiet(0.5)
             keys["run list"] += [screen.press(terminal, "pagedown", quiet=0.1) for _ in range(6)]

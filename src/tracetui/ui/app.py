@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 
 FIRST_MAIL_SECONDS: Final = 0.06
 """Longest wait of the first paint for content."""
+SIZING_SECONDS: Final = 0.001
+"""The first frame of the app waits for so long: panes learn their sizes from the first layout."""
 OPENING_SECONDS: Final = 0.05
 """After the first layout: panes report their sizes until then."""
 
@@ -110,7 +112,7 @@ class TraceApp(HostApp):
         self.waiting_search = ""
         self._notify, self._starts_today = notify, today
         self._mail_due = self._frame_pending = False
-        self._opening = True
+        self._opening, self._laid_out = True, False
         self._read_ahead_for: RunRef | None = None
         """Run for which the likely partner was read ahead last."""
         self._triage_state: TriageState | None = None
@@ -122,7 +124,7 @@ class TraceApp(HostApp):
         return self.main
 
     def on_mount(self) -> None:
-        self.set_timer(OPENING_SECONDS, self._opened)
+        self.set_timer(OPENING_SECONDS, self.opened)
         self._receive_first_mail()
         self.engine.bind(self._wake)
         if self._starts_today:
@@ -138,20 +140,21 @@ class TraceApp(HostApp):
 
     def opened(self) -> None:
         if self._opening:
-            self._opened()
-
-    def _opened(self) -> None:
-        self._opening = False
-        if self._frame_pending and self.is_running:
-            self.screen.refresh()
+            self._opening = False
+            if self._frame_pending and self.is_running:
+                self.screen.refresh()
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
-        """Paint; while the screen opens, only full frames.
+        """Paint; while the screen opens, only full frames, and not the first one of the app.
 
         Every pane reports its size then, and each report would repaint most of the screen: five times the bytes.
         """
         if self._opening:
-            self._frame_pending = renderable is not None and not isinstance(renderable, LayoutUpdate)
+            is_whole = isinstance(renderable, LayoutUpdate)
+            if is_whole and not self._laid_out:  # its panes are drawn for no size yet
+                self._laid_out, is_whole = True, False
+                self.set_timer(SIZING_SECONDS, self.opened)
+            self._frame_pending = renderable is not None and not is_whole
             if self._frame_pending:
                 return
         super()._display(screen, CroppedUpdate.of(renderable) if isinstance(renderable, ChopsUpdate) else renderable)
