@@ -28,7 +28,7 @@ PLACES = {
     "key": lambda: setattr(main.MainScreen, "perform", bug),
     "paint": lambda: setattr(LineView, "strip_at", bug),
     "frame": lambda: setattr(main, footer.__name__, bug),
-    "timer": lambda: setattr(TraceApp, "_opened", bug),
+    "timer": lambda: setattr(TraceApp, "opened", bug),
     "thread": lambda: setattr(lister, "look", bug),
     "end": lambda: setattr(LinuxDriver, "stop_application_mode", _bug_at_the_end),
 }
