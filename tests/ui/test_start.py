@@ -25,7 +25,7 @@ LATER: Final = (
     # of other commands, and of screens that nobody has opened yet
     *("tracetui.diff", "tracetui.views.diff.steps", "tracetui.live.differ", "tracetui.live.tail"),
     *("tracetui.export.diff", "tracetui.export.events", "tracetui.export.text", "tracetui.export.json"),
-    *("tracetui.store.query", "tracetui.analysis.cause", "tracetui.live.jobs"),
+    *("tracetui.store.query", "tracetui.store.sidecar", "tracetui.analysis.cause", "tracetui.live.jobs"),
     *("tracetui.ui.screens.triage", "tracetui.ui.screens.lists"),
     *("tracetui.ui.screens.diff", "tracetui.ui.screens.help", "tracetui.ui.screens.palette"),
     *("obstore", "clickhouse_connect", "tracetui.sources.bucket", "tracetui.sources.ssh"),

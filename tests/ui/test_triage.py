@@ -275,6 +275,13 @@ async def test_what_another_instance_judged_is_seen(opened: Opener, samples: Pat
         assert screen.judgement_of(first).verdict is Verdict.IGNORE
 
 
+async def test_the_first_verdict_of_another_instance_is_seen_in_the_list(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot), opened(samples) as (_, other_pilot):
+        assert app.verdicts.is_empty
+        await press(other_pilot, "v", "i")
+        await until(pilot, lambda: "ignore" in text_of(app), what="the other's verdict")
+
+
 async def test_nothing_failed(opened: Opener, tmp_path: Path, samples: Path) -> None:
     passed = next(run for run in (samples / "paprika").glob("*.json") if '"error"' not in run.read_text())
     (tmp_path / passed.name).write_bytes(passed.read_bytes())

@@ -415,7 +415,7 @@ class RunList(ArrangedView):
         return (words, Piece(Clean("g"), "key bold"))
 
     def tick(self, now: float) -> None:
-        """Draw again how long runs have lasted that are still going, and how they stand."""
+        """Redraw the duration and the state of runs without an end record."""
         rows = self.rows
         if isinstance(rows, runs.RunRows):
             rows.now = now

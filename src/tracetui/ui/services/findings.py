@@ -61,9 +61,9 @@ class Assessments:
 class Comparisons:
     """Results of run comparisons, and the partners to compare a run with."""
 
-    def __init__(self, store: Store, listed: Callable[[], bool]) -> None:
-        """`listed`: whether the list is complete. Until then it grows, and relations would be found again each time."""
-        self._store, self._listed = store, listed
+    def __init__(self, store: Store, counted: Callable[[], bool]) -> None:
+        """`counted`: whether every run is counted. Until then, relations would be found again for each change."""
+        self._store, self._counted = store, counted
         self.verdicts: dict[tuple[RunRef, RunRef], Divergence] = {}
         """By (original, replay)."""
 
@@ -118,7 +118,7 @@ class Comparisons:
         run = self._store.runs.get(ref) if ref is not None else None
         if run is None or has_original(run):
             return commands
-        if self._listed() and (self._store.relations.original(run.ref) or self._store.relations.variants(run.ref)):
+        if self._counted() and (self._store.relations.original(run.ref) or self._store.relations.variants(run.ref)):
             return commands
         return [command for command in commands if command.id != "diff-original"]
 

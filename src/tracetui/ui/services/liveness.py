@@ -69,7 +69,7 @@ class LivenessTracker:
         return state if opened is None or opened.summary.ref != run.ref else self.state_of(opened).state
 
     def standing(self, run: RunSummary, glyphs: Glyphs) -> Standing:
-        """How a run stands, as the list shows it."""
+        """The displayed state of a run of the list."""
         return standing_of(run, self.state_in_list(run), self._clock(), glyphs)
 
     def is_going(self, run: RunSummary) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -35,7 +36,7 @@ class Verdicts:
     """The file of verdicts, as the app uses it: opened when it is first needed."""
 
     def __init__(self, roots: Sequence[str]) -> None:
-        self._roots = roots
+        self._roots, self._exists = roots, os.path.exists(verdicts_file())
         self.last: Verdict | None = None
         """The verdict that was given last."""
 
@@ -47,13 +48,16 @@ class Verdicts:
         return Sidecar(roots=self._roots)
 
     def refresh(self) -> bool:
-        """Take in what another instance judged meanwhile; True if it did. Nothing is read before it is needed."""
-        return "sidecar" in vars(self) and self.sidecar.refresh()
+        """Take in what another instance judged meanwhile; True if it did. Nothing is read before there is a file."""
+        if "sidecar" in vars(self):
+            return self.sidecar.refresh()
+        before, self._exists = self._exists, os.path.exists(verdicts_file())
+        return self._exists != before
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was ever judged. Loads nothing if there is no file."""
-        return ("sidecar" not in vars(self) and not verdicts_file().exists()) or not self.sidecar.revision
+        """Whether nothing was ever judged; asked for every row. Loads nothing if there was no file a second ago."""
+        return not (self._exists or "sidecar" in vars(self)) or not self.sidecar.revision
 
     @cached_property
     def causes(self) -> CauseVerdicts:
