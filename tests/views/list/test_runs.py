@@ -11,7 +11,7 @@ from tests.store.build import make_summary
 from tests.views.build import check_rows, texts
 from tracetui.analysis.arrangement import Item
 from tracetui.analysis.liveness import State
-from tracetui.model import FirstError, Operation, RunSummary, Status
+from tracetui.model import FirstError, Operation, RunSummary, Score, Status
 from tracetui.model.run import LastEvent
 from tracetui.views.list.runs import RunRows, columns_for
 
@@ -137,6 +137,14 @@ def test_a_result_is_worth_more_than_an_id(width: int) -> None:
     assert columns["result"] >= 22
     assert {"time", "step", "age"} <= set(columns)
     assert "id" not in columns or columns["result"] >= 24
+
+
+@pytest.mark.parametrize("width", [60, 78, 118])
+def test_scores_have_a_column_where_any_run_has_one(width: int) -> None:
+    plain = [make_summary(str(number)) for number in range(20)]
+    scored = make_summary("x", scores=(Score("reward", 0.0, False),))
+    assert "score" in dict(RunRows([*plain, scored], now=0.0).columns(width))
+    assert "score" not in dict(RunRows(plain, now=0.0).columns(width))
 
 
 def test_the_task_of_a_trial_is_beside_its_result() -> None:

@@ -192,14 +192,14 @@ class RunRows:
 
     @cached_property
     def _facts(self) -> Collection[Fact]:
-        """What runs have: any a title, half of the first ones a score, one of them the rest."""
+        """What any run has; time and tokens: any of the first ones."""
 
         def runs(most: int | None = None) -> Iterator[RunSummary]:
             return islice((item for item in self._items if isinstance(item, RunSummary)), most)
 
         found: dict[Fact, bool] = {
             "title": any(run.title for run in runs()),
-            "score": 2 * sum(bool(run.scores) for run in runs(_SAMPLE)) >= min(self.runs, _SAMPLE) > 0,
+            "score": any(run.scores for run in runs()),
             "cost": self.costed,
             "time": any(run.duration_ms is not None or run.status is Status.RUNNING for run in runs(_SAMPLE)),
             "tok": any(run.usage or not run.deep for run in runs(_SAMPLE)),
@@ -401,7 +401,9 @@ def columns_for(
 def _optional() -> list[str]:
     """Columns that a result with little room is worth more than, those that survive longest last."""
     names = [*COLUMNS]
-    return names[: names.index("step") : -1]
+    return [
+        one for one in names[: names.index("step") : -1] if one != "score"
+    ]  # it tells wrong answers from passed runs
 
 
 def _cells(names: Collection[str]) -> int:
