@@ -144,7 +144,7 @@ def test_scores_have_a_column_where_any_run_has_one(width: int) -> None:
     plain = [make_summary(str(number)) for number in range(20)]
     scored = make_summary("x", scores=(Score("reward", 0.0, False),))
     assert "score" in dict(RunRows([*plain, scored], now=0.0).columns(width))
-    assert "score" not in dict(RunRows(plain, now=0.0).columns(width))
+    assert "score" not in dict(RunRows([*plain], now=0.0).columns(width))
 
 
 def test_the_task_of_a_trial_is_beside_its_result() -> None:
