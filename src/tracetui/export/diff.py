@@ -14,7 +14,7 @@ from tracetui.diff.values import Change
 from tracetui.export.json import Masked, encode, masked_field
 from tracetui.export.text import pretty, short
 from tracetui.model import Criterion, Metric, Run, Span, quote_key
-from tracetui.store.span_names import span_title, step_number
+from tracetui.store.address import span_title, step_number
 from tracetui.text import Clean, cells, clean, cost, duration, one_line, tokens, truncate, truncate_middle
 
 DIFF: Final = "tracetui/diff/1"

@@ -12,7 +12,7 @@ from tracetui.diff.values import Change
 from tracetui.export.diff import Changes, word_lines
 from tracetui.export.steps import cut_lines
 from tracetui.export.tree import Section, Step, Tree
-from tracetui.store.span_names import step_number
+from tracetui.store.address import step_number
 from tracetui.text import Clean, grouped, one_line
 
 MAX_ROWS: Final = 2_000

@@ -42,7 +42,7 @@ from tracetui.export.triage import Shared, Triage, triage_report, triage_value
 from tracetui.model import Operation, Run, RunSummary
 from tracetui.model.masked import masked
 from tracetui.redact import Redactor
-from tracetui.store.span_names import span_label, span_title
+from tracetui.store.address import span_label, span_title
 from tracetui.text import Clean, clean, grouped, one_line
 from tracetui.views.scores import run_sign
 

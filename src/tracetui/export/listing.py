@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from tracetui.export.table import Column, Table
 from tracetui.model import Problem, RunRef, RunSummary
-from tracetui.store.outcomes import OutcomeCounts
+from tracetui.store.facts import OutcomeCounts
 from tracetui.store.relations import counted, split_traces
 from tracetui.text import Clean, age, cells, clean, count, duration, one_line, tokens, truncate, truncate_middle
 from tracetui.views.labels import run_label, start_label

@@ -21,8 +21,8 @@ from tracetui.export.table import Table as TextTable
 from tracetui.model import RunSummary
 from tracetui.model.masked import masked_summary
 from tracetui.redact import Redactor
+from tracetui.store.facts import OutcomeCounts
 from tracetui.store.judgement import Judgement
-from tracetui.store.outcomes import OutcomeCounts
 from tracetui.store.relations import uncounted_parts
 from tracetui.text import (
     Clean,

@@ -63,7 +63,7 @@ class Divergence(msgspec.Struct, frozen=True):
     same: bool
     words: Clean = Clean("")
     step: str = ""
-    """The step of the difference, as `store.span_names` names it."""
+    """The step of the difference, as `store.address` names it."""
 
 
 class ReadFailure(msgspec.Struct, frozen=True):

@@ -16,8 +16,8 @@ from tracetui.live.load import FileCaches, Reader
 from tracetui.model import PassRule, Run, RunRef, RunSummary, TaskKey
 from tracetui.model.part import nested_runs
 from tracetui.sources.base import LinkLost, Source
+from tracetui.store.address import span_title
 from tracetui.store.relations import Relations
-from tracetui.store.span_names import span_title
 
 _HOW: Final = {"only_a": "left out", "only_b": "new"}
 """How a replay differs, without A and B."""

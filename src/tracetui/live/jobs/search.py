@@ -33,7 +33,7 @@ from tracetui.model.part import Ownership, ownership
 from tracetui.redact import MASK, Redactor
 from tracetui.sources.archive import MAGIC, Archive
 from tracetui.sources.base import SHARED, Entry, File, LinkLost, Source, Stat
-from tracetui.store.span_names import step_number
+from tracetui.store.address import step_number
 
 Keys = tuple[str | int, ...]
 PIECE: Final = 4 << 20
