@@ -14,8 +14,7 @@ from tracetui.cli.parser import add_cache, add_pass, add_redact
 from tracetui.cli.reading import cache_limit, check_rule, listing_of, only, rule_of, source_of
 from tracetui.cli.tasks import hint_folder, reader
 from tracetui.errors import TracetuiError, UsageError
-from tracetui.export.gate import GateReport, gate_lines, gate_value
-from tracetui.export.gate_document import export_gate, form_of
+from tracetui.export.gate import GateReport, export_gate, form_of, gate_lines, gate_value
 from tracetui.export.triage import json_lines
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source

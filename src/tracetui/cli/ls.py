@@ -27,7 +27,7 @@ from tracetui.cli.reading import (
     sources_at,
 )
 from tracetui.errors import UsageError
-from tracetui.export.listing import listing, outcomes_of, part_notes
+from tracetui.export.table import listing, outcomes_of, part_notes
 from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.model.masked import masked_problem, masked_summary, masked_task
 from tracetui.redact import Redactor
