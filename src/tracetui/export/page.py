@@ -213,6 +213,9 @@ def tree_text(tree: Tree) -> Iterator[str]:
         yield f"{pad(text, _TEXT_WIDTH - len(numbers))}{numbers}".rstrip()
 
 
+# ---- blocks
+
+
 class Heading(NamedTuple):
     """A title (level 1), section heading (2) or subheading (3)."""
 
