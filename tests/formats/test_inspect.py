@@ -40,8 +40,7 @@ from tests.shared import sample as shared
 from tracetui.diff.comparison import compare
 from tracetui.errors import FormatError
 from tracetui.formats.inspect_ai import Inspect
-from tracetui.live.jobs.needle import Needle
-from tracetui.live.jobs.search import Hit, grep
+from tracetui.live.search import Hit, Needle, grep
 from tracetui.model import (
     Error,
     Message,

@@ -12,7 +12,7 @@ from tests.cli.run import Cli
 from tests.stores import many
 from tests.stores.conftest import Server, Store, make
 from tracetui.live.load import Reader, read_run
-from tracetui.live.tail.tail import Tail
+from tracetui.live.tail import Tail
 from tracetui.model import RunRef, Status
 from tracetui.sources.clickhouse import rows, source
 from tracetui.sources.clickhouse.source import ClickHouseSource

@@ -108,7 +108,7 @@ def _triaged(
     """The triage of runs, what the runs of each cause share, and the next command."""
     from tracetui.analysis.triage import CauseVerdicts
     from tracetui.export.triage import next_command, triage_of
-    from tracetui.live.jobs.aggregate import shared_by
+    from tracetui.live.aggregate import shared_by
     from tracetui.store.sidecar import Sidecar
 
     places = [args.target, *args.trace_dir]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
     from tracetui.analysis.step_diff import Look
     from tracetui.diff.result import Diff
-    from tracetui.live.jobs.runner import JobProgress
+    from tracetui.live.jobs import JobProgress
 
 
 class Compare(msgspec.Struct, frozen=True):

@@ -52,7 +52,7 @@ from tracetui.views.labels import start_label
 if TYPE_CHECKING:
     from tracetui.analysis.query_context import QueryContext
     from tracetui.analysis.tasks import Trial
-    from tracetui.live.jobs.run_tree import TreeResult
+    from tracetui.live.aggregate import TreeResult
     from tracetui.ui.tasks_state import TasksState
     from tracetui.ui.triage_state import TriageState
     from tracetui.ui.widgets.prompt import Filter
@@ -409,7 +409,7 @@ class TraceApp(HostApp):
             self.push_screen(HitsScreen(self.surveys.search, self.commands))
 
     def show_statistics(self, refs: Sequence[RunRef], of: str) -> None:
-        from tracetui.live.jobs.aggregate import statistics_job
+        from tracetui.live.aggregate import statistics_job
         from tracetui.ui.screens.lists import StatisticsScreen
 
         job = statistics_job(refs, self.store.rule, self.store.relations.inherited_tasks)
