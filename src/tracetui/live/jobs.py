@@ -154,7 +154,7 @@ class JobRunner:
 # ---- follow several runs
 
 
-MOST: Final = 24
+MAX_WATCHED: Final = 24
 """Runs that are read on at once."""
 
 
@@ -167,9 +167,9 @@ class WatchedRuns:
     def job(self, refs: Sequence[RunRef]) -> Job:
         """Return a job that reads these runs to their current end; `JobProgress.new` has each changed `Run`.
 
-        The readers of other runs are dropped. At most `MOST` runs are read.
+        The readers of other runs are dropped. At most `MAX_WATCHED` runs are read.
         """
-        wanted = refs[:MOST]
+        wanted = refs[:MAX_WATCHED]
 
         def work(source: Source) -> Generator[Step, None, None]:
             for ref in self._readers.keys() - {*wanted}:

@@ -217,6 +217,9 @@ def _required(pattern: str, flags: int) -> str:
     return max(found, key=len)
 
 
+# ---- hits
+
+
 Keys = tuple[str | int, ...]
 PIECE: Final = 4 << 20
 """Bytes of a file scanned at once."""
