@@ -23,8 +23,7 @@ from tracetui.sources.local import LocalSource
 from tracetui.store.relations import pairs_of
 from tracetui.testing import Growing
 from tracetui.testing import read_run as run_of
-from tracetui.testing.growth import Follower
-from tracetui.testing.reading import MTIME, plain_run
+from tracetui.testing.reading import MTIME, Follower, plain_run
 
 CASES = Path(__file__).parent / "claude_code"
 FORMAT = ClaudeCode()

@@ -60,7 +60,7 @@ from tracetui.sources.local import LocalFile, LocalSource
 from tracetui.store.relations import Relations
 from tracetui.testing import hostile
 from tracetui.testing import read_run as run_of
-from tracetui.testing.growth import Follower
+from tracetui.testing.reading import Follower
 
 CASES = Path(__file__).parent / "inspect"
 FORMAT = Inspect()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.trials import BOOKING, FOUR, LOOKUP, write_trials
-from tracetui.analysis.fork_arguments import StepRef
+from tracetui.analysis.run_tree import StepRef
 from tracetui.analysis.tasks import Trial, as_trials
 from tracetui.live import aggregate as module
 from tracetui.live.aggregate import TreeResult, run_tree_job

@@ -139,7 +139,7 @@ def asked(text: str, decisions: Sidecar | None = None) -> Callable[[Listing], Li
 
     Raises `UsageError` for a wrong query.
     """
-    from tracetui.analysis.query_context import QueryContext
+    from tracetui.analysis.triage import QueryContext
     from tracetui.formats import registry
     from tracetui.store import query
     from tracetui.store.sidecar import Sidecar

@@ -11,8 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tracetui.analysis.contrast import Contrast, Feature, Features, Kind, comparable, contrast, features
-from tracetui.analysis.fork_arguments import StepRef, fork_arguments
-from tracetui.analysis.run_tree import RunTree, run_tree
+from tracetui.analysis.run_tree import RunTree, StepRef, fork_arguments, run_tree
 from tracetui.analysis.statistics import By, Row, Statistics
 from tracetui.analysis.tasks import Trial
 from tracetui.analysis.triage import Group
@@ -259,7 +258,7 @@ class TreeResult(msgspec.Struct, frozen=True, eq=False):
 
     tree: RunTree
     arguments: Mapping[StepRef, str]
-    """Of the first steps of branches (`tracetui.analysis.fork_arguments`)."""
+    """Of the first steps of branches (`tracetui.analysis.run_tree`)."""
     decisive_at: tuple[int | None, ...]
     """For each fork, how many trials would be decisive (`RunTree.trials_to_decide`)."""
     numbers: tuple[int, ...]

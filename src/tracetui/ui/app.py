@@ -50,8 +50,8 @@ from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
 from tracetui.views.labels import start_label
 
 if TYPE_CHECKING:
-    from tracetui.analysis.query_context import QueryContext
     from tracetui.analysis.tasks import Trial
+    from tracetui.analysis.triage import QueryContext
     from tracetui.live.aggregate import TreeResult
     from tracetui.ui.tasks_state import TasksState
     from tracetui.ui.triage_state import TriageState
@@ -295,7 +295,7 @@ class TraceApp(HostApp):
         return self.main.state.arrangement.words
 
     def query_context(self) -> QueryContext:
-        from tracetui.analysis.query_context import QueryContext
+        from tracetui.analysis.triage import QueryContext
         from tracetui.formats import registry
 
         store = self.store

@@ -34,8 +34,8 @@ from tracetui.ui.theme import PALETTES, Look, textual_theme
 from tracetui.views.glyphs import UNICODE, Glyphs
 
 if TYPE_CHECKING:
-    from tracetui.analysis.query_context import QueryContext
     from tracetui.analysis.tasks import Trial
+    from tracetui.analysis.triage import QueryContext
     from tracetui.live.aggregate import TreeResult
     from tracetui.live.engine import Engine
     from tracetui.model import Run, RunRef, RunSummary
