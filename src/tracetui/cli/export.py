@@ -7,8 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from tracetui.analysis.tasks import matrix
-from tracetui.cli.documents import write_document
-from tracetui.cli.output import complain, nothing, write_bytes
+from tracetui.cli.output import complain, nothing, write_bytes, write_document
 from tracetui.cli.parser import add_place, default_directory
 from tracetui.cli.reading import Listing, cache_limit, listing_of, only, run_at, source_of, sources_at
 from tracetui.errors import UsageError
@@ -153,4 +152,4 @@ def _output(pieces: Iterator[bytes], args: argparse.Namespace, runs: Sequence[Ru
         return
     named = [text.split("#")[0] for text in (args.diff or [args.target])]
     read = [run.summary.ref.path for run in runs]
-    write_document(args.to, pieces, [*named, *read, *args.trace_dir], force=args.force)
+    write_document(args.to, pieces, [*named, *read, *args.trace_dir, default_directory()], force=args.force)

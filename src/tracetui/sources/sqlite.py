@@ -17,8 +17,8 @@ The private copy is one plain file:
 A copy never changes while it is read. A reader of an older state doesn't block others: they get a second copy.
 
 A file may be hostile: no schema is trusted, a statement may take `STATEMENT_OPS` VM steps, a value at most
-`VALUE_LIMIT` bytes, and text that is not UTF-8 gets replacement characters. Views are not listed: one named like a table
-can be an endless query.
+`VALUE_LIMIT` bytes, and text that is not UTF-8 gets replacement characters. Views are not listed: one named like a
+table can be an endless query.
 """
 
 from __future__ import annotations
