@@ -1,4 +1,4 @@
-"""Write command output: clean text or exact bytes to standard output, messages to standard error, documents to files."""
+"""Write command output: clean text or bytes to standard output, messages to standard error, documents to files."""
 
 from __future__ import annotations
 

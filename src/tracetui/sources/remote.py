@@ -24,8 +24,7 @@ from tracetui.sources.base import (
     skip_reason,
 )
 from tracetui.sources.fetched_file import FetchedFile
-from tracetui.sources.remote_cache import EDGE, RemoteCache
-from tracetui.sources.remote_database import DatabaseMirror, MirroredDatabase
+from tracetui.sources.remote_cache import EDGE, DatabaseMirror, MirroredDatabase, RemoteCache
 from tracetui.sources.sftp import Attributes, Client
 from tracetui.sources.ssh import Host, Link, join, parent, remote_path
 from tracetui.sources.zstd import unpacked
