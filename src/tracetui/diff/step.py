@@ -231,11 +231,6 @@ class StateDiff(msgspec.Struct, frozen=True):
     ignored: dict[str, int] = {}
 
 
-def supersteps(a: Run, b: Run) -> list[int]:
-    """The superstep numbers of both runs, sorted."""
-    return sorted({step.number for run in (a, b) for step in run.steps if step.number is not None})
-
-
 def ended_before(run: Run, superstep: int) -> bool:
     """Whether a run ended before that superstep."""
     return max((step.number for step in run.steps if step.number is not None), default=superstep) < superstep
