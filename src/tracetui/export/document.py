@@ -60,7 +60,7 @@ Links: TypeAlias = Sequence[tuple[str, Sequence[Link]]]
 
 
 def run_page(run: Run, *, full: bool = False, links: Links = ()) -> Iterator[Block]:
-    """A run as a page: what happened, the failed steps, the timeline whose steps unfold, and further facts."""
+    """A run as a page: what happened, the failed steps, the timeline with steps that unfold, and further facts."""
     glyph, style = run_sign(run.summary, run.summary.status)
     yield Heading(1, Clean(f"{glyph} {title(run)}"), style=style)
     found = [one for one in facts(run) if one.lines]

@@ -1,7 +1,7 @@
 """A static site of the runs of a place: an index, a page per run, triage, tasks, and diffs of replays.
 
 Links are relative, so that the site works from any place, such as the artifacts of a CI job. Its size is limited:
-failed runs come first, and the index counts what was left out.
+failed runs come first, and the index counts the runs left out.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Page(NamedTuple):
 
 
 class Content(NamedTuple):
-    """What a site shows."""
+    """The contents of a site."""
 
     place: str
     runs: Sequence[RunSummary]

@@ -67,7 +67,7 @@ class Tail:
         if not from_start:
             self._scan_all(roots)
         stats = {path: file.entry.stat for path, file in self._files.items() if file.entry.stat is not None}
-        self.watch = Watch(source, roots, known=stats, events=events)
+        self.watch = Watch(source, roots, seen=stats, events=events)
         self._read_ahead()
 
     def events(self, timeout: float) -> Iterator[Event]:

@@ -19,7 +19,7 @@ class RunChanged(msgspec.Struct, frozen=True):
 
     summary: RunSummary
     replay: str | None = None
-    """Address of the run that it replays, if known."""
+    """Address of the run that it replays, if found."""
     task: TaskKey | None = None
     """Task of that run, if it is inherited."""
 

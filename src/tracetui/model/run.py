@@ -150,7 +150,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     relation: str | None = None
     """replay, fork, retry or student."""
     repeats: str | None = None
-    """Key of name and first input, by `formats.scalars.task_key`: the derived task of a run whose trace names none.
+    """Key of name and first input, by `formats.scalars.task_key`: the derived task of a run without a named one.
     None if the trace doesn't record the input."""
     identity: str | None = None
     """Key of the run, equal in all its copies: made by `formats.scalars.task_key` of the program's name and a globally
@@ -190,7 +190,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     unfinished: tuple[Problem, ...] = ()
     """Last lines that aren't complete records: problems once the file stops changing."""
     fields: Kinds = ()
-    """Unknown fields of records of known kinds, as `formats.schema` counts them; empty before the deep pass."""
+    """Unknown fields of records of supported kinds, as `formats.schema` counts them; empty before the deep pass."""
 
 
 class Limit(msgspec.Struct, frozen=True, gc=False):
@@ -233,7 +233,7 @@ class Total(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def differs(self) -> bool:
-        """Whether both are known and differ."""
+        """Whether both are recorded and differ."""
         return self.declared is not None and self.counted is not None and self.declared != self.counted
 
 

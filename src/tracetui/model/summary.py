@@ -281,7 +281,7 @@ class RunSummary(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
     @property
     def ledger(self) -> Ledger:
-        """How much of it was understood, as far as known (`deep`)."""
+        """Share of it that was understood, as far as counted (`deep`)."""
         return ledger(self.size, self.unread, self.writer)
 
 

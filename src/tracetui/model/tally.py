@@ -16,7 +16,7 @@ from tracetui.model.span import Operation, Span, Status, StatusSource, Usage
 from tracetui.model.summary import OwnFacts, RunSummary, SharedFacts, one, pack
 
 CONTAINERS: Final = frozenset({Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW, Operation.TURN})
-"""Operations whose usage and time include those of the spans below them."""
+"""Operations with usage and time that include those of the spans below them."""
 
 _CHAT: Final = Operation.CHAT
 _EXECUTE_TOOL: Final = Operation.EXECUTE_TOOL
@@ -149,16 +149,16 @@ def _weight(span: Span) -> tuple[Any, ...]:
     return (failure, names) if span.operation in CONTAINERS else (failure, names, span.usage)
 
 
-def keep(kept: set[str], name: str) -> None:
+def keep(names: set[str], name: str) -> None:
     """Add a name to those of its kind."""
     name = name[:NAME_LENGTH]
-    if name not in kept:
-        kept.add(name)
-        if len(kept) > MOST_NAMES:
-            kept.remove(max(kept))
+    if name not in names:
+        names.add(name)
+        if len(names) > MOST_NAMES:
+            names.remove(max(names))
 
 
-def kept(names: Iterable[str]) -> set[str]:
+def bounded(names: Iterable[str]) -> set[str]:
     """Return the names that are stored of these."""
     found = {name[:NAME_LENGTH] for name in names}
     return found if len(found) <= MOST_NAMES else set(sorted(found)[:MOST_NAMES])
@@ -309,7 +309,7 @@ def _models(header: Header, tally: Tally | None) -> tuple[str, ...] | None:
         return None
     if header.model is None or header.model in tally.models:
         return _names(tally.models)
-    return _names(kept((*tally.models, header.model)))
+    return _names(bounded((*tally.models, header.model)))
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ def is_spent(file: File) -> bool:
 
 
 class BudgetedFile(FileView):
-    """A file whose reads are charged to one budget, as are those of files opened through it. Heads are free."""
+    """A file with reads charged to one budget, as are those of files opened through it. Heads are free."""
 
     __slots__ = ("_budget", "_free")
 

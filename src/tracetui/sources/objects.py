@@ -44,7 +44,7 @@ BLOCK: Final = HEAD_SIZE
 CACHED_BLOCKS: Final = 1024
 """Blocks cached of one bucket: at most 64 MB."""
 BATCH: Final = 64
-"""Files whose head and end are requested together."""
+"""Files with heads and ends requested together."""
 REQUESTS: Final = 16
 """Requests in flight for a batch."""
 _DIRECT: Final = 8 << 20
@@ -146,7 +146,7 @@ class ObjectSource:
         except LinkLost:
             raise
         except (OSError, ValueError):
-            return  # listing each folder reports what is wrong
+            return  # listing each folder reports the error
         if listed[root].entries or listed[root].folders:
             self._listed = listed
 

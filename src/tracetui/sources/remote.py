@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tracetui.sources.sqlite import CopyCache
 
 FIRST_BATCH: Final = 16
-"""Files whose head and end are fetched together before the first is yielded; then twice as many."""
+"""Files with heads and ends fetched together before the first is yielded; then twice as many."""
 BATCH: Final = 64
 BATCH_BYTES: Final = 2 << 20
 """Bytes in flight before another thread's request."""

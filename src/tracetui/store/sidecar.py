@@ -101,7 +101,7 @@ class Sidecar:
         return self._state.merged_into(cause)
 
     def split_by(self, cause: str) -> str:
-        """What a cause is split by; empty if it is not split."""
+        """The part that a cause is split by; empty if it is not split."""
         return self._state.split_by(cause)
 
     @property

@@ -49,7 +49,7 @@ ABOUT_KINDS: Final = {
     Kind.CAUSE: "the beginning of its id, or a part of its text, in any case; with `=` all of either",
     Kind.FACT: "one of the words below",
 }
-"""What each kind takes as a value."""
+"""The values of each kind."""
 
 
 class Fact(msgspec.Struct, Generic[T], frozen=True):
@@ -68,7 +68,7 @@ class Key(msgspec.Struct, Generic[T], frozen=True):
     about: str
     aliases: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
-    """Completions of a key whose values can't be counted."""
+    """Completions of a key without countable values."""
     choices: tuple[str, ...] = ()
     """The allowed values besides `none`; empty: any."""
     choices_of: Callable[[Any], Collection[str]] | None = None

@@ -198,7 +198,7 @@ class Negation(_Masked[T]):
 
 
 class AllOf(_Masked[T]):
-    """Everything that all parts match; each part sees only what the one before left."""
+    """Everything that all parts match; each part tests only the matches of the one before."""
 
     def __init__(self, parts: Iterable[Part[T]]) -> None:
         self._parts = tuple(parts)

@@ -44,7 +44,7 @@ NONE: Final = "none"
 """Matches items without a name."""
 _MAX_CHOICES: Final = 8
 _COMPARISON: Final = re.compile("[<>=!]")
-"""What makes a comparison of the value of `score`."""
+"""The form of a value of `score` that is a comparison."""
 _TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
