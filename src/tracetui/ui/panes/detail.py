@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tracetui.live.mailbox import Excerpt
 from tracetui.masking import clean
 from tracetui.model import Body, Operation, Run, RunRef, Span, Status
-from tracetui.store.span_names import span_label
+from tracetui.store.address import span_label
 from tracetui.text import Clean, one_line
 from tracetui.ui.base_app import HostApp
 from tracetui.ui.state import SearchTarget
