@@ -15,6 +15,8 @@ import pytest
 import textual.app
 import textual.pilot
 from textual._context import active_app
+from textual._queue import Queue
+from textual.message_pump import MessagePump
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input
@@ -43,7 +45,7 @@ async def handle_messages(min_sleep: float = 0, max_sleep: float = 0) -> None:
         assert time.perf_counter() < end, "the screen never rests"
         await asyncio.sleep(0)
         pumps = (app, *app.screen_stack, *app.screen.walk_children())
-        calm = calm + 1 if all(pump._message_queue.empty() for pump in pumps) else 0
+        calm = calm + 1 if all(map(rests, pumps)) else 0
         assert app._exception is None, "the app crashed; the reason follows"
         if calm == CALM and app._resize_event is not None:
             app._check_resize()
@@ -53,6 +55,21 @@ async def handle_messages(min_sleep: float = 0, max_sleep: float = 0) -> None:
             calm = 0
 
 
+async def wait_for_screen(pilot: Pilot[int], timeout: float = 0) -> bool:
+    """Wait until every widget has handled its messages.
+
+    Textual's own method sends each widget a message and counts the answers: five of six messages of a test.
+    """
+    await handle_messages()
+    return pilot.app._exception is None
+
+
+def rests(pump: MessagePump) -> bool:
+    """Whether a widget has ended, or waits for its next message and there is none."""
+    queue: Queue[object] = pump._message_queue
+    return pump._closed or (queue.empty() and bool(queue.ready_event._waiters))
+
+
 def must_paint(screen: Screen[object]) -> bool:
     """Whether the next tick of the screen's own timer changes anything."""
     waits = screen._layout_required or screen._scroll_required or screen._repaint_required or screen._recompose_required
@@ -60,6 +77,7 @@ def must_paint(screen: Screen[object]) -> bool:
     return changed or bool(screen._callbacks)
 
 
+Pilot._wait_for_screen = wait_for_screen  # type: ignore[method-assign, assignment]
 textual.app.wait_for_idle = textual.pilot.wait_for_idle = handle_messages  # type: ignore[attr-defined]
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 
