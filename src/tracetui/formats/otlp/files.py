@@ -58,7 +58,7 @@ class Exports(Schema[Export]):
     """Decodes lines. With a trace `key`, most lines of other traces are found out before they are decoded."""
 
     def __init__(self, key: str | None = None) -> None:
-        self._key = key
+        self._key, self._written = key, (key or "").encode("utf-8", "surrogatepass")
         self._surroundings: Surroundings = {}
 
     def strict(self, data: bytes) -> Export:
@@ -66,19 +66,19 @@ class Exports(Schema[Export]):
             return Export([record_of(data, self._surroundings)])
         if self._key is None:
             return Export(spans_on(data, self._surroundings))
-        names = set(traces_on(data))
-        if not (self._may_be_of(names) or b"\0" in data):
+        if not self._may_have(data) and b"\0" not in data:
             return _OTHER_TRACE
-        return Export(spans_on(data, self._surroundings, self._is_wanted if len(names) > 1 else None))
+        return Export(spans_on(data, self._surroundings, self._may_have))
 
     def decode_loosely(self, data: bytes, unknown: Unknown) -> tuple[Export, Any, str | None]:
         value, note = decode(data)
         return export_of(value), None, note
 
-    def _is_wanted(self, span: msgspec.Raw) -> bool:
-        return self._may_be_of(set(traces_on(span)))
-
-    def _may_be_of(self, names: set[str | None]) -> bool:
+    def _may_have(self, data: bytes | msgspec.Raw) -> bool:
+        """Whether a line or a span may be of the trace."""
+        if self._written in bytes(data):
+            return True
+        names = set(traces_on(data))
         return self._key in names or None in names or self._key == NO_TRACE
 
 

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from tracetui.formats.bodies import as_json
-from tracetui.formats.decode import decode_value
-from tracetui.formats.otlp.records import Event, parse_int
+from tracetui.formats.otlp.records import Attributes, Event, content, decoded, parse_int
 from tracetui.formats.scalars import LENGTH, boolean, number, tags_in, word
 from tracetui.model import (
     PREVIEW,
@@ -21,8 +20,6 @@ from tracetui.model import (
     Score,
     Usage,
 )
-
-Attributes = dict[str, Any]
 
 _GEN_AI: Final = {
     "chat": Operation.CHAT,
@@ -98,26 +95,6 @@ MODELS: Final = (
 AGENTS: Final = ("gen_ai.agent.name", "agent.name", "agent_name")
 WORKFLOWS: Final = ("traceloop.workflow.name",)
 _CONVERSATIONS: Final = ("gen_ai.conversation.id", "session.id", "langfuse.session.id")
-INPUTS: Final = (
-    "gen_ai.tool.call.arguments",
-    "tool_arguments",
-    "ai.toolCall.args",
-    "input.value",
-    "traceloop.entity.input",
-    "ai.prompt",
-    "user_prompt",
-    "input",
-)
-OUTPUTS: Final = (
-    "gen_ai.tool.call.result",
-    "tool_response",
-    "ai.toolCall.result",
-    "final_result",
-    "output.value",
-    "traceloop.entity.output",
-    "ai.response.text",
-    "output",
-)
 _COUNTS: Final = (
     (
         "gen_ai.usage.input_tokens",
@@ -174,7 +151,9 @@ _COUNTS: Final = (
 )
 """In the order of the fields of `Usage`."""
 _COSTS: Final = ("gen_ai.usage.cost", "llm.cost.total", "operation.cost")
-_USED: Final = frozenset(name for names in (*_COUNTS, _COSTS) for name in names)
+_RANKS: Final = {name: (field, rank) for field, names in enumerate(_COUNTS) for rank, name in enumerate(names)}
+"""The field of `Usage` that an attribute counts, and the order in which the attributes of a field are tried."""
+_USED: Final = frozenset((*_RANKS, *_COSTS))
 _COUNTED: Final = frozenset(
     {
         Operation.CHAT,
@@ -258,34 +237,25 @@ def usage_of(attrs: Attributes, operation: Operation) -> Usage | None:
     """The tokens of a span. Input includes cache reads and writes."""
     if operation not in _COUNTED or attrs.keys().isdisjoint(_USED):
         return None
-    given, made, total, read, written, thought = (_count(attrs, names) for names in _COUNTS)
+    counts: list[int | None] = [None] * len(_COUNTS)
+    for field, _, name in sorted([(*_RANKS[name], name) for name in attrs.keys() & _RANKS.keys()]):
+        if counts[field] is None and (count := parse_int(attrs[name])) is not None and count >= 0:
+            counts[field] = count
+    given, made, total, read, written, thought = counts
     cached = (read or 0) + (written or 0)
     if given is not None and (cached > given or attrs.get("span.type") == "llm_request"):  # it is no part of it
         total = None if total == given + (made or 0) else total
         given += cached
-    cost = next((found for name in _COSTS if (found := number(attrs.get(name))) is not None), None)
+    cost = next((found for name in _COSTS if name in attrs and (found := number(attrs[name])) is not None), None)
     return Usage(given, made, total, read, written, thought, cost) or None
-
-
-def _count(attrs: Attributes, names: tuple[str, ...]) -> int | None:
-    for name in names:
-        found = parse_int(attrs[name]) if name in attrs else None
-        if found is not None and found >= 0:
-            return found
-    return None
 
 
 def find_value(attrs: Attributes, names: tuple[str, ...]) -> tuple[str, Any] | None:
     """The attribute with the input (`INPUTS`) or output (`OUTPUTS`) of a span, and its value, decoded."""
     for name in names:
-        if (value := attrs.get(name)) is not None:
+        if name in attrs and (value := content(attrs, name)) is not None:
             return name, decoded(value)
     return None
-
-
-def decoded(value: Any) -> Any:
-    """The value of a text that is a JSON object or array, else the value itself."""
-    return decode_value(value) if isinstance(value, str) and value.lstrip()[:1] in ("{", "[") else value
 
 
 def preview_of(value: Any) -> str:
