@@ -14,10 +14,10 @@ from tracetui.formats.bodies import add_field, convert_each
 from tracetui.formats.otlp.records import (
     CONVERSATIONS,
     EVENTS,
-    HOLDERS,
+    INPUTS_FLAT,
     MESSAGES_IN,
     MESSAGES_OUT,
-    OUTPUTS,
+    OUTPUTS_FLAT,
     SYSTEM,
     Attributes,
     Event,
@@ -44,9 +44,6 @@ _BLOCKS: Final = {
 }
 """Parts in Bedrock: an object of one field, which is their kind."""
 _WRAPPERS: Final = ("message_content", "tool_call")
-_ALL_OUTPUTS: Final = frozenset((*OUTPUTS, *MESSAGES_OUT))
-_INPUTS_FLAT: Final = ("llm.input_messages.", "gen_ai.prompt.", "llm.prompts.")
-_OUTPUTS_FLAT: Final = ("llm.output_messages.", "gen_ai.completion.", "llm.completions.")
 _ROLES: Final = {
     "gen_ai.system.message": "system",
     "gen_ai.user.message": "user",
@@ -155,19 +152,13 @@ def _is_prompt(message: Message) -> bool:
 
 
 NO_MESSAGES: Final = Messages()
-_FLAT: Final = re.compile(f"^(?:{'|'.join(map(re.escape, (*_INPUTS_FLAT, *_OUTPUTS_FLAT)))})", re.MULTILINE)
-
-
-def may_have_messages(attrs: Attributes, events: Sequence[Event]) -> bool:
-    """Whether a span may have messages: most have none."""
-    return bool(events) or not attrs.keys().isdisjoint(HOLDERS) or _FLAT.search("\n".join(attrs)) is not None
 
 
 def inputs_of(attrs: Attributes, events: Sequence[Event]) -> Messages:
     """The input messages of a model, agent or tool."""
     found = (
         _from_json(attrs, MESSAGES_IN, "user")
-        or _from_flat(attrs, _INPUTS_FLAT, "user")
+        or _from_flat(attrs, INPUTS_FLAT, "user")
         or _from_details(events, MESSAGES_IN, "user")
         or _from_events(events, _ROLES, "gen_ai.content.prompt")
         or _exchange(attrs)[0]
@@ -181,7 +172,7 @@ def outputs_of(attrs: Attributes, events: Sequence[Event]) -> Messages:
     """The output messages of a model or agent."""
     return (
         _from_json(attrs, MESSAGES_OUT, "assistant")
-        or _from_flat(attrs, _OUTPUTS_FLAT, "assistant")
+        or _from_flat(attrs, OUTPUTS_FLAT, "assistant")
         or _from_details(events, MESSAGES_OUT, "assistant")
         or _from_events(events, {_CHOICE: "assistant"}, "gen_ai.content.completion")
         or _exchange(attrs)[1]
@@ -189,11 +180,6 @@ def outputs_of(attrs: Attributes, events: Sequence[Event]) -> Messages:
         or _from_ai_sdk(attrs)
         or NO_MESSAGES
     )
-
-
-def has_output(attrs: Attributes) -> bool:
-    """Whether an attribute has an output, without decoding it."""
-    return not attrs.keys().isdisjoint(_ALL_OUTPUTS)
 
 
 def may_have_system(attrs: Attributes, events: Sequence[Event]) -> bool:

@@ -66,6 +66,10 @@ MESSAGES_OUT: Final = ("gen_ai.output.messages",)
 CONVERSATIONS: Final = ("pydantic_ai.all_messages", "all_messages_events")
 EVENTS: Final = ("events",)
 """Events as JSON in an attribute of the span."""
+INPUTS_FLAT: Final = ("llm.input_messages.", "gen_ai.prompt.", "llm.prompts.")
+OUTPUTS_FLAT: Final = ("llm.output_messages.", "gen_ai.completion.", "llm.completions.")
+FLAT: Final = (*INPUTS_FLAT, *OUTPUTS_FLAT)
+"""How the names of attributes begin that are parts of messages."""
 SYSTEM: Final = "gen_ai.system_instructions"
 HOLDERS: Final = frozenset(
     (*MESSAGES_IN, *MESSAGES_OUT, *CONVERSATIONS, *EVENTS, SYSTEM, "ai.response.text", "ai.response.toolCalls")

@@ -51,12 +51,10 @@ from tracetui.formats.otlp.records import (
 )
 from tracetui.formats.otlp.rows import is_row, span_of
 from tracetui.formats.otlp.vocabulary import (
-    AGENTS,
-    MODELS,
-    WORKFLOWS,
     find_value,
     first,
     name_of,
+    names_in,
     operation_of,
     preview_of,
     scores_of_event,
@@ -309,11 +307,12 @@ class Trace(Rows):
 
     def _take_facts(self, data: SpanData, span: Span) -> None:
         attrs, start = data.attrs, data.start
-        if self.agent.may_be(start):
-            self.agent.offer(start, first(attrs, AGENTS))
-        if self.workflow.may_be(start):
-            self.workflow.offer(start, first(attrs, WORKFLOWS))
-        self.model.offer(start, span.model)
+        if data.names.agents:
+            self.agent.offer(start, first(attrs, data.names.agents))
+        if data.names.workflows:
+            self.workflow.offer(start, first(attrs, data.names.workflows))
+        if span.model is not None:
+            self.model.offer(start, span.model)
         self._take_messages(data)
         self._take_usage(span)
         self._take_end(data, span)
@@ -330,7 +329,7 @@ class Trace(Rows):
 
     def _take_end(self, data: SpanData, span: Span) -> None:
         """Note how a span ended, for `failed`."""
-        if span.operation in _OUTER and span.status is not _ERROR and messages.has_output(data.attrs):
+        if span.operation in _OUTER and span.status is not _ERROR and data.names.has_output:
             self.answered.add(span.id)
         if span.parent_id is None or data.end is None or span.operation in _NO_WORK:
             return
@@ -533,7 +532,8 @@ class SpanData:
         self.name = span.name if isinstance(span.name, str) else ""
         self.operation = operation_of(self.attrs, self.name)
         self.start, self.end = nanoseconds(span.start), nanoseconds(span.end)
-        self.has_messages = messages.may_have_messages(self.attrs, self.events)
+        self.names = names_in(self.attrs)
+        self.has_messages = bool(self.events) or self.names.has_messages
 
     @cached_property
     def inputs(self) -> Messages:
@@ -548,13 +548,13 @@ class SpanData:
     @cached_property
     def input(self) -> Any:
         """The input in an attribute, None if there is none."""
-        found = find_value(self.attrs, INPUTS)
+        found = find_value(self.attrs, self.names.inputs)
         return None if found is None else found[1]
 
     @cached_property
     def output(self) -> Any:
         """The same of the output."""
-        found = find_value(self.attrs, OUTPUTS)
+        found = find_value(self.attrs, self.names.outputs)
         return None if found is None else found[1]
 
     def span(self, line: Line, *, preview: bool) -> Span:
@@ -572,9 +572,9 @@ class SpanData:
             status_source=source,
             started_at=None if start is None else start / 1e9,
             duration_ms=None if start is None or end is None or end < start else (end - start) / 1e6,
-            usage=usage_of(attrs, operation),
+            usage=usage_of(attrs, self.names, operation),
             error=None if status is _FINE else self._error(status),
-            model=first(attrs, MODELS) if operation in (_CHAT, _EMBEDDINGS) else None,
+            model=first(attrs, self.names.models) if operation in (_CHAT, _EMBEDDINGS) else None,
             preview=self._preview() if preview else "",
             note=self._finish_reason() if operation is _CHAT else "",
             at=RecordRef(line.offset, len(line.data), record.check, *record.path),
