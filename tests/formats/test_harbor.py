@@ -19,8 +19,7 @@ from tracetui import testing
 from tracetui.formats import guard, registry
 from tracetui.formats.atif import Atif
 from tracetui.formats.harbor import Harbor
-from tracetui.formats.harbor.files import position
-from tracetui.formats.harbor.reader import InTrial
+from tracetui.formats.harbor.files import InTrial, position
 from tracetui.live.jobs.needle import Needle
 from tracetui.live.jobs.search import Hit, grep, grep_runs
 from tracetui.live.load import Reader, read_run

@@ -12,7 +12,7 @@ from binascii import Error as Undecodable
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from sys import intern
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 from zlib import crc32
 
 import msgspec
@@ -23,7 +23,7 @@ from tracetui.formats.decode import decode_value, strict
 from tracetui.formats.lines import parse
 from tracetui.formats.record_cache import changed
 from tracetui.formats.scalars import sequence, without
-from tracetui.formats.schema import Fields, plain
+from tracetui.formats.schema import Field, Fields, plain
 from tracetui.sources.base import File
 
 NO_TRACE: Final = "no trace id"
@@ -185,23 +185,27 @@ Surroundings = dict[tuple[str, bytes, bytes], dict[str, Any]]
 """Resources and scopes, by their bytes: each is decoded once."""
 
 
-class _Scope(msgspec.Struct, gc=False, rename="camel", forbid_unknown_fields=True):
+class _Scope(msgspec.Struct, gc=False, rename="camel"):
+    other_fields: ClassVar = ""
     spans: list[msgspec.Raw]
     scope: msgspec.Raw = _NONE
     schema_url: msgspec.Raw = _NONE
 
 
-class _Resource(msgspec.Struct, gc=False, rename="camel", forbid_unknown_fields=True):
+class _Resource(msgspec.Struct, gc=False, rename="camel"):
+    other_fields: ClassVar = ""
     scope_spans: list[_Scope]
     resource: msgspec.Raw = _NONE
     schema_url: msgspec.Raw = _NONE
 
 
-class _Request(msgspec.Struct, gc=False, rename="camel", forbid_unknown_fields=True):
+class _Request(msgspec.Struct, gc=False, rename="camel"):
+    other_fields: ClassVar = ""
     resource_spans: list[_Resource]
 
 
 _decode_request: Final = msgspec.json.Decoder(_Request).decode
+_STRICT: Final[Field[_Request]] = Field(_Request)
 _decode_span: Final = msgspec.json.Decoder(SpanFields).decode
 _decode_value: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -215,7 +219,7 @@ def spans_on(
     `tracetui.formats.decode.skippable` checks.
     """
     found = []
-    for i, resource in enumerate(_decode_request(data).resource_spans):
+    for i, resource in enumerate(_STRICT.strict(data).resource_spans):
         above = _decode_once(surroundings, "resource", resource.resource, resource.schema_url)
         for j, scope in enumerate(resource.scope_spans):
             within = _decode_once(surroundings, "scope", scope.scope, scope.schema_url)
@@ -223,6 +227,20 @@ def spans_on(
                 if wanted is None or wanted(raw):
                     found.append(_strict_record((i, j, k), raw, within, above))
     return found
+
+
+def values_on(data: bytes) -> dict[RecordPath, Any]:
+    """The spans of a line or document: their bytes, or their values where it has other names or is not strict JSON."""
+    try:
+        resources = _decode_request(data).resource_spans
+    except (ValueError, RecursionError):
+        return {path: span for path, span, _, _ in objects_in(parse(data)[0])}
+    return {
+        (i, j, k): span
+        for i, resource in enumerate(resources)
+        for j, scope in enumerate(resource.scope_spans)
+        for k, span in enumerate(scope.spans)
+    }
 
 
 def spans_in(request: Any) -> Iterator[SpanRecord]:

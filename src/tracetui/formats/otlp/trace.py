@@ -30,7 +30,6 @@ from tracetui.formats.otlp.records import (
     Event,
     Export,
     LogRecord,
-    RecordPath,
     RecordRef,
     SpanRecord,
     attributes_of,
@@ -44,10 +43,10 @@ from tracetui.formats.otlp.records import (
     loose_record,
     named,
     nanoseconds,
-    objects_in,
     parent_id,
     span_id,
     trace_id,
+    values_on,
 )
 from tracetui.formats.otlp.rows import is_row, span_of
 from tracetui.formats.otlp.vocabulary import (
@@ -654,21 +653,6 @@ _SHOWN: Final = {name for key in ("trace", "id", "parent", "name", "start", "end
 """Fields that the header of a span shows."""
 
 
-class _Scope(msgspec.Struct):
-    spans: list[msgspec.Raw]
-
-
-class _Resource(msgspec.Struct):
-    scopes: list[_Scope] = msgspec.field(name="scopeSpans")
-
-
-class _Request(msgspec.Struct):
-    resources: list[_Resource] = msgspec.field(name="resourceSpans")
-
-
-_decode_request: Final = msgspec.json.Decoder(_Request).decode
-
-
 def body_of(file: File, span: Span) -> Body:
     """The body of a span; `raw` is the span as it is written. Raises `FormatError` if something else is there now."""
     at = span.at
@@ -703,31 +687,12 @@ def body_of(file: File, span: Span) -> Body:
 
 def _record_at(file: File, at: RecordRef) -> tuple[Any, bytes]:
     """The span at a place, decoded, and its bytes: the row of a store, else its part of the request."""
-    spans = cached(file, (at.offset, at.size), lambda: _spans_on(file.read(at.offset, at.size)))
-    record = spans.get(at.path)
-    if isinstance(record, bytes):
-        return span_of(record) if crc32(record) == at.check else None, record
+    data = file.read(at.offset, at.size)
+    if is_row(data):
+        return span_of(data) if crc32(data) == at.check else None, data
+    record = cached(file, (at.offset, at.size), lambda: values_on(data)).get(at.path)
     raw = bytes(record) if isinstance(record, msgspec.Raw) else rendered(record)
     return parse(raw)[0] if isinstance(record, msgspec.Raw) else record, raw
-
-
-def _spans_on(data: bytes) -> dict[RecordPath, Any]:
-    """The spans of a line or document: their bytes, or their values where the line has other names or is not strict.
-
-    That of a row is the row.
-    """
-    if is_row(data):
-        return {(0, 0, 0): data}
-    try:
-        resources = _decode_request(data).resources
-    except (ValueError, RecursionError):
-        return {path: span for path, span, _, _ in objects_in(parse(data)[0])}
-    return {
-        (i, j, k): span
-        for i, resource in enumerate(resources)
-        for j, scope in enumerate(resource.scopes)
-        for k, span in enumerate(scope.spans)
-    }
 
 
 def _value(fields: dict[str, Any], operation: Operation, side: Messages, names: tuple[str, ...]) -> Any:
