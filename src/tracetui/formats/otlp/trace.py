@@ -30,6 +30,7 @@ from tracetui.formats.otlp.records import (
     Event,
     Export,
     LogRecord,
+    RecordPath,
     RecordRef,
     SpanRecord,
     attributes_of,
@@ -687,12 +688,17 @@ def body_of(file: File, span: Span) -> Body:
 
 def _record_at(file: File, at: RecordRef) -> tuple[Any, bytes]:
     """The span at a place, decoded, and its bytes: the row of a store, else its part of the request."""
-    data = file.read(at.offset, at.size)
-    if is_row(data):
-        return span_of(data) if crc32(data) == at.check else None, data
-    record = cached(file, (at.offset, at.size), lambda: values_on(data)).get(at.path)
+    spans = cached(file, (at.offset, at.size), lambda: _spans_on(file.read(at.offset, at.size)))
+    record = spans.get(at.path)
+    if isinstance(record, bytes):
+        return span_of(record) if crc32(record) == at.check else None, record
     raw = bytes(record) if isinstance(record, msgspec.Raw) else rendered(record)
     return parse(raw)[0] if isinstance(record, msgspec.Raw) else record, raw
+
+
+def _spans_on(data: bytes) -> dict[RecordPath, Any]:
+    """The spans of a line or document, undecoded if possible; that of a row is the row, as bytes."""
+    return {(0, 0, 0): data} if is_row(data) else values_on(data)
 
 
 def _value(fields: dict[str, Any], operation: Operation, side: Messages, names: tuple[str, ...]) -> Any:
