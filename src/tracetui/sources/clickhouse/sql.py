@@ -155,7 +155,7 @@ def _not_before(seconds: str) -> str:
 
 
 def listed(schema: Schema, traces: Sequence[str]) -> Statement:
-    """The statement of some traces for the list, as `tracetui.formats.otlp.listed` reads it."""
+    """The statement of some traces for the list, as `tracetui.formats.otlp.files` reads it."""
     attributes = _Attributes(typed=schema.typed)
     lookup, begin, end = schema.lookup, "min(Start)", "max(End)"
     if not schema.has_lookup:
