@@ -10,7 +10,7 @@ from typing import Any, Final
 from tracetui.export.json import encode, problem_value, run_value, span_document
 from tracetui.masking import clean, one_line
 from tracetui.model import Problem, Run, RunSummary, Status, quote_key
-from tracetui.model.event import Event, ProblemMet, RunChanged, RunEnded, RunReset, SpanChanged
+from tracetui.model.run import Event, ProblemMet, RunChanged, RunEnded, RunReset, SpanChanged
 from tracetui.redact import Redactor
 from tracetui.text import Clean, duration, grouped, pad, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs, kind, status_glyph

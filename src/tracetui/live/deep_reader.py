@@ -17,7 +17,7 @@ from tracetui.live.scan import DeepCache, Found, look
 from tracetui.live.throttle import Throttle
 from tracetui.model import RunRef
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source
-from tracetui.sources.budget import Budget
+from tracetui.sources.file_views import Budget
 
 OPEN_SECONDS: Final = 0.1
 """How often to check whether the open run was read."""

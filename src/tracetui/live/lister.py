@@ -18,7 +18,7 @@ from tracetui.live.scan import Found, entries, look
 from tracetui.live.throttle import Throttle
 from tracetui.live.watch import Change, Watch
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
-from tracetui.sources.budget import LIST_BUDGET, Budget
+from tracetui.sources.file_views import LIST_BUDGET, Budget
 
 if TYPE_CHECKING:
     from tracetui.live.scan_cache import ScanCache

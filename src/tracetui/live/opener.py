@@ -25,7 +25,7 @@ from tracetui.model import Body, Problem, Run, RunRef, RunSummary, Span
 from tracetui.model.masked import unmasked
 from tracetui.redact import Redactor
 from tracetui.sources.base import BudgetSpent, Entry, Source, Stat
-from tracetui.sources.budget import Budget
+from tracetui.sources.file_views import Budget
 from tracetui.store.store import OPEN_RUNS
 
 # ---- the file of the open run: its reader also serves the run list, so that it isn't read twice

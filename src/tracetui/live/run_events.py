@@ -12,7 +12,7 @@ import msgspec
 from tracetui.live.load import Reader
 from tracetui.live.retry_queue import RetryQueue, running_seconds, settle_seconds
 from tracetui.model import Outcome, Problem, Run, RunRef, RunSummary, Score, Status, TaskKey
-from tracetui.model.event import Event, ProblemMet, RunChanged, RunEnded, RunReset, SpanChanged
+from tracetui.model.run import Event, ProblemMet, RunChanged, RunEnded, RunReset, SpanChanged
 from tracetui.sources.base import Entry, File, FileView, Folder, LinkLost, Source, Stat
 from tracetui.store.relations import Relations
 

@@ -19,7 +19,7 @@ from tracetui.model import Header, Ledger, Problem, RunRef, RunSummary
 from tracetui.model.build import summary_of
 from tracetui.model.ledger import total
 from tracetui.sources.base import CACHE, HEAD_SIZE, SHARED, SQLITE_MAGIC, BudgetSpent, Entry, File, LinkLost, Source
-from tracetui.sources.budget import Budget, BudgetedFile, is_spent
+from tracetui.sources.file_views import Budget, BudgetedFile, is_spent
 from tracetui.sources.observed import Observations, observations_of, observe, shared
 
 # ---- unclaimed files: broken (a problem) or something else (ignored)

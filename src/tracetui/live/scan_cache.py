@@ -27,7 +27,7 @@ from tracetui.live.scan import WITHIN, Found, is_within, look
 from tracetui.model import RunRef, RunSummary
 from tracetui.model.summary import SharedFacts, one
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
-from tracetui.sources.budget import Budget
+from tracetui.sources.file_views import Budget
 from tracetui.sources.local import STDIN
 from tracetui.sources.locations import DATABASES
 from tracetui.sources.observed import FILE, FOLDER, Answer, Observations, Question, ask, settled_at

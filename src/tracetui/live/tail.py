@@ -19,7 +19,7 @@ from tracetui.live.run_events import RunEvents, TailedFile
 from tracetui.live.scan import Found, entries, look
 from tracetui.live.watch import Change, Watch
 from tracetui.model import Problem, RunRef
-from tracetui.model.event import Event, RunReset
+from tracetui.model.run import Event, RunReset
 from tracetui.sources.base import Entry, LinkLost, Source
 
 READ_AHEAD: Final = 64 << 20

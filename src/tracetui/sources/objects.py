@@ -32,8 +32,8 @@ from tracetui.sources.base import (
 )
 from tracetui.sources.bucket import Bucket, BucketClient, join, parent, stat_of
 from tracetui.sources.fetched_file import FetchedFile
+from tracetui.sources.file_views import unpacked
 from tracetui.sources.sqlite import ATTEMPTS, CopyCache, DatabaseChanging, private_folder
-from tracetui.sources.zstd import unpacked
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta

@@ -24,10 +24,10 @@ from tracetui.sources.base import (
     skip_reason,
 )
 from tracetui.sources.fetched_file import FetchedFile
+from tracetui.sources.file_views import unpacked
 from tracetui.sources.remote_cache import EDGE, DatabaseMirror, MirroredDatabase, RemoteCache
 from tracetui.sources.sftp import Attributes, Client
 from tracetui.sources.ssh import Host, Link, join, parent, remote_path
-from tracetui.sources.zstd import unpacked
 
 if TYPE_CHECKING:
     from tracetui.sources.sqlite import CopyCache

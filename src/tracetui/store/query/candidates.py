@@ -24,9 +24,9 @@ from tracetui.sources.conditions import (
     StartsBefore,
     StartsSince,
 )
+from tracetui.store.query.keys import milliseconds, number, period
 from tracetui.store.query.run_keys import RUN_KEYS
 from tracetui.store.query.syntax import And, Node, Not, Or, Term, Value, Word, parse, unparse
-from tracetui.store.query.values import milliseconds, number, period
 
 _PIECE: Final = re.compile(r"[A-Za-z0-9_]+")
 _FAILED: Final = AnyOne((MayFail(), MayBeScored()))

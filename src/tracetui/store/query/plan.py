@@ -12,9 +12,8 @@ from itertools import compress, repeat
 from operator import and_, contains, not_, or_
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from tracetui.store.query.keys import Getter
+from tracetui.store.query.keys import Getter, Test
 from tracetui.store.query.syntax import QueryError
-from tracetui.store.query.values import Test
 
 T = TypeVar("T")
 Mask = Iterable[bool]
