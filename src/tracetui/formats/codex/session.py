@@ -10,7 +10,6 @@ import re
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
-from zlib import crc32
 
 from msgspec.structs import replace
 
@@ -200,7 +199,7 @@ class Session(PackedRows):
     def take(self, record: Any, line: Line) -> None:
         self.records += 1
         data, payload, stamp = line.data, record.payload, record.timestamp
-        self.line, self.record, self.packed = line, record, pack_range(line.offset, len(data), crc32(data))
+        self.line, self.record, self.packed = line, record, pack_range(line.offset, len(data), line.check)
         if stamp != self._stamp:
             self._stamp, self.when = stamp, moment(stamp)
         if self.copies is not None:

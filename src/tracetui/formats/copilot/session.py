@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, Final
-from zlib import crc32
 
 import msgspec
 import orjson
@@ -189,7 +188,7 @@ class Session(PackedRows):
         event: Event = record
         self.records += 1
         self.event, self.line, self.time = event, line, moment(event.timestamp)
-        self.packed = pack_range(line.offset, len(line.data), crc32(line.data))
+        self.packed = pack_range(line.offset, len(line.data), line.check)
         if self.first is None and not self.skipped:
             self.first = self.time
         data, self.conversation = event.data, self.main
