@@ -22,8 +22,7 @@ from msgspec import Raw, Struct
 from tracetui.errors import FormatError
 from tracetui.formats.agent_log import INVOKE_AGENT
 from tracetui.formats.base import Chunk
-from tracetui.formats.codex.payloads import Base, Meta
-from tracetui.formats.codex.records import SCHEMA
+from tracetui.formats.codex.records import SCHEMA, Base, Meta
 from tracetui.formats.codex.session import Row, Session
 from tracetui.formats.jsonl import Line, LogReader
 from tracetui.formats.lines import BLOCK, MAX_LINE, lines
