@@ -35,7 +35,7 @@ FIRST: Final = 0.2
 """Part of that for the first call, so that the first screen is filled at once."""
 _BLOCK: Final = 1 << 18
 """Bytes that are split into lines at a time."""
-_PAUSE: Final = 1 << 14
+_CHECK: Final = 1 << 14
 """Bytes after which the time is checked."""
 _EDGE: Final = 4096
 """Bytes at each end of the part that was read, in `_edges_of`."""
@@ -274,13 +274,13 @@ class LogReader(Generic[S]):
         if self._partial is not None and self._partial.taken:
             offset, number = offset + len(next(pairs)[0]) + 1, number + 1
         self._busy, self._partial = True, None
-        pause, in_time = offset + _PAUSE, True
+        check, in_time = offset + _CHECK, True
         for data, line.check in pairs:
-            if offset > pause:
+            if offset > check:
                 if perf_counter() > deadline:
                     in_time = False
                     break
-                pause = offset + _PAUSE
+                check = offset + _CHECK
             line.offset, line.number, line.data = offset, number, data
             try:
                 if not checked:

@@ -192,7 +192,7 @@ class Session(PackedRows):
         if self.first is None and not self.skipped:
             self.first = self.time
         data, self.conversation = event.data, self.main
-        agent, call = event.agent_id, data.agent_call_id()
+        agent, call = event.agent_id, data.parent_tool_call_id
         if (agent or call) and agent != "main":
             self._find_conversation(agent or None, call or "")
         if (self.end is not None or self.skipped) and CONTINUES.fullmatch(kind_of(event)):
