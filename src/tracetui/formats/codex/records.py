@@ -180,7 +180,7 @@ class Payload(Struct, gc=False):
 
     def kind(self) -> str:
         """The kind of the record."""
-        return tag_of(self) or self.counted_as
+        return self.__struct_config__.tag or self.counted_as  # type: ignore[return-value]
 
     def label(self) -> str:
         """The preview of a separate row."""
@@ -529,10 +529,11 @@ class Answer(Item):
     new_thread_id: Any = None
 
     def threads(self) -> list[str]:
-        receivers, output = self.receiver_thread_ids, self.output
-        found = [*receivers, self.new_thread_id] if isinstance(receivers, list) else [self.new_thread_id]
-        if type(output) is str and output[:1] == "{":
-            found.append(object_in(output, 1 << 16).get("agent_id"))
+        receivers, new, output = self.receiver_thread_ids, self.new_thread_id, self.output
+        named = object_in(output, 1 << 16).get("agent_id") if type(output) is str and output[:1] == "{" else None
+        if receivers is None and new is None and named is None:
+            return []
+        found = [*(receivers if isinstance(receivers, list) else ()), new, named]
         return [thread for thread in found if isinstance(thread, str) and thread]
 
 
