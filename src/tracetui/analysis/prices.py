@@ -74,7 +74,7 @@ def takes_reading(run: RunSummary) -> bool:
 
 
 def of_summary(run: RunSummary) -> float | None:
-    """Estimate the cost of a run from its summary in US dollars, assuming calls of equal size.
+    """Estimate the cost of a run from its summary in US dollars: by the average call of each model and size.
 
     None as in `of_call`, and if a model reports usage only with others (`takes_reading`). Models without a listed price
     count nothing, as in `statistics.estimate_of`.

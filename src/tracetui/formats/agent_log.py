@@ -14,7 +14,7 @@ import msgspec
 
 from tracetui.formats.jsonl import Line
 from tracetui.formats.lines import MAX_LINE, lines
-from tracetui.formats.record_cache import PACKED_SIZE, ByteRange, PackedSpanRef, SpanRef
+from tracetui.formats.record_cache import PACKED_SIZE, PackedSpanRef, SpanRef
 from tracetui.formats.schema import Unknown
 from tracetui.model import PREVIEW, Error, Operation, Problem, Span, Status, StatusSource, Usage
 from tracetui.sources.base import HEAD_SIZE, Entry, File
@@ -125,6 +125,10 @@ class SpanRow(msgspec.Struct, gc=False):
         """Location of the body."""
         return self.at
 
+    def add_line(self, line: Line) -> None:
+        """Add a line of the same row: of a response, with the result of a call, or with a further note."""
+        self.at = self.at.joined(line.offset, len(line.data))
+
     def span(self) -> Span:
         """The row as it is now."""
         return Span(
@@ -133,14 +137,14 @@ class SpanRow(msgspec.Struct, gc=False):
             self.operation,
             self.parent_id,
             self.step,
-            is_step=self.step is not None and self.operation is self.STEPS,
-            status=self.status,
-            status_word=self.status_word,
-            status_source=self.source,
-            started_at=self.started_at,
-            duration_ms=self.duration_ms,
-            usage=self.usage,
-            error=self.error,
+            self.step is not None and self.operation is self.STEPS,
+            self.status,
+            self.status_word,
+            self.source,
+            self.started_at,
+            self.duration_ms,
+            self.usage,
+            self.error,
             model=self.model,
             preview=self.preview,
             note=self.note,
@@ -165,39 +169,9 @@ class OpenRow(SpanRow, gc=False):
     status: Status = RUNNING
     source: StatusSource | None = DERIVED
 
-    def add_line(self, byte_range: ByteRange) -> None:
-        """Add a line of the same row: of a response, or with the result of a call."""
-        self.at = self.at.joined(byte_range)
-
 
 class Call(OpenRow, gc=False):
     """A tool call and its results so far."""
-
-
-class Notes(msgspec.Struct, gc=False):
-    """Consecutive notes of the program about itself, as one row."""
-
-    id: str
-    parent_id: str | None
-    step: int | None
-    started_at: float | None
-    preview: str
-    lines: list[ByteRange]
-    part: str = ""
-
-    def span(self) -> Span:
-        """The row as it is now."""
-        (offset, length), *more = self.lines
-        return Span(
-            id=self.id,
-            name="meta",
-            operation=META,
-            parent_id=self.parent_id,
-            step=self.step,
-            started_at=self.started_at,
-            preview=self.preview,
-            at=SpanRef(offset, length, part=self.part).joined(*more),
-        )
 
 
 def unmatched(key: str | None) -> str:
@@ -275,7 +249,7 @@ class Conversation(Rows):
         self.steps = 0
         """Responses of the conversation."""
         self.top: Row | None = None
-        self.notes: Notes | None = None
+        self.notes: SpanRow | None = None
         """The row of notes that the next note joins."""
         self.calls: dict[str, Call] = {}
         """Every call by the id that its answer names."""
@@ -317,12 +291,12 @@ class Conversation(Rows):
     def note(self, ident: str, label: str, when: float | None, line: Line) -> None:
         """Take a note of the program."""
         notes = self.notes
-        if notes is None or len(notes.lines) >= MOST_NOTES:
+        if notes is None or len(notes.at.ranges) >= MOST_NOTES:
             top = self.top
             parent, step = (self.root, None) if top is None else (top.id, top.step)
-            notes = self.notes = Notes(ident, parent, step, when, label, [line.byte_range], self.part)
+            notes = self.notes = SpanRow(ident, "meta", META, parent, step, when, self.at(line), label)
         else:
-            notes.lines.append(line.byte_range)
+            notes.add_line(line)
             if label not in notes.preview:
                 notes.preview = f"{notes.preview}, {label}"[:PREVIEW]
         self._changed[notes.id] = notes

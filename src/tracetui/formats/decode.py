@@ -20,7 +20,7 @@ MAX_LENIENT: Final = 64 << 20
 _DIGITS: Final = 2000
 """Python reads numbers of at least twice as many digits."""
 _DECIMALS: Final = digits.encode()
-_PIECE: Final = 1 << 16
+_PIECE: Final = 1 << 18
 _BOMS: Final = (
     (b"\xff\xfe\x00\x00", "utf-32"),
     (b"\x00\x00\xfe\xff", "utf-32"),

@@ -7,7 +7,9 @@ may have interrupted a record, a new session reads the file from its start.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator
+from hashlib import blake2b
 from math import inf
 from time import perf_counter
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -19,7 +21,7 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk
 from tracetui.formats.bodies import as_json
 from tracetui.formats.decode import skippable
-from tracetui.formats.lines import BLANK, MAX_LINE, Position, continues, edges_of, hash_of, lines, without_marks
+from tracetui.formats.lines import BLANK, MAX_LINE, lines, without_marks
 from tracetui.formats.lines import Line as RawLine
 from tracetui.formats.record_cache import ByteRange
 from tracetui.formats.schema import Schema, Unknown
@@ -35,21 +37,24 @@ _BLOCK: Final = 1 << 18
 """Bytes that are split into lines at a time."""
 _CHECK: Final = 1 << 14
 """Bytes after which the time is checked."""
-_LONG: Final = 4000
-"""Bytes of a line that may hold a number of thousands of digits."""
+_EDGE: Final = 4096
+"""Bytes at each end of the part that was read, in `_edges_of`."""
 _LAST: Final = 1024
 """Bytes at the end that the list stage takes first,"""
 _FURTHER: Final = 4
 """and the growth factor of that window until the status is clear. Smaller files are read completely."""
 
 
-class Line(msgspec.Struct, gc=False):
+class Line:
     """The line that a session is taking; the same object for every line."""
 
-    offset: int = 0
-    number: int = 0
-    """From 1; 0 in the list stage where the lines before it were not read."""
-    data: bytes = b""
+    __slots__ = ("check", "data", "number", "offset")  # set for each line: faster than fields of a Struct
+
+    def __init__(self, offset: int = 0, number: int = 0, data: bytes = b"", check: int = 0) -> None:
+        """`number` is from 1, and 0 in the list stage where the lines before it were not read; `check` is the CRC-32
+        of `data`, not computed in the list stage.
+        """
+        self.offset, self.number, self.data, self.check = offset, number, data, check
 
     @property
     def byte_range(self) -> ByteRange:
@@ -138,7 +143,7 @@ class LogReader(Generic[S]):
 
     def _reset(self) -> None:
         self._offset, self._number, self._check, self._edges = 0, 1, 0, b""
-        """All lines before that offset were taken; checksum of all bytes before it; hash of the first and last."""
+        """All lines before that offset were taken; checksum of all of them; hash of the first and last bytes."""
         self._partial: _Partial | None = None
         self._current = False
         """All of the version was read, and no later change can leave the same stat behind."""
@@ -220,13 +225,16 @@ class LogReader(Generic[S]):
         stat, before = file.stat, self.stat
         if before is None or (self._current and stat == before):
             return True
-        if not continues(file, Position(before, self._offset, self._edges, self._check)):
+        if (stat.device, stat.inode) != (before.device, before.inode) or self._edges != _edges_of(file, self._offset):
+            return False
+        is_touched = (stat.mtime_ns, stat.ctime_ns) != (before.mtime_ns, before.ctime_ns)
+        if stat.size == before.size and is_touched and self._check != _check_of(file, self._offset):
             return False
         partial = self._partial
         if partial is None or not (partial.taken or partial.reported):
             return True
         tail = next(lines(file, self._offset, limit=MAX_LINE, end=stat.size), None)
-        if tail is None or hash_of(tail.data[: partial.size]) != partial.hash:
+        if tail is None or _hash_of(tail.data[: partial.size]) != partial.hash:
             return False
         rest = tail.data[partial.size :]
         return not rest.strip() and not tail.skipped if partial.taken else not rest and not tail.whole
@@ -238,9 +246,9 @@ class LogReader(Generic[S]):
         start, read = self._offset, True
         while self._offset < end and read:
             block = file.read(self._offset, min(_BLOCK, end - self._offset))
-            cut = block.rfind(b"\n")
-            if cut >= 0:
-                read = self._take_lines(block, cut, deadline)
+            cut = block.rfind(b"\n") + 1
+            if cut:
+                read = self._take_lines(block if cut == len(block) else block[:cut], deadline)
                 continue
             line = next(lines(file, self._offset, self._number, limit=MAX_LINE, end=end), None)
             if line is None or not line.whole:
@@ -252,38 +260,41 @@ class LogReader(Generic[S]):
             if read:
                 self._partial = None
         if self._offset != start:
-            self._edges = edges_of(file, self._offset)
+            self._edges = _edges_of(file, self._offset)
         return read or self._offset >= end
 
-    def _take_lines(self, block: bytes, cut: int, deadline: float) -> bool:
-        """Take the lines of `block`, the last of which ends at `cut`; False if `deadline` came first."""
+    def _take_lines(self, block: bytes, deadline: float) -> bool:
+        """Take the whole lines of `block`; False if `deadline` came first."""
         session, strict, line = self.session, self._schema.strict, Line()
         take, offset, number = session.take, self._offset, self._number
-        found = block[:cut].split(b"\n")
+        found = block.split(b"\n")
+        del found[-1]  # the beginning of the next line
+        checked = _is_skippable(block)
+        checks = list(map(crc32, found))
+        pairs = zip(found, checks, strict=True)
         if self._partial is not None and self._partial.taken:
-            offset, number = offset + len(found.pop(0)) + 1, number + 1
+            offset, number = offset + len(next(pairs)[0]) + 1, number + 1
         self._busy, self._partial = True, None
         check, in_time = offset + _CHECK, True
-        for data in found:
+        for data, line.check in pairs:
             if offset > check:
                 if perf_counter() > deadline:
                     in_time = False
                     break
                 check = offset + _CHECK
             line.offset, line.number, line.data = offset, number, data
-            size = len(data)
             try:
-                if size > _LONG or not data.isascii():
+                if not checked:
                     skippable(data)
                 record = strict(data)
             except (ValueError, RecursionError):
                 record = None if not data or data.isspace() else decode_line(session, self._schema, line, refused=True)
             if record is not None:
                 take(record, line)
-            offset += size + 1
+            offset += len(data) + 1
             number += 1
         self._busy = False
-        self._check = crc32(memoryview(block)[: offset - self._offset], self._check)
+        self._check = _add_checks(self._check, checks[: number - self._number])
         self._offset, self._number = offset, number
         return in_time
 
@@ -291,7 +302,7 @@ class LogReader(Generic[S]):
         """Take one finished a line that is longer than a block."""
         taken = self._partial is not None and self._partial.taken
         self._busy, self._partial = True, None
-        line = Line(found.offset, found.number, found.data)
+        line = Line(found.offset, found.number, found.data, crc32(found.data))
         if found.skipped:
             size = len(found.data) + found.skipped
             _report_lost(self.session, line, f"line too long to read ({size} bytes)", size, torn=False)
@@ -300,7 +311,7 @@ class LogReader(Generic[S]):
             if record is not None:
                 self.session.take(record, line)
         self._busy = False
-        self._check = -1 if found.skipped else crc32(b"\n", crc32(found.data, self._check))
+        self._check = -1 if found.skipped else _add_checks(self._check, [line.check])
         self._offset, self._number = found.next_offset, found.number + 1
 
     def _look_ahead(self, found: RawLine | None) -> None:
@@ -308,11 +319,11 @@ class LogReader(Generic[S]):
         if found is None:
             self._partial = None
             return
-        size, digest, session = len(found.data) + found.skipped, hash_of(found.data), self.session
+        size, digest, session = len(found.data) + found.skipped, _hash_of(found.data), self.session
         before = self._partial
         if before is not None and (before.taken or (before.size, before.hash) == (size, digest)):
             return
-        line = Line(found.offset, found.number, found.data)
+        line = Line(found.offset, found.number, found.data, crc32(found.data))
         record, blank, reported = None, not found.data.strip(BLANK), False
         self._busy = True
         if not blank and not found.skipped:
@@ -324,6 +335,37 @@ class LogReader(Generic[S]):
             reported = True
         self._busy = False
         self._partial = _Partial(size, digest, record is not None, reported, blank)
+
+
+def _edges_of(file: File, offset: int) -> bytes:
+    """Hash of the first and the last bytes before `offset`."""
+    if offset == 0:
+        return b""
+    size = min(_EDGE, offset)
+    return _hash_of(file.read(0, size) + file.read(offset - size, size))
+
+
+def _hash_of(data: bytes) -> bytes:
+    return blake2b(data, digest_size=8).digest()
+
+
+def _check_of(file: File, offset: int) -> int:
+    """Checksum of the lines before `offset`."""
+    return _add_checks(0, [crc32(line.data) for line in lines(file, limit=MAX_LINE, end=offset)])
+
+
+def _add_checks(check: int, checks: list[int]) -> int:
+    """The checksum of lines, with further lines that have those checksums."""
+    return crc32(array("I", checks), check)
+
+
+def _is_skippable(block: bytes) -> bool:
+    """Whether `skippable` accepts every line of a block."""
+    try:
+        skippable(block)
+    except ValueError:
+        return False
+    return True
 
 
 def decode_line(session: Session, schema: Schema[Any], line: Line, *, refused: bool = False) -> Any:

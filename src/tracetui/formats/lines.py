@@ -1,24 +1,19 @@
-"""Lines of a growing file, the JSON on them, and whether the file is still the one that was read."""
+"""Lines of a growing file, and the JSON on them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hashlib import blake2b
 from typing import Any, Final, NamedTuple
-from zlib import crc32
-
-import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import MAX_LENIENT, decode
-from tracetui.sources.base import MAX_DOCUMENT, File, Stat
+from tracetui.sources.base import MAX_DOCUMENT, File
 
 BLOCK: Final = 1 << 20
 MAX_LINE: Final = MAX_LENIENT
 """Bytes of the longest a line that is read; a longer one becomes a problem."""
 BLANK: Final = b"\xef\xbb\xbf \t\r\0"
 """Bytes allowed before a record."""
-_EDGE: Final = 4096
 
 
 class Line(NamedTuple):
@@ -116,50 +111,3 @@ def records_in(head: bytes, most: int) -> Iterator[dict[str, Any]]:
     for data in head.split(b"\n", most)[:most]:
         if data.lstrip(BLANK)[:1] == b"{" and (record := record_on(data)) is not None:
             yield record
-
-
-# ---- is it still the file that was read?
-
-
-class Position(msgspec.Struct, frozen=True):
-    """Where a reader stopped in a version of a file."""
-
-    stat: Stat
-    offset: int = 0
-    """All bytes before it were read, and none after it."""
-    edges: bytes = b""
-    """Hash of the first and the last bytes before `offset`."""
-    check: int = 0
-    """CRC-32 of all bytes before `offset`."""
-    number: int = 1
-    """Number of the line at `offset`."""
-
-
-def continues(file: File, position: Position) -> bool:
-    """Whether the content before `position` is unchanged. If the file changed without growing, compares every byte."""
-    stat, before = file.stat, position.stat
-    if (stat.device, stat.inode) != (before.device, before.inode) or position.edges != edges_of(file, position.offset):
-        return False
-    touched = (stat.mtime_ns, stat.ctime_ns) != (before.mtime_ns, before.ctime_ns)
-    return stat.size != before.size or not touched or position.check == _checksum(file, position.offset)
-
-
-def edges_of(file: File, offset: int) -> bytes:
-    """Hash of the first and the last bytes before `offset`."""
-    if offset == 0:
-        return b""
-    size = min(_EDGE, offset)
-    return hash_of(file.read(0, size) + file.read(offset - size, size))
-
-
-def hash_of(data: bytes) -> bytes:
-    """A short hash."""
-    return blake2b(data, digest_size=8).digest()
-
-
-def _checksum(file: File, offset: int) -> int:
-    check = position = 0
-    while block := file.read(position, min(BLOCK, offset - position)):
-        check = crc32(block, check)
-        position += len(block)
-    return check

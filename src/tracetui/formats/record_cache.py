@@ -36,9 +36,9 @@ class SpanRef(msgspec.Struct, frozen=True, gc=False):
         """Further lines."""
         return tuple(_LINE.iter_unpack(self.further))
 
-    def joined(self, *lines: ByteRange) -> SpanRef:
-        """The same with still further lines."""
-        further = self.further + b"".join([_LINE.pack(*line) for line in lines])
+    def joined(self, offset: int, length: int) -> SpanRef:
+        """The same with one more line."""
+        further = self.further + _LINE.pack(offset, length)
         return SpanRef(self.offset, self.length, self.block, further, self.part)
 
     @property

@@ -171,12 +171,7 @@ def raw_of(value: Any) -> msgspec.Raw:
 
 def tag_of(record: msgspec.Struct | type[msgspec.Struct]) -> str:
     """The tag of a record, or of a Struct; empty for a Struct without one."""
-    return _tag_of(record if isinstance(record, type) else type(record))
-
-
-@cache
-def _tag_of(struct: type[msgspec.Struct]) -> str:
-    return str(struct.__struct_config__.tag or "")
+    return record.__struct_config__.tag or ""  # type: ignore[return-value]
 
 
 def loosen(value: Any, kind: Any, unknown: Unknown) -> Any:

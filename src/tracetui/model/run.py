@@ -92,7 +92,7 @@ class LastEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class ModelUsage(msgspec.Struct, frozen=True, gc=False):
-    """The calls of one model in a run, and their usage."""
+    """Calls of one model in a run that are of about one size, and their usage."""
 
     model: str
     calls: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from math import inf
 from sys import intern
@@ -24,6 +25,8 @@ _UNKNOWN: Final = Operation.UNKNOWN
 _ERROR: Final = Status.ERROR
 
 NO_USAGE: Final = Usage()
+_LARGE_CALLS: Final = 200_000, 256_000, 272_000
+"""Input tokens of a call above which many models cost more a token, so that usage is summed apart."""
 MOST_NAMES: Final = 64
 """Maximum of stored names per kind and run: the first in alphabetical order, whatever order they came in."""
 NAME_LENGTH: Final = 120
@@ -47,8 +50,8 @@ class Tally(msgspec.Struct, kw_only=True):
     problems: int = 0
     tools: set[str] = set()
     models: set[str] = set()
-    by_model: dict[str, ModelUsage] = {}
-    """Usage of the calls of each model."""
+    by_model: dict[tuple[str, int], ModelUsage] = {}
+    """Usage of the calls of each model, and of their size by `_LARGE_CALLS`."""
     nodes: set[str] = set()
     unknown: dict[str, int] = {}
     """Records of unknown kinds, by kind."""
@@ -116,11 +119,12 @@ class Tally(msgspec.Struct, kw_only=True):
             self.first_error = FirstError(message, kind, span.id, span.name, span.operation)
 
     def _add_usage(self, model: str, usage: Usage) -> None:
-        before = self.by_model.get(model)
+        key = model, bisect_left(_LARGE_CALLS, usage.input_tokens or 0)
+        before = self.by_model.get(key)
         if before is not None:
-            self.by_model[model] = ModelUsage(model, before.calls + 1, before.usage + usage)
+            self.by_model[key] = ModelUsage(model, before.calls + 1, before.usage + usage)
         elif len(self.by_model) < MOST_NAMES:
-            self.by_model[model] = ModelUsage(model, 1, usage)
+            self.by_model[key] = ModelUsage(model, 1, usage)
 
     def exchange(self, old: Span, new: Span) -> bool:
         """Replace `old` with `new`, another version of it; return False, without a change, if that takes a recount."""

@@ -257,7 +257,7 @@ class Result(Record, tag="tool_result"):
             super().take(session, line)
             return
         call.status, call.source, call.status_word, call.error = self.outcome()
-        call.add_line(line.byte_range)
+        call.add_line(line)
         session.failed = session.failed or call.status is ERROR
         session.emit(call)
 

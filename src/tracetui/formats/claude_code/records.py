@@ -581,7 +581,7 @@ def take_result(
             if result.is_async and not call.note:
                 call.note = BACKGROUND
         call.duration_ms = between(call.started_at, when) if stated is None else _length(stated)
-        call.add_line(line.byte_range)
+        call.add_line(line)
         agent.emit(call)
     if result is not None and (result.agent_id or result.run_id):
         agent.link_agents(result, key or "")

@@ -203,7 +203,7 @@ class Agent(Conversation):
         ident = None if key is None else self.prefix + key
         found = None if ident is None else self.rows.get(ident)
         if type(found) is Response:
-            found.add_line(line.byte_range)
+            found.add_line(line)
             found.duration_ms = between(found.started_at, when) or found.duration_ms
         else:
             self.settle()

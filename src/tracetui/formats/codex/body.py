@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from tracetui.formats.codex.payloads import Message
-from tracetui.formats.codex.records import SCHEMA, ToolCall, in_envelope
+from tracetui.formats.codex.records import SCHEMA, Message, ToolCall, in_envelope
 from tracetui.formats.lines import record_on
 from tracetui.formats.record_cache import Named, PackedSpanRef, changed, records_at
 from tracetui.formats.scalars import child, mapping, string, without, word

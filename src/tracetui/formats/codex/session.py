@@ -10,7 +10,6 @@ import re
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
-from zlib import crc32
 
 from msgspec.structs import replace
 
@@ -31,16 +30,26 @@ from tracetui.formats.agent_log import (
     UNKNOWN_KIND,
     PackedRow,
     PackedRows,
+    SpanRow,
     unmatched,
 )
 from tracetui.formats.codex.body import about
-from tracetui.formats.codex.payloads import Counts, Message, Meta
-from tracetui.formats.codex.records import Event, Outcome, ToolCall, ToolOutput, is_documented
+from tracetui.formats.codex.records import (
+    Answer,
+    Counts,
+    Event,
+    Message,
+    Meta,
+    Outcome,
+    ToolCall,
+    ToolOutput,
+    is_documented,
+)
 from tracetui.formats.jsonl import Line
 from tracetui.formats.record_cache import pack_range
 from tracetui.formats.scalars import between, folder_of, moment, version
 from tracetui.formats.schema import unknown_fields
-from tracetui.model import INHERITED, PREVIEW, Error, Header, Operation, RunBody, Span, Status, StatusSource
+from tracetui.model import INHERITED, PREVIEW, Error, Header, Operation, RunBody, Span, Status, StatusSource, excerpt
 from tracetui.sources.base import File
 
 TURN: Final = Operation.TURN
@@ -57,11 +66,6 @@ _AGENT: Final = "codex"
 class Row(PackedRow, gc=False):
     """A row that later records may add to."""
 
-    def span(self) -> Span:
-        """The row as it is now. The thread that inherited work is from paid for it."""
-        span = super().span()
-        return replace(span, usage=None) if self.note == INHERITED and self.usage is not None else span
-
     def end(self, status: Status, word: str, error: Error | None, when: float | None, took: float | None) -> None:
         """The row ended `when` (seconds since the epoch) or after `took` milliseconds."""
         self.status, self.source, self.status_word, self.error = status, EXPLICIT, word, error
@@ -75,16 +79,18 @@ class Turn(Row, gc=False):
 
 class Response(Row, gc=False):
     open: bool = True
-    ended_at: float | None = None
-    """When its last record was written."""
+    written_at: str | None = None
+    """The time of its last record."""
     ids: tuple[str, ...] = ()
     """Ids and texts of its messages and reasoning."""
     has_message: bool = False
     """Its preview is a message, not reasoning."""
 
     def span(self) -> Span:
-        self.duration_ms = between(self.started_at, self.ended_at)
-        return super().span()
+        """The row as it is now. The thread that inherited work is from paid for it."""
+        self.duration_ms = between(self.started_at, moment(self.written_at))
+        span = SpanRow.span(self)
+        return replace(span, usage=None) if self.note == INHERITED and self.usage is not None else span
 
 
 class Call(Row, gc=False):
@@ -99,10 +105,11 @@ class Call(Row, gc=False):
         """Add the outcome of one more record. A status or error field overrides the exit code. An event is more
         exact than an output: its outcome stays.
         """
-        if self.outcome is None:
+        now = self.outcome
+        if now is None:
             now = self.outcome = later
+            now.message = excerpt(later.message.strip())
         else:
-            now = self.outcome
             now.add(later)
         if now.declined:
             self.status, self.source = CANCELLED, EXPLICIT
@@ -131,6 +138,47 @@ R = TypeVar("R", bound=Row)
 class Session(PackedRows):
     """The state of one thread; see `tracetui.formats.jsonl.Session`."""
 
+    origin: str
+    """`INHERITED` while the records are the work of another thread."""
+    copies: Callable[[bytes, bool], bool] | None = None
+    """Whether the record on a line was copied from the original, while that may be."""
+    record: Any = None
+    """The record that is being taken."""
+    meta: Meta | None = None
+    _first = Line()
+    """The line of `meta`, and when it was written."""
+    _began: float | None = None
+    model: str | None = None
+    first_model: str | None = None
+    prompt: str | None = None
+    last_user: str | None = None
+    last_assistant: str | None = None
+    turn: Turn | None = None
+    turns = 0
+    agent: Row | None = None
+    """The whole work of an agent, where this is its thread."""
+    _early: list[Row]
+    """Rows between turns that belong to the next one."""
+    _unrepeated: tuple[Row, str, bool] | None = None
+    """The last message of the user with its text, while only an item or only an event (True) records it."""
+    response: Response | None = None
+    """The response that the model is giving, or gave last."""
+    _compaction: Row | None = None
+    _outputs: deque[Call]
+    """The latest calls with an output."""
+    inherited: frozenset[str] = frozenset()
+    """Threads that are in the history of a fork."""
+    failure: Error | None = None
+    """An error with no output of the model after it."""
+    end: tuple[Status, str] | None = None
+    """How the last turn ended; None while one is open."""
+    meter: tuple[Counts | None, Counts | None, bool] = None, None, False
+    """Tokens of the thread, those of the last response, and whether that had a record of its own for them."""
+    before = 0
+    """Bytes of the history of a fork."""
+    _active = _has_status = False
+    """Since records were skipped, the model worked; a turn began or ended."""
+
     def __init__(
         self,
         file: File,
@@ -144,74 +192,36 @@ class Session(PackedRows):
         its spans begin with `prefix` then. `look_back` reads the records that a fork inherits or copied.
         """
         super().__init__(file, part=path)
-        self._prefix, self.origin = prefix, origin
-        """`origin`: `INHERITED` while the records are the work of another thread."""
-        self._look_back = look_back
-        self.copies: Callable[[bytes, bool], bool] | None = None
-        """Whether the record on a line was copied from the original, while that may be."""
-        self.record: Any = None
-        """The record that is being taken; `line` and `when` are of it."""
-        self.when: float | None = None
-        """When the record was written."""
-        self._stamp: str | None = None
-        self.meta: Meta | None = None
-        self._first = Line()
-        """The line of `meta`, and when it was written."""
-        self._began: float | None = None
-        self.model: str | None = None
-        self.first_model: str | None = None
-        self.prompt: str | None = None
-        self.last_user: str | None = None
-        self.last_assistant: str | None = None
-        self.turn: Turn | None = None
-        self.agent: Row | None = None
-        """The whole work of an agent, where this is its thread."""
+        self._prefix, self.origin, self._look_back = prefix, origin, look_back
         self._early: list[Row] = []
-        """Rows between turns that belong to the next one."""
-        self.turns = 0
-        self._unrepeated: tuple[Row, str, bool] | None = None
-        """The last message of the user with its text, while only an item or only an event (True) records it."""
-        self.response: Response | None = None
-        """The response that the model is giving, or gave last."""
-        self._compaction: Row | None = None
+        self._outputs: deque[Call] = deque()
         self.calls: dict[str, Call] = {}
         """Calls by their ids."""
         self.unanswered: dict[str, Call] = {}
         """Calls of this turn."""
-        self._outputs: deque[Call] = deque()
-        """The latest calls with an output."""
         self.threads: dict[str, str] = {}
         """Threads that were spawned, each with the id of the span that did it."""
-        self.inherited: frozenset[str] = frozenset()
-        """Those of them that are in the history of a fork."""
-        self.failure: Error | None = None
-        """An error with no output of the model after it."""
-        self.end: tuple[Status, str] | None = None
-        """How the last turn ended; None while one is open."""
-        self.meter: tuple[Counts | None, Counts | None, bool] = None, None, False
-        """Tokens of the thread, those of the last response, and whether that had a record of its own for them."""
-        self.before = 0
-        """Bytes of the history of a fork."""
-        self._active = self._has_status = False
-        """Since records were skipped, the model worked; a turn began or ended."""
 
     # ---- records
 
     def take(self, record: Any, line: Line) -> None:
         self.records += 1
-        data, payload, stamp = line.data, record.payload, record.timestamp
-        self.line, self.record, self.packed = line, record, pack_range(line.offset, len(data), crc32(data))
-        if stamp != self._stamp:
-            self._stamp, self.when = stamp, moment(stamp)
+        payload = record.payload
+        self.line, self.record, self.packed = line, record, pack_range(line.offset, len(line.data), line.check)
         if self.copies is not None:
             is_meta = isinstance(payload, Meta)
-            if not self.copies(data, is_meta):  # the first record of its own
+            if not self.copies(line.data, is_meta):  # the first record of its own
                 self.copies = None
                 self.leave()
                 self.origin, self.inherited = "", frozenset(self.threads)
             elif not is_meta:
                 self.origin = INHERITED
         payload.take(self)
+
+    @property
+    def when(self) -> float | None:
+        """When the record was written."""
+        return moment(self.record.timestamp)
 
     def begin(self, meta: Meta) -> None:
         """Take the first record, which names the thread; a further one is a row."""
@@ -243,9 +253,20 @@ class Session(PackedRows):
         """A new row of the record, in the current turn."""
         above = self.turn or self.agent
         parent, step = (None, None) if above is None else (above.id, above.step)
-        ident = f"{self._prefix}l{self.line.number}{suffix}"
-        found = self.packed, preview[:PREVIEW], self.origin, status, source
-        row = self._changed[ident] = kind(ident, name[:PREVIEW], operation, parent, step, self.when, *found)
+        ident, origin = f"{self._prefix}l{self.line.number}{suffix}", self.origin
+        row = self._changed[ident] = kind(
+            ident,
+            name[:PREVIEW],
+            operation,
+            parent,
+            step,
+            self.when,
+            self.packed,
+            preview[:PREVIEW],
+            origin,
+            status,
+            source,
+        )
         row.part = self.part
         return row
 
@@ -397,42 +418,28 @@ class Session(PackedRows):
             self.emit(self.turn)
 
     def add_output(self, message: Message, text: str) -> None:
-        """A message or reasoning of the model."""
-        text = text.strip()
-        self.failure, self._active = None, True
-        self._respond(message.id, text, message.started_at_ms, reasoning=message.reasoning, event=message.event)
-        if text and not message.reasoning:
-            self.last_assistant = text
-
-    def _respond(
-        self,
-        ident: str | None = None,
-        text: str = "",
-        began_ms: float | None = None,
-        *,
-        reasoning: bool = True,
-        event: bool = False,
-    ) -> Response:
-        """The response that the record is part of: the open one, or the last one where the record repeats a part."""
-        row = self.response
-        self._unrepeated = None
+        """A message or reasoning of the model. An event may repeat a part of a response that is over."""
+        text, ident, row, is_message = text.strip(), message.id, self.response, not message.reasoning
+        self.failure, self._active, self._unrepeated = None, True, None
+        parts = (ident, text) if ident and text else (ident or text,) if ident or text else ()
         again = row is not None and (ident in row.ids or text in row.ids)
-        if row is None or not (row.open or (again and event)):
-            row = self.response = self._add(Response, self.model or "model", CHAT, text, OK, DERIVED)
-            row.model, row.has_message = self.model, bool(text) and not reasoning
-            row.ids = tuple([one for one in (ident, text) if one])
-            if began_ms:
-                row.started_at = began_ms / 1000
-            row.ended_at = self.when
-            return row
-        if self.extend(row):
+        if row is None or not (row.open or (again and message.event)):
+            row = self._begin_response(text)
+            if message.started_at_ms:
+                row.started_at = message.started_at_ms / 1000
+        elif self.extend(row):
             if row.open:
-                row.ended_at = self.when
-            if text and (not row.preview or (not reasoning and not row.has_message)):
+                row.written_at = self.record.timestamp
+            if text and (not row.preview or (is_message and not row.has_message)):
                 row.preview = text[:PREVIEW]
-        row.has_message = row.has_message or (bool(text) and not reasoning)
-        if (ident or text) and not again:
-            row.ids = (*row.ids[-_IDS:], *[one for one in (ident, text) if one])
+        if not again:
+            row.ids = (*row.ids[-_IDS:], *parts)
+        if text and is_message:
+            self.last_assistant, row.has_message = text, True
+
+    def _begin_response(self, preview: str = "") -> Response:
+        row = self.response = self._add(Response, self.model or "model", CHAT, preview, OK, DERIVED)
+        row.model, row.written_at = self.model, self.record.timestamp
         return row
 
     # ---- tokens
@@ -459,8 +466,8 @@ class Session(PackedRows):
                 self.extend(row)
             return
         if row is None or row.usage is not None:  # of a call without any output, such as a compaction
-            self.response = None
-            row = self._respond(None, "(only its tokens were recorded)")
+            self._unrepeated = None
+            row = self._begin_response("(only its tokens were recorded)")
         else:
             self.extend(row)
         row.usage, row.open = usage, False
@@ -471,8 +478,12 @@ class Session(PackedRows):
     def add_call(self, request: ToolCall, preview: str) -> None:
         """The model calls a tool."""
         key, name = request.call_id or request.id, request.tool()
-        self.failure, self._active = None, True
-        response = self._respond()
+        self.failure, self._active, self._unrepeated = None, True, None
+        response = self.response
+        if response is None or not response.open:
+            response = self._begin_response()
+        elif self.extend(response):
+            response.written_at = self.record.timestamp
         call = self.calls.get(key) if key else None
         if call is not None and not call.requested:
             if self.extend(call):
@@ -499,13 +510,10 @@ class Session(PackedRows):
             self.problem(self.line, unmatched(key or None))
             self._add_call(self.record.kind(), text).update(outcome)
             return
-        for thread in record.threads():
-            self.threads.setdefault(thread, call.id)
         self.extend(call)
         if call.outcome is None or call.outcome.duration_ms is None:
             outcome.duration_ms = between(call.started_at, self.when)
-        self._update(call, outcome)
-        self._take_call(key, call)
+        self._update(key, call, record, outcome)
 
     def add_tool_event(self, key: str, kind: str, event: Event, outcome: Outcome) -> None:
         """An event about a call."""
@@ -515,10 +523,7 @@ class Session(PackedRows):
             call.started_at = call.started_at if outcome.started_at is None else outcome.started_at
         else:
             self.extend(call)
-        for thread in event.threads():
-            self.threads.setdefault(thread, call.id)
-        self._update(call, outcome)
-        self._take_call(key, call)
+        self._update(key, call, event, outcome)
 
     def _add_call(self, name: str, preview: str, response: Response | None = None, suffix: str = "") -> Call:
         """A new call, below its response: by default the last one of this turn."""
@@ -528,8 +533,10 @@ class Session(PackedRows):
             call.parent_id = response.id
         return call
 
-    def _update(self, call: Call, outcome: Outcome) -> None:
+    def _update(self, key: str, call: Call, record: Answer, outcome: Outcome) -> None:
         """Add what a record says about the end of a call. Of earlier calls, only failed ones keep their text."""
+        for thread in record.threads():
+            self.threads.setdefault(thread, call.id)
         call.update(outcome)
         if outcome.message:
             self._outputs.append(call)
@@ -537,6 +544,7 @@ class Session(PackedRows):
                 early = self._outputs.popleft()
                 if early.outcome is not None and early.status is not ERROR:
                     early.outcome.message = ""
+        self._take_call(key, call)
 
     def _take_call(self, key: str, call: Call) -> None:
         """Take a new or changed call; `key` is the id that its output names."""

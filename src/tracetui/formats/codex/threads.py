@@ -22,8 +22,7 @@ from msgspec import Raw, Struct
 from tracetui.errors import FormatError
 from tracetui.formats.agent_log import INVOKE_AGENT
 from tracetui.formats.base import Chunk
-from tracetui.formats.codex.payloads import Base, Meta
-from tracetui.formats.codex.records import SCHEMA
+from tracetui.formats.codex.records import SCHEMA, Base, Meta
 from tracetui.formats.codex.session import Row, Session
 from tracetui.formats.jsonl import Line, LogReader
 from tracetui.formats.lines import BLOCK, MAX_LINE, lines
@@ -286,7 +285,7 @@ def _read_history(session: Session, other: File, base: Base) -> bool:
     size, line = other.stat.size, Line()
     for found in lines(other, limit=MAX_LINE, end=size if end is None else max(0, min(end, size))):
         session.before += found.next_offset - found.offset
-        line.offset, line.number, line.data = found.offset, found.number, found.data
+        line.offset, line.number, line.data, line.check = found.offset, found.number, found.data, crc32(found.data)
         try:
             record = None if found.skipped else SCHEMA.decode(found.data, session.unknown)[0]
         except FormatError:

@@ -43,6 +43,10 @@ _TEXTS: Final = ("message", "content", "summary", "intent", "title", "name", "re
 """Fields that describe an event in one line."""
 
 
+_LIMIT: Final = 1 << 53
+"""Counts are below it: exact in any program."""
+
+
 class Content(Struct):
     """The content of a body other than its attributes."""
 
@@ -65,11 +69,7 @@ class Data(Struct, gc=False, rename="camel"):
     """Names of fields that are not used; with None, unknown fields are not counted."""
 
     parent_tool_call_id: str | None = None
-    """The only link of an event to its sub-agent in old versions."""
-
-    def agent_call_id(self) -> str | None:
-        """Id of the call that began the sub-agent of this event."""
-        return self.parent_tool_call_id
+    """The call that began the sub-agent of this event: the only link to that in old versions."""
 
     def preview(self) -> str:
         """The event in one line."""
@@ -451,14 +451,12 @@ class Tokens(Data):
 
     def counts(self) -> Usage:
         """The usage; input includes cache reads and writes, output includes reasoning."""
-        return Usage(
-            as_count(self.input_tokens),
-            as_count(self.output_tokens),
-            None,
-            as_count(self.cache_read_tokens),
-            as_count(self.cache_write_tokens),
-            as_count(self.reasoning_tokens),
-        )
+        cached, written, thought = self.cache_read_tokens, self.cache_write_tokens, self.reasoning_tokens
+        found = [
+            None if value is None or not 0 <= value < _LIMIT or value % 1 else int(value)
+            for value in (self.input_tokens, self.output_tokens, None, cached, written, thought)
+        ]
+        return Usage(*found)
 
 
 class Account(Struct, gc=False, rename="camel"):
@@ -576,7 +574,7 @@ class TurnEnd(Data):
 
 def as_count(value: float | None) -> int | None:
     """`value` if it is a whole number of at most 53 bits that counts something."""
-    return int(value) if value is not None and 0 <= value < 1 << 53 and value == int(value) else None
+    return None if value is None or not 0 <= value < _LIMIT or value % 1 else int(value)
 
 
 def arguments_in(given: Raw) -> Any:

@@ -250,8 +250,8 @@ class AgentData(Data):
     total_tokens: Finite | None = None
     error: str | Loose = None
 
-    def agent_call_id(self) -> str | None:
-        return self.parent_tool_call_id or self.tool_call_id
+    def __post_init__(self) -> None:
+        self.parent_tool_call_id = self.parent_tool_call_id or self.tool_call_id
 
     def take(self, session: Session) -> None:
         agent = session.conversation.agent

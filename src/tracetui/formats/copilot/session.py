@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, Final
-from zlib import crc32
 
 import msgspec
 import orjson
@@ -189,11 +188,11 @@ class Session(PackedRows):
         event: Event = record
         self.records += 1
         self.event, self.line, self.time = event, line, moment(event.timestamp)
-        self.packed = pack_range(line.offset, len(line.data), crc32(line.data))
+        self.packed = pack_range(line.offset, len(line.data), line.check)
         if self.first is None and not self.skipped:
             self.first = self.time
         data, self.conversation = event.data, self.main
-        agent, call = event.agent_id, data.agent_call_id()
+        agent, call = event.agent_id, data.parent_tool_call_id
         if (agent or call) and agent != "main":
             self._find_conversation(agent or None, call or "")
         if (self.end is not None or self.skipped) and CONTINUES.fullmatch(kind_of(event)):

@@ -79,12 +79,6 @@ class Tokens(Struct, gc=False, rename="camel"):
     reasoning: Natural | None = None
     cost: Cost | Loose = None
 
-    def usage(self) -> Usage | None:
-        """Tokens and cost, None if the response has neither; cached input is part of the input here."""
-        total = self.cost.total if isinstance(self.cost, Cost) else None
-        total = None if total is not None and total < 0 else total
-        return usage_without_cache(self.input, self.output, self.cache_read, self.cache_write, self.reasoning, total)
-
 
 class Block(Struct, gc=False):
     type: str = ""
@@ -125,8 +119,13 @@ def as_typed(prompt: str) -> str:
     return f"/skill:{skill[1]} {rest.strip()}".strip() if found else prompt
 
 
-def usage_of(tokens: Tokens | Loose) -> Usage | None:
-    return tokens.usage() if isinstance(tokens, Tokens) else None
+def usage_of(one: Tokens | Loose) -> Usage | None:
+    """Tokens and cost of a response, None if it has neither; cached input is part of the input here."""
+    if not isinstance(one, Tokens):
+        return None
+    total = one.cost.total if isinstance(one.cost, Cost) else None
+    total = None if total is not None and total < 0 else total
+    return usage_without_cache(one.input, one.output, one.cache_read, one.cache_write, one.reasoning, total)
 
 
 # ---- messages, by their role
@@ -277,7 +276,7 @@ class ToolResult(Message, tag="toolResult"):
         call.status, call.source, call.error = status, source, error
         call.duration_ms = between(call.started_at, when) if stated is None or stated < 0 else stated
         call.usage = None if session.counts_elsewhere(ident) else usage_of(self.usage)
-        call.add_line(line.byte_range)
+        call.add_line(line)
         session.emit(call)
 
 

@@ -268,6 +268,11 @@ class Detail(FoldingView):
         lines = (self._tabs(*window) for window in windows)
         return next((line for line in lines if width_of(line) <= room), self._tabs(chosen, chosen + 1))
 
+    @property
+    def used_width(self) -> int:
+        """The cells of the rows on the screen, or those of all tabs."""
+        return max(super().used_width, width_of(self._tabs(0, len(self.tabs))) + _TITLE_WIDTH)
+
     def _tabs(self, first: int, stop: int) -> Line:
         """The tabs from `first` to before `stop`, with an ellipsis on a side with hidden tabs."""
         cut = Piece(self.look.glyphs.cut, "dim")
