@@ -455,15 +455,6 @@ def heading(columns: list[tuple[str, int]], sorted_by: str = "") -> Line:
     return tuple(cells[:-1])
 
 
-def column_at(columns: list[tuple[str, int]], x: int) -> str | None:
-    """The column of cell `x`; the blank after a column belongs to it."""
-    for key, size in columns:
-        if x <= size:
-            return key if x >= 0 else None
-        x -= size + 1
-    return None
-
-
 _SUMS_FROM: Final = 40
 """Cells of a list with the cost of each group on its heading; with `_TITLES_FIRST`, tokens too."""
 
