@@ -11,11 +11,18 @@ from hypothesis import strategies as st
 
 from tests.analysis.cause_pairs import ONE, TWO, Failure
 from tests.shared import examples
-from tracetui.analysis.cause import BY_TEXT, Cause, failure_of, shared_cause, short_ids
-from tracetui.analysis.equivalents import TABLE, find_equivalent
-from tracetui.analysis.normalize import MAX_TEXT, PLACEHOLDER, Normalized, Template, normalize, template_of
+from tracetui.analysis.cause import BY_TEXT, TABLE, Cause, failure_of, find_equivalent, shared_cause, short_ids
+from tracetui.analysis.error_text import (
+    MAX_TEXT,
+    PLACEHOLDER,
+    ErrorText,
+    Normalized,
+    Template,
+    normalize,
+    template_of,
+    unwrap,
+)
 from tracetui.analysis.old_signature import old_digest_of
-from tracetui.analysis.unwrap import ErrorText, unwrap
 from tracetui.model import FirstError, Operation, Outcome, RunRef, RunSummary, Score, Status
 
 TOOL = Operation.EXECUTE_TOOL

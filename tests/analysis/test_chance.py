@@ -16,7 +16,6 @@ from tracetui.analysis.chance import (
     Side,
     holm,
     outcome_test,
-    pass_hat,
     sign_flip_interval,
     sign_flip_test,
     smallest_sign_flip_p,
@@ -25,19 +24,6 @@ from tracetui.analysis.chance import (
 
 SIDES = st.lists(st.integers(0, 4).flatmap(lambda n: st.builds(Side, st.just(n), st.integers(0, n))), max_size=4)
 QUARTERS = st.integers(-4, 4).map(lambda n: Fraction(n, 4))
-
-
-@given(st.integers(1, 8).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n))))
-def test_pass_hat_is_the_share_of_draws_that_all_pass(numbers: tuple[int, int, int]) -> None:
-    scored, passed, k = numbers
-    draws = list(combinations([i < passed for i in range(scored)], k))
-    assert isclose(pass_hat(scored, passed, k), sum(map(all, draws)) / len(draws))
-
-
-@pytest.mark.parametrize(("scored", "passed", "k"), [(3, 1, 4), (3, 1, 0), (3, 4, 1), (0, 0, 1)])
-def test_pass_hat_refuses_what_is_undefined(scored: int, passed: int, k: int) -> None:
-    with pytest.raises(ValueError, match="undefined"):
-        pass_hat(scored, passed, k)
 
 
 @given(SIDES)

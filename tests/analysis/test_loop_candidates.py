@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.views.build import make_run, make_span
-from tracetui.analysis.loops import MAX_PERIOD, Loop, Sameness, candidates, find
+from tracetui.analysis.loops import MAX_PERIOD, Loop, Sameness, candidates, loops_in
 from tracetui.model import Operation, Run, Span, Usage
 
 TOOL = Operation.EXECUTE_TOOL
@@ -23,6 +24,10 @@ def calls(names: str, **rest: object) -> Run:
 
 def always(_: Span, __: Span) -> Sameness:
     return Sameness.IDENTICAL
+
+
+def find(run: Run, same: Callable[[Span, Span], Sameness]) -> list[Loop]:
+    return [loop for candidate in candidates(run) for loop in loops_in(run, candidate, same)]
 
 
 def told(run: Run) -> list[tuple[int, int, int, int]]:

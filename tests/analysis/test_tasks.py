@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from itertools import combinations
-from math import isclose
+from math import comb, isclose
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from tests.analysis.build import summary, trials_of
 from tests.shared import needs_shared, sample
-from tracetui.analysis.chance import pass_hat
 from tracetui.analysis.tasks import (
     SORTS,
     Counts,
@@ -37,7 +36,15 @@ def test_pass_hat_by_k_equals_its_definition(numbers: tuple[int, int]) -> None:
     passed, scored = numbers
     found = Counts(scored, passed, scored - passed).pass_hat
     assert [*found] == [*range(1, scored + 1)]
-    assert all(isclose(value, pass_hat(scored, passed, k), abs_tol=1e-12) for k, value in found.items())
+    assert all(isclose(value, comb(passed, k) / comb(scored, k), abs_tol=1e-12) for k, value in found.items())
+
+
+@given(st.integers(1, 8).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_pass_hat_is_the_share_of_draws_that_all_pass(numbers: tuple[int, int]) -> None:
+    passed, scored = numbers
+    for k, value in Counts(scored, passed, scored - passed).pass_hat.items():
+        draws = list(combinations([i < passed for i in range(scored)], k))
+        assert isclose(value, sum(map(all, draws)) / len(draws), abs_tol=1e-12)
 
 
 @given(SCORES)
@@ -45,7 +52,7 @@ def test_overall_pass_hat_is_the_mean_over_tasks_with_enough_trials(scores: list
     runs = [run for i, (passed, scored) in enumerate(scores) for run in trials_of(f"t{i}", passed, scored)]
     rates = matrix(runs).rates
     for k in range(1, 6):
-        values = [pass_hat(n, c, k) for c, n in scores if n >= k]
+        values = [comb(c, k) / comb(n, k) for c, n in scores if n >= k]
         assert rates.pass_hat_tasks.get(k, 0) == len(values)
         assert not values or isclose(rates.pass_hat[k], sum(values) / len(values))
 

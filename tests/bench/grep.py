@@ -12,8 +12,7 @@ import orjson
 
 from tests.bench import data, references
 from tests.bench.table import Row, median, say, timed
-from tracetui.live.jobs.needle import Needle
-from tracetui.live.jobs.search import Hit, Outcome, grep
+from tracetui.live.search import Hit, Needle, Outcome, grep
 from tracetui.sources.local import LocalSource
 
 PROMISED = 2.0

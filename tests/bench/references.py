@@ -21,13 +21,14 @@ def empty_app() -> Reference:
 
 
 @cache
-def key() -> Reference:
-    """A key that moves the cursor in a `LineView` of 100 rows, with nothing beside it."""
-    with screen.start(*screen.APPS, "rows", "100") as terminal:
+def key(name: str = "down") -> Reference:
+    """A key that moves the cursor in a `LineView` of 1,000 rows, with nothing beside it."""
+    with screen.start(*screen.APPS, "rows", "1000") as terminal:
         terminal.wait_for(r"step +0 ")
         terminal.wait_quiet(0.15)
-        screen.press(terminal, "down")
-        return Reference("a key in a bare LineView", median([screen.press(terminal, "down").ms for _ in range(24)]))
+        screen.press(terminal, name)
+        what = "a key" if name == "down" else name
+        return Reference(f"{what} in a bare LineView", median([screen.press(terminal, name).ms for _ in range(24)]))
 
 
 @cache

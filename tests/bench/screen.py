@@ -155,11 +155,11 @@ def line_view(scale: int, rounds: int) -> Iterator[Row]:
         yield Row(f"  {name}, 1,000,000 rows against 1,000", big / small, 1.3, "×", f"{big:.1f} ms, {small:.1f} ms")
 
 
-def p95_row(what: str, keys: list[Key], limit: float) -> Row:
-    """A row of what keys cost, by time: `limit` is a ratio to a key in a bare `LineView`."""
+def p95_row(what: str, keys: list[Key], limit: float, name: str = "down") -> Row:
+    """A row of what keys cost, by time: `limit` is a ratio to the key `name` in a bare `LineView`."""
     times = [key.ms for key in keys]
     detail = f"p95; median {median(times):.1f} ms, {median([k.size for k in keys]):.0f} B"
-    return timed(what, p95(times), limit, references.key(), detail)
+    return timed(what, p95(times), limit, references.key(name), detail)
 
 
 def run_list(scale: int, rounds: int) -> Iterator[Row]:
@@ -170,9 +170,8 @@ def run_list(scale: int, rounds: int) -> Iterator[Row]:
         terminal.wait_quiet(0.3)
         press(terminal, "down")
         yield p95_row("cursor down in the run list, preview following", [press(terminal, "down") for _ in range(60)], 8)
-        yield p95_row(
-            "page down in the run list, preview following", [press(terminal, "pagedown") for _ in range(20)], 8
-        )
+        pages = [press(terminal, "pagedown") for _ in range(20)]
+        yield p95_row("page down in the run list, preview following", pages, 8, "pagedown")
 
 
 # ---- large runs

@@ -15,9 +15,8 @@ from tests.bench import data, references, screen
 from tests.bench.diff import cpu_ms
 from tests.bench.table import Row, median, timed
 from tracetui.analysis.chance import ALPHA, sign_flip_test
-from tracetui.analysis.fork_arguments import fork_arguments
 from tracetui.analysis.gate import gate
-from tracetui.analysis.run_tree import RunTree, run_tree
+from tracetui.analysis.run_tree import RunTree, fork_arguments, run_tree
 from tracetui.analysis.tasks import matrix
 from tracetui.model import RunSummary, Usage
 from tracetui.ui.theme import Look

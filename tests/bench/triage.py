@@ -67,12 +67,19 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
 
 def _causes(count: int, rounds: int) -> Iterator[Row]:
     """Causes of so many failures, no two of which have one text, against the decoding of as many JSON documents."""
-    from tracetui.analysis import cause, normalize, unwrap
+    from tracetui.analysis import cause, error_text
 
     runs = failures(count)
     decoding = measured(lambda: [orjson.loads(_DOCUMENT) for _ in runs], rounds)
     floor = Reference(f"orjson.loads of {len(_DOCUMENT)} bytes for each", decoding)
-    cached = (cause._failure_of, cause._causes, cause._digest, normalize._shaped, normalize._settle, unwrap._short)
+    cached = (
+        cause._failure_of,
+        cause._causes,
+        cause._digest,
+        error_text._shaped,
+        error_text._settle,
+        error_text._short,
+    )
     times = []
     for _ in range(rounds):
         for function in cached:

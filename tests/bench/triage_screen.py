@@ -14,7 +14,7 @@ from tests.bench.table import Reference, Row, median, timed
 from tests.bench.triage import comprehension, measured, summaries
 from tests.night import CAUSES, Night
 from tracetui.analysis.cause import digests_of
-from tracetui.analysis.query_context import QueryContext
+from tracetui.analysis.triage import QueryContext
 from tracetui.model import RunSummary
 from tracetui.store import query
 from tracetui.store.judgement import CauseRef, Verdict

@@ -22,10 +22,9 @@ from tracetui.export.snippets import fork
 from tracetui.formats import homes, registry
 from tracetui.formats.base import CERTAIN, Chunk
 from tracetui.formats.guard import problem_of
-from tracetui.live.jobs.needle import Needle
-from tracetui.live.jobs.search import Outcome, grep_runs
 from tracetui.live.opener import _part_folders
 from tracetui.live.scan import Found, scan
+from tracetui.live.search import Needle, Outcome, grep_runs
 from tracetui.model import Body, Header, Problem, Run, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
 from tracetui.sources.base import File

@@ -17,7 +17,7 @@ from tracetui.cli.tail import _write_json, _write_text
 from tracetui.export.events import Lines
 from tracetui.live.load import read_run
 from tracetui.live.scan import scan
-from tracetui.live.tail.tail import Tail
+from tracetui.live.tail import Tail
 from tracetui.model import RunSummary
 from tracetui.model.event import Event, SpanChanged
 from tracetui.redact import MASK, Redactor

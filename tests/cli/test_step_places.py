@@ -20,8 +20,7 @@ from tracetui.live.load import read_run
 from tracetui.live.scan import scan
 from tracetui.model import Operation, Run, Span, Status, quote_key
 from tracetui.sources.local import LocalSource
-from tracetui.store.address import target
-from tracetui.store.span_names import span_label, span_reference, span_title, step_number
+from tracetui.store.address import span_label, span_reference, span_title, step_number, target
 
 CASES = Path(__file__).parents[1] / "formats"
 SAMPLES = Path(__file__).parents[2].parent / "shared/samples"

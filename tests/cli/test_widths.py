@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.cli.run import Cli
 from tests.live.sessions import paprika
-from tracetui.export.table import Column, Table
+from tracetui.export.table import Column, TextTable
 from tracetui.text import Clean, cells
 
 TABLES = (
@@ -96,7 +96,7 @@ def test_a_table_fits_whatever_is_in_it(data: st.DataObject, width: int) -> None
     )
     texts = st.text(st.characters(codec="ascii", categories=("L", "N")), max_size=60).map(Clean)
     rows = data.draw(st.lists(st.tuples(texts.map(lambda text: Clean(text[:6])), texts, texts, texts), max_size=5))
-    table = Table(columns, rows)
+    table = TextTable(columns, rows)
 
     lines = list(table.lines(width))
 

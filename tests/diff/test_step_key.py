@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.diff.build import VALUES
 from tracetui.diff.noise import Noise
-from tracetui.diff.step_key import InputKeys, header_key
+from tracetui.diff.step import InputKeys, header_key
 from tracetui.diff.values import INPUT, SHELL, changes_of, encode_without_noise
 from tracetui.model import Body, Message, Operation, Span, Text, ToolCall
 

@@ -7,8 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as some
 
-from tracetui.export.bounded import ITEMS, TEXTS, page
-from tracetui.export.json import encode
+from tracetui.export.json import ITEMS, TEXTS, encode, page
 
 ITEM = some.dictionaries(some.text(max_size=5), some.text(max_size=300) | some.integers(0, 99), max_size=4)
 

@@ -14,9 +14,21 @@ from msgspec.structs import replace
 from tests.views.build import make_run, make_span, researcher, runs
 from tracetui.export import steps
 from tracetui.export.document import export_run, run_page, run_report
-from tracetui.export.page import Facts, Link, Prose, Styled, Table, html, markdown, without_empty
+from tracetui.export.page import (
+    Facts,
+    Link,
+    Prose,
+    Section,
+    Step,
+    Styled,
+    Table,
+    Tree,
+    html,
+    markdown,
+    tree_text,
+    without_empty,
+)
 from tracetui.export.steps import MAX_HEAD, MAX_TAIL, MAX_WRITTEN, cut_lines, run_tree
-from tracetui.export.tree import Section, Step, Tree, tree_text
 from tracetui.model import Body, Error, Message, Operation, Run, Span, Status, Text
 from tracetui.text import Clean, cells
 from tracetui.ui.theme import _DARK, _LIGHT

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracetui.export.listing import listing, newest_first, triage
+from tracetui.export.table import listing, newest_first, triage
 from tracetui.export.text import one_span_lines, run_lines
 from tracetui.model import (
     Blob,

@@ -24,7 +24,7 @@ from tracetui.live.scan import Found, scan
 from tracetui.model import Operation, Reasoning, Run, RunRef, Span, Status, StatusSource, Text, ToolCall, Usage
 from tracetui.sources.local import LocalSource
 from tracetui.testing import read_run as run_of
-from tracetui.testing.growth import Follower
+from tracetui.testing.reading import Follower
 
 CASES = Path(__file__).parent / "atif"
 FORMAT = Atif()

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from tests.formats.test_atif import listed, read, trajectory, write
-from tracetui.live.jobs.needle import Needle
-from tracetui.live.jobs.search import Hit, Outcome, grep
 from tracetui.live.scan import scan
+from tracetui.live.search import Hit, Needle, Outcome, grep
 from tracetui.sources.local import LocalSource
 
 BURIED = "Rockall"

@@ -29,7 +29,7 @@ from tracetui.live.scan import scan
 from tracetui.model import COPIED, COUNTED_COPY, RunRef
 from tracetui.sources.base import File, Stat
 from tracetui.sources.local import LocalFile
-from tracetui.testing.growth import Follower
+from tracetui.testing.reading import Follower
 
 __all__ = ["CASES"]  # of which the fixture `case` makes copies
 

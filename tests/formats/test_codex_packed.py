@@ -15,10 +15,9 @@ from tests.formats.test_codex_threads import read
 from tests.live.test_lister import Gated, collect, listing
 from tests.shared import ROOT, needs_shared, sample, settled
 from tracetui.cli import main
-from tracetui.live.jobs.needle import Needle
-from tracetui.live.jobs.search import Hit, grep
 from tracetui.live.load import Reader
 from tracetui.live.scan import scan
+from tracetui.live.search import Hit, Needle, grep
 from tracetui.model import RunSummary
 from tracetui.sources import zstd
 from tracetui.sources.base import File

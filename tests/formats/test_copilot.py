@@ -36,9 +36,8 @@ from tests.shared import SHARED, needs_shared, sample
 from tracetui.diff.comparison import compare
 from tracetui.errors import FormatError
 from tracetui.formats.copilot import Copilot
-from tracetui.live.jobs.needle import Needle
-from tracetui.live.jobs.search import Hit, grep, grep_runs
 from tracetui.live.scan import scan
+from tracetui.live.search import Hit, Needle, grep, grep_runs
 from tracetui.model import (
     Blob,
     Error,

@@ -20,7 +20,7 @@ from tracetui.formats.hypergraph import Hypergraph
 from tracetui.model import RunRef, Status
 from tracetui.sources.local import LocalFile, LocalSource
 from tracetui.testing import cases, copied
-from tracetui.testing.growth import Follower
+from tracetui.testing.reading import Follower
 
 HERE = Path(__file__).parent
 HEAD = {"kind": "session_start", "session_id": "s", "cwd": "/w"}

@@ -19,12 +19,10 @@ from tracetui import testing
 from tracetui.formats import guard, registry
 from tracetui.formats.atif import Atif
 from tracetui.formats.harbor import Harbor
-from tracetui.formats.harbor.files import position
-from tracetui.formats.harbor.reader import InTrial
-from tracetui.live.jobs.needle import Needle
-from tracetui.live.jobs.search import Hit, grep, grep_runs
+from tracetui.formats.harbor.files import InTrial, position
 from tracetui.live.load import Reader, read_run
 from tracetui.live.scan import Found, scan
+from tracetui.live.search import Hit, Needle, grep, grep_runs
 from tracetui.model import Outcome, Run, RunSummary, Status, StatusSource
 from tracetui.sources.local import LocalSource
 from tracetui.store.relations import Relations

@@ -27,7 +27,7 @@ from tracetui.formats.scalars import zoned
 from tracetui.model import Error, FirstError, Operation, Problem, Run, RunRef, RunSummary, Span, Status, StatusSource
 from tracetui.model.build import RunBuilder
 from tracetui.sources.local import LocalFile
-from tracetui.testing.growth import Follower
+from tracetui.testing.reading import Follower
 from tracetui.views.list.runs import result_phrase
 
 FORMAT = Hypergraph()

@@ -24,8 +24,7 @@ from tracetui.model import Run, RunRef
 from tracetui.model.run import GOING_ON
 from tracetui.sources import base
 from tracetui.sources.local import LocalSource
-from tracetui.testing.growth import Follower
-from tracetui.testing.reading import plain, plain_run
+from tracetui.testing.reading import Follower, plain, plain_run
 
 V6 = V2 + TO_V3 + TO_V4 + TO_V6
 

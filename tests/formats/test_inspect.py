@@ -40,8 +40,7 @@ from tests.shared import sample as shared
 from tracetui.diff.comparison import compare
 from tracetui.errors import FormatError
 from tracetui.formats.inspect_ai import Inspect
-from tracetui.live.jobs.needle import Needle
-from tracetui.live.jobs.search import Hit, grep
+from tracetui.live.search import Hit, Needle, grep
 from tracetui.model import (
     Error,
     Message,
@@ -61,7 +60,7 @@ from tracetui.sources.local import LocalFile, LocalSource
 from tracetui.store.relations import Relations
 from tracetui.testing import hostile
 from tracetui.testing import read_run as run_of
-from tracetui.testing.growth import Follower
+from tracetui.testing.reading import Follower
 
 CASES = Path(__file__).parent / "inspect"
 FORMAT = Inspect()

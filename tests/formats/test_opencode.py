@@ -42,7 +42,7 @@ from tracetui.sources.local import LocalFile, LocalSource
 from tracetui.store.relations import Relations
 from tracetui.testing import hostile, reading
 from tracetui.testing import read_run as run_of
-from tracetui.testing.growth import Follower
+from tracetui.testing.reading import Follower
 from tracetui.text import clean
 
 FORMAT = Opencode()

@@ -17,8 +17,7 @@ from tracetui.formats.otlp import files as documents
 from tracetui.live.load import FileCaches, Reader, read_run
 from tracetui.model import Problem, RunSummary
 from tracetui.sources.local import LocalSource
-from tracetui.testing.growth import Follower
-from tracetui.testing.reading import MTIME
+from tracetui.testing.reading import MTIME, Follower
 
 SOURCE = LocalSource()
 REQUESTS = [request(one) for one in spans()]

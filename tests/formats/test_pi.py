@@ -17,16 +17,14 @@ from hypothesis import strategies as st
 from tests.shared import SHARED, needs_shared, sample, settled
 from tracetui.diff.comparison import compare
 from tracetui.formats.pi import Pi
-from tracetui.live.jobs.needle import Needle
-from tracetui.live.jobs.search import Hit, grep, grep_runs
 from tracetui.live.scan import scan
+from tracetui.live.search import Hit, Needle, grep, grep_runs
 from tracetui.model import COUNTED_COPY, Blob, Operation, Run, RunRef, RunSummary, Span, Status, StatusSource, Usage
 from tracetui.sources.local import LocalSource
 from tracetui.store.relations import pairs_of
 from tracetui.testing import Growing
 from tracetui.testing import read_run as run_of
-from tracetui.testing.growth import Follower
-from tracetui.testing.reading import plain, plain_run
+from tracetui.testing.reading import Follower, plain, plain_run
 
 CASES = Path(__file__).parent / "pi"
 FORMAT = Pi()

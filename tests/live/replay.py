@@ -15,7 +15,7 @@ from tracetui.export.events import event_line
 from tracetui.export.json import encode, run_value, span_document
 from tracetui.live.load import read_run
 from tracetui.live.scan import scan
-from tracetui.live.tail.tail import Tail
+from tracetui.live.tail import Tail
 from tracetui.model import Run, TaskKey
 from tracetui.model.event import Event
 from tracetui.sources.local import LocalSource

@@ -14,8 +14,8 @@ import pytest
 
 from tests.live.trees import descriptors, until_open
 from tests.shared import PATIENCE
-from tracetui.live.watch import file_watch
-from tracetui.live.watch.file_watch import FileWatch
+from tracetui.live import watch as watch_module
+from tracetui.live.watch import FileWatch
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="inotify and /proc are Linux's")
 
@@ -24,7 +24,7 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="inotify and /proc ar
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """With inotify, and without."""
     if request.param == "polling":
-        monkeypatch.setattr(file_watch, "AVAILABLE", False)
+        monkeypatch.setattr(watch_module, "AVAILABLE", False)
     return str(request.param)
 
 
@@ -118,7 +118,7 @@ def test_a_link_is_followed_to_the_file_that_it_names(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("local", [True, False])
 def test_another_thread_can_wake_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, local: bool) -> None:
-    monkeypatch.setattr(file_watch, "REMOTE_SECONDS", 60.0)
+    monkeypatch.setattr(watch_module, "REMOTE_SECONDS", 60.0)
     watch = FileWatch(str(tmp_path / "a.jsonl"), local=local)
     woken: list[bool] = []
     thread = threading.Thread(target=lambda: woken.append(watch.wait(60.0)))
@@ -141,8 +141,8 @@ def test_a_file_elsewhere_may_always_have_changed() -> None:
 
 @LINUX
 def test_it_wakes_on_events_and_releases_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_watch, "POLL_SECONDS", 3600.0)
-    monkeypatch.setattr(file_watch, "CHECK_SECONDS", 3600.0)
+    monkeypatch.setattr(watch_module, "POLL_SECONDS", 3600.0)
+    monkeypatch.setattr(watch_module, "CHECK_SECONDS", 3600.0)
     before = descriptors()
     file = tmp_path / "a.jsonl"
     file.write_bytes(b"")

@@ -11,7 +11,7 @@ import pytest
 
 from tests.formats.inspect_build import DEFLATED, ZSTANDARD, archive, head, members, retried, sample
 from tests.live.replay import Replay, until_equal
-from tracetui.live.tail.tail import Tail
+from tracetui.live.tail import Tail
 from tracetui.sources.local import LocalSource
 
 

@@ -13,13 +13,12 @@ from tests.live.sessions import paprika
 from tests.shared import PATIENCE
 from tracetui.analysis.contrast import Contrast
 from tracetui.analysis.statistics import By
+from tracetui.live import jobs as module
+from tracetui.live.aggregate import Contrasts, contrast_job, statistics_job
 from tracetui.live.engine import Engine
-from tracetui.live.jobs import runner as module
-from tracetui.live.jobs.aggregate import Contrasts, contrast_job, statistics_job
-from tracetui.live.jobs.needle import Needle
-from tracetui.live.jobs.runner import NEWS_SECONDS, Job, JobProgress, Step
-from tracetui.live.jobs.search import Hit, Options, grep_job
+from tracetui.live.jobs import NEWS_SECONDS, Job, JobProgress, Step
 from tracetui.live.scan import scan
+from tracetui.live.search import Hit, Needle, Options, grep_job
 from tracetui.model import Problem, RunRef
 from tracetui.sources.base import LinkLost, Source
 from tracetui.sources.local import LocalSource

@@ -14,7 +14,7 @@ from tests.formats.hypergraph_build import TO_V3, TO_V4, TO_V6, V2, at, insert
 from tests.live.sessions import Session
 from tracetui.live.deep_reader import DeepReader
 from tracetui.live.load import Reader
-from tracetui.live.open_run import OpenRun
+from tracetui.live.opener import OpenRun
 from tracetui.live.scan import Found, look
 from tracetui.live.scan_cache import open_cache
 from tracetui.model import RunRef
@@ -156,7 +156,7 @@ def test_a_result_of_the_list_from_before_the_run_was_opened_serves_too(
 def test_the_list_reads_a_database_that_the_opener_has_not_read(
     tmp_path: Path, database: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tracetui.live.open_run.CATCH_UP_SECONDS", 0.01)
+    monkeypatch.setattr("tracetui.live.opener.CATCH_UP_SECONDS", 0.01)
     path = tmp_path / "w.db"
     open_run = OpenRun(LocalSource())
     reader, lister = (

@@ -17,9 +17,9 @@ from tests.shared import PATIENCE, ROOT, seeds
 from tracetui.live.lister import Lister
 from tracetui.live.mailbox import Mailbox
 from tracetui.live.scan import scan
-from tracetui.live.tail.tail import Tail
+from tracetui.live.tail import Tail
 from tracetui.live.throttle import Throttle
-from tracetui.live.watch.watch import Watch
+from tracetui.live.watch import Watch
 from tracetui.model import RunSummary
 from tracetui.sources.base import File, Stat
 from tracetui.sources.local import LocalSource

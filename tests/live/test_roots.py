@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as some
 
-from tracetui.live.watch.tree import Roots
+from tracetui.live.folders import Roots
 
 PATHS = some.lists(some.sampled_from(["a", "b", ".c"]), max_size=4).map(lambda names: "/" + "/".join(names))
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.trials import BOOKING, FOUR, LOOKUP, write_trials
-from tracetui.analysis.fork_arguments import StepRef
+from tracetui.analysis.run_tree import StepRef
 from tracetui.analysis.tasks import Trial, as_trials
-from tracetui.live.jobs import run_tree as module
-from tracetui.live.jobs.run_tree import TreeResult, run_tree_job
-from tracetui.live.jobs.runner import Job, Step
+from tracetui.live import aggregate as module
+from tracetui.live.aggregate import TreeResult, run_tree_job
+from tracetui.live.jobs import Job, Step
 from tracetui.live.scan import scan
 from tracetui.model import Problem, Run, RunRef
 from tracetui.redact import Redactor

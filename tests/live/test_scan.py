@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracetui.errors import FormatError
-from tracetui.live import unclaimed
-from tracetui.live.scan import Found, scan
+from tracetui.live.scan import Found, explain_unclaimed, scan
 from tracetui.sources.local import LocalFile, LocalSource
 
 TRACE = Path(__file__).parents[1] / "cli" / "traces" / "paprika" / "plan-7.json"
@@ -118,7 +117,7 @@ def test_any_bytes_are_a_problem_or_another_kind_of_file(
     path.write_bytes(data)
     with LocalFile(str(path)) as file:
         try:
-            reason = unclaimed.explain(file).reason
+            reason = explain_unclaimed(file).reason
         except FormatError as error:
             reason = error.reason
         except OSError as error:  # of a database that is cut: `look` makes a problem of it too

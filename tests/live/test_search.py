@@ -24,11 +24,10 @@ from tracetui import load_all
 from tracetui.demo import write
 from tracetui.errors import UsageError
 from tracetui.export import json as export
-from tracetui.live.jobs import needle as module_of_needles
-from tracetui.live.jobs import search as module
-from tracetui.live.jobs.needle import Needle
-from tracetui.live.jobs.search import Hit, Item, Options, Outcome, grep, grep_runs
+from tracetui.live import search as module
+from tracetui.live import search as module_of_needles
 from tracetui.live.scan import scan
+from tracetui.live.search import Hit, Item, Needle, Options, Outcome, grep, grep_runs
 from tracetui.model import Problem, Run, RunRef
 from tracetui.model.part import Ownership, ownership
 from tracetui.redact import Redactor

@@ -21,8 +21,8 @@ from tests.live.sessions import Session, paprika
 from tests.scored import install, reward, write_run
 from tests.shared import examples
 from tracetui import demo
-from tracetui.live.tail import run_events
-from tracetui.live.tail.tail import Tail
+from tracetui.live import run_events
+from tracetui.live.tail import Tail
 from tracetui.model import RunRef
 from tracetui.sources.local import LocalSource
 
@@ -210,7 +210,7 @@ def test_a_file_of_many_runs_is_not_read_for_each_at_the_start(
     assert read[0] == f"{3:032x}", "one that has not ended goes on, most likely"
 
     read.clear()
-    monkeypatch.setattr("tracetui.live.tail.tail.READ_AHEAD_SECONDS", -1.0)
+    monkeypatch.setattr("tracetui.live.tail.READ_AHEAD_SECONDS", -1.0)
     tail, replay = begin(), Replay()
     assert read == []
     with path.open("a") as file:
@@ -264,7 +264,7 @@ def test_existing_runs_are_not_reported(tmp_path: Path, begin: Begin) -> None:
 def test_a_run_is_followed_from_where_it_was_also_if_it_was_not_read_at_the_start(
     tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tracetui.live.tail.tail.READ_AHEAD", -1)
+    monkeypatch.setattr("tracetui.live.tail.READ_AHEAD", -1)
     test_existing_runs_are_not_reported(tmp_path, begin)
 
 
@@ -349,7 +349,7 @@ def test_a_run_in_a_broken_file_stays_and_the_problem_is_reported(tmp_path: Path
 
 
 def test_an_old_broken_file_is_reported_at_once(tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracetui.live.tail.tail._changed_at", lambda entry: -1e9)
+    monkeypatch.setattr("tracetui.live.tail._changed_at", lambda entry: -1e9)
     monkeypatch.setattr("tracetui.live.retry_queue.STILL_SECONDS", 3600.0)
     path = tmp_path / "r-1.json"
     path.write_text('{"record_id": ')

@@ -13,7 +13,7 @@ from tests.live.replay import Replay, by_id, until_equal
 from tests.live.test_lister import listing
 from tests.live.test_parts import collect_until_equal
 from tests.shared import ROOT
-from tracetui.live.tail.tail import Tail
+from tracetui.live.tail import Tail
 from tracetui.sources.local import LocalSource
 
 CASE = ROOT / "tests" / "formats" / "harbor" / "checks" / "input"

@@ -16,9 +16,9 @@ import pytest
 
 from tests.live.trees import collect, rewrite_in_secret, settled, walked
 from tests.shared import PATIENCE
-from tracetui.live.watch import watch as module
-from tracetui.live.watch.notify import WatchfilesNotify, open_notify
-from tracetui.live.watch.watch import Watch
+from tracetui.live import watch as module
+from tracetui.live.notify import WatchfilesNotify, open_notify
+from tracetui.live.watch import Watch
 from tracetui.sources.base import Stat
 from tracetui.sources.local import LocalSource
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.live.trees import collect, descriptors, rewrite_in_secret, settled, until_open, walked
-from tracetui.live.watch import notify
-from tracetui.live.watch.notify import Inotify, remote
-from tracetui.live.watch.watch import Watch
+from tracetui.live import notify
+from tracetui.live.notify import Inotify, remote
+from tracetui.live.watch import Watch
 from tracetui.sources.base import Entry, Folder, LinkLost
 from tracetui.sources.local import LocalSource
 
@@ -91,7 +91,7 @@ class Deaf:
 def test_names_and_late_files_are_found_soon_when_hints_are_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tracetui.live.watch.watch.SWEEP_SECONDS", 3600.0)  # found by a glance, or not at all
+    monkeypatch.setattr("tracetui.live.watch.SWEEP_SECONDS", 3600.0)  # found by a glance, or not at all
     for i in range(300):
         (tmp_path / f"{i}.json").write_bytes(b"{}")
     new = tmp_path / "sub" / "new.json"

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from tests.live.trees import rewrite_in_secret, walked
 from tests.shared import examples
 from tracetui.live.load import Reader, read_run
-from tracetui.live.watch.watch import Watch
+from tracetui.live.watch import Watch
 from tracetui.model import Run, RunRef
 from tracetui.sources.base import Entry
 from tracetui.sources.local import LocalSource

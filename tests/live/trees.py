@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.shared import PATIENCE
-from tracetui.live.watch.watch import Watch
+from tracetui.live.watch import Watch
 from tracetui.sources.base import Entry
 from tracetui.sources.local import LocalSource
 

@@ -20,8 +20,8 @@ from tests.sources.sshd import Proxy, SlowLine, Sshd, missing, until
 from tests.sources.test_sftp import answers
 from tracetui.cli.reading import original_of, runs_in
 from tracetui.live.scan import scan
-from tracetui.live.tail.tail import Tail
-from tracetui.live.watch.watch import Watch
+from tracetui.live.tail import Tail
+from tracetui.live.watch import Watch
 from tracetui.model.event import SpanChanged
 from tracetui.sources.base import File, LinkLost, Source, Stat
 from tracetui.sources.local import LocalSource

@@ -22,7 +22,7 @@ from tests.sources.s3 import KEYS, S3, missing, upload
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.live.load import Reader, read_run
 from tracetui.live.scan import Found, scan
-from tracetui.live.watch.watch import Watch
+from tracetui.live.watch import Watch
 from tracetui.model import RunRef
 from tracetui.sources.base import LinkLost, Source, Stat
 from tracetui.sources.bucket import Bucket, join, parent, parse_bucket

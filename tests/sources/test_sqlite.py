@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.shared import needs_shared, sample
-from tracetui.sources import sqlite, sqlite_connection
+from tracetui.sources import sqlite
 from tracetui.sources.local import LocalFile
 
 Snapshot = dict[str, tuple[int, int, bytes]]
@@ -284,7 +284,7 @@ def test_writing_is_refused(tmp_path: Path, live: tuple[Path, sqlite3.Connection
 
 
 def test_views_are_no_tables_and_an_endless_query_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_connection, "STATEMENT_OPS", 1_000_000)
+    monkeypatch.setattr(sqlite, "STATEMENT_OPS", 1_000_000)
     path = tmp_path / "bomb.db"
     make(path)
     writer = sqlite3.connect(path)

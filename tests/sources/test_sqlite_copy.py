@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tracetui.sources import sqlite, sqlite_wal
+from tracetui.sources import sqlite
 from tracetui.sources.sqlite import CopyCache
 
 Rows = list[tuple[int, bytes]]
@@ -156,7 +156,7 @@ def test_many_new_frames_are_folded_in_without_comparing_the_database(
 ) -> None:
     insert(writer, *range(10))
     reader.rows()
-    monkeypatch.setattr(sqlite_wal, "MAX_FRAME_BYTES", 20_000)
+    monkeypatch.setattr(sqlite, "MAX_FRAME_BYTES", 20_000)
     insert(writer, *range(100))
     assert reader.rows() == rows_of(writer)
     insert(writer, 1)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.store.build import make_summary
 from tracetui.model import Outcome, PassRule, RunSummary, Score, Status, TaskKey
-from tracetui.store.outcomes import OutcomeCounts
+from tracetui.store.facts import OutcomeCounts
 from tracetui.store.relations import Relations
 from tracetui.store.store import Store
 

@@ -15,11 +15,10 @@ from tests.formats import hypergraph_build
 from tests.views.build import make_run, make_span
 from tracetui.analysis.contrast import Kind, features
 from tracetui.analysis.statistics import By, Row, Statistics
-from tracetui.live.jobs.aggregate import statistics_job
-from tracetui.live.jobs.needle import Needle
-from tracetui.live.jobs.search import Hit, grep
+from tracetui.live.aggregate import statistics_job
 from tracetui.live.load import read_run
 from tracetui.live.scan import scan
+from tracetui.live.search import Hit, Needle, grep
 from tracetui.model import Operation, Run, RunRef, RunSummary, Span
 from tracetui.model.part import Ownership, own_spans, ownership
 from tracetui.sources.local import LocalSource

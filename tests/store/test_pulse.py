@@ -6,8 +6,7 @@ from msgspec.structs import replace
 
 from tracetui.live.scan import Found
 from tracetui.model import RunRef, RunSummary, Status, StatusSource
-from tracetui.store.pulse import BEATS, Pulse
-from tracetui.store.store import Store
+from tracetui.store.store import BEATS, Pulse, Store
 
 
 def test_a_run_of_a_machine_whose_clock_is_ahead_falls_silent_as_others_do() -> None:

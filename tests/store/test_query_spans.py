@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracetui import demo
-from tracetui.api import load_all
+from tracetui import demo, load_all
 from tracetui.model import Error, Operation, Span, Status, Usage
 from tracetui.store import query
 

@@ -12,9 +12,9 @@ from tests.cli.run import Cli
 from tests.stores import many
 from tests.stores.conftest import Server, Store, make
 from tracetui.live.load import Reader, read_run
-from tracetui.live.tail.tail import Tail
+from tracetui.live.tail import Tail
 from tracetui.model import RunRef, Status
-from tracetui.sources.clickhouse import rows, source
+from tracetui.sources.clickhouse import source
 from tracetui.sources.clickhouse.source import ClickHouseSource
 from tracetui.sources.clickhouse.url import parse
 
@@ -161,7 +161,7 @@ def test_rows_that_left_the_cache_are_read_again(
     server.send(many.insert(map_store.name, 4))
     entries = opened.list(map_store.url).entries
     runs = [read_run(opened, RunRef("otlp", entry.path)) for entry in entries]
-    monkeypatch.setattr(opened, "_cache", rows.RowCache(limit=1))
+    monkeypatch.setattr(opened, "_cache", source.RowCache(limit=1))
     for entry, run in zip(entries, runs, strict=True):
         assert read_run(opened, RunRef("otlp", entry.path)).spans == run.spans
         assert run.load(run.spans[1]).input_messages

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +15,8 @@ import pytest
 import textual.app
 import textual.pilot
 from textual._context import active_app
+from textual._queue import Queue
+from textual.message_pump import MessagePump
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input
@@ -32,25 +34,42 @@ CALM = 5
 """Turns of the loop with nothing to do after which everything was handled."""
 
 
-async def handle_messages(min_sleep: float = 0, max_sleep: float = 0) -> None:
+async def handle_messages(min_sleep: float = 0, max_sleep: float = 0, *, turns: int = CALM) -> None:
     """Wait until every message is handled and everything is painted.
 
     Textual's own function waits until the process uses little of the processor, for up to a second: slow where
     nothing happens, and too short on a busy machine.
     """
     app, calm, end = active_app.get(), 0, time.perf_counter() + PATIENCE
-    while calm < CALM and app.is_running and app.screen_stack:
+    pumps: Iterable[MessagePump] = ()
+    while calm < turns and app.is_running and app.screen_stack:
         assert time.perf_counter() < end, "the screen never rests"
         await asyncio.sleep(0)
-        pumps = (app, *app.screen_stack, *app.screen.walk_children())
-        calm = calm + 1 if all(pump._message_queue.empty() for pump in pumps) else 0
+        if calm in (0, turns - 1):
+            pumps = app, *app.screen_stack, *app.screen.walk_children()
+        calm = calm + 1 if all(map(rests, pumps)) else 0
         assert app._exception is None, "the app crashed; the reason follows"
-        if calm == CALM and app._resize_event is not None:
+        if calm == turns and app._resize_event is not None:
             app._check_resize()
             calm = 0
-        elif calm == CALM and must_paint(app.screen):
+        elif calm == turns and must_paint(app.screen):
             app.screen._on_timer_update()
             calm = 0
+
+
+async def wait_for_screen(pilot: Pilot[int], timeout: float = 0) -> bool:
+    """Wait until every widget has handled its messages.
+
+    Textual's own method sends each widget a message and counts the answers: five of six messages of a test.
+    """
+    await handle_messages(turns=1)
+    return pilot.app._exception is None
+
+
+def rests(pump: MessagePump) -> bool:
+    """Whether a widget has ended, or waits for its next message and there is none."""
+    queue: Queue[object] = pump._message_queue
+    return pump._closed or (queue.empty() and bool(queue.ready_event._waiters))
 
 
 def must_paint(screen: Screen[object]) -> bool:
@@ -60,6 +79,7 @@ def must_paint(screen: Screen[object]) -> bool:
     return changed or bool(screen._callbacks)
 
 
+Pilot._wait_for_screen = wait_for_screen  # type: ignore[method-assign, assignment]
 textual.app.wait_for_idle = textual.pilot.wait_for_idle = handle_messages  # type: ignore[attr-defined]
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 
@@ -141,7 +161,9 @@ async def until(pilot: Pilot[int], condition: Callable[[], bool], *, what: str =
     while not condition():
         assert pilot.app._exception is None, "the app crashed; the reason follows"
         assert time.monotonic() < end, f"{what} did not come about"
-        await pilot.pause(0.005)
+        await asyncio.sleep(0.005)
+        if pilot.app.screen_stack and must_paint(pilot.app.screen):
+            pilot.app.screen._on_timer_update()
     await pilot.pause()
 
 

@@ -44,6 +44,14 @@ def test_the_steps_get_what_they_need_and_leave_room_for_the_detail() -> None:
     assert heights(80, 21, 2, None, 11) == ("1fr", "1fr")
 
 
+def test_the_line_between_steps_and_detail_stays_while_the_cursor_moves_over_runs() -> None:
+    assert heights(120, 37, 0, None, 15, Below(19, 19), 18) == (18, "1fr")  # shows everything
+    assert heights(120, 37, 0, None, 15, Below(30, 30), 18) == (18, "1fr")  # two blank rows, at most
+    assert heights(120, 37, 0, None, 15, Below(30, 30), 19) == (16, "1fr")
+    assert heights(120, 37, 0, None, 18, Below(30, 30), 18) == (19, "1fr")  # no step is hidden for it
+    assert heights(120, 37, 1, None, 15, Below(30, 30), 18) == (16, "1fr")
+
+
 @given(st.integers(20, 100), st.lists(st.integers(0, 200), min_size=2, max_size=3))
 def test_panes_that_share_rows_use_all_of_them(rows: int, wanted: list[int]) -> None:
     shares = share(rows, wanted, [1 / len(wanted)] * len(wanted))

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from tests.sessions import TOOL, Session, session
 from tests.ui.conftest import NOW, Opener, settle, text_of, until
-from tracetui.live.jobs.watch import WatchedRuns
+from tracetui.live.jobs import WatchedRuns
 from tracetui.model import Run, RunRef
 from tracetui.sources.local import LocalSource
 from tracetui.ui.app import TraceApp

@@ -23,9 +23,16 @@ LATER: Final = (
         "tracetui.demo",
     ),
     # of other commands, and of screens that nobody has opened yet
-    *("tracetui.diff", "tracetui.views.diff.steps", "tracetui.live.differ", "tracetui.live.tail"),
+    *(
+        "tracetui.diff",
+        "tracetui.views.diff.steps",
+        "tracetui.live.differ",
+        "tracetui.live.tail",
+        "tracetui.live.run_events",
+    ),
     *("tracetui.export.diff", "tracetui.export.events", "tracetui.export.text", "tracetui.export.json"),
     *("tracetui.store.query", "tracetui.store.sidecar", "tracetui.analysis.cause", "tracetui.live.jobs"),
+    *("tracetui.live.aggregate", "tracetui.live.search"),
     *("tracetui.ui.screens.triage", "tracetui.ui.screens.lists"),
     *("tracetui.ui.screens.diff", "tracetui.ui.screens.help", "tracetui.ui.screens.palette"),
     *("obstore", "clickhouse_connect", "tracetui.sources.bucket", "tracetui.sources.ssh"),

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.build import calls, trial
-from tracetui.analysis.fork_arguments import fork_arguments
-from tracetui.analysis.run_tree import RunTree, run_tree
+from tracetui.analysis.run_tree import RunTree, fork_arguments, run_tree
 from tracetui.views.glyphs import ASCII, UNICODE
 from tracetui.views.rows import width_of
 from tracetui.views.run_tree import (

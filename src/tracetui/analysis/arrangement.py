@@ -12,8 +12,7 @@ import msgspec
 
 from tracetui.analysis import spending
 from tracetui.model import Problem, RunRef, RunSummary, Status
-from tracetui.store.facts import recorded_running, run_time, total_tokens
-from tracetui.store.outcomes import OutcomeCounts
+from tracetui.store.facts import OutcomeCounts, recorded_running, run_time, total_tokens
 
 if TYPE_CHECKING:
     from tracetui.store import query

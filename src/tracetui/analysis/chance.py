@@ -46,16 +46,6 @@ class Interval(NamedTuple):
     high: float
 
 
-def pass_hat(scored: int, passed: int, k: int) -> float:
-    """Return pass^k, ``C(passed, k) / C(scored, k)``: the chance that `k` trials drawn without replacement all pass.
-
-    Raises `ValueError` unless ``1 <= k <= scored`` and ``0 <= passed <= scored``.
-    """
-    if not (1 <= k <= scored and 0 <= passed <= scored):
-        raise ValueError(f"pass^{k} is undefined for {passed} passed of {scored} trials")
-    return comb(passed, k) / comb(scored, k)
-
-
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Return p-values adjusted for multiple tests (Holm, step-down). None stands for no test and is not counted."""
     order = sorted((p, i) for i, p in enumerate(p_values) if p is not None)

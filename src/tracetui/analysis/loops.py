@@ -77,11 +77,6 @@ class Loop(msgspec.Struct, frozen=True):
         return len(self.calls) // self.period
 
 
-def find(run: Run, same: Callable[[Span, Span], Sameness]) -> list[Loop]:
-    """All loops of a run, in order."""
-    return [loop for candidate in candidates(run) for loop in loops_in(run, candidate, same)]
-
-
 def calls_of(run: Run) -> array[int]:
     """Positions of the timeline's spans: all but non-empty containers."""
     spans, sizes = run.spans, run.sizes

@@ -1,23 +1,27 @@
 """Tree of the steps of all trials of a task: where they fork, and whether a fork goes with the outcome.
 
 The steps are tool calls, graph nodes and calls of sub-agents; with texts, also model answers and the messages of users
-and systems. Two runs share a step if all steps before it are the same and `tracetui.diff.step_key` gives both the same
+and systems. Two runs share a step if all steps before it are the same and `tracetui.diff.step` gives both the same
 key. Parallel calls that two runs make in a different order are the same steps.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from itertools import takewhile
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from tracetui.analysis.chance import ALPHA, Side, holm, outcome_test, trials_to_decide
 from tracetui.analysis.tasks import Result, Trial
+from tracetui.analysis.values import value_text
 from tracetui.diff.comparison import working_folder
-from tracetui.diff.step_key import Header, InputKeys, answer_text, header_key
-from tracetui.model import Operation, Run, RunRef, Span
+from tracetui.diff.noise import Noise
+from tracetui.diff.step import Header, InputKeys, answer_text, documents, header_key
+from tracetui.diff.values import INPUT, changes_of
+from tracetui.model import Body, Operation, Run, RunRef, Span
 
 Key = tuple[Header, bytes] | None
 """Identity of a step after equal steps; None: the run has ended."""
@@ -365,3 +369,81 @@ class _Merge:
                     ranks.setdefault(key, []).append(rank)
                 order = sorted((ranks[key].pop(0), call) for key, call in zip(keys, group, strict=True))
                 path.reorder(at, [call for _, call in order])
+
+
+# ---- the arguments that distinguish the branches of a fork
+
+
+_LONGEST: Final = 400
+"""Characters of an argument."""
+_COMMON: Final = 24
+"""Characters of a common beginning from which on it is cut."""
+_CONTEXT: Final = 12
+"""Characters of a cut beginning that stay."""
+
+
+class StepRef(NamedTuple):
+    """A step: the position of its run in `RunTree.runs`, and its position in the spans of that run."""
+
+    run: int
+    span: int
+
+
+def fork_arguments(tree: RunTree) -> dict[StepRef, str]:
+    """Return the argument that differs, for the first step of each branch that begins like another one of its fork.
+
+    The text is neither masked (unless the runs are) nor sanitized. Loads the bodies of these steps.
+    """
+    return {step: text for fork in tree.forks for step, text in _of_fork(tree, fork)}
+
+
+def _of_fork(tree: RunTree, fork: Fork) -> Iterator[tuple[StepRef, str]]:
+    alike: dict[Header, list[StepRef]] = defaultdict(list)
+    for side in fork.sides:
+        if side.branch.steps:
+            step = StepRef(side.branch.runs[0], side.branch.steps[0][0])
+            alike[header_key(tree.runs[step.run].spans[step.span])].append(step)
+    for steps in alike.values():
+        if len(steps) > 1:
+            yield from zip(steps, _differing([_given(tree, step) for step in steps]), strict=True)
+
+
+def _given(tree: RunTree, step: StepRef) -> Any:
+    run = tree.runs[step.run]
+    span = run.spans[step.span]
+    return _input(span, run.load(span))
+
+
+def _input(span: Span, body: Body) -> Any:
+    if span.operation is Operation.CHAT:
+        return answer_text(body)
+    if body.input is None and body.input_messages:
+        return "\n".join(value_text(one) for one in documents(body.input_messages))
+    return body.input
+
+
+def _differing(values: Sequence[Any]) -> list[str]:
+    """The part of each value that differs from the first value; of the first, from the second."""
+    pairs = [(values[1], values[0]), *((values[0], other) for other in values[1:])]
+    return [_difference(base, value) for base, value in pairs]
+
+
+def _difference(base: Any, value: Any) -> str:
+    changes = changes_of(base, value, Noise(), side=INPUT)
+    change = next((one for one in changes if one.noise is None), None)
+    if change is None:
+        return value_text(value)[:_LONGEST]
+    words = _after_common(value_text(change.a), value_text(change.b))
+    if change.path_b is None:
+        return f"without {change.path}"
+    is_only = isinstance(value, dict) and [*value] == [change.path]
+    return words if is_only or not change.path else f"{change.path}={words}"
+
+
+def _after_common(base: str, text: str) -> str:
+    """A text without the long beginning that it has in common with another."""
+    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(base, text, strict=False)))
+    start = common - _CONTEXT if common > _COMMON else 0
+    if start:
+        start = text.find(" ", start, common) + 1 or start
+    return ("…" if start else "") + text[start : start + _LONGEST]

@@ -24,7 +24,7 @@ from tracetui.analysis import prices
 from tracetui.model import Operation, Run, RunRef, RunSummary, Span, Status, TaskKey, Usage
 from tracetui.model.part import Ownership, ownership
 from tracetui.model.tally import CONTAINERS
-from tracetui.store.outcomes import OutcomeCounts
+from tracetui.store.facts import OutcomeCounts
 
 UNNAMED: Final = ""
 """Row name for calls without a recorded agent or model."""

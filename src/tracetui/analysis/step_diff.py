@@ -23,7 +23,7 @@ from tracetui.diff.step import Difference, Kind, StateDiff
 from tracetui.diff.values import INPUT, OUTPUT, STATUS, Change, equal
 from tracetui.masking import one_line
 from tracetui.model import Body, Message, Part, Reasoning, Text, ToolCall, ToolResult
-from tracetui.store.span_names import span_title
+from tracetui.store.address import span_title
 from tracetui.text import Clean
 
 WORDS: Final = {

@@ -108,7 +108,9 @@ class Counts(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def pass_hat(self) -> dict[int, float]:
-        """pass^k by k, for k up to the number of scored trials (`tracetui.analysis.chance.pass_hat`)."""
+        """pass^k by k, for k up to the number of scored trials: ``C(passed, k) / C(scored, k)``, the chance that `k`
+        trials drawn without replacement all pass.
+        """
         factors = ((self.passed - i) / (self.scored - i) if i < self.passed else 0.0 for i in range(self.scored))
         return dict(enumerate(accumulate(factors, float.__mul__), 1))
 

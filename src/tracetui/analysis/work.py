@@ -10,7 +10,7 @@ import msgspec
 
 from tracetui.model import INHERITED, Operation, Run, Span, Status
 from tracetui.model.part import own_spans
-from tracetui.store.span_names import step_number
+from tracetui.store.address import step_number
 
 _TOOL_OPERATIONS: Final = frozenset({Operation.EXECUTE_TOOL, Operation.RETRIEVAL, Operation.EMBEDDINGS})
 _MAX_WINDOWS: Final = 240

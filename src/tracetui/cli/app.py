@@ -113,7 +113,7 @@ def need_terminal(places: Sequence[str]) -> None:
 def _list(args: argparse.Namespace) -> int:
     from tracetui.analysis.triage import groups
     from tracetui.cli.ls import print_listing
-    from tracetui.export.listing import triage
+    from tracetui.export.table import triage
     from tracetui.store.sidecar import Sidecar
 
     args.json, args.query, args.redact = False, None, False

@@ -7,8 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from tracetui.analysis.tasks import matrix
-from tracetui.cli.documents import write_document
-from tracetui.cli.output import complain, nothing, write_bytes
+from tracetui.cli.output import complain, nothing, write_bytes, write_document
 from tracetui.cli.parser import add_place, default_directory
 from tracetui.cli.reading import Listing, cache_limit, listing_of, only, run_at, source_of, sources_at
 from tracetui.errors import UsageError
@@ -108,7 +107,7 @@ def _triaged(
     """The triage of runs, what the runs of each cause share, and the next command."""
     from tracetui.analysis.triage import CauseVerdicts
     from tracetui.export.triage import next_command, triage_of
-    from tracetui.live.jobs.aggregate import shared_by
+    from tracetui.live.aggregate import shared_by
     from tracetui.store.sidecar import Sidecar
 
     places = [args.target, *args.trace_dir]
@@ -153,4 +152,4 @@ def _output(pieces: Iterator[bytes], args: argparse.Namespace, runs: Sequence[Ru
         return
     named = [text.split("#")[0] for text in (args.diff or [args.target])]
     read = [run.summary.ref.path for run in runs]
-    write_document(args.to, pieces, [*named, *read, *args.trace_dir], force=args.force)
+    write_document(args.to, pieces, [*named, *read, *args.trace_dir, default_directory()], force=args.force)

@@ -8,14 +8,20 @@ from typing import Final
 from tracetui.analysis.chance import ALPHA
 from tracetui.analysis.gate import MIN_EFFECT, Gate, Verdict, first_divergence, gate
 from tracetui.analysis.tasks import Matrix, matrix
-from tracetui.cli.documents import check_new, write_document
-from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
-from tracetui.cli.parser import add_cache, add_pass, add_redact
+from tracetui.cli.output import (
+    check_new,
+    complain,
+    nothing,
+    terminal_width,
+    write_bytes,
+    write_document,
+    write_lines,
+)
+from tracetui.cli.parser import add_cache, add_pass, add_redact, default_directory
 from tracetui.cli.reading import cache_limit, check_rule, listing_of, only, rule_of, source_of
 from tracetui.cli.tasks import hint_folder, reader
 from tracetui.errors import TracetuiError, UsageError
-from tracetui.export.gate import GateReport, gate_lines, gate_value
-from tracetui.export.gate_document import export_gate, form_of
+from tracetui.export.gate import GateReport, export_gate, form_of, gate_lines, gate_value
 from tracetui.export.triage import json_lines
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
@@ -87,7 +93,7 @@ def _run(args: argparse.Namespace) -> int:
     else:
         write_lines(gate_lines(report, terminal_width(), Redactor()))
     for path, form in forms.items():
-        write_document(path, export_gate(report, form), args.paths, force=args.force)
+        write_document(path, export_gate(report, form), [*args.paths, default_directory()], force=args.force)
     return STATUS[report.gate.verdict]
 
 

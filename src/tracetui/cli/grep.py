@@ -15,8 +15,7 @@ from tracetui.cli.parser import add_paths_and_runs, add_redact, roots
 from tracetui.cli.reading import Aim, aim_of, cache_limit, listing_at, narrow, only, sources_at
 from tracetui.errors import TracetuiError
 from tracetui.export.json import encode, problem_value
-from tracetui.live.jobs.needle import Needle
-from tracetui.live.jobs.search import BEFORE, Hit, Item, Options, Outcome, grep, grep_runs
+from tracetui.live.search import BEFORE, Hit, Item, Needle, Options, Outcome, grep, grep_runs
 from tracetui.model import Problem, RunRef, quote_key
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source

@@ -27,7 +27,7 @@ from tracetui.cli.reading import (
     sources_at,
 )
 from tracetui.errors import UsageError
-from tracetui.export.listing import listing, outcomes_of, part_notes
+from tracetui.export.table import listing, outcomes_of, part_notes
 from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.model.masked import masked_problem, masked_summary, masked_task
 from tracetui.redact import Redactor
@@ -139,7 +139,7 @@ def asked(text: str, decisions: Sidecar | None = None) -> Callable[[Listing], Li
 
     Raises `UsageError` for a wrong query.
     """
-    from tracetui.analysis.query_context import QueryContext
+    from tracetui.analysis.triage import QueryContext
     from tracetui.formats import registry
     from tracetui.store import query
     from tracetui.store.sidecar import Sidecar

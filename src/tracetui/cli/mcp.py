@@ -18,7 +18,7 @@ import orjson
 import tracetui
 from tracetui.cli.reading import served_paths
 from tracetui.errors import UsageError
-from tracetui.export.bounded import page
+from tracetui.export.json import page
 from tracetui.sources.local import WITHIN
 
 if TYPE_CHECKING:

@@ -1,16 +1,17 @@
-"""Write command output: cleaned text or exact bytes to standard output, messages to standard error."""
+"""Write command output: clean text or bytes to standard output, messages to standard error, documents to files."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from io import TextIOWrapper
 from shutil import get_terminal_size
 
-from tracetui.errors import NothingReadable
+from tracetui.errors import NothingReadable, UsageError
 from tracetui.model import Problem
-from tracetui.text import Clean, clean, clean_lines
+from tracetui.text import Clean, clean, clean_lines, size
 
 
 def write_lines(lines: Iterable[Clean]) -> None:
@@ -52,3 +53,18 @@ def nothing(places: Iterable[str], problems: Sequence[Problem]) -> NothingReadab
         return NothingReadable(f"no readable run in {where}: {first}; `tracetui doctor` explains")
     titles = ", ".join(one.title for one in registry.formats())
     return NothingReadable(f"no traces in {where} (formats tried: {titles}); `tracetui demo` opens samples")
+
+
+def check_new(path: str, *, force: bool) -> None:
+    """Raise `UsageError` for a file that exists, unless `force`."""
+    if not force and os.path.isfile(path):
+        raise UsageError(f"{path} already exists; choose another name or pass --force")
+
+
+def write_document(path: str, pieces: Iterable[bytes], roots: Sequence[str], *, force: bool) -> None:
+    """Write a file outside the trace directories `roots`, and report its size. Raises as `export.write.write`."""
+    from tracetui.export.write import write
+
+    check_new(path, force=force)
+    written = write(path, pieces, roots=roots, replace=force)
+    complain(f"wrote {path}, {size(written)}")

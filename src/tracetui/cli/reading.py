@@ -18,7 +18,7 @@ import msgspec
 from tracetui.cli.output import nothing, terminal_width
 from tracetui.cli.parser import default_directory, roots
 from tracetui.errors import NothingReadable, UsageError, nearest
-from tracetui.export.listing import Screen, newest_first
+from tracetui.export.table import Screen, newest_first
 from tracetui.formats import registry
 from tracetui.formats.base import Format
 from tracetui.live.scan import Found, look, scan

@@ -27,7 +27,7 @@ from tracetui.cli.reading import (
 )
 from tracetui.errors import UsageError, nearest
 from tracetui.export.json import encode, problem_value
-from tracetui.export.table import Column, Table
+from tracetui.export.table import Column, TextTable
 from tracetui.live.load import FileCaches, read_run
 from tracetui.model import PassRule, Problem, Run, RunRef, RunSummary
 from tracetui.model.part import is_part, part_of
@@ -187,7 +187,7 @@ def _table(statistics: Statistics) -> Iterator[Clean]:
         )
         for row in found
     ]
-    return Table((name, *_NUMBERS, *(_OUTCOMES if rated else ())), rows).lines(terminal_width())
+    return TextTable((name, *_NUMBERS, *(_OUTCOMES if rated else ())), rows).lines(terminal_width())
 
 
 def _outcome_cells(row: Row) -> tuple[Clean, ...]:

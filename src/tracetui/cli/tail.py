@@ -17,7 +17,7 @@ from tracetui.cli.parser import add_place, add_redact, roots
 from tracetui.cli.reading import Aim, listing_of, only, run_at, source_of
 from tracetui.errors import UsageError
 from tracetui.export.events import Lines, event_line
-from tracetui.live.tail.tail import Tail
+from tracetui.live.tail import Tail
 from tracetui.model import RunRef
 from tracetui.model.event import Event
 from tracetui.redact import Redactor

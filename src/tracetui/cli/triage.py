@@ -20,9 +20,9 @@ from tracetui.cli.reading import (
     screen_for,
     sources_at,
 )
-from tracetui.export.listing import triage
+from tracetui.export.table import triage
 from tracetui.export.triage import cause_table, json_lines, next_command, triage_of, triage_value
-from tracetui.live.jobs.aggregate import shared_by
+from tracetui.live.aggregate import shared_by
 from tracetui.redact import Redactor
 from tracetui.sources.conditions import EachError
 from tracetui.text import grouped

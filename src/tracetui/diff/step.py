@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from tracetui.diff.noise import HASHES, ID_FIELD, IDS, RECORDS, Noise
-from tracetui.diff.values import INPUT, OUTPUT, SHELL, STATUS, Change, changes_of, is_shell, names_call
+from tracetui.diff.noise import HASHES, ID_FIELD, IDS, RECORDS, Cache, Noise
+from tracetui.diff.values import (
+    INPUT,
+    OUTPUT,
+    SHELL,
+    STATUS,
+    Change,
+    changes_of,
+    encode_without_noise,
+    encoded,
+    is_shell,
+    names_call,
+)
 from tracetui.model import Blob, Body, Check, Message, Operation, Part, Reasoning, Run, Span, Text, ToolCall, ToolResult
 
 Json = dict[str, Any]
@@ -219,11 +231,6 @@ class StateDiff(msgspec.Struct, frozen=True):
     ignored: dict[str, int] = {}
 
 
-def supersteps(a: Run, b: Run) -> list[int]:
-    """The superstep numbers of both runs, sorted."""
-    return sorted({step.number for run in (a, b) for step in run.steps if step.number is not None})
-
-
 def ended_before(run: Run, superstep: int) -> bool:
     """Whether a run ended before that superstep."""
     return max((step.number for step in run.steps if step.number is not None), default=superstep) < superstep
@@ -247,3 +254,66 @@ def state_after(run: Run, superstep: int) -> dict[str, Any] | None:
             inherited = body.attributes.get(_INHERITED)
             return (inherited if isinstance(inherited, dict) else {}) | body.state
     return None
+
+
+# ---- keys
+#
+# Two steps of different runs have equal keys if a comparison finds no difference in what they do. Comparing pairs
+# cannot merge many runs; equal keys can. The output of a step is no part of its key.
+
+
+class Header(NamedTuple):
+    """The part of a key that needs no body. The name of a model call is its model, which is no part of it."""
+
+    operation: str
+    name: str
+
+
+_WORDS: Final = {id(operation): operation.value for operation in Operation}
+"""Operations as plain texts: to hash a member of an enumeration takes long."""
+_UNNAMED: Final = (Operation.CHAT, Operation.MESSAGE)
+
+
+def header_key(span: Span) -> Header:
+    """Return the header part of the key of a step."""
+    operation = span.operation
+    if operation is Operation.EXECUTE_TOOL or not span.is_node:
+        return Header(_WORDS[id(operation)], "" if operation in _UNNAMED else span.name)
+    return Header(Operation.NODE.value, span.name)
+
+
+class InputKeys:
+    """Makes the body parts of keys: the arguments of a call, or the text of an answer or message, without noise.
+
+    A node of a graph is its name alone, as its input is the state that all earlier steps have left.
+    """
+
+    def __init__(self) -> None:
+        self._cache: Cache[tuple[bytes, int, str | None], bytes] = Cache()
+
+    def of(self, span: Span, load: Callable[[Span], Body], folder: str | None = None) -> bytes:
+        """Return the body part of the key of a step. `folder` is the working directory of the run."""
+        if span.is_node:
+            return b""
+        body = load(span)
+        if span.operation is Operation.CHAT:
+            given: Any = answer_text(body)
+        else:
+            given = body.input if body.input is not None else documents(body.input_messages) or None
+        flags = SHELL if span.operation is Operation.EXECUTE_TOOL and is_shell(span.name) else 0
+        raw = encoded(given)
+        key = (raw or b"", flags, folder)
+        found = None if raw is None else self._cache.get(key)
+        if found is None:
+            found = encode_without_noise(given, flags, folder)
+            if found is None:  # too deep to compare: equal to itself only
+                return f"{id(load)} {span.id}".encode("utf-8", "replace")
+            if raw is not None:
+                self._cache.put(key, found, len(raw))
+        return found
+
+
+def answer_text(body: Body) -> str:
+    """Return the text of a model's answer; empty if it only calls tools."""
+    parts = [part.text for message in body.output_messages for part in message.parts if isinstance(part, Text)]
+    return "\n".join(parts) if parts or not isinstance(body.output, str) else body.output

@@ -16,8 +16,7 @@ from tracetui.analysis.tasks import Matrix
 from tracetui.diff.comparison import Comparison
 from tracetui.diff.result import Diff
 from tracetui.export import diff as differences
-from tracetui.export.diff import Changes, diff_document
-from tracetui.export.diff_steps import diff_tree
+from tracetui.export.diff import Changes, diff_document, diff_tree
 from tracetui.export.json import Masked, encode, run_document
 from tracetui.export.page import (
     NO_PAGES,
@@ -35,14 +34,13 @@ from tracetui.export.page import (
     without_empty,
 )
 from tracetui.export.steps import anchors, cut_lines, ended, run_tree
-from tracetui.export.tasks import tasks_value
-from tracetui.export.tasks_report import tasks_report
+from tracetui.export.tasks import tasks_report, tasks_value
 from tracetui.export.text import facts, one_span_lines, title
 from tracetui.export.triage import Shared, Triage, triage_report, triage_value
 from tracetui.model import Operation, Run, RunSummary
 from tracetui.model.masked import masked
 from tracetui.redact import Redactor
-from tracetui.store.span_names import span_label, span_title
+from tracetui.store.address import span_label, span_title
 from tracetui.text import Clean, clean, grouped, one_line
 from tracetui.views.scores import run_sign
 

@@ -1,19 +1,29 @@
-"""The result of a gate as a table and as JSON: ``tracetui/gate/1`` (docs/json.md)."""
+"""The result of a gate as a table, as JSON (``tracetui/gate/1``, docs/json.md), as a document and as JUnit XML.
+
+Documents, for people and for CI servers, are masked.
+"""
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from math import isfinite
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from xml.etree import ElementTree as Xml
 
 from tracetui.analysis.chance import Interval
 from tracetui.analysis.gate import Divergence, Gate, MetricTest, Pair, Verdict
 from tracetui.analysis.tasks import Task
-from tracetui.export.table import Column, Table
+from tracetui.errors import UsageError
+from tracetui.export.json import encode
+from tracetui.export.page import Block, Code, Facts, Heading, Link, Prose, Table, html, markdown, masked_note
+from tracetui.export.table import Column, TextTable
 from tracetui.export.tasks import task_name
-from tracetui.model import TaskKey
+from tracetui.model import RunRef, Span, TaskKey, quote_key
 from tracetui.redact import Redactor
-from tracetui.text import Clean, cost, duration, one_line, tokens, wrap
+from tracetui.text import Clean, clean, cost, duration, one_line, tokens, wrap
 from tracetui.views.tasks import percent
 
 GATE: Final = "tracetui/gate/1"
@@ -67,7 +77,7 @@ def gate_lines(report: GateReport, width: int | None, redactor: Redactor) -> Ite
     for sentence in verdict_lines(gate):
         yield from [sentence] if width is None else wrap(sentence, width)
     yield Clean("")
-    yield from Table(_METRIC_COLUMNS, metric_rows(gate)).lines(width)
+    yield from TextTable(_METRIC_COLUMNS, metric_rows(gate)).lines(width)
     rows = [
         (Clean(word), passed(pair.base), passed(pair.candidate), step(report.divergence(pair)), name(pair, redactor))
         for word, pairs in (("regressed", gate.regressed), ("fixed", gate.fixed))
@@ -75,11 +85,11 @@ def gate_lines(report: GateReport, width: int | None, redactor: Redactor) -> Ite
     ]
     if rows:
         yield Clean("")
-        yield from Table(_TASK_COLUMNS, rows).lines(width)
+        yield from TextTable(_TASK_COLUMNS, rows).lines(width)
     rest = unpaired_rows(gate, redactor)
     if rest:
         yield Clean("")
-        yield from Table((Column("NOT COMPARED"), Column("TASK", least=24)), rest).lines(width)
+        yield from TextTable((Column("NOT COMPARED"), Column("TASK", least=24)), rest).lines(width)
 
 
 def verdict_lines(gate: Gate) -> Iterator[Clean]:
@@ -152,7 +162,7 @@ def gate_value(report: GateReport, redactor: Redactor | None = None) -> dict[str
             "base_scored": pair.base.counts.scored,
             "candidate_passed": pair.candidate.counts.passed,
             "candidate_scored": pair.candidate.counts.scored,
-            "first_divergence": None if found is None else _divergence(found),
+            "first_divergence": None if found is None else _divergence_value(found),
         }
 
     return {
@@ -179,7 +189,7 @@ def gate_value(report: GateReport, redactor: Redactor | None = None) -> dict[str
     }
 
 
-def _divergence(found: Divergence) -> dict[str, Any]:
+def _divergence_value(found: Divergence) -> dict[str, Any]:
     return {
         "step": found.step,
         "base": found.base.address,
@@ -203,3 +213,182 @@ def _metric_value(test: MetricTest) -> dict[str, Any]:
 
 def _interval(interval: Interval) -> list[float | None]:
     return [end if isfinite(end) else None for end in interval]
+
+
+# ---- files
+
+
+Form: TypeAlias = Literal["md", "html", "xml", "json"]
+_FORMS: Final[Mapping[str, Form]] = {"md": "md", "html": "html", "htm": "html", "xml": "xml", "json": "json"}
+_NUMBERS: Final = frozenset({1, 2, 3, 4})
+_NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def form_of(path: str) -> Form:
+    """The document format for a file extension. Raises `UsageError` for another one."""
+    form = _FORMS.get(path.rpartition(".")[2].lower())
+    if form is None:
+        raise UsageError(f"{path}: name a file that ends in .md, .html, .xml (JUnit) or .json")
+    return form
+
+
+def export_gate(report: GateReport, form: Form) -> Iterator[bytes]:
+    """Write a gate as a document with its own redactor."""
+    redactor = Redactor()
+    if form == "json":
+        value = gate_value(report, redactor)
+        return iter([encode({**value, "masked": dict(sorted(redactor.counts.items()))}), b"\n"])
+    if form == "xml":
+        return iter([junit(report, redactor)])
+    blocks = chain(gate_blocks(report, redactor), masked_note(redactor))
+    return html(blocks, f"Gate: {TITLES[report.gate.verdict]}") if form == "html" else markdown(blocks)
+
+
+# ---- document
+
+
+def gate_blocks(report: GateReport, redactor: Redactor) -> Iterator[Block]:
+    """The verdict, rates and metrics, the tasks that changed with their first divergence, and those not compared."""
+    gate = report.gate
+    title, *others = verdict_lines(gate)
+    yield Heading(1, title)
+    yield from map(Prose, others)
+    yield Prose(_summary(report))
+    yield Table(("", "base", "candidate", "change", "p"), metric_rows(gate), _NUMBERS)
+    changed: list[tuple[str, Pair]] = []
+    for word, pairs in (("Regressed", gate.regressed), ("Fixed", gate.fixed)):
+        if pairs:
+            found = [(f"{word.lower()}-{i}", pair) for i, pair in enumerate(pairs, 1)]
+            yield Heading(2, Clean(f"{word} ({len(pairs)})"))
+            rows = [_row(report, anchor, pair, redactor) for anchor, pair in found]
+            yield Table(("task", "base", "candidate", "first difference"), rows, frozenset({1, 2}))
+            changed += found
+    diverged = [(anchor, pair, one) for anchor, pair in changed if (one := report.divergence(pair)) is not None]
+    if diverged:
+        yield Heading(2, Clean("First differences"))
+    for anchor, pair, one in diverged:
+        yield from _divergence(anchor, pair, one, redactor)
+    rest = unpaired_rows(gate, redactor)
+    if rest or report.notes:
+        yield Heading(2, Clean("Not compared"))
+        yield from (Prose(_masked(note, redactor, 300)) for note in report.notes)
+    if rest:
+        yield Table(("reason", "task"), rest)
+
+
+def _summary(report: GateReport) -> Clean:
+    gate = report.gate
+    worse, better = len(gate.regressed), len(gate.fixed)
+    paired = f"{len(gate.pairs)} task{'' if len(gate.pairs) == 1 else 's'} compared"
+    changes = f"{worse} regressed, {better} fixed, {len(gate.pairs) - worse - better} unchanged"
+    return clean(f"{report.base} (base) and {report.candidate} (candidate): {paired}, {changes}.", 1000)
+
+
+def _row(report: GateReport, anchor: str, pair: Pair, redactor: Redactor) -> Sequence[Clean | Link]:
+    found = report.divergence(pair)
+    there = Clean("same steps") if found is None else Link(step(found), anchor)
+    return name(pair, redactor), passed(pair.base), passed(pair.candidate), there
+
+
+def _divergence(anchor: str, pair: Pair, found: Divergence, redactor: Redactor) -> Iterator[Block]:
+    """What both trials do at the step, and the command that compares them."""
+    yield Heading(3, Clean(f"{name(pair, redactor)}: {step(found)}"), anchor)
+    sides = (("base", found.base, found.base_span), ("candidate", found.candidate, found.candidate_span))
+    yield Facts([(side, [_action(span, redactor), clean(_address(ref, span))]) for side, ref, span in sides])
+    yield Code([clean(shlex.join(["tracetui", "diff", found.base.address, found.candidate.address]))])
+
+
+def _action(span: Span | None, redactor: Redactor) -> Clean:
+    return Clean("ends here") if span is None else _masked(f"{span.name} {span.preview}", redactor, 160)
+
+
+def _address(ref: RunRef, span: Span | None) -> str:
+    return ref.address if span is None else f"{ref.address}/{quote_key(span.id)}"
+
+
+def _masked(text: str, redactor: Redactor, limit: int) -> Clean:
+    return one_line(redactor.header(text), limit)
+
+
+# ---- JUnit
+
+
+def junit(report: GateReport, redactor: Redactor) -> bytes:
+    """JUnit XML: a test case per task. A regressed task is a failure only if the verdict is `regression`.
+
+    Tasks that are not compared are skipped. Properties of the suite have the verdict and its numbers.
+    """
+    gate = report.gate
+    fails = {pair.base.key for pair in gate.regressed} if gate.verdict is Verdict.REGRESSION else set[TaskKey]()
+    skipped = unpaired_rows(gate, redactor)
+    counts = {
+        "tests": str(len(gate.pairs) + len(skipped)),
+        "failures": str(len(fails)),
+        "errors": "0",
+        "skipped": str(len(skipped)),
+    }
+    root = Xml.Element("testsuites", {"name": "tracetui gate", **counts})
+    suite = Xml.SubElement(root, "testsuite", {"name": "tracetui gate", **counts})
+    properties = Xml.SubElement(suite, "properties")
+    for key, value in _properties(report):
+        Xml.SubElement(properties, "property", {"name": key, "value": _xml(value)})
+    for pair in gate.pairs:
+        words = _changes(report, pair, redactor)
+        case = _case(suite, name(pair, redactor), pair.candidate)
+        if pair.base.key in fails:
+            failure = Xml.SubElement(case, "failure", {"type": "regression", "message": _xml(words[0])})
+            failure.text = _xml("\n".join(words))
+        else:
+            Xml.SubElement(case, "system-out").text = _xml("\n".join(words))
+    for why, task in skipped:
+        Xml.SubElement(_case(suite, task), "skipped", {"message": why})
+    Xml.SubElement(suite, "system-out").text = _xml("\n".join((*verdict_lines(gate), *map(clean, report.notes))))
+    Xml.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{Xml.tostring(root, "unicode")}\n'.encode()
+
+
+def _case(suite: Xml.Element, task: Clean, candidate: Task | None = None) -> Xml.Element:
+    """A test case; its time is the mean of the candidate's trials."""
+    spread = None if candidate is None else candidate.spreads.get("duration_ms")
+    time = {} if spread is None else {"time": f"{spread.mean / 1000:.3f}"}
+    return Xml.SubElement(suite, "testcase", {"classname": "tracetui.gate", "name": _xml(task), **time})
+
+
+def _properties(report: GateReport) -> Iterator[tuple[str, str]]:
+    gate = report.gate
+    numbers = {
+        "p": gate.p,
+        "base_pass_rate": gate.base_rate,
+        "candidate_pass_rate": gate.candidate_rate,
+        "difference": gate.difference,
+        "interval_low": gate.interval.low,
+        "interval_high": gate.interval.high,
+        "alpha": gate.alpha,
+        "min_effect": gate.min_effect,
+    }
+    yield "verdict", gate.verdict
+    yield "reason", gate.reason
+    yield "base", clean(report.base)
+    yield "candidate", clean(report.candidate)
+    yield from ((key, f"{number:.6g}") for key, number in numbers.items() if isfinite(number))
+    if gate.trials_needed is not None:
+        yield "trials_needed", str(gate.trials_needed)
+    for key, test in gate.metrics.items():
+        yield f"{key}_difference", f"{test.difference:.6g}"
+        yield f"{key}_adjusted_p", f"{test.adjusted_p:.6g}"
+
+
+def _changes(report: GateReport, pair: Pair, redactor: Redactor) -> list[Clean]:
+    """How often the task passed, then the first divergence."""
+    lines = [Clean(f"passed {passed(pair.base)} in the base, {passed(pair.candidate)} in the candidate")]
+    found = report.divergence(pair)
+    if found is not None:
+        lines.append(Clean(f"first difference: {step(found)}"))
+        sides = (("base", found.base, found.base_span), ("candidate", found.candidate, found.candidate_span))
+        lines += [clean(f"{side}: {_action(span, redactor)} ({_address(ref, span)})") for side, ref, span in sides]
+    return lines
+
+
+def _xml(text: str) -> str:
+    """Text without the characters that XML can't hold."""
+    return _NOT_XML.sub("\ufffd", text)

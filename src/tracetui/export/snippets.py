@@ -16,7 +16,7 @@ from tracetui.formats import guard, registry
 from tracetui.model import Body, Message, Operation, Reasoning, Run, Span, Text, ToolCall, ToolResult, text_of
 from tracetui.model.masked import masked, masked_body, masked_span
 from tracetui.redact import Redactor
-from tracetui.store.span_names import step_number
+from tracetui.store.address import step_number
 
 _WORD: Final = re.compile(r"[^A-Za-z0-9]+")
 _MOST_TOKENS: Final = 4096

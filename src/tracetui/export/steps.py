@@ -10,8 +10,8 @@ import msgspec
 
 from tracetui.analysis.navigation import errors, initial_folds
 from tracetui.export.json import moment
+from tracetui.export.page import Bar, Section, Step, Tree
 from tracetui.export.text import messages_lines, short, value_lines
-from tracetui.export.tree import Bar, Section, Step, Tree
 from tracetui.model import Body, Message, Run, Span, Status, quote_key
 from tracetui.text import Clean, clean, clean_lines, duration, grouped, one_line, tokens
 from tracetui.views.glyphs import bar_style, kind

@@ -1,11 +1,21 @@
-"""Tables of cleaned text: columns at natural width, or fitted to a terminal."""
+"""Tables of cleaned text, at natural width or fitted to a terminal; first of all that of ``ls``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from os.path import basename
+from shlex import quote
 from typing import Final, NamedTuple
 
-from tracetui.text import Clean, cells, pad, truncate_middle
+from tracetui.model import Problem, RunRef, RunSummary
+from tracetui.store.facts import OutcomeCounts
+from tracetui.store.relations import counted, split_traces
+from tracetui.text import Clean, age, cells, clean, count, duration, one_line, pad, tokens, truncate, truncate_middle
+from tracetui.views.labels import run_label, start_label
+from tracetui.views.list.runs import result_phrase
+from tracetui.views.scores import score_cell, status_word
+from tracetui.views.timeline.chart import tokens_of
 
 _GAP: Final = 2
 
@@ -25,7 +35,7 @@ class Column(NamedTuple):
     """Order in which columns are dropped if truncating isn't enough, 1 first; 0 = never drop."""
 
 
-class Table:
+class TextTable:
     """A heading and rows. When space is short, the last column gets twice the share of the others."""
 
     def __init__(self, columns: Sequence[Column], rows: Iterable[Sequence[Clean]]) -> None:
@@ -82,3 +92,175 @@ class Table:
             wanting = [i for i in wanting if self._needed[i] > sizes[i]]
         sizes[shown[-1]] = max(0, sizes[shown[-1]] + min(left, 0))
         return sizes
+
+
+# ---- runs as a table
+
+
+_STATUS: Final = Column("STATUS", 12)
+_SCORE: Final = Column("SCORE", 16, leaves=3)
+"""Only where a run has scores."""
+_NAME: Final = Column("NAME", 28)
+_RESULT: Final = Column("RESULT", least=20)
+_WHOLE: Final = (
+    _STATUS,
+    _SCORE,
+    Column("STARTED", 20),
+    Column("TIME", 6, right=True),
+    Column("STEPS", 5, right=True),
+    Column("TOKENS", 6, right=True),
+    _NAME,
+    Column("ADDRESS"),
+    _RESULT,
+)
+_NARROW: Final = (
+    _STATUS,
+    _SCORE,
+    Column("AGE", 4, right=True),
+    Column("TIME", 6, right=True),
+    Column("STEPS", 5, right=True, leaves=2),
+    Column("TOKENS", 6, right=True, leaves=1),
+    _NAME._replace(least=12, middle=True),
+    Column("ID", least=8, middle=True),
+    _RESULT,
+)
+
+
+class Screen(NamedTuple):
+    """The terminal for a list."""
+
+    width: int
+    """Cells of a line."""
+    now: float
+    """UTC seconds."""
+    places: Sequence[str]
+    """Places of the runs; empty: the default place."""
+    names: Mapping[RunRef, str]
+    """A short unique name for every run (`tracetui.views.labels.short_names`)."""
+
+    @property
+    def usage(self) -> Clean:
+        """How to use one of these names: ``tracetui show traces#ID``."""
+        place = "PLACE#" if len(self.places) > 1 else "".join(f"{quote(place)}#" for place in self.places)
+        return clean(f"tracetui show {place}ID")
+
+
+def listing(
+    runs: Sequence[RunSummary],
+    problems: Sequence[Problem],
+    screen: Screen | None = None,
+    notes: Mapping[RunRef, str] | None = None,
+) -> Iterator[Clean]:
+    """Return the lines of the table.
+
+    Addresses are never cut: if they don't fit on the `screen`, ids replace them, and a line above says how to use one.
+    `notes` follow the result of a run.
+    """
+    notes, scored = notes or {}, any(run.scores for run in runs)
+    whole = _table(_WHOLE, chain((_run_cells(run, notes) for run in runs), map(_problem_cells, problems)), scored)
+    if screen is None or whole.room <= screen.width:
+        return whole.lines(None if screen is None else screen.width)
+    rows = [_narrow_cells(run, screen, notes) for run in runs]
+    broken = (_narrow_problem(problem, screen) for problem in problems)
+    narrow = _table(_NARROW, rows, scored).lines(screen.width) if rows else ()
+    return chain(_above(runs, problems, screen), narrow, broken)
+
+
+def _table(columns: Sequence[Column], rows: Iterable[Sequence[Clean]], scored: bool) -> TextTable:
+    """Return the table, without its score column if no run has a score."""
+    if scored:
+        return TextTable(columns, rows)
+    at = columns.index(_SCORE)
+    return TextTable([*columns[:at], *columns[at + 1 :]], ([*row[:at], *row[at + 1 :]] for row in rows))
+
+
+def _above(runs: Sequence[RunSummary], problems: Sequence[Problem], screen: Screen) -> Iterator[Clean]:
+    """``40 runs, 1 unreadable · tracetui show traces#ID``."""
+    counts = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
+    counts += f", {len(problems)} unreadable" if problems else ""
+    yield truncate_middle(Clean(f"{counts} · {screen.usage}"), screen.width)
+
+
+def part_notes(runs: Iterable[RunSummary]) -> dict[RunRef, str]:
+    """Return notes for runs that are parts of one trace: ``[part 1 of 2 of its trace, also in b.jsonl]``."""
+    notes = {}
+    for refs in split_traces(runs).values():
+        for place, ref in enumerate(refs, 1):
+            others = ", ".join(basename(other.path) for other in refs if other != ref)
+            notes[ref] = f"[part {place} of {len(refs)} of its trace, also in {others}]"
+    return notes
+
+
+def _narrow_cells(run: RunSummary, screen: Screen, notes: Mapping[RunRef, str]) -> tuple[Clean, ...]:
+    whole = _run_cells(run, notes)
+    return (*whole[:2], since(run, screen.now), *whole[3:7], clean(screen.names[run.ref]), whole[-1])
+
+
+def _narrow_problem(problem: Problem, screen: Screen) -> Clean:
+    """Format ``unreadable  2026/run.json  byte 0: empty file``; the path is cut before the reason."""
+    status, *_, reason = _problem_cells(problem)
+    below = next((problem.path[len(one) :] for one in screen.places if problem.path.startswith(one)), problem.path)
+    room = max(screen.width - cells(status) - 4, 0)
+    path = truncate_middle(clean(below.lstrip("/") or problem.path), max(room - cells(reason), room // 2))
+    return Clean(f"{status}  {path}  {truncate(reason, room - cells(path))}".rstrip())
+
+
+def _run_cells(run: RunSummary, notes: Mapping[RunRef, str]) -> tuple[Clean, ...]:
+    return (
+        status_word(run),
+        score_cell(run),
+        started(run),
+        duration(run.duration_ms),
+        count(run.steps),
+        tokens(tokens_of(run.usage)),
+        truncate(run_label(run), _NAME.most),
+        clean(run.ref.address),
+        _result(run, notes),
+    )
+
+
+def _result(run: RunSummary, notes: Mapping[RunRef, str]) -> Clean:
+    phrase = "".join(piece.text for piece in result_phrase(run))
+    return Clean(phrase + _put_after(notes.get(run.ref)) + _noted(run.problems))
+
+
+def _put_after(note: str | None) -> str:
+    return f" {one_line(note, 200)}" if note else ""
+
+
+def _noted(problems: int) -> str:
+    return f" [{problems} problem{'' if problems == 1 else 's'} inside]" if problems else ""
+
+
+def _problem_cells(problem: Problem) -> tuple[Clean, ...]:
+    reason = f"{problem.where}: {problem.reason}" if problem.where else problem.reason
+    unsaid = Clean("—")
+    return (Clean("unreadable"), *[unsaid] * 6, clean(problem.path), one_line(reason, 200))
+
+
+def started(run: RunSummary) -> Clean:
+    """Format the start of a run, to the second; ``—`` if not recorded."""
+    return Clean((start_label(run) or "—").removesuffix(" local, zone unknown"))
+
+
+def since(run: RunSummary | None, now: float) -> Clean:
+    """Format the age of a run; ``—`` if its start isn't recorded."""
+    return age(None if run is None or run.started_at is None else max(0.0, now - run.started_at))
+
+
+def newest_first(runs: Iterable[RunSummary]) -> list[RunSummary]:
+    """Sort runs by start, newest first; runs without one last; then by address."""
+    return sorted(runs, key=lambda run: (run.started_at is None, -(run.started_at or 0.0), run.ref.address))
+
+
+def outcomes_of(runs: Iterable[RunSummary]) -> OutcomeCounts:
+    """Count the outcomes of top-level runs (not started by another); a trace in several files is one run."""
+    return OutcomeCounts.of(counted(list(runs)))
+
+
+def triage(runs: Iterable[RunSummary], unreadable: int, causes: int = 0) -> str:
+    """Return the summary sentence: ``7 of 40 runs failed · 2 causes``."""
+    words = outcomes_of(runs).failures
+    if unreadable:
+        words += f", {unreadable} unreadable"
+    return words if not causes else f"{words} · {causes} cause{'' if causes == 1 else 's'}"

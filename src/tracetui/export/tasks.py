@@ -1,4 +1,4 @@
-"""The matrix of tasks as a table and as JSON: ``tracetui/tasks/1`` (docs/json.md)."""
+"""The matrix of tasks as a table, as JSON (``tracetui/tasks/1``, docs/json.md) and as a document."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.analysis.run_tree import Fork, RunTree
-from tracetui.analysis.tasks import Counts, Group, Matrix, Rates, Spread, Task
+from tracetui.analysis.tasks import Counts, Group, Matrix, Rates, Result, Spread, Task, Trial
 from tracetui.export.json import problem_value
-from tracetui.export.table import Column, Table
+from tracetui.export.page import NO_PAGES, Block, Cell, Facts, Heading, Link, Pages, Prose, Styled, Table, run_link
+from tracetui.export.table import Column, TextTable
 from tracetui.model import Problem, TaskKey
 from tracetui.model.masked import masked_problem
 from tracetui.redact import Redactor
-from tracetui.text import Clean, cost, count, duration, one_line, tokens
+from tracetui.text import Clean, clean, cost, count, duration, grouped, one_line, tokens
 from tracetui.views.tasks import labels_of, notes, number_of, percent
 
 TASKS: Final = "tracetui/tasks/1"
@@ -45,7 +46,7 @@ def task_table(matrix: Matrix, width: int | None, redactor: Redactor) -> Iterato
     labels = labels_of(matrix.groups) if len(matrix.groups) > 1 else {}
     groups = [Column(one_line(redactor.header(label), 24), right=True, leaves=5) for label in labels.values()]
     rows = [_cells(task, largest, [*labels], redactor) for task in matrix.tasks]
-    return Table((*_COLUMNS[:4], *groups, *powers, *_COLUMNS[4:]), rows).lines(width)
+    return TextTable((*_COLUMNS[:4], *groups, *powers, *_COLUMNS[4:]), rows).lines(width)
 
 
 def _cells(task: Task, largest: int, groups: Sequence[Group], redactor: Redactor) -> Sequence[Clean]:
@@ -173,3 +174,67 @@ def _fork(tree: RunTree, fork: Fork) -> dict[str, Any]:
         "decisive": fork.is_decisive,
         "trials_to_decide": tree.trials_to_decide(fork),
     }
+
+
+# ---- document
+
+
+MAX_TASKS: Final = 500
+MAX_TRIALS: Final = 100
+"""Tasks in detail, and trials of each."""
+_HEADING: Final = ("task", "trials", "passed", "failed", "rate", "pass^2", "pass^4", "tokens", "cost", "time")
+_STYLES: Final = {Result.PASSED: "status.ok", Result.FAILED: "status.error"}
+_TRIALS: Final = ("trial", "result", "not counted", "time", "run")
+
+
+def tasks_report(
+    matrix: Matrix, place: str, redactor: Redactor | None = None, pages: Pages = NO_PAGES
+) -> Iterator[Block]:
+    """The table of tasks, the least stable first, then the trials of each, which lead to their `pages`."""
+    yield Heading(1, clean(f"Tasks of {place}", 300))
+    for sentence in sentences(matrix):
+        yield Prose(clean(sentence))
+    shown = matrix.tasks[:MAX_TASKS]
+    numbers = frozenset(range(1, len(_HEADING)))
+    yield Table(_HEADING, [_row(task, f"task-{at}", redactor) for at, task in enumerate(shown, 1)], numbers)
+    if len(matrix.tasks) > len(shown):
+        yield Prose(Clean(f"… and {grouped(len(matrix.tasks) - len(shown))} more tasks, not listed"))
+    for at, task in enumerate(shown, 1):
+        yield Heading(2, _name(task, redactor), f"task-{at}")
+        yield Facts([("task from", [clean(task.source)])])
+        yield Table(_TRIALS, [_trial(trial, redactor, pages) for trial in task.trials[:MAX_TRIALS]], frozenset({3}))
+        if len(task.trials) > MAX_TRIALS:
+            yield Prose(Clean(f"… and {grouped(len(task.trials) - MAX_TRIALS)} more trials, not listed"))
+
+
+def _name(task: Task, redactor: Redactor | None) -> Clean:
+    return one_line(task_name(task, redactor), 200) or Clean("—")
+
+
+def _row(task: Task, anchor: str, redactor: Redactor | None) -> Sequence[Cell]:
+    counts, hat = task.counts, task.counts.pass_hat
+    means = {name: spread.mean for name, spread in task.spreads.items()}
+    used, spent, took = means.get("tokens"), means.get("cost_usd"), means.get("duration_ms")
+    return (
+        Link(_name(task, redactor), anchor),
+        grouped(counts.runs),
+        grouped(counts.passed),
+        grouped(counts.failed),
+        percent(counts.pass_rate),
+        *(percent(hat[k]) if k in hat else Clean("") for k in (2, 4)),
+        Clean("") if used is None else tokens(round(used)),
+        Clean("") if spent is None else cost(spent),
+        Clean("") if took is None else duration(took),
+    )
+
+
+def _trial(trial: Trial, redactor: Redactor | None, pages: Pages) -> Sequence[Cell]:
+    run = trial.run
+    name = run.trial or run.id
+    return (
+        one_line(name if redactor is None else redactor.header(name), 120),
+        Styled(Clean(trial.result.value), _STYLES.get(trial.result, "dim")),
+        Clean(trial.excluded or ""),
+        Clean("") if run.duration_ms is None else duration(run.duration_ms),
+        run_link(run.ref, pages),
+    )

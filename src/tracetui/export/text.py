@@ -33,7 +33,7 @@ from tracetui.model import (
     quote_key,
 )
 from tracetui.model.masked import unmasked
-from tracetui.store.span_names import span_title
+from tracetui.store.address import span_title
 from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, measured, one_line, tokens
 from tracetui.views.labels import number
 from tracetui.views.scores import outcome_word, score_line

@@ -10,19 +10,16 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from tracetui.analysis.contrast import NO_FINDINGS, Contrast
+from tracetui.analysis.contrast import NO_FINDINGS, Contrast, Finding
 from tracetui.analysis.triage import CauseVerdicts, Group, Split, Task, Variant, groups, splits_of, variants_of
-from tracetui.export.contrast import address_of, contrast_value
 from tracetui.export.json import encode, moment
-from tracetui.export.listing import Screen, since, started
 from tracetui.export.page import NO_PAGES, Block, Cell, Code, Facts, Heading, Link, Pages, Prose, Table, run_link
-from tracetui.export.table import Column
-from tracetui.export.table import Table as TextTable
-from tracetui.model import RunSummary
+from tracetui.export.table import Column, Screen, TextTable, since, started
+from tracetui.model import RunSummary, quote_key
 from tracetui.model.masked import masked_summary
 from tracetui.redact import Redactor
+from tracetui.store.facts import OutcomeCounts
 from tracetui.store.judgement import Judgement
-from tracetui.store.outcomes import OutcomeCounts
 from tracetui.store.relations import uncounted_parts
 from tracetui.text import (
     Clean,
@@ -330,6 +327,30 @@ def json_lines(value: Mapping[str, Any]) -> Iterator[bytes]:
         yield b"[" + b",".join(b"\n" + encode(item) for item in field) + b"]" if listed else encode(field)
         before = b","
     yield b"}\n"
+
+
+def contrast_value(found: Contrast, redactor: Redactor | None = None) -> dict[str, Any]:
+    """The findings, strongest first. Text is exact, or masked by `redactor`."""
+    return {"findings": [_finding(one, redactor) for one in found.findings], "note": found.note or None}
+
+
+def _finding(found: Finding, redactor: Redactor | None) -> dict[str, Any]:
+    words = [feature.words for feature in found.features]
+    return {
+        "features": words if redactor is None else [redactor.header(text) for text in words],
+        "in": found.in_a,
+        "of": found.of_a,
+        "in_others": found.in_b,
+        "of_others": found.of_b,
+        "p": found.p,
+        "example": address_of(found),
+    }
+
+
+def address_of(found: Finding) -> str:
+    """The address of the example: a run, or a step in it."""
+    ref, span = found.example
+    return ref.address if span is None else f"{ref.address}/{quote_key(span)}"
 
 
 # ---- the table of the command

@@ -6,6 +6,7 @@ import json
 import re
 from codecs import utf_8_decode
 from collections.abc import Iterator
+from string import digits
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +19,7 @@ MAX_LENIENT: Final = 64 << 20
 
 _DIGITS: Final = 2000
 """Python reads numbers of at least twice as many digits."""
+_DECIMALS: Final = digits.encode()
 _PIECE: Final = 1 << 16
 _BOMS: Final = (
     (b"\xff\xfe\x00\x00", "utf-32"),
@@ -88,6 +90,8 @@ def skippable(line: bytes) -> None:
 def _has_digits(line: bytes) -> bool:
     """Whether there may be a number of thousands of digits."""
     found = line[::_DIGITS]
+    if len(found.translate(None, _DECIMALS)) == len(found):  # most lines
+        return False
     return any(47 < byte < 58 and line[i * _DIGITS : (i + 1) * _DIGITS].isdigit() for i, byte in enumerate(found))
 
 

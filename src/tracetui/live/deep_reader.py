@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from tracetui.formats import registry
 from tracetui.formats.base import Format
 from tracetui.live.load import Reader
-from tracetui.live.open_run import OpenRun
+from tracetui.live.opener import OpenRun
 from tracetui.live.retry_queue import RETRY_SECONDS
 from tracetui.live.scan import DeepCache, Found, look
 from tracetui.live.throttle import Throttle

@@ -35,7 +35,7 @@ from tracetui.live.mailbox import Answer, Ask, Calls, Compare, Divergence, FindD
 from tracetui.live.throttle import Throttle
 from tracetui.model import Body, Operation, Run, RunRef, Span
 from tracetui.sources.base import Source
-from tracetui.store.span_names import span_label, span_title
+from tracetui.store.address import span_label, span_title
 
 NEWS_SECONDS: Final = 0.2
 """How often a running comparison is reported."""

@@ -18,8 +18,7 @@ from tracetui.formats import registry
 from tracetui.live.lister import Lister
 from tracetui.live.load import read_run
 from tracetui.live.mailbox import Mail, Mailbox
-from tracetui.live.open_run import OpenRun
-from tracetui.live.opener import Opener
+from tracetui.live.opener import Opener, OpenRun
 from tracetui.live.throttle import Throttle
 from tracetui.model import Problem, Run, RunRef, RunSummary, Span
 from tracetui.sources.base import Source
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from tracetui.analysis.triage import Group
     from tracetui.live.assessor import Assessor
     from tracetui.live.differ import Differ
-    from tracetui.live.jobs.runner import Job, JobRunner
+    from tracetui.live.jobs import Job, JobRunner
 
 REST_SECONDS: Final = 1.0
 """Idle time after which background work may start."""
@@ -101,7 +100,7 @@ class Engine:
     @cached_property
     def job_runner(self) -> JobRunner:
         """Runs jobs that read many runs; its methods return at once. Imported on first use."""
-        from tracetui.live.jobs.runner import JobRunner
+        from tracetui.live.jobs import JobRunner
 
         runner = JobRunner(self._source, self._mailbox, self._throttle)
         self._begin(runner.run)
@@ -139,7 +138,7 @@ class Engine:
 
     def shared_by(self, runs: Sequence[RunSummary], groups: Iterable[Group]) -> dict[str, Contrast]:
         """Return the features shared by the runs of each cause (`causes.shared_by`). Blocks, as `read` does."""
-        from tracetui.live.jobs.aggregate import shared_by
+        from tracetui.live.aggregate import shared_by
 
         return shared_by(self._source, runs, groups)
 

@@ -12,11 +12,11 @@ from tracetui.formats.base import Format
 from tracetui.live.deep_reader import DeepReader, LargeFiles, Task, is_large
 from tracetui.live.file_relations import FileRelations
 from tracetui.live.mailbox import Mailbox, WatchState
-from tracetui.live.open_run import OpenRun
+from tracetui.live.opener import OpenRun
 from tracetui.live.retry_queue import RETRY_SECONDS, RetryQueue, running_seconds, settle_seconds
 from tracetui.live.scan import Found, entries, look
 from tracetui.live.throttle import Throttle
-from tracetui.live.watch.watch import Change, Watch
+from tracetui.live.watch import Change, Watch
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
 from tracetui.sources.budget import LIST_BUDGET, Budget
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
     from tracetui.analysis.step_diff import Look
     from tracetui.diff.result import Diff
-    from tracetui.live.jobs.runner import JobProgress
+    from tracetui.live.jobs import JobProgress
 
 
 class Compare(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ class Divergence(msgspec.Struct, frozen=True):
     same: bool
     words: Clean = Clean("")
     step: str = ""
-    """The step of the difference, as `store.span_names` names it."""
+    """The step of the difference, as `store.address` names it."""
 
 
 class ReadFailure(msgspec.Struct, frozen=True):

@@ -9,8 +9,7 @@ import msgspec
 
 from tracetui.formats import registry
 from tracetui.live.load import FileCaches, read_run
-from tracetui.live.result_pages import Dependencies, Packing, dependencies_of
-from tracetui.live.scan_cache import folder_key, is_transient, version
+from tracetui.live.scan_cache import Dependencies, Packing, dependencies_of, folder_key, is_transient, version
 from tracetui.model import Body, Operation, Problem, Run, RunBody, RunRef, RunSummary, Span, Status, Usage
 from tracetui.model.blocks import Blocks
 from tracetui.sources.base import LinkLost, Source

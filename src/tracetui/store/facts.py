@@ -1,13 +1,17 @@
-"""Facts of runs that several parts need: the time of a run, its tokens, the text that words are searched in."""
+"""Facts of runs that several parts need: time, tokens, searchable text, and the outcomes of many runs counted."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import lru_cache
 from operator import attrgetter
 from typing import Final
 
-from tracetui.model import FirstError, RunSummary, Status
+import msgspec
+
+from tracetui.model import FirstError, Outcome, RunSummary, Status
+from tracetui.model.run import GOING_ON
 from tracetui.model.summary import SharedFacts
 
 
@@ -66,3 +70,84 @@ def haystack(run: RunSummary) -> list[str]:
 @lru_cache(maxsize=4096)
 def _words_of(shared: SharedFacts) -> tuple[str, ...]:
     return (*filter(None, _SHARED_WORDS(shared)), *shared.tags)
+
+
+# ---- counts of outcomes
+
+
+class OutcomeCounts(msgspec.Struct):
+    """Counts of runs. Status and outcome are separate facts: an error that passed is in `passed` and in `failed`."""
+
+    runs: int = 0
+    passed: int = 0
+    """Evaluated as passed."""
+    failed: int = 0
+    """Ended in an error or evaluated as failed."""
+    errors: int = 0
+    """Ended in an error."""
+    ok: int = 0
+    """Ended well, and not evaluated as failed."""
+    evaluated: int = 0
+    """With an outcome, passed or failed."""
+    rated: int = 0
+    """Those that `pass_rate` is about: with an outcome, or without one and ended in an error."""
+    running: int = 0
+    """Without an outcome and still going on."""
+
+    @classmethod
+    def of(cls, runs: Iterable[RunSummary]) -> OutcomeCounts:
+        """Count these runs."""
+        counts = cls()
+        for run in runs:
+            counts.add(run)
+        return counts
+
+    def add(self, run: RunSummary, by: int = 1) -> None:
+        """Count a run in (1) or out (-1)."""
+        error, evaluated, rated = run.status is Status.ERROR, run.outcome is not None, run.rated is not None
+        self.runs += by
+        self.passed += by * (run.outcome is Outcome.PASSED)
+        self.failed += by * run.failed
+        self.errors += by * error
+        self.ok += by * (run.status is Status.OK and not run.failed)
+        self.evaluated += by * evaluated
+        self.rated += by * rated
+        self.running += by * (not evaluated and run.status in GOING_ON)
+
+    @property
+    def wrong(self) -> int:
+        """Wrong answers: evaluated as failed, without an error."""
+        return self.failed - self.errors
+
+    @property
+    def unscored(self) -> int:
+        """Ended without an error and without an outcome."""
+        return self.runs - self.rated - self.running
+
+    @property
+    def pass_rate(self) -> float | None:
+        """The share of runs that passed, by their outcome; None where nothing can be rated.
+
+        A run without an outcome counts as failed if it ended in an error, else not at all.
+        """
+        return self.passed / self.rated if self.rated else None
+
+    @property
+    def failures(self) -> str:
+        """``51 of 100 runs failed (3 errors, 48 wrong answers)``; without the parenthesis where all are errors."""
+        return f"{self.failed} of {self.runs} run{'' if self.runs == 1 else 's'} failed{self.kinds}"
+
+    @property
+    def kinds(self) -> str:
+        """`` (3 errors, 48 wrong answers)``; empty if all failures are errors."""
+        parts = [_number(self.errors, "error")] if self.errors else []
+        return f" ({', '.join([*parts, _number(self.wrong, 'wrong answer')])})" if self.wrong else ""
+
+    @property
+    def passes(self) -> str:
+        """``1 of 4 passed``, of the rated runs; empty if none is rated."""
+        return f"{self.passed} of {self.rated} passed" if self.rated else ""
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

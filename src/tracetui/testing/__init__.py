@@ -33,7 +33,7 @@ from tracetui.model.ledger import kinds_of, size_of
 from tracetui.model.summary import FIELDS
 from tracetui.model.tally import NAME_LENGTH
 from tracetui.sources.local import LocalSource
-from tracetui.testing import growth, hostile
+from tracetui.testing import hostile, reading
 from tracetui.testing.reading import (
     ALLOWED,
     MTIME,
@@ -142,9 +142,9 @@ def check_growth(fmt: Format, case: Path, *, seed: int = 1) -> None:
     with copied(case) as root:
         for path in claimed(fmt, root):
             refs = _refs(fmt, path)
-            growth.check_bytes(fmt, path, refs[:5], random)
+            reading.check_bytes(fmt, path, refs[:5], random)
             if hostile.is_database(Path(path).read_bytes()):
-                growth.check_rows(fmt, path, refs, random)
+                reading.check_rows(fmt, path, refs, random)
 
 
 def check_hostile(fmt: Format, case: Path, *, seed: int = 1, count: int = 120) -> None:

@@ -50,9 +50,9 @@ from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
 from tracetui.views.labels import start_label
 
 if TYPE_CHECKING:
-    from tracetui.analysis.query_context import QueryContext
     from tracetui.analysis.tasks import Trial
-    from tracetui.live.jobs.run_tree import TreeResult
+    from tracetui.analysis.triage import QueryContext
+    from tracetui.live.aggregate import TreeResult
     from tracetui.ui.tasks_state import TasksState
     from tracetui.ui.triage_state import TriageState
     from tracetui.ui.widgets.prompt import Filter
@@ -295,7 +295,7 @@ class TraceApp(HostApp):
         return self.main.state.arrangement.words
 
     def query_context(self) -> QueryContext:
-        from tracetui.analysis.query_context import QueryContext
+        from tracetui.analysis.triage import QueryContext
         from tracetui.formats import registry
 
         store = self.store
@@ -409,7 +409,7 @@ class TraceApp(HostApp):
             self.push_screen(HitsScreen(self.surveys.search, self.commands))
 
     def show_statistics(self, refs: Sequence[RunRef], of: str) -> None:
-        from tracetui.live.jobs.aggregate import statistics_job
+        from tracetui.live.aggregate import statistics_job
         from tracetui.ui.screens.lists import StatisticsScreen
 
         job = statistics_job(refs, self.store.rule, self.store.relations.inherited_tasks)

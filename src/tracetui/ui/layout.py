@@ -87,24 +87,35 @@ class Below(NamedTuple):
 
 
 def heights(
-    columns: int, rows: int, level: int, zoomed: str | None, wanted: int, below: Below | None = None
+    columns: int,
+    rows: int,
+    level: int,
+    zoomed: str | None,
+    wanted: int,
+    below: Below | None = None,
+    current: Height = "1fr",
 ) -> tuple[Height, Height]:
     """Heights of the middle column and of the steps in it, of `rows` that both share.
 
     `wanted` is the height of all steps, `below` that of the whole pane below them, None if unknown: what one doesn't
     need, the other gets. Of two long ones, the steps get about 60%. While previewing, the steps get a multiple of 8 if
-    nothing below is hidden: a new layout for each run would cost more than drawing its rows.
+    nothing below is hidden, and the `current` height stays if it hides no step and at most `_SLACK` rows below: the
+    line between the panes should not move with every run, and a new layout costs more than drawing the rows.
     """
     wide, narrow = columns >= WIDE, columns < NARROW
     most = int(max(1, rows) * (0.58 if narrow else 0.62))
     need, rest = wanted + 1, max(0, rows - (rows if below is None else below.least))
     if not level and rows - -(-need // 8) * 8 >= (0 if below is None else below.wanted):
         need = -(-need // 8) * 8
-    need = max(_MIN_STEPS, min(need, max(most, rest)))
+    height = max(_MIN_STEPS, min(need, max(most, rest)))
+    if not level and isinstance(current, int):
+        fits = below is not None and wanted < current <= rows - below.wanted
+        height = current if fits or 0 <= current - height <= _SLACK else height
     alone = zoomed is not None or (narrow and level == 2)
-    return "1fr" if wide or alone else need, need if wide and not alone else "1fr"
+    return "1fr" if wide or alone else height, height if wide and not alone else "1fr"
 
 
+_SLACK: Final = 2
 _MIN_DETAIL: Final = 40
 
 

@@ -38,6 +38,8 @@ MAX_RUNS: Final = 5
 """Runs of the panel *Same failure*."""
 _MAX_CALLS, _MAX_TOOLS = 8, 8
 _NAME: Final = 20
+_CALL_CELLS = 22
+"""Cells of a row of a model call besides its name and bar."""
 _TOOL_CELLS, _TIME_CELLS = 13, 16
 """Cells of a row of a tool besides its name and bar, without and for times."""
 
@@ -91,17 +93,18 @@ def _context(sheet: Sheet, run: Run, windows: Sequence[Window]) -> None:
         add_windows(sheet, tuple(windows))
         return
     most, before = max(window.tokens for window in windows), 0
-    for i, window in enumerate(windows):
-        span = run.span(window.span)
+    spans = [run.span(window.span) for window in windows]
+    names = [one_line(span.name, 200) if span is not None else Clean("") for span in spans]
+    room = max(8, min(sheet.width - sheet.bar - _CALL_CELLS, max(_NAME, *map(cells, names))))
+    for i, (window, span, name) in enumerate(zip(windows, spans, names, strict=True)):
         sign, style = kind_of(span.operation, sheet.glyphs) if span is not None else (Clean(""), "dim")
-        name = one_line(span.name, _NAME) if span is not None else Clean("")
         step = Clean("" if window.step is None else str(window.step))
         more = window.tokens - before
         note = "first" if not i else f"{'+' if more >= 0 else '-'}{tokens(abs(more))}"
         sheet.line(
             Piece(pad(step, 4, right=True), "dim"),
             Piece(Clean(f" {sign} "), style),
-            Piece(Clean(f"{pad(name, _NAME)} "), "text"),
+            Piece(Clean(f"{pad(truncate(name, room), room)} "), "text"),
             *amount(window.tokens, most, sheet.bar, "bar.model", glyphs=sheet.glyphs),
             Piece(Clean(f" {pad(tokens(window.tokens), 5, right=True)}"), "sec"),
             Piece(Clean(f"  {note}"), "dim" if not i or more < 0 else "diff.add"),

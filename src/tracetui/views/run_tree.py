@@ -15,8 +15,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from tracetui.analysis.chance import ALPHA
-from tracetui.analysis.fork_arguments import StepRef
-from tracetui.analysis.run_tree import Branch, Fork, RunTree
+from tracetui.analysis.run_tree import Branch, Fork, RunTree, StepRef
 from tracetui.analysis.tasks import Result
 from tracetui.masking import one_line
 from tracetui.model import Span

@@ -19,6 +19,7 @@ from tracetui.errors import FormatError
 from tracetui.formats.hypergraph.rows import (
     BASELINE,
     Database,
+    Epoch,
     Opaque,
     Row,
     RunRow,
@@ -52,21 +53,6 @@ _RUN_TABLES: Final = {
 
 
 # ---- spans
-
-
-class Epoch:
-    """Counts the changes of settled rows that the reader of a run has found; its steps share it in `Span.at`.
-
-    A fold of settled rows is valid in later versions of the database while this stays the same.
-    """
-
-    __slots__ = ("number",)
-
-    def __init__(self) -> None:
-        self.number = 0
-
-    def __repr__(self) -> str:
-        return "Epoch"  # steps with different ones are compared as text by the conformance suite
 
 
 Settled = tuple[Epoch, int]

@@ -25,18 +25,26 @@ import msgspec
 from msgspec.structs import replace
 
 from tracetui.errors import FormatError
-from tracetui.formats.hypergraph.body import UNSETTLED, Epoch, more_of_run, run_body
+from tracetui.formats.hypergraph.body import UNSETTLED, more_of_run, run_body
 from tracetui.formats.hypergraph.rows import (
     BASELINE,
     NO_STEPS,
     Database,
+    Epoch,
     RunRow,
     StepRow,
     sortable,
     text_id,
 )
-from tracetui.formats.hypergraph.runs import first_errors, header_of, last_routes
-from tracetui.formats.hypergraph.spans import attempt_span, pending_span, run_span, step_span
+from tracetui.formats.hypergraph.runs import (
+    attempt_span,
+    first_errors,
+    header_of,
+    last_routes,
+    pending_span,
+    run_span,
+    step_span,
+)
 from tracetui.formats.scalars import integer, text
 from tracetui.formats.sqlite import ReadState, many, quoted
 from tracetui.model import Body, Header, Operation, Problem, RunRef, Span, Status

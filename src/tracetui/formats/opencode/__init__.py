@@ -10,13 +10,30 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import PurePath
+from typing import Final
+from zlib import crc32
 
-from tracetui.formats.base import CERTAIN, NO, Reader
-from tracetui.formats.document import DocumentReader, summary
-from tracetui.formats.opencode import database, export, storage
+from msgspec import Raw
+from msgspec.structs import replace
+
+from tracetui.errors import FormatError
+from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
+from tracetui.formats.decode import top_names
+from tracetui.formats.document import DocumentReader, Outline, summary
+from tracetui.formats.lines import record_on
+from tracetui.formats.opencode import database, storage
+from tracetui.formats.opencode.messages import Message, SpanRef, body_of, interpret
+from tracetui.formats.opencode.records import MESSAGES, PARTS, Part, SourceMessage, changed, decode_record, info_of
+from tracetui.formats.opencode.runs import RunSpans, Session, Tree, header_of_tree, run_body
+from tracetui.formats.record_cache import cached
+from tracetui.formats.scalars import child, mapping, text
+from tracetui.formats.schema import Unknown, plain, raw_of
 from tracetui.formats.sqlite import DatabaseReader, KindReader
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
-from tracetui.sources.base import SQLITE_MAGIC, File
+from tracetui.sources.base import HEAD_SIZE, SQLITE_MAGIC, File
+
+_LIKELY: Final = 60
+_ID_FIELDS: Final = (b'"projectID"', b'"sessionID"')
 
 
 class Opencode:
@@ -29,24 +46,24 @@ class Opencode:
     def sniff(self, file: File) -> int:
         if _is_database(file):
             return CERTAIN if file.tables >= database.TABLES else NO
-        return export.sniff(file.head) or storage.sniff(file)
+        return _sniff_export(file.head) or storage.sniff(file)
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         if _is_database(file):
             return database.summarize(file, self.name, deep=deep)
-        chunk = export.read(file, file.read_all()) if _is_export(file) else storage.StorageReader().more(file)
+        chunk = _read_export(file, file.read_all()) if _is_export(file) else storage.StorageReader().more(file)
         return [summary(RunRef(self.name, file.path), file, chunk, deep=True)]
 
     def open(self, file: File, ref: RunRef) -> Reader:
         rows = partial(DatabaseReader, partial(database.read, ref=ref))
         readers: dict[str, Callable[[], Reader]]
-        readers = {"database": rows, "export": partial(DocumentReader, export.read), "storage": storage.StorageReader}
+        readers = {"database": rows, "export": partial(DocumentReader, _read_export), "storage": storage.StorageReader}
         return KindReader(_kind_of, readers)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         if _is_database(file):
             return database.body(file, span)
-        return export.body(file, span) if _is_export(file) else storage.body(file, span)
+        return _export_body(file, span) if _is_export(file) else storage.body(file, span)
 
     def whole_of(self, file: File) -> str | None:
         """Messages, parts and sub-agents that have files of their own belong to their session."""
@@ -72,8 +89,106 @@ def _is_database(file: File) -> bool:
 
 
 def _is_export(file: File) -> bool:
-    return export.sniff(file.head) > NO
+    return _sniff_export(file.head) > NO
 
 
 def _kind_of(file: File) -> str:
     return "database" if _is_database(file) else "export" if _is_export(file) else "storage"
+
+
+# ---- files of ``opencode export``: one session as one JSON object, ``{info, messages: [{info, parts}]}``
+
+
+def _sniff_export(head: bytes) -> int:
+    """Certain of an object with info and messages that are those of sessions."""
+    if b'"info"' not in head or not any(name in head for name in _ID_FIELDS):
+        return NO
+    names = set(top_names(head))
+    if {b"info", b"messages"} <= names:
+        return CERTAIN
+    return _LIKELY if len(head) == HEAD_SIZE and names <= {b"info", b"messages"} and names else NO
+
+
+def _read_export(file: File, data: bytes) -> Chunk:
+    """The whole run. An export is written once: a session that has not ended in it does not run."""
+    outline = Outline(data, file.path)
+    rest = outline.values("messages")
+    info = mapping(rest.get("info"))
+    if info or rest.get("info") in (None, {}):
+        rest.pop("info", None)
+    messages: list[Message] = []
+    problems: list[Problem] = []
+    seen: set[str] = set()
+    for number, raw in enumerate(outline.items("messages")):
+        source, problem = _message(bytes(raw), number)
+        messages.append(interpret(_with_own_ids(source, number, seen), "info"))
+        problems += [Problem(file.path, f"messages[{number}]", problem)] if problem else []
+    ident = text(info.get("id")) or file.name.removesuffix(".json") or file.name
+    tree = Tree({ident: Session(info_of(info, ident, "info"), tuple(messages), tuple(problems))})
+    rest |= outline.rest
+    attributes = info | {f"export.{name}" if name in info else name: value for name, value in rest.items()}
+    return Chunk(
+        spans=RunSpans(tree).spans,
+        header=replace(header_of_tree(tree, stale=True), size=file.stat.size),
+        body=run_body(tree, attributes),
+        problems=[*outline.problems, *problems],
+    )
+
+
+def _export_body(file: File, span: Span) -> Body:
+    """Everything about one span, from its message."""
+    at = span.at
+    if not isinstance(at, SpanRef):
+        raise FormatError("this span comes from another format")
+    if at.message is None:
+        if at.shows != "revert":
+            return Body()
+        return Body(attributes=child(Outline(file.read_all(), file.path).values("messages").get("info"), "revert"))
+    number, check = at.message
+    items = cached(file, ("messages",), lambda: Outline(file.read_all(), file.path).items("messages"))
+    if number >= len(items) or crc32(items[number]) != check:
+        raise changed(f"messages[{number}]")
+    raw = bytes(items[number])
+    source, _ = _message(raw, number)
+    parts = [replace(part, id=at.part_id) if part.store_key == at.part else part for part in source.parts]
+    return body_of(span, replace(source, parts=tuple(parts)), raw)
+
+
+def _with_own_ids(source: SourceMessage, number: int, seen: set[str]) -> SourceMessage:
+    """The message with ids that none before it has: those of spans must be different."""
+    parts = []
+    ident = source.id if source.id and source.id not in seen else f"message {number}"
+    seen.add(ident)
+    for part in source.parts:
+        own = part.id if part.id and part.id not in seen else f"part {number}.{part.store_key}"
+        seen.add(own)
+        parts.append(replace(part, id=own))
+    return replace(source, id=ident, parts=tuple(parts))
+
+
+def _message(raw: bytes, number: int) -> tuple[SourceMessage, str]:
+    """A message with its parts, and its problem. A missing id is ""."""
+    unknown: Unknown = {}
+    store_key, wrong = (number, crc32(raw)), ""
+    try:
+        outline = Outline(raw, "")
+    except FormatError:
+        data, beside, _ = decode_record(MESSAGES, raw, unknown)
+        return SourceMessage("", data, store_key, b"", beside), "not a JSON object"
+    info = outline.fields.get("info")
+    content = bytes(info if isinstance(info, Raw) else raw_of(info))
+    data, beside, _ = decode_record(MESSAGES, content, unknown)
+    parts = [_part(bytes(one), rank, unknown) for rank, one in enumerate(outline.items("parts"))]
+    own = outline.values("info", "parts")
+    if "parts" in outline.rest:
+        own["parts of it"] = outline.rest["parts"]
+    if record_on(content) is None:
+        own, wrong = own | ({"info": beside["data"]} if beside else {}), "it has no info"
+    elif not parts and plain(outline.fields.get("parts")) != []:
+        wrong = "it has no list of parts"
+    return SourceMessage(data.id or "", data, store_key, content, own, None, tuple(parts), unknown), wrong
+
+
+def _part(raw: bytes, number: int, unknown: Unknown) -> Part:
+    data, beside, _ = decode_record(PARTS, raw, unknown)
+    return Part(data.id or "", data, number, raw, beside)

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from tracetui.formats.bodies import add_field, convert_each
-from tracetui.formats.otlp.records import Event, parse_int
-from tracetui.formats.otlp.vocabulary import OUTPUTS, Attributes, decoded
+from tracetui.formats.otlp.records import (
+    CONVERSATIONS,
+    EVENTS,
+    INPUTS_FLAT,
+    MESSAGES_IN,
+    MESSAGES_OUT,
+    OUTPUTS_FLAT,
+    SYSTEM,
+    Attributes,
+    Event,
+    content,
+    decoded,
+    parse_int,
+)
 from tracetui.formats.scalars import without, word
 from tracetui.model import Blob, Message, Part, Reasoning, Text, ToolCall, ToolResult, text_of
 
@@ -31,15 +44,6 @@ _BLOCKS: Final = {
 }
 """Parts in Bedrock: an object of one field, which is their kind."""
 _WRAPPERS: Final = ("message_content", "tool_call")
-SYSTEM: Final = "gen_ai.system_instructions"
-_INPUTS: Final = ("gen_ai.input.messages", "ai.prompt.messages")
-_OUTPUTS: Final = ("gen_ai.output.messages",)
-_CONVERSATIONS: Final = ("pydantic_ai.all_messages", "all_messages_events")
-_ALL_OUTPUTS: Final = (*OUTPUTS, *_OUTPUTS)
-_EVENTS: Final = ("events",)
-"""Events as JSON in an attribute of the span."""
-_INPUTS_FLAT: Final = ("llm.input_messages.", "gen_ai.prompt.", "llm.prompts.")
-_OUTPUTS_FLAT: Final = ("llm.output_messages.", "gen_ai.completion.", "llm.completions.")
 _ROLES: Final = {
     "gen_ai.system.message": "system",
     "gen_ai.user.message": "user",
@@ -47,6 +51,8 @@ _ROLES: Final = {
     "gen_ai.tool.message": "tool",
 }
 _SYSTEMS: Final = ("system", "developer")
+_NO_SYSTEM: Final = re.compile(rb'\{"stringValue": ?"\[\{\\"role\\": ?\\"(?:user|assistant|tool)\\"')
+"""The beginning of a conversation that has no system message before its first other message."""
 _USERS: Final = ("user", "human")
 _NEW: Final = "pydantic_ai.new_message_index"
 _CHOICE: Final = "gen_ai.choice"
@@ -74,18 +80,27 @@ class Messages(msgspec.Struct, frozen=True):
 
     def __bool__(self) -> bool:
         """Whether any message has content: one of a role alone must not hide messages in other attributes."""
-        return any(not isinstance(part, Text | Reasoning) or part.text for one in self.messages for part in one.parts)
+        for one in self.messages:
+            for part in one.parts:
+                if not isinstance(part, Text | Reasoning) or part.text:
+                    return True
+        return False
 
     @property
     def text(self) -> str | None:
         """The text of the last message that has some."""
-        return next((found for one in reversed(self.messages) if (found := text_of(one).strip())), None)
+        for one in reversed(self.messages):
+            if found := text_of(one).strip():
+                return found
+        return None
 
     @property
     def preview(self) -> str:
         """The text, else the tools that are called."""
+        if text := self.text:
+            return text
         calls = [part.name for one in self.messages for part in one.parts if isinstance(part, ToolCall)]
-        return self.text or ("→ " + ", ".join(calls) if calls else "")
+        return "→ " + ", ".join(calls) if calls else ""
 
     @property
     def answer(self) -> str | None:
@@ -113,8 +128,8 @@ class Messages(msgspec.Struct, frozen=True):
 
     @property
     def system(self) -> str | None:
-        """The first text of the system."""
-        found = (text_of(one).strip() for one in self.messages if one.role in _SYSTEMS)
+        """The first text of the system messages that the conversation begins with."""
+        found = (text_of(one).strip() for one in takewhile(lambda one: one.role in _SYSTEMS, self.messages))
         return next(filter(None, found), None)
 
     def _prompt_index(self) -> int | None:
@@ -137,23 +152,14 @@ def _is_prompt(message: Message) -> bool:
 
 
 NO_MESSAGES: Final = Messages()
-_HOLDERS: Final = frozenset(
-    (*_INPUTS, *_OUTPUTS, *_EVENTS, *_CONVERSATIONS, SYSTEM, "ai.response.text", "ai.response.toolCalls")
-)
-_FLAT: Final = re.compile(f"^(?:{'|'.join(map(re.escape, (*_INPUTS_FLAT, *_OUTPUTS_FLAT)))})", re.MULTILINE)
-
-
-def may_have_messages(attrs: Attributes, events: Sequence[Event]) -> bool:
-    """Whether a span may have messages: most have none."""
-    return bool(events) or not attrs.keys().isdisjoint(_HOLDERS) or _FLAT.search("\n".join(attrs)) is not None
 
 
 def inputs_of(attrs: Attributes, events: Sequence[Event]) -> Messages:
     """The input messages of a model, agent or tool."""
     found = (
-        _from_json(attrs, _INPUTS, "user")
-        or _from_flat(attrs, _INPUTS_FLAT, "user")
-        or _from_details(events, _INPUTS, "user")
+        _from_json(attrs, MESSAGES_IN, "user")
+        or _from_flat(attrs, INPUTS_FLAT, "user")
+        or _from_details(events, MESSAGES_IN, "user")
         or _from_events(events, _ROLES, "gen_ai.content.prompt")
         or _exchange(attrs)[0]
         or _conversation(attrs)[0]
@@ -165,9 +171,9 @@ def inputs_of(attrs: Attributes, events: Sequence[Event]) -> Messages:
 def outputs_of(attrs: Attributes, events: Sequence[Event]) -> Messages:
     """The output messages of a model or agent."""
     return (
-        _from_json(attrs, _OUTPUTS, "assistant")
-        or _from_flat(attrs, _OUTPUTS_FLAT, "assistant")
-        or _from_details(events, _OUTPUTS, "assistant")
+        _from_json(attrs, MESSAGES_OUT, "assistant")
+        or _from_flat(attrs, OUTPUTS_FLAT, "assistant")
+        or _from_details(events, MESSAGES_OUT, "assistant")
         or _from_events(events, {_CHOICE: "assistant"}, "gen_ai.content.completion")
         or _exchange(attrs)[1]
         or _conversation(attrs)[1]
@@ -176,19 +182,20 @@ def outputs_of(attrs: Attributes, events: Sequence[Event]) -> Messages:
     )
 
 
-def has_output(attrs: Attributes) -> bool:
-    """Whether an attribute has an output, without decoding it."""
-    return not attrs.keys().isdisjoint(_ALL_OUTPUTS)
-
-
 def may_have_system(attrs: Attributes, events: Sequence[Event]) -> bool:
     """Whether there may be a system message, found out without decoding the messages."""
     if SYSTEM in attrs or any(event.name not in ("exception", _CHOICE) for event in events):
         return True
     if any(attrs.get(name) in _SYSTEMS for name in ("llm.input_messages.0.message.role", "gen_ai.prompt.0.role")):
         return True
-    found = [value for name in (*_INPUTS, *_EVENTS, *_CONVERSATIONS) if (value := attrs.get(name)) is not None]
-    return any(not isinstance(one, str) or any(f'"{role}"' in one for role in _SYSTEMS) for one in found)
+    found = [value for name in (*MESSAGES_IN, *EVENTS, *CONVERSATIONS) if (value := attrs.get(name)) is not None]
+    return not all(map(_is_without_system, found))
+
+
+def _is_without_system(value: Any) -> bool:
+    if isinstance(value, msgspec.Raw):
+        return _NO_SYSTEM.match(value) is not None
+    return isinstance(value, str) and not any(f'"{role}"' in value for role in _SYSTEMS)
 
 
 # ---- as JSON in an attribute
@@ -197,7 +204,7 @@ def may_have_system(attrs: Attributes, events: Sequence[Event]) -> bool:
 def _from_json(attrs: Attributes, names: Iterable[str], role: str, *, choices: bool | None = None) -> Messages | None:
     """The messages of the first of these attributes; `choices`: only those that are choices, or only the others."""
     for name in names:
-        found = decoded(attrs.get(name))
+        found = decoded(content(attrs, name))
         if isinstance(found, dict):
             found = [found]
         if isinstance(found, list) and found:
@@ -228,8 +235,8 @@ def _role(value: Any, role: str) -> str:
 
 def _exchange(attrs: Attributes) -> tuple[Messages, Messages]:
     """Input and output as events in an attribute. Without a choice among them the last messages are the output."""
-    given = _from_json(attrs, _EVENTS, "user", choices=False) or NO_MESSAGES
-    answer = _from_json(attrs, _EVENTS, "assistant", choices=True)
+    given = _from_json(attrs, EVENTS, "user", choices=False) or NO_MESSAGES
+    answer = _from_json(attrs, EVENTS, "assistant", choices=True)
     if answer is not None or not given:
         return given, answer or NO_MESSAGES
     cut = max((i for i, one in enumerate(given.messages) if one.role != "assistant"), default=-1) + 1
@@ -243,7 +250,7 @@ def _conversation(attrs: Attributes) -> tuple[Messages, Messages]:
     question is there or later. Versions that write the index leave it out where it is 0; they also write
     ``gen_ai.agent.name``. Before them the latest question is the new one.
     """
-    found = _from_json(attrs, _CONVERSATIONS, "user")
+    found = _from_json(attrs, CONVERSATIONS, "user")
     if found is None:
         return NO_MESSAGES, NO_MESSAGES
     since = parse_int(attrs.get(_NEW))
@@ -259,7 +266,7 @@ def _conversation(attrs: Attributes) -> tuple[Messages, Messages]:
 
 def _with_system(found: Messages, attrs: Attributes) -> Messages:
     """The messages after the system instructions, where these have an attribute of their own."""
-    system = decoded(attrs.get(SYSTEM))
+    system = decoded(content(attrs, SYSTEM))
     if not system or not isinstance(system, str | list):
         return found
     rest = dict(found.rest)
@@ -271,7 +278,7 @@ def _with_system(found: Messages, attrs: Attributes) -> Messages:
 
 def _from_ai_sdk(attrs: Attributes) -> Messages | None:
     """The output in the AI SDK: a text, and calls as JSON."""
-    text, calls = attrs.get("ai.response.text"), decoded(attrs.get("ai.response.toolCalls"))
+    text, calls = content(attrs, "ai.response.text"), decoded(content(attrs, "ai.response.toolCalls"))
     parts: list[Part] = [Text(text)] if isinstance(text, str) and text else []
     taken = ["ai.response.text"] if parts else []
     rest: Fields = {}
@@ -330,7 +337,7 @@ def _from_details(events: Sequence[Event], names: Sequence[str], role: str) -> M
     for index, event in enumerate(events):
         found = _from_json(event.attrs, names, role)
         if found is not None:
-            found = _with_system(found, event.attrs) if names is _INPUTS else found
+            found = _with_system(found, event.attrs) if names is MESSAGES_IN else found
             all_taken = not event.rest and event.attrs.keys() <= set(found.taken)
             return Messages(found.messages, (), found.rest, (index,) if all_taken else ())
     return None
@@ -383,13 +390,15 @@ def message_of(value: Any, role: str) -> tuple[Message, Fields]:
         if found is not None:
             return Message(role, (found,), id=_take_text(rest, "id"), name=found.name), rest
     parts = (*_contents(rest), *_calls(rest))
-    ident, reason, name = (_take_text(rest, key) or None for key in ("id", "finish_reason", "name"))
+    ident, reason, name = _take_text(rest, "id"), _take_text(rest, "finish_reason"), _take_text(rest, "name")
     return Message(role, parts, id=ident, finish_reason=reason, name=name), rest
 
 
 def _unwrapped(value: Fields) -> Fields:
     """The fields of a message, also where it is within another object."""
-    inner = decoded(value.get("message"))
+    if "message" not in value:
+        return dict(value)
+    inner = decoded(value["message"])
     if isinstance(inner, dict):
         fields = dict(inner)
         for key, item in value.items():
@@ -415,7 +424,9 @@ def _tool_result(rest: Fields) -> ToolResult | None:
 def _contents(rest: Fields) -> list[Part]:
     parts: list[Part] = []
     for name in ("parts", "contents", "content"):
-        value = rest.get(name)
+        if name not in rest:
+            continue
+        value = rest[name]
         if name != "content" or (isinstance(value, str) and value.lstrip()[:1] == "["):
             found = decoded(value)
             # content that only looks like JSON of parts is a text
@@ -427,7 +438,7 @@ def _contents(rest: Fields) -> list[Part]:
             parts += convert_each(name, enumerate([value] if isinstance(value, dict) else value), part_of, rest)
         elif value is not None:
             continue
-        rest.pop(name, None)
+        del rest[name]
     return parts
 
 
@@ -437,7 +448,7 @@ def _is_part(value: Any) -> bool:
 
 def _calls(rest: Fields) -> list[Part]:
     calls: list[Part] = []
-    found = decoded(rest.get("tool_calls"))
+    found = decoded(rest["tool_calls"]) if "tool_calls" in rest else None
     if isinstance(found, list):
         del rest["tool_calls"]
         calls += convert_each("tool_calls", enumerate(found), _call_part, rest)
@@ -466,7 +477,7 @@ def part_of(value: Any) -> tuple[Part, Fields]:
         return Blob("part", value), {}
     rest = dict(value)
     for name in _WRAPPERS:
-        if isinstance(rest.get(name), dict):
+        if name in rest and isinstance(rest[name], dict):
             outer, rest = rest, dict(rest[name])
             for key, item in outer.items():
                 if key != name and (key != "type" or "type" not in rest):
@@ -474,13 +485,12 @@ def part_of(value: Any) -> tuple[Part, Fields]:
     kind = _kind(rest)
     if len(rest) == 1 and (block := next(iter(rest))) in _BLOCKS:
         kind, rest = _BLOCKS[block], _unwrapped_block(rest, block)
-    for kinds, make, names in (
-        (_TEXT_KINDS, Text, ("content", "text", "refusal")),
-        (_THOUGHT, Reasoning, ("content", "text", "thinking", "reasoning")),
-    ):
-        if kind in kinds or (make is Text and not kind and isinstance(rest.get("text"), str)):
-            text = _take_string(rest, *names)
-            return (make(text), _typeless(rest)) if text is not None else (Blob(kind or "text", value), {})
+    if kind in _TEXT_KINDS or (not kind and isinstance(rest.get("text"), str)):
+        text = _take_string(rest, "content", "text", "refusal")
+        return (Text(text), _typeless(rest)) if text is not None else (Blob(kind or "text", value), {})
+    if kind in _THOUGHT:
+        text = _take_string(rest, "content", "text", "thinking", "reasoning")
+        return (Reasoning(text), _typeless(rest)) if text is not None else (Blob(kind, value), {})
     if kind in _CALL:
         return _call(_typeless(rest))
     if kind in _RESULT:
@@ -520,17 +530,26 @@ def _kind(value: Any) -> str:
 
 
 def _typeless(rest: Fields) -> Fields:
-    return {key: value for key, value in rest.items() if key != "type" or not isinstance(value, str)}
+    if isinstance(rest.get("type"), str):
+        del rest["type"]
+    return rest
 
 
 def _take_text(rest: Fields, *names: str) -> str | None:
     """Take these fields up to the first that is a text with something in it."""
-    return next((found for name in names if isinstance(rest.get(name), str) and (found := word(rest.pop(name)))), None)
+    for name in names:
+        if name in rest and isinstance(rest[name], str) and (found := word(rest.pop(name))):
+            return found
+    return None
 
 
 def _take_string(rest: Fields, *names: str) -> str | None:
     """Take the first of these fields that is a text, even an empty one."""
-    return next((rest.pop(name) for name in names if isinstance(rest.get(name), str)), None)
+    for name in names:
+        if name in rest and isinstance(rest[name], str):
+            found: str = rest.pop(name)
+            return found
+    return None
 
 
 def _take_value(rest: Fields, *names: str) -> Any:

@@ -10,19 +10,20 @@ import re
 from base64 import b64decode
 from binascii import Error as Undecodable
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from sys import intern
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 from zlib import crc32
 
 import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.bodies import add_field, rendered
-from tracetui.formats.decode import strict
+from tracetui.formats.decode import decode_value, strict
 from tracetui.formats.lines import parse
 from tracetui.formats.record_cache import changed
 from tracetui.formats.scalars import sequence, without
-from tracetui.formats.schema import Fields
+from tracetui.formats.schema import Field, Fields, plain
 from tracetui.sources.base import File
 
 NO_TRACE: Final = "no trace id"
@@ -38,6 +39,46 @@ _SPANS: Final = (REQUEST, SCOPES, ("spans",))
 LISTS: Final = (*SCOPES, "spans")
 """Names of lists around spans."""
 _ABOUT: Final = ("resource", "scope", "instrumentationLibrary")
+Attributes = dict[str, Any]
+"""Values by key. Those of `CONTENT` may be undecoded."""
+INPUTS: Final = (
+    "gen_ai.tool.call.arguments",
+    "tool_arguments",
+    "ai.toolCall.args",
+    "input.value",
+    "traceloop.entity.input",
+    "ai.prompt",
+    "user_prompt",
+    "input",
+)
+OUTPUTS: Final = (
+    "gen_ai.tool.call.result",
+    "tool_response",
+    "ai.toolCall.result",
+    "final_result",
+    "output.value",
+    "traceloop.entity.output",
+    "ai.response.text",
+    "output",
+)
+MESSAGES_IN: Final = ("gen_ai.input.messages", "ai.prompt.messages")
+MESSAGES_OUT: Final = ("gen_ai.output.messages",)
+CONVERSATIONS: Final = ("pydantic_ai.all_messages", "all_messages_events")
+EVENTS: Final = ("events",)
+"""Events as JSON in an attribute of the span."""
+INPUTS_FLAT: Final = ("llm.input_messages.", "gen_ai.prompt.", "llm.prompts.")
+OUTPUTS_FLAT: Final = ("llm.output_messages.", "gen_ai.completion.", "llm.completions.")
+FLAT: Final = (*INPUTS_FLAT, *OUTPUTS_FLAT)
+"""How the names of attributes begin that are parts of messages."""
+SYSTEM: Final = "gen_ai.system_instructions"
+HOLDERS: Final = frozenset(
+    (*MESSAGES_IN, *MESSAGES_OUT, *CONVERSATIONS, *EVENTS, SYSTEM, "ai.response.text", "ai.response.toolCalls")
+)
+"""Attributes that hold messages."""
+CONTENT: Final = frozenset((*INPUTS, *OUTPUTS, *HOLDERS))
+"""Attributes with long values, which stay undecoded until they are used: see `content`."""
+_ID_SIZE: Final = 34
+"""Characters of the longest id: 16 bytes in hex, after ``0x``."""
 _HEX: Final = re.compile(r"(?:0x)?((?:[0-9a-fA-F]{16}){1,2})")
 _DIGITS: Final = re.compile(r"-?\d{1,19}")
 _PLAIN: Final = frozenset(
@@ -67,7 +108,7 @@ class Attribute(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """An attribute with a key and a value, as the protocol has it."""
 
     key: str
-    value: dict[str, Any]
+    value: msgspec.Raw
 
 
 RecordPath = tuple[int, int, int]
@@ -122,14 +163,14 @@ FIELDS: Final = Fields({"span": " ".join(name for names in FIELD_NAMES.values() 
 """Fields of a span. Attributes may have any name."""
 
 
-class SpanRecord(NamedTuple):
+class SpanRecord(msgspec.Struct, gc=False):
     """A span with its scope and resource."""
 
     path: RecordPath
     trace: str
     """The id of its trace in lower hex, or `NO_TRACE`."""
     span: SpanFields
-    attrs: dict[str, Any]
+    attrs: Attributes
     scope: dict[str, Any]
     """The object with the list that the span is in."""
     resource: dict[str, Any]
@@ -144,24 +185,29 @@ Surroundings = dict[tuple[str, bytes, bytes], dict[str, Any]]
 """Resources and scopes, by their bytes: each is decoded once."""
 
 
-class _Scope(msgspec.Struct, gc=False, rename="camel", forbid_unknown_fields=True):
+class _Scope(msgspec.Struct, gc=False, rename="camel"):
+    other_fields: ClassVar = ""
     spans: list[msgspec.Raw]
     scope: msgspec.Raw = _NONE
     schema_url: msgspec.Raw = _NONE
 
 
-class _Resource(msgspec.Struct, gc=False, rename="camel", forbid_unknown_fields=True):
+class _Resource(msgspec.Struct, gc=False, rename="camel"):
+    other_fields: ClassVar = ""
     scope_spans: list[_Scope]
     resource: msgspec.Raw = _NONE
     schema_url: msgspec.Raw = _NONE
 
 
-class _Request(msgspec.Struct, gc=False, rename="camel", forbid_unknown_fields=True):
+class _Request(msgspec.Struct, gc=False, rename="camel"):
+    other_fields: ClassVar = ""
     resource_spans: list[_Resource]
 
 
 _decode_request: Final = msgspec.json.Decoder(_Request).decode
+_STRICT: Final[Field[_Request]] = Field(_Request)
 _decode_span: Final = msgspec.json.Decoder(SpanFields).decode
+_decode_value: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def spans_on(
@@ -173,7 +219,7 @@ def spans_on(
     `tracetui.formats.decode.skippable` checks.
     """
     found = []
-    for i, resource in enumerate(_decode_request(data).resource_spans):
+    for i, resource in enumerate(_STRICT.strict(data).resource_spans):
         above = _decode_once(surroundings, "resource", resource.resource, resource.schema_url)
         for j, scope in enumerate(resource.scope_spans):
             within = _decode_once(surroundings, "scope", scope.scope, scope.schema_url)
@@ -181,6 +227,20 @@ def spans_on(
                 if wanted is None or wanted(raw):
                     found.append(_strict_record((i, j, k), raw, within, above))
     return found
+
+
+def values_on(data: bytes) -> dict[RecordPath, Any]:
+    """The spans of a line or document: their bytes, or their values where it has other names or is not strict JSON."""
+    try:
+        resources = _decode_request(data).resource_spans
+    except (ValueError, RecursionError):
+        return {path: span for path, span, _, _ in objects_in(parse(data)[0])}
+    return {
+        (i, j, k): span
+        for i, resource in enumerate(resources)
+        for j, scope in enumerate(resource.scope_spans)
+        for k, span in enumerate(scope.spans)
+    }
 
 
 def spans_in(request: Any) -> Iterator[SpanRecord]:
@@ -205,9 +265,8 @@ def _strict_record(path: RecordPath, raw: msgspec.Raw, scope: dict[str, Any], re
         span = _decode_span(raw)
         attrs: dict[str, Any] = {}
         for one in span.attributes:
-            value = one.value
-            plain = len(value) == 1 and "stringValue" in value
-            attrs[intern(one.key)] = value["stringValue"] if plain else value_of(value)
+            key = intern(one.key)
+            attrs[key] = one.value if key in CONTENT else value_of(_decode_value(one.value))
         if len(attrs) == len(span.attributes):
             return SpanRecord(path, identifier(span.trace) or NO_TRACE, span, attrs, scope, resource, crc32(raw))
     except (ValueError, RecursionError):
@@ -351,12 +410,17 @@ def span_id(record: Any) -> str | None:
 
 def parent_id(span: SpanFields) -> str | None:
     """The id of the span above; None at the top."""
-    found = identifier(span.parent)
+    found = identifier(span.parent) if span.parent else None
     return None if found is None or not found.strip("0") else found
 
 
 def normal_id(text: str) -> str:
     """An id in lower hex, whether it is written in hex or in base64; any other value stays."""
+    return text if len(text) > _ID_SIZE else _normal_id(text)
+
+
+@lru_cache(4096)
+def _normal_id(text: str) -> str:
     if match := _HEX.fullmatch(text):
         return match[1].lower()
     if len(text) in (12, 24) and text.endswith("="):
@@ -370,7 +434,9 @@ def normal_id(text: str) -> str:
 
 def identifier(value: Any) -> str | None:
     """An id in lower hex; None for a value that is not text."""
-    return normal_id(value) if isinstance(value, str) and value else None
+    if not isinstance(value, str) or not value:
+        return None
+    return value if len(value) > _ID_SIZE else _normal_id(value)
 
 
 # ---- values
@@ -385,13 +451,6 @@ def attributes_of(record: Any) -> dict[str, Any]:
     if found is not None and not isinstance(found, list):
         attrs["attributes"] = found
     for item in sequence(found):
-        try:
-            ((kind, value),) = item["value"].items()
-            if kind == "stringValue" and len(item) == 2 and item["key"] not in attrs:  # most are
-                attrs[intern(item["key"])] = value
-                continue
-        except (AttributeError, KeyError, TypeError, ValueError):
-            pass
         _attribute(item, attrs, 0)
     return attrs
 
@@ -410,6 +469,8 @@ def value_of(value: Any, depth: int = 0) -> Any:
     """The value of an ``AnyValue``; itself if it is of an unknown kind."""
     if not isinstance(value, dict) or len(value) != 1 or depth > _DEPTH:
         return value
+    if "stringValue" in value:  # most are
+        return value["stringValue"]
     ((kind, inner),) = value.items()
     if kind in _PLAIN:
         return inner
@@ -424,6 +485,19 @@ def value_of(value: Any, depth: int = 0) -> Any:
             _attribute(one, attrs, depth + 1)
         return attrs
     return value
+
+
+def content(attrs: Attributes, name: str) -> Any:
+    """The value of an attribute, which is decoded once; None if it is not there."""
+    value = attrs.get(name)
+    if type(value) is msgspec.Raw:
+        value = attrs[name] = value_of(plain(value))
+    return value
+
+
+def decoded(value: Any) -> Any:
+    """The value of a text that is a JSON object or array, else the value itself."""
+    return decode_value(value) if isinstance(value, str) and value.lstrip()[:1] in ("{", "[") else value
 
 
 def _lists(inner: Any) -> bool:

@@ -20,10 +20,13 @@ from tracetui.formats.otlp.messages import Messages
 from tracetui.formats.otlp.records import (
     FIELD_NAMES,
     FIELDS,
+    INPUTS,
     LISTS,
     OTHERS,
+    OUTPUTS,
     REQUEST,
     SCOPES,
+    Attributes,
     Event,
     Export,
     LogRecord,
@@ -31,6 +34,7 @@ from tracetui.formats.otlp.records import (
     RecordRef,
     SpanRecord,
     attributes_of,
+    decoded,
     evaluated_trace,
     event_of,
     events_at,
@@ -40,23 +44,17 @@ from tracetui.formats.otlp.records import (
     loose_record,
     named,
     nanoseconds,
-    objects_in,
     parent_id,
     span_id,
     trace_id,
+    values_on,
 )
 from tracetui.formats.otlp.rows import is_row, span_of
 from tracetui.formats.otlp.vocabulary import (
-    AGENTS,
-    INPUTS,
-    MODELS,
-    OUTPUTS,
-    WORKFLOWS,
-    Attributes,
-    decoded,
     find_value,
     first,
     name_of,
+    names_in,
     operation_of,
     preview_of,
     scores_of_event,
@@ -113,23 +111,23 @@ _EXPLICIT: Final = StatusSource.EXPLICIT
 _DERIVED: Final = StatusSource.DERIVED
 
 
-class Earliest(msgspec.Struct, frozen=True):
-    """A value of the span that began first, of all spans that have one."""
+class Earliest:
+    """A value of the span that began first, of all spans that have one; the first such span on a tie."""
 
-    value: Any = None
-    at: float = inf
+    __slots__ = ("at", "value")
 
-    def or_this(self, start: int | None, value: Any) -> Earliest:
-        """The earlier value; the first one on a tie."""
-        at = inf if start is None else start
-        return Earliest(value, at) if value is not None and (self.value is None or at < self.at) else self
+    def __init__(self) -> None:
+        self.value: Any = None
+        self.at: float = inf
 
     def may_be(self, start: int | None) -> bool:
         """Whether something that began then would be the earliest."""
         return self.value is None or (start is not None and start < self.at)
 
-
-_NOTHING: Final = Earliest()
+    def offer(self, start: int | None, value: Any) -> None:
+        """Take the value if it is the earliest one."""
+        if value is not None and self.may_be(start):
+            self.value, self.at = value, inf if start is None else start
 
 
 class Trace(Rows):
@@ -147,17 +145,17 @@ class Trace(Rows):
         self.spans: dict[str, Span] = {}
         """New and changed ones."""
         self.conflicts: list[Problem] = []
-        self.root = _NOTHING
+        self.root = Earliest()
         """The span without a parent: the first, if there are several."""
-        self.final = _NOTHING
+        self.final = Earliest()
         """Of those the one that ended last, by its end, negative."""
         self.root_body: tuple[Any, Any] = (None, None)
         """Input and output of the root."""
         self.task: str | None = None
         """Key of the name and input of the root."""
-        self.agent = self.workflow = self.model = self.prompt = self.system = self.service = self.source = _NOTHING
-        self.answer = _NOTHING
-        """The last output of a model, by its end, negative."""
+        self.agent, self.workflow, self.model, self.service, self.source = (Earliest() for _ in range(5))
+        self.prompt, self.system, self.answer = Earliest(), Earliest(), Earliest()
+        """`answer` is the last output of a model, by its end, negative."""
         self.sdk: str | None = None
         """Version of the library that wrote last."""
         self.tags: tuple[str, ...] = ()
@@ -203,13 +201,16 @@ class Trace(Rows):
             elif evaluated_trace(span) == self.key:
                 self.take_evaluations(span)
 
-    def take_evaluations(self, record: SpanRecord, events: Sequence[Event] | None = None) -> None:
-        """Take the evaluations of this trace that a span of it, or an evaluator in another trace, records."""
-        span_id = identifier(record.span.id)
-        key = span_id, record.check if span_id is None else None
-        found = scores_of_span(span_id, record.attrs, events_of(record.span.events) if events is None else events)
-        if found or key in self.scores:
-            self.scores[key] = found
+    def take_evaluations(self, record: SpanRecord) -> None:
+        """Take the evaluations that an evaluator in another trace records of this one."""
+        self._take_scores(identifier(record.span.id), record, events_of(record.span.events))
+
+    def _take_scores(self, span_id: str | None, record: SpanRecord, events: Sequence[Event]) -> None:
+        found = scores_of_span(span_id, record.attrs, events)
+        if found or self.scores:
+            key = span_id, record.check if span_id is None else None
+            if found or key in self.scores:
+                self.scores[key] = found
 
     def take_span(self, record: SpanRecord, line: Line, request: Any) -> None:
         """Take one span; `request` is the decoded request if it may have other fields."""
@@ -224,7 +225,7 @@ class Trace(Rows):
             self.conflicts.append(Problem(self.path, f"line {line.number}", reason))
         self._take_facts(data, span)
         if evaluated_trace(record) == self.key:
-            self.take_evaluations(record, data.events)
+            self._take_scores(data.id, record, data.events)
         self._take_surroundings(data, request)
         if before is not None and (logs := self.by_id[span.id].at.logs):
             span = replace(span, at=replace(span.at, logs=logs))
@@ -265,12 +266,15 @@ class Trace(Rows):
         start = None if span.started_at is None else round(span.started_at * 1e9)
         prompt = given.prompt
         if prompt is not None and (self.prompt.may_be(start) or start == self.prompt.at):
-            self.prompt = Earliest(prompt, inf if start is None else start)  # of several it is the latest question
+            self.prompt.value, self.prompt.at = (
+                prompt,
+                inf if start is None else start,
+            )  # the latest question of several
         if self.summary_only:
             return
-        self.system = self.system.or_this(start, given.system)
+        self.system.offer(start, given.system)
         if span.operation is _CHAT and start is not None:
-            self.answer = self.answer.or_this(-round(start + (span.duration_ms or 0) * 1e6), outputs.text)
+            self.answer.offer(-round(start + (span.duration_ms or 0) * 1e6), outputs.text)
         text = outputs.preview[:PREVIEW] if span.operation is _CHAT else ""
         shown = replace(span, at=replace(span.at, logs=(*span.at.logs, at)), preview=text or span.preview)
         self.by_id[span.id] = shown
@@ -303,20 +307,21 @@ class Trace(Rows):
 
     def _take_facts(self, data: SpanData, span: Span) -> None:
         attrs, start = data.attrs, data.start
-        if self.agent.may_be(start):
-            self.agent = self.agent.or_this(start, first(attrs, AGENTS))
-        if self.workflow.may_be(start):
-            self.workflow = self.workflow.or_this(start, first(attrs, WORKFLOWS))
-        self.model = self.model.or_this(start, span.model)
+        if data.names.agents:
+            self.agent.offer(start, first(attrs, data.names.agents))
+        if data.names.workflows:
+            self.workflow.offer(start, first(attrs, data.names.workflows))
+        if span.model is not None:
+            self.model.offer(start, span.model)
         self._take_messages(data)
         self._take_usage(span)
         self._take_end(data, span)
         if span.parent_id is None:
             if self.root.value is not None and self.root.value.id == span.id:  # only the latest version counts
-                self.root = _NOTHING
+                self.root = Earliest()
             if self.final.value is not None and self.final.value.id == span.id:
-                self.final = _NOTHING
-            self.final = self.final.or_this(None if data.end is None else -data.end, span)
+                self.final = Earliest()
+            self.final.offer(None if data.end is None else -data.end, span)
             if self.root.may_be(start):
                 self._take_root(data, span)
         if span.status is _ERROR:
@@ -324,7 +329,7 @@ class Trace(Rows):
 
     def _take_end(self, data: SpanData, span: Span) -> None:
         """Note how a span ended, for `failed`."""
-        if span.operation in _OUTER and span.status is not _ERROR and messages.has_output(data.attrs):
+        if span.operation in _OUTER and span.status is not _ERROR and data.names.has_output:
             self.answered.add(span.id)
         if span.parent_id is None or data.end is None or span.operation in _NO_WORK:
             return
@@ -353,7 +358,7 @@ class Trace(Rows):
         return None
 
     def _take_root(self, data: SpanData, span: Span) -> None:
-        self.root = self.root.or_this(data.start, span)
+        self.root.offer(data.start, span)
         self.tags = tags_of(data.attrs)
         given = data.inputs.question if data.input is None else data.input
         self.task = None if given is None else task_key(span.name, rendered(given))
@@ -379,13 +384,13 @@ class Trace(Rows):
             prompt = data.inputs.prompt if data.has_messages else None
             if prompt is None and data.operation in CONTAINERS and isinstance(data.input, str):
                 prompt = data.input.strip() or None
-            self.prompt = self.prompt.or_this(data.start, prompt)
+            self.prompt.offer(data.start, prompt)
         if self.summary_only:
             return
         if data.has_messages and self.system.may_be(data.start) and messages.may_have_system(data.attrs, data.events):
-            self.system = self.system.or_this(data.start, data.inputs.system)
+            self.system.offer(data.start, data.inputs.system)
         if data.operation is _CHAT and data.end is not None and self.answer.may_be(-data.end):
-            self.answer = self.answer.or_this(-data.end, data.outputs.text)
+            self.answer.offer(-data.end, data.outputs.text)
 
     def _take_failure(self, span: Span, end: int | None) -> None:
         error = span.error
@@ -394,7 +399,7 @@ class Trace(Rows):
             found = FirstError(
                 error.message if error else "", error.type if error else None, span.id, span.name, span.operation
             )
-            self.failures[key] = self.failures.get(key, _NOTHING).or_this(end, found)
+            self.failures.setdefault(key, Earliest()).offer(end, found)
 
     def _take_surroundings(self, data: SpanData, request: Any) -> None:
         """Take the resource (the program it ran in) and the scope (the library that made it)."""
@@ -403,10 +408,10 @@ class Trace(Rows):
         if self.service.may_be(data.start):
             service = word(resource.get("service.name"))
             if service is not None and not service.startswith("unknown_service"):
-                self.service = self.service.or_this(data.start, service)
+                self.service.offer(data.start, service)
         scope = self._shared_fields("scope", data.record.scope, LISTS)
         if self.source.may_be(data.start):
-            self.source = self.source.or_this(data.start, word(scope.get("name")))
+            self.source.offer(data.start, word(scope.get("name")))
         if isinstance(request, dict) and len(request) > 1:
             self._shared_fields("request", without(request, *REQUEST, *OTHERS), ())
 
@@ -478,10 +483,8 @@ class Trace(Rows):
 
     def _cause(self, final: Span | None) -> FirstError | None:
         """The first span with the error that ended the run, else the first error of all."""
-        found = None
-        if final is not None and final.error is not None:
-            found = self.failures.get(final.error.words[:PREVIEW])
-        found = found or min(self.failures.values(), key=lambda one: one.at, default=_NOTHING)
+        found = None if final is None or final.error is None else self.failures.get(final.error.words[:PREVIEW])
+        found = found or min(self.failures.values(), key=lambda one: one.at, default=Earliest())
         first_error: FirstError | None = found.value
         return first_error
 
@@ -524,11 +527,13 @@ class SpanData:
         """`logged`: events of it in exports of logs."""
         span = record.span
         self.record, self.attrs = record, record.attrs
+        self.id, self.parent = identifier(span.id), parent_id(span)
         self.events = [*events_of(span.events), *logged] if span.events or logged else []
         self.name = span.name if isinstance(span.name, str) else ""
         self.operation = operation_of(self.attrs, self.name)
         self.start, self.end = nanoseconds(span.start), nanoseconds(span.end)
-        self.has_messages = messages.may_have_messages(self.attrs, self.events)
+        self.names = names_in(self.attrs)
+        self.has_messages = bool(self.events) or self.names.has_messages
 
     @cached_property
     def inputs(self) -> Messages:
@@ -543,13 +548,13 @@ class SpanData:
     @cached_property
     def input(self) -> Any:
         """The input in an attribute, None if there is none."""
-        found = find_value(self.attrs, INPUTS)
+        found = find_value(self.attrs, self.names.inputs)
         return None if found is None else found[1]
 
     @cached_property
     def output(self) -> Any:
         """The same of the output."""
-        found = find_value(self.attrs, OUTPUTS)
+        found = find_value(self.attrs, self.names.outputs)
         return None if found is None else found[1]
 
     def span(self, line: Line, *, preview: bool) -> Span:
@@ -557,19 +562,19 @@ class SpanData:
         record, attrs, operation, start, end = self.record, self.attrs, self.operation, self.start, self.end
         status, text, source = self._status()
         return Span(
-            identifier(record.span.id) or "l{}.{}.{}.{}".format(line.number, *record.path),
+            self.id or "l{}.{}.{}.{}".format(line.number, *record.path),
             name_of(attrs, operation, self.name),
             operation,
-            parent_id(record.span),
+            self.parent,
             is_step=operation is _CHAT,
             status=status,
             status_word=text,
             status_source=source,
             started_at=None if start is None else start / 1e9,
             duration_ms=None if start is None or end is None or end < start else (end - start) / 1e6,
-            usage=usage_of(attrs, operation),
+            usage=usage_of(attrs, self.names, operation),
             error=None if status is _FINE else self._error(status),
-            model=first(attrs, MODELS) if operation in (_CHAT, _EMBEDDINGS) else None,
+            model=first(attrs, self.names.models) if operation in (_CHAT, _EMBEDDINGS) else None,
             preview=self._preview() if preview else "",
             note=self._finish_reason() if operation is _CHAT else "",
             at=RecordRef(line.offset, len(line.data), record.check, *record.path),
@@ -583,14 +588,15 @@ class SpanData:
                 return _ERROR, "ERROR", _EXPLICIT
             if code in _OK:
                 return _FINE, "OK", _EXPLICIT
-        if word(self.attrs.get("error.type")) is not None:
+        if "error.type" in self.attrs and word(self.attrs["error.type"]) is not None:
             return _ERROR, None, _EXPLICIT
-        thrown = [event.attrs.get("exception.escaped") for event in self.events if event.name == EXCEPTION]
-        if any(escaped in (True, "true", "True") for escaped in thrown):
-            return _ERROR, None, _EXPLICIT
-        if thrown or self.end is None:
-            return Status.UNKNOWN, None, None
-        return _FINE, None, _DERIVED
+        if self.events:
+            thrown = [event.attrs.get("exception.escaped") for event in self.events if event.name == EXCEPTION]
+            if any(escaped in (True, "true", "True") for escaped in thrown):
+                return _ERROR, None, _EXPLICIT
+            if thrown:
+                return Status.UNKNOWN, None, None
+        return (Status.UNKNOWN, None, None) if self.end is None else (_FINE, None, _DERIVED)
 
     def _error(self, status: Status) -> Error | None:
         """The error of a span: its last exception, the message of its status, or the type alone."""
@@ -608,18 +614,21 @@ class SpanData:
 
     def _preview(self) -> str:
         if self.operation is _CHAT:
-            output = self.output
-            text = output.strip() if isinstance(output, str) else "" if output is None else as_json(output)
-            return (self.outputs.preview or text)[:PREVIEW]
+            if not (text := self.outputs.preview) and (output := self.output) is not None:
+                text = output.strip() if isinstance(output, str) else as_json(output)
+            return text[:PREVIEW]
         if self.input is not None:
             return preview_of(self.input)
         return (self.inputs.prompt or "")[:PREVIEW] if self.operation in (_AGENT, _WORKFLOW) else ""
 
     def _finish_reason(self) -> str:
         """The first unusual reason for which the model stopped."""
-        reasons = next((found for name in _REASONS if (found := self.attrs.get(name)) is not None), None)
+        names = [name for name in _REASONS if self.attrs.get(name) is not None]
+        reasons = self.attrs[names[0]] if names else None
         if reasons is None and any(event.name == "gen_ai.choice" for event in self.events):
             reasons = [event.attrs.get("finish_reason") for event in self.events]
+        if reasons is None:
+            return ""
         found = reasons if isinstance(reasons, list) else [reasons]
         unusual = (one for one in found if isinstance(one, str) and one and one.lower() not in _USUAL)
         return next(unusual, "")[:PREVIEW]
@@ -643,21 +652,6 @@ def last_exception(events: Sequence[Event]) -> int | None:
 
 _SHOWN: Final = {name for key in ("trace", "id", "parent", "name", "start", "end") for name in FIELD_NAMES[key]}
 """Fields that the header of a span shows."""
-
-
-class _Scope(msgspec.Struct):
-    spans: list[msgspec.Raw]
-
-
-class _Resource(msgspec.Struct):
-    scopes: list[_Scope] = msgspec.field(name="scopeSpans")
-
-
-class _Request(msgspec.Struct):
-    resources: list[_Resource] = msgspec.field(name="resourceSpans")
-
-
-_decode_request: Final = msgspec.json.Decoder(_Request).decode
 
 
 def body_of(file: File, span: Span) -> Body:
@@ -703,22 +697,8 @@ def _record_at(file: File, at: RecordRef) -> tuple[Any, bytes]:
 
 
 def _spans_on(data: bytes) -> dict[RecordPath, Any]:
-    """The spans of a line or document: their bytes, or their values where the line has other names or is not strict.
-
-    That of a row is the row.
-    """
-    if is_row(data):
-        return {(0, 0, 0): data}
-    try:
-        resources = _decode_request(data).resources
-    except (ValueError, RecursionError):
-        return {path: span for path, span, _, _ in objects_in(parse(data)[0])}
-    return {
-        (i, j, k): span
-        for i, resource in enumerate(resources)
-        for j, scope in enumerate(resource.scopes)
-        for k, span in enumerate(scope.spans)
-    }
+    """The spans of a line or document, undecoded if possible; that of a row is the row, as bytes."""
+    return {(0, 0, 0): data} if is_row(data) else values_on(data)
 
 
 def _value(fields: dict[str, Any], operation: Operation, side: Messages, names: tuple[str, ...]) -> Any:

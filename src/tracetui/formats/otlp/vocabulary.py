@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tracetui.formats.bodies import as_json
-from tracetui.formats.decode import decode_value
-from tracetui.formats.otlp.records import Event, parse_int
+from tracetui.formats.otlp.records import (
+    FLAT,
+    HOLDERS,
+    INPUTS,
+    MESSAGES_OUT,
+    OUTPUTS,
+    Attributes,
+    Event,
+    content,
+    decoded,
+    parse_int,
+)
 from tracetui.formats.scalars import LENGTH, boolean, number, tags_in, word
 from tracetui.model import (
     PREVIEW,
@@ -21,8 +31,6 @@ from tracetui.model import (
     Score,
     Usage,
 )
-
-Attributes = dict[str, Any]
 
 _GEN_AI: Final = {
     "chat": Operation.CHAT,
@@ -98,26 +106,6 @@ MODELS: Final = (
 AGENTS: Final = ("gen_ai.agent.name", "agent.name", "agent_name")
 WORKFLOWS: Final = ("traceloop.workflow.name",)
 _CONVERSATIONS: Final = ("gen_ai.conversation.id", "session.id", "langfuse.session.id")
-INPUTS: Final = (
-    "gen_ai.tool.call.arguments",
-    "tool_arguments",
-    "ai.toolCall.args",
-    "input.value",
-    "traceloop.entity.input",
-    "ai.prompt",
-    "user_prompt",
-    "input",
-)
-OUTPUTS: Final = (
-    "gen_ai.tool.call.result",
-    "tool_response",
-    "ai.toolCall.result",
-    "final_result",
-    "output.value",
-    "traceloop.entity.output",
-    "ai.response.text",
-    "output",
-)
 _COUNTS: Final = (
     (
         "gen_ai.usage.input_tokens",
@@ -191,12 +179,54 @@ _ARGUMENTS: Final = ("command", "cmd", "query", "path", "file_path", "pattern", 
 """Arguments that distinguish one call from the next, the most specific first."""
 
 
-def first(attrs: Attributes, names: tuple[str, ...]) -> str | None:
+def first(attrs: Attributes, names: Sequence[str]) -> str | None:
     """The first of these attributes that is text with something in it."""
     for name in names:
         if name in attrs and (found := word(attrs[name])) is not None:
             return found
     return None
+
+
+class Names(NamedTuple):
+    """The attributes of a span by meaning, those of one meaning in the order in which they are tried."""
+
+    models: Sequence[str]
+    agents: Sequence[str]
+    workflows: Sequence[str]
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+    counts: Sequence[tuple[int, str]]
+    """With the field of `Usage` that each counts."""
+    costs: Sequence[str]
+    has_messages: bool
+    """They may have messages."""
+    has_output: bool
+
+
+_NAMES_IN: Final[dict[tuple[str, ...], Names]] = {}
+_SHAPES: Final = 4_096
+"""Sets of names that are remembered: the spans of a library have few."""
+
+
+def names_in(attrs: Attributes) -> Names:
+    """The names in `attrs`."""
+    key = tuple(attrs)
+    found = _NAMES_IN.get(key)
+    if found is None:
+        if len(_NAMES_IN) >= _SHAPES:
+            _NAMES_IN.clear()
+        found = _NAMES_IN[key] = Names(
+            [name for name in MODELS if name in attrs],
+            [name for name in AGENTS if name in attrs],
+            [name for name in WORKFLOWS if name in attrs],
+            [name for name in INPUTS if name in attrs],
+            [name for name in OUTPUTS if name in attrs],
+            [(field, name) for field, names in enumerate(_COUNTS) for name in names if name in attrs],
+            [name for name in _COSTS if name in attrs],
+            has_messages=not HOLDERS.isdisjoint(attrs) or any(name.startswith(FLAT) for name in attrs),
+            has_output=not attrs.keys().isdisjoint((*OUTPUTS, *MESSAGES_OUT)),
+        )
+    return found
 
 
 def tags_of(attrs: Attributes) -> tuple[str, ...]:
@@ -254,38 +284,29 @@ def name_of(attrs: Attributes, operation: Operation, name: str) -> str:
     return (first(attrs, names) or name or str(operation))[:PREVIEW]
 
 
-def usage_of(attrs: Attributes, operation: Operation) -> Usage | None:
+def usage_of(attrs: Attributes, names: Names, operation: Operation) -> Usage | None:
     """The tokens of a span. Input includes cache reads and writes."""
-    if operation not in _COUNTED or attrs.keys().isdisjoint(_USED):
+    if not (names.counts or names.costs) or operation not in _COUNTED:
         return None
-    given, made, total, read, written, thought = (_count(attrs, names) for names in _COUNTS)
+    counts: list[int | None] = [None] * len(_COUNTS)
+    for field, name in names.counts:
+        if counts[field] is None and (count := parse_int(attrs[name])) is not None and count >= 0:
+            counts[field] = count
+    given, made, total, read, written, thought = counts
     cached = (read or 0) + (written or 0)
     if given is not None and (cached > given or attrs.get("span.type") == "llm_request"):  # it is no part of it
         total = None if total == given + (made or 0) else total
         given += cached
-    cost = next((found for name in _COSTS if (found := number(attrs.get(name))) is not None), None)
+    cost = next((found for name in names.costs if (found := number(attrs[name])) is not None), None)
     return Usage(given, made, total, read, written, thought, cost) or None
 
 
-def _count(attrs: Attributes, names: tuple[str, ...]) -> int | None:
-    for name in names:
-        found = parse_int(attrs[name]) if name in attrs else None
-        if found is not None and found >= 0:
-            return found
-    return None
-
-
-def find_value(attrs: Attributes, names: tuple[str, ...]) -> tuple[str, Any] | None:
+def find_value(attrs: Attributes, names: Sequence[str]) -> tuple[str, Any] | None:
     """The attribute with the input (`INPUTS`) or output (`OUTPUTS`) of a span, and its value, decoded."""
     for name in names:
-        if (value := attrs.get(name)) is not None:
+        if name in attrs and (value := content(attrs, name)) is not None:
             return name, decoded(value)
     return None
-
-
-def decoded(value: Any) -> Any:
-    """The value of a text that is a JSON object or array, else the value itself."""
-    return decode_value(value) if isinstance(value, str) and value.lstrip()[:1] in ("{", "[") else value
 
 
 def preview_of(value: Any) -> str:

@@ -155,7 +155,7 @@ def _not_before(seconds: str) -> str:
 
 
 def listed(schema: Schema, traces: Sequence[str]) -> Statement:
-    """What the list shows of some traces, as `tracetui.formats.otlp.listed` reads it."""
+    """What the list shows of some traces, as `tracetui.formats.otlp.files` reads it."""
     attributes = _Attributes(typed=schema.typed)
     lookup, begin, end = schema.lookup, "min(Start)", "max(End)"
     if not schema.has_lookup:

@@ -15,11 +15,10 @@ from msgspec.structs import replace
 from tracetui.model import RunSummary, Span
 from tracetui.store.facts import recorded_running
 from tracetui.store.query.complete import Completion, Facet, complete, facets
-from tracetui.store.query.context import Context, TraceContext
 from tracetui.store.query.keys import Key, Kind, Table
 from tracetui.store.query.plan import AllOf, AnyOf, Columns, Comparison, Negation, Part, Query, WordSearch
 from tracetui.store.query.plan import begun as _begun
-from tracetui.store.query.run_keys import RUN_KEYS
+from tracetui.store.query.run_keys import RUN_KEYS, Context, TraceContext
 from tracetui.store.query.span_keys import SPAN_KEYS
 from tracetui.store.query.syntax import (
     ALMOST_TERM,

@@ -9,8 +9,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from tracetui.store.query.context import TraceContext
 from tracetui.store.query.keys import MEASURES, Getter, Key, Kind, Table, strings
+from tracetui.store.query.run_keys import TraceContext
 from tracetui.store.query.syntax import KEY, quoted
 
 T = TypeVar("T")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from textual.message import Message
 
 from tracetui.analysis.arrangement import Arrangement
@@ -9,6 +11,9 @@ from tracetui.masking import one_line
 from tracetui.text import Clean
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.rows import Line, Piece
+
+MAX_WORDS: Final = 200
+"""Cells of a query in the title of a list."""
 
 
 class ArrangedView(LineView):
@@ -44,5 +49,5 @@ def arrangement_title(arrangement: Arrangement, words: str, *, ungrouped: str, s
         parts.append("new only")
     pieces = [Piece(Clean(" · ".join(parts)), "sec")]
     if words:
-        pieces += [Piece(Clean(" ")), Piece(Clean(f" f {one_line(words, 30)} "), "hit")]
+        pieces += [Piece(Clean(" ")), Piece(Clean(f" f {one_line(words, MAX_WORDS)} "), "hit")]
     return tuple(pieces)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tracetui.live.mailbox import Excerpt
 from tracetui.masking import clean
 from tracetui.model import Body, Operation, Run, RunRef, Span, Status
-from tracetui.store.span_names import span_label
+from tracetui.store.address import span_label
 from tracetui.text import Clean, one_line
 from tracetui.ui.base_app import HostApp
 from tracetui.ui.state import SearchTarget
@@ -267,6 +267,11 @@ class Detail(FoldingView):
         windows.sort(key=lambda window: (window[0] - window[1], window[0] > 0 and window[1] < count, window))
         lines = (self._tabs(*window) for window in windows)
         return next((line for line in lines if width_of(line) <= room), self._tabs(chosen, chosen + 1))
+
+    @property
+    def used_width(self) -> int:
+        """The cells of the rows on the screen, or those of all tabs."""
+        return max(super().used_width, width_of(self._tabs(0, len(self.tabs))) + _TITLE_WIDTH)
 
     def _tabs(self, first: int, stop: int) -> Line:
         """The tabs from `first` to before `stop`, with an ellipsis on a side with hidden tabs."""

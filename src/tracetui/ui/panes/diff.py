@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tracetui.analysis.step_diff import Look
+from tracetui.analysis.step_diff import Look, Sign
 from tracetui.diff.context import ContextDiff, MessageChange
 from tracetui.diff.result import Diff, Row
 from tracetui.masking import one_line
@@ -172,7 +172,7 @@ class Change(FoldingView):
         """Preferred tab, for every step that has it."""
         self.wrap = True
         self.side: bool | None = None
-        """Side by side or unified, by the user's choice; None: by width."""
+        """Side by side or unified, by the user's choice; None: side by side if there is room and anything on both."""
         self.all_open: bool | None = None
         self._subject: Line = ()
         self._drawn_width = 0
@@ -197,11 +197,10 @@ class Change(FoldingView):
         if self.compared is None:
             return
         self._drawn_width = width = max(24, self.outer_size.width - 2)
-        side = width >= SIDE_BY_SIDE if self.side is None else self.side
         rows = ComparedRows(
             self.compared,
             width=width,
-            side_by_side=side,
+            side_by_side=self.side_by_side,
             wrap=self.wrap,
             folds=Folds(self.opened, self.all_open),
             glyphs=self.look.glyphs,
@@ -300,10 +299,18 @@ class Change(FoldingView):
 
     # ---- how it is shown
 
+    @property
+    def side_by_side(self) -> bool:
+        """Whether A is on the left and B on the right; by default not if one of them would be blank."""
+        if self.side is not None or self.compared is None:
+            return bool(self.side)
+        changed = {section.sign for section in self.compared.sections if section.differs}
+        one_sided = changed in ({Sign.ADDED}, {Sign.REMOVED})
+        return self._drawn_width >= SIDE_BY_SIDE and not one_sided
+
     def toggle_side(self) -> bool:
         """Toggle side by side and unified; returns True if side by side now."""
-        shown = self._drawn_width >= SIDE_BY_SIDE if self.side is None else self.side
-        self.side, self.wrap, self.left = not shown, True, 0
+        self.side, self.wrap, self.left = not self.side_by_side, True, 0
         self.draw_rows(keep=True)
         return self.side
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final
 
-from tracetui.live.jobs.run_tree import TreeResult
+from tracetui.live.aggregate import TreeResult
 from tracetui.model import RunRef
 from tracetui.text import Clean
 from tracetui.ui.commands import TREE

@@ -70,6 +70,8 @@ class RunView(Box):
         self.beside = False
         """Whether the detail is beside the steps."""
         self._heights: tuple[layout.Height, layout.Height] = ("1fr", "1fr")
+        self._held: tuple[layout.Height, layout.Height] = self._heights
+        """The heights that the run may keep."""
         self._wanted_detail: tuple[object, int] = None, 0
         """The most rows that the detail of the run wanted, with the run and the width that they are for."""
         self._shared_for: tuple[RunRef, int, str] | None = None
@@ -205,6 +207,10 @@ class RunView(Box):
         if self.steps.run is not None:
             self.facts.show_run(self.steps.run, self._same_failure(self.steps.run))
 
+    def hold_heights(self, on: bool) -> None:
+        """Whether the run to be previewed may keep the heights of the run before it."""
+        self._held = self._heights if on else ("1fr", "1fr")
+
     def lay_out(self, level: int, zoom: str | None) -> None:
         """Set level and zoom, and the heights for them."""
         self._level = level, zoom
@@ -227,7 +233,8 @@ class RunView(Box):
         self.beside = zoom is None and layout.is_beside(columns, level, turns=self.steps.shown_as == "turns")
         self.set_class(self.beside, "beside")
         columns = layout.WIDE if self.beside else columns
-        shares = layout.heights(columns, rows, *self._level, self.steps.wanted_height, self._wanted_below(columns))
+        wanted, below = self.steps.wanted_height, self._wanted_below(columns)
+        shares = layout.heights(columns, rows, level, zoom, wanted, below, self._held[columns >= layout.WIDE])
         if shares != self._heights:
             self._heights = shares
             self._middle.styles.height, self.steps.styles.height = shares

@@ -14,6 +14,7 @@ from tracetui.masking import one_line
 from tracetui.model import Body, Problem, Run, Span, Status
 from tracetui.text import Clean, grouped
 from tracetui.ui.base_app import HostApp
+from tracetui.ui.panes.arranged import MAX_WORDS
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.glyphs import status_glyph
 from tracetui.views.goal import TurnRows, first_turn, has_turns
@@ -601,7 +602,7 @@ class Steps(LineView):
         if self.as_tree:
             pieces.append(Piece(Clean(" tree"), "dim"))
         if self.filter_text:
-            pieces += [Piece(Clean(" ")), Piece(Clean(f" f {one_line(self.filter_text, 30)} "), "hit")]
+            pieces += [Piece(Clean(" ")), Piece(Clean(f" f {one_line(self.filter_text, MAX_WORDS)} "), "hit")]
         if self.longest_first:
             pieces.append(Piece(Clean(" by duration"), "accent"))
         if run.problems:

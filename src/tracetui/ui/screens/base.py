@@ -39,8 +39,6 @@ class BaseScreen(Screen[None], inherit_bindings=False):
     overtake each other in the queues of several widgets.
     """
 
-    CSS = "BaseScreen.tiny { layers: default over; }"
-
     app: BaseApp
     state: PanesState
     virtual_size = Reactive(Size(0, 0), layout=False)  # as in LineWidget

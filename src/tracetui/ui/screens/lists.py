@@ -10,8 +10,8 @@ from textual.app import ComposeResult
 
 from tracetui.analysis.contrast import Contrast
 from tracetui.analysis.statistics import By, Row
-from tracetui.live.jobs.aggregate import Counted
-from tracetui.live.jobs.runner import Job, JobProgress
+from tracetui.live.aggregate import Counted
+from tracetui.live.jobs import Job, JobProgress
 from tracetui.live.mailbox import FindDivergence, Mail
 from tracetui.masking import clean, one_line
 from tracetui.model import RunRef, RunSummary

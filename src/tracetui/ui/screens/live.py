@@ -8,7 +8,7 @@ from typing import Final
 from textual import events, on
 
 from tracetui.analysis.liveness import liveness, session_state
-from tracetui.live.jobs.watch import WatchedRuns
+from tracetui.live.jobs import WatchedRuns
 from tracetui.live.mailbox import Mail
 from tracetui.model import Run, RunRef, RunSummary
 from tracetui.text import Clean, grouped

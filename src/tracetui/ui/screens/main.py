@@ -99,6 +99,7 @@ class MainScreen(RunsScreen):
             self.app.engine.open(state.ref)
             if state.level:
                 self.app.engine.enter(state.ref)
+                self.refresh_frame()
         if (state.level, state.zoom, state.pane) != (before.level, before.zoom, before.pane):
             self._lay_out()
             self.set_focus(self.view)
@@ -150,12 +151,13 @@ class MainScreen(RunsScreen):
             words, self.app.waiting_search = self.app.waiting_search, ""
             self.search_runs(words)
 
-    def _preview(self) -> None:
-        """Preview the run or file under the cursor of the list, unless a run is open."""
+    def _preview(self, *, moved: bool = False) -> None:
+        """Preview the run or file under the cursor of the list, unless a run is open. `moved`: by the user."""
         ref, problem = self.runs.ref, self.runs.problem
         if self.state.level:
             return
         if ref is not None and ref != self.state.ref:
+            self.run_view.hold_heights(moved)
             self.become(states.preview_run(self.state, ref))
         elif ref is None:
             self.become(states.preview_run(self.state, None))
@@ -174,7 +176,6 @@ class MainScreen(RunsScreen):
             self.run_view.show_run(run, arrival, headline=headline)
             self._strip.show_run(self.steps.run if self.state.level else None)
             self.runs.redraw_run(run.summary.ref)
-        self.refresh_frame()
 
     @property
     def ready_to_paint(self) -> bool:
@@ -355,7 +356,7 @@ class MainScreen(RunsScreen):
     @on(LineView.Moved, "#runs")
     def _run_moved(self) -> None:
         self.runs.chosen = True
-        self._preview()
+        self._preview(moved=True)
         self.refresh_frame()
 
     @on(LineView.Moved, "#steps")
@@ -369,6 +370,7 @@ class MainScreen(RunsScreen):
         if self.steps.position == message.position and self.state.ref is not None:
             self.state = states.follow_run(self.state, always=self.steps.detached)
             self._show_run()
+            self.refresh_frame()
 
     @on(RunList.Arranged)
     def _arranged(self, message: RunList.Arranged) -> None:

@@ -10,8 +10,8 @@ from textual import on
 from tracetui import masking
 from tracetui.analysis.run_tree import Fork, Representative
 from tracetui.analysis.tasks import Trial
-from tracetui.live.jobs.run_tree import TreeResult, run_tree_job
-from tracetui.live.jobs.runner import Job, JobProgress
+from tracetui.live.aggregate import TreeResult, run_tree_job
+from tracetui.live.jobs import Job, JobProgress
 from tracetui.live.mailbox import Mail
 from tracetui.masking import one_line
 from tracetui.model import Problem, Run, RunRef, Span

@@ -11,8 +11,8 @@ from textual.app import ComposeResult
 
 from tracetui import masking
 from tracetui.analysis.tasks import Matrix, Task, arrange, compared_directories, matrix, sortable
-from tracetui.live.jobs.run_tree import TreeResult, run_tree_job
-from tracetui.live.jobs.runner import Job
+from tracetui.live.aggregate import TreeResult, run_tree_job
+from tracetui.live.jobs import Job
 from tracetui.live.mailbox import Mail
 from tracetui.masking import clean, one_line
 from tracetui.model import RunRef

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tracetui.analysis.contrast import Contrast
     from tracetui.diff.result import Diff
     from tracetui.live.engine import Engine
-    from tracetui.live.jobs.runner import Job, JobProgress
+    from tracetui.live.jobs import Job, JobProgress
     from tracetui.views.list.tables import HitRows
 
 SLASHES: Final = 2
@@ -255,7 +255,7 @@ class JobService:
 
         def work() -> Callable[[], None]:
             from tracetui.analysis.contrast import comparable
-            from tracetui.live.jobs.aggregate import contrast_job
+            from tracetui.live.aggregate import contrast_job
 
             job = contrast_job(refs, comparable(listed, {*refs}), original=original)
             return lambda: self._begin_contrast(asked, job)
@@ -273,8 +273,7 @@ class JobService:
 
         Raises `UsageError` for an invalid regular expression.
         """
-        from tracetui.live.jobs.needle import Needle
-        from tracetui.live.jobs.search import Options, grep_job
+        from tracetui.live.search import Needle, Options, grep_job
 
         pattern, self.search = Pattern.of(text), None
         needle = Needle(pattern.text, regex=pattern.regex, ignore_case=pattern.ignore_case)

@@ -186,6 +186,10 @@ class LineView(LineWidget, can_focus=True):
         self.needle = ""
         """Search text, highlighted in every row."""
         self._strips: LRUCache[tuple[int, str, int, int, Piece], Strip] = LRUCache(STRIP_CACHE_SIZE)
+        self._blank: Strip | None = None
+        """Cache of the line below the last row."""
+        self._selection: Selection | None = None
+        """What of the text is selected by mouse."""
 
     def bind_commands(self, commands: Iterable[Command]) -> None:
         """Bind the keys of these commands. A sequence (``]t``) is bound like a key; the screen recognizes it."""
@@ -411,6 +415,7 @@ class LineView(LineWidget, can_focus=True):
 
     def notify_style_update(self) -> None:
         self._strips.clear()
+        self._blank = None
         super().notify_style_update()
 
     def strip_at(self, y: int) -> Strip:
@@ -449,13 +454,14 @@ class LineView(LineWidget, can_focus=True):
 
     def _row_strip(self, index: int, width: int) -> Strip:
         if index >= len(self.rows):
-            return to_strip((), width, self.look)
+            if self._blank is None or self._blank.cell_length != width:
+                self._blank = to_strip((), width, self.look)
+            return self._blank
         at_cursor = self.is_at_cursor(index)
         background = ("sel" if self.has_focus else "selq") if at_cursor else "bg"
         bar = self._minimap.cell(self.rows, index, self.top, self.page, self.look.glyphs)
-        selection = self.text_selection
-        if selection is not None:
-            return self._draw(index, width, background, at_cursor, selection, bar)
+        if self._selection is not None:
+            return self._draw(index, width, background, at_cursor, self._selection, bar)
         cache_key = (index, background, width, self.left, bar)
         strip = self._strips.get(cache_key)
         if strip is None:
@@ -506,7 +512,6 @@ class LineView(LineWidget, can_focus=True):
     # ---- events
 
     def on_resize(self) -> None:
-        self._strips.clear()
         self._clamp()
         self.refresh_changed()
 
@@ -573,7 +578,7 @@ class LineView(LineWidget, can_focus=True):
             self.refresh()
 
     def selection_updated(self, selection: Selection | None) -> None:
-        self._strips.clear()
+        self._selection = selection
         self.refresh()
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:

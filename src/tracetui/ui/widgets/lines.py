@@ -260,6 +260,12 @@ class Box(Container):
 
     virtual_size = Reactive(Size(0, 0), layout=False, repaint=False)  # as in LineWidget
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Blanks without the box model where nothing is drawn around the panes, which cover a box completely."""
+        if self.gutter:
+            return super().render_lines(crop)
+        return [Strip.blank(crop.width, self.rich_style)] * crop.height
+
 
 class LineBar(LineWidget):
     """One row of the frame: header, status line or footer. The right part has priority over the left."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from tracetui.analysis.work import Tool, Window, Work, fullest_windows
 from tracetui.masking import one_line
 from tracetui.model import Limit, Run
-from tracetui.store.span_names import span_title
+from tracetui.store.address import span_title
 from tracetui.text import Clean, count, duration, grouped, pad, tokens, truncate_middle
 from tracetui.views.bars import amount, sparkline
 from tracetui.views.glyphs import kind_of

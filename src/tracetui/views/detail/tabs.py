@@ -13,7 +13,7 @@ from tracetui.analysis.edits import edits_of
 from tracetui.masking import clean, mask, one_line, record
 from tracetui.model import Binding, Body, Check, Link, Run, Span, Status, StatusSource, Usage
 from tracetui.model.tally import CONTAINERS
-from tracetui.store.span_names import span_label, span_title
+from tracetui.store.address import span_label, span_title
 from tracetui.text import Clean, duration, grouped
 from tracetui.views.detail.assessment import add_doom, add_limits
 from tracetui.views.detail.nodes import has_nodes, node_rows

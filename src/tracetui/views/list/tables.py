@@ -40,9 +40,15 @@ class FacetRows:
             self._items.append(facet.key)
             self._items += [Choice(facet.key, facet.term(value), value, count) for value, count in facet.values]
         self._index = {self.key(i): i for i in range(len(self._items))}
+        names = (self._name(item) for item in self._items if isinstance(item, Choice))
+        self._longest = max(map(cells, names), default=0)
 
     def __len__(self) -> int:
         return len(self._items)
+
+    @staticmethod
+    def _name(choice: Choice) -> Clean:
+        return one_line(choice.value, 200) if choice.value is not None else Clean("none")
 
     def choice(self, index: int) -> Choice | None:
         """The value of a row, None for a heading."""
@@ -74,12 +80,13 @@ class FacetRows:
             return (Piece(one_line(item, 40), "sec bold"), Piece(Clean(f" {rule}"), "line"))
         picked = item.term in self._picked
         sign = Piece(self._glyphs.ok if picked else Clean(" "), "accent bold")
-        name = one_line(item.value, 200) if item.value is not None else Clean("none")
         style = "dim" if item.value is None else "accent bold" if picked else "text"
-        room = max(10, min(60, width - 40))
-        bar = amount(item.runs, self._total, max(0, min(24, width - room - 12)), "bar.model", glyphs=self._glyphs)
-        cells = [Piece(Clean(" ")), sign, Piece(Clean(" ")), *fill([Piece(name, style)], room)]
-        return tuple(fit([*cells, column(grouped(item.runs), 7, "sec", right=True), Piece(Clean("  ")), *bar], width))
+        room = min(self._longest, max(10, width - 12))
+        spare = width - room - 12
+        bar = amount(item.runs, self._total, min(spare, _MAX_BAR), "bar.model", glyphs=self._glyphs)
+        name = [Piece(Clean(" ")), sign, Piece(Clean(" ")), *fill([Piece(self._name(item), style)], room)]
+        count = column(grouped(item.runs), 7, "sec", right=True)
+        return tuple(fit([*name, count, *([Piece(Clean("  ")), *bar] if spare >= _MIN_BAR else [])], width))
 
 
 def picked_query(picked: Sequence[Choice]) -> str:

@@ -10,7 +10,7 @@ from tracetui.analysis.liveness import Liveness, OpenCall, State, rounded, secon
 from tracetui.masking import clean, one_line
 from tracetui.model import FirstError, Run, RunSummary, Status, StatusSource
 from tracetui.model.build import CONTAINERS
-from tracetui.store.span_names import span_reference, span_title
+from tracetui.store.address import span_reference, span_title
 from tracetui.text import Clean, cells, cost, duration, grouped, measured, tokens, truncate
 from tracetui.views.bars import sparkline
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of, status_glyph

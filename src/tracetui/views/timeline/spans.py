@@ -15,7 +15,7 @@ from tracetui.analysis import navigation
 from tracetui.masking import one_line
 from tracetui.model import Operation, Run, Span, Status
 from tracetui.model.build import CONTAINERS
-from tracetui.store.span_names import step_number
+from tracetui.store.address import step_number
 from tracetui.text import Clean, count, pad
 from tracetui.views.bars import axis
 from tracetui.views.glyphs import UNICODE, Glyphs, kind

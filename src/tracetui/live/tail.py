@@ -15,9 +15,9 @@ from typing import Any, Final
 from tracetui.formats.base import Format
 from tracetui.live.file_relations import FileRelations
 from tracetui.live.retry_queue import RETRY_SECONDS, RetryQueue
+from tracetui.live.run_events import RunEvents, TailedFile
 from tracetui.live.scan import Found, entries, look
-from tracetui.live.tail.run_events import RunEvents, TailedFile
-from tracetui.live.watch.watch import Change, Watch
+from tracetui.live.watch import Change, Watch
 from tracetui.model import Problem, RunRef
 from tracetui.model.event import Event, RunReset
 from tracetui.sources.base import Entry, LinkLost, Source

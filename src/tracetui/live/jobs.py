@@ -1,4 +1,4 @@
-"""Run jobs that read many runs (full-text search, statistics, contrast): one thread, one job at a time.
+"""Run jobs that read or follow many runs: one thread, one job at a time.
 
 A job yields to everything else: while the app handles mail, and for a moment after each key that causes a read.
 """
@@ -15,9 +15,10 @@ import msgspec
 from msgspec.structs import replace
 
 from tracetui.errors import TracetuiError
+from tracetui.live.load import Reader
 from tracetui.live.mailbox import Mailbox
 from tracetui.live.throttle import Throttle
-from tracetui.model import RunRef
+from tracetui.model import Run, RunRef
 from tracetui.sources.base import LinkLost, Source
 
 NEWS_SECONDS: Final = 0.05
@@ -148,3 +149,43 @@ class JobRunner:
         with self._mailbox.open(asked=asked) as mail:
             if self._wanted(progress.job):
                 mail.progress = progress.with_unread(mail.progress)
+
+
+# ---- follow several runs
+
+
+MAX_WATCHED: Final = 24
+"""Runs that are read on at once."""
+
+
+class WatchedRuns:
+    """The readers of some runs, which stay open from job to job. Jobs of one object must not overlap."""
+
+    def __init__(self) -> None:
+        self._readers: dict[RunRef, Reader] = {}
+
+    def job(self, refs: Sequence[RunRef]) -> Job:
+        """Return a job that reads these runs to their current end; `JobProgress.new` has each changed `Run`.
+
+        The readers of other runs are dropped. At most `MAX_WATCHED` runs are read.
+        """
+        wanted = refs[:MAX_WATCHED]
+
+        def work(source: Source) -> Generator[Step, None, None]:
+            for ref in self._readers.keys() - {*wanted}:
+                del self._readers[ref]
+            for ref in wanted:
+                reader = self._readers.get(ref)
+                changed = reader is None
+                if reader is None:
+                    reader = self._readers[ref] = Reader(source, ref)
+                changed |= reader.read()
+                while reader.more and not reader.lost:
+                    yield Step()
+                    changed |= reader.read()
+                if reader.lost:
+                    raise LinkLost(reader.lost)
+                new: tuple[Run, ...] = (reader.build(),) if changed else ()
+                yield Step(new, done=1)
+
+        return Job("watch", len(wanted), work)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from watchfiles._rust_notify import RustNotify
 
-
 GATHER_SECONDS: Final = 0.01
 """Hints this close together are delivered at once."""
 _STEP_MS: Final = 10

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from tracetui.live.watch.notify import Notify
+from tracetui.live.notify import Notify
 from tracetui.sources.base import Entry, Folder, LinkLost, Source, Stat, reason_of
 
 _WAL: Final = "-wal"
