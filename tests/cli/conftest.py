@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.run import Cli, write_traces
 from tracetui.analysis import prices
-from tracetui.formats import homes
+from tracetui.formats import programs
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.Ca
     write_traces(tmp_path / "traces")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for name in ("PAPRIKA_TRACE_DIR", "XDG_STATE_HOME", *homes.variables()):
+    for name in ("PAPRIKA_TRACE_DIR", "XDG_STATE_HOME", *programs.variables()):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(prices.SWITCH, "off")  # they change with the library
     return Cli(capsysbinary)

@@ -19,7 +19,7 @@ from tests.cli.run import Cli
 from tests.docs.conftest import ROOT
 from tracetui.errors import FormatError
 from tracetui.export.snippets import fork
-from tracetui.formats import homes, registry
+from tracetui.formats import programs, registry
 from tracetui.formats.base import CERTAIN, Chunk
 from tracetui.formats.guard import problem_of
 from tracetui.live.opener import _part_folders
@@ -206,9 +206,9 @@ def _check_all_uses(folder: Path, method: str, how: Callable[[], Any]) -> None:
     refs = [run.summary.ref for run in runs]
     assert any(isinstance(one, Outcome) for one in grep_runs(LocalSource(), refs, Needle("needle")))
 
-    homes.variables()
-    homes.found(LocalSource(), {}, folder)
-    told = homes.fault(registry.load(NAME), {}, folder)
+    programs.variables()
+    programs.found(LocalSource(), {}, folder)
+    told = programs.fault(registry.load(NAME), {}, folder)
     assert right or bool(told) == (method in ("homes", "home_variables"))
 
 

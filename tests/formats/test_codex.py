@@ -351,6 +351,18 @@ def test_unknown_kinds_are_shown_and_no_problem(tmp_path: Path) -> None:
     assert [run.load(span).attributes.get("strength") for span in run.spans] == [0, 1, 2, None]
 
 
+def test_the_metadata_beside_a_payload_is_a_known_field(tmp_path: Path) -> None:
+    """Codex 0.169 writes it in about every second record."""
+    known, unknown = (
+        event("error", message="No.") | {"metadata": {"history_sequence": 1}},
+        event("error", message="No."),
+    )
+    assert read_records(tmp_path, meta(), known).summary.unread is None
+    ledger = read_records(tmp_path, meta(), unknown | {"gale": 1}).summary.unread
+    assert ledger is not None
+    assert ledger.fields == (("event_msg.gale", 1),)
+
+
 def test_a_torn_last_line_waits() -> None:
     run = case("drift")
     assert not any("line 19" in problem.where for problem in run.problems)

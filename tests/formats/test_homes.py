@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from tracetui.formats import homes, registry
+from tracetui.formats import programs, registry
 from tracetui.formats.base import CERTAIN, Homed
 from tracetui.sources.base import File
 from tracetui.sources.local import LocalSource
@@ -47,7 +47,7 @@ def test_places_are_counted_where_they_are_there(tmp_path: Path) -> None:
     (tmp_path / ".codex/archived_sessions").mkdir()
     write(tmp_path / ".pi/agent/sessions/notes.txt", 2000, "no session of pi")
 
-    found = homes.found(LocalSource(), {}, tmp_path)
+    found = programs.found(LocalSource(), {}, tmp_path)
 
     assert [(one.path, one.files, one.more, one.changed_at) for one in found] == [
         (str(tmp_path / ".claude/projects"), 2, False, 3000),
@@ -71,16 +71,16 @@ def test_the_environment_says_where_a_place_is(form: Homed) -> None:
 def test_no_more_is_counted_than_somebody_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(5):
         write(tmp_path / f".claude/projects/p/{number}.jsonl", 1000)
-    monkeypatch.setattr(homes, "MOST_FILES", 3)
-    (found,) = homes.found(LocalSource(), {}, tmp_path)
+    monkeypatch.setattr(programs, "MOST_FILES", 3)
+    (found,) = programs.found(LocalSource(), {}, tmp_path)
     assert (found.files, found.more, found.counted) == (3, True, "over 3 files")
 
 
 def test_a_plugin_names_places_and_one_that_fails_names_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "plugged/run.log", 1000)
     monkeypatch.setattr(registry, "formats", lambda: (Plugin(),))
-    assert homes.variables() == ["PLUGIN_HOME"]
-    assert [one.title for one in homes.found(LocalSource(), {"PLUGIN_HOME": str(tmp_path / "plugged")}, tmp_path)] == [
-        "plugin"
-    ]
-    assert homes.found(LocalSource(), {}, tmp_path) == []
+    assert programs.variables() == ["PLUGIN_HOME"]
+    assert [
+        one.title for one in programs.found(LocalSource(), {"PLUGIN_HOME": str(tmp_path / "plugged")}, tmp_path)
+    ] == ["plugin"]
+    assert programs.found(LocalSource(), {}, tmp_path) == []

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracetui.formats.resume import command
+from tracetui.formats.programs import resume_command as command
 from tracetui.model import RunRef, RunSummary
 from tracetui.text import clean
 

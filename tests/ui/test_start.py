@@ -41,7 +41,7 @@ LATER: Final = (
         "genai_prices",
         "pydantic",
         "tracetui.analysis.statistics",
-        "tracetui.formats.homes",
+        "tracetui.formats.programs",
         "tracetui.ui.screens.today",
     ),
 )

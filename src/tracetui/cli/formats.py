@@ -11,7 +11,7 @@ from typing import Any
 from tracetui.cli.output import write_bytes, write_lines
 from tracetui.errors import PluginError
 from tracetui.export.json import encode
-from tracetui.formats import homes, registry
+from tracetui.formats import programs, registry
 from tracetui.text import Clean, clean
 
 HELP = "list the supported formats, plug-ins included"
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
 def _describe(name: str) -> dict[str, Any]:
     try:
         fmt = registry.load(name)
-        title, broken = fmt.title, homes.fault(fmt, os.environ, PurePath(os.path.expanduser("~")))
+        title, broken = fmt.title, programs.fault(fmt, os.environ, PurePath(os.path.expanduser("~")))
     except PluginError as error:
         title, broken = None, str(error)
     return {"name": name, "title": title, "origin": registry.origin(name), "broken": broken}

@@ -18,7 +18,7 @@ from tracetui.sources.locations import DATABASES, is_remote
 from tracetui.store.settings import load_traces
 
 if TYPE_CHECKING:
-    from tracetui.formats.homes import Home
+    from tracetui.formats.programs import Home
 
 COMMANDS: Final = (
     "ls",
@@ -268,7 +268,7 @@ def exists(path: str) -> bool:
 
 def other_directories() -> list[Home]:
     """The trace directories of other programs found on this machine."""
-    from tracetui.formats.homes import found  # loads every format, plug-ins included
+    from tracetui.formats.programs import found  # loads every format, plug-ins included
 
     return found(LocalSource(), os.environ, PurePath(os.path.expanduser("~")))
 
@@ -297,7 +297,7 @@ def _commands_help() -> str:
 
 def _environment_help() -> str:
     """The environment variables, including those of the formats."""
-    from tracetui.formats.homes import variables
+    from tracetui.formats.programs import variables
 
     variables_help = {
         "PAPRIKA_TRACE_DIR": "directory to open when no PATH is given",

@@ -217,6 +217,19 @@ class Rows:
         """Add a new or changed row, a `Span` or `Pending`, to the next `collect`."""
         self._changed[row.id] = row
 
+    def add_keyless(self, call: SpanRow, line: Line) -> None:
+        """Take a call that no answer can name."""
+        self.problem(line, f"call of {call.name[:PREVIEW]} has no id: its result can't be matched")
+        call.status, call.source = UNKNOWN, None
+        self._changed[call.id] = call
+
+    def stop(self, rows: Iterable[SpanRow], status: Status = UNKNOWN, source: StatusSource | None = None) -> None:
+        """Stop timing rows that still run: the log went on, and has no end of them."""
+        for row in rows:
+            if row.status is RUNNING:
+                row.status, row.source = status, source
+                self._changed[row.id] = row
+
 
 class PackedRows(Rows):
     """Rows of a log in which several records make a row; `line` is that of the current record."""
@@ -266,12 +279,13 @@ class Conversation(Rows):
         self.top, self.notes = span, None
         self._changed[span.id] = span
 
-    def call(self, key: str | None, call: Call) -> None:
-        """Give out a call; `key` is the id that its answer names, None if no answer can name it."""
-        self._changed[call.id] = call
-        if key is not None:
-            self.calls[key] = call
-            self.waiting.append(call)
+    def call(self, key: str | None, call: Call, line: Line) -> None:
+        """Give out a call; `key` is the id that its answer names."""
+        if key is None:
+            self.add_keyless(call, line)
+            return
+        self._changed[call.id] = self.calls[key] = call
+        self.waiting.append(call)
 
     def call_of(self, key: str | None, line: Line) -> Call | None:
         """The call that the tool result on `line` names; None, and a problem, if there is none."""
@@ -282,10 +296,7 @@ class Conversation(Rows):
 
     def settle(self) -> None:
         """Stop timing unanswered calls because the conversation continued."""
-        for call in self.waiting:
-            if call.status is RUNNING:
-                call.status, call.source = UNKNOWN, None
-                self._changed[call.id] = call
+        self.stop(self.waiting)
         self.waiting = []
 
     def note(self, ident: str, label: str, when: float | None, line: Line) -> None:

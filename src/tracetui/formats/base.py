@@ -109,7 +109,7 @@ class Resumable(Protocol):
     def resume(self, run: RunSummary) -> Sequence[str] | None:
         """Return the arguments of the command that resumes a session, the program first; None if this run is none.
 
-        `tracetui.formats.resume` checks and quotes them. Nothing runs them.
+        `tracetui.formats.programs` checks and quotes them. Nothing runs them.
         """
         ...
 
@@ -152,6 +152,6 @@ class Homed(Protocol):
         """Return folders and files that the program uses for traces only; they need not exist.
 
         `environ` is the environment, `home` the user's home folder; no file is read. The start
-        screen offers them (`tracetui.formats.homes`).
+        screen offers them (`tracetui.formats.programs`).
         """
         ...

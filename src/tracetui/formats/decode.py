@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from codecs import getincrementaldecoder
+from codecs import utf_8_decode
 from collections.abc import Iterator
 from string import digits
 from typing import Any, Final
@@ -20,7 +20,7 @@ MAX_LENIENT: Final = 64 << 20
 _DIGITS: Final = 2000
 """Python reads numbers of at least twice as many digits."""
 _DECIMALS: Final = digits.encode()
-_PIECE: Final = 1 << 18
+_PIECE: Final = 1 << 16
 _BOMS: Final = (
     (b"\xff\xfe\x00\x00", "utf-32"),
     (b"\x00\x00\xfe\xff", "utf-32"),
@@ -80,12 +80,9 @@ def skippable(line: bytes) -> None:
     UTF-8, and numbers of thousands of digits.
     """
     if not line.isascii():
-        if len(line) <= _PIECE:
-            line.decode()
-        else:  # piece by piece, to save memory
-            decoder = getincrementaldecoder("utf-8")()
-            for start in range(0, len(line), _PIECE):
-                decoder.decode(line[start : start + _PIECE], start + _PIECE >= len(line))
+        position, size = 0, len(line)
+        while position < size:  # piece by piece: memory that is used again is faster, too
+            position += utf_8_decode(line[position : position + _PIECE], "strict", position + _PIECE >= size)[1]
     if len(line) > 2 * _DIGITS and _has_digits(line):
         strict(line)
 

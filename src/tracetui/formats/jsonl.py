@@ -33,7 +33,7 @@ BUDGET: Final = 0.05
 """Seconds that one `LogReader.more` may take."""
 FIRST: Final = 0.2
 """Part of that for the first call, so that the first screen is filled at once."""
-_BLOCK: Final = 1 << 18
+_BLOCK: Final = 1 << 17
 """Bytes that are split into lines at a time."""
 _CHECK: Final = 1 << 14
 """Bytes after which the time is checked."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from tracetui.errors import FormatError
-from tracetui.formats.agent_log import CANCELLED, ERROR, EXPLICIT, RUNNING, UNKNOWN, Call, Conversation
+from tracetui.formats.agent_log import CANCELLED, ERROR, EXPLICIT, RUNNING, Call, Conversation
 from tracetui.formats.ccpa.records import SCHEMA, End, Start, Turn, kind_of
 from tracetui.formats.jsonl import Line
 from tracetui.formats.lines import record_on
@@ -99,18 +99,14 @@ class Session(Conversation):
     def add_call(self, key: str | None, call: Call, line: Line) -> None:
         """Add a call to the latest turn; `key` is its id."""
         if key is None:
-            self.problem(line, f"call of {call.name[:PREVIEW]} has no id: its result can't be matched")
-            call.status, call.source = UNKNOWN, None
-            self.call(None, call)
+            self.call(None, call, line)
             return
         before = self.calls.get(key)
         if before is not None and not before.at.more:
             self.problem(line, f"call id {key[:PREVIEW]!r} is reused before its result")
-            if before.status is RUNNING:
-                before.status, before.source = UNKNOWN, None
-                self.emit(before)
+            self.stop((before,))
         self.recent[key] = call
-        self.call(key, call)
+        self.call(key, call, line)
         if key in self.early:
             for hook in self.early.pop(key):
                 self.add_hook(hook, call)

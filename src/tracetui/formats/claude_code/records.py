@@ -27,7 +27,6 @@ from tracetui.formats.agent_log import (
     HOOK,
     MESSAGE,
     OK,
-    UNKNOWN,
     UNKNOWN_KIND,
     Call,
     Outcome,
@@ -537,19 +536,15 @@ def _take_call(agent: Agent, response: Response, block: Block, number: int, when
     key, name = block.id or None, block.name or "tool"
     preview, task = preview_and_task(block.input)
     ident = f"{agent.prefix}l{line.number}.{number}"
-    if key is None:
-        agent.problem(line, f"call of {(block.name or 'a tool')[:PREVIEW]} has no id: its result can't be matched")
-    elif key not in agent.calls:
+    if key is not None and key not in agent.calls:
         ident = agent.prefix + key
     at = agent.at(line, number)
     call = Call(ident, intern(name), EXECUTE_TOOL, response.id, response.step, when, at, preview, agent.copied)
-    if key is None:
-        call.status, call.source = UNKNOWN, None
-    else:
+    if key is not None:
         response.calls = (*response.calls, call)
         if task:
             agent.tasks[task] = key
-    agent.call(key, call)
+    agent.call(key, call, line)
 
 
 def take_result(

@@ -349,11 +349,9 @@ class Session(PackedRows):
 
     def leave(self) -> None:
         """No more records of the open turn will follow."""
-        self._settle(UNKNOWN, None)
-        turn = self.turn
-        if turn is not None and turn.status is RUNNING:
-            turn.status, turn.source = UNKNOWN, None
-            self.emit(turn)
+        self._settle()
+        if self.turn is not None:
+            self.stop((self.turn,))
         self.turn = self.response = self._unrepeated = None
 
     def end_turn(self, status: Status, word: str, error: Error | None, duration_ms: float | None) -> None:
@@ -361,7 +359,7 @@ class Session(PackedRows):
         self._has_status = self._active or status is CANCELLED or error is not None
         self.end, self.failure = (status, word), None
         self._close()
-        self._settle(*((CANCELLED, EXPLICIT) if status is CANCELLED else (UNKNOWN, None)))
+        self._settle(*((CANCELLED, EXPLICIT) if status is CANCELLED else ()))
         turn, self.turn = self.turn, None
         if turn is None:
             self.add_record()
@@ -372,12 +370,9 @@ class Session(PackedRows):
             self.agent.end(status, word, error, self.when, None)
             self.emit(self.agent)
 
-    def _settle(self, status: Status, source: StatusSource | None) -> None:
+    def _settle(self, *outcome: Any) -> None:
         """Stop timing unanswered calls of this turn because the conversation continued or ended."""
-        for call in self.unanswered.values():
-            if call.status is RUNNING:
-                call.status, call.source = status, source
-                self.emit(call)
+        self.stop(self.unanswered.values(), *outcome)
         self.unanswered = {}
 
     def _close(self) -> None:
@@ -494,8 +489,7 @@ class Session(PackedRows):
             call = self._add_call(name, preview, response, "c")
         call.requested = True
         if not key:
-            self.problem(self.line, f"call of {name[:PREVIEW]} has no id: its result can't be matched")
-            call.status, call.source = UNKNOWN, None
+            self.add_keyless(call, self.line)
             return
         if call.outcome is None and (request.hosted or request.status):
             call.update(Outcome(finished=request.hosted, word=request.status or None))

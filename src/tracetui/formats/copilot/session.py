@@ -61,7 +61,6 @@ from tracetui.model import (
     RunBody,
     Span,
     Status,
-    StatusSource,
     Text,
     Total,
     Usage,
@@ -289,20 +288,17 @@ class Session(PackedRows):
             turn.status, turn.source = RUNNING, DERIVED
         conversation.turn, conversation.implicit = turn, implicit
 
-    def settle(self, conversation: Conversation, status: Status, source: StatusSource | None) -> None:
-        """Give calls without a result this status: they do not run any more."""
-        for call in conversation.waiting.values():
-            if call.row is not None and call.row.status is RUNNING:
-                call.row.status, call.row.source = status, source
-                self.emit(call.row)
+    def settle(self, conversation: Conversation, *outcome: Any) -> None:
+        """Stop timing calls without a result."""
+        self.stop([call.row for call in conversation.waiting.values() if call.row is not None], *outcome)
         conversation.waiting.clear()
 
     def close(self, conversation: Conversation) -> None:
         """End the open rows of a conversation, but not the sub-agent itself: its end is not in the trace."""
         if conversation.waiting:
-            self.settle(conversation, UNKNOWN, None)
+            self.settle(conversation)
         if conversation.turn is not None:
-            self._stop(conversation.turn)
+            self.stop((conversation.turn,))
         conversation.end_turn()
 
     def close_all(self) -> None:
@@ -310,17 +306,12 @@ class Session(PackedRows):
         for conversation in (self.main, *self.active.values()):
             self.close(conversation)
             if conversation.agent is not None:
-                self._stop(conversation.agent)
+                self.stop((conversation.agent,))
         self.active.clear()
-        for row in self.pairs.values():
+        for row in self.pairs.values():  # running, or paused
             row.status, row.source = UNKNOWN, None
             self.emit(row)
         self.pairs.clear()
-
-    def _stop(self, row: Row) -> None:
-        if row.status is RUNNING:
-            row.status, row.source = UNKNOWN, None
-            self.emit(row)
 
     # ---- responses
 
@@ -384,8 +375,7 @@ class Session(PackedRows):
         row = self._call_row(name, call, call_preview(arguments))
         row.status, row.source = RUNNING, DERIVED
         if key is None:
-            self.problem(self.line, f"call of {name[:PREVIEW]} has no id: its result can't be matched")
-            row.status, row.source = UNKNOWN, None
+            self.add_keyless(row, self.line)
             return
         self.calls[key] = self.conversation.waiting[key] = call
         self._adopt(key, row)

@@ -233,14 +233,10 @@ class Assistant(Message, tag="assistant"):
     def _call(self, session: Session, span: Span, block: Block, number: int, when: float | None, line: Line) -> None:
         key = block.id or None
         ident = key if key != span.id and session.is_free(key) else f"l{line.number}.{number}"
-        if key is None:
-            session.problem(line, "tool call has no id: its result can't be matched")
         note, at = COPIED if COPIED in span.note else "", SpanRef(line.offset, len(line.data), number)
         name, preview = block.name or "tool", preview_of(block.arguments)
         call = Call(ident, name, EXECUTE_TOOL, span.id, span.step, when, at, preview, note)
-        if key is None:
-            call.status, call.source = UNKNOWN, None
-        session.call(key, call)
+        session.call(key, call, line)
 
 
 class ToolResult(Message, tag="toolResult"):

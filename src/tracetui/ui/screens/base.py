@@ -356,9 +356,9 @@ class BaseScreen(Screen[None], inherit_bindings=False):
 
     def copy_resume(self, run: RunSummary | None) -> None:
         """Copy the command that resumes a session, or say that there is none."""
-        from tracetui.formats import resume
+        from tracetui.formats.programs import resume_command
 
-        text = None if run is None else resume.command(run)
+        text = None if run is None else resume_command(run)
         if text is None:
             self.say("no command resumes this run", "status.warn")
         else:

@@ -1,7 +1,9 @@
-"""Find the standard trace directories that exist on this machine."""
+"""The programs that write traces: their directories on this machine, and the command that resumes a session."""
 
 from __future__ import annotations
 
+import re
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
@@ -9,17 +11,19 @@ from typing import Final
 
 import msgspec
 
-from tracetui.errors import FormatError
+from tracetui.errors import FormatError, UsageError
 from tracetui.formats import guard, registry
 from tracetui.formats.base import NO, Format
+from tracetui.model import PREVIEW, RunSummary
 from tracetui.sources.base import Source
-from tracetui.text import Clean, grouped
+from tracetui.text import Clean, clean, grouped
 
 MOST_FILES: Final = 50_000
 MOST_SECONDS: Final = 0.3
 """Limits of counting one directory: the user waits."""
 _LOOKED_AT: Final = 200
 """Files checked to confirm the format of a directory."""
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 
 class Home(msgspec.Struct, frozen=True):
@@ -101,3 +105,23 @@ def _claims(source: Source, candidate: Format, path: str) -> bool:
             return registry.score(candidate, file) > NO
     except OSError:
         return False
+
+
+def resume_command(run: RunSummary) -> str | None:
+    """The command that resumes a session, quoted for a POSIX shell; None if the format has none, or the trace's id
+    isn't safe in one. It is only copied, never run.
+
+    A trace chooses its ids, and quoting doesn't stop an id from being read as an option: they must be plain words.
+    Most programs find a session only from its project, so the command changes to the recorded directory first.
+    """
+    if not run.is_session:
+        return None
+    try:
+        found = guard.resume(registry.load(run.ref.format), run)
+    except (FormatError, OSError, UsageError):
+        return None
+    if not found or not _ID.fullmatch(run.id) or any(clean(one) != one for one in found):
+        return None
+    words, folder = shlex.join(found), run.source or ""
+    is_whole = folder.startswith("/") and len(folder) < PREVIEW and clean(folder) == folder
+    return f"cd {shlex.quote(folder)} && {words}" if is_whole else words
