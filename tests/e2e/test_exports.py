@@ -149,7 +149,7 @@ async def test_nothing_in_a_trace_acts_in_a_page(page: Page, tmp_path: Path) -> 
         made = export(tmp_path / name, tmp_path / f"{name}-site", "--no-redact")
         for path in sorted(made.rglob("*.html"))[::every]:
             page.requests.clear()
-            await visit(page, path)
+            await page.open(path.as_uri())
             assert await page.value("typeof window.canary") == "undefined", path.name
             assert page.requests == [path.as_uri()], path.name
             assert await page.value("document.querySelectorAll('img, iframe, base, link, script').length") == 1
