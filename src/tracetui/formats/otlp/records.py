@@ -266,7 +266,12 @@ def _strict_record(path: RecordPath, raw: msgspec.Raw, scope: dict[str, Any], re
         attrs: dict[str, Any] = {}
         for one in span.attributes:
             key = intern(one.key)
-            attrs[key] = one.value if key in CONTENT else value_of(_decode_value(one.value))
+            if key in CONTENT:
+                attrs[key] = one.value
+            else:
+                value = _decode_value(one.value)
+                is_text = len(value) == 1 and "stringValue" in value  # as most are
+                attrs[key] = value["stringValue"] if is_text else value_of(value)
         if len(attrs) == len(span.attributes):
             return SpanRecord(path, identifier(span.trace) or NO_TRACE, span, attrs, scope, resource, crc32(raw))
     except (ValueError, RecursionError):
@@ -469,8 +474,6 @@ def value_of(value: Any, depth: int = 0) -> Any:
     """The value of an ``AnyValue``; itself if it is of an unknown kind."""
     if not isinstance(value, dict) or len(value) != 1 or depth > _DEPTH:
         return value
-    if "stringValue" in value:  # most are
-        return value["stringValue"]
     ((kind, inner),) = value.items()
     if kind in _PLAIN:
         return inner
