@@ -201,6 +201,7 @@ class Names(NamedTuple):
     has_messages: bool
     """They may have messages."""
     has_output: bool
+    has_scores: bool
 
 
 _NAMES_IN: Final[dict[tuple[str, ...], Names]] = {}
@@ -225,6 +226,7 @@ def names_in(attrs: Attributes) -> Names:
             [name for name in _COSTS if name in attrs],
             has_messages=not HOLDERS.isdisjoint(attrs) or any(name.startswith(FLAT) for name in attrs),
             has_output=not attrs.keys().isdisjoint((*OUTPUTS, *MESSAGES_OUT)),
+            has_scores=_NAME in attrs or not attrs.keys().isdisjoint(_FIRST),
         )
     return found
 
