@@ -51,10 +51,10 @@ from tracetui.formats.otlp.records import (
 )
 from tracetui.formats.otlp.rows import is_row, span_of
 from tracetui.formats.otlp.vocabulary import (
+    NAMES,
     find_value,
     first,
     name_of,
-    names_in,
     operation_of,
     preview_of,
     scores_of_event,
@@ -530,7 +530,7 @@ class SpanData:
         self.name = span.name if isinstance(span.name, str) else ""
         self.operation = operation_of(self.attrs, self.name)
         self.start, self.end = nanoseconds(span.start), nanoseconds(span.end)
-        self.names = names_in(self.attrs)
+        self.names = NAMES.of(self.attrs)
         self.has_messages = bool(self.events) or self.names.has_messages
 
     @cached_property
