@@ -378,7 +378,8 @@ class Session(PackedRows):
             self.add_keyless(row, self.line)
             return
         self.calls[key] = self.conversation.waiting[key] = call
-        self._adopt(key, row)
+        if self.agents:
+            self._adopt(key, row)
 
     def end_call(self, key: str | None) -> Row | None:
         """The row of the call that this event has the result of; None, and a problem, where there is no such call."""
