@@ -231,7 +231,7 @@ class Session(PackedRows):
 
     def use_model(self, model: str | None) -> None:
         """Note the model of the conversation; ``auto`` is none."""
-        if model and model != "auto":
+        if model and model != "auto" and model != self.conversation.model:
             self.conversation.model = model
             if self.model is None and self.conversation is self.main and not self.skipped:
                 self.model = model
