@@ -20,8 +20,15 @@ from tracetui.text import Clean
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.labels import short_id
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
-from tracetui.views.scores import WRONG_ANSWER, WRONG_STYLE, outcome_sign, score_cell
-from tracetui.views.standing import StateOf, recorded_state, standing_of
+from tracetui.views.standing import (
+    WRONG_ANSWER,
+    WRONG_STYLE,
+    StateOf,
+    outcome_sign,
+    recorded_state,
+    score_cell,
+    standing_of,
+)
 
 
 class Relationship(NamedTuple):
