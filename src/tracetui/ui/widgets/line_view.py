@@ -253,7 +253,10 @@ class LineView(LineWidget, can_focus=True):
         if heading is not None:
             self._make_heading, self._heading = heading, None
         self._clamp()
-        self.refresh_changed()
+        if keep:
+            self.refresh_changed()
+        else:  # most cells of other contents differ, and finding those that don't takes longer
+            self.refresh()
 
     @property
     def heading(self) -> Sequence[Line]:
