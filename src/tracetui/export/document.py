@@ -42,7 +42,7 @@ from tracetui.model.masked import masked
 from tracetui.redact import Redactor
 from tracetui.store.address import span_label, span_title
 from tracetui.text import Clean, clean, grouped, one_line
-from tracetui.views.scores import run_sign
+from tracetui.views.standing import run_sign
 
 # ---- reports as blocks
 

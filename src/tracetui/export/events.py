@@ -15,7 +15,7 @@ from tracetui.redact import Redactor
 from tracetui.text import Clean, duration, grouped, pad, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs, kind, status_glyph
 from tracetui.views.labels import clock
-from tracetui.views.scores import score_cell, status_word
+from tracetui.views.standing import score_cell, status_word
 
 RUN_WIDTH: Final = 20
 NAME: Final = 60

@@ -30,7 +30,7 @@ from tracetui.redact import Redactor
 from tracetui.store.relations import Pair, pairs_of
 from tracetui.text import Clean, clean, duration, grouped, one_line, size, tokens
 from tracetui.views.labels import run_label, start_label
-from tracetui.views.scores import run_sign, score_cell, status_word
+from tracetui.views.standing import run_sign, score_cell, status_word
 from tracetui.views.timeline.chart import tokens_of
 
 MAX_PAGES: Final = 500

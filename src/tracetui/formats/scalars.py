@@ -14,6 +14,8 @@ LENGTH: Final = 120
 _SHARED: Final = 64
 _TIME_LIMIT: Final = 64
 _EMPTY: Final[dict[str, Any]] = {}
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_parse_time: Final = datetime.fromisoformat
 
 
 # ---- texts
@@ -113,10 +115,10 @@ def score_value(value: Any) -> float | bool | str | None:
 def moment(value: Any) -> float | None:
     """An ISO 8601 time in seconds since the epoch; one without a zone is read as UTC."""
     try:
-        found = datetime.fromisoformat(value)
         if len(value) > _TIME_LIMIT:
             return None
-        return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
+        found = _parse_time(value)
+        return ((found if found.tzinfo is not None else found.replace(tzinfo=UTC)) - _EPOCH).total_seconds()
     except (TypeError, ValueError, OverflowError):
         return None
 

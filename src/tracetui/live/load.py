@@ -103,7 +103,7 @@ class Reader:
     def _add(self, chunk: Chunk) -> bool:
         if chunk.reset:
             self._builder.reset()
-        self.reset, self.fresh = chunk.reset, list(dict.fromkeys(span.id for span in chunk.spans))
+        self.reset, self.fresh = chunk.reset, list(dict.fromkeys([span.id for span in chunk.spans]))
         changed = self._builder.add(chunk.spans, header=chunk.header, body=chunk.body, problems=chunk.problems)
         return changed or chunk.reset
 

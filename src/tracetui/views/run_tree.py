@@ -23,7 +23,7 @@ from tracetui.text import Clean, grouped, pad
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
 from tracetui.views.labels import BLANK, argument, name_beside, short_id
 from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
-from tracetui.views.scores import outcome_word, run_sign, status_word
+from tracetui.views.standing import outcome_word, run_sign, status_word
 
 
 class Kind(StrEnum):

@@ -464,7 +464,7 @@ class ToolCall(Item):
 
     def tool(self) -> str:
         """The name of the tool."""
-        return self.called or self.kind().removesuffix("_call")
+        return word(self.called) or self.kind().removesuffix("_call")
 
     def take(self, session: Session) -> None:
         try:
@@ -630,7 +630,7 @@ class Event(Answer):
 
     def outcome(self, *, unfinished: bool) -> Outcome:
         """The outcome of the call, as recorded."""
-        status, error, success = self.status or None, self.error, self.success
+        status, error, success = word(self.status), self.error, self.success
         meant = None if status is None else OK if status == "completed" else status_of(status)
         returned: Any = self.result
         is_error: Any = False

@@ -403,7 +403,7 @@ class Response(Data):
                 session.ledger.add_message(Usage(output_tokens=output - (before or 0)))
                 row.usage = Usage(output_tokens=output)
         for request in self.tool_requests or ():
-            session.request_call(request.tool_call_id, request.name or "tool", request.arguments, row)
+            session.request_call(request.tool_call_id, word(request.name) or "tool", request.arguments, row)
 
     def show(self, content: Content, fields: dict[str, Any]) -> None:
         if self.reasoning_text is not None:
@@ -524,7 +524,7 @@ class UsageRecord(CallUsage):
             row.duration_ms = call.duration
             if session.time is not None:
                 row.started_at = session.time - call.duration / 1000
-        if reason := call.finish_reason:
+        if reason := word(call.finish_reason):
             row.status_word = reason
             if reason in _CUT:
                 row.fail(Error(f"stopped: {reason}", reason))

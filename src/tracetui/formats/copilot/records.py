@@ -47,7 +47,7 @@ from tracetui.formats.copilot.events import (
     kind_of,
     token_change,
 )
-from tracetui.formats.scalars import without
+from tracetui.formats.scalars import without, word
 from tracetui.formats.schema import NULL, Finite, Loose, Schema, plain
 from tracetui.model import (
     PREVIEW,
@@ -132,7 +132,7 @@ class CallStart(CallData):
     other_fields: ClassVar[str | None] = "model rte shellToolInfo toolTitle"
 
     def take(self, session: Session) -> None:
-        session.begin_call(self.tool_call_id or None, self.tool_name or "tool", self.arguments)
+        session.begin_call(self.tool_call_id or None, word(self.tool_name) or "tool", self.arguments)
 
     def show(self, content: Content, fields: dict[str, Any]) -> None:
         fields.pop("arguments", None)

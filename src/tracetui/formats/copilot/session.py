@@ -231,7 +231,7 @@ class Session(PackedRows):
 
     def use_model(self, model: str | None) -> None:
         """Note the model of the conversation; ``auto`` is none."""
-        if model and model != "auto":
+        if model and model != "auto" and model != self.conversation.model:
             self.conversation.model = model
             if self.model is None and self.conversation is self.main and not self.skipped:
                 self.model = model
@@ -378,7 +378,8 @@ class Session(PackedRows):
             self.add_keyless(row, self.line)
             return
         self.calls[key] = self.conversation.waiting[key] = call
-        self._adopt(key, row)
+        if self.agents:
+            self._adopt(key, row)
 
     def end_call(self, key: str | None) -> Row | None:
         """The row of the call that this event has the result of; None, and a problem, where there is no such call."""

@@ -35,7 +35,7 @@ from tracetui.formats.agent_log import (
 from tracetui.formats.bodies import preview_of
 from tracetui.formats.jsonl import Line
 from tracetui.formats.record_cache import SpanRef
-from tracetui.formats.scalars import between
+from tracetui.formats.scalars import between, word
 from tracetui.formats.schema import NULL, Field, Finite, Loose, Natural, Schema, tag_of, tagged
 from tracetui.model import (
     COPIED,
@@ -193,7 +193,7 @@ class Assistant(Message, tag="assistant"):
         return ERROR, EXPLICIT, Error(excerpt(message), None if reason == "error" else reason)
 
     def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
-        reason, model, content = self.stop_reason or None, self.model or None, self.content
+        reason, model, content = word(self.stop_reason), word(self.model), self.content
         status, source, error = self.outcome()
         preview, has_text = _preview(content)
         if has_text:
@@ -234,7 +234,7 @@ class Assistant(Message, tag="assistant"):
         key = block.id or None
         ident = key if key != span.id and session.is_free(key) else f"l{line.number}.{number}"
         note, at = COPIED if COPIED in span.note else "", SpanRef(line.offset, len(line.data), number)
-        name, preview = block.name or "tool", preview_of(block.arguments)
+        name, preview = word(block.name) or "tool", preview_of(block.arguments)
         call = Call(ident, name, EXECUTE_TOOL, span.id, span.step, when, at, preview, note)
         session.call(key, call, line)
 

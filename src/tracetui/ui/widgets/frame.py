@@ -20,8 +20,7 @@ from tracetui.views.glyphs import Glyphs, status_glyph
 from tracetui.views.goal import goal_sentence, has_turns
 from tracetui.views.labels import run_label, short_id
 from tracetui.views.rows import Line, Piece, fit, width_of
-from tracetui.views.scores import WRONG_ANSWER, WRONG_STYLE
-from tracetui.views.standing import standing_of
+from tracetui.views.standing import WRONG_ANSWER, WRONG_STYLE, standing_of
 from tracetui.views.timeline.header import FRAME, causes_words, cost_of
 
 if TYPE_CHECKING:
