@@ -107,9 +107,8 @@ class TraceReader(LogReader[Trace]):
             return self._read_documents(file)
         if not self._begun and (found_lines := lines_of_trace(file, self._key)) is not None:
             self._begin_with(file)
-            for found_line in found_lines:
-                data = file.read(found_line.offset, found_line.size)
-                _take_line(self.session, self._exports, Line(found_line.offset, found_line.number, data))
+            for offset, number, size in found_lines:
+                _take_line(self.session, self._exports, Line(offset, number, file.read(offset, size)))
             return self._chunk(reset=False)  # if the file grows, all of it is read again
         reset = self._begun and self.stat is None
         self._begun = True
@@ -159,12 +158,8 @@ def _take_line(session: Any, schema: Exports, line: Line) -> bool:
     return export is not None
 
 
-class FinishedLine(NamedTuple):
-    """A finished line."""
-
-    offset: int
-    number: int
-    size: int
+FinishedLine = tuple[int, int, int]
+"""Offset, number and size of a finished line."""
 
 
 def traces_on(data: bytes | msgspec.Raw) -> Iterator[str | None]:
@@ -192,7 +187,7 @@ def lines_of_trace(file: File, key: str) -> list[FinishedLine] | None:
     if not isinstance(index, LineIndex) or index.stat != file.stat:
         index = cache[_LINE_INDEX] = LineIndex(file.stat, _index_lines(file))
     found = index.lines.get(key) if index.lines is not None else None
-    return None if found is None or sum(found_line.size for found_line in found) > LINES_AT_ONCE else found
+    return None if found is None or sum(size for _, _, size in found) > LINES_AT_ONCE else found
 
 
 def _index_lines(file: File) -> dict[str, list[FinishedLine]] | None:
@@ -200,7 +195,7 @@ def _index_lines(file: File) -> dict[str, list[FinishedLine]] | None:
     for line in lines(file, limit=MAX_LINE, end=file.stat.size):
         if line.skipped or not line.whole or b"\0" in line.data:
             return None
-        found_line = FinishedLine(line.offset, line.number, len(line.data))
+        found_line = line.offset, line.number, len(line.data)
         for key in dict.fromkeys(traces_on(line.data)):
             if key is None:
                 return None

@@ -51,6 +51,9 @@ _ROLES: Final = {
     "gen_ai.tool.message": "tool",
 }
 _SYSTEMS: Final = ("system", "developer")
+_FIRST_ROLES: Final = ("llm.input_messages.0.message.role", "gen_ai.prompt.0.role")
+_TALKS: Final = (*MESSAGES_IN, *EVENTS, *CONVERSATIONS)
+"""Attributes with messages among which those of the system may be."""
 _NO_SYSTEM: Final = re.compile(rb'\{"stringValue": ?"\[\{\\"role\\": ?\\"(?:user|assistant|tool)\\"')
 """The beginning of a conversation that has no system message before its first other message."""
 _USERS: Final = ("user", "human")
@@ -184,12 +187,11 @@ def outputs_of(attrs: Attributes, events: Sequence[Event]) -> Messages:
 
 def may_have_system(attrs: Attributes, events: Sequence[Event]) -> bool:
     """Whether there may be a system message, found out without decoding the messages."""
-    if SYSTEM in attrs or any(event.name not in ("exception", _CHOICE) for event in events):
+    if SYSTEM in attrs or (events and any(event.name not in ("exception", _CHOICE) for event in events)):
         return True
-    if any(attrs.get(name) in _SYSTEMS for name in ("llm.input_messages.0.message.role", "gen_ai.prompt.0.role")):
+    if any(name in attrs and attrs[name] in _SYSTEMS for name in _FIRST_ROLES):
         return True
-    found = [value for name in (*MESSAGES_IN, *EVENTS, *CONVERSATIONS) if (value := attrs.get(name)) is not None]
-    return not all(map(_is_without_system, found))
+    return any(name in attrs and not _is_without_system(attrs[name]) for name in _TALKS)
 
 
 def _is_without_system(value: Any) -> bool:

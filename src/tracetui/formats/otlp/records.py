@@ -241,12 +241,6 @@ def values_on(data: bytes) -> dict[RecordPath, Any]:
     }
 
 
-def spans_in(request: Any) -> Iterator[SpanRecord]:
-    """All spans of any request, decoded."""
-    for path, span, scope, resource in objects_in(request):
-        yield loose_record(path, span, scope, resource, crc32(rendered(span)))
-
-
 def objects_in(
     request: Any, lists: tuple[tuple[str, ...], ...] = _SPANS
 ) -> Iterator[tuple[RecordPath, dict[str, Any], dict[str, Any], dict[str, Any]]]:
@@ -329,7 +323,8 @@ class Export(NamedTuple):
 
 def export_of(value: Any) -> Export:
     """The records of decoded JSON."""
-    return Export(list(spans_in(value)), list(logs_in(value)), value)
+    spans = [loose_record(*found, crc32(rendered(found[1]))) for found in objects_in(value)]
+    return Export(spans, list(logs_in(value)), value)
 
 
 def evaluated_trace(record: SpanRecord) -> str:
