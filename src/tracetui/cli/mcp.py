@@ -1,7 +1,7 @@
 """``tracetui mcp``: the commands as tools for agents, over the Model Context Protocol on standard input and output.
 
 Every call runs the command of that name in a separate process, which can open nothing outside of the given paths
-(`tracetui.sources.local.confine`), and answers with a page of its JSON.
+(`tracetui.sources.local.WITHIN`), and answers with a page of its JSON.
 """
 
 from __future__ import annotations

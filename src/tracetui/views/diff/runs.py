@@ -202,7 +202,7 @@ def _key(key: str, words: str) -> Line:
 
 
 class PairResult(Protocol):
-    """The result of a comparison (`tracetui.live.comparing.compared.Verdict`)."""
+    """The result of a comparison (`tracetui.live.mailbox.Divergence`)."""
 
     @property
     def same(self) -> bool: ...

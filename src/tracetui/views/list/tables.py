@@ -103,7 +103,7 @@ _MIN_PATH: Final = 12
 
 
 class Hit(Protocol):
-    """A search hit (`tracetui.live.surveying.grep.Hit`)."""
+    """A search hit (`tracetui.live.search.Hit`)."""
 
     @property
     def ref(self) -> RunRef: ...
