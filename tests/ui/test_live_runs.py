@@ -95,6 +95,7 @@ async def test_a_few_runs_show_more_of_their_last_lines(opened: Opener, tmp_path
     working("aaaa", 0, *(f"part{number}" for number in range(9))).write(tmp_path, NOW.timestamp(), 5)
     async with opened(tmp_path / ".claude" / "projects") as (app, pilot):
         screen = await dashboard(pilot)
+        await until(pilot, lambda: text_of(app).count("I have read part") == 4, what="the last lines")
         shown = [line.strip() for line in text_of(app).split("\n")[5:15]]
         assert ["I have read part" in line for line in shown].count(True) == 4
         assert "make aaaa" in shown[1]
