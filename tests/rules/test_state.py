@@ -14,7 +14,6 @@ ALLOWED: Final = {
     ("formats/base.py", "_is_composed"): "by the class of a format",
     ("formats/guard.py", "_is_built_in"): "by the class of a format",
     ("formats/schema.py", "_shape"): "by a declared class",
-    ("formats/schema.py", "_tag_of"): "by a declared class",
     ("formats/schema.py", "_MEMBERS"): "by a declared type",
     ("formats/schema.py", "_closed_struct"): "by a declared class",
     ("formats/registry.py", "_plugins"): "by the packages that are installed",
