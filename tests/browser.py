@@ -74,7 +74,7 @@ class Page:
         """Wait until JavaScript is true."""
         async with asyncio.timeout(PATIENCE):
             while not await self.value(expression):
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.01)
 
     async def type(self, text: str) -> None:
         """Press the keys of a text."""

@@ -75,7 +75,7 @@ class Redactor:
         return self._cut(made) if cut else made
 
     def header(self, text: str) -> str:
-        """Mask a header text, whose end may be truncated."""
+        """Mask a header text, which may be truncated."""
         return self.text(text, cut=len(text) >= CUT_AT or text.endswith("…"))
 
     def value(self, value: Any) -> Any:
@@ -176,7 +176,7 @@ class Redactor:
     # ---- values
 
     def _walk(self, root: Any, doubtful: Mapping[str, ScannedText]) -> Any:
-        """Mask `root`, of whose texts only the `doubtful` ones can contain secrets."""
+        """Mask `root`; only its `doubtful` texts can contain secrets."""
         frames = [_Frame([root], NameClass.OPEN)]
         while True:
             frame = frames[-1]

@@ -300,7 +300,7 @@ def find_shape(shape: Shape, scanned: ScannedText) -> Iterator[SecretMatch]:
 
 
 def _tokens(scanned: ScannedText) -> Iterator[SecretMatch]:
-    """Tokens that begin with a known prefix."""
+    """Tokens that begin with one of the prefixes."""
     place = 0
     while match := _token_pattern().search(scanned.low, place):
         place = match.end()
@@ -443,7 +443,7 @@ _EXACT_PREFIXES: Final = tuple(prefix.encode() for prefix in _PREFIXES)
 
 @cache
 def _token_search(mark: str) -> re.Pattern[bytes]:
-    """A pattern for possible tokens in lowered text whose prefix ends with `mark`."""
+    """A pattern for possible tokens in lowered text, with a prefix that ends with `mark`."""
     dotted = r"|(?=[a-z0-9_-]{6}\.[a-z0-9_-]{27})(?<=[a-z0-9_-]{23}\.)(?P<dots>)" if mark == "." else ""
     return re.compile(rf"\{mark}(?=[a-z0-9_-]{{6}})(?:{_after_prefix(mark)}{dotted})".encode())
 
@@ -715,7 +715,7 @@ _SENTENCE: Final = re.compile(r"[ \t][A-Za-z0-9]+[ \t][A-Za-z]")
 _HUMPS: Final = re.compile(r"(?:[A-Z]*[a-z]+[A-Z]+){3}")
 """Letters that don't form words."""
 _HEADERS: Final = ("cookie", "authorization")
-"""Names of header lines, whose value is the rest of the line."""
+"""Names of header lines; the value is the rest of the line."""
 _IN_LOGPROBS: Final = re.compile(r"\\{0,8}[\"']\s*,\s*\\{0,8}[\"'](?:logprob|bytes|prob)")
 
 

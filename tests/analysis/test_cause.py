@@ -158,7 +158,7 @@ def test_the_noise_is_returned_in_order() -> None:
     assert found.template.codes == ("502",)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=examples(1000))
 @given(st.lists(st.one_of(FRAGMENTS, HEX, HEX.map(str.upper), NUMBERS, IDS, TROUBLE), max_size=12).map("".join))
 @example("returned 404 rows of 1234567abc, 0x1234567 or 12e34567-5s")
 @example("12d34567d ago at 1234567e-3, utf-1234567 and ORA-009421")

@@ -17,6 +17,8 @@ from tests.views.build import make_run
 from tracetui.analysis import prices
 from tracetui.analysis.statistics import By, Statistics, estimate_of
 from tracetui.model import Operation, Span, Usage
+from tracetui.model.run import Header
+from tracetui.model.tally import Tally, summary_of
 
 SONNET, HAIKU = "claude-sonnet-4-5-20250929", "claude-haiku-4-5-20251001"
 USED = Usage(input_tokens=12_345, output_tokens=678, cache_read_tokens=12_000, cache_creation_tokens=45)
@@ -108,6 +110,19 @@ def test_calls_of_a_large_run_are_not_priced_as_a_large_call() -> None:
     assert all_ > 1.5 * calls * one, "a long prompt costs more a token: else this proves nothing"
     run = make_summary(model=SONNET, models=(SONNET,), usage=whole, llm_calls=calls, started_at=None)
     assert prices.of_summary(run) == pytest.approx(calls * one)
+
+
+def test_the_list_and_the_open_run_agree_on_a_run_with_small_and_large_calls() -> None:
+    sizes = [Usage(9_000, 100, None, 5_000, 2_000)] * 5 + [Usage(267_000, 3_000, None, 160_000, 60_000)] * 2
+    calls = [Span(id=str(i), name="x", operation=CHAT, usage=used, model=SONNET) for i, used in enumerate(sizes)]
+    run = make_run(calls)
+    tally = Tally()
+    tally.add_all(calls)
+    summary = summary_of(run.summary.ref, Header(id="x", name="x", model=SONNET), tally)
+    estimate = estimate_of(run)
+    assert estimate is not None
+    assert prices.of_summary(summary) == pytest.approx(estimate.usd)
+    assert estimate.usd == pytest.approx(sum(listed(SONNET, used) for used in sizes))
 
 
 def test_a_run_that_was_read_is_estimated_call_by_call() -> None:

@@ -1,4 +1,4 @@
-"""``tracetui mcp``: the official client talks to the real program."""
+"""``tracetui mcp``: the official client talks to the server, in this process and as the real program."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from mcp import ClientSession, StdioServerParameters, stdio_client
 
 from tests.cli.run import Cli, write_traces
+from tracetui.cli.mcp import make_server
+from tracetui.cli.reading import served_paths
+
+if TYPE_CHECKING:
+    from mcp import ClientSession
 
 SECRET = "sk-proj-" + "Ab1" * 16
 
@@ -28,11 +32,24 @@ def traces(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def client(*words: str) -> AsyncIterator[ClientSession]:
+async def program(*words: str) -> AsyncIterator[ClientSession]:
+    """A session with the real program."""
+    from mcp import ClientSession, StdioServerParameters, stdio_client
+
     server = StdioServerParameters(command=sys.executable, args=["-m", "tracetui", "mcp", *words])
-    async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
+    streams = stdio_client(server, errlog=sys.__stderr__ or sys.stderr)  # pytest captures the other
+    async with streams as (read, write), ClientSession(read, write) as session:
         await session.initialize()
         yield session
+
+
+@asynccontextmanager
+async def server(folder: Path) -> AsyncIterator[ClientSession]:
+    """A session with a server in this process."""
+    from mcp import Client
+
+    async with Client(make_server(served_paths([str(folder)], "mcp"))) as client:
+        yield client.session
 
 
 async def call(session: ClientSession, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -54,7 +71,7 @@ async def test_every_tool_answers_with_the_json_of_its_command(
     cli = Cli(capsysbinary)
     run = str(traces / "paprika" / "plan-7.json")
     replay = str(traces / "paprika" / "plan-7-again.json")
-    async with client(str(traces)) as session:
+    async with program(str(traces)) as session:
         assert {tool.name for tool in (await session.list_tools()).tools} == {
             *("list", "show", "grep", "triage", "tasks", "diff")
         }
@@ -76,7 +93,7 @@ async def test_every_tool_answers_with_the_json_of_its_command(
 
 
 async def test_answers_are_pages(traces: Path) -> None:
-    async with client(str(traces)) as session:
+    async with server(traces) as session:
         everything = (await call(session, "list", size=400_000))["data"]["runs"]
         found: list[Any] = []
         offset: int | None = 0
@@ -91,10 +108,10 @@ async def test_answers_are_pages(traces: Path) -> None:
 
 async def test_secrets_are_masked_unless_exact(traces: Path) -> None:
     address = str(traces / "paprika" / "secret.json")
-    async with client(str(traces)) as session:
+    async with server(traces) as session:
         for tool, arguments in (("show", {"address": address}), ("grep", {"text": "rain"}), ("list", {})):
             assert SECRET not in json.dumps(await call(session, tool, size=400_000, **arguments))
-    async with client("--exact", str(traces)) as session:
+    async with program("--exact", str(traces)) as session:
         assert SECRET in json.dumps(await call(session, "show", address=address, size=400_000))
 
 
@@ -103,7 +120,7 @@ async def test_nothing_outside_of_the_paths_is_read(traces: Path, tmp_path: Path
     outside.write_bytes((traces / "paprika" / "plan-7.json").read_bytes())
     (traces / "link.json").symlink_to(outside)
     (traces / "folder").symlink_to(tmp_path)
-    async with client(str(traces)) as session:
+    async with server(traces) as session:
         for address in (
             str(outside),
             f"{traces}/../outside.json",

@@ -19,7 +19,7 @@ from tracetui.live.load import read_run
 from tracetui.live.scan import scan
 from tracetui.live.tail import Tail
 from tracetui.model import RunSummary
-from tracetui.model.event import Event, SpanChanged
+from tracetui.model.run import Event, SpanChanged
 from tracetui.redact import MASK, Redactor
 from tracetui.sources.local import LocalSource
 from tracetui.store.judgement import CauseRef, Verdict

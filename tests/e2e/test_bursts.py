@@ -23,7 +23,7 @@ def test_leaving_twice_in_one_write_leaves_the_screen_and_then_the_program(sampl
     with Terminal(*TRACETUI, str(samples)) as terminal:
         terminal.expect("first failure")
         terminal.wait_quiet()
-        for key in [*SCREENS] * 2:
+        for key in SCREENS:
             terminal.send(key)
             terminal.expect(SCREENS[key])
             terminal.send(KEYS["escape"] * 2)

@@ -37,14 +37,6 @@ def test_a_key(samples: Path, key: str) -> None:
         assert left_behind(terminal) == []
 
 
-@pytest.mark.parametrize("where", ["/", "f", "ctrl+p", "?", "enter"])
-def test_the_interrupt_key_ends_it_from_everywhere(samples: Path, where: str) -> None:
-    with opened(samples) as terminal:
-        terminal.type(where, "ctrl+c")
-        assert terminal.wait_exit() == 0
-        assert left_behind(terminal) == []
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
 def test_a_signal(samples: Path, number: signal.Signals) -> None:
     with opened(samples) as terminal:

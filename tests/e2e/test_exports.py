@@ -13,13 +13,18 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+import pytest_asyncio
 
 from tests import hostile
 from tests.browser import Page, browser, missing
 from tests.shared import PATIENCE
 from tracetui import demo
 
-pytestmark = [pytest.mark.e2e, pytest.mark.skipif(bool(missing()), reason=missing() or "there is a browser")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(bool(missing()), reason=missing() or "there is a browser"),
+    pytest.mark.asyncio(loop_scope="module"),
+]
 NOW: Final = datetime(2024, 1, 15, 10, 0, tzinfo=UTC)
 FAILED: Final = "runs/researcher-0690e0f0-e1bf-4d65-ac52-89138f446e8d.html"
 NESTED: Final = "runs/weekly_report-report-001.html"
@@ -51,10 +56,23 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return export(folder / "traces", folder / "site")
 
 
-@pytest.fixture
-async def page() -> AsyncIterator[Page]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def tab() -> AsyncIterator[Page]:
+    """The only tab of a browser."""
     async with browser() as opened:
         yield opened
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(tab: Page) -> Page:
+    """The tab as it was when it was new."""
+    await tab.send("Emulation.setScriptExecutionDisabled", value=False)
+    await tab.send("Emulation.clearDeviceMetricsOverride")
+    await tab.send("Emulation.setEmulatedMedia", features=[])
+    await tab.send("Page.navigate", url="about:blank")
+    tab.requests.clear()
+    tab.errors.clear()
+    return tab
 
 
 async def visit(page: Page, path: Path, fragment: str = "") -> None:
@@ -149,7 +167,7 @@ async def test_nothing_in_a_trace_acts_in_a_page(page: Page, tmp_path: Path) -> 
         made = export(tmp_path / name, tmp_path / f"{name}-site", "--no-redact")
         for path in sorted(made.rglob("*.html"))[::every]:
             page.requests.clear()
-            await visit(page, path)
+            await page.open(path.as_uri())
             assert await page.value("typeof window.canary") == "undefined", path.name
             assert page.requests == [path.as_uri()], path.name
             assert await page.value("document.querySelectorAll('img, iframe, base, link, script').length") == 1

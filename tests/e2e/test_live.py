@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +17,7 @@ import pytest
 from tests.e2e import growing
 from tests.shared import SHARED, needs_shared
 from tests.terminal import TRACETUI, Terminal
+from tracetui.cli import main
 
 pytestmark = pytest.mark.e2e
 _NOTE: Final = re.compile(r"^.\s*[╰…]")
@@ -178,4 +181,9 @@ def detail(address: str) -> dict[str, Any]:
 
 
 def _run(*arguments: str) -> bytes:
-    return subprocess.run([*TRACETUI, *arguments], check=True, capture_output=True).stdout
+    """What a command prints, in this process: only the terminal needs the program in one of its own."""
+    data = io.BytesIO()
+    with io.TextIOWrapper(data) as out, redirect_stdout(out):
+        assert main(arguments) == 0
+        out.flush()
+        return data.getvalue()

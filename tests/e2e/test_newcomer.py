@@ -32,8 +32,11 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return large_home(tmp_path_factory.mktemp("home"), time.time())
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("way", ["search", "palette"])
+@pytest.mark.parametrize(
+    ("way", "size"),
+    [("search", (80, 24)), ("palette", (80, 24)), ("palette", (120, 40)), ("search", (200, 60))],
+    ids=lambda value: value if isinstance(value, str) else f"{value[0]}x{value[1]}",
+)
 def test_the_session_its_cost_and_the_tool_that_failed_most(way: str, size: tuple[int, int], sessions: Path) -> None:
     to_session, to_tools = WAYS[way]
     assert len(to_session) + len(to_tools) <= MOST_KEYS

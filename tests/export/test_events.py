@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.views.build import REF, make_run, make_span, researcher
 from tracetui.export.events import Lines, event_line
 from tracetui.model import Error, Operation, Problem, Status
-from tracetui.model.event import Event, ProblemMet, RunChanged, RunEnded, RunReset, SpanChanged
+from tracetui.model.run import Event, ProblemMet, RunChanged, RunEnded, RunReset, SpanChanged
 from tracetui.text import UNSAFE
 from tracetui.views.glyphs import ASCII
 

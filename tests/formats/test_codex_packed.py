@@ -19,7 +19,7 @@ from tracetui.live.load import Reader
 from tracetui.live.scan import scan
 from tracetui.live.search import Hit, Needle, grep
 from tracetui.model import RunSummary
-from tracetui.sources import zstd
+from tracetui.sources import file_views
 from tracetui.sources.base import File
 from tracetui.sources.local import LocalSource
 
@@ -139,7 +139,7 @@ def test_of_a_packed_file_that_is_no_trace_only_the_beginning_is_unpacked(
         json.dumps({"move": number, "score": f"{number * 7919 % 1000}"}) + "\n" for number in range(200_000)
     )
     (tmp_path / "games.jsonl.zst").write_bytes(zstandard.compress(lines.encode()))
-    monkeypatch.setattr(zstd, "_unpack", lambda file: pytest.fail("all of it is unpacked"))
+    monkeypatch.setattr(file_views, "_unpack", lambda file: pytest.fail("all of it is unpacked"))
     (found,) = scan(SOURCE, [str(tmp_path)], deep=True)
     assert found.kind == "ignored"
 
@@ -154,13 +154,13 @@ def test_a_packed_rollout_is_unpacked_once_for_the_bodies_of_its_run(
     (found,) = scan(SOURCE, [str(path)], deep=True)
     *_, run = Reader(SOURCE, found.runs[0].ref).steps()
     unpacked: list[str] = []
-    unpack = zstd._unpack
+    unpack = file_views._unpack
 
     def noted(file: File) -> bytes:
         unpacked.append(file.path)
         return unpack(file)
 
-    monkeypatch.setattr(zstd, "_unpack", noted)
+    monkeypatch.setattr(file_views, "_unpack", noted)
     assert all(run.load(span).raw for span in run.spans)
     assert len(unpacked) == 1
 

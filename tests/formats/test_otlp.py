@@ -199,6 +199,26 @@ def test_values_of_every_kind() -> None:
         assert value_of(value) == found
 
 
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), (" ,", " : ")])
+@pytest.mark.parametrize(
+    ("roles", "expected"),
+    [
+        (["system", "user"], "system 0"),
+        (["developer", "user"], "developer 0"),
+        (["user", "system", "user"], None),
+        (["user", "assistant"], None),
+    ],
+)
+def test_instructions_are_the_system_messages_at_the_beginning(
+    roles: list[str], expected: str | None, separators: tuple[str, str], tmp_path: Path
+) -> None:
+    asked = [{"role": role, "parts": [{"type": "text", "content": f"{role} {i}"}]} for i, role in enumerate(roles)]
+    given = json.dumps(asked, separators=separators)
+    run = told(tmp_path, request(span(1, None, 0, 90, attributes=CHAT | {"gen_ai.input.messages": given})))
+    assert run.body.system_prompt == expected
+    assert len(run.load(run.spans[0]).input_messages) == len(roles)
+
+
 # ------------------------------------------------------------------------------------------------- messages
 
 ASKED = Message("user", (Text("Is the fern thirsty?"),))

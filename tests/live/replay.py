@@ -17,7 +17,7 @@ from tracetui.live.load import read_run
 from tracetui.live.scan import scan
 from tracetui.live.tail import Tail
 from tracetui.model import Run, TaskKey
-from tracetui.model.event import Event
+from tracetui.model.run import Event
 from tracetui.sources.local import LocalSource
 from tracetui.store.relations import Relations
 

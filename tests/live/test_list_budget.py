@@ -17,9 +17,8 @@ from tests.live.test_lister import collect, listing
 from tests.shared import PATIENCE, ROOT
 from tracetui.live.scan import Found, entries, look
 from tracetui.sources.base import HEAD_SIZE, File, FileView, Stat
-from tracetui.sources.budget import LIST_BUDGET, Budget
+from tracetui.sources.file_views import LIST_BUDGET, Budget, unpacked
 from tracetui.sources.local import LocalSource
-from tracetui.sources.zstd import unpacked
 
 CASES = ROOT / "tests" / "formats"
 TERABYTE = 1 << 40
@@ -194,7 +193,7 @@ def test_a_large_database_that_would_have_to_be_copied_is_not_listed(tmp_path: P
 
 
 def test_statements_of_the_list_stage_come_from_one_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracetui.sources.budget.PROGRESS_OPS", 1)
+    monkeypatch.setattr("tracetui.sources.file_views.PROGRESS_OPS", 1)
     shutil.copytree(CASES / case_with("opencode/{}", "*.db") / "input", tmp_path, dirs_exist_ok=True)
     path = next(tmp_path.rglob("*.db"))
     budget = Budget(LIST_BUDGET)

@@ -34,7 +34,7 @@ def begin(request: pytest.FixtureRequest) -> Iterator[Begin]:
     def start(*roots: Path, known: dict[str, Stat] | None = None) -> Watch:
         names = [str(root) for root in roots]
         notify = WatchfilesNotify if request.param == "watchfiles" else open_notify
-        watch = Watch(LocalSource(), names, known=known or {}, events=request.param != "polling", notify=notify)
+        watch = Watch(LocalSource(), names, seen=known or {}, events=request.param != "polling", notify=notify)
         assert watch.mode == ("polling" if request.param == "polling" else "events"), watch.reason
         watches.append(watch)
         return watch

@@ -151,7 +151,7 @@ def test_without_watches_left_it_polls(tmp_path: Path) -> None:
         (tmp_path / f"{i}" / "a.json").write_bytes(b"{}")
     known = {path: entry.stat for path, entry in walked(tmp_path).items() if entry.stat is not None}
     before = descriptors()
-    watch = Watch(LocalSource(), [str(tmp_path)], known=known, notify=Exhausted)
+    watch = Watch(LocalSource(), [str(tmp_path)], seen=known, notify=Exhausted)
 
     assert watch.sweep() == []
     assert (watch.mode, watch.reason) == ("polling", "no watches left (ENOSPC)")

@@ -22,7 +22,7 @@ from tracetui.cli.reading import original_of, runs_in
 from tracetui.live.scan import scan
 from tracetui.live.tail import Tail
 from tracetui.live.watch import Watch
-from tracetui.model.event import SpanChanged
+from tracetui.model.run import SpanChanged
 from tracetui.sources.base import File, LinkLost, Source, Stat
 from tracetui.sources.local import LocalSource
 from tracetui.sources.locations import source_for

@@ -26,7 +26,7 @@ from tracetui.errors import NotWritten, UsageError
 from tracetui.live.scan import scan
 from tracetui.model import RunSummary, Status
 from tracetui.sources.local import LocalSource
-from tracetui.store import journal
+from tracetui.store import sidecar as module
 from tracetui.store.judgement import CauseRef, Verdict, event_of
 from tracetui.store.settings import verdicts_file
 from tracetui.store.sidecar import Sidecar
@@ -117,7 +117,7 @@ def test_what_others_write_is_read_on_at_the_cost_of_one_stat(folder: Path, monk
         raise AssertionError("the file was opened")
 
     with monkeypatch.context() as patch:
-        patch.setattr(journal, "_opened", forbidden)
+        patch.setattr(module, "_opened", forbidden)
         assert not two.refresh()
     assert two.revision == revision
 
@@ -324,7 +324,7 @@ def test_what_makes_no_sense_is_refused_and_leaves_nothing(folder: Path, wrong: 
 
 
 def test_a_lock_that_is_never_let_go_is_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(module, "LOCK_SECONDS", 0.05)
     sidecar = Sidecar(folder)
     sidecar.judge(RUN, Verdict.REAL)
     with (folder / NAME).open("rb") as held:
@@ -339,7 +339,7 @@ def test_a_file_that_is_replaced_while_one_waits_for_it_gets_the_line(
 ) -> None:
     sidecar = Sidecar(folder)
     sidecar.judge(RUN, Verdict.REAL)
-    lock, path = journal._lock, folder / NAME
+    lock, path = module._lock, folder / NAME
     pulled = [path.read_bytes().replace(b"real", b"known")]
 
     def late(fd: int, deadline: float) -> None:
@@ -347,7 +347,7 @@ def test_a_file_that_is_replaced_while_one_waits_for_it_gets_the_line(
         if pulled:
             replaced(path, pulled.pop())
 
-    monkeypatch.setattr(journal, "_lock", late)
+    monkeypatch.setattr(module, "_lock", late)
     sidecar.judge(OTHER, Verdict.FLAKY)
     assert len(lines(folder)) == 2
     assert (sidecar.of(RUN).verdict, sidecar.of(OTHER).verdict) == ("known", "flaky")
@@ -360,10 +360,10 @@ import resource, sys
 from pathlib import Path
 from tests.store.build import make_summary
 from tracetui.errors import NotWritten
-from tracetui.store import journal
+from tracetui.store import sidecar as module
 from tracetui.store.judgement import Verdict
 from tracetui.store.sidecar import Sidecar
-journal.LOCK_SECONDS = 60.0  # who holds it may have to wait for the processor
+module.LOCK_SECONDS = 60.0  # who holds it may have to wait for the processor
 name, folder, times, size = sys.argv[1:]
 if int(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(size), int(size)))

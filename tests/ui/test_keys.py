@@ -112,8 +112,17 @@ async def go_to(app: TraceApp, pilot: Pilot[int], pane: str) -> None:
         await settle(pilot)
 
 
+def assert_on_the_sheet(app: TraceApp, pane: str) -> None:
+    """Every key that works in a pane is in its help."""
+    sheet = "\n".join("".join(piece.text for piece in line) for line in help_lines(pane, app.commands))
+    bound = set(app.screen.active_bindings)
+    assert bound
+    for key in bound | {key for command in of_pane(pane, app.commands) for key in command.keys}:
+        assert re.search(rf"^  (?:\S+ )*{re.escape(shown(key))} ", sheet, re.MULTILINE), (key, sheet)
+
+
 @pytest.mark.parametrize("pane", sorted(MAIN | TRIAGE | LISTS))
-async def test_every_key_of_every_pane_is_taken(
+async def test_every_key_of_every_pane_is_taken_and_on_the_help_sheet(
     opened: Opener, samples: Path, pane: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(TraceApp, "action_suspend_process", lambda self: None)
@@ -130,6 +139,8 @@ async def test_every_key_of_every_pane_is_taken(
     monkeypatch.setattr(BaseScreen, "perform", note)
     folder = with_replays(samples, tmp_path) if pane == REPLAYS else samples
     async with opened(folder, size=(120, 30)) as (app, pilot):
+        await go_to(app, pilot, pane)
+        assert_on_the_sheet(app, pane)
         for command in of_pane(pane, app.commands):
             if command.id in LEAVES:
                 continue
@@ -145,27 +156,6 @@ async def test_every_key_of_every_pane_is_taken(
                 await until(pilot, lambda: isinstance(app.screen, BaseScreen), what="a screen of panes")
                 assert_harmless(app)
         assert text_of(app)
-
-
-def sheet(app: TraceApp, pane: str) -> str:
-    """The help of a pane as it reads."""
-    return "\n".join("".join(piece.text for piece in line) for line in help_lines(pane, app.commands))
-
-
-@pytest.mark.parametrize("pane", sorted(MAIN | TRIAGE | LISTS))
-async def test_every_key_that_works_is_on_the_help_sheet(
-    opened: Opener, samples: Path, pane: str, tmp_path: Path
-) -> None:
-    folder = with_replays(samples, tmp_path) if pane == REPLAYS else samples
-    async with opened(folder, size=(160, 50)) as (app, pilot):
-        await go_to(app, pilot, pane)
-        assert isinstance(app.screen, BaseScreen)
-        bound = set(app.screen.active_bindings)
-        told = sheet(app, pane)
-
-        assert bound
-        for key in bound | {key for command in of_pane(pane, app.commands) for key in command.keys}:
-            assert re.search(rf"^  (?:\S+ )*{re.escape(shown(key))} ", told, re.MULTILINE), (key, told)
 
 
 @pytest.mark.parametrize("base", [BaseScreen, LineView])

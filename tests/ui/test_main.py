@@ -70,6 +70,16 @@ async def test_q_quits_only_from_the_list(opened: Opener, samples: Path) -> None
         await until(pilot, lambda: not app.is_running)
 
 
+@pytest.mark.parametrize("where", ["slash", "f", "ctrl+p", "question_mark", "enter"])
+async def test_the_interrupt_key_quits_from_everywhere(opened: Opener, samples: Path, where: str) -> None:
+    async with opened(samples) as (app, pilot):
+        await pilot.press(where)
+        await pilot.pause()
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: not app.is_running)
+        assert app.return_code == 0
+
+
 async def test_the_error_walk_visits_every_failed_run_once_and_says_when_it_ends(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "g")

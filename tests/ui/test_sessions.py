@@ -127,4 +127,4 @@ async def test_yr_copies_the_command(opened: Opener, sessions: Path, monkeypatch
 async def test_a_run_that_nothing_resumes_says_so(opened: Opener, samples: Path) -> None:
     async with opened(samples / "harbor" if (samples / "harbor").exists() else samples) as (app, pilot):
         await pilot.press("y", "r")
-        assert "no command resumes this run" in text_of(app.main.said)
+        assert "no command resumes this run" in text_of(app.main.status_message)

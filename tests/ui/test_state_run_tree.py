@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tracetui.model import RunRef
-from tracetui.ui.run_tree_state import RunTreeState, select_next, toggle_texts
 from tracetui.ui.state import describe
+from tracetui.ui.tasks_state import RunTreeState, select_next, toggle_texts
 
 REFS = [RunRef("any", f"/traces/{name}.json") for name in "abc"]
 

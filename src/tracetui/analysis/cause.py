@@ -148,7 +148,7 @@ BY_TEXT: Final = "text"
 _NAMED: Final = frozenset(
     {Operation.EXECUTE_TOOL, Operation.RETRIEVAL, Operation.NODE, Operation.ROUTE, Operation.POLICY, Operation.HOOK}
 )
-"""Work whose name is part of a cause. That of a model call is the model, that of an agent the agent."""
+"""Work with a name that is part of a cause. That of a model call is the model, that of an agent the agent."""
 _MAX_FAILURES: Final = 1 << 17
 """Cached failures: those of the largest directories, which are grouped again whenever a run changes."""
 _ALIKE: Final = re.compile(r"<(?:n|id|hex)>")

@@ -34,7 +34,7 @@ class CauseOrder:
         self.headings = [group for group in self.groups if group.tasks]
         """Headings of wrong answers."""
         self.runs_before = [*accumulate((len(group.runs) for group in self.groups), initial=0)]
-        """How many runs come before each cause; at the end, how many there are."""
+        """Number of runs before each cause; at the end, of all runs."""
         starts = [group.starts for group in self.groups if group.starts]
         self.period = min((one[0] for one in starts), default=0.0), max((one[-1] for one in starts), default=0.0)
         """When the first and the last run started, in UTC seconds."""

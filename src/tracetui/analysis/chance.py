@@ -194,7 +194,7 @@ def sign_flip_test(differences: Sequence[Fraction | float]) -> float | None:
 def _sign_flips_of_fractions(differences: Sequence[Fraction | float]) -> float | None:
     """The exact p by counting the sums of all subsets; None for floats, and where the counts take too much memory.
 
-    A polynomial whose coefficients count the subsets by their sum is one large integer, with a field for each.
+    The coefficients of a polynomial count the subsets by their sum. It is one large integer, with a field for each.
     """
     fractions = [d for d in differences if isinstance(d, Fraction)]
     if len(fractions) < len(differences):

@@ -24,7 +24,7 @@ MAX_INPUT: Final = 4_000
 MAX_TEXT: Final = 500
 """Characters of a normalized text, likewise."""
 UNSTABLE: Final = "<text>"
-"""Replaces a text whose normalization doesn't converge: one made to be normalized again and again."""
+"""Replaces a text with a normalization that doesn't converge: one made to be normalized again and again."""
 _MAX_PASSES: Final = 12
 _CUT: Final = " … "
 KINDS: Final = ("n", "id", "hex", "path", "url", "ip", "time", "quoted", "text")
@@ -195,15 +195,15 @@ def _shaped(
     template = template_of(shape)
     ends = [0, *(end for _, _, end in template.noise)]
     starts = [*(start for _, start, _ in template.noise), len(shape)]
-    kept = tuple(
+    stable = tuple(
         match.span()
         for stretch in zip(ends, starts, strict=True)
         for match in _NUMERAL.finditer(shape, *stretch)
         if match.span() not in values and _mask(match) == match.group()
     )
-    if not kept:
+    if not stable:
         return template, ()
-    return None, () if values else kept
+    return None, () if values else stable
 
 
 def template_of(text: str) -> Template:
@@ -390,7 +390,7 @@ _MARKS: Final = ("(", "{", "[", ":", "\n", "'", '"', "rror", "xception", "imeout
 
 
 class ErrorText(NamedTuple):
-    """What a library said of an error."""
+    """The type, codes and message of an error, as a library reported it."""
 
     type: str | None
     """Name of the exception without its module; None if there is none."""
@@ -521,8 +521,8 @@ def _without_json(text: str) -> str:
     prefix = text[:start].strip()
     if status := _STATUS_PREFIX.fullmatch(prefix):
         codes, prefix = {status["status"]: None, **codes}, ""
-    said = "; ".join([*messages][:3])
+    text = "; ".join([*messages][:3])
     numbers = [f"code {code}" for code in codes if code.lstrip("-").isdecimal()]
-    words_of = [code for code in codes if not code.lstrip("-").isdecimal() and code not in said]
-    parts = [prefix.rstrip(":- "), " ".join([*numbers, *sorted(words_of)]), said]
+    words_of = [code for code in codes if not code.lstrip("-").isdecimal() and code not in text]
+    parts = [prefix.rstrip(":- "), " ".join([*numbers, *sorted(words_of)]), text]
     return ": ".join(part for part in parts if part)

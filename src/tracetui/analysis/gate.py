@@ -37,7 +37,7 @@ _COMPARED: Final = 8
 
 
 class Verdict(StrEnum):
-    """What a gate concludes."""
+    """The conclusion of a gate."""
 
     REGRESSION = "regression"
     NO_REGRESSION = "no_regression"
@@ -233,7 +233,7 @@ def _points(share: float, *, sign: bool = False) -> str:
 
 
 def _trials_needed(pairs: Sequence[Pair], alpha: float, min_effect: float) -> int:
-    """Estimate the trials of each set that tell the observed loss from none, or exclude a loss of `min_effect`.
+    """Estimate the trials of each set that distinguish the observed loss from none, or exclude a loss of `min_effect`.
 
     Normal approximation from the variance between trials of a task, pooled over both sets. One more task with the
     overall pass rate is added to the tasks, so that few and equal results do not look certain.

@@ -418,7 +418,7 @@ def _open_call(
 
 
 def _innermost_open(run: Run) -> list[Span]:
-    """The innermost open calls. A container whose spans are all done is not a call."""
+    """The innermost open calls. A container with finished spans only is not a call."""
     found = run.unended
     return [
         run.spans[i]

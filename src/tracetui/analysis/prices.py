@@ -61,7 +61,7 @@ def origin() -> str:
 def of_call(model: str | None, usage: Usage | None, at: float | None = None) -> float | None:
     """Estimate the cost of one call in US dollars, with the prices of time `at` (UTC seconds; None: now).
 
-    None if the trace has the cost or no tokens, for a model without a known price, or without the library.
+    None if the trace has the cost or no tokens, for a model without a listed price, or without the library.
     """
     return _of_calls(model, usage, at, 1)
 
@@ -74,9 +74,9 @@ def takes_reading(run: RunSummary) -> bool:
 
 
 def of_summary(run: RunSummary) -> float | None:
-    """Estimate the cost of a run from its summary in US dollars, assuming calls of equal size.
+    """Estimate the cost of a run from its summary in US dollars: by the average call of each model and size.
 
-    None as in `of_call`, and if a model reports usage only with others (`takes_reading`). Models without a known price
+    None as in `of_call`, and if a model reports usage only with others (`takes_reading`). Models without a listed price
     count nothing, as in `statistics.estimate_of`.
     """
     if run.model_usage and run.usage is not None and run.usage.cost_usd is None:

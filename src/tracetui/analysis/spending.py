@@ -37,7 +37,7 @@ NOTHING = Spending()
 
 
 def of_run(run: RunSummary) -> Spending:
-    """What a run used. Estimates need the price library to be loaded (`prices.load`): importing it takes a while."""
+    """The spending of a run. Estimates need the price library (`prices.load`): importing it takes a while."""
     usage = run.usage
     if usage is None:
         return NOTHING
@@ -48,7 +48,7 @@ def of_run(run: RunSummary) -> Spending:
 
 
 def total(runs: Iterable[RunSummary]) -> Spending:
-    """What these runs used together, each once."""
+    """The spending of these runs together, each counted once."""
     found, seen = NOTHING, set[str]()
     for run in runs:
         if run.identity is None or run.identity not in seen:

@@ -65,7 +65,7 @@ class Row(msgspec.Struct, frozen=True):
     usage: Usage
     """Tokens, and cost in US dollars."""
     estimated_cost_usd: float | None = None
-    """Estimated cost of the calls without a recorded cost and with a known price (`analysis.prices`)."""
+    """Estimated cost of the calls without a recorded cost and with a listed price (`analysis.prices`)."""
 
     passed: int | None = None
     """Of its runs, how many passed; this and the next two are None where no run of any row has an outcome."""
@@ -74,7 +74,7 @@ class Row(msgspec.Struct, frozen=True):
     pass_rate: float | None = None
     """`OutcomeCounts.pass_rate` of its runs; None where none can be rated."""
     prompt: str = ""
-    """Of a derived task, whose name is a key: the first input of its first run."""
+    """Of a derived task, which is named by a key: the first input of its first run."""
 
     @property
     def cost_usd(self) -> float | None:
@@ -186,13 +186,13 @@ class Estimate(msgspec.Struct, frozen=True):
 
     usd: float
     models: tuple[str, ...]
-    """Models with known prices."""
+    """Models with listed prices."""
     unpriced: tuple[str, ...]
-    """Models with tokens but no known price."""
+    """Models with tokens but no listed price."""
 
 
 def estimate_of(run: Run) -> Estimate | None:
-    """Estimate the cost of a run, call by call; None if the trace has a cost or no price is known."""
+    """Estimate the cost of a run, call by call; None if the trace has a cost or no price is listed."""
     if run.summary.usage is None or run.summary.usage.cost_usd is not None:
         return None
     by_model = Statistics(By.MODEL)

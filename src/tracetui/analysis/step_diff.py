@@ -155,14 +155,14 @@ def _by_side(changes: Iterable[Change], side: str) -> list[Change]:
 
 
 def _side(
-    side: str, values: tuple[Any, Any], said: tuple[Sequence[Message], Sequence[Message]], changes: list[Change]
+    side: str, values: tuple[Any, Any], messages: tuple[Sequence[Message], Sequence[Message]], changes: list[Change]
 ) -> list[Section]:
     """The input or the output side: by messages if any, else by values."""
     inside = [change for change in changes if _message_of(change) is not None]
     others = [_changed(change) for change in changes if change not in inside]
-    if all(said) and (inside or side == INPUT or values == (None, None)):
+    if all(messages) and (inside or side == INPUT or values == (None, None)):
         places = {_message_of(change) for change in inside}
-        by_message = message_sections(*said, side=side, differing=places if inside or not others else None)
+        by_message = message_sections(*messages, side=side, differing=places if inside or not others else None)
         seen = {one.path for one in by_message if one.differs}
         others += [_changed(change) for change in inside if not seen.intersection(_messages(change))]  # call ids
         if not inside and any(one.differs for one in by_message):
@@ -231,12 +231,12 @@ def _one_sided(a: Body | None, b: Body | None) -> Iterator[Section]:
     def section(label: str, side: str, text: Callable[[], str]) -> Section:
         return Section(sign, label, lambda: (text(), None) if b is None else (None, text()), side=side)
 
-    for side, value, said in (
+    for side, value, messages in (
         (INPUT, body.input, body.input_messages),
         (OUTPUT, body.output, body.output_messages),
     ):
-        if said:
-            for i, message in enumerate(said):
+        if messages:
+            for i, message in enumerate(messages):
                 yield section(_label(i, message), side, lambda message=message: text_of_message(message))  # type: ignore[misc]
         elif isinstance(value, dict):
             for name, one in value.items():

@@ -116,7 +116,7 @@ class Counts(msgspec.Struct, frozen=True, gc=False):
 
 
 class Spread(msgspec.Struct, frozen=True, gc=False):
-    """A metric over the trials whose trace has it."""
+    """A metric over the trials that recorded it."""
 
     trials: int
     total: float

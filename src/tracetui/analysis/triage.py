@@ -336,9 +336,9 @@ def new_causes(found: Sequence[Group], verdicts: CauseVerdicts) -> list[Group]:
     return [group for group in found if verdicts.is_new(group)]
 
 
-def _waste(known: list[RunSummary], failed: list[RunSummary]) -> dict[RunRef, Waste]:
-    """What failed runs that started others which failed wasted themselves."""
-    parents = _parents(known, failed)
+def _waste(runs: list[RunSummary], failed: list[RunSummary]) -> dict[RunRef, Waste]:
+    """The own waste of failed runs that started others which failed."""
+    parents = _parents(runs, failed)
     spent = {run.ref: _spent(run) for run in failed} if parents else {}
     below: dict[RunRef, list[Waste]] = {}
     for ref, parent in parents.items():
@@ -367,7 +367,7 @@ def _less(spent: Waste, theirs: list[Waste]) -> Waste:
     )
 
 
-def _parents(known: list[RunSummary], failed: list[RunSummary]) -> dict[RunRef, RunRef]:
+def _parents(runs: list[RunSummary], failed: list[RunSummary]) -> dict[RunRef, RunRef]:
     """The nearest failed run above each failed one that another run started, where there is one."""
     involved = {run.ref: run for run in failed if run.parent is not None}
     if not involved:
@@ -375,7 +375,7 @@ def _parents(known: list[RunSummary], failed: list[RunSummary]) -> dict[RunRef, 
     refs = {run.ref for run in failed}
     started, named = [*involved], {run.parent for run in involved.values()}
     while named:
-        above = [run for run in known if run.id in named and run.ref not in involved]
+        above = [run for run in runs if run.id in named and run.ref not in involved]
         involved |= {run.ref: run for run in above}
         named = {run.parent for run in above if run.parent is not None}
     relations = Relations(involved.values())

@@ -104,7 +104,7 @@ def _listing(source: Source, args: argparse.Namespace) -> Listing:
 def _triaged(
     source: Source, args: argparse.Namespace, runs: Sequence[RunSummary], redactor: Redactor | None
 ) -> tuple[Triage, Shared, str]:
-    """The triage of runs, what the runs of each cause share, and the next command."""
+    """The triage of runs, the facts that the runs of each cause share, and the next command."""
     from tracetui.analysis.triage import CauseVerdicts
     from tracetui.export.triage import next_command, triage_of
     from tracetui.live.aggregate import shared_by

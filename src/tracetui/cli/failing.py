@@ -70,7 +70,7 @@ def status_of(
 ) -> int:
     """Return the exit status for printed runs and problems of files; name unreadable files on standard error.
 
-    `new` says whether a cause is new. Raises `UsageError` for ``--fail-on new`` if that is None: causes are not known.
+    `new` says whether a cause is new. Raises `UsageError` for ``--fail-on new`` if that is None: causes are unknown.
     """
     if not args.fail_on:
         return 0

@@ -54,15 +54,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until standard input ends. Raises `UsageError` for a PATH on another machine, or without the package."""
-    paths = served_paths(args.paths, "mcp")
+    make_server(served_paths(args.paths, "mcp"), exact=args.exact).run("stdio")
+    return 0
+
+
+def make_server(paths: Sequence[str], *, exact: bool = False) -> MCPServer[Any]:
+    """Return a server with all tools for these paths. Raises `UsageError` without the package."""
     try:
         from mcp.server import MCPServer
     except ImportError:
         raise UsageError("mcp needs a package: pip install 'tracetui[mcp]'") from None
     server = MCPServer("tracetui", version=tracetui.__version__, instructions=INSTRUCTIONS, log_level="ERROR")
-    _add_tools(server, Commands(paths, exact=args.exact))
-    server.run("stdio")
-    return 0
+    _add_tools(server, Commands(paths, exact=exact))
+    return server
 
 
 class Commands:

@@ -43,7 +43,7 @@ NAMED: Final = 3
 
 
 class FileCounts(msgspec.Struct, frozen=True):
-    """How many files there are of each kind: `Found.kind`, but `ignored` are only those that no format claims."""
+    """Number of files of each kind: `Found.kind`, but `ignored` are only those that no format claims."""
 
     listed: int = 0
     problem: int = 0

@@ -19,7 +19,7 @@ from tracetui.errors import UsageError
 from tracetui.export.events import Lines, event_line
 from tracetui.live.tail import Tail
 from tracetui.model import RunRef
-from tracetui.model.event import Event
+from tracetui.model.run import Event
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.sources.local import STDIN

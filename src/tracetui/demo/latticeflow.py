@@ -175,7 +175,7 @@ def write(folder: Path, now: datetime) -> None:
 
 
 def _trip(now: datetime) -> Trace:
-    """The planner hands over to a researcher, whose search fails once, and to a critic."""
+    """The planner hands over to a researcher (one search fails) and to a critic."""
     trace = Trace("trip-zurich-1", "trip-planner", now - timedelta(hours=1, minutes=2), tags=("multi-agent", "travel"))
     trace.says("system", "You plan trips. Use the research agent for facts and the critic before you answer.")
     trace.says("user", "Plan a trip to Zürich, three days in May, under CHF 900.")

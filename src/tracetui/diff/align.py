@@ -26,7 +26,7 @@ _CHAT: Final = Operation.CHAT
 _NUMBERS: Final = {id(operation): number for number, operation in enumerate(Operation)}
 """Operations as small integers, which hash much faster than enumeration members."""
 WORDS: Final = frozenset({Operation.CHAT, Operation.TURN})
-"""Operations whose output is a model's wording, which differs in an imitation."""
+"""Operations with a model's wording as output, which differs in an imitation."""
 _GRAPH: Final = frozenset({Operation.NODE, Operation.ROUTE})
 
 
@@ -51,7 +51,7 @@ class Alignment(NamedTuple):
     bounded: bool = False
     """An optimal alignment was too expensive; more steps than necessary may count as changed."""
     left_out: int = 0
-    """Number of spans not compared: model turns, whose wording may differ."""
+    """Number of spans not compared: model turns, which may differ in wording."""
     keys: tuple[list[Hashable], list[Hashable]] | None = None
     """The key of each span of A and B, for `refine`; None if the keys are unambiguous."""
 
@@ -480,7 +480,7 @@ def _at(keys: Keys, place: int) -> Hashable:
 
 
 def _room(found: list[Pair], at: int, step: int, key: Callable[[int], Hashable], in_b: bool, other: Keys) -> int:
-    """Number of pairs next to a gap whose key equals that of the step that would replace them."""
+    """Number of pairs next to a gap with the same key as the step that would replace them."""
     for count in range(SLIDE):
         place = at + count * step
         if not 0 <= place < len(found):

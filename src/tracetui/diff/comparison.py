@@ -215,7 +215,7 @@ class Comparison:
         self._rows: list[Row] = []
         self._first: Divergence | None = None
         self._quiet: Divergence | None = None
-        """The first row whose differences are all noise."""
+        """The first row with nothing but noise."""
         self._decision: Divergence | None = None
         self._diverged_spans: set[tuple[bool, str]] = set()
         self._counts = dict.fromkeys(Kind, 0)
@@ -479,8 +479,8 @@ def _is_inside(run: Run, outer: int | None, inner: int | None) -> bool:
 def _answers_all(span: Span, *bodies: Body) -> bool:
     """Whether a model answers the whole conversation so far, which its record doesn't repeat."""
     silent = all(body.input is None and not body.input_messages for body in bodies)
-    said = any(message.role == "assistant" for body in bodies for message in body.output_messages)
-    return silent and (said or span.operation is Operation.CHAT)
+    answers = any(message.role == "assistant" for body in bodies for message in body.output_messages)
+    return silent and (answers or span.operation is Operation.CHAT)
 
 
 def working_folder(run: Run) -> str | None:

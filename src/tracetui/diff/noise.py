@@ -99,7 +99,7 @@ class Noise:
         self.ignored_pairs: Cache[tuple[Any, ...], Counter[str]] = Cache()
         """Cache: pairs of encoded items that differ only by noise, with its counts."""
         self.consistent: Cache[bytes, bool] = Cache()
-        """Cache: encoded items whose call ids correspond to themselves."""
+        """Cache: encoded items with call ids that correspond to themselves."""
         self.canonical: Cache[tuple[bytes, str, int], bytes] = Cache()
         """Cache: canonical forms of encoded items."""
         self._folders = folders if folders and folders[0] != folders[1] and all(folders) else None
@@ -131,7 +131,7 @@ class Noise:
         """The kind of noise of two unequal values under the name `field`; None if they differ significantly.
 
         `given`: values of a step's input, where an id is significant unless the runs generated it before. `recorded`:
-        record fields, whose ids belong to the recording. `call`: the position of a tool call id. `command`: shell
+        record fields, with ids of the recording. `call`: the position of a tool call id. `command`: shell
         arguments.
         """
         if call and type(a) is type(b) and isinstance(a, str | int):

@@ -156,7 +156,7 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
     ignored: dict[str, int] = {}
     """Ignored differences by kind."""
     compared: int = 0
-    """Number of rows whose contents were compared."""
+    """Number of rows with compared contents."""
     counts: dict[Kind, int] = {}
     """Number of rows of every kind, in order."""
     downstream: int = 0

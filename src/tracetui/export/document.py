@@ -42,7 +42,7 @@ from tracetui.model.masked import masked
 from tracetui.redact import Redactor
 from tracetui.store.address import span_label, span_title
 from tracetui.text import Clean, clean, grouped, one_line
-from tracetui.views.scores import run_sign
+from tracetui.views.standing import run_sign
 
 # ---- reports as blocks
 
@@ -60,7 +60,7 @@ Links: TypeAlias = Sequence[tuple[str, Sequence[Link]]]
 
 
 def run_page(run: Run, *, full: bool = False, links: Links = ()) -> Iterator[Block]:
-    """A run as a page: what happened, the failed steps, the timeline whose steps unfold, and further facts."""
+    """A run as a page: what happened, the failed steps, the timeline with steps that unfold, and further facts."""
     glyph, style = run_sign(run.summary, run.summary.status)
     yield Heading(1, Clean(f"{glyph} {title(run)}"), style=style)
     found = [one for one in facts(run) if one.lines]

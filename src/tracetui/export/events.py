@@ -10,12 +10,12 @@ from typing import Any, Final
 from tracetui.export.json import encode, problem_value, run_value, span_document
 from tracetui.masking import clean, one_line
 from tracetui.model import Problem, Run, RunSummary, Status, quote_key
-from tracetui.model.event import Event, ProblemMet, RunChanged, RunEnded, RunReset, SpanChanged
+from tracetui.model.run import Event, ProblemMet, RunChanged, RunEnded, RunReset, SpanChanged
 from tracetui.redact import Redactor
 from tracetui.text import Clean, duration, grouped, pad, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs, kind, status_glyph
 from tracetui.views.labels import clock
-from tracetui.views.scores import score_cell, status_word
+from tracetui.views.standing import score_cell, status_word
 
 RUN_WIDTH: Final = 20
 NAME: Final = 60

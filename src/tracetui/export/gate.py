@@ -291,7 +291,7 @@ def _row(report: GateReport, anchor: str, pair: Pair, redactor: Redactor) -> Seq
 
 
 def _divergence(anchor: str, pair: Pair, found: Divergence, redactor: Redactor) -> Iterator[Block]:
-    """What both trials do at the step, and the command that compares them."""
+    """The actions of both trials at the step, and the command that compares them."""
     yield Heading(3, Clean(f"{name(pair, redactor)}: {step(found)}"), anchor)
     sides = (("base", found.base, found.base_span), ("candidate", found.candidate, found.candidate_span))
     yield Facts([(side, [_action(span, redactor), clean(_address(ref, span))]) for side, ref, span in sides])

@@ -377,7 +377,7 @@ class Page(msgspec.Struct, frozen=True):
     value: Any
     """The document; strings that were cut end with ``…``."""
     cut: list[str]
-    """What was left out, and where."""
+    """Each omission, with its place."""
     more: int | None = None
     """The offset of the next page; None: this was the last."""
 

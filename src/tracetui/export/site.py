@@ -1,7 +1,7 @@
 """A static site of the runs of a place: an index, a page per run, triage, tasks, and diffs of replays.
 
 Links are relative, so that the site works from any place, such as the artifacts of a CI job. Its size is limited:
-failed runs come first, and the index counts what was left out.
+failed runs come first, and the index counts the runs left out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tracetui.redact import Redactor
 from tracetui.store.relations import Pair, pairs_of
 from tracetui.text import Clean, clean, duration, grouped, one_line, size, tokens
 from tracetui.views.labels import run_label, start_label
-from tracetui.views.scores import run_sign, score_cell, status_word
+from tracetui.views.standing import run_sign, score_cell, status_word
 from tracetui.views.timeline.chart import tokens_of
 
 MAX_PAGES: Final = 500
@@ -53,7 +53,7 @@ class Page(NamedTuple):
 
 
 class Content(NamedTuple):
-    """What a site shows."""
+    """The contents of a site."""
 
     place: str
     runs: Sequence[RunSummary]

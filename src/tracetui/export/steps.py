@@ -1,4 +1,4 @@
-"""The steps of a run as a tree for a document, in bounded time and size, with counts of what was omitted."""
+"""The steps of a run as a tree for a document, in bounded time and size, with counts of omitted steps."""
 
 from __future__ import annotations
 

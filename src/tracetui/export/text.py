@@ -36,7 +36,7 @@ from tracetui.model.masked import unmasked
 from tracetui.store.address import span_title
 from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, measured, one_line, tokens
 from tracetui.views.labels import number
-from tracetui.views.scores import outcome_word, score_line
+from tracetui.views.standing import outcome_word, score_line
 from tracetui.views.timeline.chart import tokens_of
 from tracetui.views.timeline.loops import loop_cost as cost_of
 from tracetui.views.timeline.loops import loop_title as loop_title

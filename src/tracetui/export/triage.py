@@ -92,7 +92,7 @@ def _s(number: int) -> str:
 
 
 Shared = Mapping[str, Contrast]
-"""What the runs of a cause share and passed runs lack, by its id."""
+"""Features that the runs of a cause share and passed runs lack, by its id."""
 
 
 def triage_of(
@@ -224,7 +224,7 @@ def _task(task: Task, judged: Judgement) -> Sequence[Clean]:
 
 
 def _shared(shared: Contrast, redactor: Redactor | None) -> Iterator[Block]:
-    """What the runs have in common, in how many of them and of the passed runs."""
+    """The features that the runs have in common, with counts in them and in the passed runs."""
     rows = [
         (
             one_line(one.words if redactor is None else redactor.header(one.words), 160),

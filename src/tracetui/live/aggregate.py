@@ -82,7 +82,7 @@ def statistics_job(
 
 
 Original = Callable[[RunRef], RunRef | None]
-"""Maps a run to the one it replays or repeats, None if there is none."""
+"""Maps a run to the one it replays or repeats, None for an original."""
 
 
 def no_original(ref: RunRef) -> None:

@@ -17,7 +17,7 @@ from tracetui.live.scan import DeepCache, Found, look
 from tracetui.live.throttle import Throttle
 from tracetui.model import RunRef
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source
-from tracetui.sources.budget import Budget
+from tracetui.sources.file_views import Budget
 
 OPEN_SECONDS: Final = 0.1
 """How often to check whether the open run was read."""
@@ -119,7 +119,7 @@ class DeepReader:
         return found
 
     def _is_to_be_stored(self, entry: Entry) -> bool:
-        """Whether to read a file of the open run for the cache, which only takes what was read by it."""
+        """Whether to read a file of the open run for the cache, which only takes its own readings."""
         is_moving = entry.stat is None or time.time() - entry.stat.mtime < MOVING_SECONDS
         return self.cache is not None and not is_moving and not is_large(entry)
 

@@ -65,11 +65,11 @@ class Differ:
 
     # ---- for the screen
 
-    def compare(self, ask: Compare | None, known: Iterable[Run] = (), *, reload: bool = False) -> None:
-        """Compare these runs instead of the previous ones; None: drop those. `known` runs and cached ones are not read
+    def compare(self, ask: Compare | None, loaded: Iterable[Run] = (), *, reload: bool = False) -> None:
+        """Compare these runs instead of the previous ones; None: drop those. `loaded` runs and cached ones are not read
         again unless `reload`.
         """
-        self._requested = ask, {run.summary.ref: run for run in known if run.complete}, reload
+        self._requested = ask, {run.summary.ref: run for run in loaded if run.complete}, reload
         self._event.set()
 
     def look(self, ask: LookAt) -> None:
@@ -124,8 +124,8 @@ class Differ:
     def _turn(self) -> bool:
         """Do a slice of the most urgent work; return False if there is none."""
         if self._requested is not None:
-            (ask, known, reload), self._requested = self._requested, None
-            self._work = self._compare(ask, known) if ask is not None else None
+            (ask, loaded, reload), self._requested = self._requested, None
+            self._work = self._compare(ask, loaded) if ask is not None else None
             if ask is None or reload:
                 self._comparisons.clear()
             return True
@@ -154,8 +154,8 @@ class Differ:
 
     # ---- whole runs
 
-    def _compare(self, ask: Compare, known: dict[RunRef, Run]) -> Iterator[None]:
-        runs = yield from self._read(ask, known)
+    def _compare(self, ask: Compare, loaded: dict[RunRef, Run]) -> Iterator[None]:
+        runs = yield from self._read(ask, loaded)
         if runs is None:
             return
         comparison = Comparison(*runs, relation=ask.relation, strict=ask.strict, breathe=self._yield)
@@ -183,11 +183,13 @@ class Differ:
         if first:
             self._throttle.yield_to_key()
 
-    def _read(self, ask: Compare | FindDivergence, known: dict[RunRef, Run]) -> Generator[None, None, list[Run] | None]:
+    def _read(
+        self, ask: Compare | FindDivergence, loaded: dict[RunRef, Run]
+    ) -> Generator[None, None, list[Run] | None]:
         """Read both runs; if one is unreadable, answer with the failure and return None."""
         runs: list[Run] = []
         for ref in (ask.a, ask.b):
-            run = known.get(ref) or self._find_run(ref)
+            run = loaded.get(ref) or self._find_run(ref)
             if run is None:
                 reader = yield from self._read_all(ref)
                 why = reader.lost or (reader.failure.reason if reader.failure is not None else "")

@@ -151,11 +151,11 @@ class FileRelations:
     def _logs_of(self, found: Found) -> list[str]:
         """Files below the folder of the result of a trial, which may be parts of its run now."""
         folder = os.path.join(os.path.dirname(found.path), "")
-        known = dict.fromkeys((*self._alone, *self._ids)) if found.format == NAME else ()
-        return [path for path in known if path.startswith(folder) and path not in (found.path, found.part_of)]
+        listed = dict.fromkeys((*self._alone, *self._ids)) if found.format == NAME else ()
+        return [path for path in listed if path.startswith(folder) and path not in (found.path, found.part_of)]
 
     def _parts_among(self, path: str, name: str, candidates: Iterable[str]) -> list[str]:
-        """Return those of the standalone files that are parts of the run of `path`, whose format is `name`."""
+        """Return those of the standalone files that are parts of the run of `path`, of the format `name`."""
         parts = list[str]()
         for other in dict.fromkeys(candidates):
             if other != path and self._alone[other] == name:

@@ -1,4 +1,4 @@
-"""A snapshot of the folders below some roots, kept equal to a fresh walk.
+"""A snapshot of the folders below some roots, updated to equal a fresh walk.
 
 Links are not followed, and hidden folders not entered. Where roots overlap, each file belongs to the first root that
 reaches it.
@@ -52,10 +52,10 @@ class _FolderState(msgspec.Struct):
 class Tree:
     """Folders and their entries. Used by one thread; `folders` and `files` are thread-safe."""
 
-    def __init__(self, source: Source, roots: Sequence[str], known: Mapping[str, Stat]) -> None:
+    def __init__(self, source: Source, roots: Sequence[str], seen: Mapping[str, Stat]) -> None:
         self._source = source
         self._states: dict[str, _FolderState] = {}
-        self._known = dict(known)
+        self._seen = dict(seen)
         self._roots = Roots(roots, source.local_path)
         self.notify: Notify | None = None
         """Notified of every folder before it is listed, and when it is deleted."""
@@ -71,7 +71,7 @@ class Tree:
         return self._source.local_path(path)
 
     def paths(self) -> list[str]:
-        """Return all known folders, and the roots that are files."""
+        """Return all folders, and the roots that are files."""
         return list(self._states)
 
     def listable_at(self, folder: str) -> float:
@@ -184,7 +184,7 @@ class Tree:
                 self.found[name] = Change(name, None)
 
     def below(self, path: str) -> list[str]:
-        """Return the folder and all known folders below it."""
+        """Return the folder and all folders below it."""
         paths: list[str] = []
         pending = [path]
         while pending:
@@ -194,11 +194,11 @@ class Tree:
                 pending.extend(self._states[path].folders)
         return paths
 
-    def forget_known(self) -> None:
-        """Report files of the initial `known` that the first full listing did not find."""
-        for path in self._known:
+    def report_missing(self) -> None:
+        """Report files of the initial `seen` that the first full listing did not find."""
+        for path in self._seen:
             self.found[path] = Change(path, None)
-        self._known = {}
+        self._seen = {}
 
     def _set_state(self, path: str, state: _FolderState) -> None:
         old = self._states.get(path)
@@ -233,7 +233,7 @@ class Tree:
             before = old.get(path)
             if before == entry:
                 continue
-            if before is None and entry.stat is not None and _same(path, self._known.pop(path, None), entry.stat):
+            if before is None and entry.stat is not None and _same(path, self._seen.pop(path, None), entry.stat):
                 continue
             self._add_change(path, before, entry, new)
         for path in old.keys() - new.keys():

@@ -18,7 +18,7 @@ from tracetui.live.scan import Found, entries, look
 from tracetui.live.throttle import Throttle
 from tracetui.live.watch import Change, Watch
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
-from tracetui.sources.budget import LIST_BUDGET, Budget
+from tracetui.sources.file_views import LIST_BUDGET, Budget
 
 if TYPE_CHECKING:
     from tracetui.live.scan_cache import ScanCache
@@ -71,11 +71,11 @@ class Lister:
         """Large files already listed."""
         self._shallow: list[tuple[Entry, str]] = []
         """Files for the deep pass, oldest first, and their formats; empty for a file that may be part of another's run.
-        With a cache, files whose first result was final are read once more, to store it.
+        With a cache, files with a final first result are read once more, to store it.
         """
         self._counted = 0
         self._retries = RetryQueue()
-        """Files that cannot be read yet, or whose runs may stop."""
+        """Files that cannot be read yet, or with runs that may stop."""
         self._unreachable: set[str] = set()
         """Changed files that could not be read: how long they have been unchanged is unknown."""
         self._relations = FileRelations(source)
@@ -132,7 +132,7 @@ class Lister:
     def _walk(self) -> None:
         gc.disable()  # summaries are many, small and acyclic: collecting garbage takes half of the time
         batch: list[Found] = []
-        known: dict[str, Stat] = {}
+        stats: dict[str, Stat] = {}
         self._shallow = []
         self._large.clear()
         if self._cache is not None:
@@ -141,7 +141,7 @@ class Lister:
         last: Format | None = None
         for entry in entries(self._source, self._roots):
             if entry.stat is not None:
-                known[entry.path] = entry.stat
+                stats[entry.path] = entry.stat
                 if is_large(entry):
                     self._large_listed.add(entry.path)
             found = None if self._cache is None else self._cache.find(entry)
@@ -173,7 +173,7 @@ class Lister:
         self._throttle.wait_for_paint()
         if not self._shallow:
             self._end_count()
-        self._start_watch(known)
+        self._start_watch(stats)
 
     def _expect_count(self, found: Found, entry: Entry) -> None:
         """Note a file that the deep pass has to read: to count its runs, or to store a result that is final."""
@@ -197,9 +197,9 @@ class Lister:
             budget=Budget(LIST_BUDGET),
         )
 
-    def _start_watch(self, known: dict[str, Stat]) -> None:
+    def _start_watch(self, stats: dict[str, Stat]) -> None:
         if self._watch is None and not self._throttle.stopped:
-            self._watch = Watch(self._source, self._roots, known=known, events=self._events)
+            self._watch = Watch(self._source, self._roots, seen=stats, events=self._events)
 
     def _count_batch(self) -> None:
         """Count a batch of the newest uncounted files."""

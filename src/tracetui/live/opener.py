@@ -25,14 +25,14 @@ from tracetui.model import Body, Problem, Run, RunRef, RunSummary, Span
 from tracetui.model.masked import unmasked
 from tracetui.redact import Redactor
 from tracetui.sources.base import BudgetSpent, Entry, Source, Stat
-from tracetui.sources.budget import Budget
+from tracetui.sources.file_views import Budget
 from tracetui.store.store import OPEN_RUNS
 
 # ---- the file of the open run: its reader also serves the run list, so that it isn't read twice
 
 
 LISTED: Final = 8
-"""Databases whose last result in the list is cached."""
+"""Databases with a cached last result in the list."""
 CATCH_UP_SECONDS: Final = 0.25
 """How long the list waits until the reader of the open run has read a change."""
 
@@ -65,7 +65,7 @@ class Version(NamedTuple):
 
 
 class OpenRun:
-    """What the opener has read of the open run. Thread-safe.
+    """The reading of the open run, shared with the list. Thread-safe.
 
     If its file is a database with other runs, the list's last result has those, as long as they stay as they are.
     """
@@ -245,7 +245,7 @@ class Opener:
         self._body_seconds = 0.0
         """How long loading the last body took."""
         self._readers: OrderedDict[RunRef, Reader] = OrderedDict()
-        """Readers of recent runs, so that reading on costs only what is new; used by the first thread alone."""
+        """Readers of recent runs, so that reading on costs only the new data; used by the first thread alone."""
         self._body: tuple[Run, Span, bool] | Problem | None = None
         self._run_event = threading.Event()
         self._read_on_event = threading.Event()

@@ -12,7 +12,7 @@ import msgspec
 from tracetui.live.load import Reader
 from tracetui.live.retry_queue import RetryQueue, running_seconds, settle_seconds
 from tracetui.model import Outcome, Problem, Run, RunRef, RunSummary, Score, Status, TaskKey
-from tracetui.model.event import Event, ProblemMet, RunChanged, RunEnded, RunReset, SpanChanged
+from tracetui.model.run import Event, ProblemMet, RunChanged, RunEnded, RunReset, SpanChanged
 from tracetui.sources.base import Entry, File, FileView, Folder, LinkLost, Source, Stat
 from tracetui.store.relations import Relations
 
@@ -31,14 +31,14 @@ class Ending(NamedTuple):
 
 
 class RunRecord(msgspec.Struct):
-    """State kept for every run."""
+    """The last reported state of a run."""
 
     summary: RunSummary
     """As last seen, without the file's modification time, which is not reported."""
     reported: bool = False
     """False: it existed at the start and was not reported."""
     replay: str | None = None
-    """Address of its original, if known."""
+    """Address of its original, if found."""
     task: TaskKey | None = None
     """Task of its original, if inherited."""
     ended: Ending | None = None
@@ -117,7 +117,7 @@ class RunTail:
         return found
 
     def _moved_spans(self, run: Run, fresh: list[str]) -> set[int]:
-        """Return spans whose depth changed: their parent arrived, or moved."""
+        """Return spans with a new depth: their parent arrived, or moved."""
         if self._missing_parents.isdisjoint(fresh) and not any(
             self._has_moved(run, run.index.get(one)) for one in fresh
         ):
@@ -319,7 +319,7 @@ class RunEvents:
                 yield RunReset(ref.address)
 
     def drop(self, refs: Iterable[RunRef]) -> None:
-        """Drop the readers of runs whose file was rewritten: they are read as new ones."""
+        """Drop the readers of rewritten files: their runs are read as new ones."""
         for ref in refs:
             self._tails.pop(ref, None)
             if ref in self._records:
@@ -435,7 +435,7 @@ class RunEvents:
     # ---- among runs
 
     def relations(self) -> Iterator[Event]:
-        """Report runs whose original was found only now."""
+        """Report runs with an original that was found only now."""
         if self._relations_current:
             return
         self._relations_current = True

@@ -19,7 +19,7 @@ from tracetui.model import Header, Ledger, Problem, RunRef, RunSummary
 from tracetui.model.build import summary_of
 from tracetui.model.ledger import total
 from tracetui.sources.base import CACHE, HEAD_SIZE, SHARED, SQLITE_MAGIC, BudgetSpent, Entry, File, LinkLost, Source
-from tracetui.sources.budget import Budget, BudgetedFile, is_spent
+from tracetui.sources.file_views import Budget, BudgetedFile, is_spent
 from tracetui.sources.observed import Observations, observations_of, observe, shared
 
 # ---- unclaimed files: broken (a problem) or something else (ignored)
@@ -153,7 +153,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     part_of: str = ""
     """Path of the main file if this file is a part of its run: the run is listed there, and this file is ignored."""
     near_miss: str = ""
-    """What an unclaimed file looks like if it looks like a trace: ``chat messages``."""
+    """The shape of an unclaimed file that resembles a trace: ``chat messages``."""
     whole: bool = True
     """False for a partial result with the first runs of a file; the complete one follows."""
     size: int = 0
@@ -270,7 +270,7 @@ def look(
 
     `on_partial` is called with the first runs of a file with many, while the rest is being read. `cache` is a dict, the
     same each time, for a file that is read again as it changes. A file that was `named` explicitly is no part, nor is
-    one whose main file is outside the `roots`. `shared` is a dict for all files of a walk (`SHARED`). A `budget` limits
+    one with a main file outside the `roots`. `shared` is a dict for all files of a walk (`SHARED`). A `budget` limits
     the bytes read; `Found.unread` reports that it was spent. `observations` get all that the result depends on. Raises
     `LinkLost`.
     """
@@ -338,7 +338,7 @@ def _main_lists_run(source: Source, main: str, part: File, chosen: Format, only:
     """
     if os.path.normpath(main) == os.path.normpath(part.path):
         return False
-    known: dict[Any, Any] = part.memo.get(SHARED, {}).setdefault(_MAIN_FILES, {})
+    answers: dict[Any, Any] = part.memo.get(SHARED, {}).setdefault(_MAIN_FILES, {})
 
     def lists_run() -> bool:
         return (only is not None or guard.sniff(chosen, file) > NO) and guard.main_file(chosen, file) is None
@@ -346,8 +346,8 @@ def _main_lists_run(source: Source, main: str, part: File, chosen: Format, only:
     try:
         with observe(source.open(main), observations_of(part)) as file:
             version = main, file.stat
-            if not shared(part, known, version, lists_run):
-                del known[version]
+            if not shared(part, answers, version, lists_run):
+                del answers[version]
                 return False
             return True
     except LinkLost:

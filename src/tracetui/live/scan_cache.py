@@ -1,8 +1,8 @@
-"""Reuse what an earlier deep pass found in files that have not changed (`tracetui.store.run_cache`).
+"""Reuse the results of earlier deep passes over files that have not changed (`tracetui.store.run_cache`).
 
 A result is reused only if reading the file again would give the same: same version of the readers, same stat, same
 answers to all that the reading asked of its surroundings (`tracetui.sources.observed`). Results that depend on the
-time, or whose file may have changed in the same tick of the clock as it was read, are not stored.
+time, or on a file that may have changed in the same tick of the clock as it was read, are not stored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tracetui.live.scan import WITHIN, Found, is_within, look
 from tracetui.model import RunRef, RunSummary
 from tracetui.model.summary import SharedFacts, one
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
-from tracetui.sources.budget import Budget
+from tracetui.sources.file_views import Budget
 from tracetui.sources.local import STDIN
 from tracetui.sources.locations import DATABASES
 from tracetui.sources.observed import FILE, FOLDER, Answer, Observations, Question, ask, settled_at
@@ -65,12 +65,12 @@ class Packing(Generic[_T]):
 
 
 class Dependencies(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """What a stored result depends on."""
+    """The dependencies of a stored result."""
 
     newest: float
     """Modification time of the newest file involved, if the result is valid only while none is changing; else 0."""
     answers: tuple[tuple[Question, Answer], ...]
-    """What the source answered."""
+    """The answers of the source."""
 
     def hold(self, ask: Callable[[Question], Answer]) -> bool:
         """Whether reading again would give the same result. Raises what `ask` does."""
@@ -80,7 +80,7 @@ class Dependencies(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 def dependencies_of(seen: Observations, began_ns: int, without: Question | None = None) -> Dependencies | None:
-    """Return what a reading that began then depends on, except for one question; None if it must not be stored."""
+    """Return the dependencies of a reading that began then, except for one question; None if it must not be stored."""
     stats = [answer for answer in seen.answers.values() if isinstance(answer, Stat)]
     if seen.moving or seen.failed or not stats or not all(settled_at(one, began_ns) for one in stats):
         return None
@@ -89,7 +89,7 @@ def dependencies_of(seen: Observations, began_ns: int, without: Question | None 
 
 
 class Result(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """What a deep pass found in a file."""
+    """The result of a deep pass over a file."""
 
     stat: Stat
     named: bool
@@ -104,7 +104,7 @@ Results = dict[str, Result]
 
 
 class _Kind(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """What the results of many files have in common."""
+    """The part that the results of many files have in common."""
 
     named: bool
     format: str
@@ -134,7 +134,7 @@ _INDEPENDENT: Final = Dependencies(0.0, ())
 
 
 def pack(folder: str, prefix: str, results: Results) -> Iterator[tuple[bytes, int]]:
-    """Yield pages with these results, whose paths begin with `prefix`, and how many there are in each. Results that
+    """Yield pages with these results, and the number in each. Their paths begin with `prefix`. Results that
     bytes can't hold are left out.
     """
     data = _PAGES.pack(_page_of(folder, prefix, results), folder)
@@ -147,7 +147,7 @@ def pack(folder: str, prefix: str, results: Results) -> Iterator[tuple[bytes, in
 
 
 def unpack(folder: str, prefix: str, pages: Iterable[bytes]) -> Results:
-    """Return the results of pages of this folder, whose paths begin with `prefix`; later ones replace earlier ones."""
+    """Return the results in pages of this folder, of paths that begin with `prefix`; later pages win."""
     results: Results = {}
     for data in pages:
         page = _PAGES.unpack(data)
@@ -214,7 +214,7 @@ _FLUSH_SECONDS: Final = 1.0
 _PLUGINS: Final = "plug-ins"
 """Kind of `Observations`: the version of all plug-ins."""
 _READERS: Final = ("formats", "model", "sources", "live", "errors.py", "text.py", "redact.py")
-"""Parts of this package that decide what a reading finds."""
+"""Parts of this package that decide the result of a reading."""
 
 
 def is_transient(path: str) -> bool:
@@ -243,7 +243,7 @@ class ScanCache:
         self._new: dict[str, Results] = {}
         """By folder, with the slash at its end."""
         self._waiting = 0
-        """How many there are."""
+        """Number of them."""
         self._flushed = time.monotonic()
         self.begin()
 
@@ -252,7 +252,7 @@ class ScanCache:
         return ScanCache(self.storage, self._source, self._roots, self._only, batch=1)
 
     def begin(self) -> None:
-        """Forget what the source answered before."""
+        """Forget earlier answers of the source."""
         self._folder: str | None = None
         self._results: Results = {}
         """Of that folder."""

@@ -248,7 +248,7 @@ class Kind(StrEnum):
 
 
 class Options(msgspec.Struct, frozen=True):
-    """What counts as a hit."""
+    """Options of a search: which texts count as hits."""
 
     names: bool = False
     """Also match names of fields, not only values."""

@@ -19,7 +19,7 @@ from tracetui.live.run_events import RunEvents, TailedFile
 from tracetui.live.scan import Found, entries, look
 from tracetui.live.watch import Change, Watch
 from tracetui.model import Problem, RunRef
-from tracetui.model.event import Event, RunReset
+from tracetui.model.run import Event, RunReset
 from tracetui.sources.base import Entry, LinkLost, Source
 
 READ_AHEAD: Final = 64 << 20
@@ -67,7 +67,7 @@ class Tail:
         if not from_start:
             self._scan_all(roots)
         stats = {path: file.entry.stat for path, file in self._files.items() if file.entry.stat is not None}
-        self.watch = Watch(source, roots, known=stats, events=events)
+        self.watch = Watch(source, roots, seen=stats, events=events)
         self._read_ahead()
 
     def events(self, timeout: float) -> Iterator[Event]:

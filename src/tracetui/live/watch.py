@@ -48,19 +48,19 @@ class Watch:
         source: Source,
         roots: Sequence[str],
         *,
-        known: Mapping[str, Stat] = {},
+        seen: Mapping[str, Stat] = {},
         events: bool = True,
         notify: Callable[[], Notify] = open_notify,
     ) -> None:
-        """Reads nothing yet. `known` is the state the caller has seen; `notify` opens the notifier."""
+        """Reads nothing yet. `seen` is the state that the caller has read; `notify` opens the notifier."""
         self._lost: dict[str, str] = {}
-        """Unreachable roots, and why; their last known state stays."""
+        """Unreachable roots, and why; their last state stays."""
         self.mode = "polling"
         """``events`` or ``polling``."""
         self.reason = ""
         """Why it polls."""
         self._source = source
-        self._tree = Tree(source, roots, known)
+        self._tree = Tree(source, roots, seen)
         self._local = all(self._tree.local_path(root) is not None for root in self._tree.roots)
         self._notify: Notify | None = None
         self._stop = threading.Event()
@@ -87,16 +87,16 @@ class Watch:
 
     @property
     def folders(self) -> int:
-        """Number of known folders."""
+        """Number of folders."""
         return self._tree.folders
 
     @property
     def files(self) -> int:
-        """Number of known files to read."""
+        """Number of files to read."""
         return self._tree.files
 
     def changes(self, timeout: float) -> list[Change]:
-        """Return files that changed since they were last reported (or since `known`), each once; wait up to `timeout`
+        """Return files that changed since they were last reported (or since `seen`), each once; wait up to `timeout`
         seconds for one (0: do not wait).
 
         An unlistable root or folder is an entry with the reason, as in walking. A file may be reported without having
@@ -277,7 +277,7 @@ class Watch:
         if not self._todo and not self._stop.is_set():
             self._sweeping = False
             if not self._lost:
-                self._tree.forget_known()
+                self._tree.report_missing()
             self._sweep_at = 0.0 if self._sweep_again else now + max(self._sweep_seconds, self._rest * self._swept)
 
     @property
@@ -315,7 +315,7 @@ class FileWatch:
     """Waits for one file, and for the log of a database. Used by one thread; any may call `wake`."""
 
     def __init__(self, path: str, *, local: bool = True, parts: Sequence[str] = ()) -> None:
-        """The file need not exist, nor need `parts`, folders whose files are all watched too.
+        """The file need not exist, nor need `parts`, folders with files that are all watched too.
 
         Without `local` the file is remote: `wait` only paces the caller.
         """

@@ -47,7 +47,7 @@ class Tree:
         """Positions by id. It only grows, since versions of the run share it."""
         self._replaced: set[int] = set()
         self._closed: set[int] = set()
-        """Positions whose span was replaced, and whose subtree ended, since `shape`."""
+        """Positions of replaced spans, and of spans with an ended subtree, since `shape`."""
         self._shape = Shape(Blocks(), Blocks(), Blocks())
         self.in_order_of_arrival = not by_start and self._append_all(by_id)
         if not self.in_order_of_arrival:
@@ -113,7 +113,7 @@ class Tree:
     def put(self, span: Span) -> bool:
         """Append a span, or replace an older version of it; False if the order must be rebuilt.
 
-        A span can be appended if it has no (known) parent, or its parent is the last span or an ancestor of it.
+        A span can be appended if its parent is missing, the last span, or an ancestor of that.
         """
         parent = span.parent_id
         position = self.index.get(span.id)

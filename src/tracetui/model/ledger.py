@@ -31,7 +31,7 @@ class Unread(msgspec.Struct, frozen=True, gc=False, array_like=True):
     size: int = 0
     """Bytes of both, and of other data that can't be shown."""
     fields: Kinds = ()
-    """Unknown fields of known record kinds, as ``KIND.FIELD``. They are shown, so they don't count as lost."""
+    """Unknown fields of supported record kinds, as ``KIND.FIELD``. They are shown, so they don't count as lost."""
 
 
 class Ledger(msgspec.Struct, frozen=True):

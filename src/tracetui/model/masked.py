@@ -151,7 +151,7 @@ def _masked_score(score: Score, redactor: Redactor) -> Score:
 
 
 def _masked_unread(unread: Unread, redactor: Redactor) -> Unread:
-    """Unread data with masked kinds and fields, whose names come from the trace."""
+    """Unread data with masked kinds and fields: their names come from the trace."""
     kinds, fields = _masked_names(unread.kinds, redactor), _masked_names(unread.fields, redactor)
     same = kinds == unread.kinds and fields == unread.fields
     return unread if same else replace(unread, kinds=kinds, fields=fields)

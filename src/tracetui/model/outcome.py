@@ -45,7 +45,7 @@ class Score(msgspec.Struct, frozen=True, gc=False):
 
 
 class Judgment(msgspec.Struct, frozen=True, gc=False):
-    """The outcome of a run and what it follows from."""
+    """The outcome of a run, and the scores that decide it."""
 
     outcome: Outcome | None = None
     source: str = ""

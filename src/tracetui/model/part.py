@@ -98,8 +98,8 @@ def _summary(run: Run, span: Span, spans: Sequence[Span], body: RunBody) -> RunS
 def _body(run: Run, position: int, spans: Sequence[Span], depths: Sequence[int]) -> RunBody:
     """Input and output of a sub-agent: from its messages, else from the call that started it."""
     turns = {span.id for span in spans if span.operation is Operation.TURN}
-    said = [span for span, depth in zip(spans, depths, strict=True) if depth == 0 or span.parent_id in turns]
-    asked, answered, system = (_texts(run, said, role) for role in ("user", "assistant", "system"))
+    messages = [span for span, depth in zip(spans, depths, strict=True) if depth == 0 or span.parent_id in turns]
+    asked, answered, system = (_texts(run, messages, role) for role in ("user", "assistant", "system"))
     caller = _caller(run, position)
     given, made = (None, None) if caller is None else (caller.input, caller.output)
     return RunBody(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
@@ -92,7 +92,7 @@ class LastEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class ModelUsage(msgspec.Struct, frozen=True, gc=False):
-    """The calls of one model in a run, and their usage."""
+    """Calls of one model in a run that are of about one size, and their usage."""
 
     model: str
     calls: int
@@ -150,7 +150,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     relation: str | None = None
     """replay, fork, retry or student."""
     repeats: str | None = None
-    """Key of name and first input, by `formats.scalars.task_key`: the derived task of a run whose trace names none.
+    """Key of name and first input, by `formats.scalars.task_key`: the derived task of a run without a named one.
     None if the trace doesn't record the input."""
     identity: str | None = None
     """Key of the run, equal in all its copies: made by `formats.scalars.task_key` of the program's name and a globally
@@ -190,7 +190,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     unfinished: tuple[Problem, ...] = ()
     """Last lines that aren't complete records: problems once the file stops changing."""
     fields: Kinds = ()
-    """Unknown fields of records of known kinds, as `formats.schema` counts them; empty before the deep pass."""
+    """Unknown fields of records of supported kinds, as `formats.schema` counts them; empty before the deep pass."""
 
 
 class Limit(msgspec.Struct, frozen=True, gc=False):
@@ -233,7 +233,7 @@ class Total(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def differs(self) -> bool:
-        """Whether both are known and differ."""
+        """Whether both are recorded and differ."""
         return self.declared is not None and self.counted is not None and self.declared != self.counted
 
 
@@ -338,9 +338,54 @@ def stand(spans: Blocks[Span], unended: tuple[int, ...], *, going: bool) -> Bloc
     return spans.replaced({i: msgspec.structs.replace(spans[i], status=status, status_source=derived) for i in changed})
 
 
+# ---- events of followed runs
+#
+# A consumer that stores the latest version of every span by id, and clears a run on reset, always ends up with the same
+# state as reading the run from its start.
+
+
+class RunChanged(msgspec.Struct, frozen=True):
+    """A run appeared or its summary changed. Precedes the first span of a run."""
+
+    summary: RunSummary
+    replay: str | None = None
+    """Address of the run that it replays, if found."""
+    task: TaskKey | None = None
+    """Task of that run, if it is inherited."""
+
+
+class SpanChanged(msgspec.Struct, frozen=True):
+    """The span at `position` of `run` is new or changed."""
+
+    run: Run
+    position: int
+
+
+class RunReset(msgspec.Struct, frozen=True):
+    """Earlier events of the run or file at `address` are void: it was rewritten, repaired or deleted."""
+
+    address: str
+
+
+class RunEnded(msgspec.Struct, frozen=True):
+    """A run ended: ok, error or cancelled."""
+
+    summary: RunSummary
+
+
+class ProblemMet(msgspec.Struct, frozen=True):
+    """Something can't be read: a file that stopped changing, or a location inside a run."""
+
+    problem: Problem
+
+
+Event: TypeAlias = RunChanged | SpanChanged | RunReset | RunEnded | ProblemMet
+
+
 __all__ = [
     "GOING_ON",
     "Criterion",
+    "Event",
     "FirstError",
     "Header",
     "LastEvent",
@@ -348,9 +393,14 @@ __all__ = [
     "Metric",
     "ModelUsage",
     "Problem",
+    "ProblemMet",
     "Run",
     "RunBody",
+    "RunChanged",
+    "RunEnded",
     "RunRef",
+    "RunReset",
+    "SpanChanged",
     "Step",
     "TaskKey",
     "Total",

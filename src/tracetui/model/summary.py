@@ -94,7 +94,7 @@ class OwnFacts(OwnTexts, frozen=True, kw_only=True, gc=False, array_like=True):
     """Last event of a session; None before the deep pass, and without messages and calls."""
     scores: tuple[Score, ...] = ()
     model_usage: tuple[ModelUsage, ...] = ()
-    """Usage by model, if several models report usage."""
+    """Usage by model and size of call, if there are several: what calls cost depends on both."""
     size: int | None = None
     """Bytes that were read of it."""
     unread: Unread | None = None
@@ -281,7 +281,7 @@ class RunSummary(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
     @property
     def ledger(self) -> Ledger:
-        """How much of it was understood, as far as known (`deep`)."""
+        """Share of it that was understood, as far as counted (`deep`)."""
         return ledger(self.size, self.unread, self.writer)
 
 

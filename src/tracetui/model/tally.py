@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from math import inf
 from sys import intern
@@ -16,7 +17,7 @@ from tracetui.model.span import Operation, Span, Status, StatusSource, Usage
 from tracetui.model.summary import OwnFacts, RunSummary, SharedFacts, one, pack
 
 CONTAINERS: Final = frozenset({Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW, Operation.TURN})
-"""Operations whose usage and time include those of the spans below them."""
+"""Operations with usage and time that include those of the spans below them."""
 
 _CHAT: Final = Operation.CHAT
 _EXECUTE_TOOL: Final = Operation.EXECUTE_TOOL
@@ -24,6 +25,8 @@ _UNKNOWN: Final = Operation.UNKNOWN
 _ERROR: Final = Status.ERROR
 
 NO_USAGE: Final = Usage()
+_LARGE_CALLS: Final = 200_000, 256_000, 272_000
+"""Input tokens of a call above which many models cost more a token, so that usage is summed apart."""
 MOST_NAMES: Final = 64
 """Maximum of stored names per kind and run: the first in alphabetical order, whatever order they came in."""
 NAME_LENGTH: Final = 120
@@ -47,8 +50,8 @@ class Tally(msgspec.Struct, kw_only=True):
     problems: int = 0
     tools: set[str] = set()
     models: set[str] = set()
-    by_model: dict[str, ModelUsage] = {}
-    """Usage of the calls of each model."""
+    by_model: dict[tuple[str, int], ModelUsage] = {}
+    """Usage of the calls of each model, and of their size by `_LARGE_CALLS`."""
     nodes: set[str] = set()
     unknown: dict[str, int] = {}
     """Records of unknown kinds, by kind."""
@@ -116,11 +119,12 @@ class Tally(msgspec.Struct, kw_only=True):
             self.first_error = FirstError(message, kind, span.id, span.name, span.operation)
 
     def _add_usage(self, model: str, usage: Usage) -> None:
-        before = self.by_model.get(model)
+        key = model, bisect_left(_LARGE_CALLS, usage.input_tokens or 0)
+        before = self.by_model.get(key)
         if before is not None:
-            self.by_model[model] = ModelUsage(model, before.calls + 1, before.usage + usage)
+            self.by_model[key] = ModelUsage(model, before.calls + 1, before.usage + usage)
         elif len(self.by_model) < MOST_NAMES:
-            self.by_model[model] = ModelUsage(model, 1, usage)
+            self.by_model[key] = ModelUsage(model, 1, usage)
 
     def exchange(self, old: Span, new: Span) -> bool:
         """Replace `old` with `new`, another version of it; return False, without a change, if that takes a recount."""
@@ -149,16 +153,16 @@ def _weight(span: Span) -> tuple[Any, ...]:
     return (failure, names) if span.operation in CONTAINERS else (failure, names, span.usage)
 
 
-def keep(kept: set[str], name: str) -> None:
+def keep(names: set[str], name: str) -> None:
     """Add a name to those of its kind."""
     name = name[:NAME_LENGTH]
-    if name not in kept:
-        kept.add(name)
-        if len(kept) > MOST_NAMES:
-            kept.remove(max(kept))
+    if name not in names:
+        names.add(name)
+        if len(names) > MOST_NAMES:
+            names.remove(max(names))
 
 
-def kept(names: Iterable[str]) -> set[str]:
+def bounded(names: Iterable[str]) -> set[str]:
     """Return the names that are stored of these."""
     found = {name[:NAME_LENGTH] for name in names}
     return found if len(found) <= MOST_NAMES else set(sorted(found)[:MOST_NAMES])
@@ -309,7 +313,7 @@ def _models(header: Header, tally: Tally | None) -> tuple[str, ...] | None:
         return None
     if header.model is None or header.model in tally.models:
         return _names(tally.models)
-    return _names(kept((*tally.models, header.model)))
+    return _names(bounded((*tally.models, header.model)))
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:

@@ -16,8 +16,7 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.sources.base import MAX_DOCUMENT, File
-from tracetui.sources.budget import spend
-from tracetui.sources.zstd import unpack_zstandard
+from tracetui.sources.file_views import spend, unpack_zstandard
 
 MAGIC: Final = b"PK\3\4"
 """First bytes of a non-empty archive."""

@@ -27,7 +27,7 @@ MOVING_SECONDS: Final = 30.0
 SQLITE_MAGIC: Final = b"SQLite format 3\0"
 """First bytes of a SQLite file."""
 BUDGET: Final = "budget"
-"""Key in the `memo` of a file that is read with a budget (`tracetui.sources.budget`)."""
+"""Key in the `memo` of a file that is read with a budget (`tracetui.sources.file_views`)."""
 CACHE: Final = "cache"
 """Key in the `memo` of a file. When bodies are loaded: a dict shared by all bodies of the run, across threads. When a
 file is tailed and counted again, or many of its runs are read: the same dict each time, used by one thread.

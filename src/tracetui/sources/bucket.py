@@ -153,11 +153,11 @@ class BucketClient:
 
     def _explain(self, text: str) -> OSError:
         status, message = _STATUS.search(text), _MESSAGE.search(text)
-        said: Clean = one_line(message[1] if message else text.partition("\n")[0], _REASON_CELLS)
+        answer: Clean = one_line(message[1] if message else text.partition("\n")[0], _REASON_CELLS)
         if status is None:
             if "credential" in text.lower() or "metadata" in text.lower():
                 return LinkLost(f"no credentials for {self.bucket}; {_credentials_hint()}")
-            return LinkLost(f"cannot reach {self.bucket}: {said}")
+            return LinkLost(f"cannot reach {self.bucket}: {answer}")
         code = int(status[1])
         if code in (401, 403):
             return self._denied()
@@ -165,8 +165,8 @@ class BucketClient:
             return FileNotFoundError(errno.ENOENT, f"no such object or bucket in {self.bucket}")
         if code == 416:
             return OSError("it shrank while it was read")
-        said = said if message else Clean(f"HTTP status {code}")
-        return (LinkLost if code >= 500 or code == 429 else OSError)(f"cannot read {self.bucket}: {said}")
+        answer = answer if message else Clean(f"HTTP status {code}")
+        return (LinkLost if code >= 500 or code == 429 else OSError)(f"cannot read {self.bucket}: {answer}")
 
     def _denied(self) -> PermissionError:
         return PermissionError(errno.EACCES, f"access to {self.bucket} denied; {_credentials_hint()}")

@@ -1,4 +1,4 @@
-"""What files that are read over a network have in common."""
+"""Base of files that are read over a network."""
 
 from __future__ import annotations
 

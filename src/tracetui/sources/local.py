@@ -29,7 +29,7 @@ from tracetui.sources.base import (
     resolve_relative,
     skip_reason,
 )
-from tracetui.sources.zstd import unpacked
+from tracetui.sources.file_views import unpacked
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

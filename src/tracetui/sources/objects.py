@@ -32,8 +32,8 @@ from tracetui.sources.base import (
 )
 from tracetui.sources.bucket import Bucket, BucketClient, join, parent, stat_of
 from tracetui.sources.fetched_file import FetchedFile
+from tracetui.sources.file_views import unpacked
 from tracetui.sources.sqlite import ATTEMPTS, CopyCache, DatabaseChanging, private_folder
-from tracetui.sources.zstd import unpacked
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -44,7 +44,7 @@ BLOCK: Final = HEAD_SIZE
 CACHED_BLOCKS: Final = 1024
 """Blocks cached of one bucket: at most 64 MB."""
 BATCH: Final = 64
-"""Files whose head and end are requested together."""
+"""Files with heads and ends requested together."""
 REQUESTS: Final = 16
 """Requests in flight for a batch."""
 _DIRECT: Final = 8 << 20
@@ -146,7 +146,7 @@ class ObjectSource:
         except LinkLost:
             raise
         except (OSError, ValueError):
-            return  # listing each folder reports what is wrong
+            return  # listing each folder reports the error
         if listed[root].entries or listed[root].folders:
             self._listed = listed
 

@@ -1,6 +1,6 @@
 """Record all that a reading depends on besides the bytes of its file, so that its result may be reused.
 
-A run may depend on other files, on what is beside its file, and on the time. `ObservedFile` records each answer that
+A run may depend on other files, on its folder, and on the time. `ObservedFile` records each answer that
 the source gave; the result may be reused as long as the source would give the same answers.
 """
 
@@ -125,7 +125,7 @@ def settled_at(stat: Stat, began_ns: int) -> bool:
 
 
 class ObservedFile(FileView):
-    """A file that records what is asked of it and of the files opened through it. See `File`."""
+    """A file that records every question to it and to the files opened through it. See `File`."""
 
     __slots__ = ("_logs_seen", "_observations")
 
@@ -211,7 +211,7 @@ class ObservedFile(FileView):
 
 
 class ObservedSource:
-    """A source that records what is asked of its files; see `tracetui.sources.base.Source`."""
+    """A source that records every question to its files; see `tracetui.sources.base.Source`."""
 
     def __init__(self, source: Source, observations: Observations) -> None:
         self._source, self._observations = source, observations

@@ -24,16 +24,16 @@ from tracetui.sources.base import (
     skip_reason,
 )
 from tracetui.sources.fetched_file import FetchedFile
+from tracetui.sources.file_views import unpacked
 from tracetui.sources.remote_cache import EDGE, DatabaseMirror, MirroredDatabase, RemoteCache
 from tracetui.sources.sftp import Attributes, Client
 from tracetui.sources.ssh import Host, Link, join, parent, remote_path
-from tracetui.sources.zstd import unpacked
 
 if TYPE_CHECKING:
     from tracetui.sources.sqlite import CopyCache
 
 FIRST_BATCH: Final = 16
-"""Files whose head and end are fetched together before the first is yielded; then twice as many."""
+"""Files with heads and ends fetched together before the first is yielded; then twice as many."""
 BATCH: Final = 64
 BATCH_BYTES: Final = 2 << 20
 """Bytes in flight before another thread's request."""

@@ -11,8 +11,9 @@ SFTP reports size and modification time (whole seconds), but no inode or ctime. 
   (different ones each time), are unchanged; then its head and old end stay cached, and the rest is read on demand. A
   rewritten document fails this check, since it continues at its old end. A format's fingerprint may come from cached
   bytes; a rewrite that spares all probed bytes is detected some growths later.
-* **Any other change.** All of the file is dropped, as is everything read before its second was over. A file known to
-  grow like a log is exempt from that, and from the change of `ctime_ns`: reading all of it again would cost too much.
+* **Any other change.** All of the file is dropped, as is everything read before its second was over. A file that
+  grew like a log before is exempt from that, and from the change of `ctime_ns`: reading all of it again would cost too
+  much.
 """
 
 from __future__ import annotations
@@ -236,7 +237,7 @@ class RemoteCache:
 
 
 def _completed(stat: Stat) -> Stat:
-    """Return the stat of a file whose last second is over."""
+    """Return the stat of a file after its last second is over."""
     return msgspec.structs.replace(stat, ctime_ns=stat.mtime_ns + _SECOND)
 
 

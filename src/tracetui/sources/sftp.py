@@ -302,7 +302,7 @@ class Channel:
         return LinkLost(f"the connection to {self._who} is lost: {self.broken}")
 
     def is_up(self) -> bool:
-        """True unless the process is known to have closed its end."""
+        """True unless the process has closed its end."""
         with self._turn:
             if self.broken:
                 return False

@@ -537,7 +537,7 @@ class WalPosition(msgspec.Struct, frozen=True):
         return self.header[16:24]
 
     def restarted_as(self, header: bytes) -> bool:
-        """True if `header` is what the log gets when it restarts once: SQLite increments the first salt."""
+        """True if `header` is the one of the log after one restart: SQLite increments the first salt."""
         following = (int.from_bytes(self.salts[:4], "big") + 1) & 0xFFFF_FFFF
         return header[:4] + header[8:12] == self.header[:4] + self.header[8:12] and (
             int.from_bytes(header[16:20], "big") == following

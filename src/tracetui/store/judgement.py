@@ -234,7 +234,7 @@ _DECODER: Final = msgspec.json.Decoder(Event)
 
 
 def _wrong(event: Event) -> str:
-    """What the types don't say of an event."""
+    """The rules for an event that its types don't express."""
     if _read(event.at) is None:
         return "its time is not like 2026-11-21T09:00:00.000000Z"
     if not event.event:
@@ -255,7 +255,7 @@ _About = tuple[str, str]
 
 
 class Judgements:
-    """What a set of events comes to; each may be added any number of times and in any order."""
+    """The result of a set of events; each may be added any number of times and in any order."""
 
     def __init__(self) -> None:
         self.last = ""
@@ -268,7 +268,7 @@ class Judgements:
         """Whether causes were merged or split."""
         self._events: dict[str, Event] = {}
         self._about: dict[_About, list[Event]] = {}
-        self._known: dict[_About, dict[Identity | None, Judgement]] = {}
+        self._folded: dict[_About, dict[Identity | None, Judgement]] = {}
 
     def __len__(self) -> int:
         return len(self._events)
@@ -321,12 +321,12 @@ class Judgements:
         return path[-1]
 
     def split_by(self, cause: str) -> str:
-        """What a cause is split by (`analysis.cause.Failure.part`); empty if it is not split."""
+        """The part that a cause is split by (`analysis.cause.Failure.part`); empty if it is not split."""
         events = self._valid(("split", cause)) if self.regrouped else []
         return events[-1].by if events else ""
 
     def mark(self, letter: str) -> Mark | None:
-        """Where a letter leads: the last that was said of it."""
+        """The meaning of a letter: the last one given."""
         for event in reversed(self._valid(("letter", letter))):
             if event.run is not None:
                 return Mark(letter, event.run, event.span, event.title)
@@ -350,22 +350,22 @@ class Judgements:
 
     def _forget(self, event: Event) -> None:
         """Invalidate the cached decisions on the subject of `event`."""
-        self._known.pop(_about(event), None)
+        self._folded.pop(_about(event), None)
         undone = self._events.get(event.undoes)
         if undone is not None:
-            self._known.pop(_about(undone), None)
+            self._folded.pop(_about(undone), None)
 
     def _valid(self, about: _About) -> list[Event]:
         return [event for event in self._about.get(about, ()) if not self._is_void(event.event)]
 
     def _settled(self, about: _About, run: Identity | None) -> Judgement:
-        known = self._known.setdefault(about, {})
-        if run not in known:
+        folded = self._folded.setdefault(about, {})
+        if run not in folded:
             events = self._valid(about)
             if run is not None:
                 events = [event for event in events if event.run is not None and event.run.agrees(run)]
-            known[run] = _fold(events, "cause" if run is None else "run")
-        return known[run]
+            folded[run] = _fold(events, "cause" if run is None else "run")
+        return folded[run]
 
 
 def _about(event: Event) -> _About:
@@ -379,7 +379,7 @@ def _about(event: Event) -> _About:
 
 
 def _fold(events: list[Event], source: Literal["run", "cause"]) -> Judgement:
-    """What events come to that are about one thing, in their order."""
+    """The result of events about one thing, in their order."""
     verdict, at, note = None, None, ""
     tags: set[str] = set()
     for event in events:

@@ -44,7 +44,7 @@ class Relations:
         self._by_id = _index_ids(self._all, {one for run in tied for one in (run.replay_of, run.parent)})
         self._originals = {run.ref: self._original(run) for run in tied}
         self.inherited_tasks = _inherited_tasks(self._all, self._originals)
-        """The tasks of replays, forks and retries whose traces name none: those of their originals."""
+        """The tasks of replays, forks and retries without a named one: those of their originals."""
         self._parents = {run.ref: self._named(run.ref, run.parent) for run in tied}
         self._replays = _inverse(self._originals)
         self._copies = copies_of(self._all)
@@ -80,7 +80,7 @@ class Relations:
         return self.replays(ref) + self._duplicates.get(ref, []) + self.repeats(ref)
 
     def task(self, run: RunSummary) -> TaskKey | None:
-        """The task that a run did: a replay, fork or retry whose trace names none did that of its original."""
+        """The task that a run did: a replay, fork or retry without a named one did that of its original."""
         return run.task_key if run.task is not None else self.inherited_tasks.get(run.ref) or run.task_key
 
     def root(self, ref: RunRef) -> RunRef | None:

@@ -61,7 +61,7 @@ class Page(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """What ``tracetui cache`` prints."""
+    """The usage that ``tracetui cache`` prints."""
 
     path: str
     size: int
@@ -93,7 +93,7 @@ class Storage:
         self._folders: dict[str, int] = {}
         """Ids of the folders used so far."""
         self._stale: list[int] = []
-        """Folders whose last use isn't written yet."""
+        """Folders with a last use that isn't written yet."""
 
     # ---- pages
 
@@ -401,7 +401,7 @@ def _pages(connection: sqlite3.Connection) -> int:
 
 
 _FAILURES: Final = (sqlite3.Error, OSError, ValueError, TypeError)
-"""What a damaged or unusable file may raise. The last two come of values of the wrong type, or text that is none."""
+"""Errors of a damaged or unusable file. The last two come of values of the wrong type, or text that is none."""
 _DAMAGE: Final = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR")
 """Beginnings of the names of errors that don't pass. The last one is a missing table."""
 _BUSY: Final = ("SQLITE_BUSY", "SQLITE_LOCKED")

@@ -84,11 +84,11 @@ class Store:
         self.problems: dict[str, tuple[Problem, ...]] = {}
         """Problems of files, by path; those of a run are in the run."""
         self.ignored: dict[str, str] = {}
-        """Files that no format claims, by path: what a near miss looks like, empty for the others."""
+        """Files that no format claims, by path: the shape of a near miss, empty for the others."""
         self.pulses: dict[RunRef, Pulse] = {}
         """Runs that changed since they were first seen."""
         self._from_future: dict[RunRef, float] = {}
-        """Runs whose file had a future modification time when first seen, with the time of that."""
+        """Runs with a future modification time when first seen, with the time of that."""
         self.unended: set[RunRef] = set()
         """Runs without a recorded end."""
         self._failed: list[RunRef] = []
@@ -216,7 +216,7 @@ class Store:
         return pulse
 
     def changed_at(self, run: RunSummary) -> float:
-        """Time of the last known change of a run, in seconds since the epoch.
+        """Time of the last observed change of a run, in seconds since the epoch.
 
         Until it is seen to change, `changed_at` of its summary counts. For a modification time in the future, the time
         the run was first seen counts.
@@ -310,7 +310,7 @@ class _Counts:
 
     def __init__(self) -> None:
         self._alike: dict[tuple[Status, Outcome | None, str], tuple[RunSummary, int]] = {}
-        """How many runs there are of each status, outcome and format, and one of them."""
+        """Number of runs of each status, outcome and format, and one of them."""
         self._by_task: Counter[TaskKey] = Counter()
         self._repeated_tasks = 0
         self._parts: dict[str, tuple[RunSummary, ...]] = {}

@@ -296,7 +296,7 @@ def check_bytes(fmt: Format, path: str, refs: list[RunRef], random: Random) -> N
 
 
 def check_rows(fmt: Format, path: str, refs: list[RunRef], random: Random) -> None:
-    """Check a database whose rows arrive from an open writer."""
+    """Check a database with rows from an open writer."""
     statements = list(_statements(path, random))
     for name in (path, f"{path}-wal", f"{path}-shm"):
         if os.path.exists(name):

@@ -43,7 +43,7 @@ from tracetui.ui.services.findings import Assessments, Comparisons, JobService
 from tracetui.ui.services.liveness import LivenessTracker
 from tracetui.ui.services.verdicts import Verdicts
 from tracetui.ui.state import MainState, SearchTarget, first_state
-from tracetui.ui.terminal.cropped import CroppedUpdate
+from tracetui.ui.terminal.output import CroppedUpdate
 from tracetui.ui.terminal.safety import notification
 from tracetui.ui.terminal.throttle import PaintThrottle
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs

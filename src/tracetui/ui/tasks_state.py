@@ -1,4 +1,4 @@
-"""The state of the task matrix as one immutable value, and the functions that compute the next one. No Textual here."""
+"""Immutable states of the task matrix and of the run tree of a task, and their transitions. No Textual here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Hashable, Sequence
 from msgspec.structs import replace
 
 from tracetui.analysis.tasks import SORTS
-from tracetui.ui.commands import TASKS
+from tracetui.model import RunRef
+from tracetui.ui.commands import TASKS, TREE
 from tracetui.ui.state import PanesState
 
 
@@ -39,3 +40,31 @@ def sort_by(state: TasksState, sort: str) -> TasksState:
 def reverse_order(state: TasksState) -> TasksState:
     """Reverse the order."""
     return replace(state, reverse=not state.reverse)
+
+
+# ---- run tree
+
+
+class RunTreeState(PanesState, frozen=True, repr_omit_defaults=True):
+    """State of the run tree."""
+
+    pane: str = TREE
+    selected: RunRef | None = None
+    """The run with the highlighted path."""
+    texts: bool = False
+    """Whether model answers and messages are steps."""
+    cursor: Hashable = None
+    """Row to go to when the screen opens again."""
+    opened: frozenset[Hashable] = frozenset()
+    """Toggled folds when the screen opens again."""
+
+
+def select_next(state: RunTreeState, order: Sequence[RunRef], step: int) -> RunTreeState | None:
+    """Select the next run in this order, or the one before; None past its ends."""
+    here = order.index(state.selected) if state.selected in order else -1 if step > 0 else len(order)
+    return replace(state, selected=order[here + step]) if 0 <= here + step < len(order) else None
+
+
+def toggle_texts(state: RunTreeState) -> RunTreeState:
+    """Toggle model answers and messages as steps."""
+    return replace(state, texts=not state.texts)

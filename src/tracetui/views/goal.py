@@ -15,7 +15,7 @@ from tracetui.views.detail.run import has_goal
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
 from tracetui.views.labels import time_cell
 from tracetui.views.rows import Line, Piece, column, fill, fit
-from tracetui.views.scores import outcome_word
+from tracetui.views.standing import outcome_word
 
 _NUMBER, _ROLE, _CRITERIA, _TIME = 3, 9, 5, 6
 _LONGEST: Final = 4000

@@ -17,9 +17,9 @@ from tracetui.views.goal import has_turns
 from tracetui.views.labels import ledger_words, short_id
 from tracetui.views.list.runs import result_phrase
 from tracetui.views.rows import Piece, fill
-from tracetui.views.scores import run_sign
 from tracetui.views.sheet import Sheet
 from tracetui.views.stack import Stack
+from tracetui.views.standing import run_sign
 
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment

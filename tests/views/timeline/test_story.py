@@ -11,8 +11,7 @@ from tests.views.build import START, check_rows, make_run, make_span, texts
 from tracetui.model import Error, Header, Operation, Run, RunRef, Span, Status
 from tracetui.model.build import RunBuilder
 from tracetui.views.glyphs import ASCII, UNICODE
-from tracetui.views.timeline.phrases import verb
-from tracetui.views.timeline.story import StoryRows, initially_open
+from tracetui.views.timeline.story import StoryRows, initially_open, verb
 
 TOOL, MESSAGE, CHAT = Operation.EXECUTE_TOOL, Operation.MESSAGE, Operation.CHAT
 

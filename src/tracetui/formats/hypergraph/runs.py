@@ -44,7 +44,7 @@ from tracetui.model import (
 )
 from tracetui.model.build import Tally, summary_of
 from tracetui.model.span import STATUS_BY_WORD
-from tracetui.model.tally import kept
+from tracetui.model.tally import bounded
 from tracetui.sources.base import File
 
 DEEPEST_CAUSE: Final = 50
@@ -336,7 +336,7 @@ class _Counter:
         shared: dict[frozenset[str], frozenset[str]] = {}
         for run_id in known:
             here = counted.get(run_id) or Steps()
-            nodes = frozenset(kept(here.nodes))
+            nodes = frozenset(bounded(here.nodes))
             self._own[run_id] = _Own(here.steps, here.failed, here.retried, tree=shared.setdefault(nodes, nodes))
         self._find_children(known)
         self._add_up(known)
@@ -380,7 +380,7 @@ class _Counter:
                 above.below_spans += here.steps + here.below_spans + loose
                 above.below_errors += here.failed + here.below_errors + (loose and status is Status.ERROR)
                 if not here.tree <= above.tree:
-                    above.tree = frozenset(kept(above.tree | here.tree))
+                    above.tree = frozenset(bounded(above.tree | here.tree))
                 above.plain = above.plain and here.plain and owners[run_id] == 1
                 waiting[parent] -= 1
                 if waiting[parent] == 0:
@@ -409,10 +409,10 @@ class _Counter:
                 else:
                     until = steps_of(self._database, ancestor.id, last).get(ancestor.id) or Steps()
                     steps += until.steps
-                    nodes |= kept(until.nodes)
+                    nodes |= bounded(until.nodes)
         if errors and header.error is None:
             return None
-        return Tally(steps=steps, spans=steps + here.below_spans, errors=errors, nodes=kept(nodes))
+        return Tally(steps=steps, spans=steps + here.below_spans, errors=errors, nodes=bounded(nodes))
 
 
 # ---- the span of a row: a step, a run, an attempt, a node that runs right now

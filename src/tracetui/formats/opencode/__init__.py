@@ -33,6 +33,7 @@ from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import HEAD_SIZE, SQLITE_MAGIC, File
 
 _LIKELY: Final = 60
+_NAMES: Final = frozenset({b"info", b"messages"})
 _ID_FIELDS: Final = (b'"projectID"', b'"sessionID"')
 
 
@@ -103,10 +104,12 @@ def _sniff_export(head: bytes) -> int:
     """Certain of an object with info and messages that are those of sessions."""
     if b'"info"' not in head or not any(name in head for name in _ID_FIELDS):
         return NO
-    names = set(top_names(head))
-    if {b"info", b"messages"} <= names:
-        return CERTAIN
-    return _LIKELY if len(head) == HEAD_SIZE and names <= {b"info", b"messages"} and names else NO
+    names: set[bytes] = set()
+    for name in top_names(head):
+        names.add(name)
+        if names >= _NAMES:
+            return CERTAIN
+    return _LIKELY if len(head) == HEAD_SIZE and names <= _NAMES and names else NO
 
 
 def _read_export(file: File, data: bytes) -> Chunk:

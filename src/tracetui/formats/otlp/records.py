@@ -10,7 +10,6 @@ import re
 from base64 import b64decode
 from binascii import Error as Undecodable
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from sys import intern
 from typing import Any, ClassVar, Final, NamedTuple
 from zlib import crc32
@@ -77,8 +76,7 @@ HOLDERS: Final = frozenset(
 """Attributes that hold messages."""
 CONTENT: Final = frozenset((*INPUTS, *OUTPUTS, *HOLDERS))
 """Attributes with long values, which stay undecoded until they are used: see `content`."""
-_ID_SIZE: Final = 34
-"""Characters of the longest id: 16 bytes in hex, after ``0x``."""
+_LOWER_HEX: Final = "0123456789abcdef"
 _HEX: Final = re.compile(r"(?:0x)?((?:[0-9a-fA-F]{16}){1,2})")
 _DIGITS: Final = re.compile(r"-?\d{1,19}")
 _PLAIN: Final = frozenset(
@@ -266,7 +264,12 @@ def _strict_record(path: RecordPath, raw: msgspec.Raw, scope: dict[str, Any], re
         attrs: dict[str, Any] = {}
         for one in span.attributes:
             key = intern(one.key)
-            attrs[key] = one.value if key in CONTENT else value_of(_decode_value(one.value))
+            if key in CONTENT:
+                attrs[key] = one.value
+            else:
+                value = _decode_value(one.value)
+                is_text = len(value) == 1 and "stringValue" in value  # as most are
+                attrs[key] = value["stringValue"] if is_text else value_of(value)
         if len(attrs) == len(span.attributes):
             return SpanRecord(path, identifier(span.trace) or NO_TRACE, span, attrs, scope, resource, crc32(raw))
     except (ValueError, RecursionError):
@@ -416,11 +419,8 @@ def parent_id(span: SpanFields) -> str | None:
 
 def normal_id(text: str) -> str:
     """An id in lower hex, whether it is written in hex or in base64; any other value stays."""
-    return text if len(text) > _ID_SIZE else _normal_id(text)
-
-
-@lru_cache(4096)
-def _normal_id(text: str) -> str:
+    if len(text) in (16, 32) and not text.strip(_LOWER_HEX):  # as most are
+        return text
     if match := _HEX.fullmatch(text):
         return match[1].lower()
     if len(text) in (12, 24) and text.endswith("="):
@@ -434,9 +434,7 @@ def _normal_id(text: str) -> str:
 
 def identifier(value: Any) -> str | None:
     """An id in lower hex; None for a value that is not text."""
-    if not isinstance(value, str) or not value:
-        return None
-    return value if len(value) > _ID_SIZE else _normal_id(value)
+    return normal_id(value) if isinstance(value, str) and value else None
 
 
 # ---- values
@@ -469,8 +467,6 @@ def value_of(value: Any, depth: int = 0) -> Any:
     """The value of an ``AnyValue``; itself if it is of an unknown kind."""
     if not isinstance(value, dict) or len(value) != 1 or depth > _DEPTH:
         return value
-    if "stringValue" in value:  # most are
-        return value["stringValue"]
     ((kind, inner),) = value.items()
     if kind in _PLAIN:
         return inner

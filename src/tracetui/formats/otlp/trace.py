@@ -51,10 +51,10 @@ from tracetui.formats.otlp.records import (
 )
 from tracetui.formats.otlp.rows import is_row, span_of
 from tracetui.formats.otlp.vocabulary import (
+    NAMES,
     find_value,
     first,
     name_of,
-    names_in,
     operation_of,
     preview_of,
     scores_of_event,
@@ -126,8 +126,9 @@ class Earliest:
 
     def offer(self, start: int | None, value: Any) -> None:
         """Take the value if it is the earliest one."""
-        if value is not None and self.may_be(start):
-            self.value, self.at = value, inf if start is None else start
+        at = inf if start is None else start
+        if value is not None and (self.value is None or at < self.at):
+            self.value, self.at = value, at
 
 
 class Trace(Rows):
@@ -177,8 +178,6 @@ class Trace(Rows):
         """The child of each span that ended last, after its end and start."""
         self.answered: set[str] = set()
         """Spans that have an output and did not fail."""
-        self.seen: dict[str, int] = {}
-        """Checksum of each span."""
         self.by_id: dict[str, Span] = {}
         """The spans as they came: logs may add to them."""
         self.early: dict[str, list[tuple[Event, RecordRef]]] = {}
@@ -187,8 +186,8 @@ class Trace(Rows):
         """Evaluations by span id, and by the checksum of a log record or of a span without an id."""
         self.around: dict[bytes, tuple[str, dict[str, Any]]] = {}
         """Different resources, scopes and requests: kind and fields."""
-        self.latest: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
-        """The scope and resource of the latest span, and their fields: many spans share them."""
+        self.latest: tuple[Any, Any, str | None, str | None] = None, None, None, None
+        """Resource and scope of the latest span, the service that the resource names, and the name of the scope."""
 
     def take(self, export: Export, line: Line) -> None:
         """Take the records of this trace on one line or in one document."""
@@ -206,11 +205,10 @@ class Trace(Rows):
         self._take_scores(identifier(record.span.id), record, events_of(record.span.events))
 
     def _take_scores(self, span_id: str | None, record: SpanRecord, events: Sequence[Event]) -> None:
+        key = span_id, record.check if span_id is None else None
         found = scores_of_span(span_id, record.attrs, events)
-        if found or self.scores:
-            key = span_id, record.check if span_id is None else None
-            if found or key in self.scores:
-                self.scores[key] = found
+        if found or key in self.scores:
+            self.scores[key] = found
 
     def take_span(self, record: SpanRecord, line: Line, request: Any) -> None:
         """Take one span; `request` is the decoded request if it may have other fields."""
@@ -218,17 +216,17 @@ class Trace(Rows):
             FIELDS.count(self.unknown, "span", record.names)
         data = SpanData(record)
         span = data.span(line, preview=not self.summary_only)
-        before = self.seen.get(span.id)
-        self.seen[span.id] = record.check
-        if before is not None and before != record.check:  # exporters that try again write the same one twice
+        before = self.by_id.get(span.id)
+        if before is not None and before.at.check != record.check:  # exporters that try again write the same one twice
             reason = f"span {span.id[:PREVIEW]} is recorded twice with different content; the last one is shown"
             self.conflicts.append(Problem(self.path, f"line {line.number}", reason))
         self._take_facts(data, span)
-        if evaluated_trace(record) == self.key:
+        may_score = data.events or data.names.has_scores or self.scores
+        if may_score and evaluated_trace(record) == self.key:
             self._take_scores(data.id, record, data.events)
         self._take_surroundings(data, request)
-        if before is not None and (logs := self.by_id[span.id].at.logs):
-            span = replace(span, at=replace(span.at, logs=logs))
+        if before is not None and before.at.logs:
+            span = replace(span, at=replace(span.at, logs=before.at.logs))
         self.by_id[span.id] = span
         self._emit(span, data.name[:PREVIEW] or span.name)
         for event, at in self.early.pop(span.id, ()) if self.early else ():
@@ -360,12 +358,13 @@ class Trace(Rows):
     def _take_root(self, data: SpanData, span: Span) -> None:
         self.root.offer(data.start, span)
         self.tags = tags_of(data.attrs)
-        given = data.inputs.question if data.input is None else data.input
+        value = data.input
+        given = data.inputs.question if value is None else value
         self.task = None if given is None else task_key(span.name, rendered(given))
         if not self.summary_only:
             outputs, found = data.outputs, data.output
             found = (outputs.answer if outputs.partial else outputs.text) if found is None else found
-            self.root_body = data.inputs.prompt if data.input is None else data.input, found
+            self.root_body = data.inputs.prompt if value is None else value, found
 
     def _take_usage(self, span: Span) -> None:
         """The usage of spans around calls of models: these may have none themselves."""
@@ -382,8 +381,8 @@ class Trace(Rows):
         """The prompt, the instructions and the last answer."""
         if self.prompt.may_be(data.start):
             prompt = data.inputs.prompt if data.has_messages else None
-            if prompt is None and data.operation in CONTAINERS and isinstance(data.input, str):
-                prompt = data.input.strip() or None
+            if prompt is None and data.operation in CONTAINERS and isinstance(value := data.input, str):
+                prompt = value.strip() or None
             self.prompt.offer(data.start, prompt)
         if self.summary_only:
             return
@@ -403,30 +402,29 @@ class Trace(Rows):
 
     def _take_surroundings(self, data: SpanData, request: Any) -> None:
         """Take the resource (the program it ran in) and the scope (the library that made it)."""
-        resource = self._shared_fields("resource", data.record.resource, SCOPES)
-        self.sdk = version(resource.get("telemetry.sdk.version")) or self.sdk
-        if self.service.may_be(data.start):
-            service = word(resource.get("service.name"))
-            if service is not None and not service.startswith("unknown_service"):
-                self.service.offer(data.start, service)
-        scope = self._shared_fields("scope", data.record.scope, LISTS)
-        if self.source.may_be(data.start):
-            self.source.offer(data.start, word(scope.get("name")))
+        resource, scope = data.record.resource, data.record.scope
+        if resource is not self.latest[0] or scope is not self.latest[1]:  # many spans share them
+            fields = self._shared_fields("resource", resource, SCOPES)
+            self.sdk = version(fields.get("telemetry.sdk.version")) or self.sdk
+            service = word(fields.get("service.name"))
+            if service is not None and service.startswith("unknown_service"):
+                service = None
+            source = word(self._shared_fields("scope", scope, LISTS).get("name"))
+            self.latest = resource, scope, service, source
+        self.service.offer(data.start, self.latest[2])
+        self.source.offer(data.start, self.latest[3])
         if isinstance(request, dict) and len(request) > 1:
             self._shared_fields("request", without(request, *REQUEST, *OTHERS), ())
 
     def _shared_fields(self, kind: str, record: dict[str, Any], lists: Sequence[str]) -> dict[str, Any]:
         """Fields shared by many spans, stored once."""
-        latest = self.latest.get(kind)
-        if latest is not None and latest[0] is record:
-            return latest[1]
         key = kind.encode() + rendered(without(record, *LISTS))
-        cached = self.around.get(key)
-        fields = fields_around(record, lists) if cached is None else cached[1]
-        self.latest[kind] = record, fields
-        if cached is None and len(self.around) < MOST:
+        if key in self.around:
+            return self.around[key][1]
+        fields = fields_around(record, lists)
+        if len(self.around) < MOST:
             self.around[key] = kind, fields
-        elif cached is None and len(self.around) == MOST:
+        elif len(self.around) == MOST:
             self.around[b""] = "", {}
             reason = f"more than {MOST} different resources and scopes; the others are not shown"
             self.conflicts.append(Problem(self.path, "resources", reason))
@@ -532,7 +530,7 @@ class SpanData:
         self.name = span.name if isinstance(span.name, str) else ""
         self.operation = operation_of(self.attrs, self.name)
         self.start, self.end = nanoseconds(span.start), nanoseconds(span.end)
-        self.names = names_in(self.attrs)
+        self.names = NAMES.of(self.attrs)
         self.has_messages = bool(self.events) or self.names.has_messages
 
     @cached_property
@@ -545,13 +543,13 @@ class SpanData:
         """The output messages."""
         return messages.outputs_of(self.attrs, self.events) if self.has_messages else messages.NO_MESSAGES
 
-    @cached_property
+    @property
     def input(self) -> Any:
         """The input in an attribute, None if there is none."""
         found = find_value(self.attrs, self.names.inputs)
         return None if found is None else found[1]
 
-    @cached_property
+    @property
     def output(self) -> Any:
         """The same of the output."""
         found = find_value(self.attrs, self.names.outputs)
@@ -617,8 +615,8 @@ class SpanData:
             if not (text := self.outputs.preview) and (output := self.output) is not None:
                 text = output.strip() if isinstance(output, str) else as_json(output)
             return text[:PREVIEW]
-        if self.input is not None:
-            return preview_of(self.input)
+        if (given := self.input) is not None:
+            return preview_of(given)
         return (self.inputs.prompt or "")[:PREVIEW] if self.operation in (_AGENT, _WORKFLOW) else ""
 
     def _finish_reason(self) -> str:

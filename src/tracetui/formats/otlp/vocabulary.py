@@ -201,32 +201,46 @@ class Names(NamedTuple):
     has_messages: bool
     """They may have messages."""
     has_output: bool
+    has_scores: bool
 
 
-_NAMES_IN: Final[dict[tuple[str, ...], Names]] = {}
-_SHAPES: Final = 4_096
+_SHAPES: Final = 256
 """Sets of names that are remembered: the spans of a library have few."""
 
 
-def names_in(attrs: Attributes) -> Names:
-    """The names in `attrs`."""
-    key = tuple(attrs)
-    found = _NAMES_IN.get(key)
-    if found is None:
-        if len(_NAMES_IN) >= _SHAPES:
-            _NAMES_IN.clear()
-        found = _NAMES_IN[key] = Names(
-            [name for name in MODELS if name in attrs],
-            [name for name in AGENTS if name in attrs],
-            [name for name in WORKFLOWS if name in attrs],
-            [name for name in INPUTS if name in attrs],
-            [name for name in OUTPUTS if name in attrs],
-            [(field, name) for field, names in enumerate(_COUNTS) for name in names if name in attrs],
-            [name for name in _COSTS if name in attrs],
-            has_messages=not HOLDERS.isdisjoint(attrs) or any(name.startswith(FLAT) for name in attrs),
-            has_output=not attrs.keys().isdisjoint((*OUTPUTS, *MESSAGES_OUT)),
-        )
-    return found
+class NamesByShape:
+    """The `Names` of attributes. Remembers only what follows from the names, so an instance can be a constant."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, ...], Names] = {}
+
+    def of(self, attrs: Attributes) -> Names:
+        """The names in `attrs`."""
+        shape = tuple(attrs)
+        found = self._found.get(shape)
+        if found is None:
+            if len(self._found) >= _SHAPES:
+                self._found.clear()
+            found = self._found[shape] = _names_in(attrs)
+        return found
+
+
+def _names_in(attrs: Attributes) -> Names:
+    return Names(
+        [name for name in MODELS if name in attrs],
+        [name for name in AGENTS if name in attrs],
+        [name for name in WORKFLOWS if name in attrs],
+        [name for name in INPUTS if name in attrs],
+        [name for name in OUTPUTS if name in attrs],
+        [(field, name) for field, names in enumerate(_COUNTS) for name in names if name in attrs],
+        [name for name in _COSTS if name in attrs],
+        has_messages=not HOLDERS.isdisjoint(attrs) or any(name.startswith(FLAT) for name in attrs),
+        has_output=not attrs.keys().isdisjoint((*OUTPUTS, *MESSAGES_OUT)),
+        has_scores=_NAME in attrs or not attrs.keys().isdisjoint(_FIRST),
+    )
+
+
+NAMES: Final = NamesByShape()
 
 
 def tags_of(attrs: Attributes) -> tuple[str, ...]:

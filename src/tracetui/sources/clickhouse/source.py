@@ -127,7 +127,7 @@ class ClickHouseSource(Closable):
         self._lists: dict[Condition, _List] = {}
         self._cache = RowCache()
         self._rows_listed: dict[str, tuple[int, bytes]] = {}
-        """What the list shows of a trace, and the spans that it had then."""
+        """A trace as the list shows it, with the spans that it had then."""
         self._traces: Sequence[_Trace] = ()
         """The list, newest first."""
         self._counts: dict[str, int] = {}
@@ -136,7 +136,7 @@ class ClickHouseSource(Closable):
         """The conditions of the list, and when (monotonic) it is outdated."""
         self._prefetched = False
         self._flights: dict[str, Event] = {}
-        """Traces that are being read, and what is set when they are."""
+        """Traces that are being read, and the event that is set afterwards."""
 
     @property
     def received(self) -> int:
@@ -292,7 +292,7 @@ class ClickHouseSource(Closable):
         return found
 
     def _listed_row(self, trace: str) -> bytes:
-        """Return what the list shows of a trace; read along with the next ones."""
+        """Return a trace as the list shows it; read along with the next ones."""
         spans = self._counts.get(trace, 0)
         _check_count(spans)
         found = self._rows_listed.get(trace)
@@ -319,7 +319,7 @@ class ClickHouseSource(Closable):
             before[name] = counts[name], b'{"Listed":' + line + b"}"
 
     def _versions(self, traces: Sequence[str]) -> dict[str, _Version]:
-        """Return the state of each trace that there is."""
+        """Return the state of each existing trace."""
         found = _decoded(self._query(sql.versions(self._checked(), traces)), _Version)
         return {one.trace: one for one in found}
 

@@ -43,7 +43,7 @@ _CONVENTIONS: Final = [
     "logfire.msg_template",
     "sdk_span_type",
 ]
-"""Attributes of other conventions than OpenTelemetry's, which say what a span is."""
+"""Attributes of other conventions than OpenTelemetry's, which classify a span."""
 _LOOKUP: Final = "_trace_id_ts"
 
 
@@ -119,7 +119,7 @@ def newest(schema: Schema, limit: int, window: int, condition: Condition = EVERY
 def changed(schema: Schema, limit: int, bound: int, ended: int, condition: Condition = EVERYTHING) -> Statement:
     """The traces of which a span ended since `ended`, as `newest` has them; `bound` is before all their spans.
 
-    Both in nanoseconds. A span is written when it has ended, so that its end tells when it came; its start doesn't.
+    Both in nanoseconds. A span is written when it has ended, so its end is the time of its arrival; its start doesn't.
     """
     values: dict[str, Any] = {"limit": limit, "bound": bound // 10**9, "ended": ended}
     having = _Having(schema, values).text(condition)
@@ -155,7 +155,7 @@ def _not_before(seconds: str) -> str:
 
 
 def listed(schema: Schema, traces: Sequence[str]) -> Statement:
-    """What the list shows of some traces, as `tracetui.formats.otlp.files` reads it."""
+    """The statement of some traces for the list, as `tracetui.formats.otlp.files` reads it."""
     attributes = _Attributes(typed=schema.typed)
     lookup, begin, end = schema.lookup, "min(Start)", "max(End)"
     if not schema.has_lookup:
@@ -340,12 +340,12 @@ class _Having:
             parts = [self.text(part) for part in condition.parts]
             return f"({' OR '.join(f'({part})' for part in parts)})" if parts and all(parts) else ""
         if isinstance(condition, StartsSince):
-            known = f"minIf({_START}, {_START} > 0)"
-            return f"(countIf({_START} > 0) = 0 OR {known} >= {self._bind('Int64', int(condition.seconds * 1e9))})"
+            start = f"minIf({_START}, {_START} > 0)"
+            return f"(countIf({_START} > 0) = 0 OR {start} >= {self._bind('Int64', int(condition.seconds * 1e9))})"
         if isinstance(condition, StartsBefore):
-            known = f"minIf({_START}, {_START} > 0)"
+            start = f"minIf({_START}, {_START} > 0)"
             return (
-                f"(countIf({_START} > 0) = 0 OR {known} < {self._bind('Int64', int(condition.seconds * 1e9) + 1000)})"
+                f"(countIf({_START} > 0) = 0 OR {start} < {self._bind('Int64', int(condition.seconds * 1e9) + 1000)})"
             )
         if isinstance(condition, EachError):
             return self.text(MayFail())

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tracetui.model import RunSummary, Span
 from tracetui.store.facts import recorded_running
 from tracetui.store.query.complete import Completion, Facet, complete, facets
-from tracetui.store.query.keys import Key, Kind, Table
+from tracetui.store.query.keys import Key, Kind, Table, one_of, test_of
 from tracetui.store.query.plan import AllOf, AnyOf, Columns, Comparison, Negation, Part, Query, WordSearch
 from tracetui.store.query.plan import begun as _begun
 from tracetui.store.query.run_keys import RUN_KEYS, Context, TraceContext
@@ -34,7 +34,6 @@ from tracetui.store.query.syntax import (
     pointed,
     quoted,
 )
-from tracetui.store.query.values import one_of, test_of
 
 T = TypeVar("T")
 

@@ -1,7 +1,7 @@
 """The part of a query that a store can apply before it sends runs.
 
-A store narrows by what it holds: texts, times, durations. It may send runs that the query does not match, since the
-query is applied to what it sends; it never leaves out one that matches. What it can't decide is left out of the
+A store narrows by its own columns: texts, times, durations. It may send runs that the query does not match, since the
+query is applied to what it sends; it never leaves out one that matches. Terms that it can't decide are no part of the
 condition.
 """
 
@@ -24,15 +24,15 @@ from tracetui.sources.conditions import (
     StartsBefore,
     StartsSince,
 )
+from tracetui.store.query.keys import milliseconds, number, period
 from tracetui.store.query.run_keys import RUN_KEYS
 from tracetui.store.query.syntax import And, Node, Not, Or, Term, Value, Word, parse, unparse
-from tracetui.store.query.values import milliseconds, number, period
 
 _PIECE: Final = re.compile(r"[A-Za-z0-9_]+")
 _FAILED: Final = AnyOne((MayFail(), MayBeScored()))
 _FACTS: Final[dict[str, Condition]] = {"failed": _FAILED, "error": _FAILED, "errors": MayFail()}
 _OTHERS: Final = frozenset({"relation", "task", "signature", "verdict", "note", "tag"})
-"""Keys whose value depends on other runs, or on the user's decisions on them."""
+"""Keys with values that depend on other runs, or on the user's decisions on them."""
 _OTHER_FACTS: Final = frozenset({"replay", "repeat", "copy", "repeats", "original", "running"})
 _NAMES: Final = frozenset({"agent", "model", "tool", "name", "id"})
 _DEFAULTS: Final = ("trace", *Operation)
@@ -42,7 +42,7 @@ _MARGIN: Final = 1e-5
 
 
 class Candidates(NamedTuple):
-    """What to ask a store for."""
+    """The runs to request from a store."""
 
     condition: Condition
     left: tuple[str, ...]

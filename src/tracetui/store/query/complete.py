@@ -43,7 +43,7 @@ class Facet(msgspec.Struct, frozen=True):
 
 
 def facets(table: Table[T], items: Iterable[T], context: Any = None) -> list[Facet]:
-    """Return the keys whose values can be picked, if any item has one."""
+    """Return the keys with values to pick, if any item has one."""
     items, context = list(items), context or TraceContext()
     keys = [key for key in table.keys if key.facet]
     found = [Facet(key.name, _tally(key, items, (key.offered or key.get)(context))) for key in keys]
@@ -51,7 +51,7 @@ def facets(table: Table[T], items: Iterable[T], context: Any = None) -> list[Fac
 
 
 def complete(text: str, cursor: int, table: Table[T], items: Iterable[T], context: Any = None) -> list[Completion]:
-    """Return what may stand at the cursor: keys and comparisons, existing values, ``or``. The likeliest first."""
+    """Return the completions at the cursor: keys and comparisons, existing values, ``or``. The likeliest first."""
     at = _Cursor(text[: max(0, cursor)])
     found = at.key and table.find(at.key)
     if found:

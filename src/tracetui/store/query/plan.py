@@ -12,9 +12,8 @@ from itertools import compress, repeat
 from operator import and_, contains, not_, or_
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from tracetui.store.query.keys import Getter
+from tracetui.store.query.keys import Getter, Test
 from tracetui.store.query.syntax import QueryError
-from tracetui.store.query.values import Test
 
 T = TypeVar("T")
 Mask = Iterable[bool]
@@ -198,7 +197,7 @@ class Negation(_Masked[T]):
 
 
 class AllOf(_Masked[T]):
-    """Everything that all parts match; each part sees only what the one before left."""
+    """Everything that all parts match; each part tests only the matches of the one before."""
 
     def __init__(self, parts: Iterable[Part[T]]) -> None:
         self._parts = tuple(parts)

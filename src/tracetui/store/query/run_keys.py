@@ -50,7 +50,7 @@ class Context(Protocol):
 
 
 class TraceContext:
-    """A `Context` of what the traces record, without verdicts, notes and tags of the user. Base of the others."""
+    """A `Context` of recorded facts, without verdicts, notes and tags of the user. Base of the others."""
 
     def __init__(
         self,
@@ -258,7 +258,7 @@ _TIME_KEYS: Final[tuple[RunKey, ...]] = tuple(
     )
 )
 _IS: Final[dict[str, Fact[RunSummary]]] = {
-    "running": Fact("still running, as far as known", _going),
+    "running": Fact("probably still running", _going),
     "failed": Fact("status error or outcome failed", computed(lambda run: run.failed)),
     "ok": _status(Status.OK),
     "paused": _status(Status.PAUSED),

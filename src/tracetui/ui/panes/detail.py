@@ -321,12 +321,12 @@ class Facts(FoldingView):
 
     def show_run(self, run: Run, same: SameFailure | None) -> None:
         """Show the facts of a run; `same` is the cause that made it fail."""
-        kept = self._shown is not None and self._shown.summary.ref == run.summary.ref
-        if not kept:
+        keep = self._shown is not None and self._shown.summary.ref == run.summary.ref
+        if not keep:
             self.opened = frozenset()
         self._shown, self.same = run, same
         if self.display:
-            self.draw_rows(keep=kept)
+            self.draw_rows(keep=keep)
 
     def nothing(self) -> None:
         """Show no run."""

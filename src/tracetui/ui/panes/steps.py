@@ -278,8 +278,8 @@ class Steps(LineView):
         """Show a new run in the view chosen by the user, else in the view that suits it."""
         if self._temporary_tree:
             return
-        told = self.has_story
-        views: list[View] = ["turns"] if told and has_turns(run) else ["story"] if told and is_session(run) else []
+        story = self.has_story
+        views: list[View] = ["turns"] if story and has_turns(run) else ["story"] if story and is_session(run) else []
         views += ["timeline", "tree"]
         self.shown_as = self.preferred if self.preferred in views else views[0]
         self.opened = initially_open(run) if self.shown_as == "story" else frozenset()

@@ -208,7 +208,7 @@ class Cause(LineView):
         self,
         group: Group,
         example: RunSummary | None,
-        told: Judgement,
+        judgement: Judgement,
         shared: Contrast | None,
         going_on: str,
         *,
@@ -221,7 +221,7 @@ class Cause(LineView):
         width = max(20, self.outer_size.width - 2)
         zone, glyphs = self.look.zone, self.look.glyphs
         rows = cause_rows(
-            group, example, told, shared, going_on, width=width, now=now, zone=zone, glyphs=glyphs, task=task
+            group, example, judgement, shared, going_on, width=width, now=now, zone=zone, glyphs=glyphs, task=task
         )
         self.show(rows, title=(Piece(clean(group.id), "sec"),), keep=same)
 

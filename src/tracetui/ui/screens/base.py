@@ -54,7 +54,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         self.keys = Keys()
         self._unbound: set[str] = set()
         """Keys without a command that were reported, each once."""
-        self.said: Line = ()
+        self.status_message: Line = ()
         self._current: Callable[[], str] | None = None
         """Computes the current status message, if it changes with time."""
         self._prompt: Prompt | None = None
@@ -125,7 +125,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
                 pieces += [Piece(clean(key), "key bold"), Piece(Clean(f" {one_line(words, 200)}"), "sec")]
             else:
                 pieces.append(Piece(one_line(hint, 400), style))
-        self.said, self._current = tuple(pieces), None
+        self.status_message, self._current = tuple(pieces), None
         self.refresh_frame()
 
     def say_current(self, make: Callable[[], str]) -> None:
@@ -135,7 +135,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
 
     def refresh_status(self) -> None:
         """Recompute a status message that changes with time."""
-        if self.said and self._current is not None:
+        if self.status_message and self._current is not None:
             self.say_current(self._current)
 
     def apply_classes(self, classes: Mapping[str, bool]) -> None:
@@ -239,7 +239,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
                 await self.perform(bound[prefix][0])
             await self.perform(bound[sequence][0], letter)
         elif self.keys.pending or prefix:
-            self.said = self._continuations()
+            self.status_message = self._continuations()
             self.refresh_frame()
         elif event.is_printable and event.key not in self._unbound:
             self._unbound.add(event.key)
@@ -259,8 +259,8 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         """Run the action of a command; see `Command.action`. Does nothing while another screen is active."""
         if not self.is_active:
             return
-        if self.said:
-            self.said = ()
+        if self.status_message:
+            self.status_message = ()
             self.refresh_frame()
         destination, name, arguments = actions.parse(command.action)
         node = next(one for one in self.view.ancestors_with_self if hasattr(one, f"action_{name}"))
@@ -469,5 +469,5 @@ class BaseListScreen(BaseScreen):
     def refresh_frame(self) -> None:
         left, right = self.path()
         self._header.show((Piece(Clean("tracetui"), "accent bold"), Piece(Clean("  ")), *left), right)
-        self._sentence.show(self.said or self.summary())
+        self._sentence.show(self.status_message or self.summary())
         self.show_footer(*footer(self.commands, self.pane, self.app.size.width, 1))

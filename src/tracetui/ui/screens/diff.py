@@ -252,7 +252,7 @@ class DiffScreen(BaseDiffScreen):
         self._go_to_spans(diff)
         self.sides.show_diff(diff)
         if diff.complete:
-            self.said = ()
+            self.status_message = ()
             if not diff.strict:
                 self.app.comparisons.record(diff)
                 self.app.runs_changed()
@@ -395,7 +395,7 @@ class DiffScreen(BaseDiffScreen):
             status = (Piece(clean(f"comparison failed: {self._failure}", 400), "status.error"),)
         elif diff is not None:
             status = sentence(diff, look.glyphs, width)
-        self._sentence.show(self.said or status)
+        self._sentence.show(self.status_message or status)
         self.refresh_footer()
 
     def _named(self, letter: str, ref: RunRef) -> Line:
@@ -498,5 +498,5 @@ class ContextScreen(BaseDiffScreen):
         status: Line = (Piece(Clean("reading both calls"), "status.running"),)
         if look is not None and look.context is not None:
             status = (Piece(Clean("since the previous call: "), "sec"), *context_words(look.context, glyphs))
-        self._sentence.show(self.said or status)
+        self._sentence.show(self.status_message or status)
         self.refresh_footer()

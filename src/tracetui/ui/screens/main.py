@@ -118,7 +118,7 @@ class MainScreen(RunsScreen):
         self.refresh_status()
         missing = bool(self.state.level) and self.state.ref is not None and self.state.ref not in self.app.store.runs
         if missing and not self._missing:
-            self.said = ()  # an older message must not hide it
+            self.status_message = ()  # an older message must not hide it
         self._missing = missing
         if mail.unmasked is not None:
             self.run_view.show_exact(*mail.unmasked)
@@ -263,9 +263,9 @@ class MainScreen(RunsScreen):
         run, open_ = (self.app.store.summary(self.state.ref), self.steps.run) if self.state.level else (None, None)
         vitals = app.liveness.vitals(self.app.store.summary(self.state.ref), self.steps.run)
         self._header.show(*header(app.roots, self.app.store, glyphs, vitals, run, width, spent=self.runs.spent))
-        said = self.said or app.liveness.alert(open_, width, glyphs)
+        message = self.status_message or app.liveness.alert(open_, width, glyphs)
         causes = app.causes.of_all() if app.stage != "list" else None
-        self._sentence.show(said or sentence(self.app.store, app, vitals, run, self.steps, causes, width))
+        self._sentence.show(message or sentence(self.app.store, app, vitals, run, self.steps, causes, width))
         commands = app.comparisons.available_commands(
             app.commands if self.pane == RUNS else self.run_view.with_current_labels(app.commands), self.state.ref
         )

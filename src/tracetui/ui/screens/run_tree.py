@@ -16,11 +16,11 @@ from tracetui.live.mailbox import Mail
 from tracetui.masking import one_line
 from tracetui.model import Problem, Run, RunRef, Span
 from tracetui.text import Clean, grouped
-from tracetui.ui import run_tree_state as states
+from tracetui.ui import tasks_state as states
 from tracetui.ui.commands import TREE, Command
 from tracetui.ui.panes.run_tree import TreePane
-from tracetui.ui.run_tree_state import RunTreeState
 from tracetui.ui.screens.lists import PreviewScreen
+from tracetui.ui.tasks_state import RunTreeState
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.rows import Line, Piece
 from tracetui.views.run_tree import Kind, fork_sentence, has_rates, tree_sentence, trials_sentence

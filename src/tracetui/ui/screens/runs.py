@@ -127,9 +127,9 @@ class RunsScreen(BaseScreen):
 
     def action_undo(self) -> None:
         """Undo the last verdict, note, tag or mark."""
-        said: list[str | None] = []
-        if self._write(lambda: said.append(self.app.verdicts.sidecar.undo())):
-            self.say(said[0] or "nothing to undo")
+        undone: list[str | None] = []
+        if self._write(lambda: undone.append(self.app.verdicts.sidecar.undo())):
+            self.say(undone[0] or "nothing to undo")
 
     def action_set_mark(self, letter: str) -> None:
         """Mark the place under the cursor with a letter."""
@@ -163,8 +163,8 @@ class RunsScreen(BaseScreen):
     def action_diff_original(self) -> None:
         """Compare a replay with its original, or an original with its replays."""
         ref = self.ref
-        if ref in self.app.store.runs and ref is not None and (said := self.app.compare_with_original(ref)):
-            self.say(said, "status.warn")
+        if ref in self.app.store.runs and ref is not None and (problem := self.app.compare_with_original(ref)):
+            self.say(problem, "status.warn")
 
     def action_statistics(self) -> None:
         """How often, how long, how many tokens."""

@@ -238,7 +238,7 @@ class TasksScreen(BaseScreen):
             Piece(Clean("tasks"), "text bold"),
         )
         self._header.show(left, self._signs)
-        self._sentence.show(self.said or self._conclusion())
+        self._sentence.show(self.status_message or self._conclusion())
         task, trial = self.tasks.current_task, self.tasks.trial
         if task is not None and trial is not None:
             label = self.tasks.label or trial.run.model or ""

@@ -350,7 +350,7 @@ class TriageScreen(RunsScreen):
             Piece(Clean("triage"), "text bold"),
         )
         self._header.show(left, (Piece(Clean(self._counts), "sec"),))
-        self._sentence.show(self.said or self._progress())
+        self._sentence.show(self.status_message or self._progress())
         commands = app.comparisons.available_commands(self.commands, self.queue.run)
         self.show_footer(*footer(commands, self.pane, width, 1))
 

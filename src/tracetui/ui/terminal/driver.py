@@ -27,8 +27,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 from textual.messages import InBandWindowResize
 
-from tracetui.ui.terminal.output import OutputWriter
-from tracetui.ui.terminal.sgr import Shortener
+from tracetui.ui.terminal.output import OutputWriter, Shortener
 from tracetui.ui.terminal.throttle import LagProbe
 
 PAUSE_BYTES: Final = 4096

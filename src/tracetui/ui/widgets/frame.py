@@ -20,8 +20,7 @@ from tracetui.views.glyphs import Glyphs, status_glyph
 from tracetui.views.goal import goal_sentence, has_turns
 from tracetui.views.labels import run_label, short_id
 from tracetui.views.rows import Line, Piece, fit, width_of
-from tracetui.views.scores import WRONG_ANSWER, WRONG_STYLE
-from tracetui.views.standing import standing_of
+from tracetui.views.standing import WRONG_ANSWER, WRONG_STYLE, standing_of
 from tracetui.views.timeline.header import FRAME, causes_words, cost_of
 
 if TYPE_CHECKING:
@@ -147,8 +146,8 @@ def _run_status(run: RunSummary, vitals: Vitals, glyphs: Glyphs, width: int) -> 
     named = [_Part((Piece(Clean(run.ref.format), "dim"), Piece(Clean("   "))), 4)] if width >= NARROW_HEADER else []
     pieces = [Piece(Clean(f"{stands.sign} {word}"), stands.style + " bold")]
     if run.errors and run.status in (Status.OK, Status.UNKNOWN):
-        told = f"{run.errors} failed inside" if width >= NARROW_HEADER else f"{run.errors}{glyphs.error}"
-        pieces.append(Piece(Clean(f" {glyphs.dot} {told}"), "status.warn"))
+        failed = f"{run.errors} failed inside" if width >= NARROW_HEADER else f"{run.errors}{glyphs.error}"
+        pieces.append(Piece(Clean(f" {glyphs.dot} {failed}"), "status.warn"))
     if run.duration_ms is not None:
         pieces.append(Piece(Clean(f" {text.duration(run.duration_ms)}"), "text"))
     return [*named, _Part(tuple(pieces))]
@@ -294,11 +293,10 @@ def _run_facts(run: RunSummary, group: Group | None, opened: Opened, vitals: Vit
     status = (Piece(Clean(f"status {run.status.value}{source}"), "dim"),)
     stands = standing_of(run, vitals.state, vitals.now)
     tail = status if vitals.state is State.ENDED else tuple(_key("i", f"why {stands.word}"))
-    told = [fact for fact in facts if fact]
-    said = Piece(Clean("  ·  " + " · ".join(told)), "sec")
-    yield (said, Piece(Clean("  ·  "), "dim"), *tail)
-    for first in range(len(told)):
-        yield (Piece(Clean("  ·  " + " · ".join(told[first:])), "sec"),)
+    words = [fact for fact in facts if fact]
+    yield (Piece(Clean("  ·  " + " · ".join(words)), "sec"), Piece(Clean("  ·  "), "dim"), *tail)
+    for first in range(len(words)):
+        yield (Piece(Clean("  ·  " + " · ".join(words[first:])), "sec"),)
 
 
 def _key(key: str, word: str) -> list[Piece]:
@@ -354,7 +352,7 @@ def footer(
     hides = pane == RUNS and bool(hidden) and width < 180
     room = width - (31 if hides else 24)
     pieces: list[Piece] = []
-    told = 0
+    hints = 0
     most = 6 if width < 100 else 9 if width < 180 else 14
     for command in hinted[:most]:
         key, _, _ = shown(command.keys[0]).partition(" ")
@@ -363,8 +361,8 @@ def footer(
         if width_of(tuple(pieces)) + width_of(tuple(more)) > room:
             break
         pieces += more
-        told += 1
-    right = [Piece(Clean(f"+{len(commands) - told} in "), "dim"), Piece(Clean("?"), "key bold")]
+        hints += 1
+    right = [Piece(Clean(f"+{len(commands) - hints} in "), "dim"), Piece(Clean("?"), "key bold")]
     if hides:
         right = [
             Piece(Clean(f"+{hidden} columns "), "dim"),

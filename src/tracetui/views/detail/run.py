@@ -26,9 +26,9 @@ from tracetui.views.detail.assessment import add_doom, add_limits, add_loops
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.labels import ledger_words, number, start_label
 from tracetui.views.rows import Line, Piece
-from tracetui.views.scores import outcome_sign, outcome_word, score_line
 from tracetui.views.sheet import Each, Sheet
 from tracetui.views.stack import Stack
+from tracetui.views.standing import outcome_sign, outcome_word, score_line
 
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice, pairwise
 from os.path import basename
@@ -20,8 +20,16 @@ from tracetui.text import Clean
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.labels import short_id
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
-from tracetui.views.scores import WRONG_ANSWER, WRONG_STYLE, outcome_sign, score_cell
-from tracetui.views.standing import StateOf, recorded_state, standing_of
+from tracetui.views.standing import (
+    WRONG_ANSWER,
+    WRONG_STYLE,
+    Standing,
+    StateOf,
+    outcome_sign,
+    recorded_state,
+    score_cell,
+    standing_of,
+)
 
 
 class Relationship(NamedTuple):
@@ -84,6 +92,8 @@ class RunRows:
         self.now = now
         self._glyphs = glyphs
         self._chosen, self._sorted_by = tuple(chosen), sorted_by
+        self._columns: tuple[int, list[tuple[str, int]]] | None = None
+        """Cache of `columns`, by the width."""
         self._index: dict[Hashable, int] | None = None
         self._sums: dict[tuple[int, int], spending.Spending] = {}
         """By the first and last row."""
@@ -156,18 +166,21 @@ class RunRows:
         if isinstance(item, Problem):
             return _problem_line(item, columns, width, self._glyphs)
         pieces: list[Piece] = []
-        for name, size in columns:
-            pieces.extend(fill(self._cell(item, name, size), size))
+        for cell, (_, size) in zip(self._cells(item, columns), columns, strict=True):
+            pieces.extend(fill(cell, size))
             pieces.append(Piece(Clean(" ")))
         return tuple(pieces[:-1])
 
     def columns(self, width: int) -> list[tuple[str, int]]:
         """(column, cells) of these rows; see `columns_for`."""
-        return columns_for(width, self._chosen, name=self.longest_name, facts=self._facts)
+        if self._columns is None or self._columns[0] != width:
+            found = columns_for(width, self._chosen, name=self.longest_name, facts=self._facts)
+            self._columns = width, found
+        return self._columns[1]
 
     def choose(self, columns: Sequence[str]) -> None:
         """Show these columns, or (none) those that the width suggests."""
-        self._chosen = tuple(columns)
+        self._chosen, self._columns = tuple(columns), None
 
     @property
     def chosen_width(self) -> int:
@@ -180,7 +193,12 @@ class RunRows:
         if any(isinstance(item, Problem) for item in shown):
             return WIDEST
         result = max(
-            (width_of(tuple(self._cell(run, "result", WIDEST))) for run in shown if isinstance(run, RunSummary)),
+            (
+                width_of(tuple(cell))
+                for run in shown
+                if isinstance(run, RunSummary)
+                for cell in self._cells(run, [("result", WIDEST)])
+            ),
             default=0,
         )
         widths = range(NARROWEST, WIDEST, 8)
@@ -249,20 +267,25 @@ class RunRows:
         """Runs nested below their parent."""
         return parents([item for item in self._items if isinstance(item, RunSummary)])
 
-    def _cell(self, run: RunSummary, name: str, size: int) -> list[Piece]:
+    def _cells(self, run: RunSummary, columns: Iterable[tuple[str, int]]) -> Iterator[list[Piece]]:
+        """The cells of a run in these columns."""
         state = self._state_of(run)
-        stands = standing_of(run, state, self.now, self._glyphs)
+        stands, ties = standing_of(run, state, self.now, self._glyphs), self._relationship_of(run, self._glyphs)
+        for name, size in columns:
+            yield self._cell(run, name, size, state, stands, ties)
+
+    def _cell(
+        self, run: RunSummary, name: str, size: int, state: State, stands: Standing, ties: Relationship
+    ) -> list[Piece]:
         bold = " bold" if stands.status in (Status.ERROR, Status.RUNNING) else ""
         if name == "status":
             return [Piece(stands.sign, stands.style)]
         if name == "name":
-            mark = self._relationship_of(run, self._glyphs).mark
-            chip = [Piece(Clean(f" {mark} "), "onaccent bold"), Piece(Clean(" "))] if mark else []
-            return [*chip, *_name(run, size - 4 * bool(mark), bold, below=run.ref in self._below)]
+            chip = [Piece(Clean(f" {ties.mark} "), "onaccent bold"), Piece(Clean(" "))] if ties.mark else []
+            return [*chip, *_name(run, size - 4 * bool(ties.mark), bold, below=run.ref in self._below)]
         if name == "score":
             return [_score(run, size, self._glyphs)]
         if name == "result":
-            ties = self._relationship_of(run, self._glyphs)
             room = size - width_of(ties.after)
             if stands.by_last_event:
                 words = Piece(stands.words, stands.style)
@@ -453,15 +476,6 @@ def heading(columns: list[tuple[str, int]], sorted_by: str = "") -> Line:
         cells.append(column(Clean("" if key == "status" else key), size, style, right=about.right))
         cells.append(Piece(Clean(" ")))
     return tuple(cells[:-1])
-
-
-def column_at(columns: list[tuple[str, int]], x: int) -> str | None:
-    """The column of cell `x`; the blank after a column belongs to it."""
-    for key, size in columns:
-        if x <= size:
-            return key if x >= 0 else None
-        x -= size + 1
-    return None
 
 
 _SUMS_FROM: Final = 40

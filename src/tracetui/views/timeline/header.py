@@ -16,8 +16,7 @@ from tracetui.views.bars import sparkline
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of, status_glyph
 from tracetui.views.labels import run_label, start_label
 from tracetui.views.rows import Line, Piece, fit, width_of
-from tracetui.views.scores import score_cell
-from tracetui.views.standing import standing_of
+from tracetui.views.standing import score_cell, standing_of
 from tracetui.views.timeline.chart import tokens_of
 
 if TYPE_CHECKING:
