@@ -296,8 +296,9 @@ class Conversation(Rows):
 
     def settle(self) -> None:
         """Stop timing unanswered calls because the conversation continued."""
-        self.stop(self.waiting)
-        self.waiting = []
+        if self.waiting:
+            self.stop(self.waiting)
+            self.waiting = []
 
     def note(self, ident: str, label: str, when: float | None, line: Line) -> None:
         """Take a note of the program."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeVar
 from zlib import crc32
@@ -68,14 +68,9 @@ class PackedSpanRef(msgspec.Struct, frozen=True, gc=False):
     """Path of their file, as in `SpanRef`."""
 
     @property
-    def ranges(self) -> list[int]:
-        """Offset, size and checksum of the first line, then those of the next ones."""
-        return [number for packed in _RANGE.iter_unpack(self.lines) for number in packed]
-
-    @property
     def size(self) -> int:
         """Bytes of the lines."""
-        return sum(self.ranges[1::3])
+        return sum(size for _, size, _ in _RANGE.iter_unpack(self.lines))
 
 
 def changed(where: str = "") -> FormatError:
@@ -100,11 +95,15 @@ def record_at(file: File, offset: int, size: int, *, many: bool = False) -> tupl
     return record, data[:size]
 
 
-def records_at(file: File, ranges: Sequence[int]) -> list[tuple[dict[str, Any], bytes]]:
-    """`record_at` for each of `ranges`: flat offset, size and CRC-32 of each line."""
+def records_at(file: File, at: Any) -> list[tuple[dict[str, Any], bytes]]:
+    """The records of a `PackedSpanRef`, with their bytes. Raises `FormatError` if the file has others there now."""
+    if not isinstance(at, PackedSpanRef):
+        raise changed()
+    if at.part:
+        with open_part(file, at.part) as other:
+            return records_at(other, PackedSpanRef(at.lines))
     found = []
-    for i in range(0, len(ranges), 3):
-        offset, size, check = ranges[i : i + 3]
+    for offset, size, check in _RANGE.iter_unpack(at.lines):
         data = file.read(offset, size)
         record = parse(data)[0] if len(data) == size and crc32(data) == check else None
         if not isinstance(record, dict):

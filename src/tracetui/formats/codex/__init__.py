@@ -19,7 +19,6 @@ from tracetui.formats.codex.session import Session
 from tracetui.formats.codex.threads import Reader, main_file_of
 from tracetui.formats.jsonl import counted, listed, skim
 from tracetui.formats.lines import parse
-from tracetui.formats.record_cache import PackedSpanRef
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import File
 
@@ -61,11 +60,7 @@ class Codex:
         return Reader()
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
-        """From the lines that the span came from; `raw` is all of them."""
-        if not isinstance(span.at, PackedSpanRef) or not span.at.part:
-            return body_of(file, span)
-        with file.other(span.at.part) as other:
-            return body_of(other, span)
+        return body_of(file, span)
 
     def whole_of(self, file: File) -> str | None:
         """The thread of an agent is shown below the call that spawned it."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tracetui.formats.codex.records import SCHEMA, Message, ToolCall, in_envelope
 from tracetui.formats.lines import record_on
-from tracetui.formats.record_cache import Named, PackedSpanRef, changed, records_at
+from tracetui.formats.record_cache import Named, records_at
 from tracetui.formats.scalars import child, mapping, string, without, word
 from tracetui.model import Blob, Body, Link, Operation, Part, Reasoning, Span, Text
 from tracetui.model import Message as ModelMessage
@@ -71,10 +71,8 @@ def about(data: bytes) -> tuple[str | None, dict[str, Any]]:
 
 
 def body_of(file: File, span: Span) -> Body:
-    """The body of a span; `file` is that of its thread. Raises `FormatError` if the file changed."""
-    if not isinstance(span.at, PackedSpanRef):
-        raise changed()
-    found = records_at(file, span.at.ranges)
+    """The body of a span; `raw` is all lines that it came from. Raises `FormatError` if the file changed."""
+    found = records_at(file, span.at)
     records, raw = [Record(value) for value, _ in found], b"\n".join(data for _, data in found)
     if span.operation is Operation.CHAT:
         return _response(records, raw)

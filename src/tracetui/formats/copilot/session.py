@@ -47,7 +47,7 @@ from tracetui.formats.copilot.events import (
 from tracetui.formats.copilot.records import CONTINUES, KINDS, SCHEMA, AgentData
 from tracetui.formats.jsonl import Line
 from tracetui.formats.lines import record_on
-from tracetui.formats.record_cache import Named, PackedSpanRef, changed, pack_range, records_at
+from tracetui.formats.record_cache import Named, pack_range, records_at
 from tracetui.formats.scalars import between, child, folder_of, mapping, moment, number, version
 from tracetui.formats.schema import loosen, unknown_fields
 from tracetui.model import (
@@ -683,9 +683,7 @@ def body_of(file: File, span: Span) -> Body:
 
     Raises `FormatError` if something else is there now.
     """
-    if not isinstance(span.at, PackedSpanRef):
-        raise changed()
-    found = records_at(file, span.at.ranges)
+    found = records_at(file, span.at)
     operation, content, attributes = span.operation, Content(), Named()
     is_flat = operation is MESSAGE or (len(found) == 1 and operation not in (CHAT, EXECUTE_TOOL))
     for record, _ in found:

@@ -271,7 +271,8 @@ class ToolResult(Message, tag="toolResult"):
         stated = self.details.duration_ms if isinstance(self.details, Details) else None
         call.status, call.source, call.error = status, source, error
         call.duration_ms = between(call.started_at, when) if stated is None or stated < 0 else stated
-        call.usage = None if session.counts_elsewhere(ident) else usage_of(self.usage)
+        usage = usage_of(self.usage)
+        call.usage = None if usage is None or session.counts_elsewhere(ident) else usage
         call.add_line(line)
         session.emit(call)
 

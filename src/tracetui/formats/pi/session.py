@@ -53,8 +53,6 @@ from tracetui.sources.base import Entry, File, file_name
 AGENT: Final = "pi"
 BRANCH: Final = "branch:"
 """Before the id of the first entry of an abandoned branch: the id of its span."""
-_OURS: Final = ("l", BRANCH)
-"""How ids begin that are made here, of the number of a line or of an entry."""
 _COMMAND: Final = re.compile(r"/[\w:.-]*")
 """A command, which early versions recorded as a prompt."""
 _FREE: Final = 50_000
@@ -189,7 +187,7 @@ class Session(Conversation):
         """Whether `ident` can be the id of a span: no other span has or may get it."""
         if not ident or ident in self.nodes or ident in self.calls:
             return False
-        return not ident.startswith(_OURS)
+        return ident[0] != "l" and not ident.startswith(BRANCH)  # those are made here, of a line or an entry
 
     def add(self, span: Span) -> Span:
         """Give out a row of the conversation."""
@@ -203,7 +201,7 @@ class Session(Conversation):
     def called(self, response: Span) -> None:
         """Remember the calls of a response."""
         if self.waiting:
-            self._below[response.id] = list(self.waiting)
+            self._below[response.id] = self.waiting
 
     def copied(self, span: Span) -> Span:
         """The span; the usage of a copy counts in the session that it was copied from, if that has it."""
