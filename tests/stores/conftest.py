@@ -110,9 +110,9 @@ def certificate(pem: Path, host: str) -> None:
     pem.write_bytes(private + made.public_bytes(serialization.Encoding.PEM))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server for all tests; each makes its own database."""
+    """A server for all tests of this folder; each makes its own database. It takes 3 % of a core while nobody asks."""
     for name in ("chdb", "cryptography"):
         if find_spec(name) is None:
             pytest.skip(f"{name} is not installed: python3 dev.py stores")

@@ -110,6 +110,8 @@ async def go_to(app: TraceApp, pilot: Pilot[int], pane: str) -> None:
     if pane in MAIN | TRIAGE:
         getattr(screen, "focus_pane")(pane)  # noqa: B009
         await settle(pilot)
+    if pane in LISTS:
+        await until(pilot, lambda: not isinstance(app.screen, BaseScreen) or app.screen.views[pane].cursor is not None)
 
 
 def assert_on_the_sheet(app: TraceApp, pane: str) -> None:
