@@ -34,9 +34,9 @@ from tracetui.formats.agent_log import (
     unmatched,
 )
 from tracetui.formats.codex.body import about
+from tracetui.formats.codex.payloads import Counts
 from tracetui.formats.codex.records import (
     Answer,
-    Counts,
     Event,
     Message,
     Meta,
