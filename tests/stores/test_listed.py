@@ -59,6 +59,30 @@ def test_the_list_of_the_samples_agrees_with_their_spans(store: Store) -> None:
     check(store)
 
 
+def test_a_root_without_a_start_does_not_begin_the_trace(emptied: Store) -> None:
+    clear(emptied)
+    trace, agent = "5" * 32, "gen_ai.agent.name"
+    spans = [
+        {"spanId": "1" * 16, "parentSpanId": "", "startTimeUnixNano": "0", "attributes": attribute(agent, "root")},
+        {
+            "spanId": "2" * 16,
+            "parentSpanId": "1" * 16,
+            "startTimeUnixNano": "1767226201000000000",
+            "attributes": attribute(agent, "other"),
+        },
+    ]
+    common = {"traceId": trace, "name": "x", "endTimeUnixNano": "0", "status": {"code": 0}, "events": []}
+    request = {"resourceSpans": [{"scopeSpans": [{"spans": [common | span for span in spans]}]}]}
+    emptied.insert(list(exporter.rows(request, typed=emptied.typed)))
+    assert [run.agent for run in runs(emptied, deep=True).values()] == ["other"]
+    check(emptied)
+
+
+def attribute(name: str, value: str) -> list[dict[str, Any]]:
+    """One attribute, as OTLP writes it."""
+    return [{"key": name, "value": {"stringValue": value}}]
+
+
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(requests())
 def test_the_list_of_any_traces_agrees_with_their_spans(emptied: Store, request_: dict[str, Any]) -> None:

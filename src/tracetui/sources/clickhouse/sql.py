@@ -197,7 +197,9 @@ def _listed(attributes: _Attributes, *, typed: bool) -> Iterator[str]:
     yield f"countIf({_may_fail(attributes)}) AS MayFail"
     yield f"countIf({_may_be_scored(attributes)}) AS MayBeScored"
     yield f"countIf({root}) AS Roots"
-    yield f"minIf({_START}, {root}) < minIf({_START}, NOT {root}) OR countIf(NOT {root}) = 0 AS RootFirst"
+    begun, timed = f"minIf({_START}, {root})", f"NOT {root} AND {_START} > 0"  # a start of 0 is unknown
+    before = f"{begun} > 0 AND (countIf({timed}) = 0 OR {begun} < minIf({_START}, {timed}))"
+    yield f"countIf(NOT {root}) = 0 OR ({before}) AS RootFirst"
     yield f"anyIf(tuple({', '.join(one.partition(' AS ')[0] for one in _row(typed=typed))}), {root}) AS Root"
     yield (
         f"countIf(NOT {call} AND NOT {agent} AND notEmpty({used})) "
