@@ -51,8 +51,8 @@ LINTS = {
     "layers": "lint-imports --no-cache",
     "docs": "python scripts/docs.py --check",
 }
-WORKERS = min(4, (os.cpu_count() or 1) + 1)
-"""Processes that run tests: one more than cores, since many tests wait for files, servers and terminals."""
+WORKERS = min(4, (os.cpu_count() or 1) + 2)
+"""Processes that run tests: two more than cores, since many tests wait for files, servers and terminals."""
 WORDS = {
     "demo": "tracetui demo",
     "test": f"pytest -n {WORKERS} --dist worksteal",

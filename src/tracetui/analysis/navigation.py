@@ -86,7 +86,11 @@ def starting_span(run: Run) -> str | None:
 
 
 def call_before(run: Run, span: Span) -> Span | None:
-    """The model call before a span that isn't one, of the same agent; None if there is none nearby."""
+    """The model call before a failed span that isn't one, of the same agent: what the model had seen; None if there is
+    none nearby.
+    """
+    if span.status is not Status.ERROR:
+        return None
     position = run.index.get(span.id)
     if position is None or span.operation is Operation.CHAT:
         return None

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import structs
 
-from tracetui.analysis.navigation import starting_span
+from tracetui.analysis.navigation import call_before, starting_span
 from tracetui.errors import FormatError
 from tracetui.formats import guard, registry
 from tracetui.live.assessor import at_once
@@ -373,18 +373,19 @@ class Opener:
         self._mailbox.wait_taken(SCREEN_SECONDS)
 
     def _deliver(self, run: Run, span_id: str | None, *, asked: bool = False) -> None:
-        """Deliver a run with the body of the selected span and its assessment, for a single paint."""
+        """Deliver a run with the bodies that the selected span shows and its assessment, for a single paint."""
         span = run.span(span_id) if span_id is not None else None
         began = time.perf_counter()
-        body = run.load(span) if span is not None else None
-        self._body_seconds = time.perf_counter() - began if span is not None else self._body_seconds
+        shown = () if span is None else filter(None, (span, call_before(run, span)))
+        bodies = [(one, run.load(one)) for one in shown]
+        self._body_seconds = time.perf_counter() - began if bodies else self._body_seconds
         assessment = at_once(run) if asked else None
         with self._mailbox.open(asked=asked) as mail:
             mail.runs[run.summary.ref] = run
             if assessment is not None:
                 mail.assessments[run.summary.ref] = assessment
-            if span is not None and body is not None:
-                mail.put_body(run.summary.ref, span, body)
+            for one, body in bodies:
+                mail.put_body(run.summary.ref, one, body)
 
     # ---- a thread that loads bodies
 

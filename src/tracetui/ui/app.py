@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shlex
 import subprocess
@@ -252,6 +253,7 @@ class TraceApp(HostApp):
         import tracetui.ui.screens.triage  # noqa: F401
 
         self.preloaded = True
+        gc.freeze()  # modules and counted runs stay: collecting garbage need not visit them
 
         def price() -> Callable[[], None]:
             prices.load()

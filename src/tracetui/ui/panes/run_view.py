@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from tracetui.analysis import navigation
 from tracetui.analysis.liveness import GOING
 from tracetui.analysis.turns import next_prompt, with_answer
-from tracetui.model import Body, Operation, Problem, Run, RunRef, Span, Status
+from tracetui.model import Body, Operation, Problem, Run, RunRef, Span
 from tracetui.redact import masks
 from tracetui.text import grouped
 from tracetui.ui import layout
@@ -138,7 +138,7 @@ class RunView(Box):
 
     def _seen_before(self, run: Run, span: Span) -> Body | None:
         """The body of the model call before a failed call, once it is read."""
-        call = navigation.call_before(run, span) if span.status is Status.ERROR else None
+        call = navigation.call_before(run, span)
         return self._body(run, call) if call is not None else None
 
     def _load_turns(self, run: Run) -> None:
