@@ -403,7 +403,7 @@ _YOUNG: Final = 2_000
 def _collect_again() -> None:
     """Enable garbage collection again, but exempt the results so far, which stay."""
     gc.enable()
-    gc.set_threshold(_YOUNG, 10, 20)
+    gc.set_threshold(max(_YOUNG, gc.get_threshold()[0]), 10, 20)
     gc.freeze()
 
 
