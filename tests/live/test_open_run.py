@@ -6,18 +6,22 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from tests.formats.hypergraph_build import TO_V3, TO_V4, TO_V6, V2, at, insert
 from tests.live.sessions import Session
+from tests.shared import PATIENCE
+from tracetui import demo
 from tracetui.live.deep_reader import DeepReader
+from tracetui.live.engine import Engine
 from tracetui.live.load import Reader
 from tracetui.live.opener import OpenRun
 from tracetui.live.scan import Found, look
 from tracetui.live.scan_cache import open_cache
-from tracetui.model import RunRef
+from tracetui.model import Operation, RunRef
 from tracetui.sources.base import Entry, File, Stat
 from tracetui.sources.local import LocalSource
 
@@ -218,3 +222,17 @@ def test_opening_a_run_cancels_counting_its_file(session: Session) -> None:
 
     assert (before.runs[0].steps, budget.spent, after.unread) == (601, True, True)
     assert open_run.is_reading(str(session.path))
+
+
+def test_a_failed_run_comes_with_what_its_model_had_seen(tmp_path: Path) -> None:
+    demo.write(tmp_path, datetime(2026, 1, 15, 10, tzinfo=UTC))
+    (path,) = tmp_path.rglob("0690e0f0-*.json")
+    ref = RunRef("paprika", str(path))
+    engine = Engine(LocalSource(), [])
+    engine.start()
+    engine.open(ref)
+    try:
+        mail = next(mail for _ in range(100) if engine.wait(PATIENCE) and ref in (mail := engine.collect()).runs)
+        assert {span.operation for span, _ in mail.bodies.values()} == {Operation.EXECUTE_TOOL, Operation.CHAT}
+    finally:
+        engine.stop()
