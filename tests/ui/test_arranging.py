@@ -10,9 +10,10 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.ui.conftest import NOW, Opener, press, settle, text_of, until
-from tracetui.analysis.arrangement import arrange
+from tracetui.analysis.arrangement import Arrangement, arrange
 from tracetui.model import RunSummary, Status
 from tracetui.ui.app import TraceApp
+from tracetui.ui.panes.arranged import arrangement_title
 from tracetui.ui.panes.run_list import MANY
 from tracetui.views.list.runs import RunRows
 
@@ -120,3 +121,9 @@ async def test_a_mark_and_a_verdict_leave_the_rows_as_they_are(opened: Opener, m
         await until(pilot, lambda: app.screen is app.main, what="the list")
         assert app.main.runs.rows is rows
         assert " known" in text_of(app)
+
+
+def test_a_filter_is_in_the_title_as_far_as_the_title_has_room() -> None:
+    words = "status:error agent:rag_pipeline since:2026-11-21"
+    title = arrangement_title(Arrangement(words=words), words, ungrouped="day")
+    assert "".join(piece.text for piece in title) == f"newest  f {words} "
