@@ -24,8 +24,8 @@ _FOLDED: Final = 4
 """Rows of a message, if there is no room for all."""
 
 
-class Said(NamedTuple):
-    """What a side said in a turn."""
+class TurnMessage(NamedTuple):
+    """A message of one side in a turn."""
 
     role: str
     text: str
@@ -137,32 +137,32 @@ class TurnRows:
 
     def _turn_rows(self, turn: int, most: int | None) -> Iterator[_Row]:
         room = max(10, self.width - _NUMBER - _ROLE - 4)
-        for number, said in enumerate(self._said(self.turns[turn])):
+        for number, message in enumerate(self._messages(self.turns[turn])):
             least = room if number else max(10, room - self._right)
-            rows, style = wrap(one_line(said.text, _LONGEST), least), _ROLES.get(said.role, _OTHER)
+            rows, style = wrap(one_line(message.text, _LONGEST), least), _ROLES.get(message.role, _OTHER)
             if most is not None and len(rows) > most + 1:
                 rows[most:] = [Clean(f"{self._glyphs.folded} {grouped(len(rows) - most)} more lines")]
             for i, row in enumerate(rows):
-                words = Piece(row, "dim" if i == most else said.style)
-                yield _Row(turn, "" if i else said.role, style, (words,))
+                words = Piece(row, "dim" if i == most else message.style)
+                yield _Row(turn, "" if i else message.role, style, (words,))
         if calls := self._calls(self.turns[turn]):
             yield _Row(turn, "tools", "role.tool", tuple(fit(calls, room)))
         yield _Row(turn, "", "", ())
 
-    def _said(self, turn: Span) -> Iterator[Said]:
-        """What both sides said; of a turn that isn't loaded, the beginning of the prompt."""
+    def _messages(self, turn: Span) -> Iterator[TurnMessage]:
+        """The messages of both sides; of a turn that isn't loaded, the beginning of the prompt."""
         body, failed = self.bodies.get(turn.id), _failure(self.run, turn)
         if body is None:
-            yield Said("tester", turn.preview)
+            yield TurnMessage("tester", turn.preview)
         else:
             for message in (*body.input_messages, *body.output_messages):
                 target = message.role == "assistant"
                 if target and failed is not None:
                     continue
                 if text := text_of(message):
-                    yield Said(message.name or message.role, text, "sec" if target else "text")
+                    yield TurnMessage(message.name or message.role, text, "sec" if target else "text")
         if failed is not None:
-            yield Said("target", f"{self._glyphs.error} {failed}", "status.error")
+            yield TurnMessage("target", f"{self._glyphs.error} {failed}", "status.error")
 
     def _calls(self, turn: Span) -> list[Piece]:
         """The calls of a turn, without the one that sent the message."""

@@ -252,7 +252,7 @@ class QueueRows:
             words.append(_NEW)
         if judgment.verdict is not None:
             words.append(Piece(Clean(f"  {judgment.verdict.value}"), "accent"))
-        words += _said(judgment)
+        words += _judgment_words(judgment)
         if group.agents:
             agents = ", ".join(group.agents[:MAX_AGENTS]) + (" …" if len(group.agents) > MAX_AGENTS else "")
             words.append(Piece(Clean(f"  {one_line(agents, 60)}"), "dim"))
@@ -276,7 +276,7 @@ class QueueRows:
     def _task(self, row: TaskRow, width: int) -> Line:
         task, judgment = row.task, self._judged(row.task)
         marks = [*_verdict_mark(judgment, self._glyphs), Piece(Clean("  ")), *self._fold_mark(task.digest)]
-        passed, more = Clean(f"  {passed_trials(task)}"), _said(judgment)
+        passed, more = Clean(f"  {passed_trials(task)}"), _judgment_words(judgment)
         if task.reasons:
             more.append(Piece(Clean(f"  {one_line('; '.join(task.reasons), 120)}"), "dim"))
         room = max(8, width - _TAIL + 1)
@@ -304,7 +304,7 @@ class QueueRows:
             Piece(Clean(f"   {self._glyphs.error} "), "status.error"),
             column(short_id(run.id, 9), 10, "sec"),
             Piece(one_line(run.agent or run.name, 40), "text"),
-            *_said(judgment),
+            *_judgment_words(judgment),
             Piece(Clean(f"  {one_line(run.label or run.prompt, 120)}"), "dim"),
         ]
         age = max(0.0, self._now - run_time(run))
@@ -315,7 +315,7 @@ class QueueRows:
         return tuple(fit([*fill(words, max(8, width - _TAIL + 1)), *tail], width))
 
 
-def _said(judgment: Judgement) -> list[Piece]:
+def _judgment_words(judgment: Judgement) -> list[Piece]:
     """Tags and note of a run."""
     words = [Piece(Clean(f"  #{one_line(tag, 40)}"), "accent") for tag in judgment.tags]
     return [*words, Piece(Clean(f"  {one_line(judgment.note, 60)}"), "sec")] if judgment.note else words

@@ -264,10 +264,8 @@ class Trace(Rows):
         start = None if span.started_at is None else round(span.started_at * 1e9)
         prompt = given.prompt
         if prompt is not None and (self.prompt.may_be(start) or start == self.prompt.at):
-            self.prompt.value, self.prompt.at = (
-                prompt,
-                inf if start is None else start,
-            )  # the latest question of several
+            self.prompt.value = prompt  # the latest question of several
+            self.prompt.at = inf if start is None else start
         if self.summary_only:
             return
         self.system.offer(start, given.system)

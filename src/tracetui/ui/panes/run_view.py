@@ -208,7 +208,7 @@ class RunView(Box):
             self.facts.show_run(self.steps.run, self._same_failure(self.steps.run))
 
     def hold_heights(self, on: bool) -> None:
-        """Whether the run to be previewed may keep the heights of the run before it."""
+        """Let the run to be previewed keep the heights of the run before it, or not."""
         self._held = self._heights if on else ("1fr", "1fr")
 
     def lay_out(self, level: int, zoom: str | None) -> None:

@@ -144,7 +144,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
             self.set_class(on_, name)
 
     @on(LineView.StatusMessage)
-    def _pane_said(self, message: LineView.StatusMessage) -> None:
+    def _pane_message_shown(self, message: LineView.StatusMessage) -> None:
         self.say(message.text, message.style)
 
     @on(KeyClicked)
