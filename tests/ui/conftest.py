@@ -168,10 +168,14 @@ async def until(pilot: Pilot[int], condition: Callable[[], bool], *, what: str =
 
 
 async def settle(pilot: Pilot[int]) -> None:
-    """Wait until the directory is scanned and the run under the cursor is shown."""
+    """Wait until the directory is scanned, and the run under the cursor and the screen over it are complete."""
     app = pilot.app
     assert isinstance(app, TraceApp)
-    await until(pilot, lambda: not app.stage and app.main.settled and watched(app), what="a complete list")
+    await until(
+        pilot,
+        lambda: not app.stage and app.main.settled and getattr(app.screen, "settled", True) and watched(app),
+        what="a complete screen",
+    )
     await pilot.pause()
 
 

@@ -15,10 +15,11 @@ import pytest
 from msgspec.structs import replace
 from textual import events
 from textual.keys import _character_to_key
+from textual.message_pump import MessagePump
 from textual.screen import Screen
 
 from tests.shared import SEARCHES
-from tests.ui.conftest import Opener, until
+from tests.ui.conftest import CALM, Opener, rests, until
 from tests.ui.test_keys import WAYS as LISTED
 from tests.ui.test_keys import pressed, with_replays
 from tracetui.model import RunRef
@@ -53,8 +54,6 @@ WAYS: Final = {
 """Keys that lead from the list of runs to the other screens."""
 SIZE: Final = (80, 16)
 """Of the terminal: each row takes time."""
-CALM: Final = 5
-"""Turns of the loop with nothing to do after which everything was handled."""
 BESIDE: Final = frozenset({"interrupt", "end-now", "suspend"})
 """Commands that Textual's own bindings or the terminal take before any screen."""
 
@@ -83,12 +82,13 @@ def burst(app: TraceApp, *keys: str) -> None:
 
 
 async def drain(app: TraceApp) -> None:
-    """Wait until everything that was posted has been handled."""
+    """Wait until everything that was posted has been handled, also by screens that close meanwhile."""
     calm = 0
+    pumps: set[MessagePump] = set()
     while calm < CALM:
+        pumps.update((app, *app.screen_stack, *app.screen.walk_children()))
         await asyncio.sleep(0)
-        pumps = (app, *app.screen_stack, *app.screen.walk_children())
-        calm = calm + 1 if all(pump._message_queue.empty() for pump in pumps) else 0
+        calm = calm + 1 if all(map(rests, pumps)) else 0
         assert app._exception is None, "the app has crashed; what follows tells why"
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from tests.trials import write_trials
-from tests.ui.conftest import settle, until
+from tests.ui.conftest import press, until
 from tests.ui.test_run_tree import tree_of
 from tests.ui.test_snapshots import Drive, Looks, looks
 from tracetui.ui.app import TraceApp
@@ -27,8 +27,7 @@ def tree(*keys: str) -> Drive:
         app = pilot.app
         assert isinstance(app, TraceApp)
         await tree_of(app, pilot)
-        await pilot.press(*keys)
-        await settle(pilot)
+        await press(pilot, *keys)
 
     return drive
 
