@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -28,6 +29,13 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(request.param)
 
 
+def following(path: Path, *, local: bool = True, parts: Sequence[str] = ()) -> FileWatch:
+    """A watch that follows a file."""
+    watch = FileWatch()
+    watch.follow(str(path), local=local, parts=parts)
+    return watch
+
+
 def quiet(watch: FileWatch) -> None:
     """Take the hints that are left."""
     while watch.wait(0.1):
@@ -37,7 +45,7 @@ def quiet(watch: FileWatch) -> None:
 @pytest.mark.usefixtures("way")
 def test_every_change_of_the_file_wakes(tmp_path: Path) -> None:
     file, other = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
-    with closing(FileWatch(str(file))) as watch:
+    with closing(following(file)) as watch:
         assert not watch.wait(0.0)
         other.write_bytes(b"other")
         assert not watch.wait(0.1)
@@ -64,7 +72,7 @@ def test_every_change_of_the_file_wakes(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("way")
 def test_the_log_of_a_database_wakes_and_reading_it_does_not(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
-    with closing(sqlite3.connect(path)) as writer, closing(FileWatch(str(path))) as watch:
+    with closing(sqlite3.connect(path)) as writer, closing(following(path)) as watch:
         writer.execute("PRAGMA journal_mode = WAL")
         writer.execute("CREATE TABLE t (x)")
         quiet(watch)
@@ -84,7 +92,7 @@ def test_the_folder_may_vanish_and_come_back(tmp_path: Path, depth: int) -> None
     folder = file.parents[depth]
     file.parent.mkdir(parents=True)
     file.write_bytes(b"one")
-    with closing(FileWatch(str(file))) as watch:
+    with closing(following(file)) as watch:
         shutil.rmtree(folder)
         assert watch.wait(PATIENCE)
         quiet(watch)
@@ -110,7 +118,7 @@ def test_a_link_is_followed_to_the_file_that_it_names(tmp_path: Path) -> None:
     file.parent.mkdir()
     file.write_bytes(b"one")
     link.symlink_to(file)
-    with closing(FileWatch(str(link))) as watch:
+    with closing(following(link)) as watch:
         file.write_bytes(b"other")
         assert watch.wait(PATIENCE)
 
@@ -119,7 +127,7 @@ def test_a_link_is_followed_to_the_file_that_it_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize("local", [True, False])
 def test_another_thread_can_wake_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, local: bool) -> None:
     monkeypatch.setattr(watch_module, "REMOTE_SECONDS", 60.0)
-    watch = FileWatch(str(tmp_path / "a.jsonl"), local=local)
+    watch = following(tmp_path / "a.jsonl", local=local)
     woken: list[bool] = []
     thread = threading.Thread(target=lambda: woken.append(watch.wait(60.0)))
     thread.start()
@@ -133,7 +141,7 @@ def test_another_thread_can_wake_it(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_file_elsewhere_may_always_have_changed() -> None:
-    watch = FileWatch("/there/a.jsonl", local=False)
+    watch = following(Path("/there/a.jsonl"), local=False)
 
     assert watch.wait(PATIENCE)
     assert not watch.wait(0.0)
@@ -146,7 +154,7 @@ def test_it_wakes_on_events_and_releases_everything(tmp_path: Path, monkeypatch:
     before = descriptors()
     file = tmp_path / "a.jsonl"
     file.write_bytes(b"")
-    with closing(FileWatch(str(file))) as watch, file.open("ab", buffering=0) as writer:
+    with closing(following(file)) as watch, file.open("ab", buffering=0) as writer:
         for _ in range(50):
             writer.write(b"x")
             assert watch.wait(PATIENCE)
@@ -158,7 +166,7 @@ def test_it_wakes_on_events_and_releases_everything(tmp_path: Path, monkeypatch:
 def test_other_files_of_a_run_wake_too_also_in_a_folder_that_comes_later(tmp_path: Path) -> None:
     file, parts = tmp_path / "a.jsonl", tmp_path / "a" / "parts"
     file.write_bytes(b"")
-    with closing(FileWatch(str(file), parts=[str(parts)])) as watch:
+    with closing(following(file, parts=[str(parts)])) as watch:
         quiet(watch)
         parts.mkdir(parents=True)
         (parts / "b.jsonl").write_bytes(b"new")
@@ -170,3 +178,29 @@ def test_other_files_of_a_run_wake_too_also_in_a_folder_that_comes_later(tmp_pat
         quiet(watch)
         file.write_bytes(b"new")
         assert watch.wait(PATIENCE)
+
+
+@pytest.mark.usefixtures("way")
+def test_it_follows_one_file_after_the_other(tmp_path: Path) -> None:
+    """In the same folder, another one, in folders of parts, elsewhere, and back."""
+    files = [tmp_path / "a.jsonl", tmp_path / "b.jsonl", tmp_path / "x" / "c.jsonl", tmp_path / "a.jsonl"]
+    parts = tmp_path / "x" / "parts"
+    parts.mkdir(parents=True)
+    watch, before = FileWatch(), None
+    with closing(watch):
+        for file in files:
+            watch.follow(str(file), parts=[str(parts)] if file.name == "c.jsonl" else ())
+            quiet(watch)
+            file.write_bytes(b"new")
+            assert watch.wait(PATIENCE), file
+            quiet(watch)
+            (parts / "d.jsonl").write_bytes(file.name.encode())
+            assert watch.wait(PATIENCE if file.name == "c.jsonl" else 0.1) == (file.name == "c.jsonl")
+            quiet(watch)
+            if before is not None and before != file:
+                before.write_bytes(b"the one before")
+                assert not watch.wait(0.1), file
+            before = file
+        watch.follow("/there/a.jsonl", local=False)
+        files[0].write_bytes(b"newer")
+        assert not watch.wait(0.0)

@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections import OrderedDict
+from contextlib import closing
 from typing import Any, Final, NamedTuple
 
 from msgspec import structs
@@ -250,7 +251,7 @@ class Opener:
         self._run_event = threading.Event()
         self._read_on_event = threading.Event()
         self._body_event = threading.Event()
-        self._file_watch: FileWatch | None = None
+        self._file_watch = FileWatch()
 
     # ---- for the screen
 
@@ -287,21 +288,20 @@ class Opener:
 
     def _wake(self) -> None:
         self._read_on_event.set()
-        file_watch = self._file_watch
-        if file_watch is not None:
-            file_watch.wake()
+        self._file_watch.wake()
 
     # ---- a thread that reads the run
 
     def read(self) -> None:
         """Read one requested run after the other until stopped."""
-        while self._run_event.wait() and not self._throttle.stopped:
-            self._run_event.clear()
-            if self._run is not None:
-                reader = self._reader(*self._run)
-                if self._read_all(reader):
-                    self._keep_up(reader)
-                self._open_run.end()
+        with closing(self._file_watch):
+            while self._run_event.wait() and not self._throttle.stopped:
+                self._run_event.clear()
+                if self._run is not None:
+                    reader = self._reader(*self._run)
+                    if self._read_all(reader):
+                        self._keep_up(reader)
+                    self._open_run.end()
 
     def _reader(self, ref: RunRef, reload: bool) -> Reader:
         """Return the cached reader of that run, or a new one."""
@@ -342,23 +342,17 @@ class Opener:
     def _keep_up(self, reader: Reader) -> None:
         """Read on whenever the file changes, until another run is requested."""
         path = self._source.local_path(reader.ref.path)
-        self._file_watch = FileWatch(
-            path or reader.ref.path, local=path is not None, parts=_part_folders(reader.ref, path)
-        )
+        self._file_watch.follow(path or reader.ref.path, local=path is not None, parts=_part_folders(reader.ref, path))
         new, changed_at = False, time.monotonic()
-        try:
-            while self._wanted():
-                if self._read_new(reader):
-                    new, changed_at = True, time.monotonic()
-                    self._open_run.publish(reader)
-                if new and (reader.failure is None or time.monotonic() - changed_at >= STILL_SECONDS):
-                    new = False
-                    self._deliver_new(reader)
-                else:
-                    self._file_watch.wait(LOOK_UP_SECONDS)
-        finally:
-            self._file_watch.close()
-            self._file_watch = None
+        while self._wanted():
+            if self._read_new(reader):
+                new, changed_at = True, time.monotonic()
+                self._open_run.publish(reader)
+            if new and (reader.failure is None or time.monotonic() - changed_at >= STILL_SECONDS):
+                new = False
+                self._deliver_new(reader)
+            else:
+                self._file_watch.wait(LOOK_UP_SECONDS)
 
     def _read_new(self, reader: Reader) -> bool:
         new = reader.read()

@@ -312,26 +312,48 @@ _Identity = tuple[int, int]
 
 
 class FileWatch:
-    """Waits for one file, and for the log of a database. Used by one thread; any may call `wake`."""
+    """Waits for one file after the other, and for the log of a database. Used by one thread; any may call `wake`.
 
-    def __init__(self, path: str, *, local: bool = True, parts: Sequence[str] = ()) -> None:
-        """The file need not exist, nor need `parts`, folders with files that are all watched too.
+    Closing a kernel watch takes about 10 ms, so one watch serves all files.
+    """
 
-        Without `local` the file is remote: `wait` only paces the caller.
+    def __init__(self) -> None:
+        self._paths: frozenset[str] = frozenset()
+        self._folders: dict[str, _Identity | None] = {}
+        """Watched folders and their identities; None: not watched."""
+        self._parts: dict[str, _Identity | None] = {}
+        """The same for folders of parts."""
+        self._local = True
+        self._inotify: Inotify | None = None
+        self._has_events = False
+        """Whether the file's folders are watched; else it is polled."""
+        self._woken = threading.Event()
+
+    def follow(self, path: str, *, local: bool = True, parts: Sequence[str] = ()) -> None:
+        """Wait for this file from now on, and no longer for the one before.
+
+        The file need not exist, nor need `parts`, folders with files that are all watched too. Without `local` the
+        file is remote: `wait` only paces the caller.
         """
         places = (path, os.path.realpath(path)) if local else (path,)
+        watched = {**self._folders, **self._parts}
         self._paths = frozenset(place + end for place in places for end in ("", "-wal"))
-        self._folders: dict[str, _Identity | None] = {os.path.dirname(place) or os.curdir: None for place in places}
-        """Watched folders and their identities; None: not watched."""
-        self._parts: dict[str, _Identity | None] = dict.fromkeys(parts if local else ())
-        """The same for folders of parts."""
+        self._folders = {
+            folder: watched.get(folder) for folder in (os.path.dirname(one) or os.curdir for one in places)
+        }
+        self._parts = {folder: watched.get(folder) for folder in parts} if local else {}
         self._local = local
-        self._inotify: Inotify | None = None
-        self._woken = threading.Event()
-        if AVAILABLE and local and not why_polling([path]):
-            with contextlib.suppress(OSError):  # out of watches: it polls
-                self._inotify = Inotify()
+        is_watched = self._has_events and None not in self._folders.values()
+        self._has_events = AVAILABLE and local and (is_watched or not why_polling([path]))
+        if self._inotify is not None:
+            for folder in watched.keys() - self._folders.keys() - self._parts.keys():
+                self._inotify.remove(folder)
+        if self._has_events:
+            try:
+                self._inotify = self._inotify or Inotify()
                 self._update_watches(self._inotify)
+            except OSError:  # out of watches
+                self._has_events = False
         self._last_state = self._state()
 
     def wait(self, timeout: float) -> bool:
@@ -342,7 +364,7 @@ class FileWatch:
         deadline = time.monotonic() + timeout
         while not self._woken.is_set():
             left = max(0.0, deadline - time.monotonic())
-            if self._listen(self._inotify, left) if self._inotify is not None else self._poll(left):
+            if self._listen(self._inotify, left) if self._inotify and self._has_events else self._poll(left):
                 return True
             if time.monotonic() >= deadline:
                 return False
@@ -374,7 +396,7 @@ class FileWatch:
             return (self._update_watches(inotify) or hit) if lost or not hints or self._parts else hit
         except OSError:
             inotify.close()
-            self._inotify = None
+            self._inotify, self._has_events = None, False
             return True
 
     def _update_watches(self, inotify: Inotify) -> bool:
