@@ -41,6 +41,7 @@ from tracetui.ui.screens.runs import RunsScreen
 from tracetui.ui.services.causes import Causes
 from tracetui.ui.services.exports import Exporter
 from tracetui.ui.services.findings import Assessments, Comparisons, JobService
+from tracetui.ui.services.garbage import GarbageCollector
 from tracetui.ui.services.liveness import LivenessTracker
 from tracetui.ui.services.verdicts import Verdicts
 from tracetui.ui.state import MainState, SearchTarget, first_state
@@ -97,6 +98,7 @@ class TraceApp(HostApp):
         """
         super().__init__(commands, palette=palette, glyphs=glyphs, zone=zone)
         self.throttle = PaintThrottle(slow=slow)
+        self.garbage = GarbageCollector()
         self.engine = engine
         self.roots = list(roots)
         self.store = Store(rule)
@@ -159,6 +161,7 @@ class TraceApp(HostApp):
             if self._frame_pending:
                 return
         super()._display(screen, CroppedUpdate.of(renderable) if isinstance(renderable, ChopsUpdate) else renderable)
+        self.garbage.painted()
 
     def _receive_first_mail(self) -> None:
         """Fill the first paint: rows, the run under the cursor and its detail.
@@ -174,6 +177,7 @@ class TraceApp(HostApp):
     async def on_event(self, event: Event) -> None:
         if isinstance(event, InputEvent):
             self.engine.key()
+            self.garbage.key()
         await super().on_event(event)
 
     def on_mail_waiting(self) -> None:
