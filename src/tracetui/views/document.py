@@ -61,7 +61,7 @@ def json_compact(value: Any, room: int, glyphs: Glyphs = UNICODE, depth: int = 0
         return None
     else:
         return _compact_container(value, room, glyphs, depth)
-    return pieces if width_of(tuple(pieces)) <= room else None
+    return pieces if width_of(pieces) <= room else None
 
 
 def _compact_container(value: Any, room: int, glyphs: Glyphs, depth: int) -> list[Piece] | None:
@@ -75,7 +75,7 @@ def _compact_container(value: Any, room: int, glyphs: Glyphs, depth: int) -> lis
         inner = json_compact(item[1] if mapping else item, left, glyphs, depth + 1) if left > 0 else None
         if inner is None:
             return None
-        left -= width_of(tuple(inner))
+        left -= width_of(inner)
         pieces += [*comma, *name, *inner]
     return [*pieces, Piece(Clean(" }" if mapping else "]"), "json.punct")] if left >= 0 else None
 
@@ -104,13 +104,13 @@ def json_rows(value: Any, width: int, glyphs: Glyphs = UNICODE) -> list[list[Pie
     for i, (name, item) in enumerate(value.items()):
         label = [*json_key(name, width // 2), Piece(Clean(": "), "json.punct")]
         comma = Piece(Clean("," if i < len(value) - 1 else " }"), "json.punct")
-        room = max(8, width - 4 - width_of(tuple(label)))
+        room = max(8, width - 4 - width_of(label))
         if isinstance(item, str) and len(item) <= _WRAPPED and json_compact(item, room, glyphs) is None:
             first, *rest = [row for line in clean_lines(item) for row in wrap(line, room)]
             entry = [*label, Piece(Clean(f'"{first}'), "json.string")]
         else:
             rest, entry = [], [*label, *json_short(item, room, glyphs), comma]
-        if i and width_of(tuple(rows[-1])) + 1 + width_of(tuple(entry)) > width:
+        if i and width_of(rows[-1]) + 1 + width_of(entry) > width:
             if len(rows) >= _MAX_ROWS:
                 rows.append([Piece(Clean(f"  {glyphs.cut} {grouped(len(value) - i)} more"), "dim")])
                 break
@@ -288,7 +288,7 @@ class DocumentRows:
         style = "json.key" if isinstance(segment.container, Mapping) else "dim"
         label = json_key(name, max(8, width // 2))[0].text
         pieces = [Piece(Clean(indent + mark), "dim"), Piece(label, style), Piece(Clean(": "), "json.punct")]
-        room = max(0, width - width_of(tuple(pieces)))
+        room = max(0, width - width_of(pieces))
         if fold is not None and fold.open:
             pieces.append(Piece(self._extent(value), "dim"))
         else:

@@ -132,7 +132,7 @@ class LiveRows:
             Piece(Clean(f" {one.word}"), one.style),
             Piece(Clean(f"  {one_line(run.title or run.prompt, 200)}"), "text"),
         ]
-        return [*fill(name, max(0, width - width_of(tuple(cells)))), *cells]
+        return [*fill(name, max(0, width - width_of(cells))), *cells]
 
     def _below(self, one: LiveRun, part: int) -> Line:
         """The open call and the last line; then the lines before."""
@@ -185,4 +185,4 @@ def _last_lines(run: Run | None, most: int) -> list[Span]:
 def heading(width: int) -> Line:
     """The column headings."""
     cells = [column(Clean(name), size, "dim", right=True) for name, size in _NUMBERS]
-    return tuple(fit([*fill([Piece(Clean("  run"), "dim")], max(0, width - width_of(tuple(cells)))), *cells], width))
+    return tuple(fit([*fill([Piece(Clean("  run"), "dim")], max(0, width - width_of(cells))), *cells], width))

@@ -162,9 +162,9 @@ class ListRows:
         return "".join(piece.text for piece in self._lines[index])
 
 
-def width_of(line: Line) -> int:
+def width_of(line: Iterable[Piece]) -> int:
     """Width of a line in cells."""
-    return sum(cells(piece.text) for piece in line)
+    return sum([cells(text) for text, _ in line])
 
 
 def fit(line: Iterable[Piece], width: int) -> list[Piece]:
@@ -188,11 +188,14 @@ def fit(line: Iterable[Piece], width: int) -> list[Piece]:
 
 def fill(line: Iterable[Piece], width: int) -> list[Piece]:
     """Truncate or pad a line to exactly `width` cells."""
-    fitted = fit(line, width)
-    missing = width - width_of(tuple(fitted))
+    filled = list(line)
+    missing = width - width_of(filled)
+    if missing < 0:
+        filled = fit(filled, width)
+        missing = width - width_of(filled)
     if missing > 0:
-        fitted.append(Piece(Clean(" " * missing), "text"))
-    return fitted
+        filled.append(Piece(Clean(" " * missing), "text"))
+    return filled
 
 
 def column(text: Clean, width: int, style: str, *, right: bool = False) -> Piece:

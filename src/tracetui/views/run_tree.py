@@ -233,7 +233,7 @@ class TreeRows:
         if node.kind is Kind.FORK:
             number = pad(Clean(str(node.step)), self._steps_width, right=True)
             pieces += [Piece(number, "dim"), BLANK, self._fold_mark(node)]
-            return tuple(fit([*pieces, *self._fork(node, width - width_of(tuple(pieces)))], width))
+            return tuple(fit([*pieces, *self._fork(node, width - width_of(pieces))], width))
         numbers = self._numbers(node) if self._has_numbers(width) else []
         room = width - width_of((*pieces, *numbers))
         return (*pieces, *fill(self._text(node, room), room), *numbers)
@@ -249,7 +249,7 @@ class TreeRows:
             numbers.append(Piece(pad(Clean("runs"), self._runs_width, right=True), "dim"))
             numbers += [Piece(pad(Clean("passed"), _PASSED, right=True), "dim")] if self.has_rates else []
         step = Piece(pad(Clean("step"), self._steps_width, right=True), "dim")
-        signs = fill([*self.lanes.signs(width, self.selected), BLANK, step], width - width_of(tuple(numbers)))
+        signs = fill([*self.lanes.signs(width, self.selected), BLANK, step], width - width_of(numbers))
         top = [*self.lanes.labels(width, self.selected), BLANK, *self._selected_run()]
         return [tuple(fit(top, width)), (*signs, *numbers)]
 
@@ -313,11 +313,11 @@ class TreeRows:
         sign, style = kind(span, self._glyphs)
         pieces += [Piece(sign, style), BLANK]
         given = argument(self._at_fork(node, span))
-        name = name_beside(span, given, room - width_of(tuple(pieces)))
+        name = name_beside(span, given, room - width_of(pieces))
         pieces.append(Piece(name or self._glyphs.missing, "text bold" if bold else "sec"))
         if given:
             pieces.append(Piece(Clean(f" {given}"), "text" if bold else "dim"))
-        room -= width_of(tuple(pieces))
+        room -= width_of(pieces)
         if folded and room >= _LEAST_REST:
             pieces += self._rest(node, room)
         return pieces

@@ -98,7 +98,7 @@ class Sheet:
         """Add a section heading."""
         self.blank()
         head = [Piece(clean(text), "sec bold"), Piece(clean(f" {note} " if note else " "), "sec")]
-        used = width_of(tuple(head))
+        used = width_of(head)
         self.line(*head, Piece(Clean(self.glyphs.rule * max(0, self.width - used)), "line"), heading=True)
 
     def fact(self, label: str, *pieces: Piece, spans: Sequence[str] = (), run: str | None = None) -> None:

@@ -139,8 +139,8 @@ def trial_line(
     room = width - width_of((*left, *right)) - 4
     if not why and run.prompt and room > _LEAST_PROMPT:
         left.append(Piece(Clean(f"  {text.truncate(one_line(run.prompt, 200), room - 2)}"), "sec"))
-    room = max(0, width - min(width_of(tuple(left)), width * 2 // 3) - 4)
-    return tuple(left), tuple(right) if width_of(tuple(right)) <= room else ()
+    room = max(0, width - min(width_of(left), width * 2 // 3) - 4)
+    return tuple(left), tuple(right) if width_of(right) <= room else ()
 
 
 # ---- the columns

@@ -280,7 +280,7 @@ class QueueRows:
         if task.reasons:
             more.append(Piece(Clean(f"  {one_line('; '.join(task.reasons), 120)}"), "dim"))
         room = max(8, width - _TAIL + 1)
-        left = max(1, room - width_of(tuple(marks)) - cells(passed) - 2 * bool(more))
+        left = max(1, room - width_of(marks) - cells(passed) - 2 * bool(more))
         name = truncate(one_line(task.name, 60) or Clean("—"), left)
         words = [*marks, Piece(name, "sec" if judgment.verdict else "text"), Piece(passed, "sec"), *more]
         return tuple(fit([*fill(words, room), *self._numbers(task, task.last_seen)], width))
@@ -517,7 +517,7 @@ def _normalized(example: RunSummary | None, width: int) -> list[Line]:
 def _flow(pieces: Sequence[Piece], width: int) -> list[Line]:
     lines: list[list[Piece]] = [[]]
     for piece in pieces:
-        if lines[-1] and width_of(tuple(lines[-1])) + width_of((piece,)) > width:
+        if lines[-1] and width_of(lines[-1]) + width_of((piece,)) > width:
             lines.append([])
         lines[-1].append(piece)
     return [tuple(line) for line in lines]

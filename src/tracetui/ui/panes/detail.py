@@ -118,18 +118,14 @@ class Detail(FoldingView):
         """Fold or unfold the row; counts as reading."""
         done = super().toggle(open_=open_)
         if done:
-            self._report_reading()
+            self.post_moved()
         return done
 
     def _wheel(self, rows: int) -> None:
         top = self.top
         super()._wheel(rows)
         if self.top != top:
-            self._report_reading()
-
-    def _report_reading(self) -> None:
-        if self.cursor is not None:
-            self.post_message(self.Moved(self, self.cursor))
+            self.post_moved()
 
     # ---- one masked value
 

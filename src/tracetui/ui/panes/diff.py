@@ -116,9 +116,9 @@ class Pairs(FoldingView):
         assert isinstance(self.rows, PairRows)
         self.rows.diff = diff
         first, last = self.rows.row_of(before.compared), self.rows.row_of(diff.compared)
-        for key in list(self._strips.keys()):
-            if first <= key[0] < last:
-                self._strips.discard(key)
+        for index in list(self._drawn.keys()):
+            if first <= index < last:
+                self._drawn.discard(index)
         cell = max(1, len(diff.rows) // self.page)
         if diff.complete or before.compared // cell != diff.compared // cell:
             self._minimap.forget()

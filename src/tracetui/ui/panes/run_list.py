@@ -391,6 +391,11 @@ class RunList(ArrangedView):
         self._lost = None
         super().move_to(position, center=center)
 
+    def post_moved(self) -> None:
+        """Post `Moved` to the screen itself: the run is read while the row is painted."""
+        if self.cursor is not None:
+            self.screen.post_message(self.Moved(self, self.cursor))
+
     def _found_again(self, rows: runs.RunRows, now: float) -> RunRef | None:
         """The run that the cursor lost, if it is among these: its file was renamed, moved or written again."""
         item = self._item
@@ -435,7 +440,7 @@ class RunList(ArrangedView):
         """Show these columns of the same rows."""
         if isinstance(self.rows, runs.RunRows):
             self.rows.choose(columns)
-        self._strips.clear()
+        self._drawn.clear()
         self._heading = None
         self.refresh()
 

@@ -78,7 +78,7 @@ class TreePane(FoldingView):
         )
         self.show(rows, heading=lambda width: rows.headings(width), title=self._summary(result), keep=keep)
         if self.cursor != before:  # its row was folded
-            self.post_message(self.Moved(self, self.cursor))
+            self.post_moved()
 
     def _summary(self, result: TreeResult) -> Line:
         keys = (Piece(Clean("  ]d"), "key bold"), Piece(Clean(" goes there"), "sec"))

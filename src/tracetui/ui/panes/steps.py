@@ -550,8 +550,8 @@ class Steps(LineView):
         before = self.cursor
         self.show(self._save_folds(rows))
         unfolded = isinstance(rows, StoryRows)  # which may give the pane more rows
-        if self.cursor is not None and (unfolded or self.cursor != before):  # its row was folded
-            self.post_message(self.Moved(self, self.cursor))
+        if unfolded or self.cursor != before:  # its row was folded
+            self.post_moved()
 
     def _save_folds(self, rows: SpanView) -> SpanView:
         if isinstance(rows, StoryRows):

@@ -92,7 +92,7 @@ class TaskMatrix(LineView):
         beyond = [one for one in rows.cells(row) if (one - here) * step > 0]
         if beyond:
             self.column = min(beyond, key=lambda one: abs(one - here))
-            self._strips.clear()
+            self._drawn.clear()
             self.repaint_row(row)
             self.post_message(self.Moved(self, rows.key(row)))
 
@@ -102,5 +102,5 @@ class TaskMatrix(LineView):
         rows, width = self.rows, max(1, self.outer_size.width - 2)
         if isinstance(rows, TaskRows) and (page := rows.page(width)) != self._page:
             self._page, self._heading = page, None
-            self._strips.clear()
+            self._drawn.clear()
             self.refresh()

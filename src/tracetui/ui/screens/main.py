@@ -356,8 +356,10 @@ class MainScreen(RunsScreen):
     @on(LineView.Moved, "#runs")
     def _run_moved(self) -> None:
         self.runs.chosen = True
+        before = self.state.ref
         self._preview(moved=True)
-        self.refresh_frame()
+        if self.state.ref in (before, None):  # else the frame follows with the preview
+            self.refresh_frame()
 
     @on(LineView.Moved, "#steps")
     @on(Steps.FollowChanged)

@@ -225,9 +225,9 @@ class Palette(Overlay):
 def _lines(entry: Entry, width: int, *, cut: bool = False) -> list[Line]:
     """Title and help, with the key at the right; long text continues below, unless `cut`."""
     title: Sequence[Piece] = entry.words
-    if entry.key or width_of(tuple(title)) < _TITLE:
+    if entry.key or width_of(title) < _TITLE:
         title = fill(title, _TITLE)
-    left = width_of(tuple(title)) + 2
+    left = width_of(title) + 2
     room = max(1, width - left - len(entry.key) - 2)
     first, *rest = [entry.about] if cut else wrap(entry.about, room)
     about = fill([Piece(first, "dim")], room)

@@ -239,7 +239,7 @@ def sentence(
     if progress.stage:
         pieces += [Piece(Clean("   " if pieces else "")), Piece(Clean(progress_words(progress)), "status.running")]
     if failed and causes is not None and width >= NARROW_HEADER:
-        pieces[1:1] = causes_words(causes.groups, width - FRAME - width_of(tuple(pieces)))
+        pieces[1:1] = causes_words(causes.groups, width - FRAME - width_of(pieces))
     return tuple(pieces)
 
 
@@ -358,7 +358,7 @@ def footer(
         key, _, _ = shown(command.keys[0]).partition(" ")
         word, several, _ = command.title.partition(": ")  # of commands that begin alike, one is hinted for all
         more = [*_key(key[:1] if several else key, word), Piece(Clean("  "))]
-        if width_of(tuple(pieces)) + width_of(tuple(more)) > room:
+        if width_of(pieces) + width_of(more) > room:
             break
         pieces += more
         hints += 1

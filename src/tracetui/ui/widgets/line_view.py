@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 from rich.segment import Segment
 from textual import events, on
@@ -21,7 +21,7 @@ from textual.widget import Widget
 
 from tracetui.text import Clean, cells
 from tracetui.ui.commands import Command
-from tracetui.ui.widgets.lines import KeyClicked, LineWidget, invert, key_at, mark, skip, to_strip, word_at
+from tracetui.ui.widgets.lines import KeyClicked, LineWidget, invert, key_at, mark, skip, to_segments, to_strip, word_at
 from tracetui.views import stack
 from tracetui.views.glyphs import ASCII, Glyphs
 from tracetui.views.rows import Line, ListRows, Piece, Rows, WithHeadings, fit, style_masks, width_of
@@ -42,14 +42,14 @@ def title_line(
         Piece(Clean(f"{name} "), "text bold" if focused else "sec bold"),
         *title,
     ]
-    right_width = width_of(tuple(right))
-    least = width_of(tuple(left[:3])) + MIN_TITLE + right_width + 4
-    if least > width < width_of(tuple(left)) + right_width + 4:
+    right_width = width_of(right)
+    least = width_of(left[:3]) + MIN_TITLE + right_width + 4
+    if least > width < width_of(left) + right_width + 4:
         left = left[:3]  # a few letters and an ellipsis say nothing
     left = fit(left, max(0, width - right_width - 4))
     if left and not left[-1].text.endswith(" "):
         left.append(Piece(Clean(" ")))
-    gap = width - width_of(tuple(left)) - right_width - (3 if right else 0)
+    gap = width - width_of(left) - right_width - (3 if right else 0)
     line = [*left, Piece(Clean(glyph * max(0, gap)), rule.style)]
     if right:
         line += [Piece(Clean(" ")), *right, Piece(Clean(" ")), rule]
@@ -105,8 +105,19 @@ class Minimap:
 
 SIDEWAYS: Final = 8
 """Columns scrolled by a key."""
-STRIP_CACHE_SIZE: Final = 512
-"""Cached rows; a screen shows about 100 at most."""
+CACHED_ROWS: Final = 512
+"""Cached drawn rows; a screen shows about 100 at most."""
+
+
+class DrawnRow(NamedTuple):
+    """A row drawn in some cells."""
+
+    width: int
+    left: int
+    """Cells scrolled sideways."""
+    line: Sequence[Piece]
+    strips: dict[tuple[str, Piece], Strip]
+    """By background and scroll bar."""
 
 
 _ENDLESS: Final = 1000
@@ -185,7 +196,7 @@ class LineView(LineWidget, can_focus=True):
         self._minimap = Minimap()
         self.needle = ""
         """Search text, highlighted in every row."""
-        self._strips: LRUCache[tuple[int, str, int, int, Piece], Strip] = LRUCache(STRIP_CACHE_SIZE)
+        self._drawn: LRUCache[int, DrawnRow] = LRUCache(CACHED_ROWS)
         self._blank: Strip | None = None
         """Cache of the line below the last row."""
         self._selection: Selection | None = None
@@ -236,7 +247,7 @@ class LineView(LineWidget, can_focus=True):
             top = -1  # keep the screen position of the row
         offset = self.position - self.top
         self.rows = rows
-        self._strips.clear()
+        self._drawn.clear()
         self._heading = None
         self._minimap.forget()
         found = rows.index(anchor) if anchor is not None else None
@@ -315,7 +326,12 @@ class LineView(LineWidget, can_focus=True):
             self.repaint_row(self.position)
         else:
             self.refresh()
-        if self.position != old and self.cursor is not None:
+        if self.position != old:
+            self.post_moved()
+
+    def post_moved(self) -> None:
+        """Post `Moved`, if the cursor is on a row."""
+        if self.cursor is not None:
             self.post_message(self.Moved(self, self.cursor))
 
     def move_to_key(self, key: Hashable, *, center: bool = False) -> bool:
@@ -345,8 +361,8 @@ class LineView(LineWidget, can_focus=True):
         self.position = moved
         self._clamp(prefer_down=step > 0)
         self.refresh()
-        if self.position != old and self.cursor is not None:
-            self.post_message(self.Moved(self, self.cursor))
+        if self.position != old:
+            self.post_moved()
 
     def action_edge(self, end: bool) -> None:
         """Go to the first or last row."""
@@ -411,13 +427,13 @@ class LineView(LineWidget, can_focus=True):
     def search(self, needle: str) -> None:
         """Highlight every occurrence of `needle`; empty for none."""
         self.needle = needle
-        self._strips.clear()
+        self._drawn.clear()
         self.refresh()
 
     # ---- drawing
 
     def notify_style_update(self) -> None:
-        self._strips.clear()
+        self._drawn.clear()
         self._blank = None
         super().notify_style_update()
 
@@ -463,43 +479,47 @@ class LineView(LineWidget, can_focus=True):
         at_cursor = self.is_at_cursor(index)
         background = ("sel" if self.has_focus else "selq") if at_cursor else "bg"
         bar = self._minimap.cell(self.rows, index, self.top, self.page, self.look.glyphs)
+        drawn = self._drawn.get(index)
+        if drawn is None or (drawn.width, drawn.left) != (width, self.left):
+            drawn = self._drawn[index] = DrawnRow(width, self.left, self._line(index, width - 2), {})
         if self._selection is not None:
-            return self._draw(index, width, background, at_cursor, self._selection, bar)
-        cache_key = (index, background, width, self.left, bar)
-        strip = self._strips.get(cache_key)
+            return self._draw(drawn, background, at_cursor, bar, self._selection.get_span(index))
+        strip = drawn.strips.get((background, bar))
         if strip is None:
-            strip = self._strips[cache_key] = self._draw(index, width, background, at_cursor, None, bar)
+            strip = drawn.strips[background, bar] = self._draw(drawn, background, at_cursor, bar)
         return strip
 
     def is_at_cursor(self, index: int) -> bool:
         """Whether a row is drawn as that under the cursor."""
         return index == self.position and self.rows.selectable(index)
 
-    def _draw(
-        self, index: int, width: int, background: str, at_cursor: bool, selection: Selection | None, bar: Piece
-    ) -> Strip:
-        width -= 2
-        line: Iterable[Piece] = style_masks(self.rows.line(index, width + self.left))
+    def _line(self, index: int, width: int) -> Sequence[Piece]:
+        """The visible part of a row, with the hits of the search."""
+        line: Sequence[Piece] = style_masks(self.rows.line(index, width + self.left))
         if self.left:
             line = skip(line, self.left)
-        if self.needle:
-            line = mark(line, self.needle)
+        return mark(line, self.needle) if self.needle else line
+
+    def _draw(
+        self, row: DrawnRow, background: str, at_cursor: bool, bar: Piece, selected: tuple[int, int] | None = None
+    ) -> Strip:
+        """The row with its cursor sign and its cell of the scroll bar."""
         cursor = self.look.glyphs.cursor if at_cursor else Clean(" ")
         first = Piece(cursor, "accent" if self.has_focus else "dim")
-        strip = to_strip([first, *line], width + 1, self.look, background)
-        if selection is not None and (span := selection.get_span(index)) is not None:
-            strip = invert(strip, *span)
-        return Strip([*strip, Segment(bar.text, self.look.palette.style(bar.style))], width + 2)
+        segments = to_segments([first, *row.line], row.width - 1, self.look, background)
+        if selected is not None:
+            segments = [*invert(Strip(segments, row.width - 1), *selected)]
+        segments.append(Segment(bar.text, self.look.palette.style(bar.style)))
+        return Strip(segments, row.width)
 
     def redraw(self, index: int) -> None:
         """Redraw a row whose content changed in the same `Rows`."""
-        for key in [key for key in self._strips.keys() if key[0] == index]:  # noqa: SIM118 - a cache, not a dict
-            self._strips.discard(key)
+        self._drawn.discard(index)
         self.repaint_row(index)
 
     def redraw_rows(self) -> None:
         """Redraw all rows on the screen: something beside the same `Rows` changed."""
-        self._strips.clear()
+        self._drawn.clear()
         self.refresh_changed()
 
     def redraw_title(self) -> None:
@@ -521,7 +541,7 @@ class LineView(LineWidget, can_focus=True):
     @on(events.Focus)
     @on(events.Blur)
     def _refocused(self) -> None:
-        self._strips.clear()
+        self._drawn.clear()
         self.redraw_title()
         self.repaint_row(self.position)
 
@@ -586,14 +606,13 @@ class LineView(LineWidget, can_focus=True):
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """The selected text, including the visible part of unpainted rows."""
-        count = len(self.rows)
+        count, width = len(self.rows), self.outer_size.width
         first = selection.start.y if selection.start else 0
         last = min(count - 1, selection.end.y if selection.end else count - 1)
         parts = []
         for index in range(max(0, first), last + 1):
-            strip = self._draw(index, self.outer_size.width, "bg", False, None, NO_MARK)
-            span = selection.get_span(index)
-            text = strip.text[:-1]
+            line = (Piece(Clean(" ")), *self._line(index, width - 2))
+            span, text = selection.get_span(index), to_strip(line, width - 1, self.look).text
             if span is not None:
                 text = text[span[0] : None if span[1] == -1 else span[1]]
             parts.append(text.rstrip())

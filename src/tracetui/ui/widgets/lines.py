@@ -29,11 +29,15 @@ _ASCII: Final = str.maketrans("…µ—–−±≠Δ·×→←↑↓›▸▾≥
 
 def to_strip(line: Iterable[Piece], width: int, look: Look, background: str = "bg") -> Strip:
     """Draw a line in exactly `width` cells. With ASCII glyphs, also replaces typographic characters."""
+    return Strip(to_segments(line, width, look, background), width)
+
+
+def to_segments(line: Iterable[Piece], width: int, look: Look, background: str = "bg") -> list[Segment]:
+    """The segments of `to_strip`."""
     style = look.palette.style
     if look.glyphs is not ASCII:
-        return Strip([Segment(piece.text, style(piece.style, background)) for piece in fill(line, width)], width)
-    pieces = fill(named_keys(line), width)
-    return Strip([Segment(piece.text.translate(_ASCII), style(piece.style, background)) for piece in pieces], width)
+        return [Segment(text, style(name, background)) for text, name in fill(line, width)]
+    return [Segment(text.translate(_ASCII), style(name, background)) for text, name in fill(named_keys(line), width)]
 
 
 def named_keys(line: Iterable[Piece]) -> list[Piece]:
@@ -289,7 +293,7 @@ class LineBar(LineWidget):
         width = self.outer_size.width
         written = self._left if self.look.glyphs is not ASCII else named_keys(self._left)
         right = fit(self._right, max(0, width - 2))
-        room = width - width_of(tuple(right)) - 2
+        room = width - width_of(right) - 2
         left = fill((Piece(Clean(" ")), *written), max(0, room))
         return [*left, Piece(Clean(" ")), *right, Piece(Clean(" "))]
 

@@ -125,7 +125,7 @@ class _Renderer:
 
     @property
     def _room(self) -> int:
-        return max(8, self._width - width_of(tuple(self._margins)))
+        return max(8, self._width - width_of(self._margins))
 
     def _space(self, token: Token) -> None:
         """An empty line after a block; not in a tight list."""
@@ -159,14 +159,14 @@ class _Renderer:
     def _write_table(self, rows: list[list[list[Piece]]]) -> None:
         """Aligned columns if they fit, else the cells of a row in one text."""
         count = max(map(len, rows), default=0)
-        sizes = [max((width_of(tuple(row[i])) for row in rows if i < len(row)), default=0) for i in range(count)]
+        sizes = [max((width_of(row[i]) for row in rows if i < len(row)), default=0) for i in range(count)]
         fits = sum(sizes) + 3 * (count - 1) <= self._room
         bar = Piece(Clean(f" {self._glyphs.guide} "), "line")
         for number, row in enumerate(rows):
             line: list[Piece] = []
             for i, cell in enumerate(row):
                 style = [piece._replace(style=f"{piece.style} bold") for piece in cell] if not number else cell
-                blank = Piece(Clean(" " * (sizes[i] - width_of(tuple(cell))))) if fits else Piece(Clean(""))
+                blank = Piece(Clean(" " * (sizes[i] - width_of(cell)))) if fits else Piece(Clean(""))
                 line += (*([bar] if i else []), *style, blank)
             for part in wrap_pieces(line, self._room):
                 self._write(part)

@@ -72,7 +72,7 @@ class Paper(NamedTuple):
         if not what:
             return pieces
         size = self.width - self.half - 3 if in_b else self.half
-        missing = size - width_of(tuple(pieces))
+        missing = size - width_of(pieces)
         return [*pieces, Piece(Clean(" " * max(0, missing)), f"{what}.line")]
 
     def _unified(self, lines: Lines, a: int | None, b: int | None, row: int) -> Iterator[Piece]:
@@ -92,7 +92,7 @@ class Paper(NamedTuple):
         text = laid(words, self.room).row(row, what)
         yield from text
         if what:
-            missing = self.width - (2 * _NUMBER + 3) - width_of(tuple(text))
+            missing = self.width - (2 * _NUMBER + 3) - width_of(text)
             yield Piece(Clean(" " * max(0, missing)), f"{what}.line")
 
 
@@ -441,7 +441,7 @@ class ComparedRows:
         side = one_line(section.side, 40)
         room = self._width - len(side) - 2
         yield from fit(label, max(8, room))
-        rest = room - width_of(tuple(label))
+        rest = room - width_of(label)
         if rest > 0:
             yield Piece(Clean(f" {self._glyphs.rule * (rest - 1)}"), "line")
         yield Piece(Clean(f" {side}"), "dim")

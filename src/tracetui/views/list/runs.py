@@ -194,7 +194,7 @@ class RunRows:
             return WIDEST
         result = max(
             (
-                width_of(tuple(cell))
+                width_of(cell)
                 for run in shown
                 if isinstance(run, RunSummary)
                 for cell in self._cells(run, [("result", WIDEST)])
@@ -591,7 +591,7 @@ def _prompt(run: RunSummary, shown: Line, size: int) -> Line:
     if run.task and not run.title and not run.task.startswith(run.name) and room >= _MIN_TASK:
         task = text.truncate_middle(one_line(run.task, 200), max(_MIN_TASK, min(room, _NAMES[-1])))
         pieces += [Piece(Clean("  ")), Piece(task, "sec")]
-        room -= width_of(tuple(pieces))
+        room -= width_of(pieces)
     prompt = one_line(run.title or run.prompt, 200)
     if prompt and room + 2 >= _MIN_PROMPT and all(piece.text != prompt for piece in shown):
         pieces += [Piece(Clean("  ")), Piece(prompt, "dim")]

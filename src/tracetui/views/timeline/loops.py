@@ -170,12 +170,12 @@ class LoopRow:
         pieces = [Piece(Clean(f"{glyphs.folded} "), "dim"), Piece(words, _WARN)]
         if self.failed:
             pieces.append(Piece(Clean(f" {self.failed}{glyphs.error}"), "status.error"))
-        room, spent = width - width_of(tuple(pieces)), loop_cost(loop)
+        room, spent = width - width_of(pieces), loop_cost(loop)
         after = []
         if self._dooms:
             doom = _doom(glyphs)
             after.append(doom if width_of((doom,)) <= room else Piece(Clean(f" {glyphs.note}"), _WARN))
-            room -= width_of(tuple(after))
+            room -= width_of(after)
         lost = Piece(Clean(f"  {spent} lost" if spent else ""), "dim")
         if width_of((lost,)) <= room:
             after.append(lost)

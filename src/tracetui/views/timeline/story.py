@@ -319,7 +319,7 @@ class StoryRows:
             whats = (
                 self._what(i, entry, self.run.spans[entry.position], _ENDLESS) for i, entry in enumerate(self._entries)
             )
-            self._text_width = _ENDLESS if many else max((width_of(tuple(what)) for what in whats), default=0)
+            self._text_width = _ENDLESS if many else max((width_of(what) for what in whats), default=0)
         return self._text_width <= room
 
     def line(self, index: int, width: int) -> Line:
@@ -426,7 +426,7 @@ class StoryRows:
         fold = self.fold(index)
         mark = "  " if fold is None else f"{self._glyphs.unfolded if fold.open else self._glyphs.folded} "
         pieces = [Piece(Clean(" " * min(entry.depth * 2, _MAX_INDENT) + mark), "dim")]
-        room -= width_of(tuple(pieces))
+        room -= width_of(pieces)
         if entry.what == "records" and not self.fold_is_open(entry):
             return pieces + self._records(entry)
         if entry.what == "turn":
@@ -452,7 +452,7 @@ class StoryRows:
         )
         work, outcome = work_pieces(self.run, found, self._glyphs), outcome_pieces(self.run, found, self._glyphs)
         arrow = Piece(Clean(f" {self._glyphs.arrow} "), "dim")
-        sizes = [width_of(tuple(part)) for part in (head, work, outcome)]
+        sizes = [width_of(part) for part in (head, work, outcome)]
         arrows = width_of((arrow,)) * ((sizes[1] > 0) + (sizes[2] > 0))
         first = min(sizes[0], max(int(room * _PROMPT_SHARE), room - arrows - sizes[1] - sizes[2]))
         rest = room - arrows - first
