@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tracetui.ui.layout import (
@@ -53,6 +53,7 @@ def test_the_line_between_steps_and_detail_stays_while_the_cursor_moves_over_run
 
 
 @given(st.integers(20, 100), st.lists(st.integers(0, 200), min_size=2, max_size=3))
+@example(27, [0, 13, 14])
 def test_panes_that_share_rows_use_all_of_them(rows: int, wanted: list[int]) -> None:
     shares = share(rows, wanted, [1 / len(wanted)] * len(wanted))
     assert sum(shares) == rows

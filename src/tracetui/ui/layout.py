@@ -138,7 +138,7 @@ def share(rows: int, wanted: Sequence[int], parts: Sequence[float]) -> list[int]
     left, needy = rows, [*range(len(wanted))]
     while needy:
         whole = sum(parts[i] for i in needy)
-        fair = {i: int(left * parts[i] / whole) for i in needy}
+        fair = {i: int(left * (parts[i] / whole) + 1e-9) for i in needy}  # floats may round a row away
         modest = [i for i in needy if wanted[i] <= fair[i]]
         for i in modest or needy:
             shares[i] = wanted[i] if modest else fair[i]
