@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -173,9 +172,13 @@ class Engine:
         """Wait up to `seconds` for mail; return True if there is some."""
         return self._mailbox.wait(seconds)
 
-    def pause(self) -> AbstractContextManager[None]:
-        """Suspend the scan while the app handles mail."""
-        return self._throttle.pause()
+    def pause(self) -> None:
+        """Suspend the scan while the app handles mail, until `resume`."""
+        self._throttle.pause()
+
+    def resume(self) -> None:
+        """Go on with the scan."""
+        self._throttle.resume()
 
     def key(self) -> None:
         """Make the workers yield to a key press."""

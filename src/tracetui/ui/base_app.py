@@ -232,6 +232,11 @@ class HostApp(BaseApp):
     surveys: JobService
     exporter: Exporter
 
+    def pause_scan(self) -> None:
+        """Suspend the scan until the next frame is painted."""
+        self.engine.pause()
+        self.call_after_refresh(self.engine.resume)
+
     def words(self) -> str:
         """The filter query of the list."""
         raise NotImplementedError

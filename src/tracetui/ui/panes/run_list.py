@@ -167,13 +167,15 @@ class RunList(ArrangedView):
     def _catch_up(self) -> None:
         self._behind = False
         if self.due and self.is_on_screen:
-            with self.app.engine.pause(), self.app.batch_update():
+            self.app.pause_scan()
+            with self.app.batch_update():
                 self.soon()
 
     def on_screen_again(self) -> None:
         """The list may be on the screen again: refresh it."""
         if self.due and self.is_on_screen:
-            with self.app.engine.pause(), self.app.batch_update():
+            self.app.pause_scan()
+            with self.app.batch_update():
                 self.soon()
 
     def rearrange(self) -> None:
