@@ -54,7 +54,7 @@ _OWN_WORDS: Final = attrgetter("id", "prompt", "result", "label", "replay_of", "
 
 def failure(run: RunSummary) -> FirstError | None:
     """The error of a failed run; None for other runs, even with failed spans."""
-    return run.first_error if run.status is Status.ERROR else None
+    return run.head.first_error if run.shared.status is Status.ERROR else None
 
 
 def haystack(run: RunSummary) -> list[str]:

@@ -156,8 +156,8 @@ def _search_levels(path: str) -> tuple[tuple[int, str], ...]:
 
 def has_original(run: RunSummary) -> bool:
     """Whether the run names an original."""
-    texts = run.texts
-    return texts.replay_of is not None or texts.replay_of_path is not None
+    head = run.head
+    return head.replay_of is not None or head.replay_of_path is not None
 
 
 def inherits_task(run: RunSummary) -> bool:
@@ -193,7 +193,7 @@ def copies_of(runs: Iterable[RunSummary]) -> dict[RunRef, RunRef]:
     """
     by_identity: dict[str, list[RunSummary]] = {}
     for run in runs:
-        if (identity := run.texts.identity) is not None:
+        if (identity := run.head.identity) is not None:
             by_identity.setdefault(identity, []).append(run)
     found = (sorted(same, key=_where) for same in by_identity.values() if len(same) > 1)
     return {run.ref: first.ref for first, *others in found for run in others}
