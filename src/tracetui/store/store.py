@@ -11,7 +11,7 @@ import msgspec
 from tracetui.model import Body, Ledger, Outcome, PassRule, Problem, Run, RunRef, RunSummary, Span, Status, TaskKey
 from tracetui.model.ledger import total
 from tracetui.store.facts import OutcomeCounts, changed_at
-from tracetui.store.relations import Relations, has_end, uncounted_parts
+from tracetui.store.relations import Relations, relation_key, uncounted_parts
 
 OPEN_RUNS: Final = 8
 """Capacity of the cache of whole runs."""
@@ -167,6 +167,12 @@ class Store:
     def _put(self, run: RunSummary, now: float) -> None:
         run, ref = run if self.rule is None else run.with_rule(self.rule), run.ref
         before, shared = self.runs.get(ref), run.shared
+        relations = self._relations
+        if before is not None and relations is not None:
+            if relation_key(before) == relation_key(run):
+                relations = None  # they don't change
+            else:
+                relations.remove(ref)
         if run.failed and (before is None or not before.failed):
             self._failed.append(ref)
         if shared.status is Status.RUNNING or (shared.status is Status.UNKNOWN and shared.status_source is not None):
@@ -174,7 +180,6 @@ class Store:
         elif before is not None:
             self.unended.discard(ref)
         if before is None:
-            self._relations = None
             self.members += 1
             self._formats[ref.format] = None
             if run.modified_at > now:
@@ -182,12 +187,12 @@ class Store:
         else:
             if before.deep and _changed(before, run):
                 self._pulse(before).beat(now, run.spans)
-            if _relation_key(before) != _relation_key(run):
-                self._relations = None
             self._touched.add(ref)
             self._counts.add(before, -1)
         self.runs[ref] = run
         self._counts.add(run, 1)
+        if relations is not None:
+            relations.add(ref)
 
     def touched(self) -> list[RunSummary]:
         """Runs that changed since the last call."""
@@ -200,13 +205,14 @@ class Store:
         return failed
 
     def _drop(self, ref: RunRef) -> None:
-        run = self.runs.pop(ref, None)
-        if run is not None:
+        if (run := self.runs.get(ref)) is not None:
+            if self._relations is not None:
+                self._relations.remove(ref)
+            del self.runs[ref]
             self._counts.add(run, -1)
         self.pulses.pop(ref, None)
         self._from_future.pop(ref, None)
         self.unended.discard(ref)
-        self._relations = None
         self.members += 1
 
     def _pulse(self, run: RunSummary) -> Pulse:
@@ -241,9 +247,9 @@ class Store:
 
     @property
     def relations(self) -> Relations:
-        """Relations of the listed runs; recomputed after a change that affects them."""
+        """Relations of the listed runs. They follow changes."""
         if self._relations is None:
-            self._relations = Relations(self.runs.values())
+            self._relations = Relations(self.runs)
         return self._relations
 
     def cache(self, run: Run) -> None:
@@ -281,14 +287,6 @@ class Store:
         self._open.pop(ref, None)
         for key in [key for key in self._bodies if key[0] == ref]:
             del self._bodies[key]
-
-
-def _relation_key(run: RunSummary) -> tuple[object, ...]:
-    """The fields of a run that relate it to others."""
-    task = run.task_key
-    when = None if task is None else run.started_at
-    part = run.split and has_end(run)
-    return run.id, run.replay_of, run.replay_of_path, run.relation, run.parent, task, run.identity, when, part
 
 
 def _changed(before: RunSummary, after: RunSummary) -> bool:
