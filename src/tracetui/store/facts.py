@@ -20,7 +20,7 @@ def run_time(run: RunSummary) -> float:
     start = run.started_at
     if start is None:
         return run.modified_at
-    if run.time_zone is None:  # a naive time is the writer's local time: most likely ours
+    if run.shared.time_zone is None:  # a naive time is the writer's local time: most likely ours
         try:
             return (datetime(1970, 1, 1) + timedelta(seconds=start)).timestamp()
         except (OverflowError, ValueError, OSError):

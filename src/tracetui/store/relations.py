@@ -207,7 +207,7 @@ class Relations:
             self._split.add(head.id, ref)
         if head.identity is not None:
             self._same.add(head.identity, ref)
-        elif not names_original and (key := _task_of(run)) is not None:
+        elif not names_original and (key := task_of(run)) is not None:
             self._tasks.add(key, ref)
 
     def _refer(self, run: RunSummary, names_original: bool) -> None:
@@ -225,11 +225,11 @@ class Relations:
         self._unsettled[ref] = None
 
     def _enter_task(self, ref: RunRef) -> None:
-        if ref not in self._originals and (key := _task_of(self._runs[ref])) is not None:
+        if ref not in self._originals and (key := task_of(self._runs[ref])) is not None:
             self._tasks.add(key, ref)
 
     def _leave_task(self, ref: RunRef) -> None:
-        if ref not in self._originals and (key := _task_of(self._runs[ref])) is not None:
+        if ref not in self._originals and (key := task_of(self._runs[ref])) is not None:
             self._tasks.remove(key, ref)
 
     def _unsettle(self, ident: str, path: str) -> None:
@@ -390,7 +390,7 @@ class Relations:
     def _repetitions(self, ref: RunRef) -> Sequence[RunRef]:
         """The runs of the task of `ref`, earliest first; empty if there is no other, or it is none of them."""
         run = None if ref in self._originals else self._runs.get(ref)
-        if run is None or (key := _task_of(run)) is None:
+        if run is None or (key := task_of(run)) is None:
             return ()
         group = self._tasks.of(key)
         return group if len(group) > 1 and self._copied(ref) is None else ()
@@ -428,7 +428,7 @@ def _link(links: dict[RunRef, RunRef | None], inverse: _Groups[RunRef], ref: Run
         links[ref] = target
 
 
-def _task_of(run: RunSummary) -> TaskKey | str | None:
+def task_of(run: RunSummary) -> TaskKey | str | None:
     """The key of its task: that of a derived one without an object around it, since most runs have one of their own."""
     task = run.shared.task
     return run.repeats if task is None else TaskKey(task)

@@ -11,7 +11,7 @@ import msgspec
 from tracetui.model import Body, Ledger, Outcome, PassRule, Problem, Run, RunRef, RunSummary, Span, Status, TaskKey
 from tracetui.model.ledger import total
 from tracetui.store.facts import OutcomeCounts, changed_at
-from tracetui.store.relations import Relations, relation_key, uncounted_parts
+from tracetui.store.relations import Relations, relation_key, task_of, uncounted_parts
 
 OPEN_RUNS: Final = 8
 """Capacity of the cache of whole runs."""
@@ -141,7 +141,8 @@ class Store:
 
     def _replace(self, found: ScannedFile) -> None:
         """Replace the runs and problems of a file."""
-        path, refs = found.path, tuple([run.ref for run in found.runs])
+        path, runs = found.path, found.runs
+        refs = (runs[0].ref,) if len(runs) == 1 else tuple([run.ref for run in runs])
         before = self._refs_of(path)
         if before and before != refs:
             for ref in {*before}.difference(refs):
@@ -154,7 +155,7 @@ class Store:
             self.members += found.problems != self.problems.pop(path, ())
             if found.problems:
                 self.problems[path] = found.problems
-        if found.unclaimed:
+        if not runs and found.unclaimed:
             self.ignored[path] = found.near_miss
         else:
             self.ignored.pop(path, None)
@@ -309,7 +310,8 @@ class _Counts:
     def __init__(self) -> None:
         self._alike: dict[tuple[Status, Outcome | None, str], tuple[RunSummary, int]] = {}
         """Number of runs of each status, outcome and format, and one of them."""
-        self._by_task: Counter[TaskKey] = Counter()
+        self._by_task: dict[TaskKey | str, int] = {}
+        """Number of runs by `task_of`."""
         self._repeated_tasks = 0
         self._parts: dict[str, tuple[RunSummary, ...]] = {}
         """Runs that may be parts of a trace split over files, by run id."""
@@ -339,10 +341,11 @@ class _Counts:
         kind = shared.status, shared.outcome, run.ref.format
         first, count = self._alike.get(kind, (run, 0))
         self._alike[kind] = first, count + by
-        if (task := run.task_key) is not None:
+        if (task := task_of(run)) is not None:
             before = self._by_task.get(task, 0)
             self._by_task[task] = before + by
-            self._repeated_tasks += (before + by > 1) - (before > 1)
+            if before > 1 or before + by > 1:
+                self._repeated_tasks += (before + by > 1) - (before > 1)
 
     def overview(self) -> Overview:
         """The nonzero counts."""
