@@ -26,7 +26,6 @@ from tracetui.analysis.tasks import (
     sortable,
 )
 from tracetui.model import Status, TaskKey, Usage
-from tracetui.store.relations import Relations
 
 SCORES = st.lists(st.integers(0, 5).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), max_size=6)
 
@@ -130,7 +129,7 @@ def test_a_selected_fork_keeps_the_task_of_its_unselected_original() -> None:
     first = summary("a", 0, passed=True)
     fork = summary(None, 1, replay_of=first.id, relation="fork")
     assert matrix([fork]).without_task == (fork,)
-    (task,) = matrix([fork], relations=Relations([first, fork])).tasks
+    (task,) = matrix([fork], among=[first, fork]).tasks
     assert (task.name, task.counts) == ("a", Counts(runs=1, excluded=1))
 
 

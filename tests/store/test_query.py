@@ -52,6 +52,9 @@ class People(query.TraceContext):
     def tags(self, run: RunSummary) -> Sequence[str]:
         return ("Mine",) if run.id == "b2" else ()
 
+    def has_tags(self) -> bool:
+        return True
+
     def note(self, run: RunSummary) -> str | None:
         return {"a1": "the proxy was down"}.get(run.id)
 
@@ -353,6 +356,33 @@ def test_values_that_mean_the_same_are_one_facet() -> None:
     facet = next(one for one in query.facets(query.RUN_KEYS, runs) if one.key == "tool")
     assert facet.values == [("Bash", 3), ("a b", 1), ("none", 1)]
     assert [facet.term(value) for value, _ in facet.values] == ["tool:Bash", 'tool:"a b"', 'tool:"none"']
+
+
+@given(st.lists(SUMMARIES, max_size=8), st.sampled_from(["b", "bash", "o", "er", "none", "re", "ä"]))
+def test_facets_with_a_prefix_are_those_that_begin_with_it(runs: list[RunSummary], prefix: str) -> None:
+    every = {facet.key: facet.values for facet in query.facets(query.RUN_KEYS, runs, People())}
+    found = {facet.key: facet.values for facet in query.facets(query.RUN_KEYS, runs, People(), prefix)}
+    beginning = {
+        key: [pair for pair in values if (pair[0] or "").lower().startswith(prefix)] for key, values in every.items()
+    }
+    assert found == {key: values for key, values in beginning.items() if values}
+
+
+def test_a_word_asks_runs_only_for_what_it_may_become() -> None:
+    class Counting(query.TraceContext):
+        def verdict(self, run: RunSummary) -> str | None:
+            asked.append("verdict")
+            return None
+
+        def tags(self, run: RunSummary) -> Sequence[str]:
+            asked.append("tags")
+            return ()
+
+    asked: list[str] = []
+    query.complete("res", 3, query.RUN_KEYS, RUNS, Counting())
+    assert asked == []
+    query.complete("rea", 3, query.RUN_KEYS, RUNS, Counting())
+    assert asked == ["verdict"] * len(RUNS)
 
 
 @pytest.mark.parametrize("text", ["since:25:00", "since:9:60", "on:24:00"])

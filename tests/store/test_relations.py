@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from itertools import permutations
 from typing import Any
@@ -10,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.shared import examples
-from tracetui.model import RunRef, RunSummary
+from tracetui.live.scan import Found
+from tracetui.model import RunRef, RunSummary, Status, StatusSource
 from tracetui.store.relations import MAX_REPEATS, Relations
+from tracetui.store.store import Store
 
 
 def run(path: str, ident: str, key: str | None = None, **fields: Any) -> RunSummary:
@@ -160,3 +163,90 @@ def test_a_copy_that_names_an_original_is_a_replay_of_that() -> None:
     copy = run("b/f.json", "f", identity="i", replay_of="o", relation="fork")
     relations = Relations([original, fork, copy])
     assert (relations.relation(copy.ref), relations.original(copy.ref)) == ("fork", original.ref)
+
+
+# ---- changes
+
+
+PATHS = ("x/1", "x/2", "y/3", "4")
+FIELDS = st.fixed_dictionaries(
+    {
+        "id": st.sampled_from("abc"),
+        "replay_of": st.none() | st.sampled_from("abc"),
+        "replay_of_path": st.sampled_from([None, None, *PATHS]),
+        "parent": st.none() | st.sampled_from("ab"),
+        "identity": st.sampled_from([None, None, "i", "j"]),
+        "split": st.booleans(),
+        "status": st.sampled_from([Status.OK, Status.UNKNOWN]),
+        "task": st.none() | st.just("t"),
+        "repeats": st.none() | st.sampled_from("kl"),
+        "started_at": st.sampled_from([None, 1.0, 2.0, float("nan")]),
+    }
+)
+FILES = st.tuples(st.sampled_from(PATHS), st.booleans(), st.lists(FIELDS, max_size=3), st.booleans())
+"""A file: its path, whether it is one run, its runs, and whether relations are looked at then."""
+
+
+def every_answer(relations: Relations, runs: dict[RunRef, RunSummary]) -> object:
+    """All that can be asked."""
+    return [
+        relations.replay_addresses(),
+        relations.inherited_tasks,
+        *(
+            (
+                ref,
+                relations.original(ref),
+                relations.relation(ref),
+                relations.variants(ref),
+                relations.root(ref),
+                [*relations.parts(ref)],
+                relations.parent(ref),
+                relations.children(ref),
+                relations.named(ref, "a"),
+            )
+            for ref in runs
+        ),
+    ]
+
+
+@settings(max_examples=examples(200))
+@given(st.lists(FILES, max_size=10))
+def test_relations_that_follow_changes_are_those_of_all_runs(files: list[Any]) -> None:
+    store = Store()
+    assert store.relations
+    for path, alone, rows, asked in files:
+        runs = [
+            RunSummary.of(
+                RunRef("any", path, None if alone else str(i)), name="", status_source=StatusSource.DERIVED, **fields
+            )
+            for i, fields in enumerate(rows[:1] if alone else rows)
+        ]
+        store.apply([Found(path=path, format="any", runs=tuple(runs), skipped=not runs)], 0.0)
+        if asked:
+            found = every_answer(store.relations, store.runs)
+            assert found == every_answer(Relations([*store.runs.values()]), store.runs)
+
+
+def test_a_new_run_costs_the_same_among_few_and_many() -> None:
+    def calls(count: int) -> int:
+        """Functions called to relate one more run."""
+        store, called = Store(), 0
+        runs = [run(f"{i:05}", str(i), repeats=str(i // 3), parent=str(i // 7 * 7 + 1)) for i in range(count)]
+        store.apply([Found(path=one.ref.path, runs=(one,)) for one in runs], 0.0)
+        new = run("new", "new", repeats="1", replay_of="5", parent="8")
+        assert store.relations.named(runs[0].ref, "-") is None
+
+        def count_call(*_: object) -> None:
+            nonlocal called
+            called += 1
+
+        sys.setprofile(count_call)
+        try:
+            store.apply([Found(path="new", runs=(new,))], 0.0)
+            found = store.relations.original(new.ref), store.relations.parent(new.ref)
+        finally:
+            sys.setprofile(None)
+        assert found == (runs[5].ref, runs[8].ref)
+        return called
+
+    assert calls(3_000) < 1.5 * calls(100)

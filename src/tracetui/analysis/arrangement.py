@@ -76,9 +76,17 @@ class Order:
         by, before, in_order = self._last
         runs, wanted = list(runs), (arrangement.sort, arrangement.reverse)
         if wanted != by or runs != before:
-            in_order = sorted(runs, key=_SORT_KEYS[arrangement.sort], reverse=arrangement.reverse)
+            in_order = _sorted(runs, *wanted)
             self._last = wanted, runs, in_order
         return in_order
+
+
+def _sorted(runs: list[RunSummary], by: str, reverse: bool) -> list[RunSummary]:
+    """The runs in order; those of one time by path, which is compared only if there are any."""
+    key = _SORT_KEYS[by]
+    if by == "newest" and len(set(map(key, runs))) < len(runs):
+        runs = sorted(runs, key=lambda run: (run.ref.path, run.ref.key or ""), reverse=reverse)
+    return sorted(runs, key=key, reverse=reverse)
 
 
 def arrange(
@@ -192,7 +200,7 @@ def _grouped(
     children: Counter[str] = Counter()
     label, group = "", groups.setdefault("", [])
     for run in runs:
-        is_child = run.parent is not None and run.ref in above
+        is_child = run.shared.parent is not None and run.ref in above
         if is_child and group:
             children[label] += 1  # a child stays in its parent's group
         elif (found := label_of(run)) != label:
@@ -293,7 +301,8 @@ def _day_label(now: float, going: Going) -> Callable[[RunSummary], str]:
     day = day_label(now)
 
     def label(run: RunSummary) -> str:
-        if run.status in (Status.RUNNING, Status.UNKNOWN) and going(run):
+        status = run.shared.status
+        if (status is _RUNNING or status is _UNKNOWN) and going(run):
             return "live"
         return day(run_time(run))
 
@@ -331,6 +340,10 @@ def _day(when: float) -> tuple[float, float, str]:
         return when, when, "time unknown"
 
 
+_RUNNING: Final = Status.RUNNING
+_UNKNOWN: Final = Status.UNKNOWN
+
+
 def _descending(value: float | int | None) -> float:
     return inf if value is None else -value
 
@@ -339,7 +352,7 @@ _STATUS_ORDER: Final = {
     Status.ERROR: 0, Status.RUNNING: 1, Status.PAUSED: 2, Status.UNKNOWN: 3, Status.CANCELLED: 4, Status.OK: 5,
 }  # fmt: skip
 _SORT_KEYS: Final[dict[str, Callable[[RunSummary], Any]]] = {
-    "newest": lambda run: (-run_time(run), run.ref.path, run.ref.key or ""),
+    "newest": lambda run: -run_time(run),
     "name": lambda run: (run.name.lower(), -run_time(run)),
     "outcome": lambda run: (
         _STATUS_ORDER[Status.ERROR] if run.failed else _STATUS_ORDER[run.status],

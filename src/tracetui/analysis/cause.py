@@ -235,10 +235,11 @@ def failure_of(run: RunSummary) -> Failure | None:
 
     An error counts before a wrong answer.
     """
-    if run.status is Status.ERROR:
-        return _failure_of(run.first_error or _SILENT, run.status_word)
-    if run.outcome is Outcome.FAILED:
-        return _wrong_answer(deciding_score(run).name, run.task or "")
+    shared = run.shared
+    if shared.status is Status.ERROR:
+        return _failure_of(run.head.first_error or _SILENT, shared.status_word)
+    if shared.outcome is Outcome.FAILED:
+        return _wrong_answer(deciding_score(run).name, shared.task or "")
     return None
 
 
@@ -270,7 +271,7 @@ def cause_digest(run: RunSummary, decisions: Sidecar | None = None) -> str | Non
 
 def deciding_score(run: RunSummary) -> Score:
     """The score that made a run fail."""
-    failed = [score for score in run.scores if score.passed is False]
+    failed = [score for score in run.head.scores if score.passed is False]
     named = (score for score in failed if run.outcome_source.startswith(score.source or score.name))
     return next(named, failed[0] if failed else Score("outcome"))
 

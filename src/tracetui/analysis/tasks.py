@@ -196,15 +196,15 @@ class Matrix(msgspec.Struct, frozen=True):
 
 
 def matrix(
-    runs: Iterable[RunSummary], *, relations: Relations | None = None, directories: Sequence[str] = ()
+    runs: Iterable[RunSummary], *, among: Iterable[RunSummary] | None = None, directories: Sequence[str] = ()
 ) -> Matrix:
     """Arrange runs as tasks and trials. The result does not depend on the order of `runs`.
 
-    `relations`: of all runs, if `runs` are a selection. `directories`: column groups, of
+    `among`: all runs, if `runs` are a selection. `directories`: column groups, of
     `compared_directories`; a run belongs to the innermost that contains its file.
     """
     found = list(runs)
-    keys = _keys(found, relations)
+    keys = _keys(found, found if among is None else among)
     excluded = _originals(found, keys) | _exclusions(found)
     by_task: dict[TaskKey, list[RunSummary]] = defaultdict(list)
     without_task: list[RunSummary] = []
@@ -231,11 +231,11 @@ def compared_directories(paths: Sequence[str]) -> Sequence[str]:
     return paths if 2 <= len(paths) <= _MOST_DIRECTORIES else ()
 
 
-def _keys(runs: Sequence[RunSummary], relations: Relations | None) -> list[TaskKey | None]:
-    """The task of every run; without one, the original run instead."""
+def _keys(runs: Sequence[RunSummary], among: Iterable[RunSummary]) -> list[TaskKey | None]:
+    """The task of every run; without one, the original run `among` these instead."""
     if not any(map(has_original, runs)):
         return [run.task_key for run in runs]
-    related = relations or Relations(runs)
+    related = Relations(among)
 
     def key_of(run: RunSummary) -> TaskKey | None:
         key = related.task(run)

@@ -23,7 +23,7 @@ from tracetui.analysis.error_text import PLACEHOLDER
 from tracetui.analysis.old_signature import old_digest_of
 from tracetui.model import Outcome, RunRef, RunSummary, Status
 from tracetui.store.facts import run_time
-from tracetui.store.judgement import NOTHING, CauseRef, Judgement, is_kept_whole
+from tracetui.store.judgement import NOTHING, CauseRef, Judgement, start_of
 from tracetui.store.query import TraceContext, recorded_running
 from tracetui.store.relations import Relations, copies_of
 from tracetui.store.sidecar import Sidecar
@@ -394,6 +394,7 @@ def _parents(runs: list[RunSummary], failed: list[RunSummary]) -> dict[RunRef, R
 
 
 _ERROR: Final = Status.ERROR
+_FAILED: Final = Outcome.FAILED
 
 
 class QueryContext(TraceContext):
@@ -417,11 +418,13 @@ class QueryContext(TraceContext):
         return self._formats()
 
     def verdict(self, run: RunSummary) -> str | None:
-        verdict = self._judgement(run).verdict
-        return None if verdict is None else verdict.value
+        return self._judgement(run).verdict
 
     def tags(self, run: RunSummary) -> Sequence[str]:
         return self._judgement(run).tags
+
+    def has_tags(self) -> bool:
+        return self._sidecar.has_tags
 
     def note(self, run: RunSummary) -> str | None:
         return self._judgement(run).note or None
@@ -437,8 +440,7 @@ class QueryContext(TraceContext):
         return self._causes.get(digests_of(run, self._sidecar)[0], ())
 
     def _judgement(self, run: RunSummary) -> Judgement:
-        if run.status is not _ERROR and run.outcome is not Outcome.FAILED:  # fast path for nearly all runs
-            judged = self._sidecar.runs
-            if not judged or (run.id not in judged and is_kept_whole(run.id)):
-                return NOTHING
-        return self._sidecar.of(run, *digests_of(run, self._sidecar))
+        shared, decisions = run.shared, self._sidecar
+        if shared.status is not _ERROR and shared.outcome is not _FAILED and start_of(run) not in decisions.starts:
+            return NOTHING  # nearly all runs
+        return decisions.of(run, *digests_of(run, decisions))

@@ -19,7 +19,6 @@ from tracetui.live.load import FileCaches, read_run
 from tracetui.model import Run, RunRef
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
-from tracetui.store.relations import Relations
 
 HELP = "compare repeated runs of the same tasks: pass rates, pass^k, first fork"
 EXAMPLES = """\
@@ -55,8 +54,7 @@ def run(args: argparse.Namespace) -> int:
             raise nothing(places, everything.problems)
         if wanted is not None:
             found = wanted(everything)
-        relations = Relations(everything.runs) if wanted is not None else None
-        made = matrix(found.runs, relations=relations, directories=compared_directories(places))
+        made = matrix(found.runs, among=everything.runs, directories=compared_directories(places))
         if args.json:
             read = reader(source)
             trees = {task.key: run_tree(task.trials, read) for task in made.tasks if len(task.trials) > 1}

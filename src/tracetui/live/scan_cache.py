@@ -153,8 +153,9 @@ def unpack(folder: str, prefix: str, pages: Iterable[bytes]) -> Results:
         page = _PAGES.unpack(data)
         if page is not None and page.folder == folder:
             with suppress(IndexError, ValueError):  # damaged, with a matching checksum
-                results |= _runs(page, prefix)
-            results |= {prefix + name: result for name, result in page.results.items()}
+                runs = _runs(page, prefix)
+                results = results | runs if results else runs
+            results.update((prefix + name, result) for name, result in page.results.items())
     return results
 
 
@@ -162,10 +163,11 @@ def _runs(page: _Page, prefix: str) -> Results:
     """The results in columns."""
     kinds = [(kind.named, kind.format, one(kind.shared)) for kind in page.kinds]
     results: Results = {}
-    for name, stat, (named, reader, shared), newest, size, packed, started, duration, repeats, modified in zip(
-        page.names, page.stats, map(kinds.__getitem__, page.kind), page.newest, page.sizes, page.packed,
+    for name, stat, kind, newest, size, packed, started, duration, repeats, modified in zip(
+        page.names, page.stats, page.kind, page.newest, page.sizes, page.packed,
         page.started_at, page.duration_ms, page.repeats, page.modified_at, strict=True,
     ):  # fmt: skip
+        named, reader, shared = kinds[kind]
         path = prefix + name
         run = RunSummary(RunRef(reader, path), shared, packed, started, duration, repeats, modified)
         dependencies = Dependencies(newest, ()) if newest else _INDEPENDENT
@@ -329,6 +331,8 @@ class ScanCache:
     def _is_current(self, result: Result, path: str) -> bool:
         if result.value.path != path or result.named is not (path in self._roots):
             return False
+        if result.dependencies is _INDEPENDENT:
+            return True
         try:
             return result.dependencies.hold(self._ask)
         except LinkLost:

@@ -63,15 +63,21 @@ class SharedFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_lik
     deep: bool = False
 
 
-class OwnTexts(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
-    """The own facts by which runs are found and related. They are the first, and unpacked without the others."""
+class OwnHead(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
+    """The own facts by which runs are judged and related. They are the first, and unpacked without the others."""
 
     id: str
+    first_error: FirstError | None = None
+    scores: tuple[Score, ...] = ()
     replay_of: str | None = None
     replay_of_path: str | None = None
     identity: str | None = None
     """Key of the run, equal in all its copies."""
-    first_error: FirstError | None = None
+
+
+class OwnTexts(OwnHead, frozen=True, kw_only=True, gc=False, array_like=True):
+    """The own facts by which runs are found. They are unpacked without those after them."""
+
     prompt: str = ""
     title: str | None = None
     """Name that the program or its user gave the session."""
@@ -92,7 +98,6 @@ class OwnFacts(OwnTexts, frozen=True, kw_only=True, gc=False, array_like=True):
     problems: int = 0
     last: LastEvent | None = None
     """Last event of a session; None before the deep pass, and without messages and calls."""
-    scores: tuple[Score, ...] = ()
     model_usage: tuple[ModelUsage, ...] = ()
     """Usage by model and size of call, if there are several: what calls cost depends on both."""
     size: int | None = None
@@ -219,8 +224,14 @@ class RunSummary(msgspec.Struct, frozen=True, gc=False, array_like=True):
         return facts
 
     @property
-    def texts(self) -> OwnTexts:
+    def head(self) -> OwnHead:
         """The first own facts, unpacked: for code that asks them of all runs."""
+        packed = self.packed
+        return _decode_head(packed) if packed.__class__ is bytes else cast("OwnHead", packed)
+
+    @property
+    def texts(self) -> OwnTexts:
+        """The own facts to search, unpacked: for code that asks them of all runs."""
         packed = self.packed
         return _decode_texts(packed) if packed.__class__ is bytes else cast("OwnTexts", packed)
 
@@ -294,6 +305,7 @@ FIELDS: Final = (
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(OwnFacts).decode
+_decode_head: Final = msgspec.msgpack.Decoder(OwnHead).decode
 _decode_texts: Final = msgspec.msgpack.Decoder(OwnTexts).decode
 _unpacked: tuple[bytes, OwnFacts] = b"", OwnFacts(id="")
 """The last facts that were unpacked. Replaced as a whole, so that threads see both or neither."""

@@ -38,7 +38,7 @@ time. Formats cache facts about neighboring files there, and bound the cache.
 """
 LONGEST_NAME: Final = 255
 _DATABASE_ENDS: Final = ("-wal", "-shm", "-journal")
-_SKIPPED_ENDS: Final = (*_DATABASE_ENDS, ".tmp", ".swp", "~", ".part")
+SKIPPED_ENDS: Final = (*_DATABASE_ENDS, ".tmp", ".swp", "~", ".part")
 HIDDEN: Final = "hidden"
 HIDDEN_FOLDER: Final = "hidden folder, not walked into"
 TICK_NS: Final = 50_000_000
@@ -168,7 +168,7 @@ def skip_reason(name: str) -> str | None:
     """Return why a regular file of that name is skipped; None if it is read."""
     if name.startswith("."):
         return HIDDEN
-    if not name.endswith(_SKIPPED_ENDS):
+    if not name.endswith(SKIPPED_ENDS):
         return None
     return "belongs to a database" if name.endswith(_DATABASE_ENDS) else "temporary file"
 

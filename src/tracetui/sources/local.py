@@ -17,6 +17,7 @@ from tracetui.sources.base import (
     HIDDEN,
     HIDDEN_FOLDER,
     MOVING_SECONDS,
+    SKIPPED_ENDS,
     SQLITE_MAGIC,
     Closable,
     Entry,
@@ -229,11 +230,10 @@ class LocalSource:
         folders: list[str] = []
         with os.scandir(path) as names:
             for item in names:
-                entry, is_folder = _look(item)
-                if is_folder:
-                    folders.append(item.path)
-                elif entry is not None:
+                if (entry := _look(item)) is not None:
                     entries.append(entry)
+                else:
+                    folders.append(item.path)
         return Folder(entries, folders)
 
     def walk(self, root: str) -> Iterator[Entry]:
@@ -253,11 +253,10 @@ class LocalSource:
             try:
                 with os.scandir(folder) as names:
                     for item in names:
-                        entry, is_folder = _look(item)
-                        if is_folder:
-                            below.append(item.path)
-                        elif entry is not None:
+                        if (entry := _look(item)) is not None:
                             yield entry
+                        else:
+                            below.append(item.path)
             except OSError as error:
                 yield Entry(folder, skipped=reason_of(error), failed=True)
             folders.extend(sorted(below, reverse=True))
@@ -305,22 +304,23 @@ class StdinSource(LocalSource):
             yield Entry(STDIN, file.stat)
 
 
-def _look(item: os.DirEntry[str]) -> tuple[Entry | None, bool]:
-    """Classify a directory entry: (an entry, False), or (None, True) for a folder to enter."""
+def _look(item: os.DirEntry[str]) -> Entry | None:
+    """The entry of a name in a folder; None for a folder to enter."""
     try:
         name = item.name
         if name.startswith("."):
-            return Entry(item.path, skipped=HIDDEN_FOLDER if item.is_dir(follow_symlinks=False) else HIDDEN), False
+            return Entry(item.path, skipped=HIDDEN_FOLDER if item.is_dir(follow_symlinks=False) else HIDDEN)
         if item.is_file(follow_symlinks=False):  # first, because most are
             found = item.stat(follow_symlinks=False)
-            return Entry(item.path, _stat_of(found), skip_reason(name)), False
+            stat = Stat(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+            return Entry(item.path, stat, skip_reason(name) if name.endswith(SKIPPED_ENDS) else None)
         if item.is_symlink():
-            return Entry(item.path, skipped="symbolic link, not followed", failed=item.is_file()), False
+            return Entry(item.path, skipped="symbolic link, not followed", failed=item.is_file())
         if item.is_dir(follow_symlinks=False):
-            return None, True
-        return Entry(item.path, skipped="not a regular file"), False
+            return None
+        return Entry(item.path, skipped="not a regular file")
     except OSError as error:
-        return Entry(item.path, skipped=reason_of(error), failed=True), False
+        return Entry(item.path, skipped=reason_of(error), failed=True)
 
 
 def _mtime(path: str) -> float:

@@ -20,7 +20,7 @@ def run_time(run: RunSummary) -> float:
     start = run.started_at
     if start is None:
         return run.modified_at
-    if run.time_zone is None:  # a naive time is the writer's local time: most likely ours
+    if run.shared.time_zone is None:  # a naive time is the writer's local time: most likely ours
         try:
             return (datetime(1970, 1, 1) + timedelta(seconds=start)).timestamp()
         except (OverflowError, ValueError, OSError):
@@ -54,7 +54,7 @@ _OWN_WORDS: Final = attrgetter("id", "prompt", "result", "label", "replay_of", "
 
 def failure(run: RunSummary) -> FirstError | None:
     """The error of a failed run; None for other runs, even with failed spans."""
-    return run.first_error if run.status is Status.ERROR else None
+    return run.head.first_error if run.shared.status is Status.ERROR else None
 
 
 def haystack(run: RunSummary) -> list[str]:

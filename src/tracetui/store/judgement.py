@@ -147,7 +147,13 @@ NOTHING: Final = Judgement()
 
 def identity(run: RunSummary) -> Identity:
     """The identity of a run, independent of its path."""
-    return _identity(run.ref.format, run.id, run.agent or "", _micros(run.started_at), run.prompt)
+    return _identity(run.ref.format, run.id, run.agent or "", start_of(run), run.prompt)
+
+
+def start_of(run: RunSummary) -> int | None:
+    """The start of a run as its identity has it, in microseconds since the epoch."""
+    start = run.started_at
+    return round(start * 1e6) if start is not None and _FIRST < start < _LAST else None
 
 
 @lru_cache(maxsize=8192)
@@ -156,14 +162,9 @@ def _identity(form: str, own: str, agent: str, start: int | None, prompt: str) -
     return Identity(_short(form), _short(own), _short(agent), _written(start), asked)
 
 
-def is_kept_whole(name: str) -> bool:
-    """Whether an id is stored unchanged."""
-    return len(name) <= _LONG_ID and name.isascii()
-
-
 def _short(name: str) -> str:
     """A shortened name, unique by a digest of the whole."""
-    if is_kept_whole(name):
+    if len(name) <= _LONG_ID and name.isascii():
         return name
     if len(name) > _LONG_ID:
         name = f"{name[:_LONG_ID]}…{sha256(_plain(name).encode()).hexdigest()[:16]}"
@@ -260,10 +261,12 @@ class Judgements:
     def __init__(self) -> None:
         self.last = ""
         """The latest time of an event."""
-        self.runs: set[str] = set()
-        """Ids of all runs with an event, as the file has them (`is_kept_whole`)."""
+        self.starts: set[int | None] = set()
+        """`start_of` all runs with an event: nothing was decided on a run with another start."""
         self.has_old_digests = False
         """Whether a verdict, note or tag was given to a signature of version 0.1."""
+        self.has_tags = False
+        """Whether the user ever gave a tag."""
         self.regrouped = False
         """Whether causes were merged or split."""
         self._events: dict[str, Event] = {}
@@ -283,8 +286,9 @@ class Judgements:
             self._forget(before)
         self._events[event.event] = event
         if event.run is not None:
-            self.runs.add(event.run.id)
+            self.starts.add(_read(event.run.start))
         self.has_old_digests |= len(event.signature) == OLD_DIGEST_LENGTH
+        self.has_tags |= event.do == "tag"
         self.regrouped |= event.do in ("merge", "split")
         self.last = max(self.last, event.at)
         insort(self._about.setdefault(_about(event), []), event, key=lambda one: one.order)
@@ -293,9 +297,11 @@ class Judgements:
 
     def of(self, run: RunSummary, *causes: str | None) -> Judgement:
         """The decisions on a run with these causes: its own before those of a cause, the first cause first."""
-        about = "run", _short(run.id)
-        own = self._settled(about, identity(run)) if about in self._about else NOTHING
-        return _joined(own, self.of_causes(*causes))
+        own = NOTHING
+        if start_of(run) in self.starts and (about := ("run", _short(run.id))) in self._about:
+            own = self._settled(about, identity(run))
+        found = self.of_causes(*causes)
+        return found if own is NOTHING else _joined(own, found)
 
     def of_causes(self, *causes: str | None) -> Judgement:
         """The decisions on several digests of one cause, those of the first before those of the next."""

@@ -11,9 +11,10 @@ trace that was split across files are one run, and each file shows its own spans
 from __future__ import annotations
 
 import os
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
-from typing import Final
+from bisect import bisect_left, insort
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from math import isnan
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -27,126 +28,417 @@ MAX_REPEATS: Final = 1_000
 """Maximum repetitions of a task to relate, earliest first."""
 
 
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+class _Groups(Generic[_Key]):
+    """References by key, in order. Most keys have one, which takes no list."""
+
+    def __init__(self, order: Callable[[RunRef], Any]) -> None:
+        self._order = order
+        self._groups: dict[_Key, RunRef | list[RunRef]] = {}
+        self._is_sorted = False
+
+    def __contains__(self, key: _Key) -> bool:
+        return key in self._groups
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __iter__(self) -> Iterator[_Key]:
+        return iter(self._groups)
+
+    def of(self, key: _Key) -> Sequence[RunRef]:
+        """The references of a key. Don't change or keep them."""
+        found = self._groups.get(key)
+        return found if found.__class__ is list else () if found is None else (found,)  # type: ignore[return-value]
+
+    def position(self, key: _Key, ref: RunRef) -> int | None:
+        """The position of a reference; None if the key doesn't have it."""
+        group = self.of(key)
+        at = bisect_left(group, self._order(ref), key=self._order) if len(group) > 1 else 0
+        return at if at < len(group) and group[at] == ref else None
+
+    def add(self, key: _Key, ref: RunRef) -> None:
+        """Add a reference. The order counts from the first `sort` on."""
+        group = self._groups.setdefault(key, ref)
+        if group is ref:
+            return
+        if not isinstance(group, list):
+            group = self._groups[key] = [group]
+        if self._is_sorted:
+            insort(group, ref, key=self._order)
+        else:
+            group.append(ref)
+
+    def remove(self, key: _Key, ref: RunRef) -> None:
+        """Remove a reference, whose place in the order has not changed."""
+        if (at := self.position(key, ref)) is None:
+            return
+        group = self._groups[key]
+        if isinstance(group, list):
+            del group[at]
+        if group is ref or group == ref or not group:
+            del self._groups[key]
+
+    def sort(self) -> None:
+        """Sort all, and keep them sorted."""
+        self._is_sorted = True
+        for group in self._groups.values():
+            if isinstance(group, list):
+                group.sort(key=self._order)
+
+
 class Relations:
-    """Relations among runs with distinct references. Queries by reference cost O(1), whatever the ids are (cycles,
-    duplicates).
+    """Relations among runs with distinct references. Queries by reference cost the same for any number of runs,
+    whatever the ids are (cycles, duplicates).
+
+    A change costs as much as the runs that it affects: those that refer to the id of the run. Not thread-safe.
     """
 
-    def __init__(self, runs: Iterable[RunSummary]) -> None:
-        self._all = list(runs)
-        self._tied = {run.ref: run for run in self._all if run.parent is not None or has_original(run)}
-        tied = self._tied.values()
-        self._by_path: dict[str, list[RunSummary]] = defaultdict(list)
-        paths = {run.replay_of_path for run in tied}
-        for run in self._all if paths != {None} else ():
-            if run.ref.path in paths:
-                self._by_path[run.ref.path].append(run)
-        self._by_id = _index_ids(self._all, {one for run in tied for one in (run.replay_of, run.parent)})
-        self._originals = {run.ref: self._original(run) for run in tied}
-        self.inherited_tasks = _inherited_tasks(self._all, self._originals)
-        """The tasks of replays, forks and retries without a named one: those of their originals."""
-        self._parents = {run.ref: self._named(run.ref, run.parent) for run in tied}
-        self._replays = _inverse(self._originals)
-        self._copies = copies_of(self._all)
-        self._duplicates = _inverse(dict(self._copies))
-        self._traces = split_traces(self._all)
-        self._parts = {ref: refs for refs in self._traces.values() for ref in refs}
-        others = self._copies.keys() | {run.ref for run in tied if has_original(run)}
-        self._repeats = _repetitions(run for run in self._all if run.ref not in others)
-        self._firsts = {ref: first for first, later in self._repeats.items() for ref in later}
-        self._children = _inverse(self._parents)
+    def __init__(self, runs: Iterable[RunSummary] | dict[RunRef, RunSummary]) -> None:
+        """`runs`: a dict may change later, with `remove` before and `add` after each change of `relation_key`."""
+        self._runs = runs if isinstance(runs, dict) else {run.ref: run for run in runs}
+        self._formats: dict[str, None] = {}
+        self._keyed = _Groups[str](_where)
+        """By path, the runs of files with several; others are found by path and format."""
+        self._ids: _Groups[int] | None = None
+        """Runs by the hash of their id; made when a new run refers to another."""
+        self._named_ids: set[str] = set()
+        """Ids that runs refer to."""
+        self._new_ids: set[str] = set()
+        """Those of them that `_candidates` doesn't have yet."""
+        self._candidates = _Groups[tuple[str, int, str]](_where)
+        """Runs with an id that runs refer to, by the id and each search level."""
+        self._referring = _Groups[str](_where)
+        """Runs that refer to another, by its id."""
+        self._referring_by_path = _Groups[str](_where)
+        """Runs that refer to another, by its path."""
+        self._unsettled: dict[RunRef, None] = {}
+        """Referring runs that may have another original or parent now."""
+        self._originals: dict[RunRef, RunRef | None] = {}
+        """Of all runs that name one."""
+        self._parents: dict[RunRef, RunRef | None] = {}
+        """Of all runs that name one."""
+        self._replays = _Groups[RunRef](self._when)
+        self._children = _Groups[RunRef](self._when)
+        self._same = _Groups[str](_where)
+        """By identity; the first one counts, the others are its copies."""
+        self._split = _Groups[str](_where)
+        """Runs that may be parts of a trace, by its id."""
+        self._tasks = _Groups[TaskKey | str](self._when)
+        """Runs that name no original and are no copies, by task."""
+        self._inherited_tasks: dict[RunRef, TaskKey] | None = None
+        for run in self._runs.values():
+            self._insert(run)
+        self._index(self._runs.values())
+        self._settle()
+        for groups in (
+            self._keyed, self._candidates, self._referring, self._referring_by_path, self._replays, self._children,
+            self._same, self._split, self._tasks,
+        ):  # fmt: skip
+            groups.sort()
+        for identity in self._same:
+            self._enter_task(self._same.of(identity)[0])
+
+    # ---- changes
+
+    def add(self, ref: RunRef) -> None:
+        """Add a run that the dict has now."""
+        run = self._runs[ref]
+        head = run.head
+        self._inherited_tasks = None
+        if self._ids is not None:
+            self._ids.add(hash(head.id), ref)
+        if head.id in self._named_ids:
+            self._add_candidate(head.id, ref)
+        self._unsettle(head.id, ref.path)
+        self._insert(run)
+        if head.identity is not None:
+            first, *others = self._same.of(head.identity)
+            if first == ref:
+                self._enter_task(ref)
+                if others:
+                    self._leave_task(others[0])
+
+    def remove(self, ref: RunRef) -> None:
+        """Remove a run that the dict still has."""
+        run = self._runs[ref]
+        head, shared = run.head, run.shared
+        self._inherited_tasks = None
+        if ref.key is not None or ref.span is not None:
+            self._keyed.remove(ref.path, ref)
+        if self._ids is not None:
+            self._ids.remove(hash(head.id), ref)
+        if head.id in self._named_ids:
+            for level, place in _search_levels(ref.path):
+                self._candidates.remove((head.id, level, place), ref)
+        self._unsettle(head.id, ref.path)
+        if shared.split:
+            self._split.remove(head.id, ref)
+        if head.identity is None:
+            self._leave_task(ref)
+        else:
+            was_first = self._same.of(head.identity)[0] == ref
+            self._same.remove(head.identity, ref)
+            if was_first:
+                self._leave_task(ref)
+                for first in self._same.of(head.identity)[:1]:
+                    self._enter_task(first)
+        for links, inverse in ((self._originals, self._replays), (self._parents, self._children)):
+            if (target := links.pop(ref, None)) is not None:
+                inverse.remove(target, ref)
+        for wanted in _referred_ids(run):
+            self._referring.remove(wanted, ref)
+        if head.replay_of_path is not None:
+            self._referring_by_path.remove(head.replay_of_path, ref)
+        self._unsettled.pop(ref, None)
+
+    def _insert(self, run: RunSummary) -> None:
+        """Add a run, but not to the candidates, and not to its task if it has an identity."""
+        ref, head, shared = run.ref, run.head, run.shared
+        self._formats[ref.format] = None
+        if ref.key is not None or ref.span is not None:
+            self._keyed.add(ref.path, ref)
+        names_original = head.replay_of is not None or head.replay_of_path is not None
+        if names_original or shared.parent is not None:
+            self._refer(run, names_original)
+        if shared.split:
+            self._split.add(head.id, ref)
+        if head.identity is not None:
+            self._same.add(head.identity, ref)
+        elif not names_original and (key := task_of(run)) is not None:
+            self._tasks.add(key, ref)
+
+    def _refer(self, run: RunSummary, names_original: bool) -> None:
+        """Add a run that refers to another."""
+        ref, path = run.ref, run.head.replay_of_path
+        if names_original:
+            self._originals[ref] = None
+        if run.shared.parent is not None:
+            self._parents[ref] = None
+        for wanted in _referred_ids(run):
+            self._referring.add(wanted, ref)
+            self._refer_to(wanted)
+        if path is not None:
+            self._referring_by_path.add(path, ref)
+        self._unsettled[ref] = None
+
+    def _enter_task(self, ref: RunRef) -> None:
+        if ref not in self._originals and (key := task_of(self._runs[ref])) is not None:
+            self._tasks.add(key, ref)
+
+    def _leave_task(self, ref: RunRef) -> None:
+        if ref not in self._originals and (key := task_of(self._runs[ref])) is not None:
+            self._tasks.remove(key, ref)
+
+    def _unsettle(self, ident: str, path: str) -> None:
+        """Note that runs which refer to this id or path may have another original or parent."""
+        if ident in self._referring:
+            self._unsettled |= dict.fromkeys(self._referring.of(ident))
+        if path in self._referring_by_path:
+            self._unsettled |= dict.fromkeys(self._referring_by_path.of(path))
+
+    def _refer_to(self, wanted: str) -> None:
+        if wanted not in self._named_ids:
+            self._new_ids.add(wanted)
+
+    def _index(self, runs: Iterable[RunSummary]) -> None:
+        """Add the runs with new ids to the candidates."""
+        wanted, self._new_ids = self._new_ids, set()
+        self._named_ids |= wanted
+        for run in runs if wanted else ():
+            if (ident := run.head.id) in wanted:
+                self._add_candidate(ident, run.ref)
+
+    def _add_candidate(self, ident: str, ref: RunRef) -> None:
+        for level, place in _search_levels(ref.path):
+            self._candidates.add((ident, level, place), ref)
+
+    def _settle(self) -> None:
+        """Find the originals and parents that may have changed."""
+        if self._new_ids:
+            if self._ids is None:
+                self._ids = _Groups[int](_where)
+                for run in self._runs.values():
+                    self._ids.add(hash(run.head.id), run.ref)
+                self._ids.sort()
+            found = {ref: None for wanted in self._new_ids for ref in self._ids.of(hash(wanted))}
+            self._index([self._runs[ref] for ref in found])
+        unsettled, self._unsettled = self._unsettled, {}
+        for ref in unsettled:
+            run = self._runs[ref]
+            if ref in self._originals:
+                _link(self._originals, self._replays, ref, self._find_original(run))
+            if ref in self._parents:
+                _link(self._parents, self._children, ref, self._named(ref, run.parent))
+
+    # ---- queries
 
     def original(self, ref: RunRef) -> RunRef | None:
         """The original of a replay, fork, retry, copy or repetition; None if missing or ambiguous."""
-        return self._originals.get(ref) or self._copies.get(ref) or self._firsts.get(ref)
+        self._settle()
+        return self._originals.get(ref) or self._copied(ref) or self._first_of_task(ref)
 
     def relation(self, ref: RunRef) -> str | None:
         """The relation of `ref` to its original: as recorded, `COPY` or `REPEAT`; None without one."""
-        run = self._tied.get(ref)
-        if run is not None and has_original(run):
-            return run.relation or "replay"
-        return COPY if ref in self._copies else REPEAT if ref in self._firsts else None
+        if ref in self._originals:
+            return self._runs[ref].relation or "replay"
+        return COPY if self._copied(ref) is not None else REPEAT if self._first_of_task(ref) is not None else None
 
     def replays(self, ref: RunRef) -> list[RunRef]:
-        """The recorded replays, forks and retries of `ref`."""
-        return self._replays.get(ref, [])
+        """The recorded replays, forks and retries of `ref`, in the order of their start."""
+        self._settle()
+        return [*self._replays.of(ref)]
 
     def repeats(self, ref: RunRef) -> list[RunRef]:
         """The later runs of the task of `ref`, in order; empty unless `ref` is the earliest."""
-        return self._repeats.get(ref, [])
+        group = self._repetitions(ref)
+        return [*group[1 : MAX_REPEATS + 1]] if group and group[0] == ref else []
 
     def variants(self, ref: RunRef) -> list[RunRef]:
         """All runs with the original `ref`: replays, copies, repetitions."""
-        return self.replays(ref) + self._duplicates.get(ref, []) + self.repeats(ref)
+        same = self._same_as(ref)
+        copies = same[1:] if same and same[0] == ref else ()
+        return [*self.replays(ref), *copies, *self.repeats(ref)]
 
     def task(self, run: RunSummary) -> TaskKey | None:
         """The task that a run did: a replay, fork or retry without a named one did that of its original."""
         return run.task_key if run.task is not None else self.inherited_tasks.get(run.ref) or run.task_key
 
+    @property
+    def inherited_tasks(self) -> dict[RunRef, TaskKey]:
+        """The tasks of replays, forks and retries without a named one: those of their originals."""
+        self._settle()
+        if self._inherited_tasks is None:
+            self._inherited_tasks = _inherited_tasks(self._runs, self._originals)
+        return self._inherited_tasks
+
     def root(self, ref: RunRef) -> RunRef | None:
         """The run that `ref` and its originals go back to, through any number of recorded replays, forks and retries;
         `ref` itself if it has only replays, None if it has neither.
         """
+        self._settle()
         seen = {ref}
         while (original := self._originals.get(ref)) is not None and original not in seen:
             seen.add(original)
             ref = original
-        ref = self._copies.get(ref, ref)
-        return ref if len(seen) > 1 or self._replays.get(ref) else None
+        ref = self._copied(ref) or ref
+        return ref if len(seen) > 1 or ref in self._replays else None
 
     def parts(self, ref: RunRef) -> Sequence[RunRef]:
         """All parts of the split trace of `ref`, the counted one first; else empty."""
-        return self._parts.get(ref, ())
+        run = self._runs.get(ref)
+        if run is None or not run.shared.split or len(group := self._split.of(run.id)) < 2:
+            return ()
+        parts = split_traces(self._runs[one] for one in group).get(run.id, ())
+        return parts if ref in parts else ()
 
     def parent(self, ref: RunRef) -> RunRef | None:
         """The parent of `ref`."""
+        self._settle()
         return self._parents.get(ref)
 
     def children(self, ref: RunRef) -> list[RunRef]:
-        """The child runs of `ref`."""
-        return self._children.get(ref, [])
+        """The child runs of `ref`, in the order of their start."""
+        self._settle()
+        return [*self._children.of(ref)]
 
     def named(self, ref: RunRef, wanted: str) -> RunRef | None:
         """Resolve the raw id `wanted` in the context of `ref`; None if missing or ambiguous."""
-        if wanted not in self._by_id:
-            self._by_id |= _index_ids(self._all, {wanted})
+        self._refer_to(wanted)
+        self._settle()
         return self._named(ref, wanted)
 
     def replay_addresses(self) -> dict[RunRef, str | None]:
         """`replay_of_address` of every run: the address of its recorded original."""
-        found = ((run.ref, self._originals.get(run.ref)) for run in self._all)
+        self._settle()
+        found = ((ref, self._originals.get(ref)) for ref in self._runs)
         return {ref: None if original is None else original.address for ref, original in found}
 
-    def _original(self, run: RunSummary) -> RunRef | None:
-        if run.replay_of_path is None:
-            return self._named(run.ref, run.replay_of)
-        there = [other for other in self._by_path.get(run.replay_of_path, ()) if other.ref != run.ref]
+    def _find_original(self, run: RunSummary) -> RunRef | None:
+        head, ref = run.head, run.ref
+        if head.replay_of_path is None:
+            return self._named(ref, head.replay_of)
+        alone = (RunRef(name, head.replay_of_path) for name in self._formats)
+        there = [one for one in (*alone, *self._keyed.of(head.replay_of_path)) if one in self._runs and one != ref]
         if len(there) > 1:
-            there = [other for other in there if other.id == run.replay_of]
-        return there[0].ref if len(there) == 1 else None
+            there = [one for one in there if self._runs[one].id == head.replay_of]
+        return there[0] if len(there) == 1 else None
 
     def _named(self, ref: RunRef, wanted: str | None) -> RunRef | None:
         if wanted is None:
             return None
-        for place in _search_levels(ref.path):
-            there = [other for other in self._by_id[wanted].get(place, ())[:3] if other != ref]
+        for level, place in _search_levels(ref.path):
+            there = [other for other in self._candidates.of((wanted, level, place))[:3] if other != ref]
             if there:
                 return there[0] if len(there) == 1 else None
         return None
 
+    def _same_as(self, ref: RunRef) -> Sequence[RunRef]:
+        """The runs with the identity of `ref`; empty if there is no other."""
+        run = self._runs.get(ref) if self._same else None
+        identity = None if run is None else run.head.identity
+        group = () if identity is None else self._same.of(identity)
+        return group if len(group) > 1 else ()
 
-IdIndex = dict[str, dict[tuple[int, str], list[RunRef]]]
-"""By id, the runs with that id at each search level."""
+    def _copied(self, ref: RunRef) -> RunRef | None:
+        """The run of which `ref` is a copy."""
+        same = self._same_as(ref)
+        return same[0] if same and same[0] != ref else None
+
+    def _repetitions(self, ref: RunRef) -> Sequence[RunRef]:
+        """The runs of the task of `ref`, earliest first; empty if there is no other, or it is none of them."""
+        run = None if ref in self._originals else self._runs.get(ref)
+        if run is None or (key := task_of(run)) is None:
+            return ()
+        group = self._tasks.of(key)
+        return group if len(group) > 1 and self._copied(ref) is None else ()
+
+    def _first_of_task(self, ref: RunRef) -> RunRef | None:
+        """The run that `ref` repeats."""
+        group = self._repetitions(ref)
+        if not group or group[0] == ref:
+            return None
+        last = group[min(len(group) - 1, MAX_REPEATS)]
+        return group[0] if self._when(ref) <= self._when(last) else None
+
+    def _when(self, ref: RunRef) -> tuple[bool, float, tuple[Any, ...]]:
+        """Sort key: start time, runs without one last."""
+        start = self._runs[ref].started_at
+        if start is None or isnan(start):
+            return True, 0.0, _where(ref)
+        return False, start, _where(ref)
 
 
-def _index_ids(runs: Iterable[RunSummary], ids: Collection[str | None]) -> IdIndex:
-    """Index the runs with one of these ids."""
-    found: IdIndex = {wanted: defaultdict(list) for wanted in ids if wanted is not None}
-    for run in runs if found else ():
-        if run.id in found:
-            for place in _search_levels(run.ref.path):
-                found[run.id][place].append(run.ref)
-    return found
+def relation_key(run: RunSummary) -> tuple[object, ...]:
+    """The fields of a run that decide its relations to others."""
+    head, shared = run.head, run.shared
+    own = head.id, head.replay_of, head.replay_of_path, head.identity
+    return *own, shared.parent, shared.task, shared.split, run.repeats, run.started_at
+
+
+def _link(links: dict[RunRef, RunRef | None], inverse: _Groups[RunRef], ref: RunRef, target: RunRef | None) -> None:
+    before = links[ref]
+    if before != target:
+        if before is not None:
+            inverse.remove(before, ref)
+        if target is not None:
+            inverse.add(target, ref)
+        links[ref] = target
+
+
+def task_of(run: RunSummary) -> TaskKey | str | None:
+    """The key of its task: that of a derived one without an object around it, since most runs have one of their own."""
+    task = run.shared.task
+    return run.repeats if task is None else TaskKey(task)
+
+
+def _referred_ids(run: RunSummary) -> set[str]:
+    """The ids of other runs that a run refers to; an original with a path is found by that."""
+    head, parent = run.head, run.shared.parent
+    original = head.replay_of if head.replay_of_path is None else None
+    return {one for one in (original, parent) if one is not None}
 
 
 def _search_levels(path: str) -> tuple[tuple[int, str], ...]:
@@ -156,31 +448,24 @@ def _search_levels(path: str) -> tuple[tuple[int, str], ...]:
 
 def has_original(run: RunSummary) -> bool:
     """Whether the run names an original."""
-    texts = run.texts
-    return texts.replay_of is not None or texts.replay_of_path is not None
+    head = run.head
+    return head.replay_of is not None or head.replay_of_path is not None
 
 
-def inherits_task(run: RunSummary) -> bool:
-    """Whether a run did the task of its original: it names an original and no task."""
-    return run.task is None and has_original(run)
-
-
-def _inherited_tasks(runs: Iterable[RunSummary], originals: dict[RunRef, RunRef | None]) -> dict[RunRef, TaskKey]:
+def _inherited_tasks(runs: dict[RunRef, RunSummary], originals: dict[RunRef, RunRef | None]) -> dict[RunRef, TaskKey]:
     """The tasks of the runs that inherit one, through any number of replays; originals in a circle have none to give.
 
     Follows every link once.
     """
-    named = {ref for ref in originals.values() if ref is not None}
-    by_ref = {run.ref: run for run in runs if run.ref in originals or run.ref in named} if named else {}
     found: dict[RunRef, TaskKey | None] = {}
-    for start in originals if named else ():
-        path, run = dict[RunRef, None](), by_ref[start]
-        while run.ref not in found and run.ref not in path and inherits_task(run):
-            original = originals.get(run.ref)
+    for start in originals:
+        path, run = dict[RunRef, None](), runs[start]
+        while run.ref not in found and run.ref not in path and run.task is None and run.ref in originals:
+            original = originals[run.ref]
             if original is None:
                 break
             path[run.ref] = None
-            run = by_ref[original]
+            run = runs[original]
         task = None if run.ref in path else found.get(run.ref, run.task_key)
         found |= dict.fromkeys(path, task)
     return {ref: task for ref, task in found.items() if task is not None}
@@ -193,10 +478,10 @@ def copies_of(runs: Iterable[RunSummary]) -> dict[RunRef, RunRef]:
     """
     by_identity: dict[str, list[RunSummary]] = {}
     for run in runs:
-        if (identity := run.texts.identity) is not None:
+        if (identity := run.head.identity) is not None:
             by_identity.setdefault(identity, []).append(run)
-    found = (sorted(same, key=_where) for same in by_identity.values() if len(same) > 1)
-    return {run.ref: first.ref for first, *others in found for run in others}
+    found = (sorted((run.ref for run in same), key=_where) for same in by_identity.values() if len(same) > 1)
+    return {ref: first for first, *others in found for ref in others}
 
 
 def has_end(run: RunSummary) -> bool:
@@ -234,31 +519,9 @@ def _ended_first(run: RunSummary) -> tuple[bool, str]:
     return not has_end(run), run.ref.path
 
 
-def _where(run: RunSummary) -> tuple[bool, str, str]:
-    return run.ref.key is None, run.ref.path, run.ref.key or ""
-
-
-def _repetitions(runs: Iterable[RunSummary]) -> dict[RunRef, list[RunRef]]:
-    """By earliest run, the later ones of the same task among runs that name no original, independent of their order."""
-    by_task: dict[TaskKey, list[RunSummary]] = {}
-    for run in runs:
-        if (task := run.task_key) is not None:
-            by_task.setdefault(task, []).append(run)
-    found = (sorted(same, key=_when) for same in by_task.values() if len(same) > 1)
-    return {first.ref: [run.ref for run in later[:MAX_REPEATS]] for first, *later in found}
-
-
-def _when(run: RunSummary) -> tuple[bool, float, str, str]:
-    """Sort key of repetitions: start time, runs without one last."""
-    return run.started_at is None, run.started_at or 0.0, run.ref.path, run.ref.key or ""
-
-
-def _inverse(links: dict[RunRef, RunRef | None]) -> dict[RunRef, list[RunRef]]:
-    found: dict[RunRef, list[RunRef]] = defaultdict(list)
-    for ref, target in links.items():
-        if target is not None:
-            found[target].append(ref)
-    return found
+def _where(ref: RunRef) -> tuple[bool, str, str, str, str]:
+    """Sort key of references, all different: files of many runs first, then by path."""
+    return ref.key is None, ref.path, ref.key or "", ref.format, ref.span or ""
 
 
 class Pair(msgspec.Struct, frozen=True):

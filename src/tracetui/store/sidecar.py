@@ -251,9 +251,9 @@ class Sidecar:
     # ---- reading
 
     @property
-    def runs(self) -> Set[str]:
-        """Ids of runs with a judgment of their own, as stored; other runs inherit that of their cause."""
-        return self._state.runs
+    def starts(self) -> Set[int | None]:
+        """Starts of the runs with decisions of their own (`start_of`); other runs inherit those of their cause."""
+        return self._state.starts
 
     def of(self, run: RunSummary, *causes: str | None) -> Judgement:
         """The decisions on a run with these causes (`Judgements.of`)."""
@@ -285,6 +285,11 @@ class Sidecar:
     def has_old_digests(self) -> bool:
         """Whether something was decided on a signature of version 0.1."""
         return self._state.has_old_digests
+
+    @property
+    def has_tags(self) -> bool:
+        """Whether the user ever gave a tag, also one that was undone."""
+        return self._state.has_tags
 
     def marked(self, letter: str) -> Mark | None:
         """The mark of a letter, None if unset; `Mark.among` finds its run."""

@@ -11,7 +11,7 @@ import msgspec
 from tracetui.model import Body, Ledger, Outcome, PassRule, Problem, Run, RunRef, RunSummary, Span, Status, TaskKey
 from tracetui.model.ledger import total
 from tracetui.store.facts import OutcomeCounts, changed_at
-from tracetui.store.relations import Relations, has_end, uncounted_parts
+from tracetui.store.relations import Relations, relation_key, task_of, uncounted_parts
 
 OPEN_RUNS: Final = 8
 """Capacity of the cache of whole runs."""
@@ -141,7 +141,8 @@ class Store:
 
     def _replace(self, found: ScannedFile) -> None:
         """Replace the runs and problems of a file."""
-        path, refs = found.path, tuple([run.ref for run in found.runs])
+        path, runs = found.path, found.runs
+        refs = (runs[0].ref,) if len(runs) == 1 else tuple([run.ref for run in runs])
         before = self._refs_of(path)
         if before and before != refs:
             for ref in {*before}.difference(refs):
@@ -154,7 +155,7 @@ class Store:
             self.members += found.problems != self.problems.pop(path, ())
             if found.problems:
                 self.problems[path] = found.problems
-        if found.unclaimed:
+        if not runs and found.unclaimed:
             self.ignored[path] = found.near_miss
         else:
             self.ignored.pop(path, None)
@@ -167,6 +168,12 @@ class Store:
     def _put(self, run: RunSummary, now: float) -> None:
         run, ref = run if self.rule is None else run.with_rule(self.rule), run.ref
         before, shared = self.runs.get(ref), run.shared
+        relations = self._relations
+        if before is not None and relations is not None:
+            if relation_key(before) == relation_key(run):
+                relations = None  # they don't change
+            else:
+                relations.remove(ref)
         if run.failed and (before is None or not before.failed):
             self._failed.append(ref)
         if shared.status is Status.RUNNING or (shared.status is Status.UNKNOWN and shared.status_source is not None):
@@ -174,7 +181,6 @@ class Store:
         elif before is not None:
             self.unended.discard(ref)
         if before is None:
-            self._relations = None
             self.members += 1
             self._formats[ref.format] = None
             if run.modified_at > now:
@@ -182,12 +188,12 @@ class Store:
         else:
             if before.deep and _changed(before, run):
                 self._pulse(before).beat(now, run.spans)
-            if _relation_key(before) != _relation_key(run):
-                self._relations = None
             self._touched.add(ref)
             self._counts.add(before, -1)
         self.runs[ref] = run
         self._counts.add(run, 1)
+        if relations is not None:
+            relations.add(ref)
 
     def touched(self) -> list[RunSummary]:
         """Runs that changed since the last call."""
@@ -200,13 +206,14 @@ class Store:
         return failed
 
     def _drop(self, ref: RunRef) -> None:
-        run = self.runs.pop(ref, None)
-        if run is not None:
+        if (run := self.runs.get(ref)) is not None:
+            if self._relations is not None:
+                self._relations.remove(ref)
+            del self.runs[ref]
             self._counts.add(run, -1)
         self.pulses.pop(ref, None)
         self._from_future.pop(ref, None)
         self.unended.discard(ref)
-        self._relations = None
         self.members += 1
 
     def _pulse(self, run: RunSummary) -> Pulse:
@@ -241,9 +248,9 @@ class Store:
 
     @property
     def relations(self) -> Relations:
-        """Relations of the listed runs; recomputed after a change that affects them."""
+        """Relations of the listed runs. They follow changes."""
         if self._relations is None:
-            self._relations = Relations(self.runs.values())
+            self._relations = Relations(self.runs)
         return self._relations
 
     def cache(self, run: Run) -> None:
@@ -283,14 +290,6 @@ class Store:
             del self._bodies[key]
 
 
-def _relation_key(run: RunSummary) -> tuple[object, ...]:
-    """The fields of a run that relate it to others."""
-    task = run.task_key
-    when = None if task is None else run.started_at
-    part = run.split and has_end(run)
-    return run.id, run.replay_of, run.replay_of_path, run.relation, run.parent, task, run.identity, when, part
-
-
 def _changed(before: RunSummary, after: RunSummary) -> bool:
     """Whether the run itself changed, and not only another run of its file.
 
@@ -311,7 +310,8 @@ class _Counts:
     def __init__(self) -> None:
         self._alike: dict[tuple[Status, Outcome | None, str], tuple[RunSummary, int]] = {}
         """Number of runs of each status, outcome and format, and one of them."""
-        self._by_task: Counter[TaskKey] = Counter()
+        self._by_task: dict[TaskKey | str, int] = {}
+        """Number of runs by `task_of`."""
         self._repeated_tasks = 0
         self._parts: dict[str, tuple[RunSummary, ...]] = {}
         """Runs that may be parts of a trace split over files, by run id."""
@@ -341,10 +341,11 @@ class _Counts:
         kind = shared.status, shared.outcome, run.ref.format
         first, count = self._alike.get(kind, (run, 0))
         self._alike[kind] = first, count + by
-        if (task := run.task_key) is not None:
+        if (task := task_of(run)) is not None:
             before = self._by_task.get(task, 0)
             self._by_task[task] = before + by
-            self._repeated_tasks += (before + by > 1) - (before > 1)
+            if before > 1 or before + by > 1:
+                self._repeated_tasks += (before + by > 1) - (before > 1)
 
     def overview(self) -> Overview:
         """The nonzero counts."""

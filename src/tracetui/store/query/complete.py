@@ -42,12 +42,31 @@ class Facet(msgspec.Struct, frozen=True):
         return f"{self.key}:{'none' if value is None else quoted(value)}"
 
 
-def facets(table: Table[T], items: Iterable[T], context: Any = None) -> list[Facet]:
-    """Return the keys with values to pick, if any item has one."""
+def facets(table: Table[T], items: Iterable[T], context: Any = None, prefix: str = "") -> list[Facet]:
+    """Return the keys with values to pick, if any item has one; `prefix`: of values, in lower case."""
     items, context = list(items), context or TraceContext()
-    keys = [key for key in table.keys if key.facet]
-    found = [Facet(key.name, _tally(key, items, (key.offered or key.get)(context))) for key in keys]
+    common = Counter(map(table.common, items)) if table.common is not None else Counter()
+    found = []
+    for key in table.keys:
+        if key.facet and _may_begin_with(prefix, key, context):
+            get = (key.offered or key.get)(context)
+            tally = _tally(key, _counted(common, get) if key.common else Counter(map(get, items)), prefix)
+            found.append(Facet(key.name, tally))
     return [facet for facet in found if any(value is not None for value, _ in facet.values)]
+
+
+def _may_begin_with(prefix: str, key: Key[Any], context: Any) -> bool:
+    """Return whether an allowed value of a key begins with a prefix in lower case."""
+    choices = key.choices_of(context) if key.choices_of is not None else key.choices
+    return not choices or any(choice.startswith(prefix) for choice in choices)
+
+
+def _counted(items: Counter[Any], get: Getter[Any]) -> Counter[Any]:
+    """Return the values of counted items and how often each occurs."""
+    counts: Counter[Any] = Counter()
+    for item, count in items.items():
+        counts[get(item)] += count
+    return counts
 
 
 def complete(text: str, cursor: int, table: Table[T], items: Iterable[T], context: Any = None) -> list[Completion]:
@@ -105,9 +124,9 @@ def _words(table: Table[T], items: Iterable[T], context: Any, cursor: _Cursor) -
     abouts = {key.name: key.about for key in table.keys}
     found = [
         (facet.term(value), abouts[facet.key], count)
-        for facet in facets(table, islice(items, _SAMPLE), context)
+        for facet in facets(table, islice(items, _SAMPLE), context, word)
         for value, count in facet.values
-        if value is not None and value.lower().startswith(word)
+        if value is not None
     ]
     yield from ((term, about) for term, about, _ in sorted(found, key=lambda found: -found[2]))
 
@@ -118,7 +137,8 @@ def _values(key: Key[T], items: list[T], context: Any, prefix: str) -> Iterator[
         yield from _fitting(((name, fact.about, True) for name, fact in key.facts.items()), prefix, str.lower)
     elif key.kind is Kind.NAME or key.offered is not None:
         get = key.get(context) if key.kind is Kind.NAME else (key.offered or key.get)(context)
-        tallied = [(value or "none", str(count), value is None) for value, count in _tally(key, items, get)]
+        tally = _tally(key, Counter(map(get, items)))
+        tallied = [(value or "none", str(count), value is None) for value, count in tally]
         yield from _fitting(tallied, prefix, key.fold)
     elif key.kind is Kind.TRUTH:
         counts = Counter(map(key.get(context), items))
@@ -141,16 +161,18 @@ def _fitting(
     yield from later
 
 
-def _tally(key: Key[T], items: list[T], get: Getter[T]) -> list[tuple[str | None, int]]:
-    """Return the values of a key and how many items have each; values that compare equal count as one."""
+def _tally(key: Key[T], values: Counter[Any], prefix: str = "") -> list[tuple[str | None, int]]:
+    """Return the values of a key that begin with a prefix in lower case, and how many items have each; values that
+    compare equal count as one.
+    """
     counts: Counter[str | None] = Counter()
     spellings: dict[str, Counter[str]] = {}
-    for value, count in Counter(map(get, items)).items():
-        names = {key.fold(name): name for name in strings(value) if name}
+    for value, count in values.items():
+        names = {key.fold(name): name for name in strings(value) if name and name.lower().startswith(prefix)}
         for folded, name in names.items():
             counts[folded] += count
             spellings.setdefault(folded, Counter())[name] += count
-        if not names and key.offers_none:
+        if not names and key.offers_none and not prefix:
             counts[None] += count
     ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0] or ""))
     return [(spellings[name].most_common(1)[0][0] if name is not None else None, count) for name, count in ordered]

@@ -88,6 +88,8 @@ class Key(msgspec.Struct, Generic[T], frozen=True):
     """Whether values rarely repeat; always so for numbers, times and scores."""
     cache_as: str = ""
     """Name of the column that caches a costly value between queries; empty: not cached."""
+    common: bool = False
+    """Whether items that have `Table.common` in common have this value in common: the getter takes that as well."""
     facet: bool = False
     """Whether its values can be picked from a list."""
     offered: Source[T] | None = None
@@ -102,11 +104,14 @@ class Key(msgspec.Struct, Generic[T], frozen=True):
 
 
 class Table(Generic[T]):
-    """The keys for one kind of item, and the getter of the text that free words search."""
+    """The keys for one kind of item, the getter of the text that free words search, and that of the part that many
+    items have in common.
+    """
 
-    def __init__(self, keys: tuple[Key[T], ...], hay: Getter[T]) -> None:
+    def __init__(self, keys: tuple[Key[T], ...], hay: Getter[T], common: Getter[T] | None = None) -> None:
         self.keys = keys
         self.hay = hay
+        self.common = common
         self._by_name = {name: key for key in keys for name in (key.name, *key.aliases)}
 
     def find(self, name: str) -> Key[T] | None:

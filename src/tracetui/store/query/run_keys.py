@@ -6,13 +6,14 @@ Evaluation, completion, help and documentation follow from the table.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from operator import attrgetter
 from typing import Any, Final, Protocol
 
 from tracetui.model import Outcome, RunSummary, Status
 from tracetui.model.span import STATUS_WORDS, plain_word
 from tracetui.store.facts import failure, haystack, recorded_running, run_time, total_tokens
 from tracetui.store.query.keys import Fact, Getter, Key, Kind, Table, computed, has_key, has_value, recorded
-from tracetui.store.relations import COPY, REPEAT, Relations, has_original, inherits_task
+from tracetui.store.relations import COPY, REPEAT, Relations, has_original
 
 
 class Context(Protocol):
@@ -23,6 +24,9 @@ class Context(Protocol):
 
     def tags(self, run: RunSummary) -> Sequence[str]:
         """The user's own tags, without those of the trace."""
+
+    def has_tags(self) -> bool:
+        """Whether the user gave any tag; `tags` need not be asked otherwise."""
 
     def note(self, run: RunSummary) -> str | None:
         """The user's note."""
@@ -66,6 +70,9 @@ class TraceContext:
     def tags(self, run: RunSummary) -> Sequence[str]:
         return ()
 
+    def has_tags(self) -> bool:
+        return False
+
     def note(self, run: RunSummary) -> str | None:
         return None
 
@@ -84,9 +91,10 @@ class TraceContext:
         return run.task_key is not None and self._relations is not None and bool(self._relations().repeats(run.ref))
 
     def task(self, run: RunSummary) -> str | None:
-        inherits = self._relations is not None and inherits_task(run)
-        key = self._relations().task(run) if self._relations is not None and inherits else run.task_key
-        return None if key is None else key.name
+        if self._relations is None or run.shared.task is not None:
+            return run.repeats if run.shared.task is None else run.shared.task
+        inherited = self._relations().inherited_tasks.get(run.ref)
+        return run.repeats if inherited is None else inherited.name
 
     def going(self, run: RunSummary) -> bool:
         return self._going(run)
@@ -118,6 +126,8 @@ def _usage(name: str) -> Getter[RunSummary]:
 
 
 def _tags(context: Any) -> Getter[RunSummary]:
+    if not context.has_tags():
+        return attrgetter("shared.tags")
     own = context.tags
 
     def get(run: RunSummary) -> tuple[str, ...]:
@@ -163,7 +173,8 @@ def _task(context: Any) -> Getter[RunSummary]:
 
 
 def _score_names(run: RunSummary) -> tuple[str, ...]:
-    return tuple(score.name for score in run.scores)
+    scores = run.head.scores
+    return tuple([score.name for score in scores]) if scores else ()
 
 
 def _status(status: Status) -> Fact[RunSummary]:
@@ -176,23 +187,26 @@ _TOKENS: Final = ("1k", "10k", "100k")
 _NAMES: Final[tuple[RunKey, ...]] = (
     Key(
         "status", Kind.NAME, recorded("status._value_", "status_word"), "its status, or the trace's own word for it",
-        choices=STATUS_WORDS, fold=plain_word, facet=True, offered=recorded("status._value_"),
+        choices=STATUS_WORDS, fold=plain_word, common=True, facet=True, offered=recorded("status._value_"),
     ),
     Key(
         "outcome", Kind.NAME, recorded("outcome"), "how it was evaluated: passed, failed or none",
-        choices=tuple(Outcome), facet=True, offers_none=True,
+        choices=tuple(Outcome), common=True, facet=True, offers_none=True,
     ),
     Key(
         "verdict", Kind.NAME, lambda context: context.verdict, "your verdict: real, flaky, known, ignore or none",
         choices=("real", "flaky", "known", "ignore"), facet=True, offers_none=True,
     ),
-    Key("agent", Kind.NAME, computed(lambda run: run.agent or run.name), "the agent, else the run's name", facet=True),
-    Key("model", Kind.NAME, recorded("model", "models"), "a model that it called", facet=True),
-    Key("tool", Kind.NAME, recorded("tools"), "a tool that it called", facet=True),
-    Key("node", Kind.NAME, recorded("nodes"), "a node of its graph that ran", facet=True),
+    Key(
+        "agent", Kind.NAME, computed(lambda run: run.agent or run.name), "the agent, else the run's name",
+        common=True, facet=True,
+    ),
+    Key("model", Kind.NAME, recorded("model", "models"), "a model that it called", common=True, facet=True),
+    Key("tool", Kind.NAME, recorded("tools"), "a tool that it called", common=True, facet=True),
+    Key("node", Kind.NAME, recorded("nodes"), "a node of its graph that ran", common=True, facet=True),
     Key("format", Kind.NAME, recorded("ref.format"), "the format of its trace", facet=True, choices_of=_formats),
     Key("tag", Kind.NAME, _tags, "a tag, from the trace or your own", ("tags",), facet=True),
-    Key("source", Kind.NAME, recorded("source"), "the origin that its trace records", facet=True),
+    Key("source", Kind.NAME, recorded("source"), "the origin that its trace records", common=True, facet=True),
     Key(
         "relation", Kind.NAME, lambda context: context.relation,
         "its relation to its original: replay, fork, retry, student, copy, repeat",
@@ -290,5 +304,6 @@ RUN_KEYS: Final[Table[RunSummary]] = Table(
         has_key(_VALUES, _HAS),
     ),
     lambda run: "\n".join(haystack(run)).lower(),
+    attrgetter("shared"),
 )
 """The query keys for runs."""

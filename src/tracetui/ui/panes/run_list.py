@@ -267,7 +267,7 @@ class RunList(ArrangedView):
     def ties(self, run: RunSummary, glyphs: Glyphs) -> runs.Relationship:
         """Facts of a run that its trace doesn't have: mark, relations, verdict."""
         mark = self.mark(run.ref)
-        if self.app.stage:  # relations are found again with every file that arrives
+        if self.app.stage:  # relating runs as they arrive would delay the list
             return runs.Relationship(mark)
         tied = self.app.comparisons.ties(run, mark, glyphs)
         judged = self.app.verdicts.words_of(run)

@@ -154,10 +154,10 @@ class TasksScreen(BaseScreen):
         """Compute the matrix of the runs as they are now and show it; of many runs in a thread, unless `at_once`."""
         app, store = self.app, self.app.store
         self._revision, self._words = store.revision, app.words()
-        runs, relations = app.found(), store.relations
+        runs, everything = app.found(), list(store.runs.values())
 
         def work() -> Callable[[], None]:
-            found = matrix(runs, relations=relations, directories=compared_directories(app.roots))
+            found = matrix(runs, among=everything, directories=compared_directories(app.roots))
             return lambda: self._computed(found)
 
         if at_once or len(runs) < MANY:

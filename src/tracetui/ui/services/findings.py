@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tracetui import masking
 from tracetui.live.mailbox import Compare, Divergence, FindDivergence, Mail
 from tracetui.model import Problem, Run, RunRef, RunSummary
-from tracetui.store.relations import COPY, has_original
+from tracetui.store.relations import COPY, Relations, has_original
 from tracetui.store.store import OPEN_RUNS, Store
 from tracetui.text import Clean, grouped, one_line
 from tracetui.ui.commands import Command
@@ -62,7 +62,7 @@ class Comparisons:
     """Results of run comparisons, and the partners to compare a run with."""
 
     def __init__(self, store: Store, counted: Callable[[], bool]) -> None:
-        """`counted`: whether every run is counted. Until then, relations would be found again for each change."""
+        """`counted`: whether every run is counted. Relating runs as they arrive would delay the list."""
         self._store, self._counted = store, counted
         self.verdicts: dict[tuple[RunRef, RunRef], Divergence] = {}
         """By (original, replay)."""
@@ -249,7 +249,7 @@ class JobService:
 
     def contrast(self, refs: Sequence[RunRef]) -> None:
         """Start the contrast of runs with all comparable runs, which a thread looks for."""
-        refs, listed, original = tuple(refs), list(self._store.runs.values()), self._store.relations.original
+        refs, listed = tuple(refs), list(self._store.runs.values())
         asked: tuple[Sequence[RunRef], Job | None] = (refs, None)
         self._contrast = asked
 
@@ -257,7 +257,7 @@ class JobService:
             from tracetui.analysis.contrast import comparable
             from tracetui.live.aggregate import contrast_job
 
-            job = contrast_job(refs, comparable(listed, {*refs}), original=original)
+            job = contrast_job(refs, comparable(listed, {*refs}), original=Relations(listed).original)
             return lambda: self._begin_contrast(asked, job)
 
         self._engine.run_in_background(work)
