@@ -33,6 +33,7 @@ from tracetui.formats.agent_log import (
     usage_without_cache,
 )
 from tracetui.formats.bodies import as_json, preview_and_task
+from tracetui.formats.branches import ABANDONED
 from tracetui.formats.jsonl import Line
 from tracetui.formats.scalars import between, text
 from tracetui.formats.schema import NULL, Field, Finite, Loose, Natural, Schema
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
 
 SYNTHETIC: Final = "<synthetic>"
 """The model of an answer that the program made up itself."""
-ABANDONED: Final = "abandoned"
 BACKGROUND: Final = "in the background"
 _FAILED: Final = "Error: "
 """How the result of a call begins that failed, where it is a text: else it is an object."""
@@ -247,7 +247,7 @@ class User(Record, tag="user"):
         role = self._role(prompt, content)
         if role == "user":
             if not results:
-                agent.rewind()
+                agent.rewind(line)
             agent.settle()
         if not results:
             agent.user_message(role, prompt)

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
 FINAL: Final = frozenset({"stop", "length", "error", "aborted"})
 """Stop reasons after which the agent does nothing more by itself."""
-ABANDONED: Final = "abandoned"
 _LATEST: Final = 1e14
 """Milliseconds since the epoch that no clock has shown."""
 _STATUSES: Final = {"stop": OK, "toolUse": OK, "length": ERROR, "error": ERROR, "aborted": CANCELLED}
