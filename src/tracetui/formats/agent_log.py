@@ -14,7 +14,7 @@ import msgspec
 
 from tracetui.formats.jsonl import Line
 from tracetui.formats.lines import MAX_LINE, lines
-from tracetui.formats.record_cache import PACKED_SIZE, PackedSpanRef, SpanRef
+from tracetui.formats.record_cache import PACKED_SIZE, SpanRef
 from tracetui.formats.schema import Unknown
 from tracetui.model import PREVIEW, Error, Operation, Problem, Span, Status, StatusSource, Usage
 from tracetui.sources.base import HEAD_SIZE, Entry, File
@@ -50,7 +50,12 @@ Outcome = tuple[Status, StatusSource | None, Error | None]
 
 def row(ident: str, name: str, when: float | None, line: Line, **facts: Any) -> Span:
     """The span of the record on `line`, which began at `when` (seconds since the epoch); `facts` are further fields."""
-    return Span(id=ident, name=name, started_at=when, at=SpanRef(line.offset, len(line.data)), **facts)
+    return Span(id=ident, name=name, started_at=when, at=span_ref(line.packed(), facts.get("operation")), **facts)
+
+
+def span_ref(lines: bytes, operation: Operation | None, part: str = "") -> bytes | SpanRef:
+    """`Span.at` of a span of that operation; `lines` and `part` as in `SpanRef`."""
+    return SpanRef(lines, part) if part or operation is UNKNOWN_KIND else lines
 
 
 def usage_without_cache(
@@ -110,7 +115,8 @@ class SpanRow(msgspec.Struct, gc=False):
     parent_id: str | None
     step: int | None
     started_at: float | None
-    at: Any
+    at: bytes
+    """Its records as in `SpanRef.lines`."""
     preview: str = ""
     note: str = ""
     status: Status = UNKNOWN
@@ -120,14 +126,12 @@ class SpanRow(msgspec.Struct, gc=False):
     duration_ms: float | None = None
     usage: Usage | None = None
     model: str | None = None
-
-    def ref(self) -> Any:
-        """Location of the body."""
-        return self.at
+    part: str = ""
+    """Path of their file, as in `SpanRef`."""
 
     def add_line(self, line: Line) -> None:
         """Add a line of the same row: of a response, with the result of a call, or with a further note."""
-        self.at = self.at.joined(line.offset, len(line.data))
+        self.at += line.packed()
 
     def span(self) -> Span:
         """The row as it is now."""
@@ -148,18 +152,8 @@ class SpanRow(msgspec.Struct, gc=False):
             model=self.model,
             preview=self.preview,
             note=self.note,
-            at=self.ref(),
+            at=span_ref(self.at, self.operation, self.part),
         )
-
-
-class PackedRow(SpanRow, gc=False):
-    """A row of several records: `at` is the packed range of each."""
-
-    part: str = ""
-    """Path of their file, as in `SpanRef`."""
-
-    def ref(self) -> PackedSpanRef:
-        return PackedSpanRef(self.at, self.part)
 
 
 class OpenRow(SpanRow, gc=False):
@@ -172,6 +166,11 @@ class OpenRow(SpanRow, gc=False):
 
 class Call(OpenRow, gc=False):
     """A tool call and its results so far."""
+
+    @property
+    def has_result(self) -> bool:
+        """Whether it has a line besides its own."""
+        return len(self.at) >= 2 * PACKED_SIZE
 
 
 def unmatched(key: str | None) -> str:
@@ -209,10 +208,6 @@ class Rows:
         self._changed.clear()
         return changed
 
-    def at(self, line: Line, block: int = -1) -> SpanRef:
-        """Where the record on a line is, or a block of it."""
-        return SpanRef(line.offset, len(line.data), block, b"", self.part)
-
     def emit(self, row: Any) -> None:
         """Add a new or changed row, a `Span` or `Pending`, to the next `collect`."""
         self._changed[row.id] = row
@@ -242,7 +237,7 @@ class PackedRows(Rows):
         """Add a row for the record."""
         raise NotImplementedError
 
-    def extend(self, row: PackedRow) -> bool:
+    def extend(self, row: SpanRow) -> bool:
         """Add the record to a row; if that is full, add a new row and return False."""
         if len(row.at) >= _LONGEST:
             self.add_record()
@@ -303,10 +298,11 @@ class Conversation(Rows):
     def note(self, ident: str, label: str, when: float | None, line: Line) -> None:
         """Take a note of the program."""
         notes = self.notes
-        if notes is None or len(notes.at.ranges) >= MOST_NOTES:
+        if notes is None or len(notes.at) >= MOST_NOTES * PACKED_SIZE:
             top = self.top
             parent, step = (self.root, None) if top is None else (top.id, top.step)
-            notes = self.notes = SpanRow(ident, "meta", META, parent, step, when, self.at(line), label)
+            notes = self.notes = SpanRow(ident, "meta", META, parent, step, when, line.packed(), label)
+            notes.part = self.part
         else:
             notes.add_line(line)
             if label not in notes.preview:

@@ -538,8 +538,9 @@ def _take_call(agent: Agent, response: Response, block: Block, number: int, when
     ident = f"{agent.prefix}l{line.number}.{number}"
     if key is not None and key not in agent.calls:
         ident = agent.prefix + key
-    at = agent.at(line, number)
+    at = line.packed(number)
     call = Call(ident, intern(name), EXECUTE_TOOL, response.id, response.step, when, at, preview, agent.copied)
+    call.part = agent.part
     if key is not None:
         response.calls = (*response.calls, call)
         if task:

@@ -30,6 +30,7 @@ from tracetui.formats.agent_log import (
     Order,
     SyntheticRef,
     sessions_beside,
+    span_ref,
 )
 from tracetui.formats.branches import ROOT, BranchedConversation, Node
 from tracetui.formats.claude_code.records import (
@@ -179,7 +180,8 @@ class Agent(BranchedConversation):
             before = self.rows.get(ident)
             parent, self.steps = self.root if before is None else before.parent_id, self.steps + 1
             step = self.steps if self.root is None else None
-            found = Response(ident, name, CHAT, parent, step, when, self.at(line), status=OK, model=model)
+            found = Response(ident, name, CHAT, parent, step, when, line.packed(), status=OK, model=model)
+            found.part = self.part
             self.rows[ident] = found
         self.top, self.notes = found, None
         self.emit(found)
@@ -203,7 +205,8 @@ class Agent(BranchedConversation):
         """The span of a record, or of a block of it; `facts` are further fields."""
         ident, parent = self.ident(uuid, line), facts.pop("parent_id", self.root)
         ident = ident if block < 0 else f"{ident}.{block}"
-        return Span(id=ident, name=name, parent_id=parent, started_at=when, at=self.at(line, block), **facts)
+        at = span_ref(line.packed(block), facts.get("operation"), self.part)
+        return Span(id=ident, name=name, parent_id=parent, started_at=when, at=at, **facts)
 
     def add(self, span: Span) -> None:
         """Give out a row of the conversation."""

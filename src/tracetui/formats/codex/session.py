@@ -28,7 +28,6 @@ from tracetui.formats.agent_log import (
     RUNNING,
     UNKNOWN,
     UNKNOWN_KIND,
-    PackedRow,
     PackedRows,
     SpanRow,
     unmatched,
@@ -63,7 +62,7 @@ _STEM: Final = re.compile(r"^rollout-[\dT:-]{10,25}-(?=[0-9a-f]{8}-)|\.(?:jsonl|
 _AGENT: Final = "codex"
 
 
-class Row(PackedRow, gc=False):
+class Row(SpanRow, gc=False):
     """A row that later records may add to."""
 
     def end(self, status: Status, word: str, error: Error | None, when: float | None, took: float | None) -> None:

@@ -28,8 +28,8 @@ from tracetui.formats.agent_log import (
     RUNNING,
     UNKNOWN,
     UNKNOWN_KIND,
-    PackedRow,
     PackedRows,
+    SpanRow,
     unmatched,
 )
 from tracetui.formats.copilot.events import (
@@ -79,7 +79,7 @@ _MOST_BYTES: Final = 8192
 _MOST_LINES: Final = 64
 
 
-class Row(PackedRow, gc=False):
+class Row(SpanRow, gc=False):
     """A row that later events may change."""
 
     def fail(self, error: Error) -> None:

@@ -328,10 +328,11 @@ def body_of(file: File, span: Span) -> Body:
     if isinstance(at, SyntheticRef):
         return Body(attributes={key: value for key, value in at.facts if value})
     records, raw = records_of(file, at)
+    ref = SpanRef.of(at)
     if span.operation is META:
         return notes_body(records, raw)
-    if at.block >= 0:
-        return _call(records, at, raw)
+    if ref.block >= 0:
+        return _call(records, ref, raw)
     if span.operation in (CHAT, MESSAGE):
         return _message(records[0], raw, is_output=span.operation is CHAT)
     if span.operation is EXECUTE_TOOL:
