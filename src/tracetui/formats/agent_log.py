@@ -8,7 +8,7 @@ when they are collected.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol, Self
 
 import msgspec
 
@@ -115,8 +115,8 @@ class SpanRow(msgspec.Struct, gc=False):
     parent_id: str | None
     step: int | None
     started_at: float | None
-    at: bytes
-    """Its records as in `SpanRef.lines`."""
+    at: Any
+    """Its records, mostly as in `SpanRef.lines`."""
     preview: str = ""
     note: str = ""
     status: Status = UNKNOWN
@@ -128,6 +128,30 @@ class SpanRow(msgspec.Struct, gc=False):
     model: str | None = None
     part: str = ""
     """Path of their file, as in `SpanRef`."""
+
+    @classmethod
+    def of(cls, span: Span) -> Self:
+        """The row that a span was made of."""
+        ref = SpanRef.of(span.at)
+        return cls(
+            span.id,
+            span.name,
+            span.operation,
+            span.parent_id,
+            span.step,
+            span.started_at,
+            ref.lines,
+            span.preview,
+            span.note,
+            span.status,
+            span.status_source,
+            span.status_word,
+            span.error,
+            span.duration_ms,
+            span.usage,
+            span.model,
+            ref.part,
+        )
 
     def add_line(self, line: Line) -> None:
         """Add a line of the same row: of a response, with the result of a call, or with a further note."""
@@ -167,6 +191,9 @@ class OpenRow(SpanRow, gc=False):
 class Call(OpenRow, gc=False):
     """A tool call and its results so far."""
 
+    key: str | None = None
+    """The id that its answer names."""
+
     @property
     def has_result(self) -> bool:
         """Whether it has a line besides its own."""
@@ -204,9 +231,21 @@ class Rows:
 
     def collect(self) -> list[Span]:
         """Return the spans that are new or changed since the last call, in order of arrival."""
-        changed = [one if isinstance(one, Span) else one.span() for one in self._changed.values()]
+        spans = []
+        for row in self._changed.values():
+            if isinstance(row, Span):
+                spans.append(row)
+            else:
+                span = row.span()
+                self.release(row, span)
+                spans.append(span)
         self._changed.clear()
-        return changed
+        return spans
+
+    def release(self, row: Any, span: Span) -> None:
+        """Replace references to a row with its span, which was just collected, if later records rarely change it: the
+        run has the span anyway. `SpanRow.of` makes the row again.
+        """
 
     def emit(self, row: Any) -> None:
         """Add a new or changed row, a `Span` or `Pending`, to the next `collect`."""
@@ -259,8 +298,8 @@ class Conversation(Rows):
         self.top: Row | None = None
         self.notes: SpanRow | None = None
         """The row of notes that the next note joins."""
-        self.calls: dict[str, Call] = {}
-        """Every call by the id that its answer names."""
+        self.calls: dict[str, Call | Span] = {}
+        """Every call by the id that its answer names; a span once it was collected with its answer."""
         self.waiting: list[Call] = []
         """Calls of the latest response that have no answer yet."""
 
@@ -279,12 +318,27 @@ class Conversation(Rows):
         if key is None:
             self.add_keyless(call, line)
             return
+        call.key = key
         self._changed[call.id] = self.calls[key] = call
         self.waiting.append(call)
 
+    def open_call(self, key: str | None) -> Call | None:
+        """The call of that key, to be changed."""
+        if key is None:
+            return None
+        found = self.calls.get(key)
+        if isinstance(found, Span):
+            found = self.calls[key] = Call.of(found)
+            found.key = key
+        return found
+
+    def release(self, row: Any, span: Span) -> None:
+        if type(row) is Call and row.key is not None and row.status is not RUNNING and self.calls.get(row.key) is row:
+            self.calls[row.key] = span
+
     def call_of(self, key: str | None, line: Line) -> Call | None:
         """The call that the tool result on `line` names; None, and a problem, if there is none."""
-        call = None if key is None else self.calls.get(key)
+        call = self.open_call(key)
         if call is None:
             self.problem(line, unmatched(key))
         return call

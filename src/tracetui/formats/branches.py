@@ -78,21 +78,40 @@ class BranchedConversation(Conversation):
         """By their first records."""
         self._after: dict[str, list[Branch]] = {}
         """By the last live records before them."""
+        self._keys: dict[str, str | list[str]] = {}
+        """The key of the call of a response by its id, or those of several calls."""
+        self._reused: dict[str, list[Call]] = {}
+        """Calls whose key later calls have, by the id of their response."""
         self.leaf: Node
         """The last record."""
         self.nodes: dict[str, Node]
         self.clear_nodes()
         self._moves_left: float = _FREE
 
+    def call(self, key: str | None, call: Call, line: Line) -> None:
+        before, response = self.open_call(key), call.parent_id or ""
+        if before is not None:
+            self._reused.setdefault(before.parent_id or "", []).append(before)
+        if key is not None:
+            keys = self._keys.setdefault(response, key)
+            if isinstance(keys, list):
+                keys.append(key)
+            elif keys is not key:
+                self._keys[response] = [keys, key]
+        super().call(key, call, line)
+
     def calls_of(self, row: Any) -> Iterable[Call]:
         """The calls below a response."""
-        raise NotImplementedError
+        keys = self._keys.get(row.id, [])
+        found = map(self.open_call, [keys] if isinstance(keys, str) else keys)
+        return [call for call in found if call and call.parent_id == row.id] + self._reused.get(row.id, [])
 
     def add_node(self, ident: str, parent: str | None, top: str | None) -> None:
         """Add the record `ident`, which follows the record `parent` (None: unknown); `top` is the latest row now."""
         node = Node(ident, parent, len(self.nodes), top)
         above = self.nodes.get(parent)  # type: ignore[arg-type]
         if above is not None:
+            node.parent = above.ident  # a record has a copy of it
             node.previous, above.latest = above.latest, node
         if ident in self.abandoned:  # another record with the same id
             self.abandoned.discard(ident)

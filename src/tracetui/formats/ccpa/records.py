@@ -248,7 +248,7 @@ class Result(Record, tag="tool_result"):
 
     def take(self, session: Session, line: Line) -> None:
         key = self.tool_use_id
-        call = None if key is None else session.calls.get(key)
+        call = session.open_call(key)
         if call is None or call.has_result:
             session.problem(line, unmatched(key))
             super().take(session, line)
@@ -303,7 +303,7 @@ class Hook(Record, tag="hook_event"):
             names = (self.matcher or "").split("|")
             fitting = [one for one, call in session.recent.items() if call.name in names]
             key = fitting[0] if len(fitting) == 1 else None
-        if key is not None and (call := session.calls.get(key)) is not None:
+        if (call := session.open_call(key)) is not None:
             session.add_hook(span, call)
             return
         if key is not None:  # a hook may fire before the turn is written

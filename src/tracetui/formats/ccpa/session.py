@@ -101,7 +101,7 @@ class Session(Conversation):
         if key is None:
             self.call(None, call, line)
             return
-        before = self.calls.get(key)
+        before = self.open_call(key)
         if before is not None and not before.has_result:
             self.problem(line, f"call id {key[:PREVIEW]!r} is reused before its result")
             self.stop((before,))

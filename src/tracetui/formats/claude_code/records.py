@@ -541,10 +541,8 @@ def _take_call(agent: Agent, response: Response, block: Block, number: int, when
     at = line.packed(number)
     call = Call(ident, intern(name), EXECUTE_TOOL, response.id, response.step, when, at, preview, agent.copied)
     call.part = agent.part
-    if key is not None:
-        response.calls = (*response.calls, call)
-        if task:
-            agent.tasks[task] = key
+    if key is not None and task:
+        agent.tasks[task] = key
     agent.call(key, call, line)
 
 

@@ -87,7 +87,6 @@ class Response(OpenRow, gc=False):
 
     has_text: bool = False
     """The preview is a text, not a thought."""
-    calls: tuple[Call, ...] = ()
 
     def stop(self, reason: str | None) -> None:
         """Take the stop reason of a line: the last one counts."""
@@ -169,8 +168,12 @@ class Agent(BranchedConversation):
     ) -> Response:
         """The response of a line: that of an earlier line, or a new one. `key` is the id of the message."""
         ident = None if key is None else self.prefix + key
-        found = None if ident is None else self.rows.get(ident)
-        if type(found) is Response:
+        found: Response | Span | None = None if ident is None else self.rows.get(ident)
+        if found is not None and found.operation is CHAT:
+            if isinstance(found, Span):
+                found = Response.of(found)
+                found.has_text = bool(found.preview)
+                self.rows[found.id] = found
             found.add_line(line)
             found.duration_ms = between(found.started_at, when) or found.duration_ms
         else:
@@ -194,6 +197,11 @@ class Agent(BranchedConversation):
                 self.starters[ident] = key
         if result.agent_id:
             self.agents.add(result.agent_id)
+
+    def release(self, row: Any, span: Span) -> None:
+        super().release(row, span)
+        if isinstance(row, Response) and row.has_text is bool(row.preview) and self.rows.get(span.id) is row:
+            self.rows[span.id] = span
 
     # ---- rows
 
@@ -242,9 +250,6 @@ class Agent(BranchedConversation):
             return
         if any(row.name == "user" for row in self.rows_left(path)):
             self.go(path, f"{self.prefix}branch:{uuid}", uuid, line)
-
-    def calls_of(self, row: Any) -> tuple[Call, ...]:
-        return row.calls if isinstance(row, Response) else ()
 
 
 class Session(Agent):
@@ -475,7 +480,7 @@ def agent_span(agent: str, kind: str, preview: str, when: float | None, task: st
     )
 
 
-def started_by(span: Span, call: Call) -> Span:
+def started_by(span: Span, call: Call | Span) -> Span:
     """The span of a sub-agent started by this call, with the status in the result of the call."""
     kind, is_typed, task = call.preview.partition(": ")
     is_certain = call.status in (OK, RUNNING) and call.note != BACKGROUND

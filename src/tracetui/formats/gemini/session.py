@@ -306,7 +306,7 @@ class Session(BranchedConversation):
         return all(found)
 
     def _answer(self, entry: Entry, answer: Named, word: str | None, when: float | None) -> bool:
-        call = self.calls.get(answer.id or "")
+        call = self.open_call(answer.id)
         if call is None or len(call.at.answers) >= MOST:
             return False
         call.at = replace(call.at, answers=(*call.at.answers, *entry.sources[-1:]))

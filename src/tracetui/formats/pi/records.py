@@ -224,7 +224,6 @@ class Assistant(Message, tag="assistant"):
         for number, block in enumerate(content if isinstance(content, list) else ()):
             if block.type == "toolCall":
                 self._call(session, span, block, number, when, line)
-        session.called(span)
         if reason in FINAL:  # cut off before anything was called
             session.settle()
 

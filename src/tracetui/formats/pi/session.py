@@ -21,7 +21,6 @@ from tracetui.formats.agent_log import (
     EXPLICIT,
     MESSAGE,
     META,
-    Call,
     Copies,
     Order,
     SyntheticRef,
@@ -86,8 +85,6 @@ class Session(BranchedConversation):
         """The last response, if its stop reason is final and no message came after it."""
         self._final_id: str | None = None
         self._timed = self._stood = True
-        self._below: dict[str, list[Call]] = {}
-        """Calls of a response by its id."""
 
     # ---- records
 
@@ -158,14 +155,6 @@ class Session(BranchedConversation):
         self.rows[span.id] = span
         self.put(span)
         return span
-
-    def called(self, response: Span) -> None:
-        """Remember the calls of a response."""
-        if self.waiting:
-            self._below[response.id] = self.waiting
-
-    def calls_of(self, row: Any) -> list[Call]:
-        return self._below.get(row.id, [])
 
     def copied(self, span: Span) -> Span:
         """The span; the usage of a copy counts in the session that it was copied from, if that has it."""
