@@ -114,7 +114,7 @@ def pi(calls: int, most: int = LONG) -> Path:
         with (folder / f"2026-03-02T09-15-00-000Z_{_THREAD}.jsonl").open("wb") as file:
             file.writelines(_entries(Words("pi", most), calls))
 
-    return made(f"pi-{calls}-{most}", write)
+    return made(f"pi-2-{calls}-{most}", write)
 
 
 def copilot(calls: int, most: int = LONG) -> Path:
@@ -124,7 +124,7 @@ def copilot(calls: int, most: int = LONG) -> Path:
         with (folder / "events.jsonl").open("wb") as file:
             file.writelines(_events(Words("copilot", most), calls))
 
-    return made(f"copilot-{calls}-{most}", write)
+    return made(f"copilot-2-{calls}-{most}", write)
 
 
 def opencode(calls: int) -> Path:
@@ -233,14 +233,13 @@ def _events(words: Words, calls: int) -> Iterator[bytes]:
     told.append(("session.shutdown", {"shutdownType": "routine", "modelMetrics": {}}))
     last: str | None = None
     for place, (kind, data) in enumerate(told):
-        time = f"2026-03-02T{place // 3600:02d}:{place // 60 % 60:02d}:{place % 60:02d}.000Z"
-        event = {"type": kind, "data": data, "id": words.uid(), "timestamp": time, "parentId": last}
+        event = {"type": kind, "data": data, "id": words.uid(), "timestamp": stamp(place), "parentId": last}
         last = str(event["id"])
         yield orjson.dumps(event) + b"\n"
 
 
 def _entries(words: Words, calls: int) -> Iterator[bytes]:
-    head = {"type": "session", "version": 3, "id": _THREAD, "timestamp": _second(0), "cwd": "/home/ada/orchard"}
+    head = {"type": "session", "version": 3, "id": _THREAD, "timestamp": stamp(0), "cwd": "/home/ada/orchard"}
     yield orjson.dumps(head) + b"\n"
     last: str | None = None
     for number in range(calls):
@@ -254,13 +253,9 @@ def _entries(words: Words, calls: int) -> Iterator[bytes]:
         answer = shown | {"content": [{"type": "text", "text": words.text(3_000)}]}
         talk = [*([asked] if number % 8 == 0 else []), said | {"stopReason": "toolUse"}, answer]
         for message in talk:
-            entry = {"type": "message", "id": words.uid()[:13], "parentId": last, "timestamp": _second(number)}
+            entry = {"type": "message", "id": words.uid()[:13], "parentId": last, "timestamp": stamp(number)}
             last = str(entry["id"])
             yield orjson.dumps(entry | {"message": message}) + b"\n"
-
-
-def _second(number: int) -> str:
-    return f"2026-03-02T{9 + number // 3600:02}:{number // 60 % 60:02}:{number % 60:02}.000Z"
 
 
 def _spans(words: Words, calls: int) -> Iterator[bytes]:

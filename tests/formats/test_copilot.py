@@ -36,6 +36,7 @@ from tests.shared import SHARED, needs_shared, sample
 from tracetui.diff.comparison import compare
 from tracetui.errors import FormatError
 from tracetui.formats.copilot import Copilot
+from tracetui.formats.record_cache import SpanRef
 from tracetui.live.scan import scan
 from tracetui.live.search import Hit, Needle, grep, grep_runs
 from tracetui.model import (
@@ -446,7 +447,7 @@ def test_events_beyond_the_first_thousand_of_a_row_have_rows_of_their_own(tmp_pa
     progress = [event("tool.execution_progress", toolCallId="c", progressMessage=f"{n} done") for n in range(1002)]
     run = told(tmp_path, start(), turn(), says("", asks("c")), begins("c"), *progress, ends("c"))
     call = only(run, Operation.EXECUTE_TOOL)
-    assert (call.status, call.at.size) == (Status.OK, len(run.load(call).raw) - 999)
+    assert (call.status, SpanRef.of(call.at).size) == (Status.OK, len(run.load(call).raw) - 999)
     assert run.load(call).attributes["tool.execution_progress 999"]["progressMessage"] == "998 done"
     alone = [run.load(span).attributes for span in run.spans if span.name == "tool.execution_progress"]
     assert [one["progressMessage"] for one in alone] == ["999 done", "1000 done", "1001 done"]

@@ -12,7 +12,6 @@ import pytest
 from tracetui.formats.agent_log import Conversation
 from tracetui.formats.base import Chunk
 from tracetui.formats.jsonl import Line, LogReader, skim
-from tracetui.formats.record_cache import SpanRef
 from tracetui.formats.schema import Schema
 from tracetui.model import LAST_LINE, Header, RunBody, Span
 from tracetui.sources.local import LocalSource
@@ -23,7 +22,7 @@ class Step(msgspec.Struct, tag_field="type", tag="step"):
     id: str = ""
 
     def take(self, session: Session, line: Line) -> None:
-        session.put(Span(id=self.id, name="step", at=SpanRef(*line.byte_range)))
+        session.put(Span(id=self.id, name="step", at=line.packed()))
 
 
 class End(msgspec.Struct, tag_field="type", tag="end"):

@@ -230,3 +230,48 @@ def test_only_a_change_of_the_model_tells_the_model_of_a_session_of_pi(tmp_path:
         made.records.append({**made.records[-1], "id": kind, "parentId": top, "type": kind, "modelId": model})
     run, summary = read(Pi(), tmp_path / "s.jsonl", made.records)
     assert (summary.model, run.summary.model) == ("c", "c")
+
+
+# ---- what becomes of the rows of a branch
+
+
+@pytest.mark.parametrize("shape", [ClaudeCode, Pi])
+def test_a_prompt_that_follows_an_abandoned_response_takes_up_its_branch(
+    tmp_path: Path, shape: Callable[[], Format]
+) -> None:
+    made = Claude() if shape is ClaudeCode else PiRecords()
+    top = made.answer(made.ask(None, "begin"))
+    one = made.answer(made.ask(top, "this"))
+    made.answer(made.ask(top, "that"))
+    made.answer(made.ask(one, "this again"))
+    run, _ = read(shape(), tmp_path / "s.jsonl", made.records)
+    assert [(span.preview, span.note) for span in branches(run)] == [
+        ("this", "taken up again"),
+        ("that", "1 response"),
+    ]
+    live = [span.preview for span in run.spans if span.parent_id is None and span.operation is Operation.MESSAGE]
+    assert live == ["begin", "this", "this again"]
+    assert [span.step for span in run.spans if span.is_step] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("shape", [ClaudeCode, Pi])
+def test_a_branch_that_left_an_abandoned_branch_is_below_it(tmp_path: Path, shape: Callable[[], Format]) -> None:
+    made = Claude() if shape is ClaudeCode else PiRecords()
+    top = made.answer(made.ask(None, "begin"))
+    one = made.answer(made.ask(top, "one"))
+    made.answer(made.ask(one, "one, then this"))
+    made.answer(made.ask(one, "one, then that"))
+    made.answer(made.ask(top, "two"))
+    run, _ = read(shape(), tmp_path / "s.jsonl", made.records)
+    inner, outer = sorted(branches(run), key=lambda span: span.parent_id is None)
+    assert (inner.preview, inner.parent_id) == ("one, then this", outer.id)
+    assert (outer.preview, outer.note, outer.parent_id) == ("one", "2 responses", None)
+
+
+def test_an_abandoned_row_keeps_its_other_notes(tmp_path: Path) -> None:
+    made = PiRecords()
+    top = made.ask(None, "begin")
+    made.put(top, {"role": "assistant", "content": [], "model": "m", "stopReason": "aborted"})
+    made.ask(top, "again")
+    run, _ = read(Pi(), tmp_path / "s.jsonl", made.records)
+    assert [span.notes for span in run.spans if span.operation is Operation.CHAT] == [["aborted", "abandoned"]]

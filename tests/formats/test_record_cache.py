@@ -11,7 +11,8 @@ import pytest
 
 from tests.formats import inspect_build
 from tracetui.formats import registry
-from tracetui.formats.record_cache import CACHE_SIZE, cached
+from tracetui.formats.jsonl import Line
+from tracetui.formats.record_cache import CACHE_SIZE, SpanRef, cached
 from tracetui.live.load import read_run
 from tracetui.live.scan import scan
 from tracetui.sources.base import CACHE, Stat
@@ -180,6 +181,26 @@ def test_bodies_of_one_record_cost_it_once(make: Callable[[Path], None], tmp_pat
         assert "problem" not in body.attributes
         with LocalSource().open(found[0].path) as file:  # keeps nothing
             assert fmt.body(file, found[0], span) == body
+
+
+@pytest.mark.parametrize("make", [claude, claude_agent, pi, ccpa], ids=lambda make: str(make.__name__))
+def test_a_record_replaced_by_one_of_the_same_size_has_no_body(make: Callable[[Path], None], tmp_path: Path) -> None:
+    make(tmp_path)
+    found = [run.ref for found in scan(LocalSource(), [str(tmp_path)], deep=False) for run in found.runs]
+    run = read_run(LocalSource(), found[0])
+    spans = [span for span in run.spans if b"call_7 " in run.load(span).raw or b'"call_7"' in run.load(span).raw]
+    for path in tmp_path.rglob("*.jsonl"):
+        path.write_bytes(path.read_bytes().replace(b"call_7", b"call_X"))
+    assert spans
+    assert all("was replaced" in run.load(span).attributes["problem"] for span in spans)
+
+
+@pytest.mark.parametrize("block", [-1, 0, 1, 255, 256, 70_000])
+def test_a_reference_has_the_block_and_every_line(block: int) -> None:
+    first = Line(1 << 40, 1, b"{}", 4_000_000_000)
+    ref = SpanRef.of(first.packed(block) + Line(7, 2, b"[1]", 5).packed())
+    assert (ref.block, ref.size) == (block, 5)
+    assert ref.ranges == ((1 << 40, 2, 4_000_000_000), (7, 3, 5))
 
 
 def test_only_the_latest_are_kept_and_only_of_what_the_file_is_now(tmp_path: Path) -> None:

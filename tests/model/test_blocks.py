@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,6 +45,16 @@ def test_a_newer_version_shares_unchanged_blocks(size: int, more: int, places: l
     touched = {place // BLOCK for place in changed} | ({size // BLOCK} if more else set())
     same = [number for number in range(size // BLOCK) if number not in touched]
     assert all(before._blocks[number] is after._blocks[number] for number in same)
+
+
+def test_blocks_of_an_array_are_arrays() -> None:
+    numbers = array("i", range(BLOCK + 2))
+    blocks = Blocks[int]().updated(numbers)
+
+    assert [type(block) for block in blocks._blocks] == [array, array]
+    assert blocks == tuple(numbers) == Blocks(numbers)
+    assert blocks != Blocks(range(1, BLOCK + 3))
+    assert (blocks[-1], blocks[BLOCK - 1 : BLOCK + 1], blocks[:2]) == (BLOCK + 1, (BLOCK - 1, BLOCK), (0, 1))
 
 
 def test_an_older_version_has_no_later_ids() -> None:

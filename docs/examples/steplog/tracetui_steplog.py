@@ -12,7 +12,7 @@ from tracetui.formats.agent_log import Rows
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.jsonl import Line, LogReader, counted
 from tracetui.formats.lines import record_on
-from tracetui.formats.record_cache import SpanRef, record_at
+from tracetui.formats.record_cache import records_at
 from tracetui.formats.schema import NULL, Finite, Integer, Schema
 from tracetui.model import (
     Body,
@@ -92,7 +92,7 @@ class Steplog:
         return LogReader(SCHEMA, Session)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
-        record, raw = record_at(file, *span.at.ranges[0])  # raises if the file was changed meanwhile
+        record, raw = records_at(file, span.at)[0]  # raises if the file was changed meanwhile
         return Body(input=record.pop("input", None), output=record.pop("output", None), attributes=record, raw=raw)
 
 
@@ -109,5 +109,5 @@ def span_of(record: Record, line: Line) -> Span:
         status_source=StatusSource.DERIVED if record.error is UNSET else StatusSource.EXPLICIT,
         duration_ms=record.ms,
         error=Error(str(record.error)) if failed else None,
-        at=SpanRef(*line.byte_range),
+        at=line.packed(),
     )

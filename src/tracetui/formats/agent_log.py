@@ -8,13 +8,13 @@ when they are collected.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol, Self
 
 import msgspec
 
 from tracetui.formats.jsonl import Line
 from tracetui.formats.lines import MAX_LINE, lines
-from tracetui.formats.record_cache import PACKED_SIZE, PackedSpanRef, SpanRef
+from tracetui.formats.record_cache import PACKED_SIZE, SpanRef
 from tracetui.formats.schema import Unknown
 from tracetui.model import PREVIEW, Error, Operation, Problem, Span, Status, StatusSource, Usage
 from tracetui.sources.base import HEAD_SIZE, Entry, File
@@ -50,7 +50,12 @@ Outcome = tuple[Status, StatusSource | None, Error | None]
 
 def row(ident: str, name: str, when: float | None, line: Line, **facts: Any) -> Span:
     """The span of the record on `line`, which began at `when` (seconds since the epoch); `facts` are further fields."""
-    return Span(id=ident, name=name, started_at=when, at=SpanRef(line.offset, len(line.data)), **facts)
+    return Span(id=ident, name=name, started_at=when, at=span_ref(line.packed(), facts.get("operation")), **facts)
+
+
+def span_ref(lines: bytes, operation: Operation | None, part: str = "") -> bytes | SpanRef:
+    """`Span.at` of a span of that operation; `lines` and `part` as in `SpanRef`."""
+    return SpanRef(lines, part) if part or operation is UNKNOWN_KIND else lines
 
 
 def usage_without_cache(
@@ -111,6 +116,7 @@ class SpanRow(msgspec.Struct, gc=False):
     step: int | None
     started_at: float | None
     at: Any
+    """Its records, mostly as in `SpanRef.lines`."""
     preview: str = ""
     note: str = ""
     status: Status = UNKNOWN
@@ -120,14 +126,36 @@ class SpanRow(msgspec.Struct, gc=False):
     duration_ms: float | None = None
     usage: Usage | None = None
     model: str | None = None
+    part: str = ""
+    """Path of their file, as in `SpanRef`."""
 
-    def ref(self) -> Any:
-        """Location of the body."""
-        return self.at
+    @classmethod
+    def of(cls, span: Span) -> Self:
+        """The row that a span was made of."""
+        ref = SpanRef.of(span.at)
+        return cls(
+            span.id,
+            span.name,
+            span.operation,
+            span.parent_id,
+            span.step,
+            span.started_at,
+            ref.lines,
+            span.preview,
+            span.note,
+            span.status,
+            span.status_source,
+            span.status_word,
+            span.error,
+            span.duration_ms,
+            span.usage,
+            span.model,
+            ref.part,
+        )
 
     def add_line(self, line: Line) -> None:
         """Add a line of the same row: of a response, with the result of a call, or with a further note."""
-        self.at = self.at.joined(line.offset, len(line.data))
+        self.at += line.packed()
 
     def span(self) -> Span:
         """The row as it is now."""
@@ -148,18 +176,8 @@ class SpanRow(msgspec.Struct, gc=False):
             model=self.model,
             preview=self.preview,
             note=self.note,
-            at=self.ref(),
+            at=span_ref(self.at, self.operation, self.part),
         )
-
-
-class PackedRow(SpanRow, gc=False):
-    """A row of several records: `at` is the packed range of each."""
-
-    part: str = ""
-    """Path of their file, as in `SpanRef`."""
-
-    def ref(self) -> PackedSpanRef:
-        return PackedSpanRef(self.at, self.part)
 
 
 class OpenRow(SpanRow, gc=False):
@@ -172,6 +190,14 @@ class OpenRow(SpanRow, gc=False):
 
 class Call(OpenRow, gc=False):
     """A tool call and its results so far."""
+
+    key: str | None = None
+    """The id that its answer names."""
+
+    @property
+    def has_result(self) -> bool:
+        """Whether it has a line besides its own."""
+        return len(self.at) >= 2 * PACKED_SIZE
 
 
 def unmatched(key: str | None) -> str:
@@ -205,13 +231,21 @@ class Rows:
 
     def collect(self) -> list[Span]:
         """Return the spans that are new or changed since the last call, in order of arrival."""
-        changed = [one if isinstance(one, Span) else one.span() for one in self._changed.values()]
+        spans = []
+        for row in self._changed.values():
+            if isinstance(row, Span):
+                spans.append(row)
+            else:
+                span = row.span()
+                self.release(row, span)
+                spans.append(span)
         self._changed.clear()
-        return changed
+        return spans
 
-    def at(self, line: Line, block: int = -1) -> SpanRef:
-        """Where the record on a line is, or a block of it."""
-        return SpanRef(line.offset, len(line.data), block, b"", self.part)
+    def release(self, row: Any, span: Span) -> None:
+        """Replace references to a row with its span, which was just collected, if later records rarely change it: the
+        run has the span anyway. `SpanRow.of` makes the row again.
+        """
 
     def emit(self, row: Any) -> None:
         """Add a new or changed row, a `Span` or `Pending`, to the next `collect`."""
@@ -242,7 +276,7 @@ class PackedRows(Rows):
         """Add a row for the record."""
         raise NotImplementedError
 
-    def extend(self, row: PackedRow) -> bool:
+    def extend(self, row: SpanRow) -> bool:
         """Add the record to a row; if that is full, add a new row and return False."""
         if len(row.at) >= _LONGEST:
             self.add_record()
@@ -264,8 +298,8 @@ class Conversation(Rows):
         self.top: Row | None = None
         self.notes: SpanRow | None = None
         """The row of notes that the next note joins."""
-        self.calls: dict[str, Call] = {}
-        """Every call by the id that its answer names."""
+        self.calls: dict[str, Call | Span] = {}
+        """Every call by the id that its answer names; a span once it was collected with its answer."""
         self.waiting: list[Call] = []
         """Calls of the latest response that have no answer yet."""
 
@@ -284,12 +318,27 @@ class Conversation(Rows):
         if key is None:
             self.add_keyless(call, line)
             return
+        call.key = key
         self._changed[call.id] = self.calls[key] = call
         self.waiting.append(call)
 
+    def open_call(self, key: str | None) -> Call | None:
+        """The call of that key, to be changed."""
+        if key is None:
+            return None
+        found = self.calls.get(key)
+        if isinstance(found, Span):
+            found = self.calls[key] = Call.of(found)
+            found.key = key
+        return found
+
+    def release(self, row: Any, span: Span) -> None:
+        if type(row) is Call and row.key is not None and row.status is not RUNNING and self.calls.get(row.key) is row:
+            self.calls[row.key] = span
+
     def call_of(self, key: str | None, line: Line) -> Call | None:
         """The call that the tool result on `line` names; None, and a problem, if there is none."""
-        call = None if key is None else self.calls.get(key)
+        call = self.open_call(key)
         if call is None:
             self.problem(line, unmatched(key))
         return call
@@ -303,10 +352,11 @@ class Conversation(Rows):
     def note(self, ident: str, label: str, when: float | None, line: Line) -> None:
         """Take a note of the program."""
         notes = self.notes
-        if notes is None or len(notes.at.ranges) >= MOST_NOTES:
+        if notes is None or len(notes.at) >= MOST_NOTES * PACKED_SIZE:
             top = self.top
             parent, step = (self.root, None) if top is None else (top.id, top.step)
-            notes = self.notes = SpanRow(ident, "meta", META, parent, step, when, self.at(line), label)
+            notes = self.notes = SpanRow(ident, "meta", META, parent, step, when, line.packed(), label)
+            notes.part = self.part
         else:
             notes.add_line(line)
             if label not in notes.preview:

@@ -8,9 +8,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 import orjson
-from msgspec.structs import replace
 
-from tracetui.formats.record_cache import SpanRef, changed, open_part, record_at
+from tracetui.formats.record_cache import SpanRef, changed, records_at
 from tracetui.formats.scalars import mapping, text, without, word
 from tracetui.formats.schema import plain
 from tracetui.model import PREVIEW, Blob, Body, Message, Part, Reasoning, Text, ToolCall
@@ -78,12 +77,7 @@ def blocks_of(content: Any) -> list[Any]:
 
 def records_of(file: File, at: Any) -> tuple[list[dict[str, Any]], bytes]:
     """The records of a row, and their lines. Raises `FormatError` if the file has others there now."""
-    if not isinstance(at, SpanRef):
-        raise changed()
-    if at.part:
-        with open_part(file, at.part) as other:
-            return records_of(other, replace(at, part=""))
-    found = [record_at(file, *line, many=at.block > 0) for line in at.ranges]
+    found = records_at(file, at)
     return [record for record, _ in found], b"\n".join(data for _, data in found)
 
 
@@ -92,7 +86,7 @@ def block_of(content: Any, at: SpanRef) -> dict[str, Any]:
     blocks = blocks_of(content)
     block = blocks[at.block] if at.block < len(blocks) else None
     if not isinstance(block, dict):
-        raise changed(f"byte {at.offset}")
+        raise changed(f"byte {at.ranges[0][0]}")
     return block
 
 

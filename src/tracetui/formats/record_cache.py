@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from functools import partial
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeVar
 from zlib import crc32
@@ -17,60 +18,54 @@ ByteRange = tuple[int, int]
 """Offset and size of one line in bytes."""
 
 
-_LINE: Final = Struct("<QQ")
+_RANGE: Final = Struct("<QII")
+PACKED_SIZE: Final = _RANGE.size
+"""Bytes of a packed line."""
+
+
+pack_range: Final[Callable[[int, int, int], bytes]] = _RANGE.pack
+"""Offset, size and checksum (CRC-32) of a line, packed for `SpanRef`."""
+
+
+def pack_block(block: int) -> bytes:
+    """The number of a block, which precedes the packed lines in `SpanRef`: at most 15 bytes."""
+    return block.to_bytes((block.bit_length() + 7) // 8 or 1, "little")
 
 
 class SpanRef(msgspec.Struct, frozen=True, gc=False):
-    """Location of a span's body: its line, the block within its record, and further lines."""
+    """Location of a span's body: its lines, and a block of the first record. To save memory, `Span.at` is only `lines`
+    unless the span has a `part` or is of an unknown kind.
+    """
 
-    offset: int
-    length: int
-    block: int = -1
-    further: bytes = b""
-    """Further lines, packed: most calls have one."""
+    lines: bytes
+    """The concatenated `pack_range` of each line, after the `pack_block` of a block."""
     part: str = ""
     """Path of their file, relative to the folder of the main one; empty for the main file."""
 
-    @property
-    def more(self) -> tuple[ByteRange, ...]:
-        """Further lines."""
-        return tuple(_LINE.iter_unpack(self.further))
+    @classmethod
+    def of(cls, at: Any) -> SpanRef:
+        """The reference in a `Span.at`. Raises `FormatError` for that of another format."""
+        if isinstance(at, bytes):
+            return cls(at)
+        if not isinstance(at, SpanRef):
+            raise changed()
+        return at
 
-    def joined(self, offset: int, length: int) -> SpanRef:
-        """The same with one more line."""
-        further = self.further + _LINE.pack(offset, length)
-        return SpanRef(self.offset, self.length, self.block, further, self.part)
+    @property
+    def block(self) -> int:
+        """Number of the block, -1 if the span is a whole record."""
+        prefix = self.lines[: len(self.lines) % PACKED_SIZE]
+        return int.from_bytes(prefix, "little") if prefix else -1
 
     @property
-    def ranges(self) -> tuple[ByteRange, ...]:
-        """All lines, the first one first."""
-        return ((self.offset, self.length), *self.more)
+    def ranges(self) -> tuple[tuple[int, int, int], ...]:
+        """Offset, size and checksum of each line, the first one first."""
+        return tuple(_RANGE.iter_unpack(self.lines[len(self.lines) % PACKED_SIZE :]))
 
     @property
     def size(self) -> int:
         """Bytes of all lines."""
-        return self.length + sum(size for _, size in self.more)
-
-
-_RANGE: Final = Struct("<QII")
-PACKED_SIZE: Final = _RANGE.size
-
-
-pack_range: Final[Callable[[int, int, int], bytes]] = _RANGE.pack
-"""Offset, size and checksum (CRC-32) of a line, packed for `PackedSpanRef`."""
-
-
-class PackedSpanRef(msgspec.Struct, frozen=True, gc=False):
-    """Location of a span with many lines: the concatenated `pack_range` of each."""
-
-    lines: bytes = b""
-    part: str = ""
-    """Path of their file, as in `SpanRef`."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of the lines."""
-        return sum(size for _, size, _ in _RANGE.iter_unpack(self.lines))
+        return sum(size for _, size, _ in self.ranges)
 
 
 def changed(where: str = "") -> FormatError:
@@ -96,20 +91,25 @@ def record_at(file: File, offset: int, size: int, *, many: bool = False) -> tupl
 
 
 def records_at(file: File, at: Any) -> list[tuple[dict[str, Any], bytes]]:
-    """The records of a `PackedSpanRef`, with their bytes. Raises `FormatError` if the file has others there now."""
-    if not isinstance(at, PackedSpanRef):
-        raise changed()
-    if at.part:
-        with open_part(file, at.part) as other:
-            return records_at(other, PackedSpanRef(at.lines))
-    found = []
-    for offset, size, check in _RANGE.iter_unpack(at.lines):
-        data = file.read(offset, size)
-        record = parse(data)[0] if len(data) == size and crc32(data) == check else None
-        if not isinstance(record, dict):
-            raise changed(f"byte {offset}")
-        found.append((record, data))
-    return found
+    """The records of a `SpanRef`, with their bytes. Raises `FormatError` if the file has others there now.
+
+    A record with several blocks is cached for the span of the next block.
+    """
+    ref = SpanRef.of(at)
+    if ref.part:
+        with open_part(file, ref.part) as other:
+            return records_at(other, ref.lines)
+    if ref.block > 0:
+        return [cached(file, line, partial(_checked_record, file, *line)) for line in ref.ranges]
+    return [_checked_record(file, *line) for line in ref.ranges]
+
+
+def _checked_record(file: File, offset: int, size: int, check: int) -> tuple[dict[str, Any], bytes]:
+    data = file.read(offset, size)
+    record = parse(data)[0] if len(data) == size and crc32(data) == check else None
+    if not isinstance(record, dict):
+        raise changed(f"byte {offset}")
+    return record, data
 
 
 class Named:

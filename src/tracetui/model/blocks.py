@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, TypeVar, overload
@@ -14,17 +15,20 @@ BLOCK: Final = 1 << _BITS
 
 
 class Blocks(Sequence[T]):
-    """An immutable sequence in blocks of `BLOCK` elements. Equal to any tuple or `Blocks` with the same elements."""
+    """An immutable sequence in blocks of `BLOCK` elements. Equal to any tuple or `Blocks` with the same elements.
+
+    Blocks of an array are arrays, which take less memory.
+    """
 
     __slots__ = ("_blocks", "_count")
 
     def __init__(self, elements: Iterable[T] = ()) -> None:
         whole = tuple(elements)
         self._count = len(whole)
-        self._blocks = tuple([whole[at : at + BLOCK] for at in range(0, len(whole), BLOCK)])
+        self._blocks: tuple[Sequence[T], ...] = tuple([whole[at : at + BLOCK] for at in range(0, len(whole), BLOCK)])
 
     @classmethod
-    def _of(cls, blocks: tuple[tuple[T, ...], ...], count: int) -> Blocks[T]:
+    def _of(cls, blocks: tuple[Sequence[T], ...], count: int) -> Blocks[T]:
         made = cls()
         made._blocks, made._count = blocks, count
         return made
@@ -38,12 +42,13 @@ class Blocks(Sequence[T]):
             return self
         blocks = list(self._blocks)
         for number in sorted(numbers):
-            blocks[number : number + 1] = [tuple(current[number << _BITS : (number + 1) << _BITS])]
+            block = current[number << _BITS : (number + 1) << _BITS]
+            blocks[number : number + 1] = [block if isinstance(block, array) else tuple(block)]
         return self._of(tuple(blocks), len(current))
 
     def replaced(self, elements: Mapping[int, T]) -> Blocks[T]:
         """The same sequence with other `elements` at some positions."""
-        blocks: list[tuple[T, ...]] = list(self._blocks)
+        blocks = list(self._blocks)
         edited: dict[int, list[T]] = {}
         for position, element in elements.items():
             number = position >> _BITS
@@ -81,7 +86,7 @@ class Blocks(Sequence[T]):
             return tuple([self[position] for position in range(start, stop, step)])
         first = start >> _BITS
         blocks = self._blocks[first : (max(start, stop) - 1 >> _BITS) + 1]
-        found = blocks[0] if len(blocks) == 1 else tuple(chain.from_iterable(blocks))
+        found = tuple(blocks[0] if len(blocks) == 1 else chain.from_iterable(blocks))
         return found[start - (first << _BITS) : max(start, stop) - (first << _BITS)]
 
     def __iter__(self) -> Iterator[T]:
@@ -92,7 +97,9 @@ class Blocks(Sequence[T]):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Blocks):
-            return self._count == other._count and self._blocks == other._blocks
+            return self._count == other._count and all(
+                a is b or tuple(a) == tuple(b) for a, b in zip(self._blocks, other._blocks, strict=True)
+            )
         return tuple(self) == other if isinstance(other, tuple) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]

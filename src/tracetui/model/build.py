@@ -6,6 +6,7 @@ parent move to the top, cycles are cut, all without recursion.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Container, Iterable, Mapping
 from math import inf
 from typing import Final, NamedTuple
@@ -39,8 +40,8 @@ class Tree:
         self._orphans = self._cut = 0
         self._by_start = by_start
         self.spans: list[Span] = []
-        self.depths: list[int] = []
-        self._sizes: list[int] = []
+        self.depths = array("i")
+        self._sizes = array("i")
         self._open: list[int] = []
         """Positions of the last span and its ancestors, top first."""
         self.index: dict[str, int] = {}
@@ -90,7 +91,7 @@ class Tree:
                 roots.append(span)
         for siblings in (roots, *children.values()) if self._by_start else ():
             siblings.sort(key=_began)
-        self.spans, self.depths = roots, [0] * len(roots)
+        self.spans, self.depths = roots, array("i", [0]) * len(roots)
         if children:
             self.spans, self.depths = self._ordered(by_id, roots, children)
         self._sizes, self._open = _subtree_sizes(self.depths)
@@ -167,9 +168,9 @@ class Tree:
 
     def _ordered(
         self, by_id: Mapping[str, Span], roots: list[Span], children: dict[str, list[Span]]
-    ) -> tuple[list[Span], list[int]]:
+    ) -> tuple[list[Span], array[int]]:
         order: list[Span] = []
-        depths: list[int] = []
+        depths = array("i")
         seen: set[str] = set()
         _walk(roots, children, order, depths, seen)
         if len(order) < len(by_id):  # spans unreachable from a root form a cycle: cut it at its first span
@@ -186,7 +187,7 @@ def _began(span: Span) -> float:
 
 
 def _walk(
-    roots: list[Span], children: dict[str, list[Span]], order: list[Span], depths: list[int], seen: set[str]
+    roots: list[Span], children: dict[str, list[Span]], order: list[Span], depths: array[int], seen: set[str]
 ) -> None:
     stack = [(span, 0) for span in reversed(roots)]
     while stack:
@@ -201,9 +202,9 @@ def _walk(
             stack.extend((child, depth + 1) for child in reversed(below))
 
 
-def _subtree_sizes(depths: list[int]) -> tuple[list[int], list[int]]:
+def _subtree_sizes(depths: array[int]) -> tuple[array[int], list[int]]:
     """Subtree size of each position of a pre-order, and the positions of the last span and its ancestors, top first."""
-    sizes = [1] * len(depths)
+    sizes = array("i", [1]) * len(depths)
     open_positions: list[int] = []
     for i, depth in enumerate(depths):
         while len(open_positions) > depth:

@@ -25,11 +25,11 @@ from tracetui.formats.agent_log import (
     OK,
     UNKNOWN_KIND,
     Call,
+    span_ref,
     unmatched,
 )
 from tracetui.formats.bodies import argument, preview_of
 from tracetui.formats.jsonl import Line
-from tracetui.formats.record_cache import SpanRef
 from tracetui.formats.schema import NULL, Finite, Integer, Loose, Schema, plain, tag_of
 from tracetui.model import (
     PREVIEW,
@@ -67,13 +67,11 @@ class Block(Struct, gc=False):
     name: str | None = None
     input: Raw = NULL
 
-    def call(self, parent: str, index: int, at: SpanRef, step: int | None) -> Call:
+    def call(self, parent: str, at: bytes, index: int, step: int | None) -> Call:
         """The tool call that the block is, of the turn `parent`; it waits for its answer."""
         name = intern(self.name) if self.name else "tool"
         shown = preview_of(self.input, tasks=_TASKS)
-        return Call(
-            f"{parent}.{index}", name, EXECUTE_TOOL, parent, step, None, SpanRef(at.offset, at.length, index), shown
-        )
+        return Call(f"{parent}.{index}", name, EXECUTE_TOOL, parent, step, None, at, shown)
 
 
 class Effects(Struct, gc=False):
@@ -98,15 +96,15 @@ class Base(Struct, gc=False):
 
     turn: Integer | None = None
 
-    def row(self, ident: str, at: SpanRef, model: str | None = None) -> Span:
+    def row(self, ident: str, at: bytes, model: str | None = None) -> Span:
         """The row that the record is by itself; `model` is the model of the session."""
         kind = kind_of(self)
         operation = OTHER if kind in KINDS else UNKNOWN_KIND
-        return Span(id=ident, name=kind[:PREVIEW], operation=operation, step=self.turn, at=at)
+        return Span(id=ident, name=kind[:PREVIEW], operation=operation, step=self.turn, at=span_ref(at, operation))
 
     def take(self, session: Session, line: Line) -> None:
         """Add the record to the session."""
-        session.add(self.row(f"l{line.number}", SpanRef(*line.byte_range)))
+        session.add(self.row(f"l{line.number}", line.packed()))
 
 
 class Other(Base):
@@ -147,7 +145,7 @@ class Prompt(Record, tag="user_prompt"):
     other_fields: ClassVar = "attachments v"
     text: Any = None
 
-    def row(self, ident: str, at: SpanRef, model: str | None = None) -> Span:
+    def row(self, ident: str, at: bytes, model: str | None = None) -> Span:
         return Span(
             id=ident,
             name="user",
@@ -174,7 +172,7 @@ class Turn(Record, tag="assistant_turn"):
     blocks: list[Block] = []
     stop_reason: str | None = None
 
-    def row(self, ident: str, at: SpanRef, model: str | None = None) -> Span:
+    def row(self, ident: str, at: bytes, model: str | None = None) -> Span:
         word, status, source, note, error = self.stop_reason, OK, DERIVED, "", None
         if word is not None:
             source = EXPLICIT
@@ -200,14 +198,13 @@ class Turn(Record, tag="assistant_turn"):
 
     def take(self, session: Session, line: Line) -> None:
         session.settle()
-        at = SpanRef(line.offset, len(line.data))
-        span = self.row(f"l{line.number}", at, session.model)
+        span = self.row(f"l{line.number}", line.packed(), session.model)
         session.turn, session.recent = span, {}
         session.add(span)
         texts = []
         for index, block in enumerate(self.blocks):
             if block.type == "tool_use":
-                session.add_call(block.id, block.call(span.id, index, at, self.turn), line)
+                session.add_call(block.id, block.call(span.id, line.packed(index), index, self.turn), line)
             elif block.type == "text" and block.text is not None:
                 texts.append(block.text)
         session.last_assistant = "\n".join(texts) or session.last_assistant
@@ -233,7 +230,7 @@ class Result(Record, tag="tool_result"):
         is_explicit = self.ok is not None or self.is_error is not None
         return OK, EXPLICIT if is_explicit else EXIT if code == 0 else DERIVED, None, None
 
-    def row(self, ident: str, at: SpanRef, model: str | None = None) -> Span:
+    def row(self, ident: str, at: bytes, model: str | None = None) -> Span:
         """A result without a call in the trace."""
         status, source, word, error = self.outcome()
         return Span(
@@ -251,8 +248,8 @@ class Result(Record, tag="tool_result"):
 
     def take(self, session: Session, line: Line) -> None:
         key = self.tool_use_id
-        call = None if key is None else session.calls.get(key)
-        if call is None or call.at.more:
+        call = session.open_call(key)
+        if call is None or call.has_result:
             session.problem(line, unmatched(key))
             super().take(session, line)
             return
@@ -274,7 +271,7 @@ class Hook(Record, tag="hook_event"):
     exit_code: Integer | None = None
     output: Any = None
 
-    def row(self, ident: str, at: SpanRef, model: str | None = None) -> Span:
+    def row(self, ident: str, at: bytes, model: str | None = None) -> Span:
         decision, code = self.decision, self.exit_code
         status, source, error = OK, DERIVED, None
         if decision is not None:
@@ -299,14 +296,14 @@ class Hook(Record, tag="hook_event"):
 
     def take(self, session: Session, line: Line) -> None:
         """Put the hook below the call that it names, or that its turn and matcher fit, else below its turn."""
-        span, turn = self.row(f"l{line.number}", SpanRef(*line.byte_range)), session.turn
+        span, turn = self.row(f"l{line.number}", line.packed()), session.turn
         is_here = turn is not None and self.turn is not None and turn.step == self.turn
         key = self.tool_use_id
         if key is None and is_here:
             names = (self.matcher or "").split("|")
             fitting = [one for one, call in session.recent.items() if call.name in names]
             key = fitting[0] if len(fitting) == 1 else None
-        if key is not None and (call := session.calls.get(key)) is not None:
+        if (call := session.open_call(key)) is not None:
             session.add_hook(span, call)
             return
         if key is not None:  # a hook may fire before the turn is written
@@ -325,7 +322,7 @@ class Skill(Record, tag="skill_invocation"):
     source: str | None = None
     args: Any = None
 
-    def row(self, ident: str, at: SpanRef, model: str | None = None) -> Span:
+    def row(self, ident: str, at: bytes, model: str | None = None) -> Span:
         return Span(
             id=ident,
             name=f"skill {(_first(self.name, self.skill_name) or '?')[:PREVIEW]}",
@@ -361,8 +358,8 @@ class End(Record, tag="session_end"):
     def take(self, session: Session, line: Line) -> None:
         if session.end is not None:
             session.problem(line, "a second session_end")
-            session.add(session.end.row(f"l{session.tail.number}", SpanRef(*session.tail.byte_range)))
-        session.end, session.tail = self, Line(line.offset, line.number, line.data)
+            session.add(session.end.row(f"l{session.tail.number}", session.tail.packed()))
+        session.end, session.tail = self, Line(line.offset, line.number, line.data, line.check)
         session.ended = session.closed = True
         session.settle()
 

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from tracetui.errors import FormatError
 from tracetui.formats.agent_log import CANCELLED, ERROR, EXPLICIT, RUNNING, Call, Conversation
-from tracetui.formats.ccpa.records import SCHEMA, End, Start, Turn, kind_of
+from tracetui.formats.ccpa.records import End, Start, kind_of
 from tracetui.formats.jsonl import Line
 from tracetui.formats.lines import record_on
-from tracetui.formats.record_cache import SpanRef, changed, record_at
+from tracetui.formats.record_cache import SpanRef, records_at
 from tracetui.formats.scalars import child, layout, sequence, string, without, word
 from tracetui.formats.schema import unknown_fields
 from tracetui.model import (
@@ -101,8 +101,8 @@ class Session(Conversation):
         if key is None:
             self.call(None, call, line)
             return
-        before = self.calls.get(key)
-        if before is not None and not before.at.more:
+        before = self.open_call(key)
+        if before is not None and not before.has_result:
             self.problem(line, f"call id {key[:PREVIEW]!r} is reused before its result")
             self.stop((before,))
         self.recent[key] = call
@@ -252,14 +252,10 @@ Record = dict[str, Any]
 
 def body_of(file: File, span: Span) -> Body:
     """The body of a span; raises `FormatError` if the record was replaced."""
-    at = span.at
-    if not isinstance(at, SpanRef):
-        raise changed()
-    record, data = record_at(file, at.offset, at.length, many=at.block > 0)
-    typed = SCHEMA.convert(record, {})
-    if at.block >= 0:
-        return _call_body(file, span, data, record, typed)
-    _verify(span, typed.row(span.id, at, span.name))
+    ref, found = SpanRef.of(span.at), records_at(file, span.at)
+    if ref.block >= 0:
+        return _call_body(ref, found)
+    record, data = found[0]
     kind = record.get("kind")
     if kind == "user_prompt":
         return _prompt_body(record, data)
@@ -272,12 +268,6 @@ def body_of(file: File, span: Span) -> Body:
     if kind == "skill_invocation":
         return Body(input=record.get("args"), attributes=without(record, "args"), raw=data)
     return Body(attributes=record, raw=data)
-
-
-def _verify(span: Span, again: Span) -> None:
-    """Raise `FormatError` unless both are the same call, turn or event."""
-    if (span.operation, span.name, span.step, span.preview) != (again.operation, again.name, again.step, again.preview):
-        raise changed(f"byte {span.at.offset}")
 
 
 def _prompt_body(record: Record, data: bytes) -> Body:
@@ -328,28 +318,16 @@ def _part(block: Any) -> tuple[Part, Record]:
     return Blob(kind if isinstance(kind, str) else "block", block), {}
 
 
-def _call_body(file: File, span: Span, data: bytes, record: Record, turn: Any) -> Body:
+def _call_body(ref: SpanRef, found: list[tuple[Record, bytes]]) -> Body:
     """The call's block and its result's record as one; where both have a field, the result's is ``result.FIELD``."""
-    at: SpanRef = span.at
-    typed = turn.blocks[at.block] if isinstance(turn, Turn) and at.block < len(turn.blocks) else None
-    if typed is None or typed.type != "tool_use":
-        raise changed(f"byte {at.offset}")
-    _verify(span, typed.call("", at.block, at, span.step).span())
-    block: Record = record["blocks"][at.block]
-    attributes = without(block, "input")
-    if not at.more:
-        return Body(input=block.get("input"), attributes=attributes, raw=data)
-    answer, answer_data = record_at(file, *at.more[0])
-    if answer.get("tool_use_id") != block.get("id"):
-        raise changed(f"byte {at.more[0][0]}")
+    block: Record = found[0][0]["blocks"][ref.block]
+    attributes, raw = without(block, "input"), b"\n".join(data for _, data in found)
+    if len(found) == 1:
+        return Body(input=block.get("input"), attributes=attributes, raw=raw)
+    answer = found[1][0]
     for key, value in _answer(answer).items():
         attributes[f"result.{key}" if key in attributes else key] = value
-    return Body(
-        input=block.get("input"),
-        output=answer.get("content"),
-        attributes=attributes,
-        raw=data + b"\n" + answer_data,
-    )
+    return Body(input=block.get("input"), output=answer.get("content"), attributes=attributes, raw=raw)
 
 
 def _answer(record: Record) -> Record:

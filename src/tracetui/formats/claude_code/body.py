@@ -36,12 +36,11 @@ def body_of(file: File, span: Span) -> Body:
     if isinstance(at, SyntheticRef):
         return _made(file, span, at)
     records, raw = records_of(file, at)
-    if span.operation is CHAT and kind_of(records[0]) != "assistant":
-        raise changed(f"byte {at.offset}")
     if span.operation in (CHAT, MESSAGE):
         return _message(records, raw, is_response=span.operation is CHAT)
-    if at.block >= 0:
-        return _call(file, records, at, raw)
+    ref = SpanRef.of(at)
+    if ref.block >= 0:
+        return _call(file, records, ref, raw)
     return notes_body(records, raw) if span.operation is META else Body(attributes=records[0], raw=raw)
 
 
@@ -81,7 +80,7 @@ def _call(main: File, records: list[Record], at: SpanRef, raw: bytes) -> Body:
         attributes = without(block, "content") | {f"record.{key}": one for key, one in _envelope(records[0]).items()}
         return Body(output=block.get("content"), attributes=attributes, raw=raw)
     attributes = without(block, "input")
-    for record, line in zip(records[1:], at.more, strict=True):
+    for record, line in zip(records[1:], at.ranges[1:], strict=True):
         same = (one for one in blocks_of(_content(record)) if mapping(one).get("tool_use_id") == block.get("id"))
         result = next(filter(_is_result, same), None)
         if result is None:

@@ -15,7 +15,7 @@ from tracetui.errors import FormatError
 from tracetui.formats.agent_log import CHAT
 from tracetui.formats.base import Chunk
 from tracetui.formats.claude_code.records import SCHEMA
-from tracetui.formats.claude_code.session import Originals, Response, Session, agent_span, started_by
+from tracetui.formats.claude_code.session import Originals, Session, agent_span, started_by
 from tracetui.formats.decode import decode
 from tracetui.formats.jsonl import BUDGET, FIRST, LogReader
 from tracetui.formats.scalars import mapping, sequence, text
@@ -362,7 +362,7 @@ class RunReader:
                     owners = self._by_response.setdefault(ident, [])
                     if agent not in owners:
                         owners.append(agent)
-                    if self._is_of_another(agent) or isinstance(self._main.session.rows.get(ident), Response):
+                    if self._is_of_another(agent) or _is_response(self._main.session.rows.get(ident)):
                         span = _copy(span)
                 yield span
 
@@ -370,9 +370,9 @@ class RunReader:
         """Copies of these responses in files of sub-agents that were read before, which were given them along."""
         for span in spans:
             for agent in self._by_response.get(span.id, ()) if span.operation is CHAT else ():
-                found = None if agent.session is None else agent.session.rows.get(agent.session.prefix + span.id)
-                if isinstance(found, Response):
-                    yield _copy(found.span())
+                found: Any = None if agent.session is None else agent.session.rows.get(agent.session.prefix + span.id)
+                if _is_response(found):
+                    yield _copy(found if isinstance(found, Span) else found.span())
 
     def _is_of_another(self, agent: _AgentFile) -> bool:
         """Whether a sub-agent that was copied with the call that started it is, and counts, with another session."""
@@ -380,6 +380,11 @@ class RunReader:
             return bool(self._original) and agent.part.path.startswith(f"{self._original}/")
         ident = None if agent.session is None else agent.session.metadata.get("sessionId")
         return ident is not None and ident != self._main.session.metadata.get("sessionId")
+
+
+def _is_response(row: Any) -> bool:
+    """Whether a row, if there is one, is a response."""
+    return row is not None and row.operation is CHAT
 
 
 def _copy(span: Span) -> Span:

@@ -33,6 +33,7 @@ from tracetui.formats.agent_log import (
     usage_without_cache,
 )
 from tracetui.formats.bodies import as_json, preview_and_task
+from tracetui.formats.branches import ABANDONED
 from tracetui.formats.jsonl import Line
 from tracetui.formats.scalars import between, text
 from tracetui.formats.schema import NULL, Field, Finite, Loose, Natural, Schema
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
 
 SYNTHETIC: Final = "<synthetic>"
 """The model of an answer that the program made up itself."""
-ABANDONED: Final = "abandoned"
 BACKGROUND: Final = "in the background"
 _FAILED: Final = "Error: "
 """How the result of a call begins that failed, where it is a text: else it is an object."""
@@ -247,7 +247,7 @@ class User(Record, tag="user"):
         role = self._role(prompt, content)
         if role == "user":
             if not results:
-                agent.rewind()
+                agent.rewind(line)
             agent.settle()
         if not results:
             agent.user_message(role, prompt)
@@ -538,12 +538,11 @@ def _take_call(agent: Agent, response: Response, block: Block, number: int, when
     ident = f"{agent.prefix}l{line.number}.{number}"
     if key is not None and key not in agent.calls:
         ident = agent.prefix + key
-    at = agent.at(line, number)
+    at = line.packed(number)
     call = Call(ident, intern(name), EXECUTE_TOOL, response.id, response.step, when, at, preview, agent.copied)
-    if key is not None:
-        response.calls = (*response.calls, call)
-        if task:
-            agent.tasks[task] = key
+    call.part = agent.part
+    if key is not None and task:
+        agent.tasks[task] = key
     agent.call(key, call, line)
 
 

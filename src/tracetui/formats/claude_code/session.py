@@ -13,7 +13,6 @@ from math import inf
 from sys import intern
 from typing import Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tracetui.formats.agent_log import (
@@ -26,15 +25,15 @@ from tracetui.formats.agent_log import (
     RUNNING,
     UNKNOWN,
     Call,
-    Conversation,
     Copies,
     OpenRow,
     Order,
     SyntheticRef,
     sessions_beside,
+    span_ref,
 )
+from tracetui.formats.branches import ROOT, BranchedConversation, Node
 from tracetui.formats.claude_code.records import (
-    ABANDONED,
     BACKGROUND,
     SCHEMA,
     Assistant,
@@ -64,8 +63,6 @@ from tracetui.model.span import status_of
 from tracetui.sources.base import HEAD_SIZE, SHARED, Entry, File, cacheable
 
 AGENT: Final = "claude"
-ROOT: Final = "\0root"
-"""Parent of prompts that name no record: the first one and its replacements. Not the id of a record."""
 EARLIER: Final = 1.0
 """Seconds by which the conversation must be older than the file, if it was copied from another."""
 _HEAD: Final = 6
@@ -90,7 +87,6 @@ class Response(OpenRow, gc=False):
 
     has_text: bool = False
     """The preview is a text, not a thought."""
-    calls: tuple[Call, ...] = ()
 
     def stop(self, reason: str | None) -> None:
         """Take the stop reason of a line: the last one counts."""
@@ -108,22 +104,7 @@ class Response(OpenRow, gc=False):
             self.preview, self.has_text = shown[:PREVIEW], is_text
 
 
-class Node(Struct, gc=False):
-    """A record in the tree of a conversation."""
-
-    index: int
-    is_first: bool
-    """It follows no record."""
-    top: str | None
-    """The latest row of the conversation when it was written."""
-    is_prompt: bool
-    before: Node | None = None
-    """The record that named the same parent before this one."""
-    latest: Node | None = None
-    """The last record that names this one."""
-
-
-class Agent(Conversation):
+class Agent(BranchedConversation):
     """The conversation of one agent. `prefix` makes ids of spans unique."""
 
     def __init__(self, file: File, *, root: str | None = None, part: str = "", prefix: str = "") -> None:
@@ -134,8 +115,6 @@ class Agent(Conversation):
         """The row of a sub-agent within the file of its session, before it is linked."""
         self.linked: Span | None = None
         """The same as it was emitted last."""
-        self.rows: dict[str, Span | Response] = {}
-        """Rows of the conversation by id."""
         self.tasks: dict[str, str] = {}
         """The call that gave a sub-agent its task, by the task."""
         self.starters: dict[str, str] = {}
@@ -157,31 +136,19 @@ class Agent(Conversation):
         """The records that were taken show whether there is one."""
         self.latest: dict[str, str] = {}
         """Metadata of the session in records of their own."""
-        self._nodes: dict[str, Node] = {}
-        self._last: Node | None = None
         self._uuid: str | None = None
         self._parent: str | None = None
-        self._is_prompt = False
 
     def follow(self, record: Envelope, when: float | None, line: Line) -> None:
         """Take one record of this conversation."""
         uuid = record.uuid
-        if uuid and uuid in self._nodes:  # written twice around a crash
+        if uuid and uuid in self.nodes:  # written twice around a crash
             record.note(self, when, line)
             return
         self._uuid, self._parent = uuid, record.parent_uuid or record.logical_parent_uuid or None
-        self._is_prompt = False
         record.take(self, when, line)
         if uuid:
-            nodes, parent, top = self._nodes, self._parent, self.top
-            node = Node(len(nodes), parent == ROOT, None if top is None else top.id, self._is_prompt)
-            if parent is not None:
-                if parent == ROOT and ROOT not in nodes:
-                    nodes[ROOT] = Node(-1, False, None, is_prompt=False)
-                above = nodes.get(parent)
-                if above is not None:
-                    node.before, above.latest = above.latest, node
-            nodes[uuid] = self._last = node
+            self.add_node(uuid, self._parent, None if self.top is None else self.top.id)
 
     # ---- messages
 
@@ -201,8 +168,12 @@ class Agent(Conversation):
     ) -> Response:
         """The response of a line: that of an earlier line, or a new one. `key` is the id of the message."""
         ident = None if key is None else self.prefix + key
-        found = None if ident is None else self.rows.get(ident)
-        if type(found) is Response:
+        found: Response | Span | None = None if ident is None else self.rows.get(ident)
+        if found is not None and found.operation is CHAT:
+            if isinstance(found, Span):
+                found = Response.of(found)
+                found.has_text = bool(found.preview)
+                self.rows[found.id] = found
             found.add_line(line)
             found.duration_ms = between(found.started_at, when) or found.duration_ms
         else:
@@ -212,7 +183,8 @@ class Agent(Conversation):
             before = self.rows.get(ident)
             parent, self.steps = self.root if before is None else before.parent_id, self.steps + 1
             step = self.steps if self.root is None else None
-            found = Response(ident, name, CHAT, parent, step, when, self.at(line), status=OK, model=model)
+            found = Response(ident, name, CHAT, parent, step, when, line.packed(), status=OK, model=model)
+            found.part = self.part
             self.rows[ident] = found
         self.top, self.notes = found, None
         self.emit(found)
@@ -226,6 +198,11 @@ class Agent(Conversation):
         if result.agent_id:
             self.agents.add(result.agent_id)
 
+    def release(self, row: Any, span: Span) -> None:
+        super().release(row, span)
+        if isinstance(row, Response) and row.has_text is bool(row.preview) and self.rows.get(span.id) is row:
+            self.rows[span.id] = span
+
     # ---- rows
 
     def ident(self, uuid: str | None, line: Line) -> str:
@@ -236,7 +213,8 @@ class Agent(Conversation):
         """The span of a record, or of a block of it; `facts` are further fields."""
         ident, parent = self.ident(uuid, line), facts.pop("parent_id", self.root)
         ident = ident if block < 0 else f"{ident}.{block}"
-        return Span(id=ident, name=name, parent_id=parent, started_at=when, at=self.at(line, block), **facts)
+        at = span_ref(line.packed(block), facts.get("operation"), self.part)
+        return Span(id=ident, name=name, parent_id=parent, started_at=when, at=at, **facts)
 
     def add(self, span: Span) -> None:
         """Give out a row of the conversation."""
@@ -253,70 +231,25 @@ class Agent(Conversation):
         self.notes = None
         self.emit(span)
 
-    # ---- the tree
+    # ---- branches
 
-    def rewind(self) -> None:
-        """Take a prompt that may replace an earlier one: the records after that one are an abandoned branch then."""
-        self._is_prompt = True
+    def rewind(self, line: Line) -> None:
+        """Take a prompt that may replace an earlier one.
+
+        It abandons the records after the one that it follows only if they include a prompt: only prompts can be taken
+        back, and parallel calls name each other in a similar way. It replaces the first prompt only if that had
+        followers, because some files omit parents.
+        """
         if self._parent is None and self.root is None:
             self._parent = ROOT
         uuid, parent = self._uuid, self._parent
-        found = self._left(parent) if uuid and parent is not None else []
-        if not found:
+        if not uuid or parent not in self.nodes or parent == self.leaf.ident:
             return
-        ident = f"{self.prefix}branch:{uuid}"
-        for row in found:
-            self._abandon(row, ident)
-        spans = [row if isinstance(row, Span) else row.span() for row in found]
-        responses = sum(span.operation is CHAT for span in spans)
-        self.emit(
-            Span(
-                id=ident,
-                name="abandoned branch",
-                parent_id=self.root,
-                preview=next((span.preview for span in spans if span.name == "user"), ""),
-                note=f"{responses} responses" if responses != 1 else "1 response",
-                at=SyntheticRef(
-                    (("went_back_to", None if parent == ROOT else parent), ("went_on_with", uuid)), self.part
-                ),
-            )
-        )
-        self.notes = None
-
-    def _abandon(self, row: Span | Response, branch: str) -> None:
-        if isinstance(row, Span):
-            row = self.rows[row.id] = replace(row, parent_id=branch, note=ABANDONED)
-        else:
-            self.steps -= row.step is not None
-            row.parent_id, row.step, row.note = branch, None, ABANDONED
-            for call in row.calls:
-                call.step = None
-                self.emit(call)
-        self.emit(row)
-
-    def _left(self, uuid: str) -> list[Span | Response]:
-        """The rows after record `uuid` that the conversation abandoned by continuing from that record.
-
-        Nothing unless they include a prompt: only prompts can be taken back, and parallel calls name each other in a
-        similar way. Abandoned rows are detached, so they are found once. A prompt replaces the first one only if that
-        had followers, because some files omit parents.
-        """
-        start = self._nodes.get(uuid)
-        if start is None or start is self._last:
-            return []
-        nodes, todo = [], [start]
-        while todo:
-            follower = todo.pop().latest
-            while follower is not None:
-                nodes.append(follower)
-                todo.append(follower)
-                follower = follower.before
-        if not any(node.is_prompt for node in nodes) or (uuid == ROOT and all(node.is_first for node in nodes)):
-            return []
-        start.latest = None
-        tops = dict.fromkeys(node.top for node in sorted(nodes, key=lambda node: node.index))
-        rows = [self.rows[top] for top in tops if top is not None and top != start.top and top in self.rows]
-        return [row for row in rows if row.parent_id == self.root]
+        path = self.path_to(parent)
+        if parent == ROOT and all(node.parent == ROOT for node in path.left):
+            return
+        if any(row.name == "user" for row in self.rows_left(path)):
+            self.go(path, f"{self.prefix}branch:{uuid}", uuid, line)
 
 
 class Session(Agent):
@@ -467,13 +400,14 @@ class Session(Agent):
 
     def skip(self, left_out: bytes) -> None:
         if not self.skipped:
-            self._first_nodes = dict(self._nodes)
+            self._first_nodes = dict(self.nodes)
+            self.ignore_branches()
         super().skip(left_out)
         self._left_out, self._left_out_ids = left_out, None
         self._timed = self.knows_status = False
         self.version = self.failure = None
         self.prompt, self.command, self.model = self.prompt or "", "", self.model or ""
-        self._nodes = dict(self._first_nodes)  # the last records may come again, with more before them
+        self.nodes = dict(self._first_nodes)  # the last records may come again, with more before them
 
     def _was_left_out(self, uuid: str | None) -> bool:
         """Whether a record of this conversation with that id is among the lines left out.
@@ -546,7 +480,7 @@ def agent_span(agent: str, kind: str, preview: str, when: float | None, task: st
     )
 
 
-def started_by(span: Span, call: Call) -> Span:
+def started_by(span: Span, call: Call | Span) -> Span:
     """The span of a sub-agent started by this call, with the status in the result of the call."""
     kind, is_typed, task = call.preview.partition(": ")
     is_certain = call.status in (OK, RUNNING) and call.note != BACKGROUND

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tracetui.formats.agent_log import (
@@ -28,7 +29,6 @@ from tracetui.formats.agent_log import (
     RUNNING,
     UNKNOWN,
     UNKNOWN_KIND,
-    PackedRow,
     PackedRows,
     SpanRow,
     unmatched,
@@ -63,7 +63,7 @@ _STEM: Final = re.compile(r"^rollout-[\dT:-]{10,25}-(?=[0-9a-f]{8}-)|\.(?:jsonl|
 _AGENT: Final = "codex"
 
 
-class Row(PackedRow, gc=False):
+class Row(SpanRow, gc=False):
     """A row that later records may add to."""
 
     def end(self, status: Status, word: str, error: Error | None, when: float | None, took: float | None) -> None:
@@ -100,6 +100,28 @@ class Call(Row, gc=False):
     """The model's request is there, not only an event about the call."""
     outcome: Outcome | None = None
     """None while no record has any of it."""
+    key: str = ""
+    """The id that its output names."""
+    collected: Span | None = None
+    """Its span when it was collected last."""
+
+    @classmethod
+    def reopened(cls, answered: AnsweredCall, key: str) -> Call:
+        """The call, to be changed by a late record."""
+        span = answered.span
+        text = "" if span.error is None else span.error.message
+        call = cls.of(span)
+        call.requested, call.key = answered.requested, key
+        call.outcome = Outcome(
+            True,
+            answered.failed,
+            answered.code,
+            span.status_word,
+            answered.declined,
+            text,
+            duration_ms=span.duration_ms,
+        )
+        return call
 
     def update(self, later: Outcome) -> None:
         """Add the outcome of one more record. A status or error field overrides the exit code. An event is more
@@ -130,6 +152,16 @@ class Call(Row, gc=False):
             self.error = Error(now.message or kind or now.word or "failed", kind)
         self.started_at = self.started_at if now.started_at is None else now.started_at
         self.duration_ms = now.duration_ms
+
+
+class AnsweredCall(Struct, frozen=True, gc=False):
+    """A finished call that was collected: its span, and the parts of `Call` that aren't in it."""
+
+    span: Span
+    requested: bool
+    failed: bool | None
+    code: int | None
+    declined: bool
 
 
 R = TypeVar("R", bound=Row)
@@ -195,7 +227,7 @@ class Session(PackedRows):
         self._prefix, self.origin, self._look_back = prefix, origin, look_back
         self._early: list[Row] = []
         self._outputs: deque[Call] = deque()
-        self.calls: dict[str, Call] = {}
+        self.calls: dict[str, Call | AnsweredCall] = {}
         """Calls by their ids."""
         self.unanswered: dict[str, Call] = {}
         """Calls of this turn."""
@@ -479,7 +511,7 @@ class Session(PackedRows):
             response = self._begin_response()
         elif self.extend(response):
             response.written_at = self.record.timestamp
-        call = self.calls.get(key) if key else None
+        call = self._open_call(key)
         if call is not None and not call.requested:
             if self.extend(call):
                 call.name, call.preview = name[:PREVIEW], preview
@@ -499,7 +531,7 @@ class Session(PackedRows):
         """A tool answered the model."""
         self._close()
         key = record.call_id
-        call = self.calls.get(key) if key else None
+        call = self._open_call(key)
         if call is None or key is None:
             self.problem(self.line, unmatched(key or None))
             self._add_call(self.record.kind(), text).update(outcome)
@@ -511,7 +543,7 @@ class Session(PackedRows):
 
     def add_tool_event(self, key: str, kind: str, event: Event, outcome: Outcome) -> None:
         """An event about a call."""
-        call = self.calls.get(key)
+        call = self._open_call(key)
         if call is None:
             call = self._add_call(event.tool(kind), event.preview())
             call.started_at = call.started_at if outcome.started_at is None else outcome.started_at
@@ -538,15 +570,35 @@ class Session(PackedRows):
                 early = self._outputs.popleft()
                 if early.outcome is not None and early.status is not ERROR:
                     early.outcome.message = ""
+                    if early.collected is not None and early.id not in self._changed:
+                        self.release(early, early.collected)
         self._take_call(key, call)
 
     def _take_call(self, key: str, call: Call) -> None:
         """Take a new or changed call; `key` is the id that its output names."""
+        call.key = key
         self._changed[call.id] = self.calls[key] = call
         if call.outcome is None or not call.outcome.finished:
             self.unanswered[key] = call
         elif key in self.unanswered:
             del self.unanswered[key]
+
+    def _open_call(self, key: str | None) -> Call | None:
+        """The call of that id, to be changed."""
+        if not key:
+            return None
+        found = self.calls.get(key)
+        if isinstance(found, AnsweredCall):
+            found = self.calls[key] = Call.reopened(found, key)
+        return found
+
+    def release(self, row: Any, span: Span) -> None:
+        if not isinstance(row, Call) or row.outcome is None or self.calls.get(row.key) is not row:
+            return
+        row.collected, outcome = span, row.outcome
+        has_text = bool(outcome.message)
+        if outcome.finished and has_text is (row.status is ERROR):  # no other text can be found again
+            self.calls[row.key] = AnsweredCall(span, row.requested, outcome.failed, outcome.code, outcome.declined)
 
     # ---- forks
 

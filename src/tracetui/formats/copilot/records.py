@@ -152,7 +152,7 @@ class Progress(CallData):
     kinds: ClassVar = "tool.execution_progress tool.execution_partial_result"
 
     def take(self, session: Session) -> None:
-        call = session.calls.get(self.tool_call_id or "")
+        call = session.open_call(self.tool_call_id)
         if call is None or call.row is None:
             session.add_record()
         else:
@@ -416,7 +416,7 @@ class Permission(Pair):
     def new(self, session: Session) -> Row:
         row, request = session.new("permission", Operation.POLICY), self.permission_request
         ident = (request.tool_call_id if isinstance(request, PermissionRequest) else None) or self.tool_call_id
-        call = session.calls.get(ident or "")
+        call = session.open_call(ident)
         if call is not None and call.row is not None:
             row.parent_id, row.step = call.row.id, call.row.step
         return row

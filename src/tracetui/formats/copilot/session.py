@@ -28,8 +28,8 @@ from tracetui.formats.agent_log import (
     RUNNING,
     UNKNOWN,
     UNKNOWN_KIND,
-    PackedRow,
     PackedRows,
+    SpanRow,
     unmatched,
 )
 from tracetui.formats.copilot.events import (
@@ -79,8 +79,11 @@ _MOST_BYTES: Final = 8192
 _MOST_LINES: Final = 64
 
 
-class Row(PackedRow, gc=False):
+class Row(SpanRow, gc=False):
     """A row that later events may change."""
+
+    key: str = ""
+    """The id of the call."""
 
     def fail(self, error: Error) -> None:
         """Set the status to failed."""
@@ -93,7 +96,8 @@ class Call(Struct, gc=False):
     name: str
     arguments: Raw | None = None
     response: Row | None = None
-    """The response that requested it."""
+    """The response that requested it, until it has a row."""
+    requested: bool = False
     row: Row | None = None
     done: bool = False
 
@@ -175,11 +179,12 @@ class Session(PackedRows):
         """Those with events since the program was started."""
         self.agents: dict[str, str] = {}
         """Keys of sub-agents by the call that began them."""
-        self.calls: dict[str, Call] = {}
+        self.calls: dict[str, Call | Span] = {}
+        """Calls by id; the span of one that is done and was collected."""
         self.pairs: dict[str, Row] = {}
         """Hooks, permissions and compactions without an end."""
-        self.counted: set[tuple[str, int]] = set()
-        """Keys of usage records that were counted."""
+        self.counted: dict[str, set[int]] = {}
+        """Numbers of the usage records that were counted, by session."""
         self.ledger = Ledger()
         self.has_outcome = self._continued = True
 
@@ -218,7 +223,7 @@ class Session(PackedRows):
         if not call:
             return
         self.agents[call] = self.conversation.key
-        caller = self.calls.get(call)
+        caller = self.open_call(call)
         if caller is not None and caller.row is not None:
             agent.parent_id, agent.step = caller.row.id, caller.row.step
 
@@ -343,10 +348,13 @@ class Session(PackedRows):
 
     def is_counted(self, call: CallUsage) -> bool:
         """Whether the same record was counted before; note that it is now."""
-        key = call.key
-        if key is None or key in self.counted:
-            return key is not None
-        self.counted.add(key)
+        if call.key is None:
+            return False
+        session, number = call.key
+        numbers = self.counted.setdefault(session, set())
+        if number in numbers:
+            return True
+        numbers.add(number)
         return False
 
     # ---- calls
@@ -355,17 +363,17 @@ class Session(PackedRows):
         """Take a call that a response requests; its row comes when it begins, or came already."""
         if not key:
             return
-        before = self.calls.get(key)
-        if before is None or before.row is None or before.response is not None:
-            self.calls[key] = Call(name, arguments, response)
+        before = self.open_call(key)
+        if before is None or before.row is None or before.requested:
+            self.calls[key] = Call(name, arguments, response, requested=True)
             return
-        before.name, before.response = name, response
+        before.name, before.requested = name, True
         before.row.parent_id, before.row.step = response.id, response.step
         self.emit(before.row)
 
     def begin_call(self, key: str | None, name: str, arguments: Raw) -> None:
         """Begin a call of the model or of the user."""
-        call = None if key is None else self.calls.get(key)
+        call = self.open_call(key)
         if call is not None and call.row is not None:
             if not call.done:  # the user's: requested, then begun
                 self.extend(call.row)
@@ -377,13 +385,14 @@ class Session(PackedRows):
         if key is None:
             self.add_keyless(row, self.line)
             return
+        row.key = key
         self.calls[key] = self.conversation.waiting[key] = call
         if self.agents:
             self._adopt(key, row)
 
     def end_call(self, key: str | None) -> Row | None:
         """The row of the call that this event has the result of; None, and a problem, where there is no such call."""
-        call = None if key is None else self.calls.get(key)
+        call = self.open_call(key)
         if call is None or key is None:
             self.problem(self.line, unmatched(key))
             return None
@@ -394,7 +403,7 @@ class Session(PackedRows):
             self._adopt(key, row)
         else:
             self.end_row(row)
-        call.done = True
+        row.key, call.done = key, True
         self.conversation.waiting.pop(key, None)
         return row
 
@@ -405,7 +414,25 @@ class Session(PackedRows):
         call.arguments = None
         if call.response is not None:
             row.parent_id, row.step = call.response.id, call.response.step
+            call.response = None
         return row
+
+    def open_call(self, key: str | None) -> Call | None:
+        """The call of that id, to be changed."""
+        if key is None:
+            return None
+        found = self.calls.get(key)
+        if isinstance(found, Span):
+            row = Row.of(found)
+            row.key = key
+            found = self.calls[key] = Call(found.name, row=row, requested=True, done=True)
+        return found
+
+    def release(self, row: Any, span: Span) -> None:
+        key: str = row.key
+        call = self.calls.get(key)
+        if isinstance(call, Call) and call.row is row and call.done and call.requested:
+            self.calls[key] = span
 
     # ---- the list stage
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from tracetui.formats.agent_log import ERROR, EXPLICIT, META
 from tracetui.formats.base import CERTAIN, NO
+from tracetui.formats.branches import ROOT
 from tracetui.formats.gemini.records import Record, RecordRef, Tokens, parts_of
 from tracetui.formats.gemini.session import MOST, Entry, Session, body_of
 from tracetui.formats.jsonl import Line, LogReader, counted, listed, skim
@@ -123,17 +124,15 @@ class QwenSession(Session):
         else:
             self.message(Record(item.uuid, item.type or "?", item.timestamp), source, line.number)
         if item.uuid:
-            latest = next(reversed(self.entries), None)
-            if latest is not None:
-                self._message_at[item.uuid] = latest
+            self._message_at[item.uuid] = self.leaf.ident
 
     def _follow(self, item: Item, source: RecordRef, line: Line) -> None:
         """Abandon the records between this record and its predecessor."""
-        before, after = self._message_at.get(item.parent_uuid or ""), next(reversed(self.entries), None)
-        if before is None or before == after or before not in self.entries or item.uuid in self._by_key:
+        before = self._message_at.get(item.parent_uuid or "", ROOT)
+        if before in (ROOT, self.leaf.ident) or not self.is_live(before) or item.uuid in self._by_key:
             return
         if item.subtype == "rewind" or (item.type == "user" and item.subtype != "notification"):
-            self._rewind(None, before, source, line)
+            self._rewind(before, source, line)
 
     def _message(self, item: Item, source: RecordRef, when: float | None, line: Line) -> None:
         content = item.message.parts if item.message is not None else NULL
@@ -157,14 +156,14 @@ class QwenSession(Session):
             answers = [one.function_response for one in parts_of(content) if one.function_response is not None]
             result = item.tool_call_result
             word = result.status if isinstance(result, Result) else None
-            repeated = [one for one in answers if one.id in self._answered]
+            repeated = [one for one in answers if one.id in self.calls]
             if repeated and len(repeated) == len(answers):
                 self._answers(Entry((source,), key), answers, word, when)
                 return
         shown = item.system_payload.display_text if isinstance(item.system_payload, Payload) else None
         if item.subtype == "notification":
             entry = Entry((source,), self._free_id(item.uuid, f"line {line.number}"))
-            self.entries[key] = entry
+            self.add_node(key, self.leaf.ident, entry.ident)
             self._put(entry, Span(id=entry.ident, name="notification", operation=META, preview=(shown or "")[:PREVIEW]))
             return
         if shown and not self.prompt:
@@ -178,7 +177,7 @@ class QwenSession(Session):
             self._meta((item.subtype or "system").replace("_", " "), source, line)
             return
         entry = Entry((source,), self._free_id(item.uuid, f"line {line.number}"))
-        self.entries[item.uuid or entry.ident] = entry
+        self.add_node(item.uuid or entry.ident, self.leaf.ident, entry.ident)
         error = Error(excerpt(failed), (text(event.get("error_type")) or "")[:PREVIEW] or None)
         where = None if self.skipped else entry.ident
         self._set_failure(FirstError(error.message, error.type, where, "API error", META))

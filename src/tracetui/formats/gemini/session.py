@@ -9,6 +9,7 @@ a message and all after it, or all messages where there is none of that id. The 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -28,9 +29,10 @@ from tracetui.formats.agent_log import (
     RUNNING,
     UNKNOWN,
     UNKNOWN_KIND,
-    Conversation,
+    Call,
 )
 from tracetui.formats.bodies import preview_of
+from tracetui.formats.branches import ROOT, BranchedConversation
 from tracetui.formats.gemini.records import (
     RECORD,
     Change,
@@ -70,7 +72,6 @@ from tracetui.model import ToolCall as CallPart
 from tracetui.sources.base import File
 
 AGENT: Final = "gemini-cli"
-ABANDONED: Final = "abandoned"
 _CONTEXT: Final = "<session_context>"
 """Beginning of the message in which the program describes its working directory."""
 MOST: Final = 256
@@ -83,16 +84,13 @@ _NOTICES: Final = frozenset({"info", "warning", "error"})
 
 
 class Entry(Struct, gc=False):
-    """A message: its versions, its row, and the rows of its calls by the ids that answers name."""
+    """A message: its versions, and the id of its row."""
 
     sources: tuple[RecordRef, ...]
     ident: str
-    row: Span | None = None
-    calls: dict[str, Span] = {}
-    step: int | None = None
 
 
-class Session(Conversation):
+class Session(BranchedConversation):
     """State of one session; see `tracetui.formats.jsonl.Session`."""
 
     def __init__(self, file: File) -> None:
@@ -103,16 +101,12 @@ class Session(Conversation):
         self._notes: Span | None = None
         """The row of notes that the next one joins."""
         self._changed_metadata: dict[str, Any] = {}
-        self.entries: dict[str, Entry] = {}
-        """The messages that the session has now, in order."""
         self._by_key: dict[str, Entry] = {}
-        """Those, and messages that a new list left out."""
+        """The messages that the session has now, and those that a new list left out."""
+        self._below: dict[str, dict[str, Call]] = {}
+        """Calls of a response by its id, by the ids that answers name."""
         self._ids: set[str] = set()
         """Ids of all spans."""
-        self._answered: dict[str, Entry] = {}
-        """The message of a call by the id of the call."""
-        self._open: dict[str, Entry] = {}
-        """Messages with running calls."""
         self.first: float | None = None
         self.last: float | None = None
         self.model: str | None = None
@@ -130,7 +124,8 @@ class Session(Conversation):
         if record.change is not None:
             self._change(record.change, source, line)
         elif record.rewind_to is not None:
-            self._rewind(record.rewind_to, None, source, line)
+            node = self.nodes.get(record.rewind_to) if self.is_live(record.rewind_to) else None
+            self._rewind(ROOT if node is None else node.parent or ROOT, source, line)
         elif record.type is None and record.session_id is not None:
             self._describe(record, source, line)
         else:
@@ -171,7 +166,7 @@ class Session(Conversation):
             found = plain(messages)
             items = [raw_of(one) for one in found] if isinstance(found, list) else []
         self._meta(f"set messages: {len(items)}", source, line)
-        self.entries = {}
+        self.clear_nodes()
         for number, raw in enumerate(items):
             try:
                 record = RECORD.strict(bytes(raw))
@@ -179,7 +174,7 @@ class Session(Conversation):
                 record = RECORD.convert(plain(raw), self.unknown)
             before = self._by_key.get(record.id) if record.id else None
             if before is not None and record.id:
-                self.entries[record.id] = before
+                self.add_node(record.id, self.leaf.ident, before.ident)
             else:
                 self.message(record, replace(source, item=number), line.number)
 
@@ -196,9 +191,10 @@ class Session(Conversation):
             entry.sources = (*entry.sources[:-1], source)
             reason = f"more than {MOST} versions of message {key!r:.80}; the previous one is not shown"
             self.problems.append(Problem(self.file.path, f"line {number}", reason))
-        self.entries[key or entry.ident] = entry
         if key is not None:
             self._by_key[key] = entry
+        if not self.is_live(key or entry.ident):
+            self.add_node(key or entry.ident, self.leaf.ident, entry.ident)
         if source.item < 0 or source.raw is not None:
             ends = [one.timestamp for one in record.tool_calls or () if one.timestamp is not None]
             self.note_time(max([record.timestamp or "", *ends]) or None)
@@ -235,7 +231,7 @@ class Session(Conversation):
             name = next((one.name for one in answers if one.name), None) or "tool"
             self._put(entry, Span(id=entry.ident, name=name[:PREVIEW], started_at=when, **facts))
             return
-        self._settle()
+        self.settle()
         is_context = text.startswith(_CONTEXT)
         if text and not is_context:
             self.prompt = self.prompt or text[:PREVIEW]
@@ -245,11 +241,11 @@ class Session(Conversation):
         self._put(entry, Span(id=entry.ident, name=name, started_at=when, **facts))
 
     def _response(self, entry: Entry, record: Record, when: float | None) -> None:
-        parts, model, is_new = parts_of(record.content), record.model or None, entry.row is None
-        if is_new:
-            self._settle(entry)
+        parts, model, row = parts_of(record.content), record.model or None, self.rows.get(entry.ident)
+        if row is None:
+            self.settle()
             self.steps += 1
-            entry.step = self.steps
+        step = self.steps if row is None else row.step
         self.model = self.model or model
         text = text_of(parts).strip()
         thought = next((one.text for one in parts if one.thought and one.text), "")
@@ -258,8 +254,8 @@ class Session(Conversation):
             id=entry.ident,
             name=model or "gemini",
             operation=CHAT,
-            step=entry.step,
-            is_step=entry.step is not None,
+            step=step,
+            is_step=step is not None,
             status=OK,
             status_source=DERIVED,
             started_at=when,
@@ -269,42 +265,40 @@ class Session(Conversation):
         )
         self._put(entry, span)
         calls = record.tool_calls or [_asked(one.function_call) for one in parts if one.function_call is not None]
-        entry.calls = dict(entry.calls)
         for number, call in enumerate(calls):
-            self._call(entry, call, number, when)
+            self._call(entry, call, number, step, when)
         self._set_failure()
 
-    def _call(self, entry: Entry, call: ToolCall, number: int, when: float | None) -> None:
-        key = call.id or f"{entry.ident}.{number}"
-        before = entry.calls.get(key)
+    def _call(self, entry: Entry, call: ToolCall, number: int, step: int | None, when: float | None) -> None:
+        key, below = call.id or f"{entry.ident}.{number}", self._below.setdefault(entry.ident, {})
+        before = below.get(key)
         own = self._free_id(call.id, f"{entry.ident}.{number}") if before is None else before.id
         status, source, error = call.outcome()
-        is_asked = status is UNKNOWN and call.status is None
-        if is_asked:
+        if status is UNKNOWN and call.status is None:
             status, source = RUNNING, DERIVED
-        span = Span(
-            id=own,
-            name=(call.name or "tool")[:PREVIEW],
-            operation=EXECUTE_TOOL,
-            parent_id=entry.ident,
-            step=entry.step,
+        answers = () if before is None else before.at.answers
+        row = below[key] = self.calls[key] = Call(
+            own,
+            (call.name or "tool")[:PREVIEW],
+            EXECUTE_TOOL,
+            entry.ident,
+            step,
+            when,
+            SpanRef(entry.sources, number, answers),
+            preview_of(call.args),
+            "sub-agent" if call.agent_id else "",
             status=status,
+            source=source,
             status_word=call.status[:PREVIEW] if call.status else None,
-            status_source=source,
-            started_at=when,
-            duration_ms=None if status is RUNNING else between(when, moment(call.timestamp)),
             error=error,
-            preview=preview_of(call.args),
-            note="sub-agent" if call.agent_id else "",
-            at=SpanRef(entry.sources, number),
+            duration_ms=None if status is RUNNING else between(when, moment(call.timestamp)),
         )
-        if before is not None and isinstance(before.at, SpanRef) and before.at.answers:
-            span = replace(span, at=replace(span.at, answers=before.at.answers))
-        entry.calls[key] = span
-        self._answered[key] = entry
         if status is RUNNING:
-            self._open[entry.ident] = entry
-        self.emit(span)
+            self.waiting.append(row)
+        self.emit(row)
+
+    def calls_of(self, row: Any) -> Iterable[Call]:
+        return self._below.get(row.id, {}).values()
 
     def _answers(self, entry: Entry, answers: list[Named], word: str | None = None, when: float | None = None) -> bool:
         """Take results with the status `word`; False if one of them has no call."""
@@ -312,19 +306,15 @@ class Session(Conversation):
         return all(found)
 
     def _answer(self, entry: Entry, answer: Named, word: str | None, when: float | None) -> bool:
-        asked = self._answered.get(answer.id or "")
-        if asked is None or answer.id is None:
+        call = self.open_call(answer.id)
+        if call is None or len(call.at.answers) >= MOST:
             return False
-        span = asked.calls[answer.id]
-        if not isinstance(span.at, SpanRef) or len(span.at.answers) >= MOST:
-            return False
-        span = replace(span, at=replace(span.at, answers=(*span.at.answers, *entry.sources[-1:])))
-        if word is not None or span.status is RUNNING or span.status is UNKNOWN:
-            status, source, error = outcome_of_response(answer, span.name, word)
-            took = between(span.started_at, when) if when is not None else span.duration_ms
-            span = replace(span, status=status, status_word=word, status_source=source, error=error, duration_ms=took)
-        asked.calls[answer.id] = span
-        self.emit(span)
+        call.at = replace(call.at, answers=(*call.at.answers, *entry.sources[-1:]))
+        if word is not None or call.status is RUNNING or call.status is UNKNOWN:
+            call.status, call.source, call.error = outcome_of_response(answer, call.name, word)
+            call.status_word = word
+            call.duration_ms = between(call.started_at, when) if when is not None else call.duration_ms
+        self.emit(call)
         return True
 
     def _notice(self, entry: Entry, record: Record, when: float | None) -> None:
@@ -334,15 +324,15 @@ class Session(Conversation):
         if kind == "error":
             error = Error(excerpt(text) or kind)
             facts |= {"status": ERROR, "status_source": EXPLICIT, "error": error}
-            self._settle()
+            self.settle()
             where = None if self.skipped else entry.ident
             self._set_failure(FirstError(error.message, None, where, kind, META))
         self._put(entry, Span(id=entry.ident, name=kind, started_at=when, **facts))
 
     def _put(self, entry: Entry, span: Span) -> None:
         self._notes = None
-        entry.row = replace(span, at=SpanRef(entry.sources))
-        self.put(entry.row)
+        self.rows[entry.ident] = span = replace(span, at=SpanRef(entry.sources))
+        self.put(span)
 
     def _meta(self, label: str, source: RecordRef, line: Line) -> None:
         """Take a record about the session: one row for those that follow each other."""
@@ -355,17 +345,6 @@ class Session(Conversation):
             row = Span(id=ident, name="meta", operation=META, preview=label[:PREVIEW], at=at, **self.below_top())
         self._notes = row
         self.emit(row)
-
-    def _settle(self, but: Entry | None = None) -> None:
-        """The conversation continued: calls without an end do not run any more."""
-        for entry in self._open.values():
-            if entry is but:
-                continue
-            for key, span in entry.calls.items():
-                if span.status is RUNNING:
-                    entry.calls[key] = span = replace(span, status=UNKNOWN, status_source=None)
-                    self.emit(span)
-        self._open = {}
 
     def _free_id(self, ident: str | None, otherwise: str) -> str:
         """An id for a span: its own where no span has it."""
@@ -383,37 +362,15 @@ class Session(Conversation):
 
     # ---- rewinding
 
-    def _rewind(self, to: str | None, after: str | None, source: RecordRef, line: Line) -> None:
-        """Take back the messages from `to` on, or all after `after`; all where there is none of that id."""
-        left: list[Entry] = []
-        while self.entries and next(reversed(self.entries)) != after:
-            key, entry = self.entries.popitem()
-            self._by_key.pop(key, None)
-            left.append(entry)
-            if key == to:
-                break
-        left.reverse()
-        self._settle()
+    def _rewind(self, to: str, source: RecordRef, line: Line) -> None:
+        """Take back the messages after the message `to`."""
         self._notes = None
-        rows = [one.row for one in left if one.row is not None]
-        self.top = None
-        ident = self._free_id(None, f"{_OWN_ID}{line.number}")
-        text = next((row.preview for row in rows if row.name == "user"), "")
-        self.emit(Span(id=ident, name="abandoned branch", preview=text, at=SpanRef((source,))))
-        for entry in left:
-            self._abandon(entry, ident)
+        path, ident = self.path_to(to), self._free_id(None, f"{_OWN_ID}{line.number}")
+        if not self.go(path, ident, ident, line, SpanRef((source,))):
+            self._meta("rewind", source, line)
+        for node in path.left:
+            self._by_key.pop(node.ident, None)
         self._set_failure()
-
-    def _abandon(self, entry: Entry, branch: str) -> None:
-        if entry.step is not None:
-            self.steps -= 1
-            entry.step = None
-        if entry.row is not None:
-            entry.row = replace(entry.row, parent_id=branch, step=None, is_step=False, note=ABANDONED)
-            self.emit(entry.row)
-        for key, span in entry.calls.items():
-            entry.calls[key] = replace(span, step=None)
-            self.emit(entry.calls[key])
 
     # ---- the session as a whole
 

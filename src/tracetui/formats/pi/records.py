@@ -34,7 +34,6 @@ from tracetui.formats.agent_log import (
 )
 from tracetui.formats.bodies import preview_of
 from tracetui.formats.jsonl import Line
-from tracetui.formats.record_cache import SpanRef
 from tracetui.formats.scalars import between, word
 from tracetui.formats.schema import NULL, Field, Finite, Loose, Natural, Schema, tag_of, tagged
 from tracetui.model import (
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
 
 FINAL: Final = frozenset({"stop", "length", "error", "aborted"})
 """Stop reasons after which the agent does nothing more by itself."""
-ABANDONED: Final = "abandoned"
 _LATEST: Final = 1e14
 """Milliseconds since the epoch that no clock has shown."""
 _STATUSES: Final = {"stop": OK, "toolUse": OK, "length": ERROR, "error": ERROR, "aborted": CANCELLED}
@@ -220,20 +218,19 @@ class Assistant(Message, tag="assistant"):
             model=model,
             preview=preview,
             note="" if reason is None or reason in _USUAL else reason[:PREVIEW],
-            at=SpanRef(*line.byte_range),
+            at=line.packed(),
         )
         span = session.add(span)
         for number, block in enumerate(content if isinstance(content, list) else ()):
             if block.type == "toolCall":
                 self._call(session, span, block, number, when, line)
-        session.called(span)
         if reason in FINAL:  # cut off before anything was called
             session.settle()
 
     def _call(self, session: Session, span: Span, block: Block, number: int, when: float | None, line: Line) -> None:
         key = block.id or None
         ident = key if key != span.id and session.is_free(key) else f"l{line.number}.{number}"
-        note, at = COPIED if COPIED in span.note else "", SpanRef(line.offset, len(line.data), number)
+        note, at = COPIED if COPIED in span.note else "", line.packed(number)
         name, preview = word(block.name) or "tool", preview_of(block.arguments)
         call = Call(ident, name, EXECUTE_TOOL, span.id, span.step, when, at, preview, note)
         session.call(key, call, line)

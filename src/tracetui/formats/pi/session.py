@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final, TypeGuard
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from tracetui.formats.agent_log import (
@@ -21,11 +21,8 @@ from tracetui.formats.agent_log import (
     EXPLICIT,
     MESSAGE,
     META,
-    Call,
-    Conversation,
     Copies,
     Order,
-    Row,
     SyntheticRef,
     sessions_beside,
 )
@@ -41,9 +38,10 @@ from tracetui.formats.bodies import (
     records_of,
     type_of,
 )
+from tracetui.formats.branches import ROOT, BranchedConversation
 from tracetui.formats.jsonl import Line
 from tracetui.formats.lines import record_on, records_in
-from tracetui.formats.pi.records import ABANDONED, Assistant, Begin, Content, text_in
+from tracetui.formats.pi.records import Assistant, Begin, Content, text_in
 from tracetui.formats.record_cache import ByteRange, SpanRef
 from tracetui.formats.scalars import between, folder_of, layout, mapping, moment, text, without
 from tracetui.formats.schema import unknown_fields
@@ -52,35 +50,12 @@ from tracetui.sources.base import Entry, File, file_name
 
 AGENT: Final = "pi"
 BRANCH: Final = "branch:"
-"""Before the id of the first entry of an abandoned branch: the id of its span."""
+"""Prefix of the id of the row of an abandoned branch, before that of its first entry."""
 _COMMAND: Final = re.compile(r"/[\w:.-]*")
 """A command, which early versions recorded as a prompt."""
-_FREE: Final = 50_000
-"""So many entries may be abandoned and taken up again in any session, and `_EACH` more for each entry that it has."""
-_EACH: Final = 8
 
 
-class Node(Struct, gc=False):
-    """An entry in the tree: the one that it follows, the latest row of the conversation, and the row of its own."""
-
-    parent: str | None
-    top: Row | None
-    own: str | None
-    gone: bool = False
-    """It is abandoned."""
-    branches: tuple[Branch, ...] = ()
-    """Branches that left after it."""
-
-
-class Branch(Struct):
-    """An abandoned branch: its span, and how many spans and responses are in it."""
-
-    row: Span
-    spans: int = 0
-    responses: int = 0
-
-
-class Session(Conversation):
+class Session(BranchedConversation):
     """One session; see `tracetui.formats.jsonl.Session`."""
 
     def __init__(self, file: File) -> None:
@@ -110,20 +85,6 @@ class Session(Conversation):
         """The last response, if its stop reason is final and no message came after it."""
         self._final_id: str | None = None
         self._timed = self._stood = True
-        self.nodes: dict[str, Node] = {}
-        self.leaf: str | None = None
-        self._moves_left = _FREE
-        self._is_worn = False
-        """There were so many returns to earlier entries that branches are not followed any more."""
-        self._rows: dict[str, Span] = {}
-        """Rows of the conversation by id."""
-        self._branches: dict[str, Branch] = {}
-        """Abandoned branches by the ids of their spans."""
-        self._root_branches: list[Branch] = []
-        """Branches that left before the first entry."""
-        self._below: dict[str, list[Call]] = {}
-        """Calls of a response by its id."""
-        self._own: str | None = None
 
     # ---- records
 
@@ -137,19 +98,17 @@ class Session(Conversation):
         if not ident or ident in self.nodes:  # v1, or written twice
             ident = None
         else:
-            parent = record.parent_id
-            if parent is not UNSET and parent != self.leaf:
-                self._follow(parent, ident, line)
+            parent = ROOT if record.parent_id is None else record.parent_id
+            if parent is not UNSET and parent != self.leaf.ident and parent in self.nodes:
+                path = self.path_to(parent)
+                self.go(path, f"{BRANCH}{path.left[0].ident}" if path.left else "", ident, line)
         if when is not None:
             if self.forked is None or self.copying:
                 self._check_copying(when)
             self.last, self._timed = when, True
-        self._own = None
         record.take(self, ident if self.is_free(ident) else f"l{line.number}", when, line)
         if ident is not None:
-            self.nodes[ident] = Node(self.leaf, self.top, self._own)
-            self._moves_left += _EACH
-            self.leaf = ident
+            self.add_node(ident, self.leaf.ident, None if self.top is None else self.top.id)
 
     def _start(self, record: Begin, when: float | None, line: Line) -> None:
         """Take the first record, which is about the session as a whole."""
@@ -193,15 +152,9 @@ class Session(Conversation):
         """Give out a row of the conversation."""
         if self.copying:
             span = self.copied(span)
-        self._own = span.id
-        self._rows[span.id] = span
+        self.rows[span.id] = span
         self.put(span)
         return span
-
-    def called(self, response: Span) -> None:
-        """Remember the calls of a response."""
-        if self.waiting:
-            self._below[response.id] = self.waiting
 
     def copied(self, span: Span) -> Span:
         """The span; the usage of a copy counts in the session that it was copied from, if that has it."""
@@ -214,102 +167,6 @@ class Session(Conversation):
     def counts_elsewhere(self, ident: str | None) -> bool:
         """Whether an entry was copied from another session that counts it."""
         return self.copying and ident in self.copies
-
-    # ---- branches
-
-    def _follow(self, parent: str | None, ident: str, line: Line) -> None:
-        """Entry `ident` follows `parent` (None: nothing), which need not be the latest one."""
-        if self._is_worn or (parent is not None and parent not in self.nodes):
-            return
-        left, back, fork = self._path(parent)
-        self._moves_left -= len(left) + len(back)
-        if self._moves_left < 0:
-            self._is_worn = True
-            self.problem(line, "too many returns to earlier entries: this line's abandoned entries are shown as normal")
-        self.settle()
-        self.notes = None
-        if left:
-            self._abandon(left, fork, ident)
-        for one in back:
-            self.nodes[one].gone = False
-            for span in self._rows_at(one):
-                self._move(span, None)
-        self.leaf = parent
-        self.top = None if parent is None else self.nodes[parent].top
-        if self.top is not None:
-            self.top = self._rows.get(self.top.id, self.top)
-
-    def _path(self, to: str | None) -> tuple[list[str], list[str], str | None]:
-        """Entries to abandon and to take up again, in order, and the last one that both branches have."""
-        back: list[str] = []
-        left: list[str] = []
-        fork, at = to, self.leaf
-        while fork is not None and self.nodes[fork].gone:
-            back.append(fork)
-            fork = self.nodes[fork].parent
-        while at is not None and at != fork:
-            left.append(at)
-            at = self.nodes[at].parent
-        return left[::-1], back[::-1], fork
-
-    def _abandon(self, left: list[str], fork: str | None, follower: str) -> None:
-        spans = [span for entry in left for span in self._rows_at(entry)]
-        branch = self._branches.get(BRANCH + left[0])
-        for entry in left:
-            self.nodes[entry].gone = True
-        if not spans:
-            return
-        if branch is None:
-            asked = next((span.preview for span in spans if span.name == "user"), "")
-            at = SyntheticRef((("went_back_to", fork), ("went_on_with", follower)))
-            branch = Branch(Span(id=BRANCH + left[0], name="abandoned branch", preview=asked, at=at))
-            self._branches[branch.row.id] = branch
-            if fork is None:
-                self._root_branches.append(branch)
-            else:
-                node = self.nodes[fork]
-                node.branches = (*node.branches, branch)
-        for span in spans:
-            self._move(span, branch.row.id)
-
-    def _rows_at(self, entry: str) -> list[Span]:
-        """The rows of an entry: its own, and the branches that start after it."""
-        node = self.nodes[entry]
-        own = None if node.own is None else self._rows.get(node.own)
-        return [*([] if own is None else [own]), *(branch.row for branch in node.branches)]
-
-    def _move(self, span: Span, to: str | None) -> None:
-        """Put a row into a branch, or back into the conversation, with the step numbers that follow from it."""
-        is_response = span.operation is CHAT
-        self._count(span.parent_id, -1, is_response=is_response)
-        self._count(to, 1, is_response=is_response)
-        branch = self._branches.get(span.id)
-        if branch is not None:
-            branch.row = replace(branch.row, parent_id=to)
-            self.emit(branch.row)
-            return
-        note = span.note or ABANDONED if to is not None else "" if span.note == ABANDONED else span.note
-        if is_response:
-            self.steps += 1 if to is None else -1
-        step = self.steps if is_response and to is None else None
-        span = replace(span, parent_id=to, note=note, step=step, is_step=step is not None)
-        self._rows[span.id] = span
-        self.emit(span)
-        for call in self._below.get(span.id, ()):
-            if call.parent_id == span.id:
-                call.step = step
-                self.emit(call)
-
-    def _count(self, ident: str | None, more: int, *, is_response: bool) -> None:
-        """Add `more` rows to a branch."""
-        branch = None if ident is None else self._branches.get(ident)
-        if branch is None:
-            return
-        branch.spans += more
-        branch.responses += more * is_response
-        responses = "1 response" if branch.responses == 1 else f"{branch.responses} responses"
-        branch.row = replace(branch.row, note=responses if branch.spans else "taken up again")
-        self.emit(branch.row)
 
     # ---- the session as a whole
 
@@ -460,10 +317,11 @@ def body_of(file: File, span: Span) -> Body:
     if isinstance(at, SyntheticRef):
         return Body(attributes={key: value for key, value in at.facts if value})
     records, raw = records_of(file, at)
+    ref = SpanRef.of(at)
     if span.operation is META:
         return notes_body(records, raw)
-    if at.block >= 0:
-        return _call(records, at, raw)
+    if ref.block >= 0:
+        return _call(records, ref, raw)
     if span.operation in (CHAT, MESSAGE):
         return _message(records[0], raw, is_output=span.operation is CHAT)
     if span.operation is EXECUTE_TOOL:
