@@ -73,6 +73,8 @@ class Tally(msgspec.Struct, kw_only=True):
         """Count spans that follow those counted so far."""
         steps = calls = tool_calls = errors = 0
         first, last = self.first_start, self.last_end
+        usages: list[Usage] = []
+        by_model: dict[tuple[str, int], list[Usage]] = {}
         for span in spans:
             operation, model, usage, start = span.operation, span.model, span.usage, span.started_at
             steps += span.is_step
@@ -97,9 +99,10 @@ class Tally(msgspec.Struct, kw_only=True):
             if operation not in CONTAINERS:
                 self.ends_in_error = failed
                 if usage is not None:
-                    self.usage += usage
+                    usages.append(usage)
                     if model is not None:
-                        self._add_usage(model[:NAME_LENGTH], usage)
+                        key = model, bisect_left(_LARGE_CALLS, usage.input_tokens or 0)
+                        by_model.setdefault(key, []).append(usage)
             if start is not None and -inf < start < inf:
                 duration = span.duration_ms
                 end = start + duration / 1000 if duration and duration > 0 else start
@@ -111,20 +114,28 @@ class Tally(msgspec.Struct, kw_only=True):
         self.steps, self.llm_calls = self.steps + steps, self.llm_calls + calls
         self.tool_calls, self.errors = self.tool_calls + tool_calls, self.errors + errors
         self.first_start, self.last_end = first, last
+        self._add_usage(usages, by_model)
+
+    def _add_usage(self, usages: list[Usage], by_model: dict[tuple[str, int], list[Usage]]) -> None:
+        """Add usages in their order, on which sums of costs depend."""
+        total = None
+        for (model, size), some in by_model.items():
+            key = model[:NAME_LENGTH], size
+            before = self.by_model.get(key)
+            if before is None and len(self.by_model) >= MOST_NAMES:
+                continue
+            calls, usage = (0, NO_USAGE) if before is None else (before.calls, before.usage)
+            added = sum(some, usage)
+            self.by_model[key] = ModelUsage(key[0], calls + len(some), added)
+            if len(some) == len(usages) and usage == self.usage:
+                total = added
+        self.usage = sum(usages, self.usage) if total is None else total
 
     def _add_error(self, span: Span) -> None:
         error = span.error
         if self.first_error is None or (self.first_error.message == "" and error is not None):
             message, kind = ("", None) if error is None else (error.message, error.type)
             self.first_error = FirstError(message, kind, span.id, span.name, span.operation)
-
-    def _add_usage(self, model: str, usage: Usage) -> None:
-        key = model, bisect_left(_LARGE_CALLS, usage.input_tokens or 0)
-        before = self.by_model.get(key)
-        if before is not None:
-            self.by_model[key] = ModelUsage(model, before.calls + 1, before.usage + usage)
-        elif len(self.by_model) < MOST_NAMES:
-            self.by_model[key] = ModelUsage(model, 1, usage)
 
     def exchange(self, old: Span, new: Span) -> bool:
         """Replace `old` with `new`, another version of it; return False, without a change, if that takes a recount."""
