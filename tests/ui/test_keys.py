@@ -91,7 +91,7 @@ async def go_to(app: TraceApp, pilot: Pilot[int], pane: str) -> None:
         if screen is app.main:
             app.main.focus_pane(RUNS)
             app.main.become(filter_runs(arrange_runs(app.main.state, failures=False), ""))
-            app.main.runs.now()
+            app.main.runs.rearrange()
             await settle(pilot)
             if pane == REPLAYS:
                 app.main.runs.move_to_key(next(ref for ref in app.main.runs.refs() if ORIGINAL in ref.path))

@@ -332,7 +332,7 @@ class TraceApp(HostApp):
         self.main.filter_runs(f"{key}:{query.quoted(value)}")
 
     def runs_changed(self) -> None:
-        self.main.runs.soon()
+        self.main.runs.rearrange()
 
     def judged(self) -> None:
         for screen in self.screen_stack:

@@ -8,10 +8,9 @@ from typing import ClassVar
 from textual import on
 
 from tracetui.analysis.tasks import SORTS, Matrix, Task, Trial
-from tracetui.masking import one_line
 from tracetui.text import Clean
-from tracetui.ui.panes.arranged import MAX_WORDS
 from tracetui.ui.widgets.line_view import LineView
+from tracetui.views.labels import filter_badge
 from tracetui.views.rows import Line, ListRows, Piece
 from tracetui.views.standing import StateOf
 from tracetui.views.tasks import TaskRows, note_lines
@@ -39,7 +38,7 @@ class TaskMatrix(LineView):
         rows = TaskRows(matrix, tasks, cursor=lambda: self._cell, glyphs=self.look.glyphs, state_of=state_of)
         title = [Piece(Clean(order), "sec")]
         if words:
-            title += [Piece(Clean(" ")), Piece(Clean(f" f {one_line(words, MAX_WORDS)} "), "hit")]
+            title += filter_badge(words)
 
         def heading(width: int) -> Sequence[Line]:
             return [*note_lines(matrix, unreadable, width), *rows.heading(width)]

@@ -412,11 +412,6 @@ class TriageScreen(RunsScreen):
         self.queue.chosen = True
         self.show_cause()
 
-    @on(Queue.Arranged)
-    def _arranged(self, message: Queue.Arranged) -> None:
-        arrangement = states.rearrange(self.state.arrangement, message.how, CAUSE_CHOICES)
-        self.become(replace(self.state, arrangement=arrangement))
-
     @on(LineView.SortRequested)
     def _sort_requested(self, message: LineView.SortRequested) -> None:
         self.become(replace(self.state, arrangement=states.sort_by(self.state.arrangement, message.sort)))
@@ -426,6 +421,15 @@ class TriageScreen(RunsScreen):
         self.become(triage_state.fold_rows(self.state, message.keys, open_=message.open))
 
     # ---- commands
+
+    def action_arrange(self, how: str) -> None:
+        """Arrange the queue; see `state.rearrange`."""
+        arrangement = states.rearrange(self.state.arrangement, how, CAUSE_CHOICES)
+        self.become(replace(self.state, arrangement=arrangement))
+
+    def action_sort(self) -> None:
+        """Sort the queue by the next order."""
+        self.action_arrange("sort")
 
     def action_open(self) -> None:
         """Unfold the row under the cursor, or open the run."""
