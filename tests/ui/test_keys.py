@@ -40,7 +40,7 @@ from tracetui.ui.commands import (
     shown,
 )
 from tracetui.ui.screens.base import BaseScreen
-from tracetui.ui.screens.help import help_lines
+from tracetui.ui.screens.overlay import help_lines
 from tracetui.ui.state import arrange_runs, filter_runs
 from tracetui.ui.widgets.line_view import LineView
 

@@ -421,7 +421,7 @@ class MainScreen(RunsScreen):
 
     def action_columns(self) -> None:
         """Choose the columns of the list; it widens for them, or fills the screen."""
-        from tracetui.ui.screens.columns import ColumnsScreen
+        from tracetui.ui.screens.overlay import ColumnsScreen
 
         def apply(columns: tuple[str, ...]) -> None:
             state = states.arrange_runs(self.state, columns=columns, share=0)

@@ -1,4 +1,4 @@
-"""The task matrix, its pane and its screen: a row per task, a glyph per trial, pass rates; Enter opens the runs of a task."""
+"""The task matrix, pane and screen: one row per task, one glyph per trial, pass rates; Enter opens a task."""
 
 from __future__ import annotations
 
