@@ -433,7 +433,7 @@ class TraceApp(HostApp):
 
     def action_live(self) -> None:
         """Open the dashboard of live runs."""
-        from tracetui.ui.screens.live import LiveScreen
+        from tracetui.ui.screens.today import LiveScreen
 
         self.open_screen(LiveScreen(self.commands))
 
