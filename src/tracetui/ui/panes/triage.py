@@ -8,9 +8,8 @@ from typing import ClassVar, Final
 from textual.message import Message
 
 from tracetui.analysis.arrangement import Arrangement
-from tracetui.analysis.cause_list import CauseOrder
 from tracetui.analysis.contrast import Contrast
-from tracetui.analysis.triage import Group, Task
+from tracetui.analysis.triage import CauseOrder, Group, Task
 from tracetui.masking import clean
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.judgement import Judgement

@@ -11,8 +11,16 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.timer import Timer
 
-from tracetui.analysis.cause_list import CAUSE_CHOICES, CAUSES, CauseOrder, arrange_causes
-from tracetui.analysis.triage import NEW_SECONDS, Group, Task, splits_of
+from tracetui.analysis.triage import (
+    CAUSE_CHOICES,
+    CAUSES,
+    NEW_SECONDS,
+    CauseOrder,
+    Group,
+    Task,
+    arrange_causes,
+    splits_of,
+)
 from tracetui.live.mailbox import Mail
 from tracetui.masking import clean, one_line
 from tracetui.model import RunRef
