@@ -21,6 +21,7 @@ from tracetui.sources.base import (
     MOVING_SECONDS,
     SQLITE_MAGIC,
     Entry,
+    FetchedFile,
     File,
     Folder,
     LinkLost,
@@ -31,7 +32,6 @@ from tracetui.sources.base import (
     skip_reason,
 )
 from tracetui.sources.bucket import Bucket, BucketClient, join, parent, stat_of
-from tracetui.sources.fetched_file import FetchedFile
 from tracetui.sources.file_views import unpacked
 from tracetui.sources.sqlite import ATTEMPTS, CopyCache, DatabaseChanging, private_folder
 
