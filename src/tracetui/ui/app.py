@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from tracetui.analysis.tasks import Trial
     from tracetui.analysis.triage import QueryContext
     from tracetui.live.aggregate import TreeResult
-    from tracetui.ui.tasks_state import TasksState
+    from tracetui.ui.state import TasksState
     from tracetui.ui.triage_state import TriageState
     from tracetui.ui.widgets.prompt import Filter
 

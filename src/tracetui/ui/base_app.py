@@ -45,8 +45,7 @@ if TYPE_CHECKING:
     from tracetui.ui.services.findings import Assessments, Comparisons, JobService
     from tracetui.ui.services.liveness import LivenessTracker
     from tracetui.ui.services.verdicts import Verdicts
-    from tracetui.ui.state import SearchTarget
-    from tracetui.ui.tasks_state import TasksState
+    from tracetui.ui.state import SearchTarget, TasksState
     from tracetui.ui.terminal.throttle import PaintThrottle
     from tracetui.ui.triage_state import TriageState
     from tracetui.ui.widgets.prompt import Filter

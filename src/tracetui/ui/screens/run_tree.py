@@ -17,10 +17,10 @@ from tracetui.live.mailbox import Mail
 from tracetui.masking import one_line
 from tracetui.model import Problem, Run, RunRef, Span
 from tracetui.text import Clean, grouped
-from tracetui.ui import tasks_state as states
+from tracetui.ui import state as states
 from tracetui.ui.commands import TREE, Command
 from tracetui.ui.screens.lists import PreviewScreen
-from tracetui.ui.tasks_state import RunTreeState
+from tracetui.ui.state import RunTreeState
 from tracetui.ui.widgets.line_view import FoldingView, LineView
 from tracetui.views.rows import Line, ListRows, Piece
 from tracetui.views.run_tree import (

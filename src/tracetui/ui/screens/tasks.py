@@ -17,12 +17,12 @@ from tracetui.live.mailbox import Mail
 from tracetui.masking import clean, one_line
 from tracetui.model import RunRef
 from tracetui.text import Clean
-from tracetui.ui import tasks_state
+from tracetui.ui import state as states
 from tracetui.ui.base_app import HostApp
 from tracetui.ui.commands import TASKS, Command
 from tracetui.ui.panes.run_list import QUERY_LABEL
 from tracetui.ui.screens.base import BaseScreen
-from tracetui.ui.tasks_state import TasksState
+from tracetui.ui.state import TasksState
 from tracetui.ui.widgets.frame import footer, progress_words, short_path
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
@@ -373,17 +373,17 @@ class TasksScreen(BaseScreen):
     def action_sort(self) -> None:
         """Sort by the next column."""
         if self._matrix is not None:
-            self.become(tasks_state.sort_by_next(self.state, sortable(self._matrix.tasks)))
+            self.become(states.sort_by_next(self.state, sortable(self._matrix.tasks)))
 
     @on(LineView.SortRequested)
     def _sort_requested(self, message: LineView.SortRequested) -> None:
         if self._matrix is not None and message.sort in sortable(self._matrix.tasks):
-            self.become(tasks_state.sort_by(self.state, message.sort))
+            self.become(states.sort_by(self.state, message.sort))
 
     def action_arrange(self, how: str) -> None:
         """Reverse the order; the other arrangements are of the run list."""
         if how == "reverse":
-            self.become(tasks_state.reverse_order(self.state))
+            self.become(states.reverse_order(self.state))
 
     def action_tasks(self) -> None:
         """It is open."""
