@@ -369,6 +369,9 @@ def _problem(problem: Problem, glyphs: Glyphs) -> Line:
     return (Piece(glyphs.note, "status.warn bold"), Piece(Clean(" ")), where, Piece(one_line(problem.reason)))
 
 
+# ---- panels
+
+
 class SameFailure(NamedTuple):
     """The cause of a failed run, and the newest runs that it made fail."""
 
