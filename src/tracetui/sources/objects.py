@@ -52,7 +52,7 @@ _DIRECT: Final = 8 << 20
 MAX_COPIES: Final = 8
 _PARTS: Final = ("", "-journal", "-wal")
 """Suffixes of the files of a database."""
-_INVALID_KEYS: Final = "some keys below are no paths (a//b, ./a); their siblings are not listed"
+_INVALID_KEYS: Final = "some keys below aren't paths (a//b, ./a); their siblings are not listed"
 
 
 class ObjectSource:

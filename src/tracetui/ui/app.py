@@ -393,7 +393,7 @@ class TraceApp(HostApp):
 
         if self.stage == "list":
             self.waiting_search = words
-            self.main.say("reading the list; the search starts when it is read")
+            self.main.say("list still loading; the search starts when it is complete")
             return
         search = self.surveys.search
         if words and (search is None or words != search.text):

@@ -260,7 +260,7 @@ class TurnRows:
 
     def header(self, width: int) -> Line:
         """The column headings."""
-        pieces = [Piece(Clean("  #"), "dim"), Piece(Clean(f"{' ' * _ROLE}    what was said"), "dim")]
+        pieces = [Piece(Clean("  #"), "dim"), Piece(Clean(f"{' ' * _ROLE}    message"), "dim")]
         right = [column(Clean("crit"), _CRITERIA, "dim", right=True)] if self._criteria else []
         if self._timed:
             right.append(column(Clean("time"), _TIME, "dim", right=True))

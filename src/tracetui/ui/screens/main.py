@@ -217,7 +217,7 @@ class MainScreen(RunsScreen):
         if not contrast and self.state.level and ref is not None:
             return Scope([ref], f"run {store.runs[ref].id}" if ref in store.runs else "this run")
         if self.app.stage == "list":
-            self.say("reading the list; it has not all runs yet", "status.warn")
+            self.say("list still loading; wait until it is complete", "status.warn")
             return None
         if not contrast:
             return Scope(refs, "the filtered runs" if self.state.arrangement.words else "all runs")
@@ -520,7 +520,9 @@ class MainScreen(RunsScreen):
         left = self.app.engine.narrow(words)
         self.become(states.filter_runs(self.state, words))
         if left:
-            self.say(f"the database can't test {' '.join(left)}: only the listed runs are searched", "status.warn")
+            self.say(
+                f"the database can't filter by {' '.join(left)}: only the listed runs were searched", "status.warn"
+            )
 
     def action_reread(self) -> None:
         """Reload the open run, or rescan the directory."""

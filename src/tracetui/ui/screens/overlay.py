@@ -209,7 +209,7 @@ class ColumnsScreen(Overlay):
     def _draw(self, cursor: Hashable = None) -> None:
         glyphs = self.app.look.glyphs
         lines = [_column_row(name, name in self._shown, glyphs, self.size.width) for name in self._order]
-        words = "chosen by you" if self._chosen else "chosen by the width"
+        words = "custom" if self._chosen else "automatic, by width"
         self._view.show(ListRows(lines, keys=self._order), key=cursor, title=(Piece(Clean(words), "sec"),))
 
     def _change(self) -> None:

@@ -63,7 +63,7 @@ class TreePane(FoldingView):
     def show_tree(self, result: TreeResult, selected: RunRef | None, cursor: Hashable = None) -> None:
         """Show a tree with the path of the selected run; the cursor goes to `cursor`, else to the first fork."""
         if not result.tree.runs:
-            self.show_message(Clean("none of the trials could be read"))
+            self.show_message(Clean("no readable trials"))
             return
         fresh = result is not self.result
         self.result, self._selected = result, selected

@@ -93,7 +93,7 @@ class TodayScreen(_Page):
             first = next((rows.key(i) for i in range(len(rows)) if rows.selectable(i)), None)
             self.list.show(rows, key=None if self._moved else first)
         else:
-            words = "reading …" if app.stage else "nothing in the last week; q shows all runs"
+            words = "reading …" if app.stage else "no runs in the last week; q shows all runs"
             self.list.show(ListRows([(Piece(Clean(words), "dim"),)], headings=[0]))
         self.refresh_frame()
 
@@ -123,7 +123,7 @@ class TodayScreen(_Page):
         found = self._found
         pieces = self._counts((len(found.failed), "failed today", "status.error bold"))
         if not pieces:
-            pieces = [Piece(Clean("nothing runs or waits"), "text"), _DOT]
+            pieces = [Piece(Clean("nothing running or waiting"), "text"), _DOT]
         live = (("L", "live"),) if found.running else ()
         hints = (("↵", "read"), *live, ("yr", "copy resume command"), ("q", "all runs"))
         return with_hints(pieces, hints, self.app.size.width)

@@ -502,13 +502,13 @@ class TriageScreen(RunsScreen):
             self.say("no causes marked  ·  Space marks them  ·  = merges them into this one", "status.warn")
         elif self._write(lambda: self.app.verdicts.merge(causes, into)):
             self.become(replace(self.state, marked=()))
-            self.say(f"{len(causes)} merged into {into.id}  ·  u undo  ·  | takes it apart")
+            self.say(f"{len(causes)} merged into {into.id}  ·  u undo  ·  | splits it again")
 
     def action_split(self) -> None:
         """Split the cause under the cursor by what varies, or take a merge or split back."""
         group, verdicts = self.queue.group, self.app.verdicts
         if group is None or group.tasks:
-            self.say("wrong answers are split by task already" if group else "no cause here", "status.warn")
+            self.say("wrong answers are split by task already" if group else "no cause under the cursor", "status.warn")
         elif group.merged or group.split_of:
             if self._write(lambda: verdicts.take_apart(group)):
                 self.say(f"{group.id} {'taken apart' if group.merged else 'joined again'}  ·  u undo")
@@ -519,7 +519,7 @@ class TriageScreen(RunsScreen):
         runs = self.app.store.runs
         choices = splits_of([runs[ref] for ref in group.runs if ref in runs])
         if not choices:
-            self.say("nothing varies in the texts of these runs", "status.warn")
+            self.say("the errors of these runs have no varying parts", "status.warn")
             return
 
         def answer(text: str) -> None:

@@ -417,7 +417,7 @@ def panel_rows(
     if same is not None and len(same.group.runs) > 1:
         _same(sheet, same, now)
     if run.summary.deep:
-        sheet.title("Ledger", "what was read")
+        sheet.title("Ledger", "parse coverage")
         sheet.prose(None, ledger_words(run.summary.ledger, glyphs=glyphs), "sec")
     panels = len(sheet.rows())
     if not has_turns(run):
@@ -509,5 +509,5 @@ def _same(sheet: Sheet, same: SameFailure, now: float | None) -> None:
         ]
         sheet.line(*line, run=run.id)
     if number > 1 and group.wasted_ms is not None:
-        words = [Piece(Clean(f"{duration(group.wasted_ms)} lost in all  "), "sec")]
+        words = [Piece(Clean(f"{duration(group.wasted_ms)} lost in total  "), "sec")]
         sheet.line(*words, Piece(Clean("T"), "key bold"), Piece(Clean(" triage"), "sec"))

@@ -191,7 +191,7 @@ def _error(view: _View) -> Stack:
         sheet.title("Traceback")
         sheet.prose(None, view.body.traceback, "sec", most=40)
     if view.before is not None and (view.before.input_messages or view.before.output_messages):
-        sheet.title("Before the failure", "what the model had seen")
+        sheet.title("Before the failure", "input of the last model call")
         sheet.add(_conversation(view, view.before))
     return sheet.rows()
 
