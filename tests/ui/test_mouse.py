@@ -34,6 +34,7 @@ async def test_hints_of_the_footer_are_keys(opened: Opener, samples: Path) -> No
         await click(pilot, app.main._footer, "?")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         await pilot.press("escape")
+        await until(pilot, lambda: app.screen is app.main)
         await click(pilot, app.main._footer, "open")
         await settle(pilot)
         assert app.main.state.level == 1
@@ -47,7 +48,7 @@ async def test_hints_of_the_sentence_and_of_the_header_are_keys(opened: Opener, 
         at = app.main._header.strip_at(0).text.index("ignored · i") + len("ignored · ")
         await pilot.click(app.main._header, offset=(at, 0))
         assert "files ignored" in text_of(app) or "ignored, but looks like" in text_of(app)
-        await pilot.press("j")
+        await press(pilot, "j")
         await click(pilot, app.main._sentence, "triage")
         await until(pilot, lambda: isinstance(app.screen, TriageScreen))
 

@@ -92,7 +92,7 @@ async def test_a_click_runs(opened: Opener, samples: Path) -> None:
 async def test_runs_follow_the_commands_and_take_queries(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await palette(app, pilot, "status:error researcher")
-        await until(pilot, lambda: "0690e0f0" in text_of(app))
+        await until(pilot, lambda: any("0690e0f0" in row for row in rows(app)))
         assert not any(row.startswith("✓") for row in rows(app))
         await pilot.press("down", "up", "enter")
         await until(pilot, lambda: app.screen is app.main)
