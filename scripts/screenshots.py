@@ -36,8 +36,8 @@ from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.base import BaseListScreen
 from tracetui.ui.screens.diff import DiffScreen
 from tracetui.ui.screens.lists import FacetsScreen, StatisticsScreen
-from tracetui.ui.screens.live import LiveScreen
 from tracetui.ui.screens.run_tree import RunTreeScreen
+from tracetui.ui.screens.today import LiveScreen
 from tracetui.ui.screens.triage import TriageScreen
 
 TARGET: Final = Path(__file__).resolve().parent.parent / "screenshots"

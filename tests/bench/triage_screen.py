@@ -84,7 +84,7 @@ def _asked(count: int, rounds: int) -> Iterator[Row]:
                 lambda text=text: query.complete(text, len(text), query.RUN_KEYS, runs, known),  # type: ignore[misc]
                 rounds,
             )
-            yield timed(f"{count} runs: how `{text}` may go on", ms, 16, floor)
+            yield timed(f"{count} runs: completions of `{text}`", ms, 16, floor)
 
 
 def _first_word(runs: list[RunSummary], rounds: int, floor: Reference) -> Row:

@@ -56,7 +56,7 @@ def test_the_default_directory(cli: Cli, tmp_path: Path, monkeypatch: pytest.Mon
         (["show", "traces/paprika/cut.json"], 1, "cut off"),
         (["show", "traces/notes.txt"], 1, "no format claims it"),
         (["show", "nothing-like-it", "--trace-dir", "traces"], 1, "no run 'nothing-like-it' in traces"),
-        (["show", "traces/nowhere.json"], 1, "no file traces/nowhere.json"),
+        (["show", "traces/nowhere.json"], 1, "no such file: traces/nowhere.json"),
         (["show", "plan", "--trace-dir", "traces"], 2, "traces/paprika/plan-7.json"),
         (["show", "bump-2", "--trace-dir", "traces"], 2, "ambiguous"),
         (["show", "traces/daily.db"], 2, "contains 3 runs"),

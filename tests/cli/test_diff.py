@@ -124,7 +124,7 @@ def test_exit_codes_as_diff_has_them(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        (["traces/nowhere.json", ORIGINAL], 1, "no file"),
+        (["traces/nowhere.json", ORIGINAL], 1, "no such file"),
         (["traces/lattice/weather.jsonl#seoul-1"], 2, "has neither an original nor a replay"),
         ([], 2, "takes one or two runs"),
         ([ORIGINAL, REPLAY, TEACHER], 2, "takes one or two runs"),

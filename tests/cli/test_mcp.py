@@ -145,6 +145,6 @@ def test_what_cannot_be_served_is_refused(capsysbinary: pytest.CaptureFixture[by
     cli = Cli(capsysbinary)
     (tmp_path / "a:b").mkdir()
     assert "can't limit reading" in cli("mcp", str(tmp_path / "a:b")).err
-    for path, words in (("box:traces", "this machine only"), ("-", "this machine only"), ("nothing", "no such file")):
+    for path, words in (("box:traces", "local files only"), ("-", "local files only"), ("nothing", "no such file")):
         found = cli("mcp", path)
         assert (found.status, words in found.err) == (2, True)

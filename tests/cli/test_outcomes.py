@@ -123,7 +123,7 @@ def test_a_rule_that_decides_nothing_is_wrong_usage(cli: Cli) -> None:
         result = cli(*command, "--pass", "rewrd>=1")
         assert (result.status, result.out) == (2, b"")
         assert result.err == "tracetui: no run has a score 'rewrd'; did you mean 'reward'?\n"
-    assert "none of them has scores" in cli("ls", "traces/paprika", "--pass", "reward>=1").err
+    assert "no run has scores" in cli("ls", "traces/paprika", "--pass", "reward>=1").err
     assert "is not a number" in cli("ls", "scored", "--pass", "reward>=C").err
 
 

@@ -145,7 +145,7 @@ class Sshd:
 
 
 class SlowLine:
-    """A line to a port of this machine on which every byte takes `seconds` each way."""
+    """A line to a port of this machine on which every byte takes `seconds` each way, and which counts round trips."""
 
     def __init__(self, port: int, seconds: float) -> None:
         self._target, self._seconds = port, seconds
@@ -154,6 +154,10 @@ class SlowLine:
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ, None)
         self._late: deque[tuple[float, socket.socket, bytes]] = deque()
+        self._near: set[object] = set()
+        self.trips = 0
+        """Round trips: what is asked before the answer to the first question can be back is one of them."""
+        self._answered = 0.0
         self._over = False
         self._thread = threading.Thread(target=self._carry, daemon=True)
         self._thread.start()
@@ -182,6 +186,7 @@ class SlowLine:
     def _accept(self) -> None:
         near, _ = self._listener.accept()
         far = socket.create_connection(("127.0.0.1", self._target))
+        self._near.add(near)
         self._selector.register(near, selectors.EVENT_READ, far)
         self._selector.register(far, selectors.EVENT_READ, near)
 
@@ -190,7 +195,11 @@ class SlowLine:
             data = source.recv(1 << 16)
         except OSError:
             data = b""
-        self._late.append((time.monotonic() + self._seconds, target, data))
+        now = time.monotonic()
+        if source in self._near and now >= self._answered:
+            self.trips += 1
+            self._answered = now + 2 * self._seconds
+        self._late.append((now + self._seconds, target, data))
         if not data:
             self._selector.unregister(source)
 

@@ -66,7 +66,7 @@ async def test_a_filter_asks_the_database_too(server: Server, map_store: Store) 
         await until(pilot, lambda: sum(run.failed for run in app.store.runs.values()) == 3, what="failed runs")
         assert len(app.store.runs) == 6
         app.main.filter_runs("is:running status:error")
-        await shows(app, pilot, "the database can't test is:running status:error")
+        await shows(app, pilot, "the database can't filter by is:running status:error")
 
 
 async def test_a_search_says_first_what_it_reads(server: Server, map_store: Store) -> None:

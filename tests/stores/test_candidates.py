@@ -158,4 +158,4 @@ def test_the_store_is_asked_for_failed_runs_only(map_store: Store, cli: Cli) -> 
 
     assert cli("ls", map_store.url, "-q", "model:no-such", "--limit", "1").status == 0
     words = cli("ls", map_store.url, "-q", "tokens>5 status:error").err
-    assert "the database can't test tokens>5: only the newest 500 runs were searched" in words
+    assert "the database can't filter by tokens>5: only the newest 500 runs were searched" in words

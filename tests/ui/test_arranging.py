@@ -13,8 +13,8 @@ from tests.ui.conftest import NOW, Opener, press, settle, text_of, until
 from tracetui.analysis.arrangement import Arrangement, arrange
 from tracetui.model import RunSummary, Status
 from tracetui.ui.app import TraceApp
-from tracetui.ui.panes.arranged import arrangement_title
 from tracetui.ui.panes.run_list import MANY
+from tracetui.views.labels import arrangement_title
 from tracetui.views.list.runs import RunRows
 
 
@@ -68,7 +68,7 @@ async def test_a_key_does_not_wait_for_the_thread_nor_is_it_overruled(opened: Op
     async with opened(many) as (app, pilot):
         await shown(app, pilot)
         for _ in range(3):
-            app.main.runs.soon()
+            app.main.runs.rearrange()
             assert not app.main.runs.settled
             before = app.main.runs.arrangement
             await pilot.press(";", ",")
@@ -83,7 +83,7 @@ async def test_runs_that_change_while_a_thread_arranges_are_shown_as_they_are(op
         await press(pilot, "g")
         ref = app.main.runs.ref
         assert ref is not None
-        app.main.runs.soon()
+        app.main.runs.rearrange()
         changed = app.store.runs[ref].replace(steps=77)
         app.store.put(changed, NOW.timestamp())
         app.main.runs.store_changed(last=False)

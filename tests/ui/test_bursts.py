@@ -126,7 +126,7 @@ async def come_to(app: TraceApp, pane: str) -> None:
     arrangement = app.main.runs.arrangement
     if app.screen is app.main and (arrangement.words or arrangement.failures):
         app.main.become(filter_runs(arrange_runs(app.main.state, failures=False), ""))
-        app.main.runs.now()
+        app.main.runs.rearrange()
     await drain(app)
 
 

@@ -14,7 +14,7 @@ from tests.ui.conftest import Opener, press, text_of, until
 from tracetui.model import Usage
 from tracetui.ui import config
 from tracetui.ui.app import TraceApp
-from tracetui.ui.screens.columns import ColumnsScreen
+from tracetui.ui.screens.overlay import ColumnsScreen
 from tracetui.ui.state import arrange_runs
 from tracetui.views.list.runs import COLUMNS, RunRows, columns_for
 

@@ -368,7 +368,7 @@ async def test_an_original_lists_its_replays_with_their_first_difference(opened:
         await go_to(app, pilot, "d20b6eb4")
         await pilot.press("D")
         screen = await shown(app, pilot, ReplaysScreen)
-        await until(pilot, lambda: "to go" not in text_of(app), what="all verdicts")
+        await until(pilot, lambda: "comparing" not in text_of(app).splitlines()[1], what="all verdicts")
         told = text_of(app)
         assert "1 of 3 replays diverged" in told
         assert told.count("no differences") == 2

@@ -217,7 +217,7 @@ async def test_a_search_waits_until_the_list_is_read(samples: Path) -> None:
             await pilot.press("ampersand", *keys("timed out"), "enter")
             await pilot.pause()
             assert app.screen is app.main
-            assert "reading the list; the search starts when it is read" in line(app, 1)
+            assert "list still loading; the search starts when it is complete" in line(app, 1)
             engine.start()
             await until(pilot, lambda: isinstance(app.screen, HitsScreen), what="the search")
             await until(pilot, lambda: "searching" not in line(app, 1), what="the end of the search")

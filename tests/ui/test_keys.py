@@ -40,7 +40,7 @@ from tracetui.ui.commands import (
     shown,
 )
 from tracetui.ui.screens.base import BaseScreen
-from tracetui.ui.screens.help import help_lines
+from tracetui.ui.screens.overlay import help_lines
 from tracetui.ui.state import arrange_runs, filter_runs
 from tracetui.ui.widgets.line_view import LineView
 
@@ -91,7 +91,7 @@ async def go_to(app: TraceApp, pilot: Pilot[int], pane: str) -> None:
         if screen is app.main:
             app.main.focus_pane(RUNS)
             app.main.become(filter_runs(arrange_runs(app.main.state, failures=False), ""))
-            app.main.runs.now()
+            app.main.runs.rearrange()
             await settle(pilot)
             if pane == REPLAYS:
                 app.main.runs.move_to_key(next(ref for ref in app.main.runs.refs() if ORIGINAL in ref.path))

@@ -177,7 +177,7 @@ async def test_an_address_of_a_span_goes_there_though_the_run_is_going_on(opened
     async with opened(tmp_path) as (app, pilot):
         goal = Goal(address=address.parse(f"{session.path}/l7", os.path.isfile))
         app.main.state = replace(app.main.state, goal=goal)
-        app.main.runs.now()
+        app.main.runs.rearrange()
         await until(pilot, lambda: app.main.steps.run is not None and app.main.state.level == 1)
         await settle(pilot)
         assert app.main.steps.cursor == "l7"

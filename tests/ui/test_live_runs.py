@@ -14,8 +14,7 @@ from tracetui.live.jobs import WatchedRuns
 from tracetui.model import Run, RunRef
 from tracetui.sources.local import LocalSource
 from tracetui.ui.app import TraceApp
-from tracetui.ui.screens.live import LiveScreen
-from tracetui.ui.screens.today import TodayScreen
+from tracetui.ui.screens.today import LiveScreen, TodayScreen
 
 
 def working(ident: str, ago: float, *results: str, cwd: str = "/home/me/shop") -> Session:

@@ -11,6 +11,7 @@ from tests.ui.conftest import Opener, press, settle, text_of, until
 from tests.ui.test_live_more import wheel
 from tracetui.model import RunRef, Status
 from tracetui.ui.app import TraceApp
+from tracetui.ui.screens.palette import Palette
 from tracetui.views import stack
 
 
@@ -209,7 +210,9 @@ async def test_the_palette_opens_a_run(opened: Opener, samples: Path) -> None:
         await pilot.press("ctrl+p")
         await until(pilot, lambda: app.screen is not app.main)
         await pilot.press(*"batch-001/2")
-        await until(pilot, lambda: "batch-001/2" in text_of(app), what="the hit")
+        palette = app.screen
+        assert isinstance(palette, Palette)
+        await until(pilot, lambda: "batch-001/2" in palette._view.rows.plain(0), what="the hit")
         await pilot.press("enter")
         await until(pilot, lambda: app.screen is app.main)
         await settle(pilot)

@@ -14,8 +14,8 @@ from tests.ui.conftest import NOW, Opener, press, settle, text_of, until
 from tracetui.text import Clean
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import COMMANDS, SHOWN, keys_of, of_pane, shown
-from tracetui.ui.screens.help import HelpScreen
 from tracetui.ui.screens.lists import StatisticsScreen
+from tracetui.ui.screens.overlay import HelpScreen
 from tracetui.ui.screens.triage import TriageScreen
 from tracetui.ui.widgets.lines import LineWidget, key_at, word_at
 from tracetui.views.rows import Piece
@@ -34,6 +34,7 @@ async def test_hints_of_the_footer_are_keys(opened: Opener, samples: Path) -> No
         await click(pilot, app.main._footer, "?")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         await pilot.press("escape")
+        await until(pilot, lambda: app.screen is app.main)
         await click(pilot, app.main._footer, "open")
         await settle(pilot)
         assert app.main.state.level == 1
@@ -47,7 +48,7 @@ async def test_hints_of_the_sentence_and_of_the_header_are_keys(opened: Opener, 
         at = app.main._header.strip_at(0).text.index("ignored · i") + len("ignored · ")
         await pilot.click(app.main._header, offset=(at, 0))
         assert "files ignored" in text_of(app) or "ignored, but looks like" in text_of(app)
-        await pilot.press("j")
+        await press(pilot, "j")
         await click(pilot, app.main._sentence, "triage")
         await until(pilot, lambda: isinstance(app.screen, TriageScreen))
 

@@ -11,8 +11,8 @@ from textual.pilot import Pilot
 from tests.ui.conftest import Opener, settle, text_of, until
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import COMMANDS, EVERYWHERE, match_score, of_pane
-from tracetui.ui.screens.live import LiveScreen
 from tracetui.ui.screens.palette import Palette
+from tracetui.ui.screens.today import LiveScreen
 from tracetui.ui.screens.triage import TriageScreen
 
 
@@ -92,7 +92,7 @@ async def test_a_click_runs(opened: Opener, samples: Path) -> None:
 async def test_runs_follow_the_commands_and_take_queries(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await palette(app, pilot, "status:error researcher")
-        await until(pilot, lambda: "0690e0f0" in text_of(app))
+        await until(pilot, lambda: any("0690e0f0" in row for row in rows(app)))
         assert not any(row.startswith("✓") for row in rows(app))
         await pilot.press("down", "up", "enter")
         await until(pilot, lambda: app.screen is app.main)

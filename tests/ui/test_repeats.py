@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from tests.ui.conftest import NOW, Opener, settle, text_of
+from tests.ui.conftest import NOW, Opener, settle, text_of, until
 from tests.ui.test_diff import shown, type_keys
 from tracetui.model import RunRef
 from tracetui.ui.app import TraceApp
@@ -101,7 +101,7 @@ async def test_d_on_the_first_of_several_lists_the_others(opened: Opener, tmp_pa
         await go_to(app, pilot, first)
         await pilot.press("D")
         screen = await shown(app, pilot, ReplaysScreen)
-        await settle(pilot)
+        await until(pilot, lambda: "comparing" not in text_of(app).splitlines()[1], what="all comparisons")
         assert text_of(app).count("repeat ") >= 2
         await type_keys(pilot, screen, "escape")
         assert told(app, first)[0] == "↺×2 ≠1"

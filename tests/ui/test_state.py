@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.store.build import make_summary
 from tests.views.build import REF, make_run, make_span
 from tracetui.analysis.arrangement import RUN_CHOICES, Arrangement, Choices
-from tracetui.analysis.cause_list import CAUSE_CHOICES, CAUSES
+from tracetui.analysis.triage import CAUSE_CHOICES, CAUSES
 from tracetui.model import Operation, RunRef, RunSummary, Status
 from tracetui.store.address import Address
 from tracetui.ui import state as states

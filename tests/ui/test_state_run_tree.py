@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tracetui.model import RunRef
-from tracetui.ui.state import describe
-from tracetui.ui.tasks_state import RunTreeState, select_next, toggle_texts
+from tracetui.ui.state import RunTreeState, describe, select_next, toggle_texts
 
 REFS = [RunRef("any", f"/traces/{name}.json") for name in "abc"]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.store.build import make_summary
-from tracetui.analysis.cause_list import CauseOrder
-from tracetui.analysis.triage import Group, Task, groups
+from tracetui.analysis.triage import CauseOrder, Group, Task, groups
 from tracetui.model import FirstError, Outcome, RunRef, Score, Status
 from tracetui.store.judgement import Judgement, Verdict
 from tracetui.ui import triage_state

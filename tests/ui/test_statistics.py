@@ -61,7 +61,7 @@ async def test_a_part_of_the_runs_is_not_called_all(samples: Path, key: str) -> 
             await pilot.press(key)
             await pilot.pause()
             assert app.screen is app.main
-            assert "reading the list; it has not all runs yet" in line(app, 1)
+            assert "list still loading; wait until it is complete" in line(app, 1)
             engine.start()
             await until(pilot, lambda: app.listed, what="the list")
             await pilot.press(key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -279,7 +280,7 @@ async def test_the_first_verdict_of_another_instance_is_seen_in_the_list(opened:
     async with opened(samples) as (app, pilot), opened(samples) as (_, other_pilot):
         assert app.verdicts.is_empty
         await press(other_pilot, "v", "i")
-        await until(pilot, lambda: "ignore" in text_of(app), what="the other's verdict")
+        await until(pilot, lambda: re.search(r"\bignore\b", text_of(app)) is not None, what="the other's verdict")
 
 
 async def test_nothing_failed(opened: Opener, tmp_path: Path, samples: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 from tests.views.build import make_run
 from tracetui import demo, load
 from tracetui.model import Body, Operation, Run, Span, Usage
+from tracetui.views.detail.run import SameFailure, panel_rows
 from tracetui.views.goal import TurnRows, first_turn, goal_sentence, has_turns
-from tracetui.views.panels import SameFailure, panel_rows
 from tracetui.views.rows import Rows
 
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.store.build import make_summary
-from tracetui.analysis.cause_list import CauseOrder
-from tracetui.analysis.triage import Group, Task, groups
+from tracetui.analysis.triage import CauseOrder, Group, Task, groups
 from tracetui.model import FirstError, Outcome, RunRef, RunSummary, Score, Status
 from tracetui.store.judgement import Judgement
 from tracetui.views.rows import Line, width_of

@@ -47,7 +47,7 @@ Going = Callable[[RunSummary], bool]
 
 
 class Arrangement(msgspec.Struct, frozen=True):
-    """The user's choice of filter, sort order and grouping, of runs or of causes (`analysis.cause_list`)."""
+    """The user's choice of filter, sort order and grouping, of runs or of causes (`analysis.triage`)."""
 
     sort: str = "newest"
     reverse: bool = False

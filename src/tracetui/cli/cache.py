@@ -11,9 +11,9 @@ from tracetui.store.run_cache import Storage, Usage
 from tracetui.store.settings import load_cache_limit
 from tracetui.text import Clean, clean
 
-HELP = "show or clear the cache of runs that were read"
+HELP = "show or clear the run cache"
 EXAMPLES = """\
-tracetui stores what it counted in each file, so that unchanged files aren't read again; see docs/cache.md.
+tracetui caches the result of each file, so that unchanged files aren't read again; see docs/cache.md.
 
 examples:
   tracetui cache

@@ -138,7 +138,7 @@ def _lines(found: Iterable[Diagnosis], total: Total) -> Iterator[Clean]:
         for problem in one.problems:
             yield Clean(" " * 9 + one_line(f"{problem.where}: {problem.reason}" if problem.where else problem.reason))
     words = " + ".join(f"{total.counts[name]} {name}" for name in CLASSES)
-    yield Clean(f"{words} = {total.counts.total()} files seen")
+    yield Clean(f"{total.counts.total()} files: {words}")
     if total.near_misses:
         look = "looks like a trace" if total.near_misses == 1 else "look like traces"
         yield Clean(f"{total.near_misses} of the ignored files {look}")

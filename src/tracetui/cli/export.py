@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     if (args.target is None) == (args.diff is None):
         raise UsageError("export needs a run, a directory or --diff A B; `tracetui export --help` shows examples")
     if args.site is not None and (args.diff or args.tasks or args.to or args.form or args.full):
-        raise UsageError("--site takes a directory of traces, and none of --diff, --tasks, --to, --as, --full")
+        raise UsageError("--site takes a directory of traces and excludes --diff, --tasks, --to, --as and --full")
     form: Form = args.form or document.form_of(args.to or "")
     redactor = None if args.no_redact else document.redactor_for(compared=args.diff is not None)
     if args.diff is not None:

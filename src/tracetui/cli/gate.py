@@ -30,7 +30,7 @@ from tracetui.views.tasks import notes
 HELP = "test whether a candidate set of runs regressed against a base set"
 EXAMPLES = """\
 BASE and CANDIDATE are folders with runs of the same tasks. The verdict comes from a paired permutation test of pass
-rates. Exit status: 0 no regression, 1 regression, 2 trouble, 4 inconclusive.
+rates. Exit status: 0 no regression, 1 regression, 2 error, 4 inconclusive.
 
 examples:
   tracetui gate runs/main runs/branch
@@ -45,7 +45,7 @@ TROUBLE: Final = 2
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``gate``."""
     parser.add_argument("paths", nargs="*", metavar="BASE CANDIDATE", help="two folders or files with runs")
-    parser.add_argument("--alpha", type=float, default=ALPHA, help=f"level of significance (default {ALPHA:g})")
+    parser.add_argument("--alpha", type=float, default=ALPHA, help=f"significance level (default {ALPHA:g})")
     parser.add_argument(
         "--min-effect",
         type=float,
@@ -64,7 +64,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--force", action="store_true", help="overwrite FILE")
     add_cache(parser)
-    parser.add_argument("--json", action="store_true", help="as data: tracetui/gate/1, see docs/json.md")
+    parser.add_argument("--json", action="store_true", help="JSON output: tracetui/gate/1, see docs/json.md")
     add_redact(parser)
 
 

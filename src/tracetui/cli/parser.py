@@ -202,9 +202,7 @@ def positive_int(text: str) -> int:
 
 def add_cache(parser: argparse.ArgumentParser) -> None:
     """Add --no-cache."""
-    parser.add_argument(
-        "--no-cache", action="store_true", help="read every file, and store nothing (see: tracetui cache)"
-    )
+    parser.add_argument("--no-cache", action="store_true", help="bypass the cache (see: tracetui cache)")
 
 
 def add_redact(parser: argparse.ArgumentParser) -> None:
@@ -216,7 +214,7 @@ def add_pass(parser: argparse.ArgumentParser) -> None:
     """--pass."""
     parser.add_argument(
         "--pass", dest="rule", type=PassRule.parse, metavar="EXPR",
-        help="what score makes a run pass: 'reward>=0.9', 'accuracy=C'; other runs with it failed",
+        help="score that makes a run pass: 'reward>=0.9', 'accuracy=C'; other runs with that score fail",
     )  # fmt: skip
 
 

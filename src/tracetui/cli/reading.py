@@ -107,7 +107,7 @@ def served_paths(paths: Sequence[str], command: str) -> list[str]:
     """
     for path in paths:
         if path == STDIN or is_remote(path):
-            raise UsageError(f"{command} reads files of this machine only, not {path}")
+            raise UsageError(f"{command} reads local files only, not {path}")
         if not os.path.exists(path):
             raise UsageError(f"no such file or directory: {path}")
     found = [os.path.realpath(path) for path in paths]
@@ -145,8 +145,8 @@ def check_rule(args: argparse.Namespace, runs: Sequence[RunSummary]) -> None:
         return
     names = sorted({score.name for score in scores})
     like = nearest(args.rule.name, names)
-    hint = f"did you mean {like!r}?" if like else f"there are: {', '.join(names[:_MOST_NAMES])}" if names else ""
-    message = f"no run has a score {args.rule.name!r}; {hint or 'none of them has scores'}"
+    hint = f"did you mean {like!r}?" if like else f"scores: {', '.join(names[:_MOST_NAMES])}" if names else ""
+    message = f"no run has a score {args.rule.name!r}; {hint or 'no run has scores'}"
     raise UsageError(Redactor().header(message))
 
 
@@ -253,7 +253,9 @@ def narrow(source: MultiHostSource, text: str | None, args: argparse.Namespace) 
     source.narrow(found.condition)
     if not found.left:
         return ""
-    return f"the database can't test {' '.join(found.left)}: only the newest {args.limit or LIMIT} runs were searched"
+    return (
+        f"the database can't filter by {' '.join(found.left)}: only the newest {args.limit or LIMIT} runs were searched"
+    )
 
 
 def listing_at(
@@ -288,7 +290,7 @@ def run_at(source: Source, text: str, args: argparse.Namespace) -> tuple[RunSumm
     listing = listing_of(source, places, forced, deep=False)
     if not listing.runs:
         if places != [text] and os.sep in text:
-            raise NothingReadable(f"no file {text}")
+            raise NothingReadable(f"no such file: {text}")
         raise nothing(places, listing.problems)
     if places == [text]:
         return address.pick(listing.runs, None, text), ()
@@ -301,8 +303,8 @@ def _places_for(text: str, args: argparse.Namespace) -> list[str]:
         return roots(args)
     except UsageError as error:
         if os.sep in text:
-            raise NothingReadable(f"no file {text}") from None
-        raise UsageError(f"no file or folder {text}; to search for a run with that id: {error}") from None
+            raise NothingReadable(f"no such file: {text}") from None
+        raise UsageError(f"no such file or directory: {text}; to find a run by id: {error}") from None
 
 
 def in_folder(source: Source, text: str) -> tuple[str, str]:

@@ -27,7 +27,7 @@ from tracetui.sources.local import STDIN
 HELP = "follow runs live"
 EXAMPLES = """\
 On a terminal this opens the app. Into a pipe or file, or with --json, it prints new events until interrupted.
-Times are UTC; ~12:00:00 is when a step arrived, where the trace has no time.
+Times are UTC; ~12:00:00 is the arrival time of a step without a recorded time.
 
 examples:
   tracetui tail traces/                     every run that changes from now on

@@ -23,7 +23,7 @@ from tracetui.sources.base import Source
 HELP = "compare repeated runs of the same tasks: pass rates, pass^k, first fork"
 EXAMPLES = """\
 Runs of one task are its trials. The trace names the task; otherwise runs with the same name and first input are trials.
-Forks, retries and replays are listed, but count in no rate. pass^k is the chance that k trials all pass.
+Forks, retries and replays are listed, but excluded from rates. pass^k is the chance that k trials all pass.
 Agents, models and directories have separate pass rates, side by side.
 
 examples:
@@ -38,8 +38,8 @@ examples:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``tasks``."""
     add_paths(parser)
-    parser.add_argument("-q", "--query", metavar="QUERY", help="only the runs that match, see docs/query.md")
-    parser.add_argument("--json", action="store_true", help="as data: tracetui/tasks/1, see docs/json.md")
+    parser.add_argument("-q", "--query", metavar="QUERY", help="only runs that match QUERY, see docs/query.md")
+    parser.add_argument("--json", action="store_true", help="JSON output: tracetui/tasks/1, see docs/json.md")
     add_redact(parser)
 
 

@@ -48,7 +48,7 @@ examples:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``triage``."""
     add_paths_and_runs(parser)
-    parser.add_argument("--json", action="store_true", help="as data: tracetui/triage/1, see docs/json.md")
+    parser.add_argument("--json", action="store_true", help="JSON output: tracetui/triage/1, see docs/json.md")
     add_verdicts(parser)
     add_redact(parser)
     add_pass(parser)
@@ -76,9 +76,11 @@ def run(args: argparse.Namespace) -> int:
             write_lines(cause_table(made, screen_for(aim.places, found.runs)))
         sys.stdout.flush()
         if more := sum(entry.unread for entry in made.entries):
-            complain(f"{grouped(more)} more runs failed with the same errors; the newest {MOST} with each were read:")
+            complain(
+                f"{grouped(more)} more runs failed with the same errors; only the newest {MOST} of each were read:"
+            )
         elif source.has_database:
-            complain("databases sent only runs that may have failed:")
+            complain("databases returned only runs that may have failed:")
         complain(sentence(found, len(made.entries)))
     return status_of(args, found.runs, found.problems, new=bool(made.new_causes))
 

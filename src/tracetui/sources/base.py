@@ -6,7 +6,7 @@ import errno
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
@@ -14,6 +14,8 @@ import msgspec
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
+
+    from tracetui.sources.sqlite import CopyCache
 
 
 HEAD_SIZE: Final = 65_536
@@ -356,3 +358,75 @@ class Source(Protocol):
     def open(self, path: str, stat: Stat | None = None) -> File:
         """Return the file at `path`, not yet opened."""
         ...
+
+
+class FetchedFile(Closable):
+    """A file of a remote source; see `tracetui.sources.base.File`. It ends where its `stat` says.
+
+    A subclass finds its stat, reads ranges, and copies a database.
+    """
+
+    __slots__ = ("_head", "_memo", "_stat", "_tables", "path")
+
+    def __init__(self, path: str, stat: Stat | None = None) -> None:
+        self.path = path
+        self._stat = stat
+        self._head: bytes | None = None
+        self._memo: dict[str, Any] | None = None
+        self._tables: frozenset[str] | None = None
+
+    @property
+    def name(self) -> str:
+        return file_name(self.path)
+
+    @property
+    def memo(self) -> dict[str, Any]:
+        if self._memo is None:
+            self._memo = {}
+        return self._memo
+
+    @property
+    def stat(self) -> Stat:
+        if self._stat is None:
+            self._stat = self._find_stat()
+        return self._stat
+
+    @property
+    def head(self) -> bytes:
+        if self._head is None:
+            self._head = self.read(0, HEAD_SIZE)
+        return self._head
+
+    def read(self, offset: int, size: int) -> bytes:
+        raise NotImplementedError
+
+    def read_all(self) -> bytes:
+        check_document_size(self.stat.size)
+        return self.read(0, self.stat.size)
+
+    def next_data(self, offset: int) -> int:
+        return offset
+
+    @property
+    def tables(self) -> frozenset[str]:
+        if self._tables is None:
+            from tracetui.sources import sqlite
+
+            is_database = self.head.startswith(SQLITE_MAGIC)
+            self._tables = sqlite.tables(*self._copy_arguments()) if is_database else frozenset()
+        return self._tables
+
+    @contextmanager
+    def database(self) -> Iterator[Connection]:
+        from tracetui.sources import sqlite
+
+        with sqlite.connect(*self._copy_arguments()) as connection:
+            yield connection
+
+    def _find_stat(self) -> Stat:
+        """Return the stat of the current version. Raises `OSError`."""
+        raise NotImplementedError
+
+    def _copy_arguments(self) -> tuple[str, CopyCache, str]:
+        """Return a local copy of the database as arguments of `sqlite.connect`. Raises `OSError`."""
+        raise NotImplementedError

@@ -145,7 +145,7 @@ class BucketClient:
         except FileNotFoundError:
             raise FileNotFoundError(errno.ENOENT, "no such object", self.bucket.path(key)) from None
         except exceptions.InvalidPathError as error:
-            raise ValueError("a key that is no path") from error
+            raise ValueError("a key that isn't a path") from error
         except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError):
             raise self._denied() from None
         except exceptions.BaseError as error:

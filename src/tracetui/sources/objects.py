@@ -21,6 +21,7 @@ from tracetui.sources.base import (
     MOVING_SECONDS,
     SQLITE_MAGIC,
     Entry,
+    FetchedFile,
     File,
     Folder,
     LinkLost,
@@ -31,7 +32,6 @@ from tracetui.sources.base import (
     skip_reason,
 )
 from tracetui.sources.bucket import Bucket, BucketClient, join, parent, stat_of
-from tracetui.sources.fetched_file import FetchedFile
 from tracetui.sources.file_views import unpacked
 from tracetui.sources.sqlite import ATTEMPTS, CopyCache, DatabaseChanging, private_folder
 
@@ -52,7 +52,7 @@ _DIRECT: Final = 8 << 20
 MAX_COPIES: Final = 8
 _PARTS: Final = ("", "-journal", "-wal")
 """Suffixes of the files of a database."""
-_INVALID_KEYS: Final = "some keys below are no paths (a//b, ./a); their siblings are not listed"
+_INVALID_KEYS: Final = "some keys below aren't paths (a//b, ./a); their siblings are not listed"
 
 
 class ObjectSource:

@@ -15,6 +15,7 @@ from tracetui.sources.base import (
     HIDDEN_FOLDER,
     SQLITE_MAGIC,
     Entry,
+    FetchedFile,
     File,
     Folder,
     LinkLost,
@@ -23,7 +24,6 @@ from tracetui.sources.base import (
     resolve_relative,
     skip_reason,
 )
-from tracetui.sources.fetched_file import FetchedFile
 from tracetui.sources.file_views import unpacked
 from tracetui.sources.remote_cache import EDGE, DatabaseMirror, MirroredDatabase, RemoteCache
 from tracetui.sources.sftp import Attributes, Client

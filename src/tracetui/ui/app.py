@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from tracetui.analysis.tasks import Trial
     from tracetui.analysis.triage import QueryContext
     from tracetui.live.aggregate import TreeResult
-    from tracetui.ui.tasks_state import TasksState
+    from tracetui.ui.state import TasksState
     from tracetui.ui.triage_state import TriageState
     from tracetui.ui.widgets.prompt import Filter
 
@@ -337,7 +337,7 @@ class TraceApp(HostApp):
         self.main.filter_runs(f"{key}:{query.quoted(value)}")
 
     def runs_changed(self) -> None:
-        self.main.runs.soon()
+        self.main.runs.rearrange()
 
     def judged(self) -> None:
         for screen in self.screen_stack:
@@ -398,7 +398,7 @@ class TraceApp(HostApp):
 
         if self.stage == "list":
             self.waiting_search = words
-            self.main.say("reading the list; the search starts when it is read")
+            self.main.say("list still loading; the search starts when it is complete")
             return
         search = self.surveys.search
         if words and (search is None or words != search.text):
@@ -438,7 +438,7 @@ class TraceApp(HostApp):
 
     def action_live(self) -> None:
         """Open the dashboard of live runs."""
-        from tracetui.ui.screens.live import LiveScreen
+        from tracetui.ui.screens.today import LiveScreen
 
         self.open_screen(LiveScreen(self.commands))
 

@@ -45,8 +45,7 @@ if TYPE_CHECKING:
     from tracetui.ui.services.findings import Assessments, Comparisons, JobService
     from tracetui.ui.services.liveness import LivenessTracker
     from tracetui.ui.services.verdicts import Verdicts
-    from tracetui.ui.state import SearchTarget
-    from tracetui.ui.tasks_state import TasksState
+    from tracetui.ui.state import SearchTarget, TasksState
     from tracetui.ui.terminal.throttle import PaintThrottle
     from tracetui.ui.triage_state import TriageState
     from tracetui.ui.widgets.prompt import Filter
@@ -151,7 +150,7 @@ class BaseApp(App[int]):
 
     def show_help(self, pane: str, title: str) -> None:
         """Show the keys of a pane with that title."""
-        from tracetui.ui.screens.help import HelpScreen
+        from tracetui.ui.screens.overlay import HelpScreen
 
         self.push_screen(HelpScreen(pane, title, self.commands))
 

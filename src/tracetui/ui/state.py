@@ -13,12 +13,13 @@ from msgspec.structs import replace
 
 from tracetui.analysis import navigation
 from tracetui.analysis.arrangement import Arrangement, Choices
+from tracetui.analysis.tasks import SORTS
 from tracetui.errors import UsageError
 from tracetui.model import Run, RunRef, RunSummary
 from tracetui.store import address
 from tracetui.store.address import Address
 from tracetui.store.facts import run_time
-from tracetui.ui.commands import DETAIL, RUNS, STEPS
+from tracetui.ui.commands import DETAIL, RUNS, STEPS, TASKS, TREE
 from tracetui.ui.layout import Width
 
 
@@ -323,9 +324,12 @@ def rearrange(arrangement: Arrangement, how: str, choices: Choices) -> Arrangeme
     return _ARRANGE_COMMANDS[how](arrangement, choices)
 
 
-def sort_by(arrangement: Arrangement, sort: str) -> Arrangement:
-    """The arrangement after a click on the heading of a column: sorted by it, the second time in reverse."""
-    return replace(arrangement, sort=sort, reverse=arrangement.sort == sort and not arrangement.reverse)
+A = TypeVar("A", Arrangement, "TasksState")
+
+
+def sort_by(arranged: A, sort: str) -> A:
+    """Sort after a click on the heading of a column: by it, the second time in reverse."""
+    return replace(arranged, sort=sort, reverse=arranged.sort == sort and not arranged.reverse)
 
 
 def toggle_mark(state: MainState, ref: RunRef) -> MainState:
@@ -359,3 +363,59 @@ def next_failed(
     if here and state.ref is not None:
         following.insert(0, state.ref)
     return next((ref for ref in following if ref in runs and runs[ref].failed), None)
+
+
+# ---- the task matrix
+
+
+class TasksState(PanesState, frozen=True, repr_omit_defaults=True):
+    """The state of the task matrix."""
+
+    pane: str = TASKS
+    sort: str = SORTS[0]
+    """One of `tracetui.analysis.tasks.SORTS`."""
+    reverse: bool = False
+    cursor: Hashable = None
+    """The task to go to when the screen opens again."""
+    column: int = 0
+    """The column of cells to go to then."""
+
+
+def sort_by_next(state: TasksState, sortable: Sequence[str]) -> TasksState:
+    """Sort by the next of the orders for which the tasks have values."""
+    after = SORTS.index(state.sort) + 1
+    order = [*SORTS[after:], *SORTS[:after]]
+    return replace(state, sort=next((one for one in order if one in sortable), state.sort), reverse=False)
+
+
+def reverse_order(state: TasksState) -> TasksState:
+    """Reverse the order."""
+    return replace(state, reverse=not state.reverse)
+
+
+# ---- the run tree
+
+
+class RunTreeState(PanesState, frozen=True, repr_omit_defaults=True):
+    """State of the run tree."""
+
+    pane: str = TREE
+    selected: RunRef | None = None
+    """The run with the highlighted path."""
+    texts: bool = False
+    """Whether model answers and messages are steps."""
+    cursor: Hashable = None
+    """Row to go to when the screen opens again."""
+    opened: frozenset[Hashable] = frozenset()
+    """Toggled folds when the screen opens again."""
+
+
+def select_next(state: RunTreeState, order: Sequence[RunRef], step: int) -> RunTreeState | None:
+    """Select the next run in this order, or the one before; None past its ends."""
+    here = order.index(state.selected) if state.selected in order else -1 if step > 0 else len(order)
+    return replace(state, selected=order[here + step]) if 0 <= here + step < len(order) else None
+
+
+def toggle_texts(state: RunTreeState) -> RunTreeState:
+    """Toggle model answers and messages as steps."""
+    return replace(state, texts=not state.texts)

@@ -9,8 +9,7 @@ from itertools import chain, islice
 from msgspec.structs import replace
 
 from tracetui.analysis.arrangement import Arrangement
-from tracetui.analysis.cause_list import CAUSES, CauseOrder
-from tracetui.analysis.triage import Group, Task
+from tracetui.analysis.triage import CAUSES, CauseOrder, Group, Task
 from tracetui.model import RunRef
 from tracetui.store.judgement import Judgement
 from tracetui.ui.commands import QUEUE

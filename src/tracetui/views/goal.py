@@ -9,9 +9,8 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 from tracetui.masking import one_line
-from tracetui.model import Body, Operation, Run, Span, Status, text_of
+from tracetui.model import Body, Operation, Run, RunBody, Span, Status, text_of
 from tracetui.text import Clean, grouped, pad, wrap
-from tracetui.views.detail.run import has_goal
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
 from tracetui.views.labels import time_cell
 from tracetui.views.rows import Line, Piece, column, fill, fit
@@ -39,6 +38,11 @@ class _Row(NamedTuple):
     label: str
     style: str
     pieces: Line
+
+
+def has_goal(body: RunBody) -> bool:
+    """True if the trace has a goal or its evaluation."""
+    return bool(body.criteria or body.metrics or body.findings or body.goal)
 
 
 def has_turns(run: Run) -> bool:
@@ -256,7 +260,7 @@ class TurnRows:
 
     def header(self, width: int) -> Line:
         """The column headings."""
-        pieces = [Piece(Clean("  #"), "dim"), Piece(Clean(f"{' ' * _ROLE}    what was said"), "dim")]
+        pieces = [Piece(Clean("  #"), "dim"), Piece(Clean(f"{' ' * _ROLE}    message"), "dim")]
         right = [column(Clean("crit"), _CRITERIA, "dim", right=True)] if self._criteria else []
         if self._timed:
             right.append(column(Clean("time"), _TIME, "dim", right=True))

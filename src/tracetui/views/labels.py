@@ -1,4 +1,4 @@
-"""Labels for runs, spans, numbers, times and parse coverage."""
+"""Labels for runs, spans, lists, numbers, times and parse coverage."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, tzinfo
 from itertools import pairwise
 from math import floor
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui import text
 from tracetui.masking import clean, one_line
@@ -15,7 +15,10 @@ from tracetui.model import Ledger, Operation, RunRef, RunSummary, Span
 from tracetui.model.ledger import Kinds
 from tracetui.text import Clean, age, cells, duration, grouped, pad, tokens, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs
-from tracetui.views.rows import Piece
+from tracetui.views.rows import Line, Piece
+
+if TYPE_CHECKING:
+    from tracetui.analysis.arrangement import Arrangement
 
 SHORT: Final = 20
 """Cells of an id beside a name."""
@@ -51,6 +54,31 @@ def short_names(runs: Iterable[RunSummary]) -> dict[RunRef, str]:
 def _shared(one: str, other: str) -> int:
     """Length of the common prefix of two ids."""
     return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+MAX_QUERY: Final = 200
+"""Cells of a query in the title of a list."""
+
+
+def filter_badge(words: str) -> list[Piece]:
+    """The query of a filtered list, for its title."""
+    return [Piece(Clean(" ")), Piece(Clean(f" f {one_line(words, MAX_QUERY)} "), "hit")]
+
+
+def arrangement_title(arrangement: Arrangement, words: str, *, ungrouped: str, sort: str = "") -> Line:
+    """The title of a list: how it is sorted, grouped and filtered.
+
+    `words`: the query. `ungrouped`: the default group. `sort`: the sort order in words.
+    """
+    parts = [(sort or arrangement.sort) + (" reversed" if arrangement.reverse else "")]
+    if arrangement.group not in (ungrouped, "none"):
+        parts.append(f"by {arrangement.group}")
+    if arrangement.failures:
+        parts.append("failures only")
+    if arrangement.new:
+        parts.append("new only")
+    title = Piece(Clean(" · ".join(parts)), "sec")
+    return (title, *filter_badge(words)) if words else (title,)
 
 
 def number(value: float | None, glyphs: Glyphs = UNICODE) -> Clean:

@@ -45,9 +45,9 @@ def notes(matrix: Matrix, unreadable: int = 0) -> list[str]:
     single = sum(task.counts.scored == 1 for task in matrix.tasks)
     found = (
         (single, "task", " with one scored trial: stability unknown"),
-        (counts.unscored, "trial", " without an outcome, in no rate"),
-        (counts.running, "trial", " still running, in no rate"),
-        (counts.excluded, "trial", " inherited or copied, in no rate"),
+        (counts.unscored, "trial", " without an outcome, excluded from rates"),
+        (counts.running, "trial", " still running, excluded from rates"),
+        (counts.excluded, "trial", " inherited or copied, excluded from rates"),
         (len(matrix.without_task), "run", " without a task"),
         (unreadable, "unreadable file", "; `tracetui doctor` lists them"),
     )
@@ -121,7 +121,7 @@ def trial_line(
     if trial.result is Result.UNSCORED and run.status is not Status.OK:
         left.append(Piece(Clean(f"  {one_line(run.status_word or run.status.value, 30)}"), "sec"))
     if trial.excluded is not None:
-        left.append(Piece(Clean(f"  {trial.excluded}, in no rate"), "status.warn"))
+        left.append(Piece(Clean(f"  {trial.excluded}, excluded from rates"), "status.warn"))
     if scores:
         left.append(Piece(Clean(f"  {', '.join(scores)}"), "text"))
     why = one_line(error.words if error is not None else run.result or "", 200)

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 
 from tracetui import text
 from tracetui.analysis.cause import Cause, failure_of
-from tracetui.analysis.cause_list import CauseOrder
 from tracetui.analysis.contrast import NO_FINDINGS
-from tracetui.analysis.triage import Group, Task
+from tracetui.analysis.triage import CauseOrder, Group, Task
 from tracetui.masking import one_line
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.facts import run_time

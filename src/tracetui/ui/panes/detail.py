@@ -13,11 +13,11 @@ from tracetui.text import Clean, one_line
 from tracetui.ui.base_app import HostApp
 from tracetui.ui.state import SearchTarget
 from tracetui.ui.widgets.line_view import FoldingView
+from tracetui.views.detail.run import SameFailure, panel_rows
 from tracetui.views.detail.tabs import tab_names, tab_rows
 from tracetui.views.detail.transcript import earlier_messages
 from tracetui.views.glyphs import kind
 from tracetui.views.goal import has_turns
-from tracetui.views.panels import SameFailure, panel_rows
 from tracetui.views.placeholders import excerpt_rows
 from tracetui.views.rows import Line, ListRows, Piece, Rows, width_of
 from tracetui.views.stack import fill_rows, hidden_rows

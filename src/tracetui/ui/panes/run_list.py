@@ -15,10 +15,10 @@ from tracetui.model import Problem, RunRef, RunSummary, Status
 from tracetui.store.relations import has_end
 from tracetui.text import Clean, grouped, one_line
 from tracetui.ui.base_app import HostApp
-from tracetui.ui.panes.arranged import ArrangedView, arrangement_title
-from tracetui.ui.widgets.line_view import SIDEWAYS
+from tracetui.ui.widgets.line_view import SIDEWAYS, LineView
 from tracetui.ui.widgets.prompt import Prompter
 from tracetui.views.glyphs import Glyphs
+from tracetui.views.labels import arrangement_title
 from tracetui.views.list import runs
 from tracetui.views.placeholders import empty
 from tracetui.views.rows import Line, ListRows, Piece
@@ -42,7 +42,7 @@ REUNION_SECONDS: Final = 5.0
 """How long the cursor waits for a run that disappeared, before it selects the run at its position."""
 
 
-class RunList(ArrangedView):
+class RunList(LineView):
     """The run list. Selecting a row previews the run, opening it enters it."""
 
     number = 1
@@ -57,13 +57,6 @@ class RunList(ArrangedView):
 
         def __init__(self, column: int) -> None:
             self.column = column
-            super().__init__()
-
-    class Marked(Message):
-        """The reader marks a run, or takes the mark off."""
-
-        def __init__(self, ref: RunRef) -> None:
-            self.ref = ref
             super().__init__()
 
     def __init__(
@@ -131,7 +124,7 @@ class RunList(ArrangedView):
         """
         store = self.app.store
         if last or self._revision < 0:
-            self.soon()
+            self.rearrange()
         elif self.is_on_screen:
             touched = store.touched()
             self.renew(touched)
@@ -139,7 +132,7 @@ class RunList(ArrangedView):
                 self._late += touched
             came_or_went = self._members != store.members
             if came_or_went and time.monotonic() >= self._after:
-                self.soon()
+                self.rearrange()
             elif not came_or_went and not self._behind and not self._moved(touched):
                 self._revision = store.revision
             else:
@@ -169,38 +162,34 @@ class RunList(ArrangedView):
         if self.due and self.is_on_screen:
             self.app.pause_scan()
             with self.app.batch_update():
-                self.soon()
+                self.rearrange()
 
     def on_screen_again(self) -> None:
         """The list may be on the screen again: refresh it."""
         if self.due and self.is_on_screen:
             self.app.pause_scan()
             with self.app.batch_update():
-                self.soon()
-
-    def rearrange(self) -> None:
-        """Show the runs in another arrangement. What a thread finds for the one before is dropped."""
-        self._late = None
-        self.soon()
+                self.rearrange()
 
     def judged(self) -> None:
         """Show new verdicts. Only where a query may ask for them, or where causes were merged, is a run elsewhere."""
         if self.arrangement.words or self.arrangement.group == "cause":
-            self.rearrange()
+            self.rearrange(drop_pending=True)
         else:
             self.redraw_rows()
 
-    def now(self) -> None:
-        """Show the current runs; the cursor stays on its run."""
-        began = time.monotonic()
-        make = self._begin()
-        self._late = None
-        self._show(make(), time.monotonic() - began)
+    def rearrange(self, *, drop_pending: bool = False) -> None:
+        """Show the current runs; the cursor stays on its run.
 
-    def soon(self) -> None:
-        """The same, in a thread if there are so many that keys would have to wait."""
+        A thread arranges so many that keys would have to wait. `drop_pending`: what it arranges now is outdated.
+        """
+        if drop_pending:
+            self._late = None
         if len(self.app.store.runs) < MANY or self.arrangement.words:
-            self.now()
+            began = time.monotonic()
+            make = self._begin()
+            self._late = None
+            self._show(make(), time.monotonic() - began)
         elif self._late is not None:
             self._later()
         else:
@@ -480,11 +469,6 @@ class RunList(ArrangedView):
         if self._dragged:
             event.prevent_default()
         self._dragged = False
-
-    async def action_mark(self) -> None:
-        """Mark the run under the cursor, or take the mark off."""
-        if self.ref is not None:
-            await self.report(self.Marked(self.ref))
 
     def action_tab(self, step: int) -> None:
         """Scroll sideways: the list has no tabs."""

@@ -24,7 +24,7 @@ from tracetui.ui.state import Arrival
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.ui.widgets.prompt import Prompter
-from tracetui.views.panels import MAX_RUNS, SameFailure
+from tracetui.views.detail.run import MAX_RUNS, SameFailure
 from tracetui.views.standing import standing_of
 
 if TYPE_CHECKING:

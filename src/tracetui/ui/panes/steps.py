@@ -10,15 +10,13 @@ from textual.message import Message
 from tracetui.analysis import navigation
 from tracetui.analysis.liveness import GOING, Liveness, State
 from tracetui.analysis.turns import is_prompt, is_session
-from tracetui.masking import one_line
 from tracetui.model import Body, Problem, Run, Span, Status
 from tracetui.text import Clean, grouped
 from tracetui.ui.base_app import HostApp
-from tracetui.ui.panes.arranged import MAX_WORDS
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.glyphs import status_glyph
 from tracetui.views.goal import TurnRows, first_turn, has_turns
-from tracetui.views.labels import short_id
+from tracetui.views.labels import filter_badge, short_id
 from tracetui.views.placeholders import broken
 from tracetui.views.rows import Line, ListRows, Piece, Rows
 from tracetui.views.timeline import header, spans
@@ -602,7 +600,7 @@ class Steps(LineView):
         if self.as_tree:
             pieces.append(Piece(Clean(" tree"), "dim"))
         if self.filter_text:
-            pieces += [Piece(Clean(" ")), Piece(Clean(f" f {one_line(self.filter_text, MAX_WORDS)} "), "hit")]
+            pieces += filter_badge(self.filter_text)
         if self.longest_first:
             pieces.append(Piece(Clean(" by duration"), "accent"))
         if run.problems:

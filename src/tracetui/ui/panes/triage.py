@@ -8,17 +8,16 @@ from typing import ClassVar, Final
 from textual.message import Message
 
 from tracetui.analysis.arrangement import Arrangement
-from tracetui.analysis.cause_list import CauseOrder
 from tracetui.analysis.contrast import Contrast
-from tracetui.analysis.triage import Group, Task
+from tracetui.analysis.triage import CauseOrder, Group, Task
 from tracetui.masking import clean
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.judgement import Judgement
 from tracetui.text import Clean
-from tracetui.ui.panes.arranged import ArrangedView, arrangement_title
 from tracetui.ui.panes.steps import Steps, View
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views import triage
+from tracetui.views.labels import arrangement_title
 from tracetui.views.rows import Line, ListRows, Piece
 from tracetui.views.triage import cause_rows, example_of
 
@@ -36,7 +35,7 @@ SORTED: Final = {
 """Sort orders in words."""
 
 
-class Queue(ArrangedView):
+class Queue(LineView):
     """The causes. Each unfolds to its runs, wrong answers to their tasks."""
 
     number = 1

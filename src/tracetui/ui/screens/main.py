@@ -87,7 +87,7 @@ class MainScreen(RunsScreen):
         before, self.state = self.state, state
         self.runs.arrangement = state.arrangement
         if states.row_order(state) != states.row_order(before):
-            self.runs.rearrange()
+            self.runs.rearrange(drop_pending=True)
         elif state.arrangement.columns != before.arrangement.columns:
             self.runs.show_columns(state.arrangement.columns)
         elif state.marked != before.marked:
@@ -217,7 +217,7 @@ class MainScreen(RunsScreen):
         if not contrast and self.state.level and ref is not None:
             return Scope([ref], f"run {store.runs[ref].id}" if ref in store.runs else "this run")
         if self.app.stage == "list":
-            self.say("reading the list; it has not all runs yet", "status.warn")
+            self.say("list still loading; wait until it is complete", "status.warn")
             return None
         if not contrast:
             return Scope(refs, "the filtered runs" if self.state.arrangement.words else "all runs")
@@ -332,7 +332,7 @@ class MainScreen(RunsScreen):
             self.app.judged()
         aged = self._ticks % AGE_TICKS == 0
         if aged:
-            self.runs.soon()
+            self.runs.rearrange()
         else:
             self.runs.tick(now)
         going = run is not None and self.app.liveness.state_of(run).state is not State.ENDED
@@ -374,11 +374,6 @@ class MainScreen(RunsScreen):
             self._show_run()
             self.refresh_frame()
 
-    @on(RunList.Arranged)
-    def _arranged(self, message: RunList.Arranged) -> None:
-        arrangement = states.rearrange(self.state.arrangement, message.how, RUN_CHOICES)
-        self.become(replace(self.state, arrangement=arrangement))
-
     @on(LineView.SortRequested)
     def _sort_requested(self, message: LineView.SortRequested) -> None:
         arrangement = states.sort_by(self.state.arrangement, message.sort)
@@ -388,17 +383,6 @@ class MainScreen(RunsScreen):
     def _dragged(self, message: RunList.Dragged) -> None:
         share = round(100 * message.column / max(1, self.app.size.width))
         self.become(states.arrange_runs(self.state, share=max(1, min(share, 99))))
-
-    @on(RunList.Marked)
-    def _marked(self, message: RunList.Marked) -> None:
-        self.become(states.toggle_mark(self.state, message.ref))
-        count = len(self.state.marked)
-        if count > PAIR:
-            self.say(f"{count} runs marked  ·  d opens their tree  ·  C contrasts them with the others")
-        elif count == PAIR:
-            self.say("A and B marked  ·  d compares them  ·  C contrasts them with the others")
-        elif count:
-            self.say("marked as A  ·  Space marks another  ·  d compares with the run under the cursor")
 
     # ---- commands
 
@@ -411,13 +395,35 @@ class MainScreen(RunsScreen):
             if not (self.facts if self.pane == FACTS else self.detail).toggle():
                 self.action_jump()
         elif self.runs.ref is not None:
-            self.enter(self.runs.ref)
+            self.become(states.enter_run(self.state, self.runs.ref))
         elif self.runs.problem is not None:
             self.become(states.enter_problem(self.state))
 
+    def action_arrange(self, how: str) -> None:
+        """Arrange the list; see `state.rearrange`."""
+        arrangement = states.rearrange(self.state.arrangement, how, RUN_CHOICES)
+        self.become(replace(self.state, arrangement=arrangement))
+
+    def action_sort(self) -> None:
+        """Sort the list by the next column."""
+        self.action_arrange("sort")
+
+    def action_mark(self) -> None:
+        """Mark or unmark the run under the cursor of the list."""
+        if self.runs.ref is None:
+            return
+        self.become(states.toggle_mark(self.state, self.runs.ref))
+        count = len(self.state.marked)
+        if count > PAIR:
+            self.say(f"{count} runs marked  ·  d opens their tree  ·  C contrasts them with the others")
+        elif count == PAIR:
+            self.say("A and B marked  ·  d compares them  ·  C contrasts them with the others")
+        elif count:
+            self.say("marked as A  ·  Space marks another  ·  d compares with the run under the cursor")
+
     def action_columns(self) -> None:
         """Choose the columns of the list; it widens for them, or fills the screen."""
-        from tracetui.ui.screens.columns import ColumnsScreen
+        from tracetui.ui.screens.overlay import ColumnsScreen
 
         def apply(columns: tuple[str, ...]) -> None:
             state = states.arrange_runs(self.state, columns=columns, share=0)
@@ -516,7 +522,9 @@ class MainScreen(RunsScreen):
         left = self.app.engine.narrow(words)
         self.become(states.filter_runs(self.state, words))
         if left:
-            self.say(f"the database can't test {' '.join(left)}: only the listed runs are searched", "status.warn")
+            self.say(
+                f"the database can't filter by {' '.join(left)}: only the listed runs were searched", "status.warn"
+            )
 
     def action_reread(self) -> None:
         """Reload the open run, or rescan the directory."""

@@ -75,7 +75,7 @@ class RunsScreen(BaseScreen):
         subjects, verdict = self.subjects, Verdict(name)
         tasks = self.app.verdicts.unjudged_tasks(subjects)
         if not subjects:
-            self.say("no run here", "status.warn")
+            self.say("no run under the cursor", "status.warn")
         elif tasks > 1:
             self.ask_for(f"Mark {tasks} tasks {verdict.value}?", "", lambda _: self._judge(subjects, verdict))
         else:
@@ -90,7 +90,7 @@ class RunsScreen(BaseScreen):
         """Give the last verdict again."""
         last = self.app.verdicts.last
         if last is None:
-            self.say("no verdict to repeat  ·  v gives one", "status.warn")
+            self.say("no verdict to repeat  ·  v sets one", "status.warn")
         else:
             self.action_verdict(last.value)
 
@@ -98,7 +98,7 @@ class RunsScreen(BaseScreen):
         """Prompt for a note on the run or cause under the cursor."""
         subject = self.subject
         if subject is None:
-            self.say("no run here", "status.warn")
+            self.say("no run under the cursor", "status.warn")
             return
         before = self.app.verdicts.of(subject).note or ""
 
@@ -114,7 +114,7 @@ class RunsScreen(BaseScreen):
         """Prompt for the tags of the run or cause under the cursor."""
         subject = self.subject
         if subject is None:
-            self.say("no run here", "status.warn")
+            self.say("no run under the cursor", "status.warn")
             return
         before = self.app.verdicts.of(subject).tags
 
@@ -136,9 +136,9 @@ class RunsScreen(BaseScreen):
         place = self.place
         run = self.app.store.runs.get(place[0]) if place is not None else None
         if place is None or run is None:
-            self.say("no run here", "status.warn")
+            self.say("no run under the cursor", "status.warn")
         elif self._write(lambda: self.app.verdicts.sidecar.mark(letter, run, place[1])):
-            self.say(f"marked with {letter}  ·  '{letter} comes back")
+            self.say(f"marked with {letter}  ·  '{letter} returns here")
 
     def action_go_to_mark(self, letter: str) -> None:
         """Go to the place that is marked with a letter."""
@@ -184,12 +184,12 @@ class RunsScreen(BaseScreen):
         if isinstance(subject, RunSummary):
             self.app.exporter.export_run(subject, self)
         else:
-            self.say("no run here", "status.warn")
+            self.say("no run under the cursor", "status.warn")
 
     def action_grep(self) -> None:
         """Ask what to search for in all runs."""
         search = self.app.surveys.search
-        last = f"; nothing: {search.text} again" if search is not None else ""
+        last = f"; empty repeats {search.text}" if search is not None else ""
         self.ask_for(GREP_ASK.format(self.app.search_cost()) + last, "", self.search_runs)
 
     def search_runs(self, words: str) -> None:

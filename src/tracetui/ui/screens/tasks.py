@@ -1,34 +1,35 @@
-"""The task matrix: one row per task, one glyph per trial, pass rates; Enter opens the runs of a task."""
+"""The task matrix, pane and screen: one row per task, one glyph per trial, pass rates; Enter opens a task."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
 
 from tracetui import masking
-from tracetui.analysis.tasks import Matrix, Task, arrange, compared_directories, matrix, sortable
+from tracetui.analysis.tasks import SORTS, Matrix, Task, Trial, arrange, compared_directories, matrix, sortable
 from tracetui.live.aggregate import TreeResult, run_tree_job
 from tracetui.live.jobs import Job
 from tracetui.live.mailbox import Mail
 from tracetui.masking import clean, one_line
 from tracetui.model import RunRef
 from tracetui.text import Clean
-from tracetui.ui import tasks_state
+from tracetui.ui import state as states
 from tracetui.ui.base_app import HostApp
 from tracetui.ui.commands import TASKS, Command
 from tracetui.ui.panes.run_list import QUERY_LABEL
-from tracetui.ui.panes.tasks import TaskMatrix
 from tracetui.ui.screens.base import BaseScreen
-from tracetui.ui.tasks_state import TasksState
+from tracetui.ui.state import TasksState
 from tracetui.ui.widgets.frame import footer, progress_words, short_path
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
-from tracetui.views.rows import Line, Piece
-from tracetui.views.tasks import conclusion, outcome_signs, trial_line
+from tracetui.views.labels import filter_badge
+from tracetui.views.rows import Line, ListRows, Piece
+from tracetui.views.standing import StateOf
+from tracetui.views.tasks import TaskRows, conclusion, note_lines, outcome_signs, trial_line
 
 MANY: Final = 1_000
 """Runs from which a thread computes the matrix, so that no key waits for it."""
@@ -44,6 +45,95 @@ _ORDERS: Final = {
     "time": "slowest first",
     "name": "by name",
 }
+
+
+class TaskMatrix(LineView):
+    """Tasks and trials. The cell cursor keeps its column; in a row without a trial there it shows at the nearest."""
+
+    number = 1
+    pane_name = "Tasks"
+    sorts: ClassVar[Mapping[str, str]] = {"task": "name", "rate": "failures", **{name: name for name in SORTS}}
+
+    def __init__(self) -> None:
+        super().__init__(id="tasks")
+        self.column = 0
+        """The column of the cell cursor, over all column groups."""
+        self.chosen = False
+        """True once the user moved the cursor: until then it stays on the first task."""
+        self._page = 0
+
+    def show_tasks(
+        self, matrix: Matrix, tasks: Sequence[Task], state_of: StateOf, *, order: str, words: str, unreadable: int
+    ) -> None:
+        """Show tasks of a matrix in this order, named `order`; `words`: the query that selects the runs."""
+        rows = TaskRows(matrix, tasks, cursor=lambda: self._cell, glyphs=self.look.glyphs, state_of=state_of)
+        title = [Piece(Clean(order), "sec")]
+        if words:
+            title += filter_badge(words)
+
+        def heading(width: int) -> Sequence[Line]:
+            return [*note_lines(matrix, unreadable, width), *rows.heading(width)]
+
+        first = rows.key(0) if tasks and not self.chosen else None
+        self.show(rows, key=first, title=tuple(title), title_right=(), heading=heading)
+
+    def nothing(self, lines: Sequence[Line]) -> None:
+        """Say why there are no tasks."""
+        self.show(ListRows(lines, headings=range(len(lines))), title=(), title_right=(), heading=lambda width: ())
+
+    @property
+    def _cell(self) -> tuple[int, int]:
+        """Row and column of the cell cursor."""
+        rows, at = self.rows, self.column
+        if not isinstance(rows, TaskRows) or self.position >= len(rows):
+            return self.position, 0
+        return self.position, min(rows.cells(self.position), key=lambda one: (abs(one - at), one), default=0)
+
+    @property
+    def current_task(self) -> Task | None:
+        """The task under the cursor."""
+        rows = self.rows
+        return rows.tasks[self.position] if isinstance(rows, TaskRows) and self.position < len(rows) else None
+
+    @property
+    def trial(self) -> Trial | None:
+        """The trial under the cell cursor."""
+        rows, (row, column) = self.rows, self._cell
+        return rows.cells(row).get(column) if isinstance(rows, TaskRows) and row < len(rows) else None
+
+    @property
+    def label(self) -> str:
+        """Name of the column group under the cell cursor; empty without groups."""
+        trial, rows = self.trial, self.rows
+        return rows.labels.get(trial.group, "") if trial is not None and isinstance(rows, TaskRows) else ""
+
+    async def action_fold(self) -> None:
+        """Go to the previous trial of the task."""
+        self._to_trial(-1)
+
+    async def action_unfold(self) -> None:
+        """Go to the next trial of the task."""
+        self._to_trial(1)
+
+    def _to_trial(self, step: int) -> None:
+        rows, (row, here) = self.rows, self._cell
+        if not isinstance(rows, TaskRows) or row >= len(rows):
+            return
+        beyond = [one for one in rows.cells(row) if (one - here) * step > 0]
+        if beyond:
+            self.column = min(beyond, key=lambda one: abs(one - here))
+            self._drawn.clear()
+            self.repaint_row(row)
+            self.post_message(self.Moved(self, rows.key(row)))
+
+    @on(LineView.Moved)
+    def _turn_page(self) -> None:
+        """Show the page of cells that has the cell cursor."""
+        rows, width = self.rows, max(1, self.outer_size.width - 2)
+        if isinstance(rows, TaskRows) and (page := rows.page(width)) != self._page:
+            self._page, self._heading = page, None
+            self._drawn.clear()
+            self.refresh()
 
 
 class TasksScreen(BaseScreen):
@@ -283,17 +373,17 @@ class TasksScreen(BaseScreen):
     def action_sort(self) -> None:
         """Sort by the next column."""
         if self._matrix is not None:
-            self.become(tasks_state.sort_by_next(self.state, sortable(self._matrix.tasks)))
+            self.become(states.sort_by_next(self.state, sortable(self._matrix.tasks)))
 
     @on(LineView.SortRequested)
     def _sort_requested(self, message: LineView.SortRequested) -> None:
         if self._matrix is not None and message.sort in sortable(self._matrix.tasks):
-            self.become(tasks_state.sort_by(self.state, message.sort))
+            self.become(states.sort_by(self.state, message.sort))
 
     def action_arrange(self, how: str) -> None:
         """Reverse the order; the other arrangements are of the run list."""
         if how == "reverse":
-            self.become(tasks_state.reverse_order(self.state))
+            self.become(states.reverse_order(self.state))
 
     def action_tasks(self) -> None:
         """It is open."""

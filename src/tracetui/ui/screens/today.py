@@ -1,35 +1,39 @@
-"""The *today* page: running, waiting, failed and recent sessions, and spending."""
+"""The pages *today* (running, waiting, failed and recent runs, spending) and *live* (what runs do now)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
+from typing import Final
 
 from textual import events, on
 
+from tracetui.analysis.liveness import liveness, session_state
+from tracetui.live.jobs import WatchedRuns
 from tracetui.live.mailbox import Mail
-from tracetui.model import RunRef
+from tracetui.model import Run, RunRef, RunSummary
 from tracetui.text import Clean, grouped
-from tracetui.ui.commands import TODAY, Command
+from tracetui.ui.commands import LIVE, TODAY, Command
 from tracetui.ui.layout import FRAME
 from tracetui.ui.screens.lists import RunsListScreen
 from tracetui.ui.widgets.frame import short_path, with_hints
 from tracetui.ui.widgets.line_view import LineView
+from tracetui.views.list.runs import spent_words
 from tracetui.views.rows import Line, ListRows, Piece
-from tracetui.views.today import Sections, TodayRows, by_project, sections
+from tracetui.views.today import LiveRows, LiveRun, Sections, TodayRows, by_project, live_headings, sections
 
-TICK_SECONDS = 1.0
+TICK_SECONDS: Final = 1.0
+_DOT: Final = Piece(Clean("  ·  "), "dim")
+_NO_POSITION: Final = (Piece(Clean("newest first"), "dim"),)
+"""Instead of the scroll position, which would count rows, not runs."""
 
 
-class TodayScreen(RunsListScreen):
-    """Enter reads a run, or filters the list by a project; ``yr`` copies the command that resumes a session."""
+class _Page(RunsListScreen):
+    """A page of `sections` of runs, which shows each second what they are now."""
 
-    def __init__(self, commands: Sequence[Command]) -> None:
-        super().__init__(TODAY, "Today", commands)
+    def __init__(self, pane: str, commands: Sequence[Command], view: LineView | None = None) -> None:
+        super().__init__(pane, pane.capitalize(), commands, view)
         self._found = Sections([], [], [], [])
-        self._shown: tuple[int, int, int] | None = None
-        """Revision of the store, second and rows of the page that are shown."""
-        self._moved = False
-        """Whether the user moved the cursor; until then it stays on the first row."""
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -38,6 +42,36 @@ class TodayScreen(RunsListScreen):
     def on_resize(self, event: events.Resize) -> None:
         super().on_resize(event)
         self.show_rows()
+
+    def action_copy_resume(self) -> None:
+        """Copy the command that resumes the session; it isn't run."""
+        self.copy_resume(self.app.store.summary(self.ref))
+
+    def path(self) -> tuple[Line, Line]:
+        roots = self.app.roots
+        more = f" +{len(roots) - 1}" if len(roots) > 1 else ""
+        place = Clean(short_path(roots[0]) + more) if roots else Clean("")
+        return (Piece(Clean(f"{self.pane}  "), "text bold"), Piece(place, "sec")), ()
+
+    def _counts(self, *failed: tuple[int, str, str]) -> list[Piece]:
+        """How many runs are running and waiting, and `failed`, if any."""
+        found = self._found
+        running = (len(found.running), "running", "status.running bold")
+        waiting = (len(found.waiting), "waiting for you", "status.paused bold")
+        counts = [count for count in (running, waiting, *failed) if count[0]]
+        pairs = ((Piece(Clean(f"{grouped(number)} {words}"), style), _DOT) for number, words, style in counts)
+        return [*chain.from_iterable(pairs)]
+
+
+class TodayScreen(_Page):
+    """Enter reads a run, or filters the list by a project; ``yr`` copies the command that resumes a session."""
+
+    def __init__(self, commands: Sequence[Command]) -> None:
+        super().__init__(TODAY, commands)
+        self._shown: tuple[int, int, int] | None = None
+        """Revision of the store, second and rows of the page that are shown."""
+        self._moved = False
+        """Whether the user moved the cursor; until then it stays on the first row."""
 
     def receive(self, mail: Mail) -> None:
         if self._shown is None or not self.app.stage:
@@ -59,7 +93,7 @@ class TodayScreen(RunsListScreen):
             first = next((rows.key(i) for i in range(len(rows)) if rows.selectable(i)), None)
             self.list.show(rows, key=None if self._moved else first)
         else:
-            words = "reading …" if app.stage else "nothing in the last week; q shows all runs"
+            words = "reading …" if app.stage else "no runs in the last week; q shows all runs"
             self.list.show(ListRows([(Piece(Clean(words), "dim"),)], headings=[0]))
         self.refresh_frame()
 
@@ -82,32 +116,145 @@ class TodayScreen(RunsListScreen):
         elif isinstance(rows, TodayRows) and (project := rows.project(self.list.position)):
             self.app.filter_runs("source", project)
 
-    def action_copy_resume(self) -> None:
-        """Copy the command that resumes the session; it isn't run."""
-        self.copy_resume(self.app.store.summary(self.ref))
-
     def again(self) -> TodayScreen:
         return TodayScreen(self.commands)
 
-    def path(self) -> tuple[Line, Line]:
-        roots = self.app.roots
-        more = f" +{len(roots) - 1}" if len(roots) > 1 else ""
-        place = Clean(short_path(roots[0]) + more) if roots else Clean("")
-        return (Piece(Clean("today  "), "text bold"), Piece(place, "sec")), ()
-
     def summary(self) -> Line:
         found = self._found
-        numbers = (
-            (len(found.running), "running", "status.running bold"),
-            (len(found.waiting), "waiting for you", "status.paused bold"),
-            (len(found.failed), "failed today", "status.error bold"),
-        )
-        pieces: list[Piece] = []
-        for number, words, style in numbers:
-            if number:
-                pieces += [Piece(Clean(f"{grouped(number)} {words}"), style), Piece(Clean("  ·  "), "dim")]
+        pieces = self._counts((len(found.failed), "failed today", "status.error bold"))
         if not pieces:
-            pieces = [Piece(Clean("nothing runs or waits"), "text"), Piece(Clean("  ·  "), "dim")]
+            pieces = [Piece(Clean("nothing running or waiting"), "text"), _DOT]
         live = (("L", "live"),) if found.running else ()
         hints = (("↵", "read"), *live, ("yr", "copy resume command"), ("q", "all runs"))
         return with_hints(pieces, hints, self.app.size.width)
+
+
+class LiveView(LineView):
+    """The rows of the dashboard; the cursor covers all rows of a run."""
+
+    def is_at_cursor(self, index: int) -> bool:
+        rows = self.rows
+        if not isinstance(rows, LiveRows):
+            return super().is_at_cursor(index)
+        run = rows.run(index)
+        return run is not None and run is rows.run(self.position)
+
+    def repaint_row(self, index: int) -> None:
+        super().repaint_row(index)
+        while self._is_below(index + 1):
+            index += 1
+            super().repaint_row(index)
+
+    def clicked_row(self, index: int) -> None:
+        while self._is_below(index):
+            index -= 1
+        super().clicked_row(index)
+
+    def _is_below(self, index: int) -> bool:
+        """Whether a row belongs to the run of a row above."""
+        rows = self.rows
+        return isinstance(rows, LiveRows) and rows.run(index) is not None and not rows.selectable(index)
+
+
+class LiveScreen(_Page):
+    """Shows running runs, and sessions that wait for a person. Reads only the new data of each."""
+
+    def __init__(self, commands: Sequence[Command], cursor: RunRef | None = None) -> None:
+        super().__init__(LIVE, commands, LiveView(id=LIVE))
+        self._watched = WatchedRuns()
+        self._busy = False
+        """Whether the job reads the runs."""
+        self._read: dict[RunRef, tuple[RunSummary, Run | None]] = {}
+        """The version of each run that was asked for, and the run as read."""
+        self._cursor = cursor
+
+    def on_screen_resume(self) -> None:
+        self._busy = False  # another screen's job may have replaced ours
+        super().on_screen_resume()
+
+    def receive(self, mail: Mail) -> None:
+        progress = mail.progress
+        if progress is not None and progress.job.name == "watch":
+            for run in progress.new:
+                ref = run.summary.ref
+                if ref in self._read:
+                    self._read[ref] = self._read[ref][0], run
+            self._busy = not progress.finished
+        if progress is not None or mail.found:
+            self.show_rows()
+
+    def show_rows(self) -> None:
+        """Show the live runs as they are now, and read on those that changed."""
+        app = self.app
+        if not self.is_active:
+            return
+        now, store = app.clock(), app.store
+        going = {ref for ref in store.unended if app.liveness.is_going(store.runs[ref])}
+        runs = (run for run in store.runs.values() if run.is_session or run.ref in going)
+        self._found = sections(runs, now=now, state_of=app.liveness.state_in_list)
+        running, waiting = ([self._live(run, now) for run in by_start(part)] for part in self._found[:2])
+        self._ask([one.summary for one in (*running, *waiting)])
+        if running or waiting:
+            rows = LiveRows(running, waiting, glyphs=app.look.glyphs, room=app.size.height - FRAME - 2)
+            self.list.show(rows, key=self._cursor, title_right=_NO_POSITION, heading=live_headings)
+            self._cursor = None
+        else:
+            words = "reading …" if app.stage == "list" else "no live runs; they appear here when they start"
+            self.list.show(ListRows([(Piece(Clean(words), "dim"),)], headings=[0]), heading=lambda width: ())
+        self.refresh_frame()
+
+    def _live(self, summary: RunSummary, now: float) -> LiveRun:
+        app, (_, run) = self.app, self._read.get(summary.ref, (summary, None))
+        state, changed = app.liveness.state_in_list(summary), app.store.changed_at(summary)
+        session = session_state(summary, state, now=now)
+        found = None
+        if run is not None:
+            pulse = app.store.pulses.get(summary.ref)
+            arrivals = tuple(pulse.arrivals) if pulse is not None else ()
+            found = liveness(run, now=now, arrivals=arrivals, changed_at=changed)
+            state = found.state if session is None else state
+        silent = found.silent_ms if found is not None else max(0.0, now - changed) * 1000
+        return LiveRun(summary, state, silent, session, run, found)
+
+    def _ask(self, shown: Sequence[RunSummary]) -> None:
+        """Read on the runs that changed since they were read, unless they are being read."""
+        changed = [run.ref for run in shown if run.ref not in self._read or self._read[run.ref][0] is not run]
+        if self._busy or not changed:
+            return
+        self._read = {run.ref: (run, self._read.get(run.ref, (run, None))[1]) for run in shown}
+        self._busy = True
+        self.app.surveys.ask(self._watched.job([run.ref for run in shown]))
+
+    @on(LineView.Moved)
+    def _row_moved(self) -> None:
+        self.refresh_frame()
+
+    @property
+    def ref(self) -> RunRef | None:
+        """The run under the cursor."""
+        return self.list.cursor if isinstance(self.list.cursor, RunRef) else None
+
+    def action_open(self) -> None:
+        """Open the run under the cursor, and follow it if it is running."""
+        if self.ref is not None:
+            self.app.visit(self.ref, None, follow=False)
+
+    def again(self) -> LiveScreen:
+        return LiveScreen(self.commands, self.ref)
+
+    def left(self) -> None:
+        self.app.surveys.stop()
+
+    def summary(self) -> Line:
+        from tracetui.analysis import spending
+
+        found, pieces = self._found, self._counts()
+        if spent := spent_words(spending.total((*found.running, *found.waiting))):
+            pieces += [Piece(Clean(f"{spent} so far"), "sec"), _DOT]
+        hints = (("↵", "follow"), ("yr", "copy resume command"), ("Esc", "back"))
+        return with_hints(pieces, hints, self.app.size.width)
+
+
+def by_start(runs: Sequence[RunSummary]) -> list[RunSummary]:
+    """The runs in the order of their start, newest first: rows don't move while runs go on."""
+    return sorted(runs, key=lambda run: (-(run.started_at or run.modified_at), run.ref))

@@ -11,8 +11,16 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.timer import Timer
 
-from tracetui.analysis.cause_list import CAUSE_CHOICES, CAUSES, CauseOrder, arrange_causes
-from tracetui.analysis.triage import NEW_SECONDS, Group, Task, splits_of
+from tracetui.analysis.triage import (
+    CAUSE_CHOICES,
+    CAUSES,
+    NEW_SECONDS,
+    CauseOrder,
+    Group,
+    Task,
+    arrange_causes,
+    splits_of,
+)
 from tracetui.live.mailbox import Mail
 from tracetui.masking import clean, one_line
 from tracetui.model import RunRef
@@ -412,11 +420,6 @@ class TriageScreen(RunsScreen):
         self.queue.chosen = True
         self.show_cause()
 
-    @on(Queue.Arranged)
-    def _arranged(self, message: Queue.Arranged) -> None:
-        arrangement = states.rearrange(self.state.arrangement, message.how, CAUSE_CHOICES)
-        self.become(replace(self.state, arrangement=arrangement))
-
     @on(LineView.SortRequested)
     def _sort_requested(self, message: LineView.SortRequested) -> None:
         self.become(replace(self.state, arrangement=states.sort_by(self.state.arrangement, message.sort)))
@@ -426,6 +429,15 @@ class TriageScreen(RunsScreen):
         self.become(triage_state.fold_rows(self.state, message.keys, open_=message.open))
 
     # ---- commands
+
+    def action_arrange(self, how: str) -> None:
+        """Arrange the queue; see `state.rearrange`."""
+        arrangement = states.rearrange(self.state.arrangement, how, CAUSE_CHOICES)
+        self.become(replace(self.state, arrangement=arrangement))
+
+    def action_sort(self) -> None:
+        """Sort the queue by the next order."""
+        self.action_arrange("sort")
 
     def action_open(self) -> None:
         """Unfold the row under the cursor, or open the run."""
@@ -490,13 +502,13 @@ class TriageScreen(RunsScreen):
             self.say("no causes marked  ·  Space marks them  ·  = merges them into this one", "status.warn")
         elif self._write(lambda: self.app.verdicts.merge(causes, into)):
             self.become(replace(self.state, marked=()))
-            self.say(f"{len(causes)} merged into {into.id}  ·  u undo  ·  | takes it apart")
+            self.say(f"{len(causes)} merged into {into.id}  ·  u undo  ·  | splits it again")
 
     def action_split(self) -> None:
         """Split the cause under the cursor by what varies, or take a merge or split back."""
         group, verdicts = self.queue.group, self.app.verdicts
         if group is None or group.tasks:
-            self.say("wrong answers are split by task already" if group else "no cause here", "status.warn")
+            self.say("wrong answers are split by task already" if group else "no cause under the cursor", "status.warn")
         elif group.merged or group.split_of:
             if self._write(lambda: verdicts.take_apart(group)):
                 self.say(f"{group.id} {'taken apart' if group.merged else 'joined again'}  ·  u undo")
@@ -507,7 +519,7 @@ class TriageScreen(RunsScreen):
         runs = self.app.store.runs
         choices = splits_of([runs[ref] for ref in group.runs if ref in runs])
         if not choices:
-            self.say("nothing varies in the texts of these runs", "status.warn")
+            self.say("the errors of these runs have no varying parts", "status.warn")
             return
 
         def answer(text: str) -> None:

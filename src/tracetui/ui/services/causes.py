@@ -32,8 +32,7 @@ class Grouping:
 
     def __init__(self, key: object, listed: Sequence[RunSummary], sidecar: Sidecar) -> None:
         """Any thread may do this."""
-        from tracetui.analysis.cause_list import CauseOrder
-        from tracetui.analysis.triage import groups
+        from tracetui.analysis.triage import CauseOrder, groups
 
         self.key = key
         self.groups: Sequence[Group] = groups(listed, sidecar)

@@ -21,7 +21,6 @@ from tracetui.views.detail.run import (
     add_price,
     add_usage,
     goal_rows,
-    has_goal,
     run_rows,
     source_words,
     status_pieces,
@@ -30,6 +29,7 @@ from tracetui.views.detail.styled import edit_lines, edit_source
 from tracetui.views.detail.transcript import last_reply, transcript
 from tracetui.views.document import document
 from tracetui.views.glyphs import UNICODE, Glyphs
+from tracetui.views.goal import has_goal
 from tracetui.views.labels import clock
 from tracetui.views.rows import Piece, Rows
 from tracetui.views.sheet import Sheet
@@ -191,7 +191,7 @@ def _error(view: _View) -> Stack:
         sheet.title("Traceback")
         sheet.prose(None, view.body.traceback, "sec", most=40)
     if view.before is not None and (view.before.input_messages or view.before.output_messages):
-        sheet.title("Before the failure", "what the model had seen")
+        sheet.title("Before the failure", "input of the last model call")
         sheet.add(_conversation(view, view.before))
     return sheet.rows()
 

@@ -6,8 +6,7 @@ from msgspec.structs import replace
 
 from tests.store.build import make_summary
 from tracetui.analysis.arrangement import Arrangement
-from tracetui.analysis.cause_list import CAUSE_CHOICES, CAUSES, arrange_causes
-from tracetui.analysis.triage import NEW_SECONDS, Group, groups
+from tracetui.analysis.triage import CAUSE_CHOICES, CAUSES, NEW_SECONDS, Group, arrange_causes, groups
 from tracetui.model import FirstError, Operation, Outcome, RunRef, RunSummary, Score, Status, Usage
 
 NOW = 1_763_734_162.0
