@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from tracetui.analysis.arrangement import GROUPS, SORTS, Arrangement, Item, Order, arrange, row_key_of
 from tracetui.model import FirstError, Problem, RunRef, RunSummary, Status
 from tracetui.store import query
+from tracetui.store.facts import run_time
 
 NOW = 1_800_000_000.0
 
@@ -199,3 +200,14 @@ def test_an_order_that_is_kept_is_that_of_the_runs_and_of_the_arrangement() -> N
             assert names(arrange(several, [], replace(arrangement, words="a", group="none"), now=NOW, order=order)) == [
                 "a"
             ]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([None, 1.0, 2.0]), st.none() | st.sampled_from("xy")))
+)
+def test_runs_of_one_time_stand_by_path(rows: list[tuple[str, float | None, str | None]]) -> None:
+    runs = [RunSummary.of(RunRef("any", path, key), id="", name="", started_at=start) for path, start, key in {*rows}]
+    for reverse in (False, True):
+        found = arrange(runs, (), Arrangement(group="none", reverse=reverse), now=0.0)
+        wanted = sorted(runs, key=lambda run: (-run_time(run), run.ref.path, run.ref.key or ""), reverse=reverse)
+        assert found == wanted

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime, timedelta
+from itertools import pairwise, starmap
 from math import inf
+from operator import eq
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -84,9 +86,11 @@ class Order:
 def _sorted(runs: list[RunSummary], by: str, reverse: bool) -> list[RunSummary]:
     """The runs in order; those of one time by path, which is compared only if there are any."""
     key = _SORT_KEYS[by]
-    if by == "newest" and len(set(map(key, runs))) < len(runs):
-        runs = sorted(runs, key=lambda run: (run.ref.path, run.ref.key or ""), reverse=reverse)
-    return sorted(runs, key=key, reverse=reverse)
+    found = sorted(runs, key=key, reverse=reverse)
+    if by == "newest" and any(starmap(eq, pairwise(map(key, found)))):
+        found.sort(key=lambda run: (run.ref.path, run.ref.key or ""), reverse=reverse)
+        found.sort(key=key, reverse=reverse)
+    return found
 
 
 def arrange(

@@ -28,6 +28,8 @@ from tracetui.sources.base import File, LinkLost
 NAME: Final = "harbor"
 """Of the format: its files are results."""
 AGENT: Final = "agent"
+_COMPANIONS: Final = (RESULT, CHECKS.rpartition("/")[2])
+"""Names of results and of reports of checks."""
 LARGEST: Final = 32 << 20
 """Bytes of a result or report that is read."""
 _SHOWN: Final = 1 << 20
@@ -56,6 +58,8 @@ class Position(NamedTuple):
 
 def companion(path: str) -> Position | None:
     """The position of a result, or of a report of checks; None for any other file, going by its name."""
+    if not path.endswith(_COMPANIONS):  # nearly every file
+        return None
     *folders, name = re.split(r"[/\\]", path)
     if name == RESULT:
         return Position("", f"{AGENT}/", None)
