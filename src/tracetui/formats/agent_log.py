@@ -14,7 +14,7 @@ import msgspec
 
 from tracetui.formats.jsonl import Line
 from tracetui.formats.lines import MAX_LINE, lines
-from tracetui.formats.record_cache import PACKED_SIZE, SpanRef
+from tracetui.formats.record_cache import PACKED_SIZE, SpanRef, pack_range
 from tracetui.formats.schema import Unknown
 from tracetui.model import PREVIEW, Error, Operation, Problem, Span, Status, StatusSource, Usage
 from tracetui.sources.base import HEAD_SIZE, Entry, File
@@ -155,7 +155,7 @@ class SpanRow(msgspec.Struct, gc=False):
 
     def add_line(self, line: Line) -> None:
         """Add a line of the same row: of a response, with the result of a call, or with a further note."""
-        self.at += line.packed()
+        self.at += pack_range(line.offset, len(line.data), line.check)
 
     def span(self) -> Span:
         """The row as it is now."""
@@ -176,7 +176,7 @@ class SpanRow(msgspec.Struct, gc=False):
             model=self.model,
             preview=self.preview,
             note=self.note,
-            at=span_ref(self.at, self.operation, self.part),
+            at=SpanRef(self.at, self.part) if self.part or self.operation is UNKNOWN_KIND else self.at,
         )
 
 

@@ -78,8 +78,10 @@ class BranchedConversation(Conversation):
         """By their first records."""
         self._after: dict[str, list[Branch]] = {}
         """By the last live records before them."""
-        self._keys: dict[str, str | list[str]] = {}
-        """The key of the call of a response by its id, or those of several calls."""
+        self._new_calls: list[str] = []
+        """Keys of the calls since the conversation went to another record last,"""
+        self._keys: dict[str, list[str]] = {}
+        """and those of the calls before, by the id of their response."""
         self._reused: dict[str, list[Call]] = {}
         """Calls whose key later calls have, by the id of their response."""
         self.leaf: Node
@@ -89,21 +91,19 @@ class BranchedConversation(Conversation):
         self._moves_left: float = _FREE
 
     def call(self, key: str | None, call: Call, line: Line) -> None:
-        before, response = self.open_call(key), call.parent_id or ""
-        if before is not None:
-            self._reused.setdefault(before.parent_id or "", []).append(before)
         if key is not None:
-            keys = self._keys.setdefault(response, key)
-            if isinstance(keys, list):
-                keys.append(key)
-            elif keys is not key:
-                self._keys[response] = [keys, key]
+            if key in self.calls:
+                before: Any = self.open_call(key)
+                self._reused.setdefault(before.parent_id or "", []).append(before)
+            self._new_calls.append(key)
         super().call(key, call, line)
 
     def calls_of(self, row: Any) -> Iterable[Call]:
         """The calls below a response."""
-        keys = self._keys.get(row.id, [])
-        found = map(self.open_call, [keys] if isinstance(keys, str) else keys)
+        for key in self._new_calls:
+            self._keys.setdefault(self.calls[key].parent_id or "", []).append(key)
+        self._new_calls.clear()
+        found = map(self.open_call, self._keys.get(row.id, ()))
         return [call for call in found if call and call.parent_id == row.id] + self._reused.get(row.id, [])
 
     def add_node(self, ident: str, parent: str | None, top: str | None) -> None:

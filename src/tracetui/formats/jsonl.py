@@ -23,7 +23,7 @@ from tracetui.formats.bodies import as_json
 from tracetui.formats.decode import skippable
 from tracetui.formats.lines import BLANK, MAX_LINE, lines, without_marks
 from tracetui.formats.lines import Line as RawLine
-from tracetui.formats.record_cache import ByteRange, pack_block, pack_range
+from tracetui.formats.record_cache import ByteRange, pack_range
 from tracetui.formats.schema import Schema, Unknown
 from tracetui.model import LAST_LINE, Body, Header, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, summary_of
@@ -61,10 +61,9 @@ class Line:
         """Offset and size in bytes."""
         return self.offset, len(self.data)
 
-    def packed(self, block: int = -1) -> bytes:
-        """The line, or a block of its record, as in `SpanRef.lines`."""
-        packed = pack_range(self.offset, len(self.data), self.check)
-        return packed if block < 0 else pack_block(block) + packed
+    def packed(self) -> bytes:
+        """The line, as in `SpanRef.lines`."""
+        return pack_range(self.offset, len(self.data), self.check)
 
 
 class Session(Protocol):

@@ -29,7 +29,7 @@ pack_range: Final[Callable[[int, int, int], bytes]] = _RANGE.pack
 
 def pack_block(block: int) -> bytes:
     """The number of a block, which precedes the packed lines in `SpanRef`: at most 15 bytes."""
-    return block.to_bytes((block.bit_length() + 7) // 8 or 1, "little")
+    return block.to_bytes(1 if block < 256 else (block.bit_length() + 7) // 8, "little")
 
 
 class SpanRef(msgspec.Struct, frozen=True, gc=False):

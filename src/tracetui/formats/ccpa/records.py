@@ -30,6 +30,7 @@ from tracetui.formats.agent_log import (
 )
 from tracetui.formats.bodies import argument, preview_of
 from tracetui.formats.jsonl import Line
+from tracetui.formats.record_cache import pack_block
 from tracetui.formats.schema import NULL, Finite, Integer, Loose, Schema, plain, tag_of
 from tracetui.model import (
     PREVIEW,
@@ -198,13 +199,14 @@ class Turn(Record, tag="assistant_turn"):
 
     def take(self, session: Session, line: Line) -> None:
         session.settle()
-        span = self.row(f"l{line.number}", line.packed(), session.model)
+        packed = line.packed()
+        span = self.row(f"l{line.number}", packed, session.model)
         session.turn, session.recent = span, {}
         session.add(span)
         texts = []
         for index, block in enumerate(self.blocks):
             if block.type == "tool_use":
-                session.add_call(block.id, block.call(span.id, line.packed(index), index, self.turn), line)
+                session.add_call(block.id, block.call(span.id, pack_block(index) + packed, index, self.turn), line)
             elif block.type == "text" and block.text is not None:
                 texts.append(block.text)
         session.last_assistant = "\n".join(texts) or session.last_assistant

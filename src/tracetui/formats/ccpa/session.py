@@ -101,7 +101,7 @@ class Session(Conversation):
         if key is None:
             self.call(None, call, line)
             return
-        before = self.open_call(key)
+        before = self.open_call(key) if key in self.calls else None
         if before is not None and not before.has_result:
             self.problem(line, f"call id {key[:PREVIEW]!r} is reused before its result")
             self.stop((before,))

@@ -35,6 +35,7 @@ from tracetui.formats.agent_log import (
 from tracetui.formats.bodies import as_json, preview_and_task
 from tracetui.formats.branches import ABANDONED
 from tracetui.formats.jsonl import Line
+from tracetui.formats.record_cache import pack_block
 from tracetui.formats.scalars import between, text
 from tracetui.formats.schema import NULL, Field, Finite, Loose, Natural, Schema
 from tracetui.model import (
@@ -538,7 +539,7 @@ def _take_call(agent: Agent, response: Response, block: Block, number: int, when
     ident = f"{agent.prefix}l{line.number}.{number}"
     if key is not None and key not in agent.calls:
         ident = agent.prefix + key
-    at = line.packed(number)
+    at = pack_block(number) + line.packed()
     call = Call(ident, intern(name), EXECUTE_TOOL, response.id, response.step, when, at, preview, agent.copied)
     call.part = agent.part
     if key is not None and task:

@@ -46,6 +46,7 @@ from tracetui.formats.claude_code.records import (
 )
 from tracetui.formats.jsonl import Line
 from tracetui.formats.lines import MAX_LINE, lines, record_on
+from tracetui.formats.record_cache import pack_block
 from tracetui.formats.scalars import between, folder_of, moment, version
 from tracetui.formats.schema import unknown_fields
 from tracetui.model import (
@@ -212,8 +213,10 @@ class Agent(BranchedConversation):
     def row(self, uuid: str | None, name: str, when: float | None, line: Line, block: int = -1, **facts: Any) -> Span:
         """The span of a record, or of a block of it; `facts` are further fields."""
         ident, parent = self.ident(uuid, line), facts.pop("parent_id", self.root)
-        ident = ident if block < 0 else f"{ident}.{block}"
-        at = span_ref(line.packed(block), facts.get("operation"), self.part)
+        packed = line.packed()
+        if block >= 0:
+            ident, packed = f"{ident}.{block}", pack_block(block) + packed
+        at = span_ref(packed, facts.get("operation"), self.part)
         return Span(id=ident, name=name, parent_id=parent, started_at=when, at=at, **facts)
 
     def add(self, span: Span) -> None:

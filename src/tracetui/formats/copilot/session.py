@@ -351,7 +351,9 @@ class Session(PackedRows):
         if call.key is None:
             return False
         session, number = call.key
-        numbers = self.counted.setdefault(session, set())
+        numbers = self.counted.get(session)
+        if numbers is None:
+            numbers = self.counted[session] = set()
         if number in numbers:
             return True
         numbers.add(number)
@@ -430,7 +432,7 @@ class Session(PackedRows):
 
     def release(self, row: Any, span: Span) -> None:
         key: str = row.key
-        call = self.calls.get(key)
+        call = self.calls.get(key) if key else None
         if isinstance(call, Call) and call.row is row and call.done and call.requested:
             self.calls[key] = span
 

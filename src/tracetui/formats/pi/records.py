@@ -34,6 +34,7 @@ from tracetui.formats.agent_log import (
 )
 from tracetui.formats.bodies import preview_of
 from tracetui.formats.jsonl import Line
+from tracetui.formats.record_cache import pack_block
 from tracetui.formats.scalars import between, word
 from tracetui.formats.schema import NULL, Field, Finite, Loose, Natural, Schema, tag_of, tagged
 from tracetui.model import (
@@ -230,7 +231,7 @@ class Assistant(Message, tag="assistant"):
     def _call(self, session: Session, span: Span, block: Block, number: int, when: float | None, line: Line) -> None:
         key = block.id or None
         ident = key if key != span.id and session.is_free(key) else f"l{line.number}.{number}"
-        note, at = COPIED if COPIED in span.note else "", line.packed(number)
+        note, at = COPIED if COPIED in span.note else "", pack_block(number) + line.packed()
         name, preview = word(block.name) or "tool", preview_of(block.arguments)
         call = Call(ident, name, EXECUTE_TOOL, span.id, span.step, when, at, preview, note)
         session.call(key, call, line)
