@@ -8,7 +8,6 @@ counts. A record that follows an abandoned one takes up its branch again.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import inf
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
@@ -88,7 +87,9 @@ class BranchedConversation(Conversation):
         """The last record."""
         self.nodes: dict[str, Node]
         self.clear_nodes()
-        self._moves_left: float = _FREE
+        self._moves = 0
+        """Records that were abandoned or taken up again."""
+        self._has_branches = True
 
     def call(self, key: str | None, call: Call, line: Line) -> None:
         if key is not None:
@@ -112,12 +113,13 @@ class BranchedConversation(Conversation):
         above = self.nodes.get(parent)  # type: ignore[arg-type]
         if above is not None:
             node.parent = above.ident  # a record has a copy of it
-            node.previous, above.latest = above.latest, node
+            if above.latest is not None:
+                node.previous = above.latest
+            above.latest = node
         if ident in self.abandoned:  # another record with the same id
             self.abandoned.discard(ident)
             self._first.pop(ident, None)
         self.nodes[ident] = self.leaf = node
-        self._moves_left += _EACH
 
     def clear_nodes(self) -> None:
         """Begin a new tree; the rows stay where they are."""
@@ -133,11 +135,11 @@ class BranchedConversation(Conversation):
 
     def ignore_branches(self) -> None:
         """Show all later records as live."""
-        self._moves_left = -inf
+        self._has_branches = False
 
     def path_to(self, ident: str) -> Path:
         """The way to a record, at a cost of its length."""
-        if self._moves_left < 0:
+        if not self._has_branches:
             return Path(self.leaf, [], [])
         fork, back, left = self.nodes[ident], list[Node](), list[Node]()
         while fork.ident in self.abandoned:
@@ -163,10 +165,10 @@ class BranchedConversation(Conversation):
         `name` is the id for the row of a new branch, and `at` the location of its body if a record tells of it.
         """
         fork, left, back = path
-        if self._moves_left < 0:
+        if not self._has_branches:
             return False
-        self._moves_left -= len(left) + len(back)
-        if self._moves_left < 0:
+        self._moves += len(left) + len(back)
+        if self._moves > _FREE + _EACH * len(self.nodes):
             self.ignore_branches()
             self.problem(line, "too many returns to earlier entries: this line's abandoned entries are shown as normal")
             return False

@@ -26,6 +26,8 @@ from tracetui.sources.base import HEAD_SIZE, File
 LIKELY: Final = 60
 MAYBE: Final = 40
 _BEGINS: Final = re.compile(rb'\s*\{[^\n]{0,60000}"(?:parentUuid|isSidechain)"\s*:')
+_NAMES: Final = (b'"sessionId"', b'"uuid"', b'"parentUuid"', b'"isSidechain"', b'"leafUuid"', b'"snapshot"')
+"""Names of fields, of which every record in `_claim` has one."""
 _FEW: Final = 200
 """Lines of the head checked to recognize a file."""
 
@@ -39,7 +41,7 @@ class ClaudeCode:
 
     def sniff(self, file: File) -> int:
         head = file.head
-        if b'"type"' not in head:
+        if b'"type"' not in head or not any(name in head for name in _NAMES):
             return NO
         best = LIKELY if b"\n" not in head and len(head) == HEAD_SIZE and _BEGINS.match(head) else NO
         for record in records_in(head, _FEW):

@@ -14,7 +14,7 @@ from tracetui.formats.agent_log import CANCELLED, DERIVED, EXPLICIT, MESSAGE, OK
 from tracetui.formats.bodies import argument, preview_of
 from tracetui.formats.decode import decode_value
 from tracetui.formats.scalars import mapping, without, word
-from tracetui.formats.schema import NULL, Finite, Loose, plain, tag_of
+from tracetui.formats.schema import NULL, Finite, Integer, Loose, plain, tag_of
 from tracetui.model import (
     PREVIEW,
     Blob,
@@ -45,6 +45,8 @@ _TEXTS: Final = ("message", "content", "summary", "intent", "title", "name", "re
 
 _LIMIT: Final = 1 << 53
 """Counts are below it: exact in any program."""
+Count = Integer | Finite
+"""A number that some versions write as a float."""
 
 
 class Content(Struct):
@@ -380,7 +382,7 @@ class Response(Data):
     reasoning_text: str | None = None
     api_call_id: str | None = None
     model: str | None = None
-    output_tokens: Finite | None = None
+    output_tokens: Count | None = None
     tool_requests: list[Request] | None = None
 
     def take(self, session: Session) -> None:
@@ -441,19 +443,19 @@ class Thought(Data):
 
 
 class Tokens(Data):
-    """Tokens of one call, or of several; some versions write them as floats."""
+    """Tokens of one call, or of several."""
 
-    input_tokens: Finite | None = None
-    output_tokens: Finite | None = None
-    cache_read_tokens: Finite | None = None
-    cache_write_tokens: Finite | None = None
-    reasoning_tokens: Finite | None = None
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    cache_read_tokens: Count | None = None
+    cache_write_tokens: Count | None = None
+    reasoning_tokens: Count | None = None
 
     def counts(self) -> Usage:
         """The usage; input includes cache reads and writes, output includes reasoning."""
         cached, written, thought = self.cache_read_tokens, self.cache_write_tokens, self.reasoning_tokens
         found = [
-            None if value is None or not 0 <= value < _LIMIT or value % 1 else int(value)
+            value if type(value) is int and 0 <= value < _LIMIT else as_count(value)
             for value in (self.input_tokens, self.output_tokens, None, cached, written, thought)
         ]
         return Usage(*found)
@@ -463,7 +465,7 @@ class Account(Struct, gc=False, rename="camel"):
     """Which session paid for a call, and the number that the call has there."""
 
     source_session_id: str | None = None
-    sequence: Finite | None = None
+    sequence: Count | None = None
 
 
 class CallUsage(Tokens):
@@ -525,8 +527,8 @@ class UsageRecord(CallUsage):
             if session.time is not None:
                 row.started_at = session.time - call.duration / 1000
         if reason := word(call.finish_reason):
-            row.status_word = reason
             if reason in _CUT:
+                row.status_word = reason
                 row.fail(Error(f"stopped: {reason}", reason))
             else:
                 row.status_word = reason[:PREVIEW]

@@ -51,6 +51,8 @@ from tracetui.sources.base import Entry, File, file_name
 AGENT: Final = "pi"
 BRANCH: Final = "branch:"
 """Prefix of the id of the row of an abandoned branch, before that of its first entry."""
+_MADE: Final = ("l", BRANCH)
+"""Prefixes of the ids that are made here, of a line or an entry."""
 _COMMAND: Final = re.compile(r"/[\w:.-]*")
 """A command, which early versions recorded as a prompt."""
 
@@ -146,7 +148,7 @@ class Session(BranchedConversation):
         """Whether `ident` can be the id of a span: no other span has or may get it."""
         if not ident or ident in self.nodes or ident in self.calls:
             return False
-        return ident[0] != "l" and not ident.startswith(BRANCH)  # those are made here, of a line or an entry
+        return not ident.startswith(_MADE)
 
     def add(self, span: Span) -> Span:
         """Give out a row of the conversation."""
