@@ -171,12 +171,12 @@ async def settle(pilot: Pilot[int]) -> None:
     """Wait until the directory is scanned, and the run under the cursor and the screen over it are complete."""
     app = pilot.app
     assert isinstance(app, TraceApp)
+    await pilot.pause()  # a message that is still queued, such as that of a moved cursor, asks for more
     await until(
         pilot,
         lambda: not app.stage and app.main.settled and getattr(app.screen, "settled", True) and watched(app),
         what="a complete screen",
     )
-    await pilot.pause()
 
 
 def watched(app: TraceApp) -> bool:

@@ -35,7 +35,7 @@ from tracetui.model import (
 from tracetui.model.masked import unmasked
 from tracetui.store.address import span_title
 from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, measured, one_line, tokens
-from tracetui.views.labels import number
+from tracetui.views.labels import errors_inside, number
 from tracetui.views.standing import outcome_word, score_line
 from tracetui.views.timeline.chart import tokens_of
 from tracetui.views.timeline.loops import loop_cost as cost_of
@@ -179,7 +179,7 @@ def _status(run: Run) -> Clean:
     details += [summary.status_source.value] if summary.status_source else []
     words = summary.status.value + (f" ({', '.join(details)})" if details else "")
     if summary.status is Status.OK and summary.errors:
-        words += f" · {summary.errors} failed inside"
+        words += f" · {errors_inside(summary)}"
     return Clean(words)
 
 

@@ -81,6 +81,11 @@ def arrangement_title(arrangement: Arrangement, words: str, *, ungrouped: str, s
     return (title, *filter_badge(words)) if words else (title,)
 
 
+def errors_inside(run: RunSummary) -> Clean:
+    """How many spans failed in a run that did not fail itself: ``3 errors inside``."""
+    return Clean(f"{grouped(run.errors or 0)} error{'' if run.errors == 1 else 's'} inside")
+
+
 def number(value: float | None, glyphs: Glyphs = UNICODE) -> Clean:
     """A number as `tracetui.text.number` formats it; ``—`` for None."""
     return glyphs.missing if value is None else text.number(value)

@@ -193,7 +193,7 @@ def test_a_recovered_error_is_counted_not_blamed() -> None:
         make_span("2", "opus", Operation.CHAT, step=1),
     ]
     assert text_of_line(run_heading(make_run(spans, status=Status.OK), 100)[0]) == (
-        "✓ researcher ok · 1 step · 1 failed inside"
+        "✓ researcher ok · 1 step · 1 error inside"
     )
 
 

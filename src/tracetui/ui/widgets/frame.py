@@ -18,7 +18,7 @@ from tracetui.text import Clean
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, Command, of_pane, shown
 from tracetui.views.glyphs import Glyphs, status_glyph
 from tracetui.views.goal import goal_sentence, has_turns
-from tracetui.views.labels import run_label, short_id
+from tracetui.views.labels import errors_inside, run_label, short_id
 from tracetui.views.rows import Line, Piece, fit, width_of
 from tracetui.views.standing import WRONG_ANSWER, WRONG_STYLE, standing_of
 from tracetui.views.timeline.header import FRAME, causes_words, cost_of
@@ -146,7 +146,7 @@ def _run_status(run: RunSummary, vitals: Vitals, glyphs: Glyphs, width: int) -> 
     named = [_Part((Piece(Clean(run.ref.format), "dim"), Piece(Clean("   "))), 4)] if width >= NARROW_HEADER else []
     pieces = [Piece(Clean(f"{stands.sign} {word}"), stands.style + " bold")]
     if run.errors and run.status in (Status.OK, Status.UNKNOWN):
-        failed = f"{run.errors} failed inside" if width >= NARROW_HEADER else f"{run.errors}{glyphs.error}"
+        failed = errors_inside(run) if width >= NARROW_HEADER else f"{run.errors}{glyphs.error}"
         pieces.append(Piece(Clean(f" {glyphs.dot} {failed}"), "status.warn"))
     if run.duration_ms is not None:
         pieces.append(Piece(Clean(f" {text.duration(run.duration_ms)}"), "text"))

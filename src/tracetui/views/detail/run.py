@@ -26,7 +26,7 @@ from tracetui.views.bars import amount
 from tracetui.views.detail.assessment import add_doom, add_limits, add_loops, add_windows
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of, status_glyph
 from tracetui.views.goal import has_goal, has_turns
-from tracetui.views.labels import ledger_words, number, short_id, start_label
+from tracetui.views.labels import errors_inside, ledger_words, number, short_id, start_label
 from tracetui.views.list.runs import result_phrase
 from tracetui.views.rows import Line, Piece, fill
 from tracetui.views.sheet import Each, Sheet
@@ -151,7 +151,7 @@ def _status(sheet: Sheet, run: Run) -> None:
     if summary.result:
         sheet.fact("result", Piece(one_line(summary.result), "sec"))
     if summary.errors and summary.status is Status.OK:
-        sheet.fact("", Piece(Clean(f"{grouped(summary.errors)} failed inside, and the run continued"), "status.warn"))
+        sheet.fact("", Piece(Clean(f"{errors_inside(summary)}; the run continued"), "status.warn"))
 
 
 def status_pieces(status: Status, word: str | None, glyphs: Glyphs) -> list[Piece]:

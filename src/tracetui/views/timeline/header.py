@@ -14,7 +14,7 @@ from tracetui.store.address import span_reference, span_title
 from tracetui.text import Clean, cells, cost, duration, grouped, measured, tokens, truncate
 from tracetui.views.bars import sparkline
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of, status_glyph
-from tracetui.views.labels import run_label, start_label
+from tracetui.views.labels import errors_inside, run_label, start_label
 from tracetui.views.rows import Line, Piece, fit, width_of
 from tracetui.views.standing import score_cell, standing_of
 from tracetui.views.timeline.chart import tokens_of
@@ -93,7 +93,7 @@ def _verdict(run: Run, glyphs: Glyphs, state: State, now: float | None) -> list[
         pieces.append(Piece(Clean(steps), "text"))
     if summary.errors:
         pieces.append(Piece(Clean(f" {glyphs.dot} "), "dim"))
-        pieces.append(Piece(Clean(f"{grouped(summary.errors)} failed inside"), "status.warn"))
+        pieces.append(Piece(errors_inside(summary), "status.warn"))
     return pieces
 
 
