@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.formats.hypergraph_build import TO_V3, TO_V4, TO_V6, V2, at, insert
@@ -116,6 +116,7 @@ ACTIONS: dict[str, Callable[[Writer, int], object]] = {
     actions=st.lists(st.tuples(st.sampled_from(sorted(ACTIONS)), st.integers(0, 40)), max_size=8),
     asked=st.lists(st.integers(0, 100), min_size=1, max_size=4),
 )
+@example(7, [("routed", 0), ("delete", 0)], [0])
 def test_a_followed_run_equals_a_fresh_read(steps: int, actions: list[tuple[str, int]], asked: list[int]) -> None:
     with TemporaryDirectory() as folder:
         writer = Writer(Path(folder, "w.db"), steps)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import orjson
@@ -96,11 +96,15 @@ def summarize(file: File, name: str, thorough: Thorough, *, deep: bool) -> Itera
 
 
 def header_of(
-    run: RunRow, error: FirstError | None, items: Sequence[RunRow], decision: Any = None, writer: str | None = None
+    run: RunRow,
+    error: FirstError | None,
+    items: Sequence[RunRow],
+    route: Route | None = None,
+    writer: str | None = None,
 ) -> Header:
     """The header of a run in a database with the schema version `writer`.
 
-    `items` are the runs that it mapped over, `decision` is where its last route went (the list stage leaves that out).
+    `items` are the runs that it mapped over, `route` is its last one (the list stage leaves that out).
     """
     word = text(run.status)
     status = None if word is None else run.standing
@@ -121,7 +125,7 @@ def header_of(
         parent=text(run.parent),
         error=error,
         prompt=prompt_of(run.inputs),
-        result=_result(items, None if status is Status.ERROR else decision),
+        result=_result(items, None if route is None or status is Status.ERROR else route.decision),
         label=run.label,
         writer=writer,
     )
@@ -186,7 +190,14 @@ def _unescaped(body: str) -> str:
     return found if isinstance(found, str) else body
 
 
-def last_routes(database: Database, run_id: str | None = None, first: int = 0) -> dict[str, Any]:
+class Route(NamedTuple):
+    """The decision of a step, and the row of the step."""
+
+    decision: Any
+    row: int
+
+
+def last_routes(database: Database, run_id: str | None = None, first: int = 0) -> dict[str, Route]:
     """By run (all, or one): the decision of its last step that made one, among the rows from `first` on."""
     if not database.has_steps or database.step("decision") == "NULL":
         return {}
@@ -199,11 +210,11 @@ def last_routes(database: Database, run_id: str | None = None, first: int = 0) -
         else f" AND {step('run')} = ?"
     )
     sql = (
-        f"SELECT {step('run')}, {step('decision')} FROM steps WHERE {step('decision')} IS NOT NULL"
+        f"SELECT {step('run')}, {step('decision')}, rowid FROM steps WHERE {step('decision')} IS NOT NULL"
         f" AND {database.public}{one} ORDER BY {step('index')}, rowid"
     )
     rows = database.connection.execute(sql, () if run_id is None else (run_id,)).fetchall()
-    return {text_id(run): decision for run, decision in rows}
+    return {text_id(run): Route(decision, row) for run, decision, row in rows}
 
 
 # ---- causes

@@ -37,6 +37,7 @@ from tracetui.formats.hypergraph.rows import (
     text_id,
 )
 from tracetui.formats.hypergraph.runs import (
+    Route,
     attempt_span,
     first_errors,
     header_of,
@@ -215,8 +216,8 @@ class Memory(msgspec.Struct, frozen=True):
     made: SpanCache
     about: tuple[list[RunRow], dict[str, Any]] | None
     """Other inputs of the header and the body: the runs of the tree, and rows of other tables."""
-    route: Any
-    """Where the last route went."""
+    route: Route | None
+    """The last one."""
     epoch: Epoch
     sweep: Sweep
     others: Others
@@ -256,7 +257,7 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
         if given or known is None or known.about != about:
             items = [child for child in database.children_of([run.id]) if child.item is not None]
             error = first_errors(database, [run]).get(run.id)
-            first = tree.first_row if tree.partly else 0
+            first = tree.first_row if tree.partly and (route is None or route.row < tree.first_row) else 0
             route = last_routes(database, run.id, first).get(run.id, route if first else None)
             header = header_of(run, error, items, route, database.version)
             body = run_body(database, run, error, items, more)
