@@ -191,7 +191,7 @@ def test_a_frequent_error_hides_no_other(server: Server, map_store: Store, cli: 
     assert found["counts"]["failed"] == 21
     shown = cli("triage", map_store.url, "--limit", "4")
     assert shown.err.startswith(
-        "tracetui: 17 more runs failed with the same errors; the newest 3 with each were read:\n"
+        "tracetui: 17 more runs failed with the same errors; only the newest 3 of each were read:\n"
     )
     assert [line.split()[1] for line in shown.text.splitlines()[1:]] == ["20", "1"]
 

@@ -6,6 +6,7 @@ Which screens and keys there are comes from the table of commands; which of them
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -18,7 +19,7 @@ from textual.keys import _character_to_key
 from textual.message_pump import MessagePump
 from textual.screen import Screen
 
-from tests.shared import SEARCHES
+from tests.shared import PATIENCE, SEARCHES
 from tests.ui.conftest import CALM, Opener, rests, until
 from tests.ui.test_keys import WAYS as LISTED
 from tests.ui.test_keys import pressed, with_replays
@@ -106,6 +107,11 @@ def asking(screen: Screen[object]) -> bool:
 
 async def come_to(app: TraceApp, pane: str) -> None:
     """Be on the screen of that pane, with nothing open over it, however keys have been pressed."""
+    end = time.monotonic() + PATIENCE
+    while app.stage:  # reading everything again delays a search, whose hits would open later
+        assert time.monotonic() < end, "the list is never complete"
+        await asyncio.sleep(0.005)
+    await drain(app)
     for _ in range(20):
         screen = app.screen
         if asking(screen) or not isinstance(screen, BaseScreen):
