@@ -128,6 +128,10 @@ class Engine:
 
         self._begin(done)
 
+    def rest(self) -> None:
+        """Wait while the app handles a key or mail; called often by what runs in the background."""
+        self._throttle.wait_until_idle()
+
     def read(self, ref: RunRef) -> Run:
         """Read a whole run with exact, unmasked values. Blocks; use inside `run_in_background`.
 

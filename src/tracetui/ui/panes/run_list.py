@@ -199,7 +199,7 @@ class RunList(LineView):
             def work() -> Callable[[], None]:
                 began = time.thread_time()
                 rows = make()
-                rows.prepare()
+                rows.prepare(self.app.engine.rest)
                 took = time.thread_time() - began
                 return lambda: self._arrived(rows, late, took)
 

@@ -98,15 +98,14 @@ class RunRows:
         self._sums: dict[tuple[int, int], spending.Spending] = {}
         """By the first and last row."""
 
-    def prepare(self) -> None:
-        """Compute everything that reads all rows."""
+    def prepare(self, rest: Callable[[], None] = lambda: None) -> None:
+        """Compute everything that reads all rows. Calls `rest` between runs: their prices take 0.1 ms each."""
         self.index("")
         self.longest_name, self._headings, self.costed, self._facts  # noqa: B018 - they are remembered
         self._below, self.runs  # noqa: B018
         if self.costed:
-            self._sum(0, len(self._items), at_once=True)
-            for start, end in pairwise([*self._headings, len(self._items)]):
-                self._sum(start, end, at_once=True)
+            for start, end in ((0, len(self._items)), *pairwise([*self._headings, len(self._items)])):
+                self._sums[start, end] = self._add_up(start, end, rest)
 
     def __len__(self) -> int:
         return len(self._items)
@@ -248,14 +247,22 @@ class RunRows:
         end = self._headings[following] if following < len(self._headings) else len(self._items)
         return self._sum(index, end)
 
-    def _sum(self, start: int, end: int, *, at_once: bool = False) -> spending.Spending:
+    def _sum(self, start: int, end: int) -> spending.Spending:
         """The sum of these rows. Long stretches are summed by `prepare` only: keys wait for nothing."""
         if (start, end) not in self._sums:
-            if end - start > _SAMPLE and not at_once:
+            if end - start > _SAMPLE:
                 return spending.NOTHING
-            runs = (item for item in self._items[start:end] if isinstance(item, RunSummary))
-            self._sums[start, end] = spending.total(runs)
+            self._sums[start, end] = self._add_up(start, end)
         return self._sums[start, end]
+
+    def _add_up(self, start: int, end: int, rest: Callable[[], None] = lambda: None) -> spending.Spending:
+        def runs() -> Iterator[RunSummary]:
+            for item in self._items[start:end]:
+                if isinstance(item, RunSummary):
+                    yield item
+                    rest()
+
+        return spending.total(runs())
 
     def _name_length(self, run: RunSummary) -> int:
         if not run.label:
