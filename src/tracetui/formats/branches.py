@@ -78,9 +78,9 @@ class BranchedConversation(Conversation):
         self._after: dict[str, list[Branch]] = {}
         """By the last live records before them."""
         self._new_calls: list[str] = []
-        """Keys of the calls since the conversation went to another record last,"""
+        """Keys of the calls that `_keys` does not have yet."""
         self._keys: dict[str, list[str]] = {}
-        """and those of the calls before, by the id of their response."""
+        """Keys of calls by the id of their response: filled when the conversation goes back."""
         self._reused: dict[str, list[Call]] = {}
         """Calls whose key later calls have, by the id of their response."""
         self.leaf: Node
