@@ -16,6 +16,7 @@ import pytest
 from tests.live.trees import descriptors, until_open
 from tests.shared import PATIENCE
 from tracetui.live import watch as watch_module
+from tracetui.live.notify import Inotify
 from tracetui.live.watch import FileWatch
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="inotify and /proc are Linux's")
@@ -160,6 +161,24 @@ def test_it_wakes_on_events_and_releases_everything(tmp_path: Path, monkeypatch:
             assert watch.wait(PATIENCE)
 
     until_open(before)
+
+
+@LINUX
+def test_events_come_back_with_the_next_file_after_they_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch_module, "CHECK_SECONDS", 3600.0)
+    file, other = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+
+    def fail(inotify: object, timeout: float) -> None:
+        raise OSError
+
+    with closing(following(file)) as watch:
+        with monkeypatch.context() as patch:
+            patch.setattr(Inotify, "wait", fail)
+            assert watch.wait(PATIENCE)
+        watch.follow(str(other))
+        monkeypatch.setattr(watch_module, "POLL_SECONDS", 3600.0)
+        other.write_bytes(b"new")
+        assert watch.wait(5.0)
 
 
 @pytest.mark.usefixtures("way")

@@ -1,4 +1,4 @@
-"""Branches of a conversation whose records form a tree: each follows another one, mostly the last.
+"""Branches of a conversation. Its records form a tree: each follows another one, mostly the last.
 
 A record that follows an earlier one begins a new branch. The records that followed that one until then are abandoned:
 their rows move below the row of the branch, are no steps any more, and have the note `ABANDONED`; their usage still
@@ -82,7 +82,7 @@ class BranchedConversation(Conversation):
         self._keys: dict[str, list[str]] = {}
         """Keys of calls by the id of their response: filled when the conversation goes back."""
         self._reused: dict[str, list[Call]] = {}
-        """Calls whose key later calls have, by the id of their response."""
+        """Calls with a key that a later call has too, by the id of their response."""
         self.leaf: Node
         """The last record."""
         self.nodes: dict[str, Node]
@@ -162,7 +162,7 @@ class BranchedConversation(Conversation):
     def go(self, path: Path, name: str, follower: str, line: Line, at: Any = None) -> bool:
         """Go to a record, after which the record `follower` comes; False if no rows were abandoned.
 
-        `name` is the id for the row of a new branch, and `at` the location of its body if a record tells of it.
+        `name` is the id for the row of a new branch, and `at` the location of its body if a record describes it.
         """
         fork, left, back = path
         if not self._has_branches:

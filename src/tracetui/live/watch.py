@@ -336,7 +336,7 @@ class FileWatch:
         file is remote: `wait` only paces the caller.
         """
         places = (path, os.path.realpath(path)) if local else (path,)
-        watched = {**self._folders, **self._parts}
+        watched = {**self._folders, **self._parts} if self._inotify is not None else {}
         self._paths = frozenset(place + end for place in places for end in ("", "-wal"))
         self._folders = {
             folder: watched.get(folder) for folder in (os.path.dirname(one) or os.curdir for one in places)

@@ -72,7 +72,7 @@ class _Groups(Generic[_Key]):
             group.append(ref)
 
     def remove(self, key: _Key, ref: RunRef) -> None:
-        """Remove a reference, whose place in the order has not changed."""
+        """Remove a reference from a list in which its place in the order has not changed."""
         if (at := self.position(key, ref)) is None:
             return
         group = self._groups[key]
