@@ -35,8 +35,8 @@ from tests.live.replay import grown
 from tests.shared import SHARED, needs_shared, sample
 from tracetui.diff.comparison import compare
 from tracetui.errors import FormatError
+from tracetui.formats.bodies import SpanRef
 from tracetui.formats.copilot import Copilot
-from tracetui.formats.record_cache import SpanRef
 from tracetui.live.scan import scan
 from tracetui.live.search import Hit, Needle, grep, grep_runs
 from tracetui.model import (

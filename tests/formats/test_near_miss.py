@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tracetui.formats.near_miss import shape_of, shape_of_tables
+from tracetui.formats.registry import shape_of, shape_of_tables
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 
 from tests.formats import inspect_build
 from tracetui.formats import registry
+from tracetui.formats.bodies import CACHE_SIZE, SpanRef, cached, pack_block
 from tracetui.formats.jsonl import Line
-from tracetui.formats.record_cache import CACHE_SIZE, SpanRef, cached, pack_block
 from tracetui.live.load import read_run
 from tracetui.live.scan import scan
 from tracetui.sources.base import CACHE, Stat

@@ -14,7 +14,7 @@ from tracetui.formats import registry
 from tracetui.formats.base import Chunk
 from tracetui.formats.claude_code import ClaudeCode
 from tracetui.formats.claude_code.parts import RunReader
-from tracetui.formats.lines import records_in
+from tracetui.formats.decode import records_in
 from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.sources.base import SHARED, File
 

@@ -11,8 +11,8 @@ from msgspec import UNSET, Raw, Struct
 from tracetui.formats.agent_log import Rows
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.jsonl import Line, LogReader, counted
-from tracetui.formats.lines import record_on
-from tracetui.formats.record_cache import records_at
+from tracetui.formats.decode import record_on
+from tracetui.formats.bodies import records_at
 from tracetui.formats.schema import NULL, Finite, Integer, Schema
 from tracetui.model import (
     Body,

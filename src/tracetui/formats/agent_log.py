@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Final, Protocol, Self
 
 import msgspec
 
+from tracetui.formats.bodies import PACKED_SIZE, SpanRef, pack_range
+from tracetui.formats.decode import MAX_LINE, lines
 from tracetui.formats.jsonl import Line
-from tracetui.formats.lines import MAX_LINE, lines
-from tracetui.formats.record_cache import PACKED_SIZE, SpanRef, pack_range
 from tracetui.formats.schema import Unknown
 from tracetui.model import PREVIEW, Error, Operation, Problem, Span, Status, StatusSource, Usage
 from tracetui.sources.base import HEAD_SIZE, Entry, File

@@ -19,11 +19,9 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk
-from tracetui.formats.bodies import as_json
-from tracetui.formats.decode import skippable
-from tracetui.formats.lines import BLANK, MAX_LINE, lines, without_marks
-from tracetui.formats.lines import Line as RawLine
-from tracetui.formats.record_cache import ByteRange, pack_range
+from tracetui.formats.bodies import ByteRange, as_json, pack_range
+from tracetui.formats.decode import BLANK, MAX_LINE, lines, skippable, without_marks
+from tracetui.formats.decode import Line as RawLine
 from tracetui.formats.schema import Schema, Unknown
 from tracetui.model import LAST_LINE, Body, Header, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, summary_of

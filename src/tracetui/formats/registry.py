@@ -1,19 +1,22 @@
-"""Which formats there are: the built-in ones and those that other packages bring (entry points)."""
+"""Which formats there are: built-in ones and those of other packages (entry points). What looks like a trace."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tracetui.errors import FormatError, PluginError, UsageError, nearest
 from tracetui.formats import guard
 from tracetui.formats.base import CERTAIN, NO, Format
+from tracetui.formats.scalars import mapping, sequence
 from tracetui.sources.base import File
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
 
 GROUP: Final = "tracetui.formats"
 """Entry-point group under which a package offers a format class."""
@@ -156,3 +159,51 @@ def score(candidate: Format, file: File) -> int:
 
 def _failure(candidate: Format, error: FormatError) -> str:
     return f"format {candidate.name} failed to recognize the file: {error}"
+
+
+_SHAPES: Final[tuple[tuple[str, frozenset[str]], ...]] = (
+    ("OpenTelemetry spans", frozenset({"resourceSpans"})),
+    ("OpenTelemetry spans", frozenset({"resource_spans"})),
+    ("spans", frozenset({"trace_id", "span_id"})),
+    ("spans", frozenset({"traceId", "spanId"})),
+    ("agent steps", frozenset({"action", "observation"})),
+    ("chat messages", frozenset({"role", "content"})),
+    ("chat messages", frozenset({"role", "parts"})),
+    ("chat messages", frozenset({"role", "tool_calls"})),
+)
+"""What objects with all of these fields look like."""
+_EVENTS: Final = re.compile(r"(?:thread|turn|item|session|message|tool|step|response|assistant|user)[._].+")
+"""Types of events that programs print about an agent: ``thread.started``, ``tool_use``."""
+_TABLES: Final = re.compile(r"(?:.*_)?(?:events?|generations?|messages?|runs?|sessions?|spans?|steps?|traces?)")
+_DEPTH: Final = 4
+_ITEMS: Final = 4
+"""Items of a list that are looked at."""
+_FIELDS: Final = 64
+
+
+def shape_of(values: Iterable[Any]) -> str:
+    """What decoded JSON values look like, as in ``chat messages``; empty if they look like no trace."""
+    for item in (item for value in values for item in _objects(value, _DEPTH)):
+        for shape, names in _SHAPES:
+            if names <= item.keys():
+                return shape
+        kind = item.get("type")
+        if isinstance(kind, str) and _EVENTS.fullmatch(kind):
+            return "agent events"
+    return ""
+
+
+def shape_of_tables(names: Iterable[str]) -> str:
+    """The same of the tables of a database: two of them must be called like parts of a trace."""
+    found = sorted(name for name in names if _TABLES.fullmatch(name.lower()))
+    return f"tables {', '.join(found[:_ITEMS])}" if len(found) > 1 else ""
+
+
+def _objects(value: Any, depth: int) -> Iterator[dict[str, Any]]:
+    """The objects in a value: the first items of lists, and fields that hold lists or objects."""
+    if isinstance(value, dict):
+        yield value
+    below = sequence(value)[:_ITEMS] or list(mapping(value).values())[:_FIELDS]
+    for item in below if depth else ():
+        if isinstance(item, dict | list):
+            yield from _objects(item, depth - 1)

@@ -14,8 +14,8 @@ from typing import Final
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.ccpa.records import KINDS, SCHEMA
 from tracetui.formats.ccpa.session import Session, body_of
+from tracetui.formats.decode import record_on
 from tracetui.formats.jsonl import LogReader, counted, listed, skim
-from tracetui.formats.lines import record_on
 from tracetui.formats.scalars import string
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import File

@@ -28,9 +28,8 @@ from tracetui.formats.agent_log import (
     span_ref,
     unmatched,
 )
-from tracetui.formats.bodies import argument, preview_of
+from tracetui.formats.bodies import argument, pack_block, preview_of
 from tracetui.formats.jsonl import Line
-from tracetui.formats.record_cache import pack_block
 from tracetui.formats.schema import NULL, Finite, Integer, Loose, Schema, plain, tag_of
 from tracetui.model import (
     PREVIEW,

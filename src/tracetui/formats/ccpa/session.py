@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from tracetui.errors import FormatError
 from tracetui.formats.agent_log import CANCELLED, ERROR, EXPLICIT, RUNNING, Call, Conversation
+from tracetui.formats.bodies import SpanRef, records_at
 from tracetui.formats.ccpa.records import End, Start, kind_of
+from tracetui.formats.decode import record_on
 from tracetui.formats.jsonl import Line
-from tracetui.formats.lines import record_on
-from tracetui.formats.record_cache import SpanRef, records_at
 from tracetui.formats.scalars import child, layout, sequence, string, without, word
 from tracetui.formats.schema import unknown_fields
 from tracetui.model import (

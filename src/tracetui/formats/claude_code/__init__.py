@@ -17,8 +17,8 @@ from tracetui.formats.claude_code.body import body_of
 from tracetui.formats.claude_code.parts import RunReader, session_of
 from tracetui.formats.claude_code.records import CONVERSATION, HOUSEKEEPING, SCHEMA
 from tracetui.formats.claude_code.session import Session
+from tracetui.formats.decode import MAX_LINE, lines, record_on, records_in
 from tracetui.formats.jsonl import counted, listed, skim
-from tracetui.formats.lines import MAX_LINE, lines, record_on, records_in
 from tracetui.formats.scalars import child, mapping, text
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import HEAD_SIZE, File

@@ -7,9 +7,11 @@ from typing import Any, Final
 
 from tracetui.formats.agent_log import CHAT, INVOKE_AGENT, MESSAGE, META, SyntheticRef
 from tracetui.formats.bodies import (
+    SpanRef,
     add_field,
     block_of,
     blocks_of,
+    changed,
     kind_of,
     message_body,
     notes_body,
@@ -18,7 +20,6 @@ from tracetui.formats.bodies import (
     type_of,
 )
 from tracetui.formats.claude_code.parts import meta_of, part_at
-from tracetui.formats.record_cache import SpanRef, changed
 from tracetui.formats.scalars import mapping, text, without
 from tracetui.model import Body, Link, Message, Part, Reasoning, Span, ToolCall
 from tracetui.sources.base import File

@@ -32,10 +32,9 @@ from tracetui.formats.agent_log import (
     Outcome,
     usage_without_cache,
 )
-from tracetui.formats.bodies import as_json, preview_and_task
+from tracetui.formats.bodies import as_json, pack_block, preview_and_task
 from tracetui.formats.branches import ABANDONED
 from tracetui.formats.jsonl import Line
-from tracetui.formats.record_cache import pack_block
 from tracetui.formats.scalars import between, text
 from tracetui.formats.schema import NULL, Field, Finite, Loose, Natural, Schema
 from tracetui.model import (

@@ -32,6 +32,7 @@ from tracetui.formats.agent_log import (
     sessions_beside,
     span_ref,
 )
+from tracetui.formats.bodies import pack_block
 from tracetui.formats.branches import ROOT, BranchedConversation, Node
 from tracetui.formats.claude_code.records import (
     BACKGROUND,
@@ -44,9 +45,8 @@ from tracetui.formats.claude_code.records import (
     clean_text,
     typed_command,
 )
+from tracetui.formats.decode import MAX_LINE, lines, record_on
 from tracetui.formats.jsonl import Line
-from tracetui.formats.lines import MAX_LINE, lines, record_on
-from tracetui.formats.record_cache import pack_block
 from tracetui.formats.scalars import between, folder_of, moment, version
 from tracetui.formats.schema import unknown_fields
 from tracetui.model import (

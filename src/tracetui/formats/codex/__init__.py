@@ -17,8 +17,8 @@ from tracetui.formats.codex.body import body_of
 from tracetui.formats.codex.records import KINDS, SCHEMA
 from tracetui.formats.codex.session import Session
 from tracetui.formats.codex.threads import Reader, main_file_of
+from tracetui.formats.decode import parse
 from tracetui.formats.jsonl import counted, listed, skim
-from tracetui.formats.lines import parse
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import File
 

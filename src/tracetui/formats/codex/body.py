@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from tracetui.formats.bodies import Named, records_at
 from tracetui.formats.codex.records import SCHEMA, Message, ToolCall, in_envelope
-from tracetui.formats.lines import record_on
-from tracetui.formats.record_cache import Named, records_at
+from tracetui.formats.decode import record_on
 from tracetui.formats.scalars import child, mapping, string, without, word
 from tracetui.model import Blob, Body, Link, Operation, Part, Reasoning, Span, Text
 from tracetui.model import Message as ModelMessage

@@ -33,6 +33,7 @@ from tracetui.formats.agent_log import (
     SpanRow,
     unmatched,
 )
+from tracetui.formats.bodies import pack_range
 from tracetui.formats.codex.body import about
 from tracetui.formats.codex.payloads import Counts
 from tracetui.formats.codex.records import (
@@ -46,7 +47,6 @@ from tracetui.formats.codex.records import (
     is_documented,
 )
 from tracetui.formats.jsonl import Line
-from tracetui.formats.record_cache import pack_range
 from tracetui.formats.scalars import between, folder_of, moment, version
 from tracetui.formats.schema import unknown_fields
 from tracetui.model import INHERITED, PREVIEW, Error, Header, Operation, RunBody, Span, Status, StatusSource, excerpt

@@ -24,8 +24,8 @@ from tracetui.formats.agent_log import INVOKE_AGENT
 from tracetui.formats.base import Chunk
 from tracetui.formats.codex.records import SCHEMA, Base, Meta
 from tracetui.formats.codex.session import Row, Session
+from tracetui.formats.decode import BLOCK, MAX_LINE, lines
 from tracetui.formats.jsonl import Line, LogReader
-from tracetui.formats.lines import BLOCK, MAX_LINE, lines
 from tracetui.formats.scalars import moment
 from tracetui.formats.schema import unknown_fields
 from tracetui.model import INHERITED, Problem, Span

@@ -15,8 +15,8 @@ from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.copilot.events import ABORT
 from tracetui.formats.copilot.records import KINDS, SCHEMA
 from tracetui.formats.copilot.session import Session, body_of
+from tracetui.formats.decode import records_in
 from tracetui.formats.jsonl import LogReader, counted, listed, skim
-from tracetui.formats.lines import records_in
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import File
 

@@ -32,6 +32,7 @@ from tracetui.formats.agent_log import (
     SpanRow,
     unmatched,
 )
+from tracetui.formats.bodies import Named, pack_range, records_at
 from tracetui.formats.copilot.events import (
     CallUsage,
     Content,
@@ -45,9 +46,8 @@ from tracetui.formats.copilot.events import (
     kind_of,
 )
 from tracetui.formats.copilot.records import CONTINUES, KINDS, SCHEMA, AgentData
+from tracetui.formats.decode import record_on
 from tracetui.formats.jsonl import Line
-from tracetui.formats.lines import record_on
-from tracetui.formats.record_cache import Named, pack_range, records_at
 from tracetui.formats.scalars import between, child, folder_of, mapping, moment, number, version
 from tracetui.formats.schema import loosen, unknown_fields
 from tracetui.model import (

@@ -13,12 +13,11 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
-from tracetui.formats.decode import top_names
+from tracetui.formats.decode import records_in, top_names
 from tracetui.formats.document import DocumentReader, Outline, summary
 from tracetui.formats.gemini.records import RECORD, RecordRef
 from tracetui.formats.gemini.session import Session, body_of
 from tracetui.formats.jsonl import LogReader, counted, listed, skim
-from tracetui.formats.lines import records_in
 from tracetui.formats.scalars import text
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import HEAD_SIZE, File

@@ -31,8 +31,9 @@ from tracetui.formats.agent_log import (
     UNKNOWN_KIND,
     Call,
 )
-from tracetui.formats.bodies import preview_of
+from tracetui.formats.bodies import ByteRange, changed, preview_of, record_at
 from tracetui.formats.branches import ROOT, BranchedConversation
+from tracetui.formats.decode import record_on
 from tracetui.formats.gemini.records import (
     RECORD,
     Change,
@@ -47,8 +48,6 @@ from tracetui.formats.gemini.records import (
     text_of,
 )
 from tracetui.formats.jsonl import Line
-from tracetui.formats.lines import record_on
-from tracetui.formats.record_cache import ByteRange, changed, record_at
 from tracetui.formats.scalars import between, folder_of, mapping, moment, sequence, text, without
 from tracetui.formats.schema import plain, raw_of, unknown_fields
 from tracetui.model import (

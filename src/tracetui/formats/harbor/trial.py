@@ -13,8 +13,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from tracetui.formats.bodies import rendered
-from tracetui.formats.record_cache import changed
+from tracetui.formats.bodies import changed, rendered
 from tracetui.formats.scalars import (
     between,
     child,

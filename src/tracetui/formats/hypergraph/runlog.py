@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, Chunk
+from tracetui.formats.bodies import cached
 from tracetui.formats.decode import decode, top_names
 from tracetui.formats.hypergraph.runs import arrow, error_type, items_failed
-from tracetui.formats.record_cache import cached
 from tracetui.formats.scalars import integer, mapping, sequence
 from tracetui.formats.schema import Finite, Integer, Unknown, loosen, unknown_fields
 from tracetui.model import (

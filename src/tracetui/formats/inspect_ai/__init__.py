@@ -17,9 +17,8 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, Chunk
 from tracetui.formats.decode import top_names
 from tracetui.formats.document import summary
-from tracetui.formats.inspect_ai.body import body_of
 from tracetui.formats.inspect_ai.log import Log, open_log
-from tracetui.formats.inspect_ai.run import EVAL, SampleRun, Task, eval_body, eval_header, header_of, is_shown
+from tracetui.formats.inspect_ai.run import EVAL, SampleRun, Task, body_of, eval_body, eval_header, header_of, is_shown
 from tracetui.model import Body, Header, Problem, RunRef, RunSummary, Span
 from tracetui.sources.archive import MAGIC
 from tracetui.sources.base import File, Stat, settled

@@ -13,10 +13,10 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, Chunk
 from tracetui.formats.document import summary
-from tracetui.formats.latticeflow import files, runs
+from tracetui.formats.latticeflow import files
 from tracetui.formats.latticeflow.files import Document, Origin
 from tracetui.formats.latticeflow.records import Records
-from tracetui.formats.latticeflow.spans import Spans, body_of
+from tracetui.formats.latticeflow.spans import Spans, body_of, has_ended, header, quick_header, run_body
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import File
 
@@ -68,17 +68,17 @@ class LatticeFlowReader:
 
 
 def _summary(file: File, document: Document, *, deep: bool) -> RunSummary:
-    header = None if deep else runs.quick_header(document)
-    chunk = Chunk(header=header) if header is not None else _chunk(file, document, body=False)
+    quick = None if deep else quick_header(document)
+    chunk = Chunk(header=quick) if quick is not None else _chunk(file, document, body=False)
     return summary(RunRef(LatticeFlow.name, file.path, document.key), file, chunk, deep=deep)
 
 
 def _chunk(file: File, document: Document, *, body: bool = True) -> Chunk:
     records = Records(document.trace)
-    spans = Spans(document, records, moving=file.moving, ended=runs.has_ended(document))
+    spans = Spans(document, records, moving=file.moving, ended=has_ended(document))
     return Chunk(
         spans=spans.spans,
-        header=runs.header(document, records, spans),
-        body=runs.run_body(document, records, spans) if body else None,
+        header=header(document, records, spans),
+        body=run_body(document, records, spans) if body else None,
         problems=document.trace.problems,
     )

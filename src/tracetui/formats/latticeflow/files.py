@@ -12,11 +12,10 @@ import msgspec
 from msgspec import Raw
 
 from tracetui.errors import FormatError
-from tracetui.formats.decode import decode
+from tracetui.formats.decode import BLOCK, Line, decode, lines
 from tracetui.formats.document import Outline
 from tracetui.formats.latticeflow import records
 from tracetui.formats.latticeflow.records import Piece
-from tracetui.formats.lines import BLOCK, Line, lines
 from tracetui.formats.scalars import mapping, word
 from tracetui.formats.schema import plain
 from tracetui.model import Problem

@@ -18,14 +18,13 @@ from msgspec.structs import replace
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
-from tracetui.formats.decode import top_names
+from tracetui.formats.bodies import cached
+from tracetui.formats.decode import record_on, top_names
 from tracetui.formats.document import DocumentReader, Outline, summary
-from tracetui.formats.lines import record_on
 from tracetui.formats.opencode import database, storage
 from tracetui.formats.opencode.messages import Message, SpanRef, body_of, interpret
 from tracetui.formats.opencode.records import MESSAGES, PARTS, Part, SourceMessage, changed, decode_record, info_of
 from tracetui.formats.opencode.runs import RunSpans, Session, Tree, header_of_tree, run_body
-from tracetui.formats.record_cache import cached
 from tracetui.formats.scalars import child, mapping, text
 from tracetui.formats.schema import Unknown, plain, raw_of
 from tracetui.formats.sqlite import DatabaseReader, KindReader

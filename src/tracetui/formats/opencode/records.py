@@ -15,7 +15,7 @@ import orjson
 from msgspec import Meta, Raw, Struct
 
 from tracetui.errors import FormatError
-from tracetui.formats.lines import record_on
+from tracetui.formats.decode import record_on
 from tracetui.formats.scalars import word
 from tracetui.formats.schema import NULL, Finite, Schema, Unknown, tag_of
 from tracetui.model import Usage

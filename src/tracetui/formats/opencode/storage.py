@@ -16,9 +16,8 @@ from msgspec.structs import replace
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import NO, Chunk
-from tracetui.formats.decode import decode, top_names
+from tracetui.formats.decode import decode, record_on, top_names
 from tracetui.formats.document import Fingerprint, fingerprint, unchanged
-from tracetui.formats.lines import record_on
 from tracetui.formats.opencode.messages import SpanRef, body_of, interpret, part_alone
 from tracetui.formats.opencode.records import (
     MESSAGES,

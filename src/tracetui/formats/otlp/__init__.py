@@ -16,8 +16,7 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO
-from tracetui.formats.decode import top_names
-from tracetui.formats.lines import record_on
+from tracetui.formats.decode import record_on, top_names
 from tracetui.formats.otlp.files import Count, TraceReader, counted, is_listed, summary_of_listed
 from tracetui.formats.otlp.records import OTHERS, REQUEST
 from tracetui.formats.otlp.rows import is_row

@@ -12,11 +12,11 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.agent_log import Rows
 from tracetui.formats.base import Chunk
-from tracetui.formats.decode import decode
+from tracetui.formats.bodies import cached
+from tracetui.formats.decode import BLOCK, MAX_LINE, decode, lines, parse, record_on
+from tracetui.formats.decode import Line as RawLine
 from tracetui.formats.document import Fingerprint, fingerprint, unchanged
 from tracetui.formats.jsonl import Line, LogReader, decode_line
-from tracetui.formats.lines import BLOCK, MAX_LINE, lines, parse, record_on
-from tracetui.formats.lines import Line as RawLine
 from tracetui.formats.otlp.records import (
     NO_TRACE,
     OTHERS,
@@ -33,7 +33,6 @@ from tracetui.formats.otlp.records import (
 )
 from tracetui.formats.otlp.rows import Row, is_row, record_of, record_of_row
 from tracetui.formats.otlp.trace import Trace
-from tracetui.formats.record_cache import cached
 from tracetui.formats.scalars import word
 from tracetui.formats.schema import Schema, Unknown
 from tracetui.model import Problem, RunRef, RunSummary, Status, StatusSource, Usage

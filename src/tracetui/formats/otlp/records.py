@@ -17,10 +17,8 @@ from zlib import crc32
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.bodies import add_field, rendered
-from tracetui.formats.decode import decode_value, strict
-from tracetui.formats.lines import parse
-from tracetui.formats.record_cache import changed
+from tracetui.formats.bodies import add_field, changed, rendered
+from tracetui.formats.decode import decode_value, parse, strict
 from tracetui.formats.scalars import sequence, without
 from tracetui.formats.schema import Field, Fields, plain
 from tracetui.sources.base import File

@@ -12,9 +12,9 @@ import msgspec
 from msgspec.structs import replace
 
 from tracetui.formats.agent_log import Rows
-from tracetui.formats.bodies import add_field, as_json, rendered
+from tracetui.formats.bodies import add_field, as_json, cached, changed, rendered
+from tracetui.formats.decode import parse
 from tracetui.formats.jsonl import Line
-from tracetui.formats.lines import parse
 from tracetui.formats.otlp import messages
 from tracetui.formats.otlp.messages import Messages
 from tracetui.formats.otlp.records import (
@@ -62,7 +62,6 @@ from tracetui.formats.otlp.vocabulary import (
     tags_of,
     usage_of,
 )
-from tracetui.formats.record_cache import cached, changed
 from tracetui.formats.scalars import sequence, task_key, version, without, word
 from tracetui.formats.schema import Unknown, unknown_fields
 from tracetui.model import (

@@ -18,7 +18,6 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
 from tracetui.formats.decode import top_names
 from tracetui.formats.document import Fingerprint, Outline, fingerprint, unchanged
-from tracetui.formats.paprika.body import body_of
 from tracetui.formats.paprika.records import (
     ByteRange,
     DocumentStart,
@@ -30,7 +29,7 @@ from tracetui.formats.paprika.records import (
     start_of,
     trace_of,
 )
-from tracetui.formats.paprika.run import SpanRef, header_of, run_body, spans_of
+from tracetui.formats.paprika.run import SpanRef, body_of, header_of, run_body, spans_of
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import Tally, summary_of
 from tracetui.sources.base import HEAD_SIZE, File, Stat

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.bodies import kind_of
+from tracetui.formats.decode import records_in
 from tracetui.formats.jsonl import LogReader, counted, listed, skim
-from tracetui.formats.lines import records_in
 from tracetui.formats.pi.records import SCHEMA
 from tracetui.formats.pi.session import Session, body_of, message_of
 from tracetui.formats.scalars import text

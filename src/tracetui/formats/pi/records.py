@@ -32,9 +32,8 @@ from tracetui.formats.agent_log import (
     row,
     usage_without_cache,
 )
-from tracetui.formats.bodies import preview_of
+from tracetui.formats.bodies import pack_block, preview_of
 from tracetui.formats.jsonl import Line
-from tracetui.formats.record_cache import pack_block
 from tracetui.formats.scalars import between, word
 from tracetui.formats.schema import NULL, Field, Finite, Loose, Natural, Schema, tag_of, tagged
 from tracetui.model import (

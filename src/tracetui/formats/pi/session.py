@@ -27,6 +27,8 @@ from tracetui.formats.agent_log import (
     sessions_beside,
 )
 from tracetui.formats.bodies import (
+    ByteRange,
+    SpanRef,
     add_field,
     block_of,
     blocks_of,
@@ -39,10 +41,9 @@ from tracetui.formats.bodies import (
     type_of,
 )
 from tracetui.formats.branches import ROOT, BranchedConversation
+from tracetui.formats.decode import record_on, records_in
 from tracetui.formats.jsonl import Line
-from tracetui.formats.lines import record_on, records_in
 from tracetui.formats.pi.records import Assistant, Begin, Content, text_in
-from tracetui.formats.record_cache import ByteRange, SpanRef
 from tracetui.formats.scalars import between, folder_of, layout, mapping, moment, text, without
 from tracetui.formats.schema import unknown_fields
 from tracetui.model import COPIED, COUNTED_COPY, PREVIEW, Body, FirstError, Header, Message, RunBody, Span
