@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from tests.shared import needs_shared, sample
 from tests.views.build import HOSTILE, make_run, make_span, runs
 from tracetui import demo, load, load_all
-from tracetui.analysis.assessment import Trajectory, assess, find_point_of_no_return, trajectories
-from tracetui.analysis.loops import loops
+from tracetui.analysis.assessment import Trajectory, assess, find_point_of_no_return, loops, trajectories
 from tracetui.model import Body, Limit, Operation, Run, RunBody, Status, Usage
 from tracetui.text import UNSAFE
 from tracetui.views.detail.run import run_rows

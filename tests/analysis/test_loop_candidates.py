@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.views.build import make_run, make_span
-from tracetui.analysis.loops import MAX_PERIOD, Loop, Sameness, candidates, loops_in
+from tracetui.analysis.assessment import MAX_PERIOD, Loop, Sameness, candidates, loops_in
 from tracetui.model import Operation, Run, Span, Usage
 
 TOOL = Operation.EXECUTE_TOOL

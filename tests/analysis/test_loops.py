@@ -12,7 +12,7 @@ from tests.diff.build import VALUES, Did, chat, run_of
 from tests.shared import needs_shared, sample
 from tests.views.build import runs
 from tracetui import load
-from tracetui.analysis.loops import Loop, candidates, loops
+from tracetui.analysis.assessment import Loop, candidates, loops
 from tracetui.model import Body, Operation, Run, Span
 from tracetui.text import UNSAFE
 from tracetui.views.glyphs import ASCII

@@ -9,8 +9,7 @@ import pytest
 from tests.diff.build import Did, run_of
 from tracetui.analysis.step_diff import step_sections
 from tracetui.analysis.values import lookalike_labels, lookalike_note, with_label
-from tracetui.diff.comparison import Comparison
-from tracetui.diff.result import Divergence
+from tracetui.diff.comparison import Comparison, Divergence
 from tracetui.diff.step import Kind
 from tracetui.export.diff import word_lines
 from tracetui.model import Body, Message, Operation, ToolResult

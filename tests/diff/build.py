@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from tracetui.diff.result import Diff
+from tracetui.diff.comparison import Diff
 from tracetui.model import Body, Error, Header, Message, Operation, Run, RunBody, RunRef, Span, Status
 from tracetui.model.build import RunBuilder
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.diff.build import Did, kinds, run_of
-from tracetui.diff.comparison import Comparison, compare
-from tracetui.diff.result import Diff
+from tracetui.diff.comparison import Comparison, Diff, compare
 from tracetui.diff.values import names_call
 from tracetui.model import Body, Message, Operation, Run, ToolCall, ToolResult
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from tests.diff.build import Did, kinds, node, run_of
-from tracetui.diff.comparison import Comparison, compare
-from tracetui.diff.result import Diff
+from tracetui.diff.comparison import Comparison, Diff, compare
 from tracetui.diff.step import Kind
 from tracetui.model import Body, Check, Operation, Status
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.diff.build import Did, run_of
-from tracetui.diff.context import MessageChange, context_diff, message_pairs, previous_call
+from tracetui.diff.step import MessageChange, context_diff, message_pairs, previous_call
 from tracetui.model import Message, Operation, Span, Text, ToolCall, ToolResult, Usage
 
 

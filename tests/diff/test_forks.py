@@ -13,8 +13,7 @@ from tests.formats.hypergraph_build import TO_V3, V2, at, database, insert
 from tests.shared import needs_shared, sample
 from tracetui import load_all
 from tracetui.analysis.step_diff import step_sections
-from tracetui.diff.comparison import Comparison, compare
-from tracetui.diff.result import Diff
+from tracetui.diff.comparison import Comparison, Diff, compare
 from tracetui.model import Operation, Run
 
 Step = tuple[int, str, Any]

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from tests.diff.build import STEPS, VALUES, Did, kinds, node, run_of
 from tests.shared import examples
 from tracetui.diff.align import align
-from tracetui.diff.comparison import Comparison, compare
+from tracetui.diff.comparison import Comparison, Diff, compare
 from tracetui.diff.noise import Noise
-from tracetui.diff.result import Diff
 from tracetui.diff.step import Kind
 from tracetui.diff.values import changes_of
 from tracetui.model import Operation

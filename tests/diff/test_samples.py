@@ -8,8 +8,7 @@ import pytest
 
 from tests.shared import SHARED, needs_shared, sample
 from tracetui import load, load_all
-from tracetui.diff.comparison import compare
-from tracetui.diff.result import Diff
+from tracetui.diff.comparison import Diff, compare
 from tracetui.model import Run
 
 pytestmark = [needs_shared, pytest.mark.shared]

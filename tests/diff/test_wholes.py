@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from tests.diff.build import Did, node, run_of
 from tests.shared import needs_shared, sample
 from tracetui import load, load_all
-from tracetui.diff.comparison import compare
-from tracetui.diff.result import deltas, judged
+from tracetui.diff.comparison import compare, deltas, judged
 from tracetui.diff.step import ended_before, state_after, state_diff
 from tracetui.model import Body, Criterion, Metric, Operation, Run, RunBody, RunRef, RunSummary, Usage
 

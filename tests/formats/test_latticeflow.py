@@ -21,7 +21,7 @@ from tracetui.formats.latticeflow import LatticeFlow
 from tracetui.live.load import read_run
 from tracetui.live.scan import look
 from tracetui.model import Operation, Problem, Run, RunSummary, Span, Status, StatusSource, Text, ToolCall, text_of
-from tracetui.model.part import part_of
+from tracetui.model.build import part_of
 from tracetui.sources.base import Entry
 from tracetui.sources.local import LocalSource
 

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from tests.diff.build import Did, run_of
 from tests.shared import PATIENCE
-from tracetui.analysis.assessment import Assessment
-from tracetui.analysis.loops import candidates
+from tracetui.analysis.assessment import Assessment, candidates
 from tracetui.live.engine import Engine
 from tracetui.model import Body, Run, RunRef, Span
 from tracetui.model.masked import masked_bodies

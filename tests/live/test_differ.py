@@ -15,7 +15,7 @@ import pytest
 from tests.bench import data
 from tests.shared import PATIENCE
 from tracetui.analysis.step_diff import Look
-from tracetui.diff.result import Diff
+from tracetui.diff.comparison import Diff
 from tracetui.live import differ as module
 from tracetui.live.differ import Differ
 from tracetui.live.mailbox import Compare, LookAt, Mail, Mailbox

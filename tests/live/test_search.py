@@ -29,7 +29,7 @@ from tracetui.live import search as module_of_needles
 from tracetui.live.scan import scan
 from tracetui.live.search import Hit, Item, Needle, Options, Outcome, grep, grep_runs
 from tracetui.model import Problem, Run, RunRef
-from tracetui.model.part import Ownership, ownership
+from tracetui.model.build import Ownership, ownership
 from tracetui.redact import Redactor
 from tracetui.sources.local import LocalSource
 

@@ -18,8 +18,7 @@ from tracetui.model import (
     Text,
     Usage,
 )
-from tracetui.model.build import RunBuilder
-from tracetui.model.part import is_part, part_of
+from tracetui.model.build import RunBuilder, is_part, part_of
 from tracetui.store.address import target
 
 DERIVED = StatusSource.DERIVED

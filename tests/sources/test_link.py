@@ -26,7 +26,7 @@ from tracetui.model.run import SpanChanged
 from tracetui.sources.base import File, LinkLost, Source, Stat
 from tracetui.sources.local import LocalSource
 from tracetui.sources.locations import source_for
-from tracetui.sources.remote_cache import RemoteCache
+from tracetui.sources.remote import RemoteCache
 from tracetui.sources.sftp import STDERR_BYTES
 from tracetui.sources.ssh import CONNECT_SECONDS
 

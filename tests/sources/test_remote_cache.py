@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from tests.shared import examples
-from tracetui.sources.remote_cache import RemoteCache
+from tracetui.sources.remote import RemoteCache
 
 LONG_AGO = 1_000_000_000
 Change = tuple[str, int, int]

@@ -20,7 +20,7 @@ from tracetui.live.load import read_run
 from tracetui.live.scan import scan
 from tracetui.live.search import Hit, Needle, grep
 from tracetui.model import Operation, Run, RunRef, RunSummary, Span
-from tracetui.model.part import Ownership, own_spans, ownership
+from tracetui.model.build import Ownership, own_spans, ownership
 from tracetui.sources.local import LocalSource
 
 CASES = Path(__file__).parents[1] / "formats"

@@ -15,11 +15,11 @@ from tests.stores.conftest import Server, Store, make
 from tests.stores.test_equal import SAMPLES, requests_in
 from tracetui.live.scan import scan
 from tracetui.model import RunSummary
+from tracetui.sources.base import EVERYTHING, Condition
 from tracetui.sources.clickhouse.source import ClickHouseSource
 from tracetui.sources.clickhouse.url import parse
-from tracetui.sources.conditions import EVERYTHING, Condition
 from tracetui.store import query
-from tracetui.store.query.candidates import candidates
+from tracetui.store.query.plan import candidates
 
 BEGIN = 1_767_225_600
 """The traces start then; the query counts from a day later."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.model import Body, Operation, Outcome, Run, RunRef, RunSummary, Span
-from tracetui.model.part import own_spans
+from tracetui.model.build import own_spans
 from tracetui.model.run import GOING_ON
 
 MAX_CALLS: Final = 500

@@ -2,7 +2,7 @@
 
 Nothing is counted twice. The usage of a container (agent, workflow, turn) counts only if no call in it records its own.
 A call nested in a call of the same name adds no time to the row. A span counts for the run that owns it
-(`tracetui.model.part.ownership`), not for a fork that inherited it or for the parent of a nested run. A run stored in
+(`tracetui.model.build.ownership`), not for a fork that inherited it or for the parent of a nested run. A run stored in
 several files counts once.
 """
 
@@ -22,7 +22,7 @@ import msgspec
 
 from tracetui.analysis import prices
 from tracetui.model import Operation, Run, RunRef, RunSummary, Span, Status, TaskKey, Usage
-from tracetui.model.part import Ownership, ownership
+from tracetui.model.build import Ownership, ownership
 from tracetui.model.tally import CONTAINERS
 from tracetui.store.facts import OutcomeCounts
 

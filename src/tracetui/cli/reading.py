@@ -247,7 +247,7 @@ def narrow(source: MultiHostSource, text: str | None, args: argparse.Namespace) 
     """Restrict databases to runs that may match a query; return a note for the user, if any."""
     if not text or not source.has_database:
         return ""
-    from tracetui.store.query.candidates import candidates
+    from tracetui.store.query.plan import candidates
 
     found = candidates(text)
     source.narrow(found.condition)

@@ -17,8 +17,8 @@ from tracetui.export import json, text
 from tracetui.export.text import value_lines
 from tracetui.live.load import read_run
 from tracetui.model import Run, RunRef, RunSummary, Span
+from tracetui.model.build import is_part, part_of
 from tracetui.model.masked import masked, masked_task
-from tracetui.model.part import is_part, part_of
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.store.address import Target, lookup, target
@@ -135,7 +135,7 @@ def _state(run: Run, number: int) -> dict[str, Any]:
 def _node_stats(run: Run) -> dict[str, Any]:
     if not run.body.layout:
         return {}
-    from tracetui.analysis.work import node_stats
+    from tracetui.analysis.assessment import node_stats
 
     return {"node_stats": node_stats(run)}
 

@@ -30,7 +30,7 @@ from tracetui.export.json import encode, problem_value
 from tracetui.export.table import Column, TextTable
 from tracetui.live.load import FileCaches, read_run
 from tracetui.model import PassRule, Problem, Run, RunRef, RunSummary
-from tracetui.model.part import is_part, part_of
+from tracetui.model.build import is_part, part_of
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.store.address import target

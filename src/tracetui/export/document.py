@@ -13,8 +13,7 @@ from typing import Final, Literal, TypeAlias
 
 from tracetui.analysis.navigation import errors
 from tracetui.analysis.tasks import Matrix
-from tracetui.diff.comparison import Comparison
-from tracetui.diff.result import Diff
+from tracetui.diff.comparison import Comparison, Diff
 from tracetui.export import diff as differences
 from tracetui.export.diff import Changes, diff_document, diff_tree
 from tracetui.export.json import Masked, encode, run_document

@@ -19,8 +19,8 @@ from tracetui.diff.comparison import Comparison
 from tracetui.live.jobs import Job, Step, by_file
 from tracetui.live.load import FileCaches, Reader
 from tracetui.model import PassRule, Run, RunRef, RunSummary, TaskKey
+from tracetui.model.build import nested_runs
 from tracetui.model.masked import masked_bodies
-from tracetui.model.part import nested_runs
 from tracetui.redact import Redactor
 from tracetui.sources.base import LinkLost, Source
 from tracetui.store.address import span_title

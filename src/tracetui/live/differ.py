@@ -26,10 +26,8 @@ from tracetui.analysis.step_diff import (
     state_sections,
     step_sections,
 )
-from tracetui.diff.comparison import Comparison
-from tracetui.diff.context import context_diff, previous_call
-from tracetui.diff.result import Diff, Row
-from tracetui.diff.step import Kind, ended_before
+from tracetui.diff.comparison import Comparison, Diff, Row
+from tracetui.diff.step import Kind, context_diff, ended_before, previous_call
 from tracetui.live.load import Reader
 from tracetui.live.mailbox import Answer, Ask, Calls, Compare, Divergence, FindDivergence, LookAt, Mailbox, ReadFailure
 from tracetui.live.throttle import Throttle

@@ -204,7 +204,7 @@ class Engine:
         if not (isinstance(self._source, MultiHostSource) and self._source.has_database):
             return ()
         from tracetui.store.query import QueryError
-        from tracetui.store.query.candidates import candidates
+        from tracetui.store.query.plan import candidates
 
         try:
             found = candidates(words)

@@ -17,7 +17,7 @@ from tracetui.text import Clean
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
     from tracetui.analysis.step_diff import Look
-    from tracetui.diff.result import Diff
+    from tracetui.diff.comparison import Diff
     from tracetui.live.jobs import JobProgress
 
 

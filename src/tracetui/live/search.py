@@ -27,8 +27,8 @@ from tracetui.live.jobs import Job, Step, by_file
 from tracetui.live.load import Reader
 from tracetui.live.scan import entries, look
 from tracetui.model import Body, Operation, Problem, Run, RunBody, RunRef, RunSummary, Span, quote_key
+from tracetui.model.build import Ownership, ownership
 from tracetui.model.masked import masked_body, masked_run_body, masked_span
-from tracetui.model.part import Ownership, ownership
 from tracetui.redact import MASK, Redactor
 from tracetui.sources.archive import MAGIC, Archive
 from tracetui.sources.base import SHARED, Entry, File, LinkLost, Source, Stat

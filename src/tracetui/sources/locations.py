@@ -12,9 +12,9 @@ from tracetui.sources.base import Closable, Entry, File, Folder, Source, Stat, r
 from tracetui.sources.local import WITHIN, LocalSource, is_confined
 
 if TYPE_CHECKING:
+    from tracetui.sources.base import Condition
     from tracetui.sources.bucket import Bucket
     from tracetui.sources.clickhouse.source import ClickHouseSource
-    from tracetui.sources.conditions import Condition
     from tracetui.sources.objects import ObjectSource
     from tracetui.sources.remote import SshSource
     from tracetui.sources.ssh import Host

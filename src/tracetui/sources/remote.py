@@ -1,11 +1,32 @@
-"""A source of the files of another machine, read through SFTP."""
+"""A source of the files of another machine, read through SFTP.
+
+Stats and bytes of files are cached. SFTP reports size and modification time (whole seconds), but no inode or ctime. So:
+
+* **Stat.** Device and inode are 0. `ctime_ns` is 0 while the second of the modification time may not be over, because
+  a later change may then leave the same stat. It becomes `mtime` plus one second once that is certain: the file was
+  unchanged for `SETTLED_SECONDS`, or is older than any clock error. Watchers see this as one more change, and read
+  again in case they read too early.
+* **Same stat.** Cached bytes are used.
+* **Grown.** The file counts as an appended log if `PROBE` bytes before its old end, and `PROBE` bytes of its head
+  (different ones each time), are unchanged; then its head and old end stay cached, and the rest is read on demand. A
+  rewritten document fails this check, since it continues at its old end. A format's fingerprint may come from cached
+  bytes; a rewrite that spares all probed bytes is detected some growths later.
+* **Any other change.** All of the file is dropped, as is everything read before its second was over. A file that
+  grew like a log before is exempt from that, and from the change of `ctime_ns`: reading all of it again would cost too
+  much.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
 import time
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, TypeVar
+from threading import Lock
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -13,6 +34,7 @@ from tracetui.sources.base import (
     HEAD_SIZE,
     HIDDEN,
     HIDDEN_FOLDER,
+    MOVING_SECONDS,
     SQLITE_MAGIC,
     Entry,
     FetchedFile,
@@ -25,12 +47,393 @@ from tracetui.sources.base import (
     skip_reason,
 )
 from tracetui.sources.file_views import unpacked
-from tracetui.sources.remote_cache import EDGE, DatabaseMirror, MirroredDatabase, RemoteCache
-from tracetui.sources.sftp import Attributes, Client
+from tracetui.sources.sftp import READ_SIZE, Attributes, Client
+from tracetui.sources.sqlite import ATTEMPTS, CopyCache, DatabaseChanging, private_folder
 from tracetui.sources.ssh import Host, Link, join, parent, remote_path
 
-if TYPE_CHECKING:
-    from tracetui.sources.sqlite import CopyCache
+LIMIT: Final = 32 << 20
+"""Bytes cached of all files together."""
+SETTLED_SECONDS: Final = 2.0
+CLOCKS_APART: Final = 3600.0
+"""Seconds by which the other machine's clock may be wrong without harm."""
+PROBE: Final = 512
+EDGE: Final = HEAD_SIZE
+"""Bytes cached of the head and of the old end of a file that grew."""
+_SECOND: Final = 1_000_000_000
+ByteRange = tuple[int, int]
+"""Offset and size."""
+
+
+class Probe(msgspec.Struct, frozen=True):
+    """Ranges to read again before cached bytes of a file may be used; answered with `RemoteCache.resolve`."""
+
+    head: ByteRange
+    tail: ByteRange
+
+
+class _CachedFile:
+    """Cached state of one file."""
+
+    __slots__ = ("asked", "changed", "is_log", "over", "pieces", "probe", "probe_offset", "seen", "starts", "stat")
+
+    def __init__(self, stat: Stat, now: float) -> None:
+        self.stat = stat
+        self.seen = now
+        """When this state was first seen."""
+        self.asked = 0.0
+        """When this state was requested."""
+        self.changed: float | None = None
+        """When a change was last seen."""
+        self.is_log = False
+        self.over = False
+        """Whether bytes read before the second of its mtime was over have been dropped."""
+        self.probe: Probe | None = None
+        self.probe_offset = 0
+        self.starts: list[int] = []
+        self.pieces: dict[int, bytes] = {}
+
+    def forget(self) -> int:
+        freed = sum(map(len, self.pieces.values()))
+        self.starts, self.pieces, self.probe = [], {}, None
+        return freed
+
+    def cached(self, offset: int, size: int) -> list[tuple[int, bytes]]:
+        """Return the cached pieces of a range, in order."""
+        found = []
+        first = max(0, bisect_right(self.starts, offset) - 1)
+        for start in self.starts[first : bisect_left(self.starts, offset + size)]:
+            data = self.pieces[start][max(0, offset - start) : offset + size - start]
+            if data:
+                found.append((max(start, offset), data))
+        return found
+
+    def put(self, offset: int, data: bytes) -> None:
+        if offset not in self.pieces:
+            self.starts.insert(bisect_left(self.starts, offset), offset)
+        self.pieces[offset] = data
+
+
+class RemoteCache:
+    """Shared by all threads that read from one machine."""
+
+    def __init__(self, limit: int = LIMIT) -> None:
+        self._limit = limit
+        self._lock = Lock()
+        self._files: dict[str, _CachedFile] = {}
+        self._lru: OrderedDict[str, _CachedFile] = OrderedDict()
+        """Files with cached bytes, least recently used first."""
+        self._size = 0
+        self._clock_offset = 0.0
+
+    def observe(self, path: str, size: int, mtime: int, *, watched: bool = False, asked: float | None = None) -> Stat:
+        """Record a stat `asked` for at that time (monotonic; None: now); return the stat to use.
+
+        Only a watcher sees the change when the second is over.
+        """
+        now = time.monotonic()
+        asked = now if asked is None else asked
+        stat = Stat(0, 0, size, mtime * _SECOND)
+        with self._lock:
+            file = self._files.get(path)
+            if file is None:
+                file = self._files[path] = _CachedFile(self._with_ctime(stat), now)
+                file.asked = asked
+                return file.stat
+            before = file.stat
+            if asked < file.asked:  # a later request was answered first
+                return before
+            file.asked = asked
+            same = (before.size, before.mtime_ns) == (size, mtime * _SECOND)
+            if same:
+                if not (before.ctime_ns or file.is_log or file.over) and now - file.seen >= SETTLED_SECONDS:
+                    self._size -= file.forget()
+                    file.over = True
+                if file.over and watched:
+                    file.stat = _completed(before)
+                return file.stat
+            file.seen = file.changed = now
+            file.over = False
+            self._clock_offset = mtime - time.time()  # written since the last look: this is the time over there
+            stat = self._with_ctime(stat)
+            self._start_probe(file, stat)
+            file.stat = stat
+            return stat
+
+    def _with_ctime(self, stat: Stat) -> Stat:
+        return _completed(stat) if time.time() + self._clock_offset - stat.mtime > CLOCKS_APART else stat
+
+    def _start_probe(self, file: _CachedFile, stat: Stat) -> None:
+        """Drop, or prepare to verify, the cached bytes after a change."""
+        before = file.stat
+        grew = stat.size > before.size and stat.mtime_ns >= before.mtime_ns
+        if file.probe is not None or not file.pieces or not grew:
+            self._size -= file.forget()
+            file.is_log = False
+            return
+        head = file.cached(0, min(EDGE, before.size))
+        tail = file.cached(max(0, before.size - EDGE), min(EDGE, before.size))
+        self._size -= file.forget()
+        if not (head and tail) or head[0][0] != 0 or tail[-1][0] + len(tail[-1][1]) != before.size:
+            file.is_log = False
+            return
+        for offset, data in (*head, *tail):
+            file.put(offset, data)
+        self._drop_overlaps(file)
+        self._size += sum(map(len, file.pieces.values()))
+        first = file.probe_offset % max(1, len(head[0][1]))
+        size = min(PROBE, len(head[0][1]) - first)
+        file.probe_offset = first + size
+        last = min(PROBE, before.size)
+        file.probe = Probe((first, size), (before.size - last, last))
+
+    def _drop_overlaps(self, file: _CachedFile) -> None:
+        """Remove overlaps of pieces: head and end of a short file are the same bytes."""
+        end = 0
+        for start in list(file.starts):
+            data = file.pieces[start]
+            if start < end:
+                del file.pieces[start]
+                file.starts.remove(start)
+                data = data[end - start :]
+                start = end
+                if not data:
+                    continue
+                file.put(start, data)
+            end = start + len(data)
+
+    def probe(self, path: str, stat: Stat) -> Probe | None:
+        """Return the ranges to verify before `cached` returns anything of that version of the file."""
+        with self._lock:
+            file = self._files.get(path)
+            return file.probe if file is not None and file.stat == stat else None
+
+    def resolve(self, path: str, stat: Stat, head: bytes, tail: bytes) -> None:
+        """Answer the probe with the current bytes."""
+        with self._lock:
+            file = self._files.get(path)
+            if file is None or file.stat != stat or file.probe is None:
+                return
+            probe, file.probe = file.probe, None
+            now = [(probe.head[0], head), (probe.tail[0], tail)]
+            spans = (probe.head, probe.tail)
+            file.is_log = all(_joined(file.cached(*span)) == data for span, (_, data) in zip(spans, now, strict=True))
+            if not file.is_log:
+                self._size -= file.forget()
+
+    def cached(self, path: str, stat: Stat, offset: int, size: int) -> list[tuple[int, bytes]]:
+        """Return the cached pieces of a range, in order: (offset, bytes)."""
+        with self._lock:
+            file = self._files.get(path)
+            if file is None or file.stat != stat or file.probe is not None:
+                return []
+            if path in self._lru:
+                self._lru.move_to_end(path)
+            return file.cached(offset, size)
+
+    def store(self, path: str, stat: Stat, offset: int, data: bytes) -> None:
+        """Cache bytes, if still of the current version."""
+        with self._lock:
+            file = self._files.get(path)
+            if file is None or file.stat != stat or file.probe is not None or len(data) * 4 > self._limit:
+                return
+            if not data or file.cached(offset, len(data)):
+                return
+            file.put(offset, data)
+            self._size += len(data)
+            self._lru[path] = file
+            self._lru.move_to_end(path)
+            while self._size > self._limit:
+                _, other = self._lru.popitem(last=False)
+                self._size -= other.forget()
+
+    def is_moving(self, path: str, mtime: float) -> bool:
+        """Whether the file changed recently: by observation, else by its mtime and the other machine's clock."""
+        with self._lock:
+            file = self._files.get(path)
+            if file is not None and file.changed is not None:
+                return time.monotonic() - file.changed < MOVING_SECONDS
+            return time.time() + self._clock_offset - mtime < MOVING_SECONDS
+
+
+def _completed(stat: Stat) -> Stat:
+    """Return the stat of a file after its last second is over."""
+    return msgspec.structs.replace(stat, ctime_ns=stat.mtime_ns + _SECOND)
+
+
+def _joined(pieces: list[tuple[int, bytes]]) -> bytes:
+    return b"".join(data for _, data in pieces)
+
+
+# ---- consistent copies of databases in a private local folder
+
+
+PARTS: Final = ("", "-journal", "-wal")
+"""Suffixes of a database's files, in copying order."""
+MAX_COPIES: Final = 8
+_SHARED: Final = "-shm"
+"""Shows each commit, even one that leaves the log's size and second unchanged. It is not copied."""
+_HEADERS: Final = {"": 100, "-journal": 28, "-wal": 32, _SHARED: 96}
+_FRAME: Final = 24
+"""Bytes before each page in a log."""
+_CHUNK: Final = 4 << 20
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """One existing, non-empty file of a database."""
+
+    stat: Stat
+    header: bytes
+
+
+_State = dict[str, _Part]
+
+
+class MirroredDatabase:
+    """One state of one database; its folder is deleted with the last reference."""
+
+    def __init__(self, state: _State) -> None:
+        self.state = state
+        self.file = os.path.join(private_folder(self), "remote.db")
+        """Path of the database, next to its log and journal. Nothing writes there any more."""
+
+
+class DatabaseMirror:
+    """Copies of one source's databases, deleted by `close` and at exit."""
+
+    def __init__(self) -> None:
+        self._cache = RemoteCache(0)
+        self._lock = Lock()
+        self._copies: dict[str, MirroredDatabase] = {}
+        self.merged = CopyCache()
+        """Copies with their log or journal merged in: plain files, updated incrementally."""
+
+    def take(self, client: Client, path: str) -> MirroredDatabase:
+        """Return a copy of the database at `path` as it is now. Raises `OSError`."""
+        with self._lock:
+            copy = self._copies.pop(path, None)
+            state = self._state(client, path)
+            for _ in range(ATTEMPTS):
+                if copy is None or copy.state != state:
+                    copy = _copy_state(client, path, state, copy)
+                    later = self._state(client, path)
+                    if not _allows(state, later):
+                        copy, state = None, later
+                        continue
+                self._copies[path] = copy
+                while len(self._copies) > MAX_COPIES:
+                    self._copies.pop(next(iter(self._copies)))
+                return copy
+        raise DatabaseChanging("the database keeps changing while it is copied")
+
+    def close(self) -> None:
+        """Drop the copies."""
+        self._copies.clear()
+        self.merged.clear()
+
+    def _state(self, client: Client, path: str) -> _State:
+        asked = [(part, client.look(path + part)) for part in (*PARTS, _SHARED)]
+        found: dict[str, Stat] = {}
+        for part, look in asked:
+            try:
+                attributes = look()
+            except FileNotFoundError:
+                continue
+            if attributes.is_file and attributes.size:
+                found[part] = self._cache.observe(path + part, attributes.size, attributes.mtime, watched=True)
+        if "" not in found:
+            raise OSError(f"not a regular file: {path}")
+        handles = {part: opened() for part, opened in [(part, client.open(path + part)) for part in found]}
+        headers = {part: client.read(handle, 0, _HEADERS[part]) for part, handle in handles.items()}
+        for handle in handles.values():
+            client.close(handle)
+        return {part: _Part(found[part], header()) for part, header in headers.items()}
+
+
+def _allows(before: _State, after: _State) -> bool:
+    """Whether a copy made between these two states is consistent."""
+    if any(before.get(part) != after.get(part) for part in PARTS if part != "-wal"):
+        return False
+    first, last = before.get("-wal"), after.get("-wal")
+    if first is None or last is None:
+        return first is last
+    return first.header == last.header and first.stat.size <= last.stat.size
+
+
+def _copy_state(client: Client, path: str, state: _State, before: MirroredDatabase | None) -> MirroredDatabase:
+    """Copy a state, linking unchanged files from the previous copy."""
+    copy = MirroredDatabase(state)
+    for part, now in ((part, state[part]) for part in PARTS if part in state):
+        if part == "-wal" and _page_size(now.header):
+            _fetch_log(client, path + part, copy.file + part, now, before)
+        elif before is not None and before.state.get(part) == now:
+            os.link(before.file + part, copy.file + part)
+        else:
+            _fetch(client, path + part, copy.file + part, now.stat.size)
+    return copy
+
+
+def _fetch(client: Client, path: str, target: str, size: int) -> None:
+    free = shutil.disk_usage(os.path.dirname(target)).free
+    if size > free:
+        raise OSError(f"not enough disk space to copy the database: {size} bytes needed, {free} free")
+    handle = client.open(path)()
+    try:
+        with open(target, "wb") as copy:  # noqa: PTH123
+            for offset in range(0, size, _CHUNK):
+                data = client.read(handle, offset, min(_CHUNK, size - offset))()
+                copy.write(data)
+                if not data:  # it shrank meanwhile, or the size was wrong
+                    break
+    finally:
+        if not client.channel.broken:
+            client.close(handle)
+
+
+def _page_size(header: bytes) -> int:
+    """Return the page size of a log; 0 if it is not a log."""
+    size = int.from_bytes(header[8:12], "big")
+    return size if len(header) == _HEADERS["-wal"] and 512 <= size <= 65_536 else 0
+
+
+def _fetch_log(client: Client, path: str, target: str, log: _Part, before: MirroredDatabase | None) -> None:
+    """Copy a log to its current end."""
+    frame, salts = _FRAME + _page_size(log.header), log.header[16:24]
+    log_before = before.state.get("-wal") if before is not None else None
+    handle = client.open(path)()
+    try:
+        with open(target, "wb") as copy:  # noqa: PTH123
+            copy.write(log.header)
+            if before is not None and log_before is not None and log_before.header == log.header:
+                copy.write(_read_committed(before.file + "-wal", frame))
+            frames = max(1, READ_SIZE // frame)
+            while data := client.read(handle, copy.tell(), frames * frame)():
+                whole = _current_frames_size(data, frame, salts)
+                copy.write(data[:whole])
+                if whole < frames * frame:
+                    return
+                frames = min(frames * 2, _CHUNK // frame)
+    finally:
+        if not client.channel.broken:
+            client.close(handle)
+
+
+def _current_frames_size(data: bytes, frame: int, salts: bytes) -> int:
+    """Return the length of the leading whole frames with these salts; the rest is of an earlier round."""
+    for start in range(0, len(data), frame):
+        if data[start + 8 : start + 16] != salts or start + frame > len(data):
+            return start
+    return len(data)
+
+
+def _read_committed(path: str, frame: int) -> bytes:
+    """Return the frames of a copied log up to the last commit that is followed by another frame."""
+    with open(path, "rb") as copy:  # noqa: PTH123
+        frames = copy.read()[_HEADERS["-wal"] :]
+    for start in range((len(frames) // frame - 2) * frame, -1, -frame):
+        if any(frames[start + 4 : start + 8]):
+            return frames[: start + frame]
+    return b""
+
 
 FIRST_BATCH: Final = 16
 """Files with heads and ends fetched together before the first is yielded; then twice as many."""

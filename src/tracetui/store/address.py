@@ -18,7 +18,7 @@ import msgspec
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.model import Run, RunRef, RunSummary, Span, quote_key
 from tracetui.model.blocks import Blocks
-from tracetui.model.part import is_part, part_of
+from tracetui.model.build import is_part, part_of
 from tracetui.model.run import Step
 
 CANDIDATES_SHOWN: Final = 12

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.views.build import make_run, make_span
-from tracetui.analysis.work import NodeStats, node_stats
+from tracetui.analysis.assessment import NodeStats, node_stats
 from tracetui.model import Error, Operation, Run, RunBody, Span, Status
 from tracetui.text import clean
 from tracetui.views.detail.nodes import summary_line, table, title

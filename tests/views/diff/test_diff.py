@@ -26,10 +26,8 @@ from tracetui.analysis.step_diff import (
     state_sections,
     step_sections,
 )
-from tracetui.diff.comparison import Comparison, compare
-from tracetui.diff.context import context_diff
-from tracetui.diff.result import Diff
-from tracetui.diff.step import StateDiff
+from tracetui.diff.comparison import Comparison, Diff, compare
+from tracetui.diff.step import StateDiff, context_diff
 from tracetui.diff.values import Change
 from tracetui.model import Body, FirstError, Message, Operation, Run, Status, StatusSource, Text
 from tracetui.text import clean

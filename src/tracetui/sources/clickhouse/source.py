@@ -14,12 +14,24 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from tracetui.errors import NothingReadable
-from tracetui.sources.base import HEAD_SIZE, MOVING_SECONDS, Closable, Entry, File, Folder, LinkLost, Stat, reason_of
+from tracetui.sources.base import (
+    EVERYTHING,
+    HEAD_SIZE,
+    MOVING_SECONDS,
+    Closable,
+    Condition,
+    EachError,
+    Entry,
+    File,
+    Folder,
+    LinkLost,
+    Stat,
+    reason_of,
+)
 from tracetui.sources.clickhouse import sql
 from tracetui.sources.clickhouse.client import MAX_ROWS, Client, Refused
 from tracetui.sources.clickhouse.sql import Bounds, Schema, Statement
 from tracetui.sources.clickhouse.url import Database, parse
-from tracetui.sources.conditions import EVERYTHING, Condition, EachError
 
 FRESH_SECONDS: Final = 1.0
 """For so long a trace is not asked for again,"""

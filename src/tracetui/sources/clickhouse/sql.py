@@ -9,8 +9,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from tracetui.sources.clickhouse.url import Database
-from tracetui.sources.conditions import (
+from tracetui.sources.base import (
     EVERYTHING,
     All,
     AnyOne,
@@ -23,6 +22,7 @@ from tracetui.sources.conditions import (
     StartsBefore,
     StartsSince,
 )
+from tracetui.sources.clickhouse.url import Database
 
 COLUMNS: Final = ("Timestamp", "TraceId", "SpanId", "ParentSpanId", "SpanName", "SpanAttributes", "Duration")
 """Columns without which a table is none of the exporter's."""

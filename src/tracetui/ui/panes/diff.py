@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from tracetui.analysis.step_diff import Look, Sign
-from tracetui.diff.context import ContextDiff, MessageChange
-from tracetui.diff.result import Diff, Row
+from tracetui.diff.comparison import Diff, Row
+from tracetui.diff.step import ContextDiff, MessageChange
 from tracetui.masking import one_line
 from tracetui.text import Clean, tokens
 from tracetui.ui.widgets.line_view import FoldingView

@@ -471,7 +471,7 @@ class RunView(Box):
 
     def action_context(self) -> None:
         """Compare the input of the model call under the cursor with that of the previous call."""
-        from tracetui.diff.context import previous_call
+        from tracetui.diff.step import previous_call
 
         run, span = self.steps.run, self.steps.span
         if run is None or span is None or span.operation is not Operation.CHAT:

@@ -10,8 +10,8 @@ from textual import events, on
 from textual.app import ComposeResult
 
 from tracetui.analysis.step_diff import Look, step_label
-from tracetui.diff.context import previous_call
-from tracetui.diff.result import Diff
+from tracetui.diff.comparison import Diff
+from tracetui.diff.step import previous_call
 from tracetui.live.mailbox import Calls, Compare, LookAt, Mail, ReadFailure
 from tracetui.masking import clean, one_line
 from tracetui.model import Operation, Run, RunRef, quote_key

@@ -20,7 +20,7 @@ from tracetui.views.rows import Line, Piece
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
     from tracetui.analysis.contrast import Contrast
-    from tracetui.diff.result import Diff
+    from tracetui.diff.comparison import Diff
     from tracetui.live.engine import Engine
     from tracetui.live.jobs import Job, JobProgress
     from tracetui.views.list.tables import HitRows

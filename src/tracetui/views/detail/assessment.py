@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tracetui.analysis.work import Tool, Window, Work, fullest_windows
+from tracetui.analysis.assessment import Tool, Window, Work, fullest_windows
 from tracetui.masking import one_line
 from tracetui.model import Limit, Run
 from tracetui.store.address import span_title

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import Final
 
-from tracetui.analysis.work import NodeStats, is_inherited, node_spans, node_stats, own_node_spans
+from tracetui.analysis.assessment import NodeStats, is_inherited, node_spans, node_stats, own_node_spans
 from tracetui.masking import one_line
 from tracetui.model import INHERITED, Run, Span, Status
 from tracetui.text import Clean, cells, count, duration, pad

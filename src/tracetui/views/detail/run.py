@@ -34,10 +34,9 @@ from tracetui.views.stack import Stack
 from tracetui.views.standing import outcome_sign, outcome_word, run_sign, score_line
 
 if TYPE_CHECKING:
-    from tracetui.analysis.assessment import Assessment
+    from tracetui.analysis.assessment import Assessment, Tool, Window
     from tracetui.analysis.statistics import Estimate
     from tracetui.analysis.triage import Group
-    from tracetui.analysis.work import Tool, Window
 
 
 SOURCES: Final = {

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import Any, Final, Protocol
 
 from tracetui.analysis.step_diff import WORDS, step_label
-from tracetui.diff.result import Diff, Fact, JudgmentPair
+from tracetui.diff.comparison import Diff, Fact, JudgmentPair
 from tracetui.masking import clean, one_line
 from tracetui.model import Criterion, Metric, RunRef, RunSummary, Status, StatusSource
 from tracetui.text import Clean, cost, count, duration, grouped, pad, tokens, truncate, wrap

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from tracetui.analysis.step_diff import WORDS, difference_label, step_label
 from tracetui.analysis.values import lookalike_labels, with_label
 from tracetui.diff import noise
-from tracetui.diff.result import Diff, Divergence, Row
+from tracetui.diff.comparison import Diff, Divergence, Row
 from tracetui.diff.step import Kind
 from tracetui.masking import one_line
 from tracetui.model import RunSummary, Span, Status

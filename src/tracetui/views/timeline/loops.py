@@ -7,8 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
-from tracetui.analysis.assessment import Assessment
-from tracetui.analysis.loops import Loop
+from tracetui.analysis.assessment import Assessment, Loop
 from tracetui.model import Run, Span, Status
 from tracetui.text import Clean, duration, tokens, truncate
 from tracetui.views.bars import bar, on_grid
