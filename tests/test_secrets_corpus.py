@@ -19,7 +19,7 @@ from tests.views.test_masking import lines_of
 from tracetui import masking
 from tracetui.cli.tail import _write_json, _write_text
 from tracetui.export import snippets
-from tracetui.export.events import Lines
+from tracetui.export.json import Lines
 from tracetui.live.load import Reader
 from tracetui.model import Operation, Run, RunRef
 from tracetui.redact import MASK, Redactor

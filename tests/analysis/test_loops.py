@@ -16,7 +16,7 @@ from tracetui.analysis.assessment import Loop, candidates, loops
 from tracetui.model import Body, Operation, Run, Span
 from tracetui.text import UNSAFE
 from tracetui.views.glyphs import ASCII
-from tracetui.views.timeline.loops import loop_cost, loop_title
+from tracetui.views.timeline.spans import loop_cost, loop_title
 
 
 def found(run: Run) -> list[tuple[str, int]]:

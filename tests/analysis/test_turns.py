@@ -11,7 +11,7 @@ from tracetui.analysis import turns
 from tracetui.analysis.turns import WorkTime, digest, is_session, turns_of
 from tracetui.model import Header, Operation, Run, RunRef, Span, Status
 from tracetui.model.build import RunBuilder
-from tracetui.views.timeline.growth import growth
+from tracetui.views.timeline.chart import growth
 
 CHAT, TOOL, MESSAGE, AGENT = Operation.CHAT, Operation.EXECUTE_TOOL, Operation.MESSAGE, Operation.INVOKE_AGENT
 

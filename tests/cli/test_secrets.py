@@ -14,7 +14,7 @@ from tests.cli.run import Cli
 from tests.export.test_document import FORMS, cli, secret_samples, secrets  # noqa: F401 - fixtures
 from tracetui.analysis.triage import Group, groups
 from tracetui.cli.tail import _write_json, _write_text
-from tracetui.export.events import Lines
+from tracetui.export.json import Lines
 from tracetui.live.load import read_run
 from tracetui.live.scan import scan
 from tracetui.live.tail import Tail

@@ -22,7 +22,7 @@ from tests.cli.run import Cli
 from tests.shared import SHARED, needs_shared
 from tests.views.test_masking import secret_trace
 from tracetui.errors import NotWritten, UsageError
-from tracetui.export.write import write
+from tracetui.export.document import write
 
 FORMS = ("md", "html", "json")
 
@@ -265,7 +265,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
     script = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096));"
-        "from tracetui.errors import NotWritten\nfrom tracetui.export.write import write\n"
+        "from tracetui.errors import NotWritten\nfrom tracetui.export.document import write\n"
         f"try: write({str(tmp_path / 'a.md')!r}, [b'x' * 100_000])\n"
         "except NotWritten as error: print(error)"
     )

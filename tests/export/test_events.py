@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.views.build import REF, make_run, make_span, researcher
-from tracetui.export.events import Lines, event_line
+from tracetui.export.json import Lines, event_line
 from tracetui.model import Error, Operation, Problem, Status
 from tracetui.model.run import Event, ProblemMet, RunChanged, RunEnded, RunReset, SpanChanged
 from tracetui.text import UNSAFE

@@ -13,7 +13,7 @@ import pytest
 
 from tests.formats import inspect_build, opencode_build
 from tracetui.analysis.statistics import By
-from tracetui.live.aggregate import statistics_job
+from tracetui.live.jobs import statistics_job
 from tracetui.live.scan import scan
 from tracetui.model import RunSummary
 from tracetui.sources.local import LocalSource

@@ -11,8 +11,7 @@ from random import Random
 from typing import Any
 
 from tests.shared import PATIENCE
-from tracetui.export.events import event_line
-from tracetui.export.json import encode, run_value, span_document
+from tracetui.export.json import encode, event_line, run_value, span_document
 from tracetui.live.load import read_run
 from tracetui.live.scan import scan
 from tracetui.live.tail import Tail

@@ -14,9 +14,8 @@ from tests.shared import PATIENCE
 from tracetui.analysis.contrast import Contrast
 from tracetui.analysis.statistics import By
 from tracetui.live import jobs as module
-from tracetui.live.aggregate import Contrasts, contrast_job, statistics_job
 from tracetui.live.engine import Engine
-from tracetui.live.jobs import NEWS_SECONDS, Job, JobProgress, Step
+from tracetui.live.jobs import NEWS_SECONDS, Contrasts, Job, JobProgress, Step, contrast_job, statistics_job
 from tracetui.live.scan import scan
 from tracetui.live.search import Hit, Needle, Options, grep_job
 from tracetui.model import Problem, RunRef

@@ -16,8 +16,7 @@ from tracetui.analysis import cause
 from tracetui.analysis.triage import groups
 from tracetui.live.lister import Lister
 from tracetui.live.mailbox import Mail, Mailbox
-from tracetui.live.retry_queue import STILL_SECONDS
-from tracetui.live.throttle import Throttle
+from tracetui.live.throttle import STILL_SECONDS, Throttle
 from tracetui.sources.base import Entry, File, Folder, LinkLost, Stat
 from tracetui.sources.local import LocalSource
 

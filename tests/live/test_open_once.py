@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.formats import inspect_build as build
-from tracetui.live.aggregate import statistics_job
+from tracetui.live.jobs import statistics_job
 from tracetui.live.load import FileCaches, read_run
 from tracetui.live.scan import scan
 from tracetui.live.search import Hit, Needle, Options, Outcome, grep, grep_job

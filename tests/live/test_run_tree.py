@@ -9,9 +9,8 @@ import pytest
 from tests.trials import BOOKING, FOUR, LOOKUP, write_trials
 from tracetui.analysis.run_tree import StepRef
 from tracetui.analysis.tasks import Trial, as_trials
-from tracetui.live import aggregate as module
-from tracetui.live.aggregate import TreeResult, run_tree_job
-from tracetui.live.jobs import Job, Step
+from tracetui.live import jobs as module
+from tracetui.live.jobs import Job, Step, TreeResult, run_tree_job
 from tracetui.live.scan import scan
 from tracetui.model import Problem, Run, RunRef
 from tracetui.redact import Redactor

@@ -21,7 +21,7 @@ from tests.live.sessions import Session, paprika
 from tests.scored import install, reward, write_run
 from tests.shared import examples
 from tracetui import demo
-from tracetui.live import run_events
+from tracetui.live import tail as tail_module
 from tracetui.live.tail import Tail
 from tracetui.model import RunRef
 from tracetui.sources.local import LocalSource
@@ -196,13 +196,13 @@ def test_a_file_of_many_runs_is_not_read_for_each_at_the_start(
     tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
-    quietly = run_events.RunEvents.read_silently
+    quietly = tail_module.RunEvents.read_silently
 
-    def noted(self: run_events.RunEvents, ref: RunRef) -> None:
+    def noted(self: tail_module.RunEvents, ref: RunRef) -> None:
         read.append(ref.key or "")
         quietly(self, ref)
 
-    monkeypatch.setattr(run_events.RunEvents, "read_silently", noted)
+    monkeypatch.setattr(tail_module.RunEvents, "read_silently", noted)
     path = tmp_path / "many.jsonl"
     path.write_text("".join(_trace(number, ended=number != 3) for number in range(9)))
     begin()
@@ -269,7 +269,7 @@ def test_a_run_is_followed_from_where_it_was_also_if_it_was_not_read_at_the_star
 
 
 def test_more_runs_than_there_are_readers(tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_events, "READERS", 2)
+    monkeypatch.setattr(tail_module, "READERS", 2)
     sessions = [Session(tmp_path / f"{number}.ccpa-trace.jsonl", f"s-{number}") for number in range(5)]
     tail, replay = begin(from_start=True), Replay()
     for _ in range(2):
@@ -350,7 +350,7 @@ def test_a_run_in_a_broken_file_stays_and_the_problem_is_reported(tmp_path: Path
 
 def test_an_old_broken_file_is_reported_at_once(tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tracetui.live.tail._changed_at", lambda entry: -1e9)
-    monkeypatch.setattr("tracetui.live.retry_queue.STILL_SECONDS", 3600.0)
+    monkeypatch.setattr("tracetui.live.throttle.STILL_SECONDS", 3600.0)
     path = tmp_path / "r-1.json"
     path.write_text('{"record_id": ')
     tail, replay = begin(from_start=True), Replay()

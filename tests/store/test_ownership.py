@@ -15,7 +15,7 @@ from tests.formats import hypergraph_build
 from tests.views.build import make_run, make_span
 from tracetui.analysis.contrast import Kind, features
 from tracetui.analysis.statistics import By, Row, Statistics
-from tracetui.live.aggregate import statistics_job
+from tracetui.live.jobs import statistics_job
 from tracetui.live.load import read_run
 from tracetui.live.scan import scan
 from tracetui.live.search import Hit, Needle, grep

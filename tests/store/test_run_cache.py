@@ -25,9 +25,8 @@ from tests.shared import ROOT, examples
 from tracetui.analysis import prices
 from tracetui.analysis.statistics import By, Statistics
 from tracetui.live.engine import Engine
-from tracetui.live.outlines import Outlines
 from tracetui.live.scan import Found, scan
-from tracetui.live.scan_cache import ScanCache, version
+from tracetui.live.scan_cache import Outlines, ScanCache, version
 from tracetui.sources.base import File, FileView, Stat
 from tracetui.sources.local import LocalSource
 from tracetui.store.run_cache import NAME, Page, Storage, cache_folder

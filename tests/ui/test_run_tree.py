@@ -12,7 +12,7 @@ from tests.trials import BOOK, BOOKING, FOUR, HUMAN, LOOKUP, write_trials
 from tests.ui.conftest import NOW, Opener, press, settle, text_of, until
 from tests.ui.test_filtering import line
 from tracetui.analysis.tasks import as_trials
-from tracetui.live import aggregate as job
+from tracetui.live import jobs as job
 from tracetui.model import RunSummary
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.diff import DiffScreen

@@ -37,8 +37,7 @@ from tracetui.redact import MASK, Redactor
 from tracetui.sources.local import LocalSource
 from tracetui.text import Clean
 from tracetui.views import rows
-from tracetui.views.detail.reveal import reveal_value
-from tracetui.views.detail.tabs import tab_names, tab_rows
+from tracetui.views.detail.tabs import reveal_value, tab_names, tab_rows
 from tracetui.views.document import ValueKey
 from tracetui.views.list.runs import RunRows
 from tracetui.views.rows import Piece, Rows, width_of

@@ -10,8 +10,8 @@ from tests.store.build import make_summary
 from tracetui.analysis.arrangement import Arrangement, arrange
 from tracetui.model import Outcome, RunSummary, Score, Status
 from tracetui.views.glyphs import ASCII, UNICODE
+from tracetui.views.labels import outcome_word, run_sign, score_cell, score_line, status_word
 from tracetui.views.list.runs import RunRows, columns_for
-from tracetui.views.standing import outcome_word, run_sign, score_cell, score_line, status_word
 
 OK, ERROR = Status.OK, Status.ERROR
 PASSED, FAILED = Outcome.PASSED, Outcome.FAILED

@@ -107,7 +107,7 @@ def _triaged(
     """The triage of runs, the facts that the runs of each cause share, and the next command."""
     from tracetui.analysis.triage import CauseVerdicts
     from tracetui.export.triage import next_command, triage_of
-    from tracetui.live.aggregate import shared_by
+    from tracetui.live.jobs import shared_by
     from tracetui.store.sidecar import Sidecar
 
     places = [args.target, *args.trace_dir]
@@ -125,8 +125,8 @@ def _tasks(source: Source, args: argparse.Namespace, form: Form, redactor: Redac
 
 
 def _site(source: Source, args: argparse.Namespace) -> int:
+    from tracetui.export.document import check_outside, create_directory, write
     from tracetui.export.site import FOLDERS, Content, Site
-    from tracetui.export.write import check_outside, create_directory, write
 
     roots = [args.target, *args.trace_dir, default_directory()]
     check_outside(args.site, roots)

@@ -35,7 +35,7 @@ from tracetui.store.relations import Relations
 
 if TYPE_CHECKING:
     from tracetui.analysis.triage import CauseVerdicts
-    from tracetui.live.outlines import Outlines
+    from tracetui.live.scan_cache import Outlines
     from tracetui.store.sidecar import Sidecar
 
 HELP = "list runs and unreadable files"

@@ -62,8 +62,8 @@ def check_new(path: str, *, force: bool) -> None:
 
 
 def write_document(path: str, pieces: Iterable[bytes], roots: Sequence[str], *, force: bool) -> None:
-    """Write a file outside the trace directories `roots`, and report its size. Raises as `export.write.write`."""
-    from tracetui.export.write import write
+    """Write a file outside the trace directories `roots`, and report its size. Raises as `export.document.write`."""
+    from tracetui.export.document import write
 
     check_new(path, force=force)
     written = write(path, pieces, roots=roots, replace=force)

@@ -35,8 +35,7 @@ from tracetui.views.labels import short_names
 LIMIT: Final = 500
 """Runs of a database that are listed unless ``--limit`` says otherwise."""
 if TYPE_CHECKING:
-    from tracetui.live.outlines import Outlines
-    from tracetui.live.scan_cache import ScanCache
+    from tracetui.live.scan_cache import Outlines, ScanCache
 
 NAMED: Final = 3
 """Near misses that are named."""
@@ -182,7 +181,7 @@ def found_in(
 
 def outlines(source: Source, paths: Sequence[str], args: argparse.Namespace) -> Outlines:
     """Return a reader of outlines of the runs below `paths`, for use in a ``with``; it uses the user's cache."""
-    from tracetui.live.outlines import Outlines  # it loads SQLite
+    from tracetui.live.scan_cache import Outlines  # it loads SQLite
 
     return Outlines(source, [*paths], cache_limit(args))
 

@@ -16,7 +16,7 @@ from tracetui.cli.output import complain, write_lines
 from tracetui.cli.parser import add_place, add_redact, roots
 from tracetui.cli.reading import Aim, listing_of, only, run_at, source_of
 from tracetui.errors import UsageError
-from tracetui.export.events import Lines, event_line
+from tracetui.export.json import Lines, event_line
 from tracetui.live.tail import Tail
 from tracetui.model import RunRef
 from tracetui.model.run import Event

@@ -22,7 +22,7 @@ from tracetui.cli.reading import (
 )
 from tracetui.export.table import triage
 from tracetui.export.triage import cause_table, json_lines, next_command, triage_of, triage_value
-from tracetui.live.aggregate import shared_by
+from tracetui.live.jobs import shared_by
 from tracetui.redact import Redactor
 from tracetui.sources.base import EachError
 from tracetui.text import grouped

@@ -15,8 +15,7 @@ from tracetui.diff.sequence import Line, text_diff
 from tracetui.diff.step import Difference, Kind
 from tracetui.diff.values import Change
 from tracetui.export.json import Masked, encode, masked_field
-from tracetui.export.page import Section, Step, Tree
-from tracetui.export.steps import cut_lines
+from tracetui.export.page import Section, Step, Tree, cut_lines
 from tracetui.export.text import pretty, short
 from tracetui.model import Criterion, Metric, Run, Span, quote_key
 from tracetui.store.address import span_title, step_number

@@ -29,8 +29,7 @@ from tracetui.model.masked import masked_summary
 from tracetui.redact import Redactor
 from tracetui.store.relations import Pair, pairs_of
 from tracetui.text import Clean, clean, duration, grouped, one_line, size, tokens
-from tracetui.views.labels import run_label, start_label
-from tracetui.views.standing import run_sign, score_cell, status_word
+from tracetui.views.labels import run_label, run_sign, score_cell, start_label, status_word
 from tracetui.views.timeline.chart import tokens_of
 
 MAX_PAGES: Final = 500

@@ -12,9 +12,8 @@ from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.store.facts import OutcomeCounts
 from tracetui.store.relations import counted, split_traces
 from tracetui.text import Clean, age, cells, clean, count, duration, one_line, pad, tokens, truncate, truncate_middle
-from tracetui.views.labels import run_label, start_label
+from tracetui.views.labels import run_label, score_cell, start_label, status_word
 from tracetui.views.list.runs import result_phrase
-from tracetui.views.standing import score_cell, status_word
 from tracetui.views.timeline.chart import tokens_of
 
 _GAP: Final = 2

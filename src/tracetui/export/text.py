@@ -35,11 +35,10 @@ from tracetui.model import (
 from tracetui.model.masked import unmasked
 from tracetui.store.address import span_title
 from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, measured, one_line, tokens
-from tracetui.views.labels import errors_inside, number
-from tracetui.views.standing import outcome_word, score_line
+from tracetui.views.labels import errors_inside, number, outcome_word, score_line
 from tracetui.views.timeline.chart import tokens_of
-from tracetui.views.timeline.loops import loop_cost as cost_of
-from tracetui.views.timeline.loops import loop_title as loop_title
+from tracetui.views.timeline.spans import loop_cost as cost_of
+from tracetui.views.timeline.spans import loop_title as loop_title
 
 # ---- values and messages, uncut
 

@@ -12,9 +12,8 @@ from tracetui.formats import registry
 from tracetui.formats.base import Format
 from tracetui.live.load import Reader
 from tracetui.live.opener import OpenRun
-from tracetui.live.retry_queue import RETRY_SECONDS
 from tracetui.live.scan import DeepCache, Found, look
-from tracetui.live.throttle import Throttle
+from tracetui.live.throttle import RETRY_SECONDS, Throttle
 from tracetui.model import RunRef
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source
 from tracetui.sources.file_views import Budget

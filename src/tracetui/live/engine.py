@@ -26,9 +26,9 @@ from tracetui.sources.locations import MultiHostSource
 if TYPE_CHECKING:
     from tracetui.analysis.contrast import Contrast
     from tracetui.analysis.triage import Group
-    from tracetui.live.assessor import Assessor
     from tracetui.live.differ import Differ
     from tracetui.live.jobs import Job, JobRunner
+    from tracetui.live.opener import Assessor
 
 REST_SECONDS: Final = 1.0
 """Idle time after which background work may start."""
@@ -108,7 +108,7 @@ class Engine:
     @cached_property
     def assessor(self) -> Assessor:
         """Assesses runs; its methods return at once. Imported on first use."""
-        from tracetui.live.assessor import Assessor
+        from tracetui.live.opener import Assessor
 
         assessor = Assessor(self._mailbox, self._throttle)
         self._begin(assessor.run)
@@ -141,7 +141,7 @@ class Engine:
 
     def shared_by(self, runs: Sequence[RunSummary], groups: Iterable[Group]) -> dict[str, Contrast]:
         """Return the features shared by the runs of each cause (`causes.shared_by`). Blocks, as `read` does."""
-        from tracetui.live.aggregate import shared_by
+        from tracetui.live.jobs import shared_by
 
         return shared_by(self._source, runs, groups)
 
@@ -230,7 +230,7 @@ class Engine:
     def load_body(self, run: Run, span: Span, *, unmasked: bool = False) -> None:
         """Load the body of a span, replacing a request that has not started.
 
-        If `unmasked`, it comes as the trace has it, in `Mail.unmasked`: `views.detail.reveal` shows one value of it.
+        If `unmasked`, it comes as the trace has it, in `Mail.unmasked`: `views.detail.tabs` shows one value of it.
         """
         self._pause_job()
         self._opener.load_body(run, span, unmasked=unmasked)

@@ -1,25 +1,40 @@
 """Run jobs that read or follow many runs: one thread, one job at a time.
 
 A job yields to everything else: while the app handles mail, and for a moment after each key that causes a read.
+
+The jobs here aggregate over whole runs: statistics, contrast and run trees. Searches are in `live.search`.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Set
 from contextlib import closing
+from itertools import zip_longest
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
+from tracetui.analysis.contrast import Contrast, Feature, Features, Kind, comparable, contrast, features
+from tracetui.analysis.run_tree import RunTree, StepRef, fork_arguments, run_tree
+from tracetui.analysis.statistics import By, Row, Statistics
+from tracetui.analysis.tasks import Trial
+from tracetui.analysis.triage import Group
+from tracetui.diff.comparison import Comparison
 from tracetui.errors import TracetuiError
-from tracetui.live.load import Reader
+from tracetui.live.load import FileCaches, Reader
 from tracetui.live.mailbox import Mailbox
 from tracetui.live.throttle import Throttle
-from tracetui.model import Run, RunRef
+from tracetui.model import PassRule, Run, RunRef, RunSummary, TaskKey
+from tracetui.model.build import nested_runs
+from tracetui.model.masked import masked_bodies
+from tracetui.redact import Redactor
 from tracetui.sources.base import LinkLost, Source
+from tracetui.store.address import span_title
+from tracetui.store.relations import Relations
 
 NEWS_SECONDS: Final = 0.05
 """How often progress is reported."""
@@ -189,3 +204,290 @@ class WatchedRuns:
                 yield Step(new, done=1)
 
         return Job("watch", len(wanted), work)
+
+
+_HOW: Final = {"only_a": "left out", "only_b": "new"}
+"""How a replay differs, without A and B."""
+MAX_RUNS: Final = 200
+"""Runs of each side that a contrast reads."""
+MAX_RUNS_OF_CAUSE: Final = 100
+"""The same for each cause of a document."""
+GROWTH: Final = 1.5
+"""Results are recomputed each time this factor more was read."""
+
+
+# ---- statistics
+
+
+class Counted(NamedTuple):
+    """Statistics, and the number of runs counted."""
+
+    runs: int
+    rows: dict[By, list[Row]]
+
+
+def statistics_job(
+    refs: Sequence[RunRef], rule: PassRule | None = None, inherited: Mapping[RunRef, TaskKey] = MappingProxyType({})
+) -> Job:
+    """Count these runs; `JobProgress.result` is a `Counted`, `new` each `Problem`.
+
+    `rule` decides outcomes, `inherited` has the tasks of replays (`Relations.inherited_tasks`).
+    """
+    listed = {*refs}
+    counters = {by: Statistics(by, listed, inherited) for by in By}
+    made, ended = Counted(0, {}), False
+
+    def work(source: Source) -> Generator[Step, None, None]:
+        nonlocal ended
+        shared = FileCaches()
+        for ref in by_file(refs):
+            run = yield from read_steps(source, ref, shared.for_run(ref))
+            if run is not None:
+                for one in counters.values():
+                    one.add(run.with_rule(rule))
+            yield Step(done=1)
+        ended = True
+
+    def result() -> Counted:
+        nonlocal made
+        runs = counters[By.TOOL].runs
+        if (ended and runs != made.runs) or runs >= max(1, made.runs * GROWTH):
+            made = Counted(runs, {by: one.rows() for by, one in counters.items()})
+        return made
+
+    return Job("statistics", len(refs), work, result)
+
+
+# ---- contrast
+
+
+Original = Callable[[RunRef], RunRef | None]
+"""Maps a run to the one it replays or repeats, None for an original."""
+
+
+def no_original(ref: RunRef) -> None:
+    """Return no original."""
+
+
+def contrast_job(
+    a: Sequence[RunRef], b: Sequence[RunRef], *, original: Original = no_original, most: int = MAX_RUNS
+) -> Job:
+    """Contrast A with B; `JobProgress.result` is a `Contrast`, `new` each `Problem`. Reads both sides in turn.
+
+    The first difference of a replay from its original is one of the features.
+    """
+    sides = _Sides(a, b, most, original=original)
+    return Job("contrast", sides.total, sides.work, sides.result)
+
+
+class Contrasts:
+    """Contrasts one group of runs after the other for a command, without reading a run twice."""
+
+    def __init__(self, source: Source, *, original: Original = no_original, most: int = MAX_RUNS) -> None:
+        self._source, self._original, self._most = source, original, most
+        self._cache: dict[RunRef, _RunFeatures] = {}
+
+    def of(self, a: Sequence[RunRef], b: Sequence[RunRef]) -> Contrast:
+        """Return the features of A that B doesn't have. Unreadable runs count on neither side. Raises `LinkLost`."""
+        sides = _Sides(a, b, self._most, self._cache, original=self._original)
+        for _ in sides.work(self._source):
+            pass
+        return sides.result()
+
+
+class _RunFeatures(NamedTuple):
+    """Features of a run. They depend on which of its nested runs are compared as well."""
+
+    nested: frozenset[RunRef]
+    features: dict[frozenset[RunRef], Features]
+
+    def of(self, listed: Set[RunRef]) -> Features | None:
+        """Return the features if the runs of `listed` are compared as well; None if not computed."""
+        return self.features.get(self.nested & listed)
+
+
+class _Sides:
+    """The features of two sides, as far as they were read."""
+
+    def __init__(
+        self,
+        a: Sequence[RunRef],
+        b: Sequence[RunRef],
+        most: int,
+        cache: dict[RunRef, _RunFeatures] | None = None,
+        *,
+        original: Original = no_original,
+    ) -> None:
+        self._original = original
+        self._refs = _spread(a, most), _spread(b, most)
+        self._listed = {*self._refs[0], *self._refs[1]}
+        self._notes = [_note(len(chosen), len(all_)) for chosen, all_ in zip(self._refs, (a, b), strict=True)]
+        self._read: tuple[list[tuple[RunRef, Features]], list[tuple[RunRef, Features]]] = ([], [])
+        self._cache = {} if cache is None else cache
+        self._original_run: tuple[RunRef, Run | None] | None = None
+        """The original read last: repetitions of a task share one."""
+        self._ended = False
+        self._made = 0, Contrast()
+        self.total = sum(map(len, self._refs))
+
+    def work(self, source: Source) -> Generator[Step, None, None]:
+        """Read both sides."""
+        sides = FileCaches(), FileCaches()
+        for pair in zip_longest(*self._refs):
+            for ref, read, shared in zip(pair, self._read, sides, strict=True):
+                if ref is None:
+                    continue
+                found = self._cache[ref].of(self._listed) if ref in self._cache else None
+                if found is None:
+                    run = yield from read_steps(source, ref, shared.for_run(ref))
+                    if run is not None:
+                        first = yield from self._divergence(source, run)
+                        found = {**features(run, run.load, self._listed), **first}
+                        cached = self._cache.setdefault(ref, _RunFeatures(nested_runs(run), {}))
+                        cached.features[cached.nested & self._listed] = found
+                if found is not None:
+                    read.append((ref, found))
+                yield Step(done=1)
+        self._ended, self._original_run = True, None
+
+    def _divergence(self, source: Source, run: Run) -> Generator[Step, None, Features]:
+        """Return the first difference of a replay from its original, if any."""
+        original = self._original(run.summary.ref)
+        if original is None:
+            return {}
+        if self._original_run is None or self._original_run[0] != original:
+            self._original_run = original, (yield from read_steps(source, original))
+        other = self._original_run[1]
+        if other is None:
+            return {}
+        found = None
+        for found in Comparison(other, run, relation=run.summary.relation).steps():
+            yield Step()
+            if found.first is not None and found.compared:
+                break
+        if found is None or found.first is None or found.same:
+            return {}
+        row = found.rows[found.first.row]
+        span = found.span_b(row) or found.span_a(row)
+        assert span is not None
+        kind = found.first.kind.value
+        place = span_title(other if row.b is None else run, span)
+        words = f"first differs from its original at {place} ({_HOW.get(kind, kind)})"
+        return {Feature(Kind.DIVERGENCE, words): None if row.b is None else span.id}
+
+    def result(self) -> Contrast:
+        """Return the contrast so far; empty until both sides have runs, unless all were read."""
+        a, b = self._read
+        last, made = self._made
+        grown = len(a) + len(b)
+        if (self._ended and grown != last) or (a and b and grown >= last * GROWTH):
+            made = Contrast(tuple(contrast(a, b)), "; ".join(filter(None, self._notes)))
+            self._made = grown, made
+        return made
+
+
+def _spread(refs: Sequence[RunRef], most: int) -> Sequence[RunRef]:
+    """Return at most `most` of them, spread evenly."""
+    return refs if len(refs) <= most else [refs[i * len(refs) // most] for i in range(most)]
+
+
+def _note(read: int, of: int) -> str:
+    return f"{read} of {of} runs were read" if read < of else ""
+
+
+def shared_by(source: Source, runs: Sequence[RunSummary], groups: Iterable[Group]) -> dict[str, Contrast]:
+    """Contrast the runs of every cause that has several with the passed runs; by the id of the cause.
+
+    Raises `LinkLost`.
+    """
+    contrasts = Contrasts(source, original=Relations(runs).original, most=MAX_RUNS_OF_CAUSE)
+    several = [group for group in groups if len(group.runs) > 1]
+    return {group.id: contrasts.of(group.runs, comparable(runs, set(group.runs))) for group in several}
+
+
+# ---- reading
+
+
+def read_steps(source: Source, ref: RunRef, cache: dict[str, Any] | None = None) -> Generator[Step, None, Run | None]:
+    """Read a whole run step by step; return None, after a problem, if nothing of it is readable. Raises `LinkLost`.
+
+    `cache`: see `Reader`.
+    """
+    reader = Reader(source, ref, cache=cache)
+    while reader.more:
+        reader.read()
+        if reader.lost:
+            raise LinkLost(reader.lost)
+        yield Step()
+    if reader.failure is not None:
+        yield Step((reader.failure,))
+        if not len(reader):
+            return None
+    return reader.build()
+
+
+# ---- run tree
+
+
+MAX_TRIALS: Final = 200
+"""Trials that a tree reads."""
+
+
+class TreeResult(msgspec.Struct, frozen=True, eq=False):
+    """A run tree and the texts that it needs beside it."""
+
+    tree: RunTree
+    arguments: Mapping[StepRef, str]
+    """Of the first steps of branches (`tracetui.analysis.run_tree`)."""
+    decisive_at: tuple[int | None, ...]
+    """For each fork, how many trials would be decisive (`RunTree.trials_to_decide`)."""
+    numbers: tuple[int, ...]
+    """For each run of the tree, the number of its trial among all trials, from 1."""
+    texts: bool
+    """Whether model answers and messages are steps."""
+    left_out: int = 0
+    """Trials beyond `MAX_TRIALS`, which were not read."""
+
+
+def run_tree_job(
+    trials: Sequence[Trial],
+    *,
+    texts: bool = False,
+    loaded: Mapping[RunRef, Run] = MappingProxyType({}),
+    redactor: Redactor | None = None,
+) -> Job:
+    """Read these trials, except `loaded` ones, and merge them; `JobProgress.result` is a `TreeResult` at the end.
+
+    `JobProgress.new` has a `Problem` for each unreadable run. The steps are compared exactly; `redactor` masks the
+    arguments that are shown.
+    """
+    chosen = trials[:MAX_TRIALS]
+    made: TreeResult | None = None
+
+    def work(source: Source) -> Generator[Step, None, None]:
+        nonlocal made
+        caches, runs = FileCaches(), dict(loaded)
+        for ref in by_file([trial.run.ref for trial in chosen]):
+            if ref not in runs:
+                run = yield from read_steps(source, ref, caches.for_run(ref))
+                if run is not None:
+                    runs[ref] = run
+            yield Step(done=1)
+        tree = run_tree(chosen, runs.get, texts=texts)
+        yield Step()
+        decisive_at = []
+        for fork in tree.forks:
+            decisive_at.append(tree.trials_to_decide(fork))
+            yield Step()
+        arguments = fork_arguments(_masked(tree, redactor))
+        numbers = tuple(i for i, trial in enumerate(chosen, 1) if trial.run.ref in runs)
+        made = TreeResult(tree, arguments, tuple(decisive_at), numbers, texts, len(trials) - len(chosen))
+
+    return Job("run tree", len(chosen), work, lambda: made)
+
+
+def _masked(tree: RunTree, redactor: Redactor | None) -> RunTree:
+    """The tree with masked bodies."""
+    if redactor is None:
+        return tree
+    return replace(tree, runs=tuple(masked_bodies(run, redactor, run.body) for run in tree.runs))

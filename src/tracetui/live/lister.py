@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from tracetui.formats.base import Format
 from tracetui.live.deep_reader import DeepReader, LargeFiles, Task, is_large
-from tracetui.live.file_relations import FileRelations
 from tracetui.live.mailbox import Mailbox, WatchState
 from tracetui.live.opener import OpenRun
-from tracetui.live.retry_queue import RETRY_SECONDS, RetryQueue, running_seconds, settle_seconds
-from tracetui.live.scan import Found, entries, look
-from tracetui.live.throttle import Throttle
+from tracetui.live.scan import FileRelations, Found, entries, look
+from tracetui.live.throttle import RETRY_SECONDS, RetryQueue, Throttle, running_seconds, settle_seconds
 from tracetui.live.watch import Change, Watch
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
 from tracetui.sources.file_views import LIST_BUDGET, Budget

@@ -2,6 +2,9 @@
 
 Runs that change have a cached reader, so that only new data is read; other runs only a summary. An unreadable file is
 reported once it has been unchanged for a while: until then its writer may be in the middle of it.
+
+`RunEvents` turns what readers read into events: it has the reported state of each tailed run, and readers of the most
+recent.
 """
 
 from __future__ import annotations
@@ -10,17 +13,466 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from tracetui.formats.base import Format
-from tracetui.live.file_relations import FileRelations
-from tracetui.live.retry_queue import RETRY_SECONDS, RetryQueue
-from tracetui.live.run_events import RunEvents, TailedFile
-from tracetui.live.scan import Found, entries, look
+from tracetui.live.load import Reader
+from tracetui.live.scan import FileRelations, Found, entries, look
+from tracetui.live.throttle import RETRY_SECONDS, RetryQueue, running_seconds, settle_seconds
 from tracetui.live.watch import Change, Watch
-from tracetui.model import Problem, RunRef
-from tracetui.model.run import Event, RunReset
-from tracetui.sources.base import Entry, LinkLost, Source
+from tracetui.model import Outcome, Problem, Run, RunRef, RunSummary, Score, Status, TaskKey
+from tracetui.model.run import Event, ProblemMet, RunChanged, RunEnded, RunReset, SpanChanged
+from tracetui.sources.base import Entry, File, FileView, Folder, LinkLost, Source, Stat
+from tracetui.store.relations import Relations
+
+# ---- one run
+
+
+ENDED: Final = frozenset({Status.OK, Status.ERROR, Status.CANCELLED})
+
+
+class Ending(NamedTuple):
+    """How a run ended and was evaluated."""
+
+    status: Status
+    outcome: Outcome | None
+    scores: tuple[Score, ...]
+
+
+class RunRecord(msgspec.Struct):
+    """The last reported state of a run."""
+
+    summary: RunSummary
+    """As last seen, without the file's modification time, which is not reported."""
+    reported: bool = False
+    """False: it existed at the start and was not reported."""
+    replay: str | None = None
+    """Address of its original, if found."""
+    task: TaskKey | None = None
+    """Task of its original, if inherited."""
+    ended: Ending | None = None
+    """The end that was reported."""
+    rewritten: bool = False
+    """Its file was rewritten: it is read as a new run."""
+
+
+def comparable(summary: RunSummary) -> RunSummary:
+    """Return a summary without the fields that are not reported, for comparison."""
+    return summary.replace(modified_at=0.0, size=None, unread=None, unfinished=False)
+
+
+def equal_but_for_time(one: RunSummary, other: RunSummary) -> bool:
+    """Whether two summaries are equal apart from the time since the last change."""
+    return _without_time(one) == _without_time(other)
+
+
+def _without_time(summary: RunSummary) -> RunSummary:
+    status = Status.UNKNOWN if summary.seems_running else summary.status
+    return summary.replace(modified_at=0.0, status=status, size=None, unread=None, unfinished=False)
+
+
+class RunTail:
+    """Reads one run on and determines which spans to report."""
+
+    def __init__(self, source: Source, ref: RunRef) -> None:
+        self._source = PrefixSource(source)
+        self.ref = ref
+        self.reader = Reader(self._source, ref)
+        self._depths: dict[str, int] = {}
+        """Reported depth of every span."""
+        self._missing_parents: set[str] = set()
+        """Parents that did not exist when a span was reported."""
+        self._zone: str | None = None
+        self._problems = 0
+        """Number of problems already handled."""
+
+    def read(self) -> None:
+        """Read new data. Raises `LinkLost` if nothing could be read; try again."""
+        self.reader.read()
+        if self.reader.lost:
+            raise LinkLost(self.reader.lost)
+
+    def skip(self, size: int | None) -> Run | None:
+        """Read a file, up to byte `size` if given, without reporting it; return None if that fails.
+
+        Raises `LinkLost`.
+        """
+        self._source.size = size
+        run = None
+        self.reader.catch_up()
+        if self.reader.failure is None:
+            run = self.reader.build()
+            self._take(run, range(len(run.spans)))
+            self.problems(run)
+        else:
+            self.reader = Reader(self._source, self.ref)
+        self._source.size = None
+        return run
+
+    def changed_spans(self, run: Run) -> list[int]:
+        """Return the positions of the spans that the last read added, changed or moved."""
+        if self.reader.reset:
+            self._depths.clear()
+            self._missing_parents.clear()
+            self._problems = 0
+        fresh = self.reader.fresh
+        everything = bool(self._depths) and run.summary.time_zone != self._zone
+        if everything:
+            found = list(range(len(run.spans)))
+        else:
+            given = {run.index[one] for one in fresh if one in run.index}
+            found = sorted(given | self._moved_spans(run, fresh))
+        self._take(run, found)
+        return found
+
+    def _moved_spans(self, run: Run, fresh: list[str]) -> set[int]:
+        """Return spans with a new depth: their parent arrived, or moved."""
+        if self._missing_parents.isdisjoint(fresh) and not any(
+            self._has_moved(run, run.index.get(one)) for one in fresh
+        ):
+            return set()
+        return {i for i in range(len(run.spans)) if self._has_moved(run, i)}
+
+    def _has_moved(self, run: Run, position: int | None) -> bool:
+        if position is None:
+            return False
+        depth = run.depths[position]
+        return self._depths.get(run.spans[position].id, depth) != depth
+
+    def _take(self, run: Run, positions: list[int] | range) -> None:
+        self._zone = run.summary.time_zone
+        for position in positions:
+            span = run.spans[position]
+            self._depths[span.id] = run.depths[position]
+            if span.parent_id is not None and not run.depths[position]:
+                self._missing_parents.add(span.parent_id)
+
+    def problems(self, run: Run) -> list[Problem]:
+        """Return new lasting problems of the run."""
+        lasting = [problem for problem in run.problems[self._problems :] if not problem.may_pass]
+        self._problems += len(lasting)
+        return lasting
+
+    def reset_problems(self) -> None:
+        """Report all problems of this run again."""
+        self._problems = 0
+
+
+class PrefixSource:
+    """Wraps `source` so that files end at byte `size`, unless None; see `tracetui.sources.base.Source`."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.size: int | None = None
+
+    def walk(self, root: str) -> Iterator[Entry]:
+        return self._source.walk(root)
+
+    def list(self, path: str) -> Folder:
+        return self._source.list(path)
+
+    def prefetch(self, paths: Sequence[str]) -> None:
+        self._source.prefetch(paths)
+
+    def is_file(self, path: str) -> bool:
+        return self._source.is_file(path)
+
+    def is_folder(self, path: str) -> bool:
+        return self._source.is_folder(path)
+
+    def local_path(self, path: str) -> str | None:
+        return self._source.local_path(path)
+
+    def open(self, path: str, stat: Stat | None = None) -> File:
+        file = self._source.open(path, stat)
+        return file if self.size is None else _PrefixFile(file, self.size)
+
+
+class _PrefixFile(FileView):
+    """The first bytes of a file; see `tracetui.sources.base.File`."""
+
+    __slots__ = ("_memo", "_size")
+
+    def __init__(self, file: File, size: int) -> None:
+        super().__init__(file)
+        self._size = size
+        self._memo: dict[str, Any] = {}
+
+    @property
+    def memo(self) -> dict[str, Any]:
+        return self._memo
+
+    @property
+    def stat(self) -> Stat:
+        found = self._file.stat
+        return msgspec.structs.replace(found, size=min(found.size, self._size))
+
+    @property
+    def head(self) -> bytes:
+        return self._file.head[: self._size]
+
+    def read(self, offset: int, size: int) -> bytes:
+        return self._file.read(offset, min(size, max(0, self._size - offset)))
+
+    def read_all(self) -> bytes:
+        return self.read(0, self._size)
+
+
+READERS: Final = 256
+"""Cached readers; those of finished runs go first."""
+PASSING_PROBLEMS: Final = 16
+"""Trailing problems of a run that may still go away."""
+
+
+class TailedFile(msgspec.Struct):
+    """State of one tailed file."""
+
+    entry: Entry
+    seen: Stat | None = None
+    """Stat at the last read of its runs."""
+    refs: tuple[RunRef, ...] = ()
+    changed: float = 0.0
+    """Last change, on the clock of `time.monotonic`."""
+    not_before: float = 0.0
+    """Earliest time of the next scan, since scans are costly."""
+    reported: set[Problem] | None = None
+    """Problems already reported."""
+    broken: bool = False
+    """Whether the file, or a part without a run, was reported as unreadable."""
+
+    @property
+    def holds_several(self) -> bool:
+        """Whether the file may contain several runs."""
+        return any(ref.key is not None for ref in self.refs)
+
+    @property
+    def still_at(self) -> float:
+        """When (monotonic) its problems are reported, if it does not change before."""
+        return self.changed + settle_seconds(self.entry.stat)
+
+    @property
+    def is_still(self) -> bool:
+        """Whether it has been unchanged long enough to report its problems."""
+        return time.monotonic() >= self.still_at
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether it is the same as at the last read of its runs. A database may have changed in its log alone."""
+        return self.seen is not None and self.seen == self.entry.stat
+
+    @property
+    def size_before_growth(self) -> int | None:
+        """Its size at the last read if it has only grown since, judging by its stat; else None."""
+        stat, seen = self.entry.stat, self.seen
+        if stat is None or seen is None or (stat.device, stat.inode) != (seen.device, seen.inode):
+            return None
+        return seen.size if stat.size > seen.size else None
+
+    def problem(self, problem: Problem) -> Iterator[Event]:
+        """Report a problem once."""
+        if self.reported is None:
+            self.reported = set()
+        if problem not in self.reported:
+            self.reported.add(problem)
+            yield ProblemMet(problem)
+
+
+class RunEvents:
+    """Makes events from reader output. Used by one thread."""
+
+    def __init__(self, source: Source, retries: RetryQueue) -> None:
+        self._source = source
+        self._retries = retries
+        self._records: dict[RunRef, RunRecord] = {}
+        self._tails: OrderedDict[RunRef, RunTail] = OrderedDict()
+        self._relations_current = True
+
+    @property
+    def full(self) -> bool:
+        """Whether another reader would evict one."""
+        return len(self._tails) >= READERS
+
+    def tail(self, ref: RunRef) -> RunTail | None:
+        """Return the reader of a run, if cached."""
+        return self._tails.get(ref)
+
+    def has_ended(self, ref: RunRef) -> bool:
+        """Whether the last summary of a run had an end."""
+        record = self._records.get(ref)
+        return record is not None and record.ended is not None
+
+    def ids(self, refs: Iterable[RunRef]) -> set[str | None]:
+        """Return the ids of these runs."""
+        return {self._records[ref].summary.id for ref in refs if ref in self._records}
+
+    def remember(self, run: RunSummary) -> None:
+        """Record a run that existed at the start, without reporting it."""
+        self._records[run.ref] = RunRecord(summary=comparable(run), ended=_ending(run))
+        self._relations_current = False
+
+    def read_silently(self, ref: RunRef) -> None:
+        """Read a run that existed at the start, so that later only changes are reported."""
+        tail = RunTail(self._source, ref)
+        run = tail.skip(None)
+        if run is not None:
+            self.remember(run.summary)
+            self._store(tail)
+
+    def forget(self, refs: Iterable[RunRef]) -> Iterator[Event]:
+        """Forget deleted runs, and report that."""
+        for ref in refs:
+            record = self._records.pop(ref, None)
+            self._tails.pop(ref, None)
+            self._relations_current = False
+            if record is not None and record.reported:
+                yield RunReset(ref.address)
+
+    def drop(self, refs: Iterable[RunRef]) -> None:
+        """Drop the readers of rewritten files: their runs are read as new ones."""
+        for ref in refs:
+            self._tails.pop(ref, None)
+            if ref in self._records:
+                self._records[ref].rewritten = True
+
+    def failures(self, refs: Iterable[RunRef]) -> Iterator[Problem]:
+        """Yield the failures of the last reads."""
+        for ref in refs:
+            tail = self._tails.get(ref)
+            if tail is not None and tail.reader.failure is not None:
+                yield tail.reader.failure
+
+    # ---- reading
+
+    def read(self, file: TailedFile, run: RunSummary) -> Iterator[Event]:
+        """Report the changes of a run that was just found in its file."""
+        record, tail = self._records.get(run.ref), self._tails.get(run.ref)
+        if record is not None and file.holds_several and (tail is None or not file.is_still):  # noqa: SIM102
+            if equal_but_for_time(record.summary, run):
+                return
+        if tail is None and record is not None:
+            tail = self._resume(file, record, run)
+        if tail is None:
+            if record is not None and record.reported:
+                record.reported, record.ended = False, None
+                yield from self._reset(file, run.ref)
+            tail = RunTail(self._source, run.ref)
+        tail.read()
+        self._store(tail)
+        yield from self.read_on(file, tail)
+
+    def read_on(self, file: TailedFile, tail: RunTail) -> Iterator[Event]:
+        """Report a reader's last read; the rest is read after the other files had their turn."""
+        if tail.reader.failure is None:
+            yield from self._report(file, tail)
+            if tail.reader.more:
+                self._retries.schedule(file.entry.path, time.monotonic())
+
+    def _resume(self, file: TailedFile, record: RunRecord, run: RunSummary) -> RunTail | None:
+        """Return a reader past the data already recorded; None if the run must be read as a new one.
+
+        Earlier reports are surely current only for an untouched file.
+        """
+        size_before_growth = None if record.reported else file.size_before_growth
+        if file.holds_several or record.rewritten or not (file.is_untouched or size_before_growth is not None):
+            return None
+        tail = RunTail(self._source, run.ref)
+        found = tail.skip(size_before_growth)
+        if found is None:
+            return None
+        if record.reported:
+            return tail if equal_but_for_time(record.summary, found.summary) else None
+        return tail if _same_beginning(record.summary, found.summary) else None
+
+    def _reset(self, file: TailedFile, ref: RunRef) -> Iterator[Event]:
+        """Retract all reports on a run and its file; those still true are repeated."""
+        file.reported = None
+        for other in file.refs:
+            if (tail := self._tails.get(other)) is not None and other != ref:
+                tail.reset_problems()
+        yield RunReset(ref.address)
+
+    def _report(self, file: TailedFile, tail: RunTail) -> Iterator[Event]:
+        run = tail.reader.build()
+        record = self._records.get(tail.ref)
+        spans = tail.changed_spans(run)
+        summary = comparable(run.summary)
+        if record is None:
+            record = self._records[tail.ref] = RunRecord(summary=summary)
+            self._relations_current, differs = False, True
+        else:
+            if tail.reader.reset and record.reported:
+                record.reported, record.ended = False, None
+                yield from self._reset(file, tail.ref)
+            differs = summary != record.summary if record.reported else not equal_but_for_time(summary, record.summary)
+            self._relations_current = self._relations_current and _relation(summary) == _relation(record.summary)
+            record.summary, record.rewritten = summary, False
+        if spans or differs:
+            if differs or not record.reported:
+                record.reported = True
+                yield RunChanged(summary, record.replay, record.task)
+            for position in spans:
+                yield SpanChanged(run, position)
+        if record.reported:
+            yield from self._problems(file, tail, run)
+        if not tail.reader.more:
+            yield from self._ending(file, record, run)
+
+    def _problems(self, file: TailedFile, tail: RunTail, run: Run) -> Iterator[Event]:
+        passing = [problem for problem in run.problems[-PASSING_PROBLEMS:] if problem.may_pass]
+        for problem in (*tail.problems(run), *(passing if file.is_still else ())):
+            yield from file.problem(problem)
+        if passing and not file.is_still:
+            self._retries.schedule(file.entry.path, file.still_at)
+
+    def _ending(self, file: TailedFile, record: RunRecord, run: Run) -> Iterator[Event]:
+        summary = run.summary
+        ended = _ending(summary)
+        if ended is not None and ended != record.ended:
+            yield RunEnded(record.summary)
+        record.ended = ended
+        if summary.seems_running or summary.unfinished:
+            now = time.monotonic()
+            self._retries.schedule(file.entry.path, now + running_seconds(now - file.changed))
+
+    def _store(self, tail: RunTail) -> None:
+        self._tails[tail.ref] = tail
+        self._tails.move_to_end(tail.ref)
+        if len(self._tails) > READERS:
+            ended = (ref for ref in self._tails if ref in self._records and self._records[ref].ended is not None)
+            del self._tails[next(ended, next(iter(self._tails)))]
+
+    # ---- among runs
+
+    def relations(self) -> Iterator[Event]:
+        """Report runs with an original that was found only now."""
+        if self._relations_current:
+            return
+        self._relations_current = True
+        runs = [record.summary for record in self._records.values()]
+        if not any(run.replay_of or run.replay_of_path for run in runs):
+            return
+        relations = Relations(runs)
+        for ref, address in relations.replay_addresses().items():
+            record, task = self._records[ref], relations.inherited_tasks.get(ref)
+            if (record.replay, record.task) != (address, task):
+                record.replay, record.task = address, task
+                if record.reported:
+                    yield RunChanged(record.summary, address, task)
+
+
+def _ending(summary: RunSummary) -> Ending | None:
+    return Ending(summary.status, summary.outcome, summary.scores) if summary.status in ENDED else None
+
+
+def _relation(summary: RunSummary) -> tuple[str | None, ...]:
+    return summary.id, summary.replay_of, summary.replay_of_path, summary.relation, summary.task, summary.repeats
+
+
+def _same_beginning(one: RunSummary, other: RunSummary) -> bool:
+    return (one.id, one.name, one.started_at, one.prompt) == (other.id, other.name, other.started_at, other.prompt)
+
 
 READ_AHEAD: Final = 64 << 20
 """Bytes of files read at the start, to learn which spans they already contain."""

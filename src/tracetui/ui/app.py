@@ -54,7 +54,7 @@ from tracetui.views.labels import start_label
 if TYPE_CHECKING:
     from tracetui.analysis.tasks import Trial
     from tracetui.analysis.triage import QueryContext
-    from tracetui.live.aggregate import TreeResult
+    from tracetui.live.jobs import TreeResult
     from tracetui.ui.state import TasksState
     from tracetui.ui.triage_state import TriageState
     from tracetui.ui.widgets.prompt import Filter
@@ -416,7 +416,7 @@ class TraceApp(HostApp):
             self.push_screen(HitsScreen(self.surveys.search, self.commands))
 
     def show_statistics(self, refs: Sequence[RunRef], of: str) -> None:
-        from tracetui.live.aggregate import statistics_job
+        from tracetui.live.jobs import statistics_job
         from tracetui.ui.screens.lists import StatisticsScreen
 
         job = statistics_job(refs, self.store.rule, self.store.relations.inherited_tasks)

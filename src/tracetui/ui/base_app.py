@@ -36,8 +36,8 @@ from tracetui.views.glyphs import UNICODE, Glyphs
 if TYPE_CHECKING:
     from tracetui.analysis.tasks import Trial
     from tracetui.analysis.triage import QueryContext
-    from tracetui.live.aggregate import TreeResult
     from tracetui.live.engine import Engine
+    from tracetui.live.jobs import TreeResult
     from tracetui.model import Run, RunRef, RunSummary
     from tracetui.store.store import Store
     from tracetui.ui.services.causes import Causes

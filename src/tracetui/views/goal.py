@@ -12,9 +12,8 @@ from tracetui.masking import one_line
 from tracetui.model import Body, Operation, Run, RunBody, Span, Status, text_of
 from tracetui.text import Clean, grouped, pad, wrap
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
-from tracetui.views.labels import time_cell
+from tracetui.views.labels import outcome_word, time_cell
 from tracetui.views.rows import Line, Piece, column, fill, fit
-from tracetui.views.standing import outcome_word
 
 _NUMBER, _ROLE, _CRITERIA, _TIME = 3, 9, 5, 6
 _LONGEST: Final = 4000

@@ -1,24 +1,31 @@
-"""Labels for runs, spans, lists, numbers, times and parse coverage."""
+"""Labels for runs, spans, lists, numbers, times and parse coverage, equal on every screen.
+
+Also status, outcome and scores of a run, with their signs and styles; and rows for panes without content: empty lists,
+no matches, files that can't be read.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, tzinfo
 from itertools import pairwise
 from math import floor
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui import text
-from tracetui.masking import clean, one_line
-from tracetui.model import Ledger, Operation, RunRef, RunSummary, Span
+from tracetui.analysis.liveness import SessionState, State, Turn, session_state
+from tracetui.formats import registry
+from tracetui.masking import clean, clean_lines, one_line
+from tracetui.model import Ledger, Operation, Outcome, Problem, RunRef, RunSummary, Score, Span, Status
 from tracetui.model.ledger import Kinds
-from tracetui.text import Clean, age, cells, duration, grouped, pad, tokens, truncate_middle
-from tracetui.views.glyphs import UNICODE, Glyphs
-from tracetui.views.rows import Line, Piece
+from tracetui.text import Clean, age, cells, duration, grouped, pad, size, tokens, truncate_middle, wrap
+from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
+from tracetui.views.rows import Line, ListRows, Piece
 
 if TYPE_CHECKING:
     from tracetui.analysis.arrangement import Arrangement
+
 
 SHORT: Final = 20
 """Cells of an id beside a name."""
@@ -234,3 +241,219 @@ def _writers(writers: tuple[str, ...], most: int) -> str:
     named = ", ".join(one_line(writer, _KIND_NAME) for writer in writers[-most:])
     more = len(writers) - most
     return f"writer version{'s' if len(writers) > 1 else ''} {named}" + (f" and {more} more" if more > 0 else "")
+
+
+def empty(roots: Sequence[str], stage: str, words: str, have_runs: bool) -> list[Line]:
+    """An empty run list: scanning, filtered, or no traces."""
+    if have_runs:
+        shown = [Piece(Clean("No runs match "), "text bold"), Piece(one_line(words or "the filter", 60), "hit")]
+        return [(), tuple(shown), (), (*_key("Esc", " clear the filter"),)]
+    if stage:
+        return [(), (Piece(Clean("scanning …"), "dim"),)]
+    count = len(registry.names())
+    return [
+        (),
+        (Piece(Clean("No traces in "), "text bold"), Piece(clean(", ".join(roots), 200), "sec")),
+        (),
+        (Piece(Clean(f"Searched for {count} formats by content."), "sec"),),
+        (Piece(Clean("Hidden directories and symlinks are skipped."), "sec"),),
+        (),
+        (*_key("tracetui demo", "    open the built-in samples"),),
+        (*_key("tracetui doctor", "  show how each file was classified"),),
+        (*_key("q", "                quit"),),
+    ]
+
+
+def no_hits(words: str, files: int) -> list[Line]:
+    """A finished search without hits."""
+    return [
+        (),
+        (Piece(Clean("No matches for "), "text bold"), Piece(one_line(words, 60), "hit")),
+        (),
+        (Piece(Clean(f"Searched inputs, outputs, messages and errors in {grouped(files)} files."), "sec"),),
+        (Piece(Clean("Case-insensitive unless you type a capital."), "sec"),),
+        (),
+        (*_key("&", "    search again"),),
+        (*_key("Esc", "  back"),),
+    ]
+
+
+def broken(problem: Problem, width: int, note: Clean) -> list[Line]:
+    """An unreadable run."""
+    where = f"{problem.reason}, {problem.where}" if problem.where else problem.reason
+    lines: list[Line] = [
+        (),
+        (Piece(note, "status.warn bold"), Piece(Clean(" ")), Piece(one_line(where, 300), "status.warn")),
+    ]
+    lines += [(Piece(part, "sec"),) for part in wrap(clean(problem.path), max(10, width - 2))]
+    return [*lines, (), _key("tracetui doctor", " show how each file was classified")]
+
+
+def _key(key: str, words: str) -> tuple[Piece, Piece]:
+    return Piece(Clean(key), "key bold"), Piece(Clean(words), "sec")
+
+
+def excerpt_rows(
+    data: bytes, offset: int, at: int | None, whole: int, *, width: int, glyphs: Glyphs = UNICODE
+) -> tuple[ListRows, int]:
+    """(Rows, row of the mark) of `data`, which begins at byte `offset` of a file of `whole` bytes."""
+    lines: list[Line] = []
+    shown = f"bytes {grouped(offset)} to {grouped(offset + len(data))} of {size(whole)}"
+    lines.append((Piece(Clean(shown if data else "empty file"), "dim"),))
+    before, after = (data, b"") if at is None else (data[:at], data[at:])
+    lines += _text(before, "text", width)
+    marked = len(lines) - 1
+    if at is not None:
+        here = Piece(Clean(f"{glyphs.end} byte {grouped(offset + at)}: reading stopped here"), "status.error bold")
+        lines.append((here,))
+        marked = len(lines) - 1
+        lines += _text(after, "dim", width)
+    return ListRows(lines, marks={marked: "status.error"} if at is not None else None), marked if at is not None else 0
+
+
+def _text(data: bytes, style: str, width: int) -> list[Line]:
+    if not data:
+        return []
+    text = data.decode("utf-8", "backslashreplace")
+    return [(Piece(part, style),) for line in clean_lines(text) for part in wrap(line, max(1, width))]
+
+
+# ---- scores and outcomes
+
+
+WRONG_ANSWER = Clean("wrong answer")
+WRONG_STYLE = "status.warn"
+_HIDDEN = (Status.OK, Status.UNKNOWN)
+"""Statuses that say less than a wrong answer."""
+_VERDICTS = {True: Clean("passed"), False: Clean("failed")}
+_LONGEST = 40
+"""Characters of a value that is text."""
+
+
+def run_sign(run: RunSummary, status: Status, glyphs: Glyphs = UNICODE) -> tuple[Clean, str]:
+    """Sign and style of a run that is shown with this status: a wrong answer has its own."""
+    if run.is_wrong and status in _HIDDEN:
+        return glyphs.wrong, WRONG_STYLE
+    return status_glyph(status, glyphs)
+
+
+def status_word(run: RunSummary) -> Clean:
+    """The status of a run; ``wrong answer`` where it ended well, or nothing says how, and its outcome is failed."""
+    return WRONG_ANSWER if run.is_wrong and run.status in _HIDDEN else Clean(run.status.value)
+
+
+def outcome_word(run: RunSummary, glyphs: Glyphs = UNICODE) -> Clean:
+    """``passed``, ``wrong answer``, or ``failed`` of an error; ``—`` without an outcome."""
+    if run.outcome is None:
+        return glyphs.missing
+    return WRONG_ANSWER if run.is_wrong else Clean(run.outcome.value)
+
+
+def value_of(score: Score, glyphs: Glyphs = UNICODE) -> Clean:
+    """The value of a score as recorded, else whether it passed."""
+    if isinstance(score.value, str):
+        return one_line(score.value, _LONGEST)
+    if score.value is None and score.passed is not None:
+        return _VERDICTS[score.passed]
+    return number(score.value, glyphs)
+
+
+def score_cell(run: RunSummary, glyphs: Glyphs = UNICODE) -> Clean:
+    """``✓ 1``, ``⊗ 0`` for a wrong answer, ``0.5`` without an outcome, ``⊗ 2/3`` where several decide; ``—``: none."""
+    scores = run.deciding_scores
+    if not scores:
+        return glyphs.missing
+    value = value_of(scores[0], glyphs) if len(scores) == 1 else _share(scores)
+    sign, _ = outcome_sign(run, glyphs)
+    return Clean(f"{sign} {value}") if sign else value
+
+
+def _share(scores: list[Score]) -> Clean:
+    """How many of several scores passed."""
+    return Clean(f"{sum(score.passed is True for score in scores)}/{len(scores)}")
+
+
+def outcome_sign(run: RunSummary, glyphs: Glyphs = UNICODE) -> tuple[Clean, str]:
+    """Sign and style of an outcome; no sign without one."""
+    if run.outcome is None:
+        return Clean(""), "dim"
+    if run.outcome is Outcome.PASSED:
+        return glyphs.ok, "status.ok"
+    return (glyphs.wrong, WRONG_STYLE) if run.is_wrong else (glyphs.error, "status.error")
+
+
+def score_line(score: Score) -> Clean:
+    """``reward 0 failed (result.json rewards.reward; pass rule reward>=0.9)``, then why."""
+    passed = f" {_VERDICTS[score.passed]}" if score.passed is not None and score.value is not None else ""
+    origin = "; ".join(one_line(part, 160) for part in (score.source, score.rule) if part)
+    reason = f": {one_line(score.reason, 240)}" if score.reason else ""
+    return Clean(f"{one_line(score.name, 60)} {value_of(score)}{passed}{f' ({origin})' if origin else ''}{reason}")
+
+
+# ---- standing
+
+
+StateOf = Callable[[RunSummary], State]
+"""Returns the liveness state of a run."""
+
+_TURNS: Final = {
+    Turn.RUNNING: (Status.RUNNING, "status.running"),
+    Turn.QUIET: (Status.RUNNING, "status.running"),
+    Turn.STALLED: (Status.RUNNING, "status.warn"),
+    Turn.WAITING: (Status.PAUSED, "status.paused"),
+    Turn.DONE: (Status.OK, "sec"),
+    Turn.INTERRUPTED: (Status.CANCELLED, "sec"),
+}
+"""For the state of a session: the status that the sign is for, and the style."""
+
+
+class Standing(NamedTuple):
+    """The displayed state of a run."""
+
+    status: Status
+    """Status that the sign is for."""
+    sign: Clean
+    style: str
+    words: Clean
+    """``ok``, ``wrong answer``, ``stalled?``, ``~running: Bash 3m``, ``~waiting for you``."""
+    by_last_event: bool
+    """Whether it is inferred from the last event: the state of a session or of an open call."""
+
+    @property
+    def word(self) -> str:
+        """The words without the open call."""
+        return self.words.partition(":")[0]
+
+
+StandingOf = Callable[[RunSummary, Glyphs], Standing]
+
+
+def standing_of(run: RunSummary, state: State, now: float | None, glyphs: Glyphs = UNICODE) -> Standing:
+    """The displayed state of a run with that liveness; without `now`, from its status alone."""
+    found = session_state(run, state, now=now) if now is not None else None
+    if found is not None:
+        status, style = _TURNS[found.turn]
+        sign = run_sign(run, status, glyphs)[0]
+        return Standing(status, sign, style, session_words(found, sign="~" if run.is_session else ""), True)
+    status = status_now(run, state)
+    words = status_word(run) if state is State.ENDED else Clean(state.value)
+    return Standing(status, *run_sign(run, status, glyphs), words, False)
+
+
+def recorded_state(run: RunSummary) -> State:
+    """The state of a run from its recorded status alone."""
+    return State.RUNNING if run.status is Status.RUNNING else State.ENDED
+
+
+def status_now(run: RunSummary, state: State) -> Status:
+    """The status to show: running or unknown for a run without an end record."""
+    if state is State.ENDED:
+        return run.status
+    return Status.UNKNOWN if state is State.UNKNOWN else Status.RUNNING
+
+
+def session_words(found: SessionState, *, sign: str = "~") -> Clean:
+    """The state of a session: ``~running: Bash 3m``. The sign marks it as inferred, as it does times."""
+    call = f": {one_line(found.call, 30)}" if found.call else ""
+    since = f" {text.age(found.ms / 1000)}" if found.call and found.ms is not None else ""
+    return Clean(f"{sign}{found.turn.value}{call}{since}")

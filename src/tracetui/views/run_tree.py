@@ -21,9 +21,8 @@ from tracetui.masking import one_line
 from tracetui.model import Span
 from tracetui.text import Clean, grouped, pad
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
-from tracetui.views.labels import BLANK, argument, name_beside, short_id
+from tracetui.views.labels import BLANK, argument, name_beside, outcome_word, run_sign, short_id, status_word
 from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
-from tracetui.views.standing import outcome_word, run_sign, status_word
 
 
 class Kind(StrEnum):

@@ -17,8 +17,8 @@ from tracetui.store.facts import total_tokens
 from tracetui.text import Clean, cells, grouped, wrap
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
+from tracetui.views.labels import WRONG_ANSWER, WRONG_STYLE, StateOf, recorded_state, status_now, value_of
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
-from tracetui.views.standing import WRONG_ANSWER, WRONG_STYLE, StateOf, recorded_state, status_now, value_of
 
 COPIES: Final = ("copy", "part")
 """Exclusions of runs that are counted elsewhere; the other excluded runs inherit steps."""

@@ -17,10 +17,9 @@ from tracetui.model import Operation, Run, RunRef, RunSummary, Span
 from tracetui.store.facts import recorded_running, run_time, total_tokens
 from tracetui.text import Clean, tokens, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of
-from tracetui.views.labels import run_label
+from tracetui.views.labels import StateOf, recorded_state, run_label
 from tracetui.views.list.runs import RunRows, cost_text
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
-from tracetui.views.standing import StateOf, recorded_state
 
 RECENT_SECONDS: Final = 8 * 86_400.0
 """Age of the oldest runs on the page: a week and a day."""

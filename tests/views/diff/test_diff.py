@@ -31,8 +31,7 @@ from tracetui.diff.step import StateDiff, context_diff
 from tracetui.diff.values import Change
 from tracetui.model import Body, FirstError, Message, Operation, Run, Status, StatusSource, Text
 from tracetui.text import clean
-from tracetui.views.diff.runs import run_rows
-from tracetui.views.diff.steps import PairRows, sentence, summary
+from tracetui.views.diff.steps import PairRows, run_rows, sentence, summary
 from tracetui.views.diff.text import ComparedRows, Folds, LineKey, breaks
 from tracetui.views.glyphs import ASCII, UNICODE
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.views.build import HOSTILE, check_line, check_rows, text_of_line, texts
 from tracetui.model import FirstError, RunRef, RunSummary, Status
 from tracetui.text import Clean
-from tracetui.views.diff.runs import ReplayRows
+from tracetui.views.diff.steps import ReplayRows
 from tracetui.views.glyphs import UNICODE
 from tracetui.views.list.runs import result_phrase
 

@@ -18,8 +18,7 @@ from tracetui.model import Body, Header, Limit, Operation, Run, RunBody, Span, S
 from tracetui.model.build import RunBuilder
 from tracetui.views.glyphs import ASCII, UNICODE
 from tracetui.views.rows import Fold
-from tracetui.views.timeline.loops import Folds
-from tracetui.views.timeline.spans import END, SpanRows
+from tracetui.views.timeline.spans import END, Folds, SpanRows
 
 TOOL = Operation.EXECUTE_TOOL
 

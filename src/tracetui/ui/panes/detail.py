@@ -18,7 +18,7 @@ from tracetui.views.detail.tabs import tab_names, tab_rows
 from tracetui.views.detail.transcript import earlier_messages
 from tracetui.views.glyphs import kind
 from tracetui.views.goal import has_turns
-from tracetui.views.placeholders import excerpt_rows
+from tracetui.views.labels import excerpt_rows
 from tracetui.views.rows import Line, ListRows, Piece, Rows, width_of
 from tracetui.views.stack import fill_rows, hidden_rows
 
@@ -134,7 +134,7 @@ class Detail(FoldingView):
 
         False if nothing is masked there; None if the span is no longer shown.
         """
-        from tracetui.views.detail.reveal import reveal_value
+        from tracetui.views.detail.tabs import reveal_value
 
         if self.run is None or self.span is None or self.body is None:
             return None

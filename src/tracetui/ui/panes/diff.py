@@ -10,8 +10,7 @@ from tracetui.diff.step import ContextDiff, MessageChange
 from tracetui.masking import one_line
 from tracetui.text import Clean, tokens
 from tracetui.ui.widgets.line_view import FoldingView
-from tracetui.views.diff.runs import left_out, run_rows
-from tracetui.views.diff.steps import PREFIX, PairKey, PairRows, summary
+from tracetui.views.diff.steps import PREFIX, PairKey, PairRows, left_out, run_rows, summary
 from tracetui.views.diff.text import ComparedRows, Folds, unified
 from tracetui.views.glyphs import Glyphs
 from tracetui.views.rows import Line, Piece

@@ -18,9 +18,8 @@ from tracetui.ui.base_app import HostApp
 from tracetui.ui.widgets.line_view import SIDEWAYS, LineView
 from tracetui.ui.widgets.prompt import Prompter
 from tracetui.views.glyphs import Glyphs
-from tracetui.views.labels import arrangement_title
+from tracetui.views.labels import arrangement_title, empty
 from tracetui.views.list import runs
-from tracetui.views.placeholders import empty
 from tracetui.views.rows import Line, ListRows, Piece
 
 if TYPE_CHECKING:

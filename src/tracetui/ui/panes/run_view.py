@@ -25,7 +25,7 @@ from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.ui.widgets.prompt import Prompter
 from tracetui.views.detail.run import MAX_RUNS, SameFailure
-from tracetui.views.standing import standing_of
+from tracetui.views.labels import standing_of
 
 if TYPE_CHECKING:
     from tracetui.ui.widgets.prompt import Filter

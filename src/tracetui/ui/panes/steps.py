@@ -16,11 +16,10 @@ from tracetui.ui.base_app import HostApp
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.glyphs import status_glyph
 from tracetui.views.goal import TurnRows, first_turn, has_turns
-from tracetui.views.labels import filter_badge, short_id
-from tracetui.views.placeholders import broken
+from tracetui.views.labels import broken, filter_badge, short_id
 from tracetui.views.rows import Line, ListRows, Piece, Rows
 from tracetui.views.timeline import header, spans
-from tracetui.views.timeline.growth import Keep
+from tracetui.views.timeline.chart import Keep
 from tracetui.views.timeline.story import StoryRows, initially_open
 
 if TYPE_CHECKING:
@@ -509,7 +508,7 @@ class Steps(LineView):
 
     def _with_loops(self, rows: SpanView, assessment: Assessment) -> SpanView:
         """The rows with the loops of an assessment; the same object if it has these."""
-        from tracetui.views.timeline.loops import Folds
+        from tracetui.views.timeline.spans import Folds
 
         if not isinstance(rows, spans.SpanRows):
             return rows

@@ -10,8 +10,7 @@ from textual.app import ComposeResult
 
 from tracetui.analysis.contrast import Contrast
 from tracetui.analysis.statistics import By, Row
-from tracetui.live.aggregate import Counted
-from tracetui.live.jobs import Job, JobProgress
+from tracetui.live.jobs import Counted, Job, JobProgress
 from tracetui.live.mailbox import FindDivergence, Mail
 from tracetui.masking import clean, one_line
 from tracetui.model import RunRef, RunSummary
@@ -27,8 +26,8 @@ from tracetui.ui.state import SearchTarget
 from tracetui.ui.widgets.frame import with_hints
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box
-from tracetui.views.diff.runs import ReplayRows
-from tracetui.views.diff.steps import name_of
+from tracetui.views.diff.steps import ReplayRows, name_of
+from tracetui.views.labels import no_hits
 from tracetui.views.list.tables import (
     STATISTIC_SORTS,
     Choice,
@@ -38,7 +37,6 @@ from tracetui.views.list.tables import (
     StatisticRows,
     picked_query,
 )
-from tracetui.views.placeholders import no_hits
 from tracetui.views.rows import Line, ListRows, Piece
 from tracetui.views.triage import contrast_rows, example_of
 

@@ -11,8 +11,7 @@ from textual import on
 from tracetui import masking
 from tracetui.analysis.run_tree import Fork, Representative
 from tracetui.analysis.tasks import Trial
-from tracetui.live.aggregate import TreeResult, run_tree_job
-from tracetui.live.jobs import Job, JobProgress
+from tracetui.live.jobs import Job, JobProgress, TreeResult, run_tree_job
 from tracetui.live.mailbox import Mail
 from tracetui.masking import one_line
 from tracetui.model import Problem, Run, RunRef, Span

@@ -11,8 +11,7 @@ from textual.app import ComposeResult
 
 from tracetui import masking
 from tracetui.analysis.tasks import SORTS, Matrix, Task, Trial, arrange, compared_directories, matrix, sortable
-from tracetui.live.aggregate import TreeResult, run_tree_job
-from tracetui.live.jobs import Job
+from tracetui.live.jobs import Job, TreeResult, run_tree_job
 from tracetui.live.mailbox import Mail
 from tracetui.masking import clean, one_line
 from tracetui.model import RunRef
@@ -26,9 +25,8 @@ from tracetui.ui.state import TasksState
 from tracetui.ui.widgets.frame import footer, progress_words, short_path
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
-from tracetui.views.labels import filter_badge
+from tracetui.views.labels import StateOf, filter_badge
 from tracetui.views.rows import Line, ListRows, Piece
-from tracetui.views.standing import StateOf
 from tracetui.views.tasks import TaskRows, conclusion, note_lines, outcome_signs, trial_line
 
 MANY: Final = 1_000

@@ -72,7 +72,7 @@ class Exporter:
 
     def _export(self, what: str, name: str, pieces: Callable[[str], Iterable[bytes]], dialog: Dialog) -> None:
         """Prompt for a path and write the export."""
-        from tracetui.export.write import write
+        from tracetui.export.document import write
 
         def done(path: str, written: int) -> None:
             self._failed_paths.pop(what, None)

@@ -255,7 +255,7 @@ class JobService:
 
         def work() -> Callable[[], None]:
             from tracetui.analysis.contrast import comparable
-            from tracetui.live.aggregate import contrast_job
+            from tracetui.live.jobs import contrast_job
 
             job = contrast_job(refs, comparable(listed, {*refs}), original=Relations(listed).original)
             return lambda: self._begin_contrast(asked, job)

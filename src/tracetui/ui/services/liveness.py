@@ -24,8 +24,8 @@ from tracetui.store.store import Store
 from tracetui.text import Clean
 from tracetui.ui.widgets.frame import Vitals
 from tracetui.views.glyphs import Glyphs
+from tracetui.views.labels import Standing, standing_of
 from tracetui.views.rows import Line, Piece
-from tracetui.views.standing import Standing, standing_of
 from tracetui.views.timeline.header import arrival_counts, liveness_sentence, liveness_strip
 
 SHARE: Final = 12

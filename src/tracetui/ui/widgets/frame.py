@@ -18,9 +18,8 @@ from tracetui.text import Clean
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, Command, of_pane, shown
 from tracetui.views.glyphs import Glyphs, status_glyph
 from tracetui.views.goal import goal_sentence, has_turns
-from tracetui.views.labels import errors_inside, run_label, short_id
+from tracetui.views.labels import WRONG_ANSWER, WRONG_STYLE, errors_inside, run_label, short_id, standing_of
 from tracetui.views.rows import Line, Piece, fit, width_of
-from tracetui.views.standing import WRONG_ANSWER, WRONG_STYLE, standing_of
 from tracetui.views.timeline.header import FRAME, causes_words, cost_of
 
 if TYPE_CHECKING:

@@ -64,7 +64,7 @@ def _limit(limit: Limit, reached: float | None, sheet: Sheet, room: int) -> list
 
 def add_loops(sheet: Sheet, assessment: Assessment) -> None:
     """Loops and their cost."""
-    from tracetui.views.timeline.loops import loop_cost, loop_title  # loaded by the assessment
+    from tracetui.views.timeline.spans import loop_cost, loop_title  # loaded by the assessment
 
     run, found, glyphs = assessment.run, assessment.loops, sheet.glyphs
     for i, loop in enumerate(found[:_MAX_LOOPS]):

@@ -26,12 +26,21 @@ from tracetui.views.bars import amount
 from tracetui.views.detail.assessment import add_doom, add_limits, add_loops, add_windows
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of, status_glyph
 from tracetui.views.goal import has_goal, has_turns
-from tracetui.views.labels import errors_inside, ledger_words, number, short_id, start_label
+from tracetui.views.labels import (
+    errors_inside,
+    ledger_words,
+    number,
+    outcome_sign,
+    outcome_word,
+    run_sign,
+    score_line,
+    short_id,
+    start_label,
+)
 from tracetui.views.list.runs import result_phrase
 from tracetui.views.rows import Line, Piece, fill
 from tracetui.views.sheet import Each, Sheet
 from tracetui.views.stack import Stack
-from tracetui.views.standing import outcome_sign, outcome_word, run_sign, score_line
 
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment, Tool, Window

@@ -1,20 +1,34 @@
-"""Messages as rows: role, colored bar, text, reasoning, tool calls and results."""
+"""Messages as rows: role, colored bar, text, reasoning, tool calls and results.
+
+Markdown of messages, code and file edits are styled: edits are unified diffs, from the arguments of tool calls of the
+common shapes, whatever the tool and format.
+
+Text is untrusted: each piece passes `clean` after the Markdown parser has decoded it. HTML stays text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Final
+import re
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from difflib import unified_diff
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
-from tracetui.analysis.edits import edits_of
+import msgspec
+
 from tracetui.analysis.values import value_text
 from tracetui.model import Message, Part, Reasoning, Text, ToolCall, ToolResult
-from tracetui.text import Clean, grouped, one_line, pad
-from tracetui.views.detail.styled import edit_lines, edit_source, prose
+from tracetui.text import Clean, cells, clean, grouped, one_line, pad, truncate, wrap
 from tracetui.views.document import document, json_compact
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.rows import Fold, Line, Piece, Rows, width_of
 from tracetui.views.sheet import Cut
 from tracetui.views.stack import Margin, Stack, StyledRows, TextRows
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
 
 _ROLES: Final = {
     "user": "role.user",
@@ -196,3 +210,369 @@ def last_reply(messages: Sequence[Message]) -> int:
 
 def _replied(message: Message) -> bool:
     return _ROLES.get(message.role.lower()) == "role.assistant"
+
+
+_LONGEST: Final = 1 << 15
+"""Longer texts are shown as they are."""
+_LONGEST_CODE: Final = 1 << 13
+"""Longer code isn't highlighted."""
+_MARKUP: Final = re.compile(r"`\S|(?<!\w)[*_]{1,3}\w|^\s{0,3}(#{1,6} |[-+*] |\d+[.)] |>|\||~~~)|\]\(", re.MULTILINE)
+
+
+def prose(
+    text: str,
+    width: int,
+    *,
+    name: Hashable,
+    style: str = "text",
+    most: int | None = None,
+    opened: frozenset[Hashable] = frozenset(),
+    glyphs: Glyphs = UNICODE,
+) -> StyledRows | TextRows:
+    """The rows of a message: Markdown rendered; text without markup, and very long text, as it is."""
+    if len(text) > _LONGEST or not _MARKUP.search(text):
+        return TextRows(text, width, name=name, style=style, most=most, opened=opened, glyphs=glyphs)
+    lines = markdown(text, width, style, glyphs)
+    return StyledRows(lines, text, name=name, most=most, opened=opened, glyphs=glyphs)
+
+
+# ---- Markdown
+
+
+@cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+
+
+def markdown(text: str, width: int, style: str = "text", glyphs: Glyphs = UNICODE) -> list[Line]:
+    """Render Markdown in `width` cells. Line breaks stay."""
+    return _Renderer(max(8, width), style, glyphs).render(_parser().parse(text))
+
+
+class _Renderer:
+    """Renders the tokens of a text."""
+
+    def __init__(self, width: int, style: str, glyphs: Glyphs) -> None:
+        self._width, self._style, self._glyphs = width, style, glyphs
+        self._lines: list[Line] = []
+        self._margins: list[Piece] = []
+        """Margins of the open lists and quotes."""
+        self._bullet: Clean | None = None
+        """The mark of a list item whose first line is not yet written."""
+        self._numbers: list[int | None] = []
+        self._bold = False
+        self._table: list[list[list[Piece]]] | None = None
+
+    def render(self, tokens: Sequence[Token]) -> list[Line]:
+        for token in tokens:
+            self._block(token)
+        while self._lines and not width_of(self._lines[-1]):
+            self._lines.pop()
+        return self._lines
+
+    def _block(self, token: Token) -> None:
+        if token.type in ("bullet_list_open", "ordered_list_open"):
+            start = token.attrGet("start")
+            self._numbers.append(None if token.type.startswith("bullet") else int(start) if start is not None else 1)
+        elif token.type in ("bullet_list_close", "ordered_list_close"):
+            self._numbers.pop()
+            self._space(token)
+        elif token.type == "list_item_open":
+            number = self._numbers[-1]
+            self._bullet = Clean(f"{self._glyphs.dot} " if number is None else f"{number}. ")
+            self._numbers[-1] = None if number is None else number + 1
+            self._margins.append(Piece(Clean(" " * cells(self._bullet))))
+        elif token.type == "blockquote_open":
+            self._margins.append(Piece(Clean(f"{self._glyphs.guide} "), "line"))
+        elif token.type in ("list_item_close", "blockquote_close"):
+            self._margins.pop()
+            self._bullet = None
+            if token.type == "blockquote_close" and self._lines and all(one.style == "line" for one in self._lines[-1]):
+                self._lines[-1] = tuple(piece for piece in self._margins if piece.style == "line")
+        elif token.type in ("heading_open", "heading_close"):
+            self._bold = token.type == "heading_open"
+            self._space(token)
+        elif token.type == "inline":
+            self._inline(token)
+        elif token.type == "paragraph_close":
+            self._space(token)
+        elif token.type in ("fence", "code_block"):
+            self._code(token.content.removesuffix("\n"), token.info.split(" ")[0])
+        elif token.type == "hr":
+            self._write([Piece(Clean(self._glyphs.rule * min(20, self._room)), "line")])
+        else:
+            self._table_token(token)
+
+    def _table_token(self, token: Token) -> None:
+        if token.type == "table_open":
+            self._table = []
+        elif token.type == "tr_open" and self._table is not None:
+            self._table.append([])
+        elif token.type == "table_close" and self._table is not None:
+            rows, self._table = self._table, None
+            self._write_table(rows)
+            self._space(token)
+
+    @property
+    def _room(self) -> int:
+        return max(8, self._width - width_of(self._margins))
+
+    def _space(self, token: Token) -> None:
+        """An empty line after a block; not in a tight list."""
+        if not token.hidden and self._lines and width_of(self._lines[-1]) and not self._numbers:
+            self._lines.append(tuple(piece for piece in self._margins if piece.style == "line"))
+
+    def _write(self, pieces: Sequence[Piece]) -> None:
+        """Write a line behind the margins."""
+        margins = list(self._margins)
+        if self._bullet is not None:
+            margins[-1] = Piece(self._bullet, "dim")
+            self._bullet = None
+        self._lines.append((*margins, *pieces))
+
+    def _inline(self, token: Token) -> None:
+        lines = list(_inline_lines(token.children or (), "bold" if self._bold else "", self._style))
+        if self._table is not None and self._table:
+            self._table[-1].append([piece for line in lines for piece in line])
+            return
+        for line in lines:
+            for row in wrap_pieces(line, self._room):
+                self._write(row)
+
+    def _code(self, text: str, language: str) -> None:
+        guide = Piece(Clean(f"{self._glyphs.guide} "), "line")
+        for line in highlight(text, language):
+            for row in wrap_pieces(line, max(8, self._room - 2)):
+                self._write((guide, *row))
+        self._lines.append(())
+
+    def _write_table(self, rows: list[list[list[Piece]]]) -> None:
+        """Aligned columns if they fit, else the cells of a row in one text."""
+        count = max(map(len, rows), default=0)
+        sizes = [max((width_of(row[i]) for row in rows if i < len(row)), default=0) for i in range(count)]
+        fits = sum(sizes) + 3 * (count - 1) <= self._room
+        bar = Piece(Clean(f" {self._glyphs.guide} "), "line")
+        for number, row in enumerate(rows):
+            line: list[Piece] = []
+            for i, cell in enumerate(row):
+                style = [piece._replace(style=f"{piece.style} bold") for piece in cell] if not number else cell
+                blank = Piece(Clean(" " * (sizes[i] - width_of(cell)))) if fits else Piece(Clean(""))
+                line += (*([bar] if i else []), *style, blank)
+            for part in wrap_pieces(line, self._room):
+                self._write(part)
+
+
+def _inline_lines(tokens: Sequence[Token], extra: str, base: str) -> Iterator[list[Piece]]:
+    """The lines of inline content. Links keep their address."""
+    styles, line = [extra] if extra else [], list[Piece]()
+    link = ""
+    for token in tokens:
+        if token.type in ("softbreak", "hardbreak"):
+            yield line
+            line = []
+        elif token.type in _INLINE:
+            styles.append(_INLINE[token.type])
+        elif token.type in ("strong_close", "em_close", "s_close"):
+            styles.pop()
+        elif token.type == "link_open":
+            link, shown = str(token.attrGet("href") or ""), len(line)
+        elif token.type == "link_close":
+            words = "".join(piece.text for piece in line[shown:])
+            line[shown:] = [piece._replace(style="accent") for piece in line[shown:]]
+            if link and clean(link) != words:
+                line.append(Piece(Clean(f" ({clean(link)})"), "dim"))
+        elif token.type == "code_inline":
+            line.append(Piece(clean(token.content), "role.tool"))
+        else:  # text, and the alternative text of an image
+            line.append(Piece(clean(token.content), " ".join(dict.fromkeys([base, *filter(None, styles)]))))
+    yield line
+
+
+_INLINE: Final = {"strong_open": "bold", "em_open": "underline", "s_open": "strike"}
+
+
+def wrap_pieces(line: Sequence[Piece], width: int) -> list[Line]:
+    """Wrap styled text at blanks, as `wrap` does."""
+    text = Clean("".join(piece.text for piece in line))
+    rows: list[Line] = []
+    at = 0
+    for row in wrap(text, width):
+        while not text.startswith(row, at):
+            at += 1
+        rows.append(tuple(_slice(line, at, at + len(row))))
+        at += len(row)
+    return rows
+
+
+def _slice(line: Sequence[Piece], start: int, stop: int) -> Iterator[Piece]:
+    at = 0
+    for piece in line:
+        part = piece.text[max(0, start - at) : max(0, stop - at)]
+        if part:
+            yield Piece(Clean(part), piece.style)
+        at += len(piece.text)
+
+
+# ---- code
+
+
+def highlight(text: str, language: str) -> list[list[Piece]]:
+    """The lines of code in the styles of their tokens; of an unknown language and of long code, plain."""
+    lexer = _lexer(language[:40]) if language and len(text) <= _LONGEST_CODE else None
+    if lexer is None:
+        return [[Piece(clean(line), "sec")] for line in text.split("\n")]
+    lines: list[list[Piece]] = [[]]
+    for kind, value in lexer.get_tokens(text):
+        style = next((style for name, style in _token_styles() if kind in name), "text")
+        first, *rest = value.split("\n")
+        lines[-1] += [Piece(clean(first), style)] if first else []
+        lines += ([Piece(clean(one), style)] if one else [] for one in rest)
+    return lines[:-1] if len(lines) > 1 and not lines[-1] else lines
+
+
+@cache
+def _token_styles() -> tuple[tuple[Any, str], ...]:
+    from pygments.token import Comment, Keyword, Name, Number, String
+
+    return (
+        (Comment, "dim"),
+        (Keyword, "json.word"),
+        (String, "role.tool"),
+        (Number, "json.number"),
+        (Name.Function, "json.key"),
+        (Name.Class, "json.key"),
+    )
+
+
+def _lexer(language: str) -> Any:
+    from pygments.lexers import get_lexer_by_name
+    from pygments.util import ClassNotFound
+
+    try:
+        return get_lexer_by_name(language, stripnl=False)
+    except ClassNotFound:
+        return None
+
+
+# ---- file edits
+
+
+def edit_lines(edits: Sequence[Edit], width: int, glyphs: Glyphs = UNICODE) -> list[Line]:
+    """File edits as unified diffs: a line with path and counts, then the changed lines."""
+    lines: list[Line] = []
+    for edit in edits:
+        counts = f"  +{grouped(edit.added)} {glyphs.only_a}{grouped(edit.removed)}"
+        path = truncate(one_line(edit.path, 300) or glyphs.missing, max(8, width - len(counts)))
+        lines.append((Piece(path, "text bold"), Piece(Clean(counts), "dim")))
+        for line in edit.lines:
+            lines += _edit_line(line, width, glyphs)
+    return lines
+
+
+def _edit_line(line: str, width: int, glyphs: Glyphs) -> Iterator[Line]:
+    sign = line[:1]
+    if sign == "@":
+        yield (Piece(Clean(glyphs.cut), "dim"),)
+        return
+    mark, sign_style, style = _SIGNS.get(sign, (" ", "dim", "sec"))
+    shown = glyphs.only_a if mark == "-" else glyphs.only_b if mark == "+" else Clean(" ")
+    for i, row in enumerate(wrap(clean(line[1:] if sign in "+- " else line), max(8, width - 2))):
+        text = pad(row, max(8, width - 2)) if mark != " " else row
+        yield (Piece(Clean(f"{shown if not i else ' '} "), sign_style), Piece(text, style))
+
+
+_SIGNS: Final = {"+": ("+", "diff.add", "diff.add.line"), "-": ("-", "diff.rem", "diff.rem.line")}
+
+
+def edit_source(edits: Sequence[Edit]) -> str:
+    """The text of edits, for search and copy."""
+    return "\n".join("\n".join((edit.path, *edit.lines)) for edit in edits)
+
+
+_OLD: Final = ("old_string", "oldString", "old_str", "oldText", "old_text")
+_NEW: Final = ("new_string", "newString", "new_str", "newText", "new_text")
+_PATH: Final = ("file_path", "filePath", "path", "filename", "file")
+_CONTENT: Final = ("content", "file_text", "contents")
+_PATCH: Final = ("input", "patch", "patchText", "diff")
+_BEGIN: Final = "*** Begin Patch"
+_MAX_LINES: Final = 600
+"""Larger texts are shown as removed and added as a whole."""
+
+
+class Edit(msgspec.Struct, frozen=True, gc=False):
+    """The change of one file, as lines of a unified diff without headers."""
+
+    path: str
+    lines: tuple[str, ...]
+
+    @property
+    def added(self) -> int:
+        """Number of added lines."""
+        return sum(line.startswith("+") for line in self.lines)
+
+    @property
+    def removed(self) -> int:
+        """Number of removed lines."""
+        return sum(line.startswith("-") for line in self.lines)
+
+
+def edits_of(arguments: Any) -> list[Edit]:
+    """The edits that a tool call asks for; empty if its arguments are no edit."""
+    patch = _patch_in(arguments)
+    if patch is not None:
+        return _of_patch(patch)
+    if not isinstance(arguments, Mapping):
+        return []
+    path = _text(arguments, _PATH) or ""
+    several = arguments.get("edits")
+    if isinstance(several, Sequence) and not isinstance(several, str):
+        pairs = [_pair(one) for one in several if isinstance(one, Mapping)]
+        return [Edit(path, compare(*pair)) for pair in pairs if pair is not None]
+    pair = _pair(arguments)
+    if pair is not None:
+        return [Edit(path, compare(*pair))]
+    content = _text(arguments, _CONTENT)
+    return [Edit(path, compare("", content))] if content is not None and path else []
+
+
+def _pair(arguments: Mapping[Any, Any]) -> tuple[str, str] | None:
+    old, new = _text(arguments, _OLD), _text(arguments, _NEW)
+    return None if new is None or old is None else (old, new)
+
+
+def _text(arguments: Mapping[Any, Any], names: Sequence[str]) -> str | None:
+    return next((arguments[name] for name in names if isinstance(arguments.get(name), str)), None)
+
+
+def _patch_in(arguments: Any) -> str | None:
+    """A patch in the syntax of ``apply_patch``."""
+    values: Sequence[Any] = (arguments,)
+    if isinstance(arguments, Mapping):
+        command = arguments.get("command")
+        listed = command if isinstance(command, list) else ()
+        values = (*(arguments.get(name) for name in _PATCH), *listed)
+    return next((one for one in values if isinstance(one, str) and one.lstrip().startswith(_BEGIN)), None)
+
+
+def _of_patch(patch: str) -> list[Edit]:
+    found: list[tuple[str, list[str]]] = []
+    for line in patch.rstrip("\n").split("\n"):
+        head, _, path = line.partition(" File: ")
+        if head in ("*** Add", "*** Update", "*** Delete"):
+            found.append((path.strip(), []))
+        elif found and not line.startswith("***"):
+            found[-1][1].append(line)
+    return [Edit(path, tuple(lines)) for path, lines in found]
+
+
+def compare(old: str, new: str) -> tuple[str, ...]:
+    """The lines of the unified diff of two texts, without its file headers."""
+    before, after = (text.split("\n") if text else [] for text in (old, new))
+    if after and after[-1] == "" and (not before or before[-1] == ""):  # both end with a newline
+        before, after = before[:-1], after[:-1]
+    if not before or len(before) > _MAX_LINES or len(after) > _MAX_LINES:
+        return (*(f"-{line}" for line in before), *(f"+{line}" for line in after))
+    lines = list(unified_diff(before, after, lineterm="", n=3))[2:]
+    return tuple(lines[1:] if sum(line.startswith("@@") for line in lines) == 1 else lines)

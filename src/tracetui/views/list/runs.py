@@ -18,9 +18,7 @@ from tracetui.model import Problem, RunRef, RunSummary, Status, StatusSource
 from tracetui.store.facts import haystack, run_time, total_tokens
 from tracetui.text import Clean
 from tracetui.views.glyphs import UNICODE, Glyphs
-from tracetui.views.labels import short_id
-from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
-from tracetui.views.standing import (
+from tracetui.views.labels import (
     WRONG_ANSWER,
     WRONG_STYLE,
     Standing,
@@ -28,8 +26,10 @@ from tracetui.views.standing import (
     outcome_sign,
     recorded_state,
     score_cell,
+    short_id,
     standing_of,
 )
+from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
 
 
 class Relationship(NamedTuple):

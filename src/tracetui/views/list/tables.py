@@ -14,9 +14,8 @@ from tracetui.store.query.complete import Facet
 from tracetui.text import Clean, cells, cost, count, duration, grouped, tokens, truncate, truncate_middle
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs
-from tracetui.views.labels import run_label, short_id, start_label
+from tracetui.views.labels import StandingOf, run_label, short_id, start_label
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
-from tracetui.views.standing import StandingOf
 
 
 class Choice(NamedTuple):

@@ -14,9 +14,8 @@ from tracetui.store.address import span_reference, span_title
 from tracetui.text import Clean, cells, cost, duration, grouped, measured, tokens, truncate
 from tracetui.views.bars import sparkline
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of, status_glyph
-from tracetui.views.labels import errors_inside, run_label, start_label
+from tracetui.views.labels import errors_inside, run_label, score_cell, standing_of, start_label
 from tracetui.views.rows import Line, Piece, fit, width_of
-from tracetui.views.standing import score_cell, standing_of
 from tracetui.views.timeline.chart import tokens_of
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from tracetui.views.bars import Bar, axis, bar, on_grid
 from tracetui.views.glyphs import UNICODE, Glyphs, bar_style, kind
 from tracetui.views.labels import BLANK, argument, name_beside, time_cell
 from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
-from tracetui.views.timeline.growth import growth
+from tracetui.views.timeline.chart import growth
 from tracetui.views.timeline.header import ending
 from tracetui.views.timeline.spans import END, plain
 
