@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.views.build import START, make_run, make_span
-from tracetui.analysis import turns
-from tracetui.analysis.turns import WorkTime, digest, is_session, turns_of
+from tracetui.analysis import navigation
+from tracetui.analysis.navigation import WorkTime, digest, is_session, turns_of
 from tracetui.model import Header, Operation, Run, RunRef, Span, Status
 from tracetui.model.build import RunBuilder
 from tracetui.views.timeline.chart import growth
@@ -114,7 +114,7 @@ def growths(draw: st.DrawFn) -> list[list[Span]]:
 def test_every_span_is_in_one_turn_and_growing_gives_the_same_turns(chunks: list[list[Span]]) -> None:
     builder = RunBuilder(RunRef("any", "a"), lambda span: None)  # type: ignore[arg-type,return-value]
     before: Run | None = None
-    found: list[turns.Turn] = []
+    found: list[navigation.Turn] = []
     for chunk in chunks:
         builder.add(chunk, header=Header(id="a", name="a"))
         run = builder.build()
@@ -122,7 +122,7 @@ def test_every_span_is_in_one_turn_and_growing_gives_the_same_turns(chunks: list
         if before is None or delta is None:
             found = turns_of(run)
         else:
-            found = turns.grow(found, before, run, delta.start, delta.changed)
+            found = navigation.grow(found, before, run, delta.start, delta.changed)
         assert found == turns_of(run)
         assert [i for turn in found for i in range(turn.start, turn.stop)] == list(range(len(run.spans)))
         assert all(turn.start <= turn.head < turn.stop for turn in found)

@@ -16,7 +16,7 @@ from tests.bench import data, references, screen
 from tests.bench.screen import press
 from tests.bench.table import Row, median, p95, timed
 from tests.terminal import Terminal
-from tracetui.formats.paprika.run import input_hash
+from tracetui.formats.paprika import input_hash
 
 REPLAY: Final = "replay"
 """Name of the agent of the replay: its row of the list is found by it."""

@@ -24,8 +24,8 @@ from tests.stores.conftest import start as start_server
 from tracetui.live.load import read_run
 from tracetui.model import RunRef
 from tracetui.sources.bucket import Bucket
+from tracetui.sources.clickhouse import parse
 from tracetui.sources.clickhouse.source import ClickHouseSource
-from tracetui.sources.clickhouse.url import parse
 from tracetui.sources.objects import ObjectSource
 
 A_RUN = r"^(?:▌| )[✓✗◐?●] +(?:planner|coder|clerk)\b"

@@ -12,6 +12,7 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from tests.views.build import make_run, make_span, researcher, runs
+from tracetui.export import page as page_module
 from tracetui.export.document import export_run, run_page, run_report
 from tracetui.export.page import (
     MAX_HEAD,
@@ -176,7 +177,7 @@ def test_a_long_run_is_cut_and_says_so() -> None:
     number = 20_000
     page = b"".join(export_run(long_run(number, 5_000), "html", None)).decode()
     listed = page.count('class="row"')
-    assert MAX_HEAD + MAX_TAIL <= listed <= MAX_HEAD + MAX_TAIL + page.MAX_FAILED
+    assert MAX_HEAD + MAX_TAIL <= listed <= MAX_HEAD + MAX_TAIL + page_module.MAX_FAILED
     left = [int(words.replace(" ", "")) for words in re.findall(r"… ([\d ]+) more steps? \(export", page)]
     assert sum(left) == number - listed
     (skipped,) = re.findall(r"… contents of ([\d ]+) steps left out", page)
@@ -189,7 +190,7 @@ def test_a_long_run_is_cut_and_says_so() -> None:
 
 
 def test_bodies_are_read_only_within_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "MAX_READ", 50_000)
+    monkeypatch.setattr(page_module, "MAX_READ", 50_000)
     loads = list[str]()
     run = long_run(1_000, 5_000, failed=2_000)
 

@@ -16,8 +16,7 @@ from tests.shared import examples, needs_shared, sample
 from tracetui import testing
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO
-from tracetui.formats.paprika import HUGE, SLICE, Paprika
-from tracetui.formats.paprika.run import check, input_hash
+from tracetui.formats.paprika import HUGE, SLICE, Paprika, check, input_hash
 from tracetui.model import FirstError, Limit, Operation, Run, RunRef, RunSummary, Span, Status, StatusSource
 from tracetui.sources.local import LocalFile
 

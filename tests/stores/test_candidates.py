@@ -16,8 +16,8 @@ from tests.stores.test_equal import SAMPLES, requests_in
 from tracetui.live.scan import scan
 from tracetui.model import RunSummary
 from tracetui.sources.base import EVERYTHING, Condition
+from tracetui.sources.clickhouse import parse
 from tracetui.sources.clickhouse.source import ClickHouseSource
-from tracetui.sources.clickhouse.url import parse
 from tracetui.store import query
 from tracetui.store.query.plan import candidates
 

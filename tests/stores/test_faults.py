@@ -18,10 +18,9 @@ from tracetui.live.load import Reader
 from tracetui.live.scan import scan
 from tracetui.model import RunRef
 from tracetui.sources.base import LinkLost
-from tracetui.sources.clickhouse import client, source
+from tracetui.sources.clickhouse import credentials, parse, source, take_passwords
 from tracetui.sources.clickhouse.source import ClickHouseSource
 from tracetui.sources.clickhouse.sql import Statement
-from tracetui.sources.clickhouse.url import credentials, parse, take_passwords
 from tracetui.sources.locations import parent
 
 TRACE = "a1" * 16
@@ -133,8 +132,8 @@ def test_a_broken_connection_is_tried_again(garden: Store, kind: str) -> None:
 
 
 def test_a_slow_server_times_out(garden: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "CONNECT_SECONDS", 1)
-    monkeypatch.setattr(client, "QUERY_SECONDS", 0)
+    monkeypatch.setattr(source, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(source, "QUERY_SECONDS", 0)
     with ClickHouseSource(parse(garden.url)[0], limit=10) as store:
         garden.server.fault("slow")
         with pytest.raises(LinkLost, match="doesn't answer in time"):
@@ -187,7 +186,7 @@ def test_every_query_is_read_only_and_bound(garden: Store, cli: Cli) -> None:
     for one in asked:
         assert one["readonly"] == "2"
         assert int(one["max_execution_time"]) <= 30
-        assert int(one["max_result_rows"]) <= client.MAX_ROWS
+        assert int(one["max_result_rows"]) <= source.MAX_ROWS
         assert TRACE not in one["sql"]
 
 
@@ -202,7 +201,7 @@ def test_texts_reach_the_server_as_they_are(map_store: Store) -> None:
     texts = ["it's", "a\\b", "tab\there", "line\nbreak", "ümlaut 🌱", "{x:String}", "", "\\'", "long " * 2000]
     query = "SELECT {one:String} AS one, {all:Array(String)} AS all"
     for text in texts:
-        (answer,) = (client.Client(parse(map_store.url)[0]).query(Statement(query, {"one": text, "all": texts})),)
+        (answer,) = (source.Client(parse(map_store.url)[0]).query(Statement(query, {"one": text, "all": texts})),)
         assert json.loads(answer) == {"one": text, "all": texts}
 
 
@@ -231,7 +230,7 @@ def test_a_million_rows_in_a_trace_hide_no_other(server: Server, map_store: Stor
 
 
 def test_an_answer_beyond_the_limit_is_refused(garden: Store, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
-    monkeypatch.setitem(client.LIMITS, "max_result_rows", 1)
+    monkeypatch.setitem(source.LIMITS, "max_result_rows", 1)
     assert "the answer is larger than" in cli("ls", garden.url).err
 
 
@@ -283,7 +282,7 @@ def test_no_error_quotes_a_password(word: str) -> None:
 def test_the_password_leaves_the_process_list(tmp_path: Path) -> None:
     code = (
         "import sys, tracetui.cli, tracetui.cli.ls as ls\n"
-        "from tracetui.sources.clickhouse.url import credentials, parse\n"
+        "from tracetui.sources.clickhouse import credentials, parse\n"
         "def run(args):\n"
         "    print(open('/proc/self/cmdline', 'rb').read(), args.paths, 'TRACETUI_CLICKHOUSE_PASSWORDS' in "
         "__import__('os').environ)\n"

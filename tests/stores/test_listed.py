@@ -16,8 +16,8 @@ from tests.stores.test_live import span
 from tracetui.live.scan import scan
 from tracetui.model import RunSummary, Status, Usage
 from tracetui.model.summary import FIELDS
+from tracetui.sources.clickhouse import parse
 from tracetui.sources.clickhouse.source import ClickHouseSource
-from tracetui.sources.clickhouse.url import parse
 
 __all__ = ["emptied"]
 

@@ -14,9 +14,8 @@ from tests.stores.conftest import Server, Store, make
 from tracetui.live.load import Reader, read_run
 from tracetui.live.tail import Tail
 from tracetui.model import RunRef, Status
-from tracetui.sources.clickhouse import source
+from tracetui.sources.clickhouse import parse, source
 from tracetui.sources.clickhouse.source import ClickHouseSource
-from tracetui.sources.clickhouse.url import parse
 
 TRACE = "ab" * 16
 BEGIN = 1_767_225_600

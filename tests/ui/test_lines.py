@@ -11,7 +11,7 @@ from textual._compositor import ChopsUpdate
 from textual.strip import Strip
 
 from tests.terminal import plain
-from tracetui.ui.terminal.output import CroppedUpdate
+from tracetui.ui.terminal.driver import CroppedUpdate
 from tracetui.ui.widgets.lines import differing_cells
 
 WIDTH = 40

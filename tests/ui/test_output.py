@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.shared import PATIENCE
-from tracetui.ui.terminal.output import OutputWriter
+from tracetui.ui.terminal.driver import OutputWriter
 
 
 class Pipe:

@@ -6,7 +6,7 @@ import pyte
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracetui.ui.terminal.output import Shortener
+from tracetui.ui.terminal.driver import Shortener
 
 CODES = st.sampled_from(
     [

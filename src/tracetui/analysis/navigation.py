@@ -1,12 +1,275 @@
-"""Navigates the spans of a run by id: folds, errors, the next span of the same kind."""
+"""Navigates the spans of a run by id: folds, errors, the next span of the same kind.
+
+A turn is a prompt of the user, and the work until the next prompt. Sub-agents and abandoned branches are *lanes*: their
+spans belong to the turn that contains them, and have turns of their own (`turns_of` with the position of the lane).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final, Literal
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import Final, Literal, NamedTuple
 
-from tracetui.model import Operation, Run, Span, Status
+import msgspec
+
+from tracetui.model import Body, Operation, Run, Span, Status
 from tracetui.model.build import CONTAINERS
+
+PROMPTS: Final = frozenset({"user", "command"})
+"""Names of the messages that begin a turn."""
+BOOKKEEPING: Final = frozenset({Operation.HOOK, Operation.META})
+"""Operations of the program itself, not of its agent."""
+CALLS: Final = frozenset({Operation.EXECUTE_TOOL, Operation.RETRIEVAL, Operation.EMBEDDINGS})
+WORK: Final = CALLS | {Operation.CHAT}
+_SEVERAL: Final = 2
+_LATEST: Final = 1e12
+
+
+class Turn(NamedTuple):
+    """The spans from position `start` to before `stop`; `head` is its prompt, else its first span."""
+
+    start: int
+    stop: int
+    head: int
+    prompted: bool
+
+
+def is_prompt(span: Span) -> bool:
+    """Whether a span is a prompt of the user."""
+    return span.operation is Operation.MESSAGE and span.name in PROMPTS
+
+
+def is_lane(run: Run, position: int) -> bool:
+    """Whether a span is the root of a sub-agent or an abandoned branch. The root of the whole run is neither."""
+    if run.spans[position].operation is Operation.INVOKE_AGENT:
+        return run.sizes[position] < len(run.spans)
+    return is_abandoned_branch(run, position)
+
+
+def turns_of(run: Run, lane: int | None = None) -> list[Turn]:
+    """The turns of a run, or of a lane: every span is in exactly one. Empty if there are no spans."""
+    start, stop = (0, len(run.spans)) if lane is None else (lane + 1, lane + run.sizes[lane])
+    return _extend([], run, start, stop, start)
+
+
+def grow(before: list[Turn], old: Run, run: Run, start: int, changed: Sequence[int]) -> list[Turn]:
+    """`turns_of(run)`, from those of `old`: spans from `start` on are new, those at `changed` differ."""
+    touched = {i for position in (*changed, start, 0) for i in (position - 1, position) if 0 <= i < start}
+    if not before or any(_kind(old, i) != _kind(run, i) for i in touched):
+        return turns_of(run)
+    return _extend(before[:], run, start, len(run.spans), 0)
+
+
+def _kind(run: Run, position: int) -> tuple[bool, bool, bool, bool]:
+    span = run.spans[position]
+    return is_prompt(span), span.operation is Operation.TURN, is_lane(run, position), _works(run, position)
+
+
+def _extend(turns: list[Turn], run: Run, position: int, stop: int, first: int) -> list[Turn]:
+    """Add the spans from `position` to before `stop`; the first turn begins at `first`."""
+    if turns:
+        turns[-1] = turns[-1]._replace(stop=stop)
+    elif first < stop:
+        turns.append(Turn(first, stop, first, False))
+    for prompt in _prompts(run, position, stop, first):
+        last = turns[-1]
+        begin = _begin(run, prompt, last.head if last.prompted else first - 1)
+        if not last.prompted and not any(_works(run, i) for i in range(last.start, begin)):
+            turns[-1] = Turn(last.start, stop, prompt, True)
+        else:
+            turns[-1] = last._replace(stop=begin)
+            turns.append(Turn(begin, stop, prompt, True))
+    return turns
+
+
+def _prompts(run: Run, position: int, stop: int, first: int) -> Iterator[int]:
+    """Positions of the prompts outside lanes."""
+    above: int | None = run.parent(position) if position < stop else None
+    while above is not None and above >= first:
+        if is_lane(run, above):
+            position = max(position, above + run.sizes[above])
+        above = run.parent(above)
+    spans = run.spans
+    while position < stop:
+        if is_prompt(spans[position]):
+            yield position
+        position += run.sizes[position] if is_lane(run, position) else 1
+
+
+def _begin(run: Run, prompt: int, after: int) -> int:
+    """Where the turn of a prompt begins: at the outermost turn span that contains no earlier prompt."""
+    begin, above = prompt, run.parent(prompt)
+    while above is not None and above > after:
+        if run.spans[above].operation is Operation.TURN:
+            begin = above
+        above = run.parent(above)
+    return begin
+
+
+def _works(run: Run, position: int) -> bool:
+    return run.spans[position].operation in WORK or is_lane(run, position)
+
+
+def next_prompt(run: Run, span_id: str, direction: int) -> str | None:
+    """The next (`direction` 1) or previous (-1) prompt outside sub-agents; None past the last."""
+    position = run.index.get(span_id)
+    if position is None:
+        return None
+    prompts = [turn.head for turn in turns_of(run) if turn.prompted]
+    found = next((head for head in prompts[::direction] if (head - position) * direction > 0), None)
+    return None if found is None else run.spans[found].id
+
+
+def is_session(run: Run) -> bool:
+    """Whether a run is a session of a coding agent, which opens as a story.
+
+    That is a run with prompts and tool calls, and several turns, sub-agents or records of the program (hooks, meta).
+    """
+    turns = turns_of(run)
+    prompted = sum(turn.prompted for turn in turns)
+    operations = {span.operation for span in run.spans}
+    if not prompted or not operations & CALLS:
+        return False
+    if prompted >= _SEVERAL or operations & BOOKKEEPING:
+        return True
+    return Operation.INVOKE_AGENT in operations and any(is_lane(run, i) for i in range(len(run.spans)))
+
+
+def with_answer(prompt: Body, answer: Body) -> Body:
+    """The body of a prompt, with the messages of the model call that answered it."""
+    return msgspec.structs.replace(prompt, output_messages=(*prompt.output_messages, *answer.output_messages))
+
+
+class Group(msgspec.Struct, gc=False):
+    """Consecutive calls of one tool, or one lane."""
+
+    name: str
+    first: int
+    """Position of the first call."""
+    count: int = 0
+    failed: int = 0
+    lane: bool = False
+
+
+class Digest(msgspec.Struct, gc=False):
+    """The work of a range of spans outside its lanes."""
+
+    groups: list[Group] = []
+    answer: int | None = None
+    """Position of the last model call."""
+    last: int | None = None
+    """Position of the last model call, tool call, failure or interruption."""
+    periods: list[tuple[float, float]] = []
+    """(start, end) in UTC seconds while any span ran, in order; pauses under `IDLE_SECONDS` count."""
+
+
+def digest(run: Run, start: int, stop: int) -> Digest:
+    """Sum up the spans from `start` to before `stop`."""
+    found, lane_until = Digest(groups=[]), start
+    periods: list[tuple[float, float]] = []
+    for position in range(start, stop):
+        span = run.spans[position]
+        if run.sizes[position] == 1 or span.operation is Operation.CHAT:
+            periods += _period(span)
+        if position < lane_until or span.operation in BOOKKEEPING:
+            continue
+        if is_lane(run, position):
+            lane_until = position + run.sizes[position]
+            _join_lane(found, run, position)
+        else:
+            _add(found, span, position)
+    found.periods = joined(periods)
+    return found
+
+
+def _period(span: Span) -> list[tuple[float, float]]:
+    began, length = span.started_at, span.duration_ms
+    if began is None or not 0 < began < _LATEST or span.taken_over:
+        return []
+    return [(began, began + length / 1000 if length is not None and 0 < length < _LATEST else began)]
+
+
+IDLE_SECONDS: Final = 60.0
+"""Longer pauses, in which no span ran, are idle time."""
+
+
+def joined(periods: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The periods in order; those with pauses under `IDLE_SECONDS` are joined."""
+    found: list[tuple[float, float]] = []
+    for start, end in sorted(periods):
+        if found and start - found[-1][1] < IDLE_SECONDS:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((start, end))
+    return found
+
+
+def _join_lane(found: Digest, run: Run, position: int) -> None:
+    """Add a lane; the call that started it is the lane."""
+    parent = run.parent(position)
+    if found.groups and parent is not None and run.spans[parent].operation in CALLS:
+        group = found.groups[-1]
+        if parent >= group.first and group.count:
+            group.count -= 1
+            if not group.count:
+                found.groups.pop()
+    found.last = position
+    failed = run.spans[position].status is Status.ERROR
+    found.groups.append(Group(run.spans[position].name, position, 1, int(failed), lane=True))
+
+
+def _add(found: Digest, span: Span, position: int) -> None:
+    failed = span.status is Status.ERROR
+    if span.operation is Operation.CHAT:
+        found.answer = found.last = position
+    elif span.operation in CALLS:
+        groups = found.groups
+        if not groups or groups[-1].name != span.name or groups[-1].lane:
+            groups.append(Group(span.name, position))
+        groups[-1].count += 1
+        groups[-1].failed += failed
+        found.last = position
+    elif is_interruption(span) or (failed and span.operation is not Operation.TURN):
+        found.last = position
+
+
+def is_interruption(span: Span) -> bool:
+    """Whether a message says that the user interrupted the agent."""
+    return span.operation is Operation.MESSAGE and span.name in _INTERRUPTIONS
+
+
+_INTERRUPTIONS: Final = frozenset({"interrupted", "turn_aborted"})
+
+
+class WorkTime:
+    """Maps times to the time worked until then: idle time is left out."""
+
+    def __init__(self, periods: Sequence[tuple[float, float]]) -> None:
+        """From the periods of the turns (`Digest.periods`)."""
+        self._periods = joined(periods)
+        lengths = (end - start for start, end in self._periods)
+        self._worked = list(accumulate(lengths, initial=0.0))
+        self.worked = self._worked[-1]
+        """Seconds worked."""
+        self.total = self._periods[-1][1] - self._periods[0][0] if self._periods else 0.0
+        """Seconds from the first start to the last end."""
+
+    def at(self, time: float) -> float:
+        """Seconds worked until `time`."""
+        number = bisect_right(self._periods, time, key=lambda period: period[0]) - 1
+        if number < 0:
+            return 0.0
+        start, end = self._periods[number]
+        return self._worked[number] + min(time, end) - start
+
+    @property
+    def gaps(self) -> list[tuple[float, float]]:
+        """(Seconds worked before, length in seconds) of each idle time."""
+        return [
+            (self._worked[i + 1], after[0] - before[1]) for i, (before, after) in enumerate(pairwise(self._periods))
+        ]
+
 
 _ABANDONED: Final = "abandoned"
 """Note on the spans of an abandoned branch."""

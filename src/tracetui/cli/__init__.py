@@ -53,7 +53,7 @@ def _restart(words: Sequence[str]) -> None:
     """Replace this process by one with these arguments: those that it was started with have a password, and everyone
     on the machine may read them.
     """
-    from tracetui.sources.clickhouse.url import HANDOVER, hand_over
+    from tracetui.sources.clickhouse import HANDOVER, hand_over
 
     before = sys.orig_argv[: len(sys.orig_argv) - len(sys.argv) + 1]
     os.execve(sys.executable, [*before, *words], {**os.environ, HANDOVER: hand_over()})  # noqa: S606

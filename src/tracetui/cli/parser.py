@@ -103,7 +103,7 @@ def without_passwords(argv: Sequence[str]) -> list[str]:
     """Return the arguments without the passwords in addresses of databases, which the source then finds."""
     if not any(scheme in word for word in argv for scheme in DATABASES):
         return [*argv]
-    from tracetui.sources.clickhouse.url import take_over, take_passwords
+    from tracetui.sources.clickhouse import take_over, take_passwords
 
     take_over()
     return take_passwords(argv)

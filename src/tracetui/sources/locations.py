@@ -89,7 +89,7 @@ def parent(path: str) -> str:
 
 
 def _database_folder(path: str) -> str:
-    from tracetui.sources.clickhouse.url import parse  # only for such a place
+    from tracetui.sources.clickhouse import parse  # only for such a place
 
     return parse(path)[0].folder
 
@@ -123,8 +123,8 @@ class MultiHostSource(Closable):
                 self._hosts[host] = _open_remote(host)
 
     def _add_database(self, root: str, limit: int) -> None:
+        from tracetui.sources.clickhouse import parse
         from tracetui.sources.clickhouse.source import ClickHouseSource
-        from tracetui.sources.clickhouse.url import parse
 
         database = parse(root)[0]
         if database.folder not in self._databases:

@@ -41,13 +41,12 @@ from tracetui.ui.screens.runs import RunsScreen
 from tracetui.ui.services.causes import Causes
 from tracetui.ui.services.exports import Exporter
 from tracetui.ui.services.findings import Assessments, Comparisons, JobService
-from tracetui.ui.services.garbage import GarbageCollector
 from tracetui.ui.services.liveness import LivenessTracker
 from tracetui.ui.services.verdicts import Verdicts
 from tracetui.ui.state import MainState, SearchTarget, first_state
-from tracetui.ui.terminal.output import CroppedUpdate
+from tracetui.ui.terminal.driver import CroppedUpdate
 from tracetui.ui.terminal.safety import notification
-from tracetui.ui.terminal.throttle import PaintThrottle
+from tracetui.ui.terminal.throttle import GarbageCollector, PaintThrottle
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
 from tracetui.views.labels import start_label
 

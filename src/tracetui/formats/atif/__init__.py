@@ -13,9 +13,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tracetui.formats.atif.files import Mark, read_again, whole_of
 from tracetui.formats.atif.reading import Reading, body_of, header_of, opening_of
-from tracetui.formats.atif.records import document
+from tracetui.formats.atif.records import Mark, document, read_again, whole_of
 from tracetui.formats.base import CERTAIN, NO, Chunk
 from tracetui.formats.decode import top_names
 from tracetui.formats.document import summary

@@ -15,10 +15,10 @@ from msgspec import Raw
 from msgspec.structs import astuple, replace
 
 from tracetui.errors import FormatError
-from tracetui.formats.atif.files import CONTINUED, Folders, Mark
 from tracetui.formats.atif.records import (
     AGENT,
     AGENTS,
+    CONTINUED,
     DEPTH,
     STEPS,
     At,
@@ -26,6 +26,8 @@ from tracetui.formats.atif.records import (
     Context,
     Document,
     Extra,
+    Folders,
+    Mark,
     Metrics,
     MetricsExtra,
     Ref,

@@ -44,7 +44,7 @@ from tracetui.model import (
 from tracetui.model.span import plain_word, status_of
 
 if TYPE_CHECKING:
-    from tracetui.formats.ccpa.session import Session
+    from tracetui.formats.ccpa import Session
 
 HOOK: Final = Operation.HOOK
 OTHER: Final = Operation.OTHER

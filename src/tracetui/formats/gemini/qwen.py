@@ -18,8 +18,8 @@ from tracetui.formats.agent_log import ERROR, EXPLICIT, META
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.branches import ROOT
 from tracetui.formats.decode import records_in
+from tracetui.formats.gemini import MOST, Entry, Session, body_of
 from tracetui.formats.gemini.records import Record, RecordRef, Tokens, parts_of
-from tracetui.formats.gemini.session import MOST, Entry, Session, body_of
 from tracetui.formats.jsonl import Line, LogReader, counted, listed, skim
 from tracetui.formats.scalars import folder_of, mapping, moment, sequence, text
 from tracetui.formats.schema import NULL, Loose, Natural, Schema, plain, raw_of

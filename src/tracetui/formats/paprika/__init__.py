@@ -7,21 +7,33 @@ are preserved.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from os.path import basename, splitext
+from pathlib import PurePath
 from typing import Any, Final
 
 import msgspec
+from msgspec import Raw
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
-from tracetui.formats.decode import top_names
+from tracetui.formats.decode import decode_value, top_names
 from tracetui.formats.document import Fingerprint, Outline, fingerprint, unchanged
 from tracetui.formats.paprika.records import (
     ByteRange,
     DocumentStart,
+    Execution,
+    ExecutionRecord,
+    ModelCall,
+    Step,
+    Tokens,
+    ToolCall,
     Trace,
+    Violated,
     first_steps,
     quick_facts,
     ranges_of,
@@ -29,10 +41,614 @@ from tracetui.formats.paprika.records import (
     start_of,
     trace_of,
 )
-from tracetui.formats.paprika.run import SpanRef, body_of, header_of, run_body, spans_of
-from tracetui.model import Body, Problem, RunRef, RunSummary, Span
+from tracetui.formats.scalars import layout, mapping, moment, number, source_in, string, tags_in, zoned
+from tracetui.formats.schema import NULL, Unknown, plain, unknown_fields
+from tracetui.model import (
+    PREVIEW,
+    Blob,
+    Body,
+    Check,
+    Error,
+    FirstError,
+    Header,
+    Limit,
+    Message,
+    Operation,
+    Part,
+    Problem,
+    Reasoning,
+    RunBody,
+    RunRef,
+    RunSummary,
+    Span,
+    Status,
+    StatusSource,
+    Text,
+    ToolResult,
+    Total,
+    Usage,
+    status_of,
+    text_of,
+)
+from tracetui.model import ToolCall as Asked
+from tracetui.model import ToolCall as CallPart
 from tracetui.model.build import Tally, summary_of
+from tracetui.model.span import STATUS_BY_WORD
 from tracetui.sources.base import HEAD_SIZE, File, Stat
+
+_TYPED_ERROR: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_.]{0,99}(?:Error|Exception|Timeout|Interrupt|Exit))(?::|$)")
+_ASKED: Final = ("question", "query", "prompt", "goal", "task", "topic", "message", "text", "input", "q", "url", "path")
+"""Names under which the main one of several arguments goes, the likeliest first."""
+_NOTHING: Final = Execution()
+_OPEN: Final = (None, Status.UNKNOWN)
+"""A status without meaning: whether the run ended follows from ``ended_at``. Its default is the word ``unknown``."""
+_CHAT: Final = Operation.CHAT
+_POLICY: Final = Operation.POLICY
+_POLICED: Final = StatusSource.POLICY
+_UNKNOWN: Final = Status.UNKNOWN
+_OK: Final = Status.OK
+_ERROR: Final = Status.ERROR
+_EXPLICIT: Final = StatusSource.EXPLICIT
+_DERIVED: Final = StatusSource.DERIVED
+
+
+class SpanRef(msgspec.Struct, frozen=True, gc=False):
+    """Location of the records of a step: byte ranges in a version of the file, or the records themselves."""
+
+    version: Stat
+    ranges: tuple[ByteRange, ...] = ()
+    raws: tuple[msgspec.Raw, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the records."""
+        return sum(byte_range.size for byte_range in self.ranges) + sum(memoryview(raw).nbytes for raw in self.raws)
+
+
+# ---- spans
+
+
+def spans_of(
+    trace: Trace, ranges: Sequence[ByteRange], version: Stat, which: range, *, previews: bool = True
+) -> Iterator[Span]:
+    """The spans of these steps. Without `ranges`, their bodies come from the records themselves."""
+    broken = failing_step(trace.facts, trace.steps)
+    at = SpanRef(version)
+    for i in which:
+        if ranges:
+            at = SpanRef(version, tuple([ranges[record] for record in trace.groups[i]]))
+        elif trace.records:
+            at = SpanRef(version, (), tuple([trace.records[record] for record in trace.groups[i]]))
+        cause = error_of(trace.facts.error) if i == broken else None
+        yield _span(trace.steps[i], i, cause, at, previews)
+
+
+def _span(step: Step, position: int, cause: Error | None, at: SpanRef, previews: bool) -> Span:
+    """One step. `cause`: the run's error, if this is the step that it broke off in."""
+    operation, tokens, index = step.operation, step.token_usage, step.step_index
+    error = cause if step.error is None else error_of(step.error)
+    if operation is _POLICY:
+        status, source, error = _ERROR, _POLICED, Error(step.message or "", step.policy_name)
+    elif step.error is not None:
+        status, source = _ERROR, _EXPLICIT
+    elif step.status is not None:
+        status, source = status_of(step.status), _EXPLICIT
+    elif cause is not None:
+        status, source = _ERROR, _DERIVED
+    elif step.duration_ms is not None or step.output_data != NULL:
+        status, source = _OK, _DERIVED
+    else:
+        status, source = _UNKNOWN, None
+    return Span(
+        f"s{position}",
+        step.name,
+        operation,
+        step=index if type(index) is int else integer(index),
+        is_step=operation is not _POLICY,
+        status=status,
+        status_word=step.status,
+        status_source=source,
+        started_at=moment(step.timestamp),
+        duration_ms=step.duration_ms,
+        usage=None if tokens is None else _usage(tokens),
+        error=error,
+        input_hash=step.input_hash,
+        model=(step.model or None) if operation is _CHAT else None,
+        preview=preview(step) if previews else "",
+        at=at,
+    )
+
+
+def failed(step: Step) -> bool:
+    """Whether a step itself records a failure."""
+    if step.operation is _POLICY or step.error is not None:
+        return True
+    return step.status is not None and status_of(step.status) is _ERROR
+
+
+def failing_step(facts: ExecutionRecord, steps: Sequence[Step]) -> int | None:
+    """Position of the step in which a failed run broke off: the last call, if it has neither output nor time.
+
+    Paprika writes no error into the step itself: a call that raises leaves no end event, and the text goes to the run.
+    """
+    if facts.error is None or (facts.policy is not None and facts.policy.violation is not None):
+        return None
+    word = facts.execution.status if facts.execution is not None else None
+    if word is not None and status_of(word) is not Status.ERROR:
+        return None
+    position = next((i for i in range(len(steps) - 1, -1, -1) if isinstance(steps[i], ModelCall | ToolCall)), None)
+    if position is None:
+        return None
+    step = steps[position]
+    has_no_result = step.output_data == NULL and step.duration_ms is None and step.status is None
+    return position if has_no_result or step.error is not None else None
+
+
+def _usage(tokens: Tokens) -> Usage | None:
+    given = tokens.prompt_tokens if tokens.prompt_tokens is not None else tokens.input_tokens
+    made = tokens.completion_tokens if tokens.completion_tokens is not None else tokens.output_tokens
+    total = tokens.total_tokens
+    if type(given) is not int or type(made) is not int or type(total) is not int:
+        given, made, total = integer(given), integer(made), integer(total)
+        if given is None and made is None and total is None:
+            return None
+    return Usage(given, made, total)
+
+
+def integer(value: Any) -> int | None:
+    """The value if it is a whole number."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def error_of(value: Any) -> Error:
+    """The recorded error, with a type only if its text has the plain form ``TimeoutError: …``."""
+    if isinstance(value, dict):
+        stated, text = string(value.get("type")) or None, string(value.get("message"))
+        if text is not None:
+            return Error(text, stated)
+    text = as_text(value)
+    found = _TYPED_ERROR.match(text)
+    return Error(text, found.group(1) if found else None)
+
+
+def as_text(value: Any) -> str:
+    """A value as text: text as it is, everything else as JSON, nothing as an empty text."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else msgspec.json.encode(value).decode()
+
+
+# ---- previews
+
+
+def preview(step: Step) -> str:
+    """The reply of a model (else the last message of a user to it), the main argument of a tool, the words of a
+    policy. In an agent's loop the user's message is the same before each call.
+    """
+    if isinstance(step, Violated):
+        return (step.message or "")[:PREVIEW]
+    if step.args != NULL:
+        return preview_of(plain(step.args))
+    if step.output_data != NULL and (text := reply(plain(step.output_data))):
+        return text[:PREVIEW]
+    return "" if step.input_data == NULL else last_user(step.input_data)[:PREVIEW]
+
+
+def preview_of(args: Any) -> str:
+    """The main argument of a call; where none is text, all of them as JSON."""
+    return main_text(args) or (as_text(args)[:PREVIEW] if args not in (None, {}, []) else "")
+
+
+def main_text(value: Any) -> str:
+    """The preview of a call: the argument with the question, else the first text."""
+    if isinstance(value, dict) and ("args" in value or "kwargs" in value):
+        value = mapping(value.get("kwargs")) or value.get("args")
+    if isinstance(value, dict):
+        value = [*(value.get(name) or None for name in _ASKED if name in value), *value.values()]
+    if isinstance(value, list):
+        value = next((item for item in value if isinstance(item, str)), "")
+    return value[:PREVIEW] if isinstance(value, str) else ""
+
+
+def reply(output: Any) -> str:
+    """The first text that a model replied, else the calls that it asked for: ``→ search {"query": …}``."""
+    messages = messages_out(output)
+    if found := next((text for one in messages if (text := text_of(one).strip())), ""):
+        return found
+    calls = (part for one in messages for part in one.parts if isinstance(part, Asked))
+    return ", ".join(f"→ {call.name} {preview_of(call.arguments)}".rstrip() for call in calls)
+
+
+class _Sent(msgspec.Struct, gc=False):
+    role: str
+    content: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Conversation(msgspec.Struct, gc=False):
+    messages: list[_Sent]
+
+
+_CONVERSATION: Final = msgspec.json.Decoder(_Conversation)
+
+
+def last_user(data: msgspec.Raw) -> str:
+    """The last text of a user in the input of a model call."""
+    try:
+        last = next((one for one in reversed(_CONVERSATION.decode(data).messages) if one.role == "user"), None)
+    except (ValueError, RecursionError):
+        last = None
+    if last is not None and isinstance(text := plain(last.content), str):
+        return text
+    return _text_of_role(reversed(messages_in(plain(data))), "user")
+
+
+def _text_of_role(messages: Iterable[Message], *roles: str) -> str:
+    return next((text for one in messages if one.role in roles and (text := text_of(one))), "")
+
+
+# ---- the header
+
+
+def header_of(
+    facts: ExecutionRecord, file: File, steps: Sequence[Step] | None = None, unknown: Unknown | None = None
+) -> Header:
+    """The header; without `steps` (in the list stage) the cause of a failure names no span."""
+    execution = facts.execution or _NOTHING
+    ident = facts.record_id or PurePath(file.path).stem
+    name = facts.agent.name if not isinstance(facts.agent, str | None) else facts.agent
+    started, zone = zoned(execution.started_at)
+    status, source = _status(execution.status or None, facts)
+    ended = status not in _OPEN or zoned(execution.ended_at)[0] is not None
+    labels = [{"tags": facts.tags, "source": facts.source}, plain(facts.extensions), plain(facts.metadata)]
+    prompt = main_text(facts.input)
+    if not prompt and steps and (call := next((step for step in steps if isinstance(step, ModelCall)), None)):
+        prompt = _text_of_role(messages_in(plain(call.input_data)), "user")[:PREVIEW]
+    return Header(
+        id=ident,
+        name=name or ident,
+        agent=name or None,
+        model=next((step.model for step in steps or () if step.model), None),
+        status=status if ended else None,
+        status_word=execution.status or None,
+        status_source=source,
+        ended=ended,
+        started_at=started,
+        time_zone="UTC" if started is None else zone,
+        duration_ms=_duration(execution, started),
+        usage=_totals_usage(facts),
+        replay_of=facts.replay_of or None,
+        relation="replay" if facts.replay_of else None,
+        parent=facts.parent_record_id or None,
+        error=None if status is not Status.ERROR else _cause(facts, steps),
+        prompt=prompt,
+        tags=tags_in(*labels),
+        source=source_in(*labels),
+        writer=layout(facts.schema_version),
+        size=file.stat.size,
+        fields=unknown_fields(unknown or {}),
+    )
+
+
+def _status(word: str | None, facts: ExecutionRecord) -> tuple[Status | None, StatusSource | None]:
+    violated = facts.policy is not None and facts.policy.violation is not None
+    if word is not None:
+        status = STATUS_BY_WORD.get(word) or status_of(word)
+        return status, StatusSource.POLICY if violated and status is Status.ERROR else StatusSource.EXPLICIT
+    if violated:
+        return Status.ERROR, StatusSource.POLICY
+    return (None, None) if facts.error is None else (Status.ERROR, StatusSource.EXPLICIT)
+
+
+def _duration(execution: Execution, started: float | None) -> float | None:
+    stated = execution.duration_ms
+    if stated is not None and stated >= 0:
+        return stated
+    ended = zoned(execution.ended_at)[0]
+    return (ended - started) * 1000 if started is not None and ended is not None and ended >= started else None
+
+
+def _totals_usage(facts: ExecutionRecord) -> Usage | None:
+    """The tokens that the record declares, None if there are none; negative numbers do not count."""
+    if facts.totals is None:
+        return None
+    totals = facts.totals.prompt_tokens, facts.totals.completion_tokens, facts.totals.total_tokens
+    given, made, total = (count if (count := integer(value)) is not None and count >= 0 else None for value in totals)
+    return None if given is None and made is None and total is None else Usage(given, made, total)
+
+
+def _cause(facts: ExecutionRecord, steps: Sequence[Step] | None) -> FirstError | None:
+    """Why the run failed: the violated policy, or its own error, with the step that it happened in.
+
+    Where there is neither, and no step failed, why it ended.
+    """
+    violation = None if facts.policy is None else facts.policy.violation
+    if violation is not None:
+        error = Error(violation.message or "", violation.policy_name)
+    elif facts.error is not None:
+        error = error_of(facts.error)
+    elif steps is None or any(map(failed, steps)):
+        return None
+    else:
+        reason = facts.execution.termination_reason if facts.execution is not None else None
+        return FirstError(reason) if reason else None
+    position = failing_step(facts, steps or ())
+    if position is None:
+        found = (i for i, step in enumerate(steps or ()) if isinstance(step, Violated))
+        position = max(found, default=None)
+    if steps is None or position is None:
+        return FirstError(error.message, error.type)
+    return FirstError(error.message, error.type, f"s{position}", steps[position].name, steps[position].operation)
+
+
+# ---- the run as a whole
+
+
+def run_body(trace: Trace, tally: Tally) -> RunBody:
+    """The run as a whole: input and output, limits, totals recounted."""
+    fields, calls = trace.fields, [step for step in trace.steps if isinstance(step, ModelCall)]
+    first = messages_in(plain(calls[0].input_data)) if calls else ()
+    last = messages_in(plain(calls[-1].input_data)) if calls else ()
+    answers = messages_out(plain(calls[-1].output_data)) if calls else ()
+    return RunBody(
+        input=fields.get("input"),
+        output=fields.get("output"),
+        error=None if trace.facts.error is None else error_of(trace.facts.error),
+        limits=_limits(mapping(fields.get("policy")), trace.steps, tally),
+        totals=tuple(_totals(mapping(fields.get("totals")), tally)),
+        system_prompt=_text_of_role(first, "system", "developer") or None,
+        last_user=_text_of_role(reversed(last), "user") or None,
+        last_assistant=_text_of_role((*answers, *reversed(last)), "assistant") or None,
+        attributes=trace.attributes,
+    )
+
+
+def _totals(declared: dict[str, Any], tally: Tally) -> Iterator[Total]:
+    usage = tally.usage
+    counted = {
+        "step_count": tally.steps,
+        "llm_calls": tally.llm_calls,
+        "tool_calls": tally.tool_calls,
+        "total_tokens": usage.total_tokens,
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+    }
+    for name, count in counted.items():
+        if name in declared:
+            value = integer(declared[name])
+            yield Total(name, number(declared[name]) if value is None else value, count)
+
+
+def _limits(policy: dict[str, Any], steps: Sequence[Step], tally: Tally) -> tuple[Limit, ...]:
+    """The configured limits with how far the run came, and the violated one with its details."""
+    calls = (step for step in steps if isinstance(step, ModelCall | ToolCall))
+    repeats = Counter(step.input_hash for step in calls if step.input_hash)
+    total = tally.usage.total_tokens
+    reached = {
+        "max_steps": float(tally.steps),
+        "max_tokens": None if total is None else float(total),
+        "max_repeat_hashes": float(max(repeats.values(), default=0)),
+    }
+    config = mapping(policy.get("config"))
+    limits = {n: Limit(n, number(value), reached.get(n)) for n, value in config.items() if value is not None}
+    violation = mapping(policy.get("violation"))
+    if violation:
+        name = string(violation.get("policy_name")) or "policy"
+        limits[name] = _violated(violation, limits.get(name, Limit(name, None, reached.get(name))))
+    return tuple(limits.values())
+
+
+def _violated(violation: dict[str, Any], before: Limit) -> Limit:
+    """A limit with the numbers that the violation states, ``{current, limit}`` or ``{hash, count, limit}``."""
+    details = mapping(violation.get("details"))
+    limit, current, count = (number(details.get(name)) for name in ("limit", "current", "count"))
+    current = count if current is None else current
+    return Limit(
+        before.name,
+        before.limit if limit is None else limit,
+        before.current if current is None else current,
+        True,
+        as_text(violation.get("message")),
+        violation.get("details"),
+    )
+
+
+_INPUTS: Final = ("input_data", "args")
+_OUTPUT: Final = "output_data"
+_REASONING: Final = ("reasoning_content", "reasoning", "thinking")
+DOCUMENTED: Final = "documented"
+RUNTIME: Final = "runtime"
+
+
+def body_of(records: list[Raw], *, exact: bool = True) -> Body:
+    """The body of a step from its record, or from its start and end event.
+
+    `exact`: they are the original bytes. Raises `FormatError` for records that can't be decoded.
+    """
+    values = [plain(record) for record in records]
+    if not all(isinstance(value, dict) for value in values):
+        raise FormatError("the step can't be decoded", "")
+    merged = {name: item for value in reversed(values) for name, item in value.items()}  # the start event wins
+    sent = next((name for name in _INPUTS if name in merged), None)
+    got = next((value[_OUTPUT] for value in reversed(values) if _OUTPUT in value), None)
+    chat = "model" in merged or sent == "input_data"
+    verdict = check(merged)
+    return Body(
+        input=None if sent is None else merged[sent],
+        output=got,
+        input_messages=messages_in(merged.get(sent)) if chat and sent else (),
+        output_messages=messages_out(got) if chat else (),
+        attributes=_rest(values, sent),
+        checks=() if verdict is None else (verdict,),
+        raw=b"\n".join(map(bytes, records) if exact else map(_rendered, values)),
+    )
+
+
+def _rendered(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, indent=2).encode("utf-8", "surrogatepass")
+
+
+def _rest(values: list[dict[str, Any]], sent: str | None) -> dict[str, Any]:
+    """All fields except input and output; differing fields of the end event are next to those of the start."""
+    rest: dict[str, Any] = {}
+    for at, value in enumerate(values):
+        for name, item in value.items():
+            if (name == sent and at == 0) or (name == _OUTPUT and at == len(values) - 1):
+                continue
+            if name not in rest:
+                rest[name] = item
+            elif rest[name] != item:
+                rest[f"{name} (end)"] = item
+    return rest
+
+
+# ---- the input hash
+
+
+def input_hash(value: Any) -> str:
+    """The first 16 hex digits of the hash of `value`; empty if it is nested too deeply.
+
+    By this fingerprint Paprika notices a replay that diverges and calls that repeat. The document says: SHA-256 over
+    the sorted, compact JSON of the input, 16 hex digits. The runtime (``adapters/llm.py``, ``adapters/tools.py``)
+    hashes the input *wrapped* together with the provider and model, or the tool's name. Both are tried. Written with
+    `json.dumps`, which escapes non-ASCII characters: another JSON writer gives other digits.
+    """
+    try:
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
+    except RecursionError:
+        return ""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def check(record: dict[str, Any]) -> Check | None:
+    """Compare the stored hash of a call with both recipes; None without a stored hash."""
+    stored = record.get("input_hash")
+    if not isinstance(stored, str):
+        return None
+    if "input_data" in record:
+        bare = record["input_data"]
+        wrapped = {"provider": record.get("provider"), "model": record.get("model"), "input": bare}
+    elif "args" in record:
+        bare = record["args"]
+        wrapped = {"name": record.get("tool_name"), "args": bare}
+    else:
+        return None
+    expected = ((RUNTIME, input_hash(wrapped)), (DOCUMENTED, input_hash(bare)))
+    return Check("input_hash", stored, next((name for name, value in expected if value == stored), None), expected)
+
+
+# ---- messages: of the shapes of OpenAI (chat, responses) and Anthropic, and plain text
+
+
+def messages_in(data: Any) -> tuple[Message, ...]:
+    """The conversation that was sent: ``messages`` after ``system``, ``input`` after ``instructions``, or a prompt."""
+    if not isinstance(data, dict):
+        return (_message("user", data),) if isinstance(data, str) and data else ()
+    found = [_message("system", data[name]) for name in ("system", "instructions") if data.get(name)]
+    for name in ("messages", "input", "prompt"):
+        value = data.get(name)
+        if isinstance(value, list):
+            found.extend(_messages(value, "user"))
+        elif isinstance(value, str) and value:
+            found.append(_message("user", value))
+    return tuple(found)
+
+
+def messages_out(data: Any) -> tuple[Message, ...]:
+    """The response: ``choices[].message``, ``output`` items, a message with ``content``, or plain text."""
+    if isinstance(data, str):
+        return (_message("assistant", data),) if data else ()
+    if not isinstance(data, dict):
+        return ()
+    choices = data.get("choices")
+    if isinstance(choices, list):
+        return tuple(_choice(choice) for choice in choices if isinstance(choice, dict))
+    if isinstance(data.get("output"), list):
+        return tuple(_messages(data["output"], "assistant"))
+    if isinstance(data.get("message"), dict):
+        return (_of(data["message"], "assistant", data),)
+    if "content" in data:
+        return (_of(data, "assistant", data),)
+    text = next((data[name] for name in ("output_text", "text", "completion", "response") if name in data), None)
+    return (_message("assistant", text),) if isinstance(text, str) else ()
+
+
+def _choice(choice: dict[str, Any]) -> Message:
+    message = choice.get("message")
+    if isinstance(message, dict):
+        return _of(message, "assistant", choice)
+    return _message("assistant", choice.get("text"))
+
+
+def _messages(values: list[Any], role: str) -> list[Message]:
+    return [_of(value, role, value) if isinstance(value, dict) else _message(role, value) for value in values]
+
+
+def _message(role: str, content: Any) -> Message:
+    return Message(role, tuple(_parts(content)))
+
+
+def _of(value: dict[str, Any], role: str, holder: dict[str, Any]) -> Message:
+    """One message object; an item of the responses interface (a call, an output, reasoning) counts as one."""
+    role = string(value.get("role")) or role
+    parts: list[Part] = [Reasoning(value[name]) for name in _REASONING if isinstance(value.get(name), str)]
+    content = value.get("content")
+    if role == "tool" and "tool_call_id" in value:
+        parts.append(ToolResult(string(value["tool_call_id"]), content, name=string(value.get("name"))))
+    elif "content" in value:
+        parts.extend(_parts(content))
+    elif "type" in value:
+        parts.append(_part(value))
+    calls = value.get("tool_calls")
+    parts.extend(_call(call) for call in calls if isinstance(call, dict)) if isinstance(calls, list) else None
+    if isinstance(value.get("function_call"), dict):
+        parts.append(_call({"function": value["function_call"]}))
+    return Message(
+        role,
+        tuple(parts),
+        id=string(value.get("id")),
+        finish_reason=string(holder.get("finish_reason")) or string(holder.get("stop_reason")),
+        name=string(value.get("name")),
+    )
+
+
+def _parts(content: Any) -> list[Part]:
+    if isinstance(content, list):
+        return [_part(item) if isinstance(item, dict) else _other(item) for item in content]
+    return [] if content is None else [_other(content)]
+
+
+def _other(content: Any) -> Part:
+    return Text(content) if isinstance(content, str) else Blob("value", content)
+
+
+def _part(value: dict[str, Any]) -> Part:
+    """One content part, of whichever provider."""
+    kind = string(value.get("type")) or ""
+    text = string(value.get("text"))
+    thought = string(value.get("thinking"))
+    if kind in ("thinking", "reasoning") and (thought or text) is not None:
+        return Reasoning(thought or text or "")
+    if text is not None:
+        return Text(text)
+    if kind in ("tool_use", "function_call"):
+        return _call(value)
+    if kind in ("tool_result", "function_call_output"):
+        ident = string(value.get("tool_use_id")) or string(value.get("call_id"))
+        error = value.get("is_error")
+        return ToolResult(ident, value.get("content", value.get("output")), error if isinstance(error, bool) else None)
+    return Blob(kind or "part", value)
+
+
+def _call(value: dict[str, Any]) -> CallPart:
+    function = mapping(value.get("function")) or value
+    arguments = function.get("arguments", function.get("input"))
+    if isinstance(arguments, str):
+        arguments = decode_value(arguments)
+    ident = string(value.get("call_id")) or string(value.get("id"))
+    return CallPart(ident, string(function.get("name")) or "tool", arguments)
+
 
 LIKELY: Final = 70
 HUGE: Final = 16 << 20

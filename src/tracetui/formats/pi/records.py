@@ -47,7 +47,7 @@ from tracetui.model import (
 from tracetui.model.span import status_of
 
 if TYPE_CHECKING:
-    from tracetui.formats.pi.session import Session
+    from tracetui.formats.pi import Session
 
 FINAL: Final = frozenset({"stop", "length", "error", "aborted"})
 """Stop reasons after which the agent does nothing more by itself."""

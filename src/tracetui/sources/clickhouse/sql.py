@@ -22,7 +22,7 @@ from tracetui.sources.base import (
     StartsBefore,
     StartsSince,
 )
-from tracetui.sources.clickhouse.url import Database
+from tracetui.sources.clickhouse import Database
 
 COLUMNS: Final = ("Timestamp", "TraceId", "SpanId", "ParentSpanId", "SpanName", "SpanAttributes", "Duration")
 """Columns without which a table is none of the exporter's."""

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 
 from tracetui.analysis import navigation
 from tracetui.analysis.liveness import GOING
-from tracetui.analysis.turns import next_prompt, with_answer
+from tracetui.analysis.navigation import next_prompt, with_answer
 from tracetui.model import Body, Operation, Problem, Run, RunRef, Span
 from tracetui.redact import masks
 from tracetui.text import grouped

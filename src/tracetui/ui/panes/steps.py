@@ -9,7 +9,7 @@ from textual.message import Message
 
 from tracetui.analysis import navigation
 from tracetui.analysis.liveness import GOING, Liveness, State
-from tracetui.analysis.turns import is_prompt, is_session
+from tracetui.analysis.navigation import is_prompt, is_session
 from tracetui.model import Body, Problem, Run, Span, Status
 from tracetui.text import Clean, grouped
 from tracetui.ui.base_app import HostApp

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from tracetui.analysis.turns import (
+from tracetui.analysis.navigation import (
     BOOKKEEPING,
     CALLS,
     Digest,
