@@ -29,7 +29,7 @@ from textual.pilot import Pilot
 from textual.strip import Strip
 
 from tracetui import cli, demo, masking
-from tracetui.demo import agent
+from tracetui.demo import ccpa
 from tracetui.live.engine import Engine
 from tracetui.sources.local import LocalSource
 from tracetui.ui.app import TraceApp
@@ -259,7 +259,7 @@ def work(folder: Path) -> list[State]:
         seconds += pause * AGENT_PACE
         return len(states) > AGENT_STEPS
 
-    agent.work(folder, rest, lambda: NOW)
+    ccpa.work(folder, rest, lambda: NOW)
     states[0][0].write_bytes(states[0][1])
     return states[1:]
 

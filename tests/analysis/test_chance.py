@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracetui.analysis import chance
-from tracetui.analysis.chance import (
+from tracetui.analysis import contrast
+from tracetui.analysis.contrast import (
     Side,
     holm,
     outcome_test,
@@ -55,8 +55,8 @@ def test_drawn_labels_agree_with_counted_ones(monkeypatch: pytest.MonkeyPatch) -
     sides = [Side(9, 7), Side(7, 2), Side(4, 1)]
     exact = outcome_test(sides)
     assert exact is not None
-    assert chance._drawn_p(tuple(sides)) == pytest.approx(exact, abs=0.01)
-    assert chance._chi_square_p([Side(n * 20, c * 20) for n, c in sides]) < 1e-6
+    assert contrast._drawn_p(tuple(sides)) == pytest.approx(exact, abs=0.01)
+    assert contrast._chi_square_p([Side(n * 20, c * 20) for n, c in sides]) < 1e-6
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_the_chi_square_approximation_has_the_tabulated_quantiles(x: float, free
     sides = [Side(2, 2), Side(2, 0), *[Side(2, 1)] * (freedom - 1)]
     scaled = [Side(round(n * 10**6 * x / 4), round(c * 10**6 * x / 4)) for n, c in sides]
     diluted = [Side(n, round(n / 2 + (c - n / 2) / 1000)) for n, c in scaled]
-    assert chance._chi_square_p(diluted) == pytest.approx(p, abs=1e-3)
+    assert contrast._chi_square_p(diluted) == pytest.approx(p, abs=1e-3)
 
 
 def test_holm_steps_down_and_skips_missing_tests() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.build import calls, summary, trials_of
-from tracetui.analysis.chance import sign_flip_test
+from tracetui.analysis.contrast import sign_flip_test
 from tracetui.analysis.gate import Gate, Verdict, first_divergence, gate, smallest_p
 from tracetui.analysis.tasks import matrix
 from tracetui.errors import UsageError

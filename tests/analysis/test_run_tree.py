@@ -21,7 +21,7 @@ from tests.analysis.reference import ForkFacts, forks_of, nodes_of, tau_steps
 from tests.diff.build import Did, chat, node, run_of
 from tests.shared import SHARED, needs_shared, sample
 from tracetui import load
-from tracetui.analysis.chance import Side
+from tracetui.analysis.contrast import Side
 from tracetui.analysis.run_tree import RunTree, run_tree
 from tracetui.analysis.tasks import Trial
 from tracetui.model import Body, Message, Operation, Run, RunRef, Span, Text, ToolCall

@@ -17,9 +17,8 @@ import orjson
 from tests.bench import data, diff_screen, references
 from tests.bench.table import Reference, Row, median, timed
 from tracetui import load
-from tracetui.diff.align import align
+from tracetui.diff.align import align, text_diff
 from tracetui.diff.comparison import Comparison
-from tracetui.diff.sequence import text_diff
 from tracetui.model import Body, Header, Operation, Run, RunRef, Span, Status
 from tracetui.model.build import RunBuilder
 

@@ -14,7 +14,7 @@ from tests.analysis.build import calls, trial, trials_of
 from tests.bench import data, references, screen
 from tests.bench.diff import cpu_ms
 from tests.bench.table import Row, median, timed
-from tracetui.analysis.chance import ALPHA, sign_flip_test
+from tracetui.analysis.contrast import ALPHA, sign_flip_test
 from tracetui.analysis.gate import gate
 from tracetui.analysis.run_tree import RunTree, fork_arguments, run_tree
 from tracetui.analysis.tasks import matrix

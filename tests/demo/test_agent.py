@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tracetui.demo import agent
+from tracetui.demo import ccpa
 from tracetui.formats import registry
 from tracetui.live.load import Reader
 from tracetui.live.scan import scan
@@ -26,7 +26,7 @@ def test_it_writes_runs_that_can_be_followed(tmp_path: Path) -> None:
         counts.append(len(readers[0]))
         return readers[0].summary().status is not Status.RUNNING
 
-    agent.work(tmp_path, rest)
+    ccpa.work(tmp_path, rest)
     assert counts == sorted(counts)
     assert len(set(counts)) > 10
     (found,) = scan(LocalSource(), [str(tmp_path)], deep=True, only=registry.load("ccpa"))
@@ -35,7 +35,7 @@ def test_it_writes_runs_that_can_be_followed(tmp_path: Path) -> None:
 
 
 def test_it_works_in_a_process_of_its_own_that_ends_with_the_demo(tmp_path: Path) -> None:
-    with agent.running(tmp_path):
+    with ccpa.running(tmp_path):
         while not list(tmp_path.glob("ccpa/*.jsonl")):
             pass
     (path,) = tmp_path.glob("ccpa/*.jsonl")

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.shared import examples
-from tracetui.diff.sequence import Hunk, Line, text_diff
+from tracetui.diff.align import Hunk, Line, text_diff
 
 PARTS = ["Paris", " ", "\n", "2023", ",", "東京", "\r", "a long line of words", ""]
 TEXTS = st.lists(st.sampled_from(PARTS), max_size=30).map("".join)

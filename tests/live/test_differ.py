@@ -18,8 +18,7 @@ from tracetui.analysis.step_diff import Look
 from tracetui.diff.comparison import Diff
 from tracetui.live import differ as module
 from tracetui.live.differ import Differ
-from tracetui.live.mailbox import Compare, LookAt, Mail, Mailbox
-from tracetui.live.throttle import Throttle
+from tracetui.live.mailbox import Compare, LookAt, Mail, Mailbox, Throttle
 from tracetui.model import RunRef
 from tracetui.sources.local import LocalSource
 

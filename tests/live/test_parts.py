@@ -15,10 +15,9 @@ from tests.live.replay import Replay, by_id, until_equal
 from tests.live.test_lister import listing
 from tests.shared import PATIENCE, ROOT, seeds
 from tracetui.live.lister import Lister
-from tracetui.live.mailbox import Mailbox
+from tracetui.live.mailbox import Mailbox, Throttle
 from tracetui.live.scan import scan
 from tracetui.live.tail import Tail
-from tracetui.live.throttle import Throttle
 from tracetui.live.watch import Watch
 from tracetui.model import RunSummary
 from tracetui.sources.base import File, Stat

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from tracetui.analysis.chance import (
+from tracetui.analysis.contrast import (
     ALPHA,
     Interval,
     holm,

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from tracetui.analysis.chance import ALPHA, Side, holm, outcome_test, trials_to_decide
+from tracetui.analysis.contrast import ALPHA, Side, holm, outcome_test, trials_to_decide
 from tracetui.analysis.tasks import Result, Trial
 from tracetui.analysis.values import value_text
 from tracetui.diff.comparison import working_folder
@@ -137,7 +137,7 @@ class RunTree(msgspec.Struct, frozen=True):
         """How many trials of the task the same proportions need to be decisive at a fork.
 
         None where the fork is decisive, where its branches have equal pass rates, and where it is more than
-        `tracetui.analysis.chance.MOST_TRIALS`.
+        `tracetui.analysis.contrast.MOST_TRIALS`.
         """
         if fork.is_decisive:
             return None

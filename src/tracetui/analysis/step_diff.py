@@ -16,8 +16,8 @@ import orjson
 from msgspec.structs import replace
 
 from tracetui.analysis.values import lookalike_note, value_text
+from tracetui.diff.align import Hunk, Piece, TextDiff, text_diff
 from tracetui.diff.comparison import Diff, Divergence, Row
-from tracetui.diff.sequence import Hunk, Piece, TextDiff, text_diff
 from tracetui.diff.step import ContextDiff, Difference, Kind, MessageChange, MessagePair, StateDiff, message_pairs
 from tracetui.diff.values import INPUT, OUTPUT, STATUS, Change, equal
 from tracetui.masking import one_line

@@ -37,12 +37,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Open the samples in a private directory that is deleted when the app ends, or write them to a new folder."""
-    from tracetui.demo import agent, temporary
+    from tracetui.demo import ccpa, temporary
 
     if args.write is not None:
         return _write(args.set, args.write)
     is_live = args.set == "night" and sys.stdout.isatty()
-    with temporary(name=args.set) as folder, agent.running(folder) if is_live else nullcontext():
+    with temporary(name=args.set) as folder, ccpa.running(folder) if is_live else nullcontext():
         parser = argparse.ArgumentParser()
         app.arguments(parser)
         return app.run(parser.parse_args([str(folder)], args))

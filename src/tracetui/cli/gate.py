@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from tracetui.analysis.chance import ALPHA
+from tracetui.analysis.contrast import ALPHA
 from tracetui.analysis.gate import MIN_EFFECT, Gate, Verdict, first_divergence, gate
 from tracetui.analysis.tasks import Matrix, matrix
 from tracetui.cli.output import (

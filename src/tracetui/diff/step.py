@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from tracetui.diff.align import Block, blocks_of
 from tracetui.diff.noise import HASHES, ID_FIELD, IDS, RECORDS, Cache, Noise
-from tracetui.diff.sequence import Block, blocks_of
 from tracetui.diff.values import (
     INPUT,
     OUTPUT,

@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from tracetui.diff.align import blocks_of
 from tracetui.diff.noise import EMPTY, JSON_FORM, NUMBER_FORM, Noise, without_noise
-from tracetui.diff.sequence import blocks_of
 
 # ---- positions of call ids and shell arguments
 

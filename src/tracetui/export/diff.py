@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from tracetui.analysis.step_diff import WORDS
 from tracetui.analysis.values import lookalike_labels, lookalike_note, with_label
+from tracetui.diff.align import Line, text_diff
 from tracetui.diff.comparison import Diff, Divergence, JudgmentPair, Row
-from tracetui.diff.sequence import Line, text_diff
 from tracetui.diff.step import Difference, Kind
 from tracetui.diff.values import Change
 from tracetui.export.json import Masked, encode, masked_field

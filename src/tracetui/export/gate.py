@@ -13,7 +13,7 @@ from math import isfinite
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from xml.etree import ElementTree as Xml
 
-from tracetui.analysis.chance import Interval
+from tracetui.analysis.contrast import Interval
 from tracetui.analysis.gate import Divergence, Gate, MetricTest, Pair, Verdict
 from tracetui.analysis.tasks import Task
 from tracetui.errors import UsageError

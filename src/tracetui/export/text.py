@@ -121,10 +121,10 @@ def _all_lines(run: Run) -> Iterator[Clean]:
         yield from _labelled(label, lines)
     yield Clean("")
     if run.body.layout:
-        from tracetui.views.detail import nodes
+        from tracetui.views.detail.tabs import node_summary, node_table
 
-        yield from nodes.table(run)
-        yield from (Clean(""), nodes.summary_line(run), Clean(""))
+        yield from node_table(run)
+        yield from (Clean(""), node_summary(run), Clean(""))
     for position in range(len(run.spans)):
         yield from span_lines(run, position)
 

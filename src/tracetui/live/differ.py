@@ -29,8 +29,18 @@ from tracetui.analysis.step_diff import (
 from tracetui.diff.comparison import Comparison, Diff, Row
 from tracetui.diff.step import Kind, context_diff, ended_before, previous_call
 from tracetui.live.load import Reader
-from tracetui.live.mailbox import Answer, Ask, Calls, Compare, Divergence, FindDivergence, LookAt, Mailbox, ReadFailure
-from tracetui.live.throttle import Throttle
+from tracetui.live.mailbox import (
+    Answer,
+    Ask,
+    Calls,
+    Compare,
+    Divergence,
+    FindDivergence,
+    LookAt,
+    Mailbox,
+    ReadFailure,
+    Throttle,
+)
 from tracetui.model import Body, Operation, Run, RunRef, Span
 from tracetui.sources.base import Source
 from tracetui.store.address import span_label, span_title

@@ -16,9 +16,8 @@ from tracetui import masking
 from tracetui.formats import registry
 from tracetui.live.lister import Lister
 from tracetui.live.load import read_run
-from tracetui.live.mailbox import Mail, Mailbox
+from tracetui.live.mailbox import Mail, Mailbox, Throttle
 from tracetui.live.opener import Opener, OpenRun
-from tracetui.live.throttle import Throttle
 from tracetui.model import Problem, Run, RunRef, RunSummary, Span
 from tracetui.sources.base import Source
 from tracetui.sources.locations import MultiHostSource

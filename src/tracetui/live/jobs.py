@@ -26,8 +26,7 @@ from tracetui.analysis.triage import Group
 from tracetui.diff.comparison import Comparison
 from tracetui.errors import TracetuiError
 from tracetui.live.load import FileCaches, Reader
-from tracetui.live.mailbox import Mailbox
-from tracetui.live.throttle import Throttle
+from tracetui.live.mailbox import Mailbox, Throttle
 from tracetui.model import PassRule, Run, RunRef, RunSummary, TaskKey
 from tracetui.model.build import nested_runs
 from tracetui.model.masked import masked_bodies

@@ -10,10 +10,17 @@ from typing import TYPE_CHECKING, Final
 
 from tracetui.formats.base import Format
 from tracetui.live.deep_reader import DeepReader, LargeFiles, Task, is_large
-from tracetui.live.mailbox import Mailbox, WatchState
+from tracetui.live.mailbox import (
+    RETRY_SECONDS,
+    Mailbox,
+    RetryQueue,
+    Throttle,
+    WatchState,
+    running_seconds,
+    settle_seconds,
+)
 from tracetui.live.opener import OpenRun
 from tracetui.live.scan import FileRelations, Found, entries, look
-from tracetui.live.throttle import RETRY_SECONDS, RetryQueue, Throttle, running_seconds, settle_seconds
 from tracetui.live.watch import Change, Watch
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
 from tracetui.sources.file_views import LIST_BUDGET, Budget

@@ -15,19 +15,17 @@ from typing import Any, Final, NamedTuple, Protocol
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats import guard, registry
+from tracetui.formats import guard, harbor, registry
 from tracetui.formats.base import NO, Format, is_composed
 from tracetui.formats.decode import decode
 from tracetui.formats.guard import problem_of
-from tracetui.formats.harbor import files as harbor
-from tracetui.formats.harbor.files import NAME
+from tracetui.formats.harbor import NAME
 from tracetui.formats.registry import shape_of, shape_of_tables
 from tracetui.model import Header, Ledger, Problem, RunRef, RunSummary
 from tracetui.model.build import summary_of
 from tracetui.model.ledger import total
 from tracetui.sources.base import CACHE, HEAD_SIZE, SHARED, SQLITE_MAGIC, BudgetSpent, Entry, File, LinkLost, Source
-from tracetui.sources.file_views import Budget, BudgetedFile, is_spent
-from tracetui.sources.observed import Observations, observations_of, observe, shared
+from tracetui.sources.file_views import Budget, BudgetedFile, Observations, is_spent, observations_of, observe, shared
 
 # ---- unclaimed files: broken (a problem) or something else (ignored)
 

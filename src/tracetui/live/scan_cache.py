@@ -1,7 +1,7 @@
 """Reuse the results of earlier deep passes over files that have not changed (`tracetui.store.run_cache`).
 
 A result is reused only if reading the file again would give the same: same version of the readers, same stat, same
-answers to all that the reading asked of its surroundings (`tracetui.sources.observed`). Results that depend on the
+answers to all that the reading asked of its surroundings (`tracetui.sources.file_views`). Results that depend on the
 time, or on a file that may have changed in the same tick of the clock as it was read, are not stored.
 
 Outlines of runs, what statistics count, are reused in the same way.
@@ -31,10 +31,19 @@ from tracetui.model import Body, Operation, Problem, Run, RunBody, RunRef, RunSu
 from tracetui.model.blocks import Blocks
 from tracetui.model.summary import SharedFacts, one
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
-from tracetui.sources.file_views import Budget
+from tracetui.sources.file_views import (
+    FILE,
+    FOLDER,
+    Answer,
+    Budget,
+    Observations,
+    ObservedSource,
+    Question,
+    ask,
+    settled_at,
+)
 from tracetui.sources.local import STDIN
 from tracetui.sources.locations import DATABASES
-from tracetui.sources.observed import FILE, FOLDER, Answer, Observations, ObservedSource, Question, ask, settled_at
 from tracetui.store.run_cache import Page, Storage
 
 # ---- pages of results: columns of values, and once what many runs share

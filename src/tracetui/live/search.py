@@ -19,10 +19,9 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 import msgspec
 
 from tracetui.errors import FormatError, UsageError
-from tracetui.formats import guard, registry
+from tracetui.formats import guard, harbor, registry
 from tracetui.formats.base import Format
 from tracetui.formats.guard import problem_of
-from tracetui.formats.harbor import files as harbor
 from tracetui.live.jobs import Job, Step, by_file
 from tracetui.live.load import Reader
 from tracetui.live.scan import entries, look

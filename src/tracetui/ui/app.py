@@ -35,9 +35,8 @@ from tracetui.ui import config
 from tracetui.ui.base_app import HostApp, run_to_exit
 from tracetui.ui.commands import COMMANDS as TABLE
 from tracetui.ui.commands import RUNS, Command, allowed_in_browser
-from tracetui.ui.screens.base import BaseScreen
+from tracetui.ui.screens.base import BaseScreen, RunsScreen
 from tracetui.ui.screens.main import MainScreen
-from tracetui.ui.screens.runs import RunsScreen
 from tracetui.ui.services.causes import Causes
 from tracetui.ui.services.exports import Exporter
 from tracetui.ui.services.findings import Assessments, Comparisons, JobService

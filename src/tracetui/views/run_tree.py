@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from tracetui.analysis.chance import ALPHA
+from tracetui.analysis.contrast import ALPHA
 from tracetui.analysis.run_tree import Branch, Fork, RunTree, StepRef
 from tracetui.analysis.tasks import Result, Trial
 from tracetui.masking import one_line

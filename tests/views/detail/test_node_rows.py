@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from tracetui.model import Body, Error, Header, Operation, Run, RunRef, Span, Status
 from tracetui.model.build import RunBuilder
 from tracetui.views import stack
-from tracetui.views.detail.nodes import has_nodes, node_rows
-from tracetui.views.detail.tabs import tab_names
+from tracetui.views.detail.tabs import has_nodes, node_rows, tab_names
 from tracetui.views.glyphs import ASCII, UNICODE
 from tracetui.views.rows import width_of
 

@@ -12,7 +12,7 @@ from tests.views.build import make_run, make_span
 from tracetui.analysis.assessment import NodeStats, node_stats
 from tracetui.model import Error, Operation, Run, RunBody, Span, Status
 from tracetui.text import clean
-from tracetui.views.detail.nodes import summary_line, table, title
+from tracetui.views.detail.tabs import node_summary, node_table, title
 
 NODE, ROUTE, GRAPH = Operation.NODE, Operation.ROUTE, Operation.INVOKE_WORKFLOW
 
@@ -31,7 +31,7 @@ def run_of(spans: list[Span], layout: str = "RunLog", **header: Any) -> Run:
 
 
 def text(run: Run) -> str:
-    return "\n".join(table(run))
+    return "\n".join(node_table(run))
 
 
 def test_one_row_a_step_with_decisions_where_there_are_any() -> None:
@@ -107,7 +107,7 @@ def map_run() -> Run:
 
 
 def test_a_map_shows_statistics_over_its_items() -> None:
-    lines = table(map_run())
+    lines = node_table(map_run())
     assert lines[0] == "Workflow: batch | PARTIAL | 1 of 3 failed | 0.3s"
     assert [line.split() for line in lines[4:]] == [
         ["embed", "3", "30ms", "10ms", "0", "0"],
@@ -133,7 +133,7 @@ def test_inherited_steps_do_not_make_a_node_run_twice() -> None:
         failed(1, "generate", "boom", note="inherited"),
         node(2, "generate", 7, note="cached"),
     ]
-    assert [line.split()[1:] for line in table(run_of(spans))[4:]] == [
+    assert [line.split()[1:] for line in node_table(run_of(spans))[4:]] == [
         ["retrieve", "5ms", "completed", "(inherited)"],
         ["generate", "—", "FAILED:", "boom"],
         ["generate", "7ms", "cached"],
@@ -148,7 +148,7 @@ def test_inherited_steps_are_no_work_of_this_run() -> None:
     ]
     run = run_of(spans, duration_ms=8.0)
     assert node_stats(run) == {"generate": NodeStats(count=1, total_ms=7, avg_ms=7)}
-    assert summary_line(run) == "1 node, 8ms, 0 errors | slowest: generate (7ms)"
+    assert node_summary(run) == "1 node, 8ms, 0 errors | slowest: generate (7ms)"
 
 
 def test_a_map_log_says_how_many_items_failed() -> None:
@@ -160,12 +160,12 @@ def test_a_map_log_says_how_many_items_failed() -> None:
 
 def test_summary_in_one_line() -> None:
     spans = [node(0, "embed", 100), node(1, "retrieve", 150), node(2, "llm_call", 1800), node(3, "format", 50)]
-    assert summary_line(run_of(spans, duration_ms=2100.0)) == "4 nodes, 2.1s, 0 errors | slowest: llm_call (1.8s)"
-    assert summary_line(run_of([], duration_ms=None)) == "0 nodes, —, 0 errors"
+    assert node_summary(run_of(spans, duration_ms=2100.0)) == "4 nodes, 2.1s, 0 errors | slowest: llm_call (1.8s)"
+    assert node_summary(run_of([], duration_ms=None)) == "0 nodes, —, 0 errors"
 
 
 def test_a_run_without_nodes_has_only_its_title() -> None:
-    assert table(run_of([], name="empty", duration_ms=12.0)) == ["RunLog: empty | 12ms | 0 nodes | 0 errors"]
+    assert node_table(run_of([], name="empty", duration_ms=12.0)) == ["RunLog: empty | 12ms | 0 nodes | 0 errors"]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_run_without_nodes_has_only_its_title() -> None:
     [(0.0307, "0.031ms"), (4.06, "4.1ms"), (12.4, "12ms"), (9360, "9360ms"), (12_500, "12.5s"), (468_000, "7m48s")],
 )
 def test_durations_of_steps(ms: float, shown: str) -> None:
-    assert table(run_of([node(0, "n", ms)]))[-1].split()[2] == shown
+    assert node_table(run_of([node(0, "n", ms)]))[-1].split()[2] == shown
 
 
 @pytest.mark.parametrize(
@@ -190,5 +190,5 @@ def test_durations_of_totals(ms: float | None, shown: str) -> None:
 def test_every_line_passed_the_gate(parts: list[tuple[str, str]], layout: str) -> None:
     spans = [failed(i, name, message, note=f"→ {message}") for i, (name, message) in enumerate(parts)]
     run = run_of(spans, layout, id="\x1b[2J", name="\x9b1m", label="\u202e", status_word="\x07", status=Status.ERROR)
-    for line in [*table(run), summary_line(run)]:
+    for line in [*node_table(run), node_summary(run)]:
         assert clean(line) == line

@@ -7,7 +7,7 @@ from hypothesis import given
 from tests.views.build import check_rows, make_run, make_span, runs, texts
 from tracetui.analysis.assessment import work_of
 from tracetui.model import Operation, Run, Span, Status, Usage
-from tracetui.views.detail.assessment import add_work
+from tracetui.views.detail.run import add_work
 from tracetui.views.rows import Jump
 from tracetui.views.sheet import Sheet
 

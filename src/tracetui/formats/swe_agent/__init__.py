@@ -1,6 +1,6 @@
 """Trajectories of SWE-agent (``.traj``) and mini-swe-agent (``.traj.json``): one JSON document a run.
 
-Both programs write the whole document again after each step. `tracetui.formats.swe_agent.records` has the sources.
+Both programs write the whole document again after each step. `tracetui.formats.swe_agent.run` has the sources.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from typing import Final
 from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
 from tracetui.formats.decode import top_names
 from tracetui.formats.document import DocumentReader, summary
-from tracetui.formats.swe_agent.records import Trace
-from tracetui.formats.swe_agent.run import Reading, body_of, header_of, run_body
+from tracetui.formats.swe_agent.run import Reading, Trace, body_of, header_of, run_body
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import HEAD_SIZE, File
 

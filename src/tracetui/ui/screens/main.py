@@ -23,7 +23,7 @@ from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, STEPS, Command
 from tracetui.ui.panes.run_list import RunList
 from tracetui.ui.panes.run_view import RunView, SilenceStrip
 from tracetui.ui.panes.steps import Steps
-from tracetui.ui.screens.runs import RunsScreen, Scope
+from tracetui.ui.screens.base import RunsScreen, Scope
 from tracetui.ui.state import MainState, SearchTarget
 from tracetui.ui.widgets.frame import footer, header, idle, sentence
 from tracetui.ui.widgets.line_view import LineView

@@ -30,7 +30,7 @@ from tracetui.ui import layout, triage_state
 from tracetui.ui import state as states
 from tracetui.ui.commands import CAUSE, FAILURE, QUEUE, Command
 from tracetui.ui.panes.triage import Cause, Failure, Queue
-from tracetui.ui.screens.runs import RunsScreen, Scope
+from tracetui.ui.screens.base import RunsScreen, Scope
 from tracetui.ui.services.verdicts import Subject
 from tracetui.ui.triage_state import TriageState, step_failed, undecided
 from tracetui.ui.widgets.frame import footer, short_path
