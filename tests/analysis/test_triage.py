@@ -19,7 +19,7 @@ from tracetui.analysis.old_signature import old_digest_of
 from tracetui.analysis.triage import CauseVerdicts, Group, groups, new_causes, splits_of, variants_of
 from tracetui.live.scan import scan
 from tracetui.model import FirstError, Operation, RunRef, RunSummary, Score, Status, Usage
-from tracetui.model.outcome import judge
+from tracetui.model.run import judge
 from tracetui.sources.local import LocalSource
 from tracetui.store.judgement import CauseRef, Verdict
 from tracetui.store.sidecar import Sidecar

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tracetui.errors import UsageError
 from tracetui.model import Header, Outcome, PassRule, RunRef, RunSummary, Score, Status, judge
 from tracetui.model.masked import masked_summary
-from tracetui.model.outcome import number_of
+from tracetui.model.run import number_of
 from tracetui.model.tally import summary_of
 from tracetui.redact import Redactor
 

@@ -135,7 +135,7 @@ def _state(run: Run, number: int) -> dict[str, Any]:
 def _node_stats(run: Run) -> dict[str, Any]:
     if not run.body.layout:
         return {}
-    from tracetui.analysis.assessment import node_stats
+    from tracetui.analysis.work import node_stats
 
     return {"node_stats": node_stats(run)}
 

@@ -1,23 +1,28 @@
 """The model: what every format is translated into. It knows no format, no file and no screen."""
 
 from tracetui.model.ledger import Ledger, Unread
-from tracetui.model.outcome import REASON_LIMIT, Judgment, Outcome, PassRule, Score, judge
 from tracetui.model.run import (
     LAST_LINE,
+    REASON_LIMIT,
     Criterion,
     FirstError,
     Header,
+    Judgment,
     LastEvent,
     Limit,
     Metric,
     ModelUsage,
+    Outcome,
+    PassRule,
     Problem,
     Run,
     RunBody,
     RunRef,
+    Score,
     Step,
     TaskKey,
     Total,
+    judge,
     quote_key,
 )
 from tracetui.model.span import (

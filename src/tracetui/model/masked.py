@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from tracetui.model.blocks import Blocks
 from tracetui.model.ledger import Kinds, Unread
-from tracetui.model.outcome import Score
-from tracetui.model.run import FirstError, Problem, Run, RunBody, TaskKey
+from tracetui.model.run import FirstError, Problem, Run, RunBody, Score, TaskKey
 from tracetui.model.span import Body, Error, Span
 from tracetui.model.summary import RunSummary
 from tracetui.redact import Redactor

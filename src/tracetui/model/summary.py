@@ -14,8 +14,19 @@ from typing import Any, Final, Protocol, TypeVar, cast, overload
 import msgspec
 
 from tracetui.model.ledger import Ledger, Unread, ledger
-from tracetui.model.outcome import Outcome, PassRule, Score, deciding, judge, number_of
-from tracetui.model.run import FirstError, LastEvent, ModelUsage, RunRef, TaskKey
+from tracetui.model.run import (
+    FirstError,
+    LastEvent,
+    ModelUsage,
+    Outcome,
+    PassRule,
+    RunRef,
+    Score,
+    TaskKey,
+    deciding,
+    judge,
+    number_of,
+)
 from tracetui.model.span import Status, StatusSource, Usage
 
 _T = TypeVar("_T")

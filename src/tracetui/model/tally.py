@@ -11,8 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.model.ledger import Unread, size_of, unread
-from tracetui.model.outcome import judge
-from tracetui.model.run import FirstError, Header, LastEvent, ModelUsage, RunRef
+from tracetui.model.run import FirstError, Header, LastEvent, ModelUsage, RunRef, judge
 from tracetui.model.span import Operation, Span, Status, StatusSource, Usage
 from tracetui.model.summary import OwnFacts, RunSummary, SharedFacts, one, pack
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.views.build import make_run, make_span
-from tracetui.analysis.assessment import NodeStats, node_stats
+from tracetui.analysis.work import NodeStats, node_stats
 from tracetui.model import Error, Operation, Run, RunBody, Span, Status
 from tracetui.text import clean
 from tracetui.views.detail.tabs import node_summary, node_table, title

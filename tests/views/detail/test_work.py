@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 
 from tests.views.build import check_rows, make_run, make_span, runs, texts
-from tracetui.analysis.assessment import work_of
+from tracetui.analysis.work import work_of
 from tracetui.model import Operation, Run, Span, Status, Usage
 from tracetui.views.detail.run import add_work
 from tracetui.views.rows import Jump

@@ -45,7 +45,7 @@ from tracetui.model import (
     Usage,
     excerpt,
 )
-from tracetui.model.outcome import Score
+from tracetui.model.run import Score
 
 RESULT: Final = "result.json"
 CHECKS: Final = "verifier/ctrf.json"

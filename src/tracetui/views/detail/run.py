@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui import text
 from tracetui.analysis import prices
-from tracetui.analysis.assessment import Tool, Window, Work, fullest_windows
+from tracetui.analysis.work import Tool, Window, Work, fullest_windows
 from tracetui.masking import clean, one_line
 from tracetui.model import (
     Criterion,
@@ -48,9 +48,10 @@ from tracetui.views.sheet import Each, Sheet
 from tracetui.views.stack import Stack
 
 if TYPE_CHECKING:
-    from tracetui.analysis.assessment import Assessment, Tool, Window
+    from tracetui.analysis.assessment import Assessment
     from tracetui.analysis.statistics import Estimate
     from tracetui.analysis.triage import Group
+    from tracetui.analysis.work import Tool, Window
 
 
 SOURCES: Final = {

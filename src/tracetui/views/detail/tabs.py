@@ -16,8 +16,8 @@ import msgspec
 from msgspec.structs import replace
 
 from tracetui.analysis import prices
-from tracetui.analysis.assessment import NodeStats, is_inherited, node_spans, node_stats, own_node_spans
 from tracetui.analysis.values import is_container
+from tracetui.analysis.work import NodeStats, is_inherited, node_spans, node_stats, own_node_spans
 from tracetui.masking import clean, mask, one_line, record
 from tracetui.model import INHERITED, Binding, Body, Check, Link, Message, Run, Span, Status, StatusSource, Usage
 from tracetui.model.tally import CONTAINERS

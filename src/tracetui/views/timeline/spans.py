@@ -11,10 +11,9 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tracetui.analysis import navigation
-from tracetui.analysis.assessment import Assessment, Loop
 from tracetui.masking import one_line
 from tracetui.model import Operation, Run, Span, Status
 from tracetui.model.build import CONTAINERS
@@ -26,6 +25,9 @@ from tracetui.views.labels import BLANK, Columns, argument, name_beside, short_n
 from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
 from tracetui.views.timeline.chart import Chart, Growth, Keep, growth, update_visible, visible
 from tracetui.views.timeline.header import ending
+
+if TYPE_CHECKING:
+    from tracetui.analysis.assessment import Assessment, Loop
 
 END: Final = ("end of run",)
 """Key of the last row. Span ids are strings, so it is unique."""
