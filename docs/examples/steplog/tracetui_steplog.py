@@ -10,9 +10,9 @@ from msgspec import UNSET, Raw, Struct
 
 from tracetui.formats.agent_log import Rows
 from tracetui.formats.base import CERTAIN, NO
-from tracetui.formats.jsonl import Line, LogReader, counted
-from tracetui.formats.decode import record_on
 from tracetui.formats.bodies import records_at
+from tracetui.formats.decode import record_on
+from tracetui.formats.jsonl import Line, LogReader, counted
 from tracetui.formats.schema import NULL, Finite, Integer, Schema
 from tracetui.model import (
     Body,
