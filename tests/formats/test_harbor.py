@@ -18,7 +18,8 @@ from tests.shared import SHARED, needs_shared, sample
 from tracetui import testing
 from tracetui.formats import guard, registry
 from tracetui.formats.atif import Atif
-from tracetui.formats.harbor import Harbor, InTrial, position
+from tracetui.formats.harbor import Harbor
+from tracetui.formats.harbor.files import InTrial, position
 from tracetui.live.load import Reader, read_run
 from tracetui.live.scan import Found, scan
 from tracetui.live.search import Hit, Needle, grep, grep_runs

@@ -17,7 +17,7 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk, Forking, Format, Homed, Reader, Resumable, is_composed
-from tracetui.formats.harbor import in_trial, trial_folders
+from tracetui.formats.harbor.files import in_trial, trial_folders
 from tracetui.model import Body, Header, Problem, Run, RunBody, RunRef, RunSummary, Span
 from tracetui.sources.base import BudgetSpent, File, reason_of
 

@@ -15,11 +15,12 @@ from typing import Any, Final, NamedTuple, Protocol
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats import guard, harbor, registry
+from tracetui.formats import guard, registry
 from tracetui.formats.base import NO, Format, is_composed
 from tracetui.formats.decode import decode
 from tracetui.formats.guard import problem_of
-from tracetui.formats.harbor import NAME
+from tracetui.formats.harbor import logs
+from tracetui.formats.harbor.files import NAME
 from tracetui.formats.registry import shape_of, shape_of_tables
 from tracetui.model import Header, Ledger, Problem, RunRef, RunSummary
 from tracetui.model.build import summary_of
@@ -293,7 +294,7 @@ def look(
                 file.memo[SHARED] = shared
             try:
                 chosen = only or registry.detect(file, registry.load(entry.format) if entry.format else last)
-                in_trial = None if named or only is not None else harbor.main_file(file, chosen)
+                in_trial = None if named or only is not None else logs.main_file(file, chosen)
                 if in_trial is not None and _is_listed(in_trial, file, roots):
                     return _part(file, in_trial, chosen), last or chosen  # the next file is a log, as before this
                 if chosen is None:

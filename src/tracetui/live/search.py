@@ -19,9 +19,10 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 import msgspec
 
 from tracetui.errors import FormatError, UsageError
-from tracetui.formats import guard, harbor, registry
+from tracetui.formats import guard, registry
 from tracetui.formats.base import Format
 from tracetui.formats.guard import problem_of
+from tracetui.formats.harbor import logs
 from tracetui.live.jobs import Job, Step, by_file
 from tracetui.live.load import Reader
 from tracetui.live.scan import entries, look
@@ -403,7 +404,7 @@ def _part_may_match(
                     if (yield from _scan(source, entry.path, entry.stat, needle)):
                         try:
                             with source.open(entry.path) as part:
-                                in_trial = harbor.main_file(part, registry.detect(part))
+                                in_trial = logs.main_file(part, registry.detect(part))
                                 mains[entry.path] = in_trial or guard.main_file(fmt, part) or ""
                         except LinkLost:
                             raise
