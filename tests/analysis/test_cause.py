@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from tests.analysis.cause_pairs import ONE, TWO, Failure
 from tests.shared import examples
-from tracetui.analysis.cause import BY_TEXT, TABLE, Cause, failure_of, find_equivalent, shared_cause, short_ids
+from tracetui.analysis.cause import (
+    BY_TEXT,
+    TABLE,
+    Cause,
+    failure_of,
+    find_equivalent,
+    old_digest_of,
+    shared_cause,
+    short_ids,
+)
 from tracetui.analysis.error_text import (
     MAX_TEXT,
     PLACEHOLDER,
@@ -22,7 +31,6 @@ from tracetui.analysis.error_text import (
     template_of,
     unwrap,
 )
-from tracetui.analysis.old_signature import old_digest_of
 from tracetui.model import FirstError, Operation, Outcome, RunRef, RunSummary, Score, Status
 
 TOOL = Operation.EXECUTE_TOOL

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.night import CAUSES, Night
 from tests.shared import needs_shared, sample
 from tracetui import demo
-from tracetui.analysis.old_signature import old_digest_of
+from tracetui.analysis.cause import old_digest_of
 from tracetui.analysis.triage import CauseVerdicts, Group, groups, new_causes, splits_of, variants_of
 from tracetui.live.scan import scan
 from tracetui.model import FirstError, Operation, RunRef, RunSummary, Score, Status, Usage

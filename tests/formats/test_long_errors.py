@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.formats.codex_build import call, encoded, message, meta, output
-from tracetui.analysis.cause import failure_of, shared_cause
-from tracetui.analysis.old_signature import old_digest_of
+from tracetui.analysis.cause import failure_of, old_digest_of, shared_cause
 from tracetui.formats import guard, registry
 from tracetui.model import CUT, MESSAGE_HEAD, MESSAGE_LIMIT, FirstError, RunRef, RunSummary, Status, excerpt
 from tracetui.sources.local import LocalSource

@@ -41,8 +41,7 @@ from tracetui.ui.commands import (
     of_pane,
 )
 from tracetui.ui.screens.base import BaseScreen
-from tracetui.ui.screens.overlay import ChoiceView
-from tracetui.ui.screens.palette import Palette
+from tracetui.ui.screens.overlay import ChoiceView, Palette
 from tracetui.ui.state import arrange_runs, filter_runs
 
 SCREENS: Final = {RUNS: MAIN, QUEUE: TRIAGE, PAIRS: DIFF, **{pane: frozenset({pane}) for pane in LISTS}}

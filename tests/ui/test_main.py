@@ -11,7 +11,7 @@ from tests.ui.conftest import Opener, press, settle, text_of, until
 from tests.ui.test_live_more import wheel
 from tracetui.model import RunRef, Status
 from tracetui.ui.app import TraceApp
-from tracetui.ui.screens.palette import Palette
+from tracetui.ui.screens.overlay import Palette
 from tracetui.views import stack
 
 

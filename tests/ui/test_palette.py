@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from tests.ui.conftest import Opener, settle, text_of, until
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import COMMANDS, EVERYWHERE, match_score, of_pane
-from tracetui.ui.screens.palette import Palette
+from tracetui.ui.screens.overlay import Palette
 from tracetui.ui.screens.today import LiveScreen
 from tracetui.ui.screens.triage import TriageScreen
 

@@ -34,7 +34,7 @@ LATER: Final = (
     *("tracetui.store.query", "tracetui.store.sidecar", "tracetui.analysis.cause", "tracetui.live.jobs"),
     *("tracetui.live.jobs", "tracetui.live.search"),
     *("tracetui.ui.screens.triage", "tracetui.ui.screens.lists"),
-    *("tracetui.ui.screens.diff", "tracetui.ui.screens.overlay", "tracetui.ui.screens.palette"),
+    *("tracetui.ui.screens.diff", "tracetui.ui.screens.overlay", "tracetui.ui.screens.overlay"),
     *("obstore", "clickhouse_connect", "tracetui.sources.bucket", "tracetui.sources.ssh"),
     # of prices, and of what is asked where no place is named
     *(

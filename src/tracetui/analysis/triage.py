@@ -18,11 +18,11 @@ from tracetui.analysis.cause import (
     deciding_score,
     digests_of,
     failure_of,
+    old_digest_of,
     shared_cause,
     short_ids,
 )
 from tracetui.analysis.error_text import PLACEHOLDER
-from tracetui.analysis.old_signature import old_digest_of
 from tracetui.model import Outcome, RunRef, RunSummary, Status
 from tracetui.store.facts import run_time
 from tracetui.store.judgement import NOTHING, CauseRef, Judgement, start_of

@@ -73,7 +73,8 @@ class Schema(Generic[_T]):
         return msgspec.json.Decoder(_closed(self._kinds)).decode  # made on first use: it takes a millisecond
 
     @cached_property
-    def _open(self) -> Callable[[bytes], _T]:
+    def open(self) -> Callable[[bytes | msgspec.Raw], _T]:
+        """The same for a record that may have other fields too, which it ignores."""
         return msgspec.json.Decoder(self._kinds).decode
 
     def decode(self, data: bytes, unknown: Unknown) -> tuple[_T | None, Any, str | None]:
@@ -118,7 +119,7 @@ class Schema(Generic[_T]):
         """The record that `value` is; faster where `data`, the same as strict JSON, has no mistyped fields."""
         try:
             if data is not None:
-                record = self._open(data)
+                record = self.open(data)
                 _count_names(value, self._type, unknown)
                 return record
         except (ValueError, RecursionError):

@@ -143,7 +143,7 @@ class BaseApp(App[int]):
 
     def action_command_palette(self) -> None:
         """Open the palette, unless it is open."""
-        from tracetui.ui.screens.palette import Palette
+        from tracetui.ui.screens.overlay import Palette
 
         if not isinstance(self.screen, Palette):
             self.push_screen(Palette())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any, ClassVar, Final, NamedTuple, get_args
 
 import msgspec
@@ -190,14 +189,11 @@ _KINDS: Final[Any] = tagged(
 
 
 _EVENT: Final[Schema[Any]] = Schema(_KINDS, Other)
+_NAMED: Final[Schema[Any]] = Schema(get_args(_KINDS)[0])
+"""Events of the kinds that have a name here."""
 _KNOWN: Final = frozenset(_FIELDS.split())
 _EVENTS: Final[Field[list[Any]]] = Field(list.__class_getitem__(_KINDS))
 _TABLE: Final[Field[dict[str, TokenUsage]]] = Field(dict[str, TokenUsage])
-
-
-@cache
-def _open() -> Callable[[msgspec.Raw], Any]:
-    return msgspec.json.Decoder(get_args(_KINDS)[0]).decode  # made on first use: it takes 10 ms
 
 
 def decode_events(lists: Sequence[Any], unknown: Unknown) -> list[Any]:
@@ -218,7 +214,7 @@ def _decode_event(item: Any, unknown: Unknown) -> Any:
     if not isinstance(item, msgspec.Raw):
         return _EVENT.convert(item, unknown)
     try:
-        event = _open()(item)
+        event = _NAMED.open(item)
         for name in keys_of(item) if event.other_fields else ():
             if name not in _KNOWN:
                 count(unknown, f"{tag_of(event)}.{name}")

@@ -1,10 +1,16 @@
-"""Overlays, boxes above another screen, which is dimmed: their base, the help and the column chooser."""
+"""Overlays, boxes above another screen, which is dimmed: their base, the help, the column chooser and the
+command palette.
+
+The palette has commands of the focused pane, themes and runs, best match first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from functools import lru_cache
-from typing import Final
+import inspect
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
@@ -18,14 +24,23 @@ from textual.strip import Strip
 from textual.style import Style as VisualStyle
 from textual.visual import RenderOptions, Visual
 
-from tracetui.text import Clean, wrap
+from tracetui.masking import one_line
+from tracetui.model import RunSummary
+from tracetui.text import Clean, clean, truncate, wrap
 from tracetui.ui.base_app import BaseApp
-from tracetui.ui.commands import COMMANDS, GROUPS, Command, keys_of, of_pane, shown
+from tracetui.ui.commands import COMMANDS, GROUPS, Command, keys_of, match_score, of_pane, shown
+from tracetui.ui.screens.base import BaseScreen
+from tracetui.ui.theme import PALETTES
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, KeyClicked, LineBar
 from tracetui.views.glyphs import Glyphs
+from tracetui.views.labels import run_label, short_id
 from tracetui.views.list.runs import COLUMNS, FIXED
-from tracetui.views.rows import Line, ListRows, Piece, fit
+from tracetui.views.rows import Line, ListRows, Piece, fill, fit, width_of
+
+if TYPE_CHECKING:
+    from tracetui.ui.app import TraceApp
+
 
 HELP_WIDTH: Final = 100
 """Maximum width of the help, in cells."""
@@ -271,3 +286,213 @@ def _column_row(name: str, is_shown: bool, glyphs: Glyphs, width: int) -> Line:
             width,
         )
     )
+
+
+MAX_RUNS: Final = 30
+MAX_TEXT: Final = 200
+"""Characters of a query."""
+SLICE_SECONDS: Final = 0.005
+"""Longest stretch of the search for runs: keys wait for nothing."""
+_WIDTH: Final = 120
+_TITLE: Final = 24
+"""Cells of the title of a command."""
+_CURSOR_KEYS: Final = {"down": 1, "up": -1, "ctrl+n": 1, "ctrl+j": 1, "ctrl+k": -1}
+_HINTS: Final = (("enter", "run"), ("up", ""), ("down", "choose"), ("escape", "close"))
+
+
+class Entry(NamedTuple):
+    """A row of the palette."""
+
+    words: Line
+    about: Clean
+    key: Clean
+    run: Callable[[], object]
+    """Executes it; may return an awaitable."""
+    rank: int = 0
+    """Commands come first, then runs with the words in their title."""
+
+
+class Palette(Overlay):
+    """Runs one entry at most."""
+
+    app: TraceApp
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._text = ""
+        self._view = ChoiceView()
+        self._view.pane_name = "Commands and runs"
+        self._footer = LineBar(id="palette-footer")
+        self._entries: list[Entry] = []
+        self._search = 0
+        """Number of the current search for runs."""
+
+    def compose(self) -> ComposeResult:
+        with Box():
+            yield self._view
+            yield self._footer
+
+    def on_mount(self) -> None:
+        how = (Piece(Clean("runs match as in the filter: words, status:error …"), "dim"),)
+        self._footer.show(hints(_HINTS), how if self.app.size.width >= _WIDTH else ())
+        self._view.focus()
+        self._find()
+
+    @property
+    def _below(self) -> BaseScreen:
+        """The screen that the palette covers."""
+        below = self.app.screen_stack[self.app.screen_stack.index(self) - 1]
+        return below if isinstance(below, BaseScreen) else self.app.main
+
+    # ---- entries
+
+    def _find(self) -> None:
+        """Show the entries that match the text: commands at once, runs as they are found."""
+        screen, text = self._below, self._text.strip()
+        commands = [one for one in self.app.commands if one.group != "move" and screen.pane in one.panes]
+        scored = [(match_score(text, one), one) for one in commands]
+        found = sorted((one for one in scored if one[0]), key=lambda one: (-one[0], one[1].hint or 99))
+        self._entries = [self._command(screen, command) for _, command in found]
+        self._entries += [
+            Entry((Piece(Clean(f"theme {name}")),), Clean("Change the theme."), Clean(""), partial(self._theme, name))
+            for name in PALETTES
+            if text.lower() in f"theme {name}"
+        ]
+        first, _, words = text.partition(" ")
+        if first == "grep" and words:
+            label = (Piece(Clean(f"grep all runs for {one_line(words, 80)}")),)
+            self._entries.insert(0, Entry(label, Clean(""), Clean("&"), partial(self.app.main.search_runs, words)))
+        self._search += 1
+        self._draw(keep=False)
+        if text:
+            self._look_on(self._search, self._runs(text))
+
+    def _command(self, screen: BaseScreen, command: Command) -> Entry:
+        title, about, key = Clean(command.title), Clean(command.help), Clean(shown(command.keys[0]))
+        return Entry((Piece(title),), about, key, partial(screen.perform, command))
+
+    def _theme(self, name: str) -> None:
+        self.app.use_palette(name)
+
+    def _runs(self, text: str) -> Iterator[RunSummary | None]:
+        """The runs that match a query, and None between."""
+        from tracetui.store.query import begun
+
+        wanted, error = begun(text, self.app.query_context())
+        if error is not None and not error.unfinished:
+            return
+        for run in list(self.app.store.runs.values()):
+            yield run if wanted.matches(run) else None
+
+    def _look_on(self, search: int, runs: Iterator[RunSummary | None], count: int = 0) -> None:
+        """Search on for a moment, then let keys through."""
+        if search != self._search or not self.is_attached:
+            return
+        end, new, ended = time.monotonic() + SLICE_SECONDS, list[Entry](), True
+        for run in runs:
+            if run is not None:
+                new.append(self._run(run))
+            if count + len(new) >= MAX_RUNS:
+                break
+            if time.monotonic() > end:
+                ended = False
+                break
+        if new:
+            self._entries += new
+            if not self._view.position:  # else the row under the cursor would change
+                self._entries.sort(key=lambda entry: entry.rank)
+            self._draw(keep=True)
+        if not ended:
+            self.set_timer(0.001, lambda: self._look_on(search, runs, count + len(new)))
+
+    def _run(self, run: RunSummary) -> Entry:
+        stands = self.app.liveness.standing(run, self.app.look.glyphs)
+        label = (
+            Piece(stands.sign, stands.style),
+            Piece(Clean(f" {truncate(run_label(run), 40)}"), "text"),
+            Piece(Clean(f" {short_id(run.id, 24)}"), "sec"),
+        )
+        about = one_line(run.title or run.prompt, 160)
+        rank = 1 if all(word in about.lower() for word in self._text.lower().split()) else 2
+        return Entry(label, about, Clean(""), partial(self.app.main.enter, run.ref), rank)
+
+    def _draw(self, *, keep: bool) -> None:
+        width = min(_WIDTH, self.app.size.width) - 2
+        rows = [(i, line) for i, entry in enumerate(self._entries) for line in _lines(entry, width)]
+        if len(rows) > self._view.page:  # then titles of runs, which may be long, take a line each
+            entries = enumerate(self._entries)
+            rows = [(i, line) for i, entry in entries for line in _lines(entry, width, cut=not entry.key)]
+        first = {i: at for at, (i, _) in reversed([*enumerate(rows)])}
+        keys: list[Hashable] = [i if first[i] == at else (i, at) for at, (i, _) in enumerate(rows)]
+        lines = [line for _, line in rows]
+        typed: Line = (
+            Piece(Clean("› "), "accent bold"),
+            Piece(clean(self._text), "text bold"),
+            Piece(Clean("▏"), "accent"),
+        )
+        if not self._text:
+            typed = (*typed, Piece(Clean(" type a command, a run or a query"), "dim"))
+        if not lines:
+            lines, keys = [(Piece(Clean("nothing matches"), "dim"),)], [()]
+        self._view.needle = self._text.strip()
+        self._view.show(
+            ListRows(lines, keys=keys, headings=[at for at, key in enumerate(keys) if not isinstance(key, int)]),
+            keep=keep,
+            heading=lambda _: [tuple(fit(typed, width)), ()],
+        )
+
+    # ---- keys
+
+    async def press(self, key: str, character: str | None) -> None:
+        if key in _CURSOR_KEYS:
+            self._view.action_move(_CURSOR_KEYS[key])
+        elif key in ("pagedown", "pageup"):
+            self._view.action_page(1 if key == "pagedown" else -1)
+        elif key == "enter":
+            await self._choose()
+        elif key == "escape":
+            self.app.close_screen(self)
+        elif key in ("backspace", "ctrl+h"):
+            self._type(self._text[:-1])
+        elif key == "ctrl+w":
+            self._type(self._text.rstrip().rpartition(" ")[0])
+        elif key == "ctrl+u":
+            self._type("")
+        elif character is not None and character.isprintable():
+            self._type(self._text + character)
+
+    def _type(self, text: str) -> None:
+        text = text[:MAX_TEXT]
+        if text != self._text:
+            self._text = text
+            self._find()
+
+    async def _choose(self) -> None:
+        """Close, and execute the entry under the cursor."""
+        at = self._view.cursor
+        if isinstance(at, int) and self.app.close_screen(self):
+            done = self._entries[at].run()
+            if inspect.isawaitable(done):
+                await done
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Type the first line."""
+        event.stop()
+        self._type(self._text + one_line(event.text.partition("\n")[0], MAX_TEXT))
+
+    @on(ChoiceView.Chosen)
+    async def _row_clicked(self) -> None:
+        await self._choose()
+
+
+def _lines(entry: Entry, width: int, *, cut: bool = False) -> list[Line]:
+    """Title and help, with the key at the right; long text continues below, unless `cut`."""
+    title: Sequence[Piece] = entry.words
+    if entry.key or width_of(title) < _TITLE:
+        title = fill(title, _TITLE)
+    left = width_of(title) + 2
+    room = max(1, width - left - len(entry.key) - 2)
+    first, *rest = [entry.about] if cut else wrap(entry.about, room)
+    about = fill([Piece(first, "dim")], room)
+    line = (*title, Piece(Clean("  ")), *about, Piece(Clean("  ")), Piece(entry.key, "key bold"))
+    return [line, *((Piece(Clean(" " * left)), Piece(more, "dim")) for more in rest)]
