@@ -330,6 +330,7 @@ def test_changed_bytes_change_nothing_that_is_shown(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root, random = samples(Path(folder) / "traces", ["penelope"]), Random(seed)
         age(root)
+        (cache_folder() / NAME).unlink(missing_ok=True)  # left by the example before
         expected = listed(root)
         path = cache_folder() / NAME
         data = bytearray(path.read_bytes())
@@ -382,6 +383,15 @@ def test_a_missing_table_is_damage(root: Path) -> None:
         connection.execute("DROP TABLE pages")
     assert listed(root) == listed(root) == expected
     assert uses(root) > 0
+
+
+def test_a_folder_that_is_not_found_after_it_was_stored_changes_nothing_that_is_shown(root: Path) -> None:
+    expected = listed(root)
+    with closing(sqlite3.connect(cache_folder() / NAME)) as connection:
+        connection.execute("DELETE FROM folders")
+        connection.execute("CREATE TRIGGER lost AFTER INSERT ON folders BEGIN DELETE FROM folders; END")
+        connection.commit()
+    assert listed(root) == listed(root) == listed(root) == expected
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "missing"])

@@ -221,7 +221,8 @@ class Storage:
                 (self._version_id, path, int(time.time())),
             )
             number = self._folder(connection, path)
-            assert number is not None
+            if number is None:
+                raise ValueError("a folder that was stored is not found")  # a damaged index
         return number
 
     def _bound(self, connection: sqlite3.Connection) -> None:
