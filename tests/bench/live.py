@@ -56,7 +56,7 @@ def opened(folder: Path, *options: str) -> Terminal:
     terminal = screen.start("-m", "tracetui", *options, str(folder))
     terminal.wait_for(screen.A_RUN, timeout=30)
     terminal.wait_for(screen.LOADING, gone=True, timeout=120)
-    terminal.wait_for(r"live \d+ folder", timeout=30)
+    terminal.wait_for(r"● live", timeout=30)  # the number of folders is shown if there is room
     terminal.wait_quiet(0.5)
     return terminal
 

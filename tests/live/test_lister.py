@@ -15,7 +15,8 @@ from tests.shared import PATIENCE, ROOT
 from tracetui.analysis import cause
 from tracetui.analysis.triage import groups
 from tracetui.live.lister import Lister
-from tracetui.live.mailbox import STILL_SECONDS, Mail, Mailbox, Throttle
+from tracetui.live.mailbox import Mail, Mailbox, Throttle
+from tracetui.live.watch import STILL_SECONDS
 from tracetui.sources.base import Entry, File, Folder, LinkLost, Stat
 from tracetui.sources.local import LocalSource
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from tracetui.live.mailbox import STILL_SECONDS, RetryQueue, running_seconds, settle_seconds
+from tracetui.live.watch import STILL_SECONDS, RetryQueue, running_seconds, settle_seconds
 from tracetui.sources.base import MOVING_SECONDS, Stat
 
 

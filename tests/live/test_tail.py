@@ -350,7 +350,7 @@ def test_a_run_in_a_broken_file_stays_and_the_problem_is_reported(tmp_path: Path
 
 def test_an_old_broken_file_is_reported_at_once(tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tracetui.live.tail._changed_at", lambda entry: -1e9)
-    monkeypatch.setattr("tracetui.live.mailbox.STILL_SECONDS", 3600.0)
+    monkeypatch.setattr("tracetui.live.watch.STILL_SECONDS", 3600.0)
     path = tmp_path / "r-1.json"
     path.write_text('{"record_id": ')
     tail, replay = begin(from_start=True), Replay()

@@ -11,9 +11,10 @@ from typing import Any, Final, NamedTuple
 from tracetui.formats import registry
 from tracetui.formats.base import Format
 from tracetui.live.load import Reader
-from tracetui.live.mailbox import RETRY_SECONDS, Throttle
+from tracetui.live.mailbox import Throttle
 from tracetui.live.opener import OpenRun
 from tracetui.live.scan import DeepCache, Found, look
+from tracetui.live.watch import RETRY_SECONDS
 from tracetui.model import RunRef
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source
 from tracetui.sources.file_views import Budget

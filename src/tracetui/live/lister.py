@@ -10,18 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from tracetui.formats.base import Format
 from tracetui.live.deep_reader import DeepReader, LargeFiles, Task, is_large
-from tracetui.live.mailbox import (
-    RETRY_SECONDS,
-    Mailbox,
-    RetryQueue,
-    Throttle,
-    WatchState,
-    running_seconds,
-    settle_seconds,
-)
+from tracetui.live.mailbox import Mailbox, Throttle, WatchState
 from tracetui.live.opener import OpenRun
 from tracetui.live.scan import FileRelations, Found, entries, look
-from tracetui.live.watch import Change, Watch
+from tracetui.live.watch import RETRY_SECONDS, Change, RetryQueue, Watch, running_seconds, settle_seconds
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
 from tracetui.sources.file_views import LIST_BUDGET, Budget
 

@@ -20,9 +20,9 @@ from tracetui.analysis.navigation import call_before, starting_span
 from tracetui.errors import FormatError
 from tracetui.formats import guard, registry
 from tracetui.live.load import Reader, database_state
-from tracetui.live.mailbox import STILL_SECONDS, Excerpt, Mailbox, Throttle
+from tracetui.live.mailbox import Excerpt, Mailbox, Throttle
 from tracetui.live.scan import Found
-from tracetui.live.watch import FileWatch
+from tracetui.live.watch import STILL_SECONDS, FileWatch
 from tracetui.model import Body, Problem, Run, RunRef, RunSummary, Span
 from tracetui.model.masked import unmasked
 from tracetui.redact import Redactor

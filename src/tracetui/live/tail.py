@@ -19,9 +19,8 @@ import msgspec
 
 from tracetui.formats.base import Format
 from tracetui.live.load import Reader
-from tracetui.live.mailbox import RETRY_SECONDS, RetryQueue, running_seconds, settle_seconds
 from tracetui.live.scan import FileRelations, Found, entries, look
-from tracetui.live.watch import Change, Watch
+from tracetui.live.watch import RETRY_SECONDS, Change, RetryQueue, Watch, running_seconds, settle_seconds
 from tracetui.model import Outcome, Problem, Run, RunRef, RunSummary, Score, Status, TaskKey
 from tracetui.model.run import Event, ProblemMet, RunChanged, RunEnded, RunReset, SpanChanged
 from tracetui.sources.base import Entry, File, FileView, Folder, LinkLost, Source, Stat

@@ -360,7 +360,7 @@ class Storage:
         try:
             for table in _TABLES:
                 connection.execute(f"SELECT * FROM {table} LIMIT 1")  # noqa: S608
-            return bool(connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
+            return bool(connection.execute("PRAGMA integrity_check(1)").fetchone() == ("ok",))
         except _FAILURES:
             return False
         finally:
