@@ -28,13 +28,12 @@ LATER: Final = (
         "tracetui.views.diff.steps",
         "tracetui.live.differ",
         "tracetui.live.tail",
-        "tracetui.live.tail",
     ),
-    *("tracetui.export.diff", "tracetui.export.json", "tracetui.export.text", "tracetui.export.json"),
-    *("tracetui.store.query", "tracetui.store.sidecar", "tracetui.analysis.cause", "tracetui.live.jobs"),
+    *("tracetui.export.diff", "tracetui.export.json", "tracetui.export.text"),
+    *("tracetui.store.query", "tracetui.store.sidecar", "tracetui.analysis.cause"),
     *("tracetui.live.jobs", "tracetui.live.search"),
     *("tracetui.ui.screens.triage", "tracetui.ui.screens.lists"),
-    *("tracetui.ui.screens.diff", "tracetui.ui.screens.overlay", "tracetui.ui.screens.overlay"),
+    *("tracetui.ui.screens.diff", "tracetui.ui.screens.overlay"),
     *("obstore", "clickhouse_connect", "tracetui.sources.bucket", "tracetui.sources.ssh"),
     # of prices, and of what is asked where no place is named
     *(
