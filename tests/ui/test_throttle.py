@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tracetui.ui.terminal.throttle import (
     ANSWER_TIMEOUT_SECONDS,
     BYTES_PER_SECOND,
+    INTERVAL_SECONDS,
     MAX_INTERVAL_SECONDS,
     MIN_WINDOW_BYTES,
     WINDOW_BYTES,
@@ -29,17 +30,20 @@ def painted_in(throttle: PaintThrottle, seconds: float, *, lag: float = 0.0, siz
         if tick % 50 == 0 and due is None:
             due = now + throttle.delay(now, lag)
         if due is not None and now >= due:
-            throttle.record_frame(now, size)
+            throttle.record_frame(now)
+            throttle.record_bytes(size)
             pictures, due = pictures + 1, None
     return pictures, pictures * size
 
 
 def test_after_a_pause_it_is_painted_at_once() -> None:
-    for throttle in (PaintThrottle(), PaintThrottle(slow=True)):
-        assert throttle.delay(0.0) == 0.0
-        throttle.record_frame(0.0, PANE)
-        assert throttle.delay(0.01) > 0
-        assert throttle.delay(10.0) == 0.0
+    for throttle, frames in ((PaintThrottle(), 2), (PaintThrottle(slow=True), 1)):
+        for start in (0.0, 10.0):
+            for frame in range(frames):
+                assert throttle.delay(start + frame / 100) == 0.0
+                throttle.record_frame(start + frame / 100)
+                throttle.record_bytes(PANE)
+            assert throttle.delay(start + 0.05) > 0
 
 
 def test_following_twenty_steps_a_second_costs_less_than_100_kB_a_second() -> None:
@@ -57,20 +61,29 @@ def test_on_a_slow_line_it_costs_less_than_20_kB_a_second() -> None:
 
 def test_a_lag_that_is_over_slows_down_for_some_seconds_more() -> None:
     throttle = PaintThrottle()
-    throttle.record_frame(0.0, PANE)
-    assert throttle.delay(0.0, lag=1.0) == pytest.approx(1.0)
-    throttle.record_frame(1.0, PANE)
+    throttle.record_frame(0.0)
+    throttle.record_bytes(PANE)
+    assert throttle.delay(0.0, lag=1.0) == pytest.approx(1.0 - INTERVAL_SECONDS)
+    throttle.record_frame(1.0)
+    throttle.record_bytes(PANE)
     assert throttle.delay(1.0, lag=0.0) == pytest.approx(0.7, abs=0.05)
     assert throttle.is_slow(4.9)
     assert not throttle.is_slow(5.1)
 
 
-def test_several_paintings_of_one_moment_are_one_picture() -> None:
+def test_the_frame_after_a_large_one_waits_for_its_bytes() -> None:
     throttle = PaintThrottle()
-    throttle.record_frame(1.0, 0)
-    throttle.record_frame(1.0, BYTES_PER_SECOND // 2)
-    throttle.record_frame(1.0, BYTES_PER_SECOND // 2)
-    assert throttle.delay(1.0) == pytest.approx(1.0)
+    throttle.record_frame(1.0)
+    throttle.record_bytes(BYTES_PER_SECOND // 2)
+    throttle.record_bytes(BYTES_PER_SECOND // 2)
+    assert throttle.delay(1.0) == pytest.approx(1.0 - INTERVAL_SECONDS)
+
+
+def test_frames_that_answer_keys_delay_the_next_one_by_one_interval() -> None:
+    throttle = PaintThrottle()
+    for key in range(10):
+        throttle.record_frame(key / 30)
+    assert 0 < throttle.delay(9 / 30) <= INTERVAL_SECONDS
 
 
 @given(st.lists(st.tuples(st.floats(0, 5), st.integers(0, 10**9), st.floats(0, 1e6)), max_size=30), st.booleans())
@@ -81,7 +94,8 @@ def test_a_picture_is_never_put_off_for_long(events: list[tuple[float, int, floa
         wait = throttle.delay(now, lag)
         assert 0.0 <= wait <= MAX_INTERVAL_SECONDS
         assert throttle.delay(now + wait + 1e-6) <= MAX_INTERVAL_SECONDS
-        throttle.record_frame(now, size)
+        throttle.record_frame(now)
+        throttle.record_bytes(size)
 
 
 # ---- the probe

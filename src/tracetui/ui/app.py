@@ -113,6 +113,8 @@ class TraceApp(HostApp):
         self.waiting_search = ""
         self._notify, self._starts_today = notify, today
         self._mail_due = self._frame_pending = False
+        self._sent_before: float | None = None
+        """Bytes sent before the frame for arrived data that is not painted yet; None without one."""
         self._opening, self._laid_out = True, False
         self._read_ahead_for: RunRef | None = None
         """Run for which the likely partner was read ahead last."""
@@ -194,9 +196,10 @@ class TraceApp(HostApp):
 
     def _receive_mail(self) -> None:
         self._mail_due = False
-        now, sent = time.monotonic(), self._driver_stat("sent_bytes")
-        self.throttle.record_frame(now, 0)
-        self.call_after_refresh(lambda: self.throttle.record_frame(now, int(self._driver_stat("sent_bytes") - sent)))
+        self.throttle.record_frame(time.monotonic())
+        if self._sent_before is None:
+            self._sent_before = self._driver_stat("sent_bytes")
+            self.call_after_refresh(self._record_bytes)
         mail = self.engine.collect()
         if mail.failure is not None:
             raise mail.failure
@@ -209,6 +212,11 @@ class TraceApp(HostApp):
                 if isinstance(screen, BaseScreen) and screen is not self.main:
                     screen.receive(mail)
             self.main.receive(mail)
+
+    def _record_bytes(self) -> None:
+        before, self._sent_before = self._sent_before, None
+        if before is not None:
+            self.throttle.record_bytes(int(self._driver_stat("sent_bytes") - before))
 
     def _apply(self, mail: Mail) -> None:
         """Update the store and the services."""
