@@ -310,7 +310,7 @@ def followed(writer: Writer, steps: int, *, at_once: bool = False) -> Grown:
         terminal.wait_for(A_RUN, timeout=60)
         if not at_once:
             terminal.wait_for(screen.LOADING, gone=True, timeout=120)
-            terminal.wait_for(r"live \d+ folder", timeout=60)
+            terminal.wait_for("● live", timeout=60)  # the number of folders is shown if there is room
             terminal.wait_quiet(0.5)
         terminal.send("g", "enter", "G")
         try:

@@ -422,6 +422,8 @@ def _set_failed(file: File) -> None:
         observations.failed = True
 
 
+# ---- several files of one run
+
 _CHAIN: Final = 64
 """Longest chain of main files that are parts of others."""
 RECENT: Final = 16
@@ -429,7 +431,7 @@ RECENT: Final = 16
 
 
 class FileRelations:
-    """Used by one thread."""
+    """Which files are parts of others, and which contain forks. Used by one thread."""
 
     def __init__(self, source: Source) -> None:
         self._source = source

@@ -159,6 +159,9 @@ class RunTail:
         self._problems = 0
 
 
+# ---- files up to a byte
+
+
 class PrefixSource:
     """Wraps `source` so that files end at byte `size`, unless None; see `tracetui.sources.base.Source`."""
 
@@ -223,6 +226,9 @@ READERS: Final = 256
 """Cached readers; those of finished runs go first."""
 PASSING_PROBLEMS: Final = 16
 """Trailing problems of a run that may still go away."""
+
+
+# ---- the events of all runs
 
 
 class TailedFile(msgspec.Struct):

@@ -12,7 +12,7 @@ from tests.views.build import make_run, make_span
 from tracetui.analysis.work import NodeStats, node_stats
 from tracetui.model import Error, Operation, Run, RunBody, Span, Status
 from tracetui.text import clean
-from tracetui.views.detail.tabs import node_summary, node_table, title
+from tracetui.views.detail.tabs import node_summary, node_table, node_title
 
 NODE, ROUTE, GRAPH = Operation.NODE, Operation.ROUTE, Operation.INVOKE_WORKFLOW
 
@@ -85,9 +85,9 @@ def test_a_workflow_has_its_status_in_the_title() -> None:
     spans = [node(0, "embed", 180), failed(1, "llm_call", "503 Service Unavailable")]
     header = {"id": "batch-2024-01-16", "duration_ms": 130_000.0}
     broken = run_of(spans, "Workflow", **header, status=Status.ERROR, status_word="failed")
-    assert title(broken) == "Workflow: batch-2024-01-16 | FAILED | 2 steps | 2m10s"
+    assert node_title(broken) == "Workflow: batch-2024-01-16 | FAILED | 2 steps | 2m10s"
     fine = run_of(spans[:1], "Workflow", **header, status=Status.OK, status_word="completed")
-    assert title(fine) == "Workflow: batch-2024-01-16 | completed | 1 step | 2m10s"
+    assert node_title(fine) == "Workflow: batch-2024-01-16 | completed | 1 step | 2m10s"
 
 
 def map_run() -> Run:
@@ -153,7 +153,7 @@ def test_inherited_steps_are_no_work_of_this_run() -> None:
 
 def test_a_map_log_says_how_many_items_failed() -> None:
     run = map_run()
-    assert title(run_of(list(run.spans), name="rag", duration_ms=300.0, result="1 of 3 failed")) == (
+    assert node_title(run_of(list(run.spans), name="rag", duration_ms=300.0, result="1 of 3 failed")) == (
         "RunLog: rag | 1 of 3 failed | 0.3s | 2 nodes | 1 error"
     )
 
@@ -181,7 +181,7 @@ def test_durations_of_steps(ms: float, shown: str) -> None:
     [(61.9, "62ms"), (720, "0.7s"), (59_960, "1m00s"), (725_000, "12m05s"), (3_900_000, "1h05m"), (None, "—")],
 )
 def test_durations_of_totals(ms: float | None, shown: str) -> None:
-    assert title(run_of([], duration_ms=ms)).split(" | ")[1] == shown
+    assert node_title(run_of([], duration_ms=ms)).split(" | ")[1] == shown
 
 
 @given(

@@ -3,10 +3,10 @@
 The specification has an ``extra`` at every level; converters write there what it has no field for. Harbor's own models
 refuse fields that they do not know, other writers add them.
 
-Several files may make one run: a trajectory, those in which it continues, and those of its sub-agents. A file is
-referred to by its name, relative to the folder of the file that refers to it; of a path of another machine, a container
-or a folder that is not below, so much of its end counts as leads somewhere. No file names those that refer to it: they
-are looked for among the files around.
+Several files may make one run: a trajectory, those in which it continues, and those of its sub-agents. A reference is
+a path relative to the folder of the file that contains it. If it is a path of another machine or container, or leads
+out of that folder, its longest end that names an existing file is used. No file names those that refer to it: the files
+around it are searched for references.
 """
 
 from __future__ import annotations

@@ -487,13 +487,13 @@ _DASH: Final = "—"
 def node_table(run: Run) -> list[Clean]:
     """Title and table as cleaned lines; only the title if no node ran."""
     spans = node_spans(run)
-    lines = [title(run)]
+    lines = [node_title(run)]
     if spans:
         lines += [Clean(""), *(_stats_table(run) if _repeats(spans) else _step_table(spans))]
     return lines
 
 
-def title(run: Run) -> Clean:
+def node_title(run: Run) -> Clean:
     """``RunLog: rag_pipeline [item 12] | 1.2s | 3 nodes | 1 error`` or ``Workflow: id | FAILED | 8 steps | 2m10s``."""
     summary = run.summary
     if run.body.layout == "Workflow":
