@@ -6,7 +6,7 @@ A `Line` is cleaned text in pieces, each with a *style name* (``status.error``, 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from tracetui.redact import ASCII_MASK, MASK, masks
@@ -120,6 +120,16 @@ class WithHeadings(Protocol):
 
     def above(self, index: int) -> int:
         """Number of rows above this one, without headings."""
+        ...
+
+
+@runtime_checkable
+class WithMarks(Protocol):
+    """Rows that know which of them have a mark, so that a scroll bar need not ask each."""
+
+    @property
+    def marked(self) -> Sequence[int]:
+        """The rows for which `Rows.mark` isn't None, ascending."""
         ...
 
 

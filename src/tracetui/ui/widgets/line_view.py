@@ -24,7 +24,7 @@ from tracetui.ui.commands import Command
 from tracetui.ui.widgets.lines import KeyClicked, LineWidget, invert, key_at, mark, skip, to_segments, to_strip, word_at
 from tracetui.views import stack
 from tracetui.views.glyphs import ASCII, Glyphs
-from tracetui.views.rows import Line, ListRows, Piece, Rows, WithHeadings, fit, style_masks, width_of
+from tracetui.views.rows import Line, ListRows, Piece, Rows, WithHeadings, WithMarks, fit, style_masks, width_of
 
 MIN_TITLE: Final = 8
 """Minimum cells for a title that is cut."""
@@ -75,7 +75,7 @@ class Minimap:
 
     def forget(self) -> None:
         """Clear the cache."""
-        self._ticks.clear()
+        self._size = 0, 0
 
     def cell(self, rows: Rows, index: int, top: int, page: int, glyphs: Glyphs) -> Piece:
         """Cell beside row `index`, with `page` visible rows from `top`."""
@@ -83,24 +83,23 @@ class Minimap:
         if count <= page:
             mark = rows.mark(index)
             return Piece(glyphs.tick, mark) if mark else NO_MARK
+        if self._size != (count, page):
+            self._size, self._ticks = (count, page), _ticks(rows, page) if count <= MAX_TICKS else {}
         y = index - top
-        mark = self._mark(rows, y, page) if count <= MAX_TICKS else None
+        mark = self._ticks.get(y)
         if mark:
             return Piece(glyphs.tick, mark)
         start = y * count // page
         inside = top <= start < top + page or (y == page - 1 and top + page >= count)
         return Piece(glyphs.thumb, "dim") if inside else Piece(glyphs.track, "line")
 
-    def _mark(self, rows: Rows, y: int, page: int) -> str | None:
-        """Mark of the last marked row that cell `y` represents."""
-        count = len(rows)
-        if self._size != (count, page):
-            self._size = count, page
-            self._ticks.clear()
-        if y not in self._ticks:
-            first, end = -(-y * count // page), -(-(y + 1) * count // page)
-            self._ticks[y] = next(filter(None, map(rows.mark, reversed(range(first, end)))), None)
-        return self._ticks[y]
+
+def _ticks(rows: Rows, page: int) -> dict[int, str | None]:
+    """Mark of the last marked row that each of `page` cells represents."""
+    count = len(rows)
+    marked = rows.marked if isinstance(rows, WithMarks) else filter(rows.mark, range(count))
+    last = {row * page // count: row for row in marked}
+    return {y: rows.mark(row) for y, row in last.items()}
 
 
 SIDEWAYS: Final = 8

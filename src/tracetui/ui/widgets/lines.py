@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from rich.cells import cell_len
@@ -145,15 +146,22 @@ def invert(strip: Strip, start: int, end: int) -> Strip:
 def differing_cells(before: Strip, after: Strip) -> list[tuple[int, int]]:
     """The ranges of cells in which two strips of one width look different; ranges close to each other are one."""
     found: list[tuple[int, int]] = []
-    olds, news = _looks(before), _looks(after)
+    codes: dict[object, str] = {}
+    olds, news = _coded(before, codes), _coded(after, codes)
     if olds is None or news is None:
         return [(0, after.cell_length)]
-    for at, (old, new) in enumerate(zip(olds, news, strict=False)):
-        if old != new:
-            if found and at - found[-1][1] <= _NEAR:
-                found[-1] = found[-1][0], at + 1
-            else:
-                found.append((at, at + 1))
+    (text, styles), (new_text, new_styles) = olds, news
+    for at in range(0, len(new_text), _NEAR):
+        end = at + _NEAR
+        if text[at:end] == new_text[at:end] and styles[at:end] == new_styles[at:end]:
+            continue
+        cells = range(at, min(end, len(new_text)))
+        first = next(i for i in cells if text[i] != new_text[i] or styles[i] != new_styles[i])
+        last = next(i for i in reversed(cells) if text[i] != new_text[i] or styles[i] != new_styles[i])
+        if found and first - found[-1][1] <= _NEAR:
+            found[-1] = found[-1][0], last + 1
+        else:
+            found.append((first, last + 1))
     return found
 
 
@@ -161,19 +169,33 @@ _NEAR: Final = 10
 """Equal cells that cost fewer bytes than a move of the terminal's cursor past them."""
 
 
-def _looks(strip: Strip) -> list[tuple[str, object]] | None:
-    """What each cell of a strip shows; the foreground of a blank doesn't show. None with combining characters."""
-    found: list[tuple[str, object]] = []
+def _coded(strip: Strip, codes: dict[object, str]) -> tuple[str, str] | None:
+    """The text of a strip and its styles, a character for each cell. None with combining characters.
+
+    `codes` are the characters of styles. The foreground of blanks doesn't show.
+    """
+    texts, styles = "", ""
     for text, style, _ in strip:
-        blank = (style.bgcolor, style.underline, style.reverse, style.strike) if style is not None else None
-        sizes = {1} if text.isascii() else set(map(cell_len, text))
-        if 0 in sizes:
-            return None
-        if 2 not in sizes:
-            found += [(sign, blank if sign == " " else style) for sign in text]
-        else:  # wide characters are painted with all of their segment, also where it moved by less than its width
-            found += [(text, (len(found), style))] * cell_len(text)
-    return found
+        look: object = _blank_look(style) if text.isspace() else style
+        if not text.isascii():
+            sizes = _cell_sizes(text)
+            if 0 in sizes:
+                return None
+            if 2 in sizes:  # painted with all of their segment, also where it moved by less than its width
+                look, text = (text, len(texts), style), " " * cell_len(text)
+        texts += text
+        styles += codes.setdefault(look, chr(len(codes))) * len(text)
+    return texts, styles
+
+
+@lru_cache(maxsize=512)
+def _blank_look(style: Style | None) -> object:
+    return (style.bgcolor, style.underline, style.reverse, style.strike) if style is not None else None
+
+
+@lru_cache(maxsize=4096)
+def _cell_sizes(text: str) -> frozenset[int]:
+    return frozenset(map(cell_len, text))
 
 
 DEFAULT_LOOK: Final = Look()

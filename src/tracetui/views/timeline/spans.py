@@ -10,7 +10,6 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tracetui.analysis import navigation
@@ -46,8 +45,9 @@ class SpanRows:
 
     With `tree`, every span is below its parent, and the descendants of spans in `folded` are hidden. Otherwise the rows
     are flat, without non-empty containers, and only abandoned branches fold. `keep` filters spans (in a tree, ancestors
-    stay). `longest_first` sorts the timeline by duration. `chart` and `shown` are reused if given. `folds` are the
-    loops of a timeline without filter and sort order: a folded loop has one row, at its first call.
+    stay). `longest_first` sorts the timeline by duration. `chart`, `shown` and `failed` (positions) are reused if
+    given. `folds` are the loops of a timeline without filter and sort order: a folded loop has one row, at its first
+    call.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class SpanRows:
         longest_first: bool = False,
         chart: Chart | None = None,
         shown: Sequence[int] | None = None,
+        failed: Sequence[int] | None = None,
         folds: Folds | None = None,
     ) -> None:
         self.run = run
@@ -72,8 +73,8 @@ class SpanRows:
         self.keep = keep
         self.longest_first = longest_first and not tree
         self._chart = chart
-        self._failures: array[int] | None = None
-        self._marked: frozenset[int] | None = None
+        self._failed = failed
+        self._marked: Sequence[int] | None = None
         self._columns: tuple[int, Columns] | None = None
         self._ticks: tuple[int, ...] = ()
         self._shown = visible(run, tree, self.folded, keep) if shown is None else shown
@@ -114,10 +115,11 @@ class SpanRows:
         delta = growth(self.run, run)
         folds = self.folds.with_run(delta, run) if self.folds is not None else None
         if delta is None:
-            return self._copy(run, now=now, chart=None, folds=folds)
+            return self._copy(run, now=now, chart=None, failed=None, folds=folds)
         chart = Chart(run, now, before=(self._chart, delta)) if self._chart is not None else None
         shown = update_visible(self._shown, delta, run, self.tree, self.folded, self.keep)
-        return self._copy(run, now=now, chart=chart, shown=shown, folds=folds)
+        failed = _failed(run, self._failed, delta) if self._failed is not None else None
+        return self._copy(run, now=now, chart=chart, shown=shown, failed=failed, folds=folds)
 
     def _copy(self, run: Run | None = None, **other: Any) -> SpanRows:
         """A copy with changes."""
@@ -129,6 +131,7 @@ class SpanRows:
             "keep": self.keep,
             "longest_first": self.longest_first,
             "chart": self._chart,
+            "failed": self._failed,
             "folds": self.folds,
         }
         return SpanRows(run or self.run, **{**same, **other})
@@ -171,13 +174,25 @@ class SpanRows:
         return index < len(self._visible)
 
     def mark(self, index: int) -> str | None:
-        if self._marked is None:  # computed at once from the failed spans, since a minimap asks for every row
-            failed = [span.id for span in self.run.spans if span.status is Status.ERROR]
-            rows = {row for row in map(self.index, failed) if row is not None}
+        at = bisect_left(self.marked, index)
+        return "status.error" if at < len(self.marked) and self.marked[at] == index else None
+
+    @property
+    def failed(self) -> Sequence[int]:
+        """Positions of the failed spans."""
+        if self._failed is None:
+            self._failed = _failed(self.run)
+        return self._failed
+
+    @property
+    def marked(self) -> Sequence[int]:
+        """See `tracetui.views.rows.WithMarks`."""
+        if self._marked is None:
+            rows = {row for at in self.failed if (row := self.index(self.run.spans[at].id)) is not None}
             if self.folded and not self.tree:  # a branch may hide rows of others
                 rows.update(range(len(self)))
-            self._marked = frozenset(filter(self._is_failure, rows))
-        return "status.error" if index in self._marked else None
+            self._marked = sorted(filter(self._is_failure, rows))
+        return self._marked
 
     def _is_failure(self, index: int) -> bool:
         """Whether the span of a row, or one that the row hides, failed."""
@@ -363,10 +378,8 @@ class SpanRows:
 
     def _failed_below(self, position: int) -> int:
         """Number of failed descendants."""
-        if self._failures is None:
-            failed = (span.status is Status.ERROR for span in self.run.spans)
-            self._failures = array("L", accumulate(failed, initial=0))
-        return self._failures[position + self.run.sizes[position]] - self._failures[position + 1]
+        end = position + self.run.sizes[position]
+        return bisect_left(self.failed, end) - bisect_left(self.failed, position + 1)
 
     def _guides(self, position: int, span: Span) -> list[Piece]:
         """A guide per ancestor below the root, then the fold mark or blanks."""
@@ -397,6 +410,13 @@ class SpanRows:
 
 
 _LOUD: Final = frozenset({Status.ERROR, Status.RUNNING, Status.PAUSED})
+
+
+def _failed(run: Run, before: Sequence[int] = (), delta: Growth | None = None) -> Sequence[int]:
+    """Positions of the failed spans; of a run that grew, from those `before`."""
+    changed = range(len(run.spans)) if delta is None else (*delta.changed, *range(delta.start, len(run.spans)))
+    found = set(before).difference(changed) if delta is not None else set()
+    return sorted(found.union(at for at in changed if run.spans[at].status is Status.ERROR))
 
 
 def plain(span: Span) -> str:
