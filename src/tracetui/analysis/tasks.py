@@ -183,6 +183,10 @@ class Task(msgspec.Struct, frozen=True):
         """The trials that count in rates and tests."""
         return [trial for trial in self.trials if trial.excluded is None]
 
+    def values(self, metric: str) -> list[float]:
+        """The values of a metric (`METRICS`) of the trials that count, have ended and recorded it."""
+        return _values(self.trials, metric)
+
 
 class Matrix(msgspec.Struct, frozen=True):
     """Tasks and their trials, the least stable task first."""
@@ -317,13 +321,18 @@ def _counts(trials: Sequence[Trial]) -> Counts:
 
 
 def _spreads(trials: Sequence[Trial]) -> dict[str, Spread]:
-    ended = [trial.run for trial in trials if trial.excluded is None and trial.result is not Result.RUNNING]
-    found: dict[str, Spread] = {}
-    for name, measure in METRICS.items():
-        values = [value for run in ended if (value := measure(run)) is not None and abs(value) < _LARGEST]
+    spreads: dict[str, Spread] = {}
+    for name in METRICS:
+        values = _values(trials, name)
         if values:
-            found[name] = Spread(len(values), sum(values), min(values), max(values))
-    return found
+            spreads[name] = Spread(len(values), sum(values), min(values), max(values))
+    return spreads
+
+
+def _values(trials: Iterable[Trial], metric: str) -> list[float]:
+    measure = METRICS[metric]
+    ended = (trial.run for trial in trials if trial.excluded is None and trial.result is not Result.RUNNING)
+    return [value for run in ended if (value := measure(run)) is not None and abs(value) < _LARGEST]
 
 
 def _rates(counts: Sequence[Counts]) -> Rates:

@@ -370,11 +370,17 @@ class TraceApp(HostApp):
         *,
         title: str,
         selected: RunRef | None = None,
+        by_chance: float = 0.0,
         merged: TreeResult | None = None,
     ) -> None:
         from tracetui.ui.screens.run_tree import RunTreeScreen
+        from tracetui.ui.state import RunTreeState
 
-        self.push_screen(RunTreeScreen(trials, self.commands, title=title, selected=selected, result=merged))
+        first = trials[0].run.ref if trials else None
+        state = RunTreeState(
+            selected=selected if any(t.run.ref == selected for t in trials) else first, by_chance=by_chance
+        )
+        self.push_screen(RunTreeScreen(trials, self.commands, state, title=title, result=merged))
 
     def compare_with_original(self, ref: RunRef) -> str:
         partners = self.comparisons.partners(self.store.runs[ref])

@@ -295,9 +295,13 @@ class HostApp(BaseApp):
         *,
         title: str,
         selected: RunRef | None = None,
+        by_chance: float = 0.0,
         merged: TreeResult | None = None,
     ) -> None:
-        """Show where the trials of a task fork, with one of them selected; `merged`: their tree, if computed."""
+        """Show where the trials of a task fork, with one of them selected.
+
+        `by_chance`: decisive forks that chance alone gives over all tasks shown; `merged`: their tree, if computed.
+        """
         raise NotImplementedError
 
     def compare_with_original(self, ref: RunRef) -> str:

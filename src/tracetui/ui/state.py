@@ -402,6 +402,8 @@ class RunTreeState(PanesState, frozen=True, repr_omit_defaults=True):
     pane: str = TREE
     selected: RunRef | None = None
     """The run with the highlighted path."""
+    by_chance: float = 0.0
+    """Decisive forks that chance alone gives over all tasks from which this one was opened; 0 for marked runs."""
     texts: bool = False
     """Whether model answers and messages are steps."""
     cursor: Hashable = None

@@ -425,8 +425,8 @@ def _fork_sentence(fork: Fork, side: int, glyphs: Glyphs, detail: int) -> Line:
     )
 
 
-def tree_sentence(tree: RunTree, glyphs: Glyphs = UNICODE) -> Line:
-    """The forks of the whole tree."""
+def tree_sentence(tree: RunTree, glyphs: Glyphs = UNICODE, by_chance: float = 0.0) -> Line:
+    """The forks of the whole tree. `by_chance`: decisive forks that chance alone gives over all tasks shown."""
     runs, forks = len(tree.runs), len(tree.forks)
     if not forks:
         return (Piece(Clean(f"no forks: {_count(runs, 'trial')} with the same {_count(tree.nodes, 'step')}"), "sec"),)
@@ -435,6 +435,8 @@ def tree_sentence(tree: RunTree, glyphs: Glyphs = UNICODE) -> Line:
     if any(fork.p is not None for fork in tree.forks):
         words = f"{grouped(decisive)} decisive" if decisive else "none decisive: all could be chance"
         pieces += [_dot(glyphs), Piece(Clean(words), "accent bold" if decisive else "sec")]
+        if decisive and by_chance:
+            pieces.append(Piece(Clean(f" (chance alone: up to {by_chance:.2g} over all tasks shown)"), "dim"))
     return tuple(pieces)
 
 
