@@ -22,7 +22,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     from tracetui.cli.output import complain
     from tracetui.cli.parser import parse, without_passwords
+    from tracetui.processes import end_with_parent
 
+    end_with_parent()
     try:
         words = without_passwords(sys.argv[1:] if argv is None else argv)
         if argv is None and words != sys.argv[1:]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +18,7 @@ import tracetui
 from tracetui.cli.reading import served_paths
 from tracetui.errors import UsageError
 from tracetui.export.json import page
+from tracetui.processes import own_command, with_parent
 from tracetui.sources.local import WITHIN
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Commands:
     def __init__(self, paths: Sequence[str], *, exact: bool) -> None:
         self._paths = paths
         self._exact = exact
-        self._environment = {**os.environ, WITHIN: os.pathsep.join(paths)}
+        self._environment = with_parent({**os.environ, WITHIN: os.pathsep.join(paths)})
 
     async def answer(
         self, command: str, options: Sequence[str], words: Sequence[str], pages: Sequence[str], offset: int, size: int
@@ -110,7 +110,7 @@ class Commands:
         from mcp.server.mcpserver.exceptions import ToolError
 
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tracetui", command, *words),
+            *(*own_command(), command, *words),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
