@@ -55,7 +55,7 @@ def with_parent(environment: dict[str, str]) -> dict[str, str]:
 
 
 def end_with_parent() -> None:
-    """Let this process be killed when the one named by `PARENT` ends, even by a signal, and even if this one is stopped.
+    """Let this process be killed when the one named by `PARENT` ends, even by a signal or while this one is stopped.
 
     Does nothing without that variable, and where the system isn't Linux.
     """
