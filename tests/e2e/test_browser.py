@@ -206,20 +206,11 @@ async def test_a_killed_app_leaves_a_sentence_on_its_page(traces: Path) -> None:
 
 async def test_frames_that_are_no_messages_close_the_page_only(traces: Path) -> None:
     with serving(traces) as (url, _):
-        for text in (
-            "{",
-            "[]",
-            '["stdin"]',
-            '["stdin", 5]',
-            '["resize", 3]',
-            '["resize", {}]',
-            "5",
-            '["stdin", "\\ud800"]',
-        ):
+        for text in ("{", '["resize", 3]', '["stdin", "\\ud800"]'):
             async with page(url) as socket:
                 await socket.send_str(text)
                 async with asyncio.timeout(PATIENCE):
-                    assert [message async for message in socket] is not None
+                    _ = [message async for message in socket]
         async with page(url) as socket:
             for size in (10**5, 10**400, -1, "x", None, 1.5, True):
                 await socket.send_json(["resize", {"width": size, "height": size}])
@@ -236,6 +227,7 @@ def test_sizes_of_a_terminal_are_bounded() -> None:
 
 async def test_the_name_localhost_leads_to_the_address_that_the_cookie_is_for(traces: Path) -> None:
     with serving(traces) as (url, _):
-        async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as reader:
-            async with reader.get(url.replace("127.0.0.1", "localhost")) as answer:
-                assert (answer.status, answer.url.host, answer.url.query_string) == (200, "127.0.0.1", "")
+        jar = aiohttp.CookieJar(unsafe=True)
+        named = url.replace("127.0.0.1", "localhost")
+        async with aiohttp.ClientSession(cookie_jar=jar) as reader, reader.get(named) as answer:
+            assert (answer.status, answer.url.host, answer.url.query_string) == (200, "127.0.0.1", "")
