@@ -206,17 +206,19 @@ async def test_a_killed_app_leaves_a_sentence_on_its_page(traces: Path) -> None:
 
 async def test_frames_that_are_no_messages_close_the_page_only(traces: Path) -> None:
     with serving(traces) as (url, _):
-        for text in ("{", '["resize", 3]', '["stdin", "\\ud800"]'):
+        for text in ("{", '["stdin", "\\ud800"]'):
             async with page(url) as socket:
                 await socket.send_str(text)
                 async with asyncio.timeout(PATIENCE):
-                    _ = [message async for message in socket]
+                    while not socket.closed:
+                        await socket.receive()
         async with page(url) as socket:
             for size in (10**5, 10**400, -1, "x", None, 1.5, True):
                 await socket.send_json(["resize", {"width": size, "height": size}])
             await socket.send_json(["ping", 1])
             async with asyncio.timeout(PATIENCE):
-                assert any("pong" in message.data async for message in socket if isinstance(message.data, str))
+                while (await socket.receive()).data != '["pong", 1]':
+                    pass
 
 
 def test_sizes_of_a_terminal_are_bounded() -> None:

@@ -24,6 +24,10 @@ _NO_JSON: Final = -32700
 _NO_REQUEST: Final = -32600  # codes of the JSON-RPC 2.0 specification, section 5.1
 
 
+_Mistake = tuple[str | int | None, int, str]
+"""The id of the request, as far as known, an error code, and the reason."""
+
+
 class Lines:
     """The lines of standard input; those that are no messages are answered at once and left out."""
 
@@ -34,7 +38,9 @@ class Lines:
 
     async def __aiter__(self) -> AsyncIterator[str]:
         while line := await to_thread.run_sync(self._input.readline, MAX_LINE):
-            error = None if len(line) < MAX_LINE else (None, _NO_REQUEST, f"longer than {MAX_LINE >> 20} MB")
+            error: _Mistake | None = (
+                None if len(line) < MAX_LINE else (None, _NO_REQUEST, f"longer than {MAX_LINE >> 20} MB")
+            )
             while len(line) == MAX_LINE and not line.endswith("\n"):
                 line = await to_thread.run_sync(self._input.readline, MAX_LINE)
             error = error or mistake(line)
@@ -46,7 +52,7 @@ class Lines:
                 await self.answers.send(SessionMessage(problem))
 
 
-def mistake(line: str) -> tuple[str | int | None, int, str] | None:
+def mistake(line: str) -> _Mistake | None:
     """Return the id of a line that is no message, as far as it has one, an error code and the reason; else None."""
     try:
         types.jsonrpc_message_adapter.validate_json(line, by_name=False)

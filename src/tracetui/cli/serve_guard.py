@@ -47,7 +47,7 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 def cells(value: object, usual: int, most: int) -> int:
     """Return a width or height that the page gave, from 1 to `most`; `usual` if it is no number."""
     try:
-        number = int(value)  # type: ignore[call-overload]
+        number: int = int(value)  # type: ignore[call-overload]
     except (TypeError, ValueError, OverflowError):
         return usual
     return min(max(number, 1), most)
