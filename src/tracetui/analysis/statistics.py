@@ -158,7 +158,7 @@ class _Totals:
                 self.total = (self.total or 0.0) + took
         if call.usage is not None:
             self.usage = self.usage + call.usage
-            cost = prices.of_call(call.model, call.usage, call.at)
+            cost = prices.of_call(call.model, call.usage, call.at, call.tier)
             if cost is not None:
                 self.estimated = (self.estimated or 0.0) + cost
 
@@ -224,6 +224,7 @@ class _Call(NamedTuple):
     usage: Usage | None = None
     model: str | None = None
     at: float | None = None
+    tier: str | None = None
     repeats: float = 0.0
     """Not a call: the duration of a call of a nested run, within a call of the same name here."""
 

@@ -30,6 +30,7 @@ from tracetui.formats.agent_log import (
     UNKNOWN_KIND,
     Call,
     Outcome,
+    span_ref,
     usage_without_cache,
 )
 from tracetui.formats.bodies import as_json, pack_block, preview_and_task
@@ -83,18 +84,80 @@ _TAGS: Final = (
 # ---- parts of records
 
 
-class Tokens(Struct, gc=False):
-    """Usage of a response. Claude Code counts cached input apart; `usage` has it as part of the input."""
+class CacheWrites(Struct, gc=False):
+    """Tokens written to the cache for an hour; the others stay for five minutes."""
+
+    ephemeral_1h_input_tokens: Natural | None = None
+
+
+class Counts(Struct, gc=False):
+    """Counted tokens. Claude Code counts cached input apart; `usage` has it as part of the input."""
 
     input_tokens: Natural | None = None
     cache_creation_input_tokens: Natural | None = None
     cache_read_input_tokens: Natural | None = None
     output_tokens: Natural | None = None
+    cache_creation: CacheWrites | Loose = None
 
-    def usage(self) -> Usage | None:
-        """The tokens, None if there are none."""
+    def usage(self, *, at_least: bool = False) -> Usage | None:
+        """The tokens, None if there are none; `at_least` as `Usage.output_at_least`."""
         read, written = self.cache_read_input_tokens, self.cache_creation_input_tokens
-        return usage_without_cache(self.input_tokens, self.output_tokens, read, written)
+        writes = self.cache_creation
+        hour = writes.ephemeral_1h_input_tokens if isinstance(writes, CacheWrites) else None
+        return usage_without_cache(
+            self.input_tokens, self.output_tokens, read, written, written_1h=hour or None, at_least=at_least
+        )
+
+
+class Iteration(Counts, gc=False):
+    """One of the model calls that the provider made for a response (``usage.iterations``)."""
+
+    type: str | None = None
+    model: str | None = None
+
+    def is_of(self, model: str | None) -> bool:
+        """Whether the usage of a response of that model has it, as the API documents it: messages of the model that
+        answered, but no advisors, no compactions, and no attempts of another model that refused.
+        """
+        return self.type in (None, "message", "fallback_message") and self.model in (None, model)
+
+    @property
+    def label(self) -> str:
+        """``advisor``, ``compaction``, ``fallback``; ``attempt`` of a message that wasn't the answer."""
+        kind = (self.type or "").removesuffix("_message")
+        return "attempt" if kind in ("", "message") else kind
+
+
+class Tokens(Counts, gc=False):
+    """Usage of a response."""
+
+    iterations: list[Iteration] | None = None
+    speed: Loose = None
+    service_tier: Loose = None
+    inference_geo: Loose = None
+
+    @property
+    def tier(self) -> str | None:
+        """As `Span.tier`."""
+        words = [
+            value
+            for value, usual in ((self.speed, "standard"), (self.service_tier, "standard"))
+            if isinstance(value, str) and value in _TIERS and value != usual
+        ]
+        return " ".join([*words, *(["us"] if self.inference_geo == "us" else ())]) or None
+
+    def apart(self, model: str | None) -> list[tuple[int, Iteration]]:
+        """The iterations that the other counts leave out, by number; none if their sum shows that nothing is left out."""
+        every = self.iterations or []
+        others = [(number, one) for number, one in enumerate(every) if not one.is_of(model)]
+        if not others:
+            return []
+        total = [sum(getattr(one, name) or 0 for one in every) for name in _COUNTS]
+        return [] if total == [getattr(self, name) or 0 for name in _COUNTS] else others
+
+
+_COUNTS: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
+_TIERS: Final = frozenset({"fast", "batch", "priority", "flex"})
 
 
 class Block(Struct, gc=False):
@@ -292,9 +355,13 @@ class Assistant(Record, tag="assistant"):
         response = agent.response(message.id or None, self.uuid, intern(name), shown, when, line)
         if agent.model is None and model != SYNTHETIC:
             agent.model = model
-        usage = message.usage.usage() if isinstance(message.usage, Tokens) else None
-        if usage is not None:
-            response.usage = usage
+        tokens = message.usage
+        if isinstance(tokens, Tokens):
+            is_final = message.stop_reason is not None or failed or shown is None
+            response.count(tokens.usage(at_least=not is_final))
+            response.tier = tokens.tier or response.tier
+            for number, iteration in tokens.apart(model) if tokens.iterations else ():
+                _take_iteration(agent, response, iteration, number, when, line)
         if agent.copied == COPIED:
             response.usage = None
         agent.failure, agent.knows_status = None, True
@@ -303,7 +370,7 @@ class Assistant(Record, tag="assistant"):
         else:
             response.stop(message.stop_reason)
         is_abandoned = response.parent_id != agent.root
-        response.note = agent.copied or (ABANDONED if is_abandoned else _stop_note(response.status_word))
+        response.note = agent.copied or (ABANDONED if is_abandoned else _stop_note(response.status_word) or response.tier or "")
         content = message.content
         if isinstance(content, str):
             response.show(content, is_text=True)
@@ -460,6 +527,21 @@ class Note(Record):
         self.note(agent, when, line)
 
 
+class CostState(Note, tag="cost-state"):
+    """The cost of the session so far by Claude Code's own account (2.1.248): the last one counts."""
+
+    other_fields: ClassVar = (
+        f"{_ANY} hasUnknownModelCost modelUsage startTime totalAPIDuration totalAPIDurationWithoutRetries totalDuration "
+        "totalLinesAdded totalLinesRemoved totalToolDuration"
+    )
+    total_cost: Finite | None = field(default=None, name="totalCostUSD")
+
+    def take(self, agent: Agent, when: float | None, line: Line) -> None:
+        if self.total_cost is not None and self.total_cost >= 0:
+            agent.cost_states[self.session_id or ""] = self.total_cost
+        self.note(agent, when, line)
+
+
 class Data(Struct, gc=False):
     type: str | None = None
 
@@ -504,16 +586,17 @@ _NOTES: Final[dict[str, tuple[str, str | None]]] = {
     "pr-link": ("", "prNumber prRepository prUrl"),
 } | dict.fromkeys(
     (
-        "agent-color", "atis-latch", "attribution-snapshot", "bridge-session", "content-replacement",
-        "context-collapse-commit", "context-collapse-snapshot", "file-history-delta", "frame-link", "relocated",
-        "result", "speculation-accept", "started", "task-summary", "worktree-state",
+        "agent-color", "artifact-autoreact-ledger", "artifact-comment-monitor", "atis-latch", "attribution-snapshot",
+        "bridge-session", "content-replacement", "context-collapse-commit", "context-collapse-snapshot",
+        "continued-in", "failed", "file-history-delta", "fork-context-ref", "frame-link", "history-suppression",
+        "isolation-latch", "relocated", "result", "speculation-accept", "started", "task-summary", "worktree-state",
     ),
     ("", None),
 )  # fmt: skip
 """The field that applies to the session, and `other_fields` (None: the type is poorly understood)."""
 CONVERSATION: Final = frozenset({"user", "assistant", "system", "attachment"})
 """Types of records that are nodes of the conversation's tree."""
-HOUSEKEEPING: Final = frozenset({"progress", *_NOTES})
+HOUSEKEEPING: Final = frozenset({"progress", "cost-state", *_NOTES})
 """Types that are no part of the conversation."""
 
 
@@ -524,9 +607,26 @@ def _note(kind: str, name: str, others: str | None) -> Any:
 
 
 SCHEMA: Final = Schema[Any](
-    reduce(or_, (_note(kind, *one) for kind, one in _NOTES.items()), User | Assistant | System | Attachment | Progress),
+    reduce(or_, (_note(kind, *one) for kind, one in _NOTES.items()), User | Assistant | System | Attachment | Progress | CostState),
     Other,
 )
+
+
+# ---- other calls of the provider
+
+
+def _take_iteration(
+    agent: Agent, response: Response, iteration: Iteration, number: int, when: float | None, line: Line
+) -> None:
+    """Take a model call that the usage of its response leaves out."""
+    usage = None if agent.copied == COPIED else iteration.usage()
+    model = iteration.model or response.model
+    note = agent.copied or (response.tier or "")
+    ident = f"{response.id}:{number}"
+    facts = {"parent_id": response.id, "step": response.step, "usage": usage, "model": model, "note": note, **DONE}
+    at = span_ref(line.packed(), None, agent.part)
+    name = iteration.label[:PREVIEW]
+    agent.emit(Span(id=ident, name=name, started_at=when, preview=(model or "")[:PREVIEW], at=at, **facts))
 
 
 # ---- tool calls and results

@@ -58,6 +58,7 @@ from tracetui.model import (
     Header,
     RunBody,
     Span,
+    Usage,
     excerpt,
 )
 from tracetui.model.span import status_of
@@ -99,6 +100,11 @@ class Response(OpenRow, gc=False):
         elif self.status_word is None:
             self.status, self.source, self.error = OK, DERIVED, None
 
+    def count(self, usage: Usage | None) -> None:
+        """Take the usage on a line: lines repeat it while it grows, and the last one may have none or zeros."""
+        if usage is not None:
+            self.usage = usage if self.usage is None else self.usage.largest(usage)
+
     def show(self, shown: str | None, *, is_text: bool) -> None:
         """Take a text or a thought for the preview."""
         if shown and (not self.preview or (is_text and not self.has_text)):
@@ -135,6 +141,8 @@ class Agent(BranchedConversation):
         """The failed call of the API that was the last thing that happened."""
         self.knows_status = True
         """The records that were taken show whether there is one."""
+        self.cost_states: dict[str, float] = {}
+        """The cost of each session, in US dollars, by the last `CostState` with its id."""
         self.latest: dict[str, str] = {}
         """Metadata of the session in records of their own."""
         self._uuid: str | None = None
@@ -442,6 +450,7 @@ class Session(Agent):
             status_source=None if failed is None else EXPLICIT,
             ended=False,
             error=failed,
+            usage=self._recorded_cost(),
             started_at=self.first,
             duration_ms=between(self.first, self.last) or None,
             replay_of=None if original is None else original[0],
@@ -456,6 +465,13 @@ class Session(Agent):
             writer=version(self.version),
             fields=unknown_fields(self.unknown),
         )
+
+    def _recorded_cost(self) -> Usage | None:
+        """The recorded cost. That of a fork includes its original, where the copied responses count."""
+        if self.skipped or self.part or self.is_fork or self.originals.keys:
+            return None
+        cost = self.cost_states.get(self.metadata.get("sessionId", ""))
+        return None if cost is None else Usage(cost_usd=cost)
 
     def _title(self) -> str | None:
         """The user's title of the session, else the program's."""
