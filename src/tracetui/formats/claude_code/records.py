@@ -370,7 +370,9 @@ class Assistant(Record, tag="assistant"):
         else:
             response.stop(message.stop_reason)
         is_abandoned = response.parent_id != agent.root
-        response.note = agent.copied or (ABANDONED if is_abandoned else _stop_note(response.status_word) or response.tier or "")
+        response.note = agent.copied or (
+            ABANDONED if is_abandoned else _stop_note(response.status_word) or response.tier or ""
+        )
         content = message.content
         if isinstance(content, str):
             response.show(content, is_text=True)
@@ -531,8 +533,8 @@ class CostState(Note, tag="cost-state"):
     """The cost of the session so far by Claude Code's own account (2.1.248): the last one counts."""
 
     other_fields: ClassVar = (
-        f"{_ANY} hasUnknownModelCost modelUsage startTime totalAPIDuration totalAPIDurationWithoutRetries totalDuration "
-        "totalLinesAdded totalLinesRemoved totalToolDuration"
+        f"{_ANY} hasUnknownModelCost modelUsage startTime totalAPIDuration totalAPIDurationWithoutRetries "
+        "totalDuration totalLinesAdded totalLinesRemoved totalToolDuration"
     )
     total_cost: Finite | None = field(default=None, name="totalCostUSD")
 
@@ -607,7 +609,11 @@ def _note(kind: str, name: str, others: str | None) -> Any:
 
 
 SCHEMA: Final = Schema[Any](
-    reduce(or_, (_note(kind, *one) for kind, one in _NOTES.items()), User | Assistant | System | Attachment | Progress | CostState),
+    reduce(
+        or_,
+        (_note(kind, *one) for kind, one in _NOTES.items()),
+        User | Assistant | System | Attachment | Progress | CostState,
+    ),
     Other,
 )
 
