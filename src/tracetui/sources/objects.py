@@ -27,6 +27,7 @@ from tracetui.sources.base import (
     LinkLost,
     Stat,
     is_file_name,
+    is_hidden,
     reason_of,
     resolve_relative,
     skip_reason,
@@ -412,7 +413,7 @@ def _stretches(blocks: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _is_hidden(path: str) -> bool:
-    return path.rpartition("/")[2].startswith(".")
+    return is_hidden(path.rpartition("/")[2], is_folder=True)
 
 
 def _hidden_folder(root: str, path: str) -> str:
