@@ -71,7 +71,8 @@ def usage_without_cache(
 ) -> Usage | None:
     """The usage of a response with `plain` input tokens besides those `read` from and `written` to the cache.
 
-    `written_1h` is the part of `written` that stays cached for an hour; `at_least` as `Usage.output_at_least`. None without any number; cached input is part of the input in `Usage`.
+    `written_1h` is the part of `written` that stays cached for an hour; `at_least` as `Usage.output_at_least`. None
+    without any number; cached input is part of the input in `Usage`.
     """
     if plain is not None or read is not None or written is not None:
         plain = (plain or 0) + (read or 0) + (written or 0)

@@ -418,9 +418,11 @@ def _is_hidden(path: str) -> bool:
 
 def _hidden_folder(root: str, path: str) -> str:
     """Return the topmost hidden folder between a root and a path below it; empty if there is none."""
-    at = len(root)
-    below = path.find("/.", at)
+    below = path.find("/.", len(root))
     end = path.find("/", below + 1) if below >= 0 else -1
+    while end >= 0 and not is_hidden(path[below + 1 : end], is_folder=True):
+        below = path.find("/.", end)
+        end = path.find("/", below + 1) if below >= 0 else -1
     return path[:end] if end >= 0 else ""
 
 

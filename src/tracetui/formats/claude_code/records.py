@@ -147,7 +147,7 @@ class Tokens(Counts, gc=False):
         return " ".join([*words, *(["us"] if self.inference_geo == "us" else ())]) or None
 
     def apart(self, model: str | None) -> list[tuple[int, Iteration]]:
-        """The iterations that the other counts leave out, by number; none if their sum shows that nothing is left out."""
+        """The iterations that the other counts leave out, by number; none if the sum shows that none is."""
         every = self.iterations or []
         others = [(number, one) for number, one in enumerate(every) if not one.is_of(model)]
         if not others:
@@ -428,6 +428,8 @@ class System(Record, tag="system"):
     max_retries: Natural | None = None
     hook_errors: Any = None
     duration_ms: Finite | None = None
+    stream_session: str | None = field(default=None, name="session_id")
+    """The id of the session in a stream."""
 
     @property
     def subkind(self) -> str | None:
@@ -475,6 +477,8 @@ class Hook(Struct, gc=False, rename="camel"):
     blocking_error: Any = None
     hook_errors: Any = None
     call: str | None = field(default=None, name="toolUseID")
+    prompt: Content = None
+    command_mode: str | None = None
 
     def outcome(self) -> Outcome:
         """From its type or its errors, else from its exit code."""
@@ -508,6 +512,11 @@ class Attachment(Record, tag="attachment"):
 
     def take(self, agent: Agent, when: float | None, line: Line) -> None:
         hook = self.attachment
+        if isinstance(hook, Hook) and hook.type == "queued_command" and hook.command_mode in (None, "prompt"):
+            prompt = clean_text(hook.prompt)  # typed while the agent worked
+            agent.user_message("user", prompt)
+            agent.add(agent.row(self.uuid, "user", when, line, operation=MESSAGE, preview=prompt[:PREVIEW], **DONE))
+            return
         if not isinstance(hook, Hook) or not hook.type.startswith("hook_"):
             self.note(agent, when, line)
             return
@@ -542,6 +551,58 @@ class CostState(Note, tag="cost-state"):
         if self.total_cost is not None and self.total_cost >= 0:
             agent.cost_states[self.session_id or ""] = self.total_cost
         self.note(agent, when, line)
+
+
+class ModelTotal(Struct, gc=False, rename="camel"):
+    """Usage of a model in a stream."""
+
+    input_tokens: Natural | None = None
+    output_tokens: Natural | None = None
+    cache_read_input_tokens: Natural | None = None
+    cache_creation_input_tokens: Natural | None = None
+    cost: Finite | None = field(default=None, name="costUSD")
+
+    def usage(self) -> Usage:
+        """Its tokens and cost."""
+        read, written = self.cache_read_input_tokens, self.cache_creation_input_tokens
+        used = usage_without_cache(self.input_tokens, self.output_tokens, read, written, cost=self.cost)
+        return used or Usage()
+
+
+class AnswerEnd(Note, tag="result"):
+    """The end of an answer in a stream (``claude -p --output-format stream-json``), or a note of a workflow.
+
+    ``modelUsage`` has the sub-agents, and is cumulative for the session, over ``--resume`` too;
+    ``model_usage_since_last_result`` (2.1.332) is that of this answer.
+    """
+
+    other_fields: ClassVar[str | None] = None
+    subtype: str | None = None
+    is_error: bool | None = field(default=None, name="is_error")
+    terminal_reason: str | None = field(default=None, name="terminal_reason")
+    errors: Any = None
+    result: Any = None
+    model_usage: dict[str, ModelTotal] | None = None
+    since_last: dict[str, ModelTotal] | None = field(default=None, name="model_usage_since_last_result")
+
+    @property
+    def subkind(self) -> str | None:
+        return self.subtype
+
+    def take(self, agent: Agent, when: float | None, line: Line) -> None:
+        if self.subtype is not None and self.is_error is not None:
+            agent.end_answer(self)
+        self.note(agent, when, line)
+
+    @property
+    def failure(self) -> FirstError | None:
+        """Why the answer failed; None if it didn't."""
+        if not self.is_error:
+            return None
+        errors = self.errors if isinstance(self.errors, list) else []
+        reason = "; ".join(error for error in errors if isinstance(error, str)) or text(self.result)
+        kind = self.terminal_reason or self.subtype
+        return FirstError(excerpt(reason or kind or "failed"), kind)
 
 
 class Data(Struct, gc=False):
@@ -591,14 +652,14 @@ _NOTES: Final[dict[str, tuple[str, str | None]]] = {
         "agent-color", "artifact-autoreact-ledger", "artifact-comment-monitor", "atis-latch", "attribution-snapshot",
         "bridge-session", "content-replacement", "context-collapse-commit", "context-collapse-snapshot",
         "continued-in", "failed", "file-history-delta", "fork-context-ref", "frame-link", "history-suppression",
-        "isolation-latch", "relocated", "result", "speculation-accept", "started", "task-summary", "worktree-state",
+        "isolation-latch", "relocated", "speculation-accept", "started", "task-summary", "worktree-state",
     ),
     ("", None),
 )  # fmt: skip
 """The field that applies to the session, and `other_fields` (None: the type is poorly understood)."""
 CONVERSATION: Final = frozenset({"user", "assistant", "system", "attachment"})
 """Types of records that are nodes of the conversation's tree."""
-HOUSEKEEPING: Final = frozenset({"progress", "cost-state", *_NOTES})
+HOUSEKEEPING: Final = frozenset({"progress", "cost-state", "result", *_NOTES})
 """Types that are no part of the conversation."""
 
 
@@ -612,7 +673,7 @@ SCHEMA: Final = Schema[Any](
     reduce(
         or_,
         (_note(kind, *one) for kind, one in _NOTES.items()),
-        User | Assistant | System | Attachment | Progress | CostState,
+        User | Assistant | System | Attachment | Progress | CostState | AnswerEnd,
     ),
     Other,
 )
