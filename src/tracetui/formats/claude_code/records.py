@@ -60,7 +60,11 @@ _FAILED: Final = "Error: "
 _USUAL: Final = frozenset({"end_turn", "tool_use", "stop_sequence"})
 """Stop reasons without a note."""
 
-_REMINDER: Final = re.compile(r"<system-reminder>.*?(</system-reminder>|\Z)", re.DOTALL)
+_WRAPPED: Final = re.compile(
+    r"<system-reminder>.*?(?:</system-reminder>|\Z)|<(local-command-caveat|ide_[a-z_]+|environment_context)>.*?</\1>",
+    re.DOTALL,
+)
+"""Texts that the program adds to a prompt."""
 _COMMAND: Final = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
 _ARGUMENTS_OF: Final = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _TAGS: Final = (
@@ -213,9 +217,9 @@ def text_in(content: Content) -> str:
 
 
 def clean_text(content: Content) -> str:
-    """The text of a message without the reminders that the program added."""
-    found = text_in(content)
-    return _REMINDER.sub("", found).strip() if "<system-reminder>" in found else found.strip()
+    """The text of a message without what the program wrapped around it."""
+    text = text_in(content)
+    return _WRAPPED.sub("", text).strip() if "<" in text else text.strip()
 
 
 def typed_command(prompt: str) -> str:
@@ -331,7 +335,9 @@ class User(Record, tag="user"):
         if self.is_meta:
             return "meta"
         if not prompt:
-            return "system reminder" if "<system-reminder>" in text_in(content) else "user"
+            text = text_in(content).lstrip()
+            role = next((role for begin, role in _TAGS if text.startswith(begin)), "user")
+            return "system reminder" if role == "user" and "<system-reminder>" in text else role
         return next((role for begin, role in _TAGS if prompt.startswith(begin)), "user")
 
 
