@@ -214,6 +214,7 @@ def add_usage(sheet: Sheet, used: Usage | None, label: str = "tokens") -> None:
     for name, count in parts:
         if count is not None or name in ("in", "out", "reasoning"):
             value = missing if count is None else tokens(count)
+            value = Clean(f"at least {value}") if name == "out" and used.output_at_least else value
             pieces += [Piece(Clean(f"{name} "), "dim"), Piece(Clean(f"{value}  "), "sec")]
     sheet.fact(label, *pieces)
 
