@@ -191,21 +191,24 @@ class Usage(msgspec.Struct, frozen=True, gc=False, array_like=True):
         at_least = other.output_at_least if self.output_tokens is None else self.output_at_least
         *ours, _ = _values(self)
         *theirs, _ = _values(other)
-        return Usage(*(b if a is None else a for a, b in zip(ours, theirs, strict=True)), at_least)
+        counts: list[Any] = [b if a is None else a for a, b in zip(ours, theirs, strict=True)]
+        return Usage(*counts, output_at_least=at_least)
 
     def largest(self, other: Usage) -> Usage:
         """The larger of each count, for two records of the same call."""
         *ours, at_least = _values(self)
         *theirs, other_at_least = _values(other)
-        counts = (b if a is None else a if b is None else max(a, b) for a, b in zip(ours, theirs, strict=True))
-        return Usage(*counts, at_least and other_at_least)
+        pairs = zip(ours, theirs, strict=True)
+        counts: list[Any] = [b if a is None else a if b is None else max(a, b) for a, b in pairs]
+        return Usage(*counts, output_at_least=at_least and other_at_least)
 
     def minus(self, other: Usage) -> Usage:
         """What these counts have beyond `other`: no count is negative, and one that is not positive is None."""
         *ours, _ = _values(self)
         *theirs, _ = _values(other)
         rest = [None if a is None else a - (b or 0) for a, b in zip(ours, theirs, strict=True)]
-        return Usage(*(None if count is None or count <= 0 else count for count in rest))
+        counts: list[Any] = [None if count is None or count <= 0 else count for count in rest]
+        return Usage(*counts)
 
     def __bool__(self) -> bool:
         return _values(self) != _UNKNOWN

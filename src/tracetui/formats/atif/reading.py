@@ -551,8 +551,8 @@ def _sum(used: Sequence[Usage]) -> Usage:
     """The sum of what was used, each number over the steps that have it."""
     columns = zip(*map(astuple, used), strict=True)
     recorded = ([value for value in column if value is not None] for column in columns)
-    *counts, _ = (sum(values) if values else None for values in recorded)  # the last field isn't a count
-    return Usage(*counts)
+    counts: list[Any] = [sum(values) if values else None for values in recorded]
+    return Usage(*counts[:-1])  # the last field isn't a count
 
 
 def _totals(segments: Sequence[Segment]) -> Iterator[Total]:

@@ -463,7 +463,7 @@ class Tokens(Data):
     def counts(self) -> Usage:
         """The usage; input includes cache reads and writes, output includes reasoning."""
         cached, written, thought = self.cache_read_tokens, self.cache_write_tokens, self.reasoning_tokens
-        found = [
+        found: list[Any] = [
             value if type(value) is int and 0 <= value < _LIMIT else as_count(value)
             for value in (self.input_tokens, self.output_tokens, None, cached, written, thought)
         ]

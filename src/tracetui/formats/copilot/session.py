@@ -661,7 +661,8 @@ class Ledger:
         uncounted: list[tuple[str | None, Usage]] = []
         if not declared:
             declared = _by_kind(details)
-            by_model, counted = {None: declared}, {None: period.by_messages}
+            by_model = {None: declared}
+            counted: dict[str | None, Usage] = {None: period.by_messages}
         else:
             counted = _messages_by_model(period.models, by_model)
         if not period.calls:
