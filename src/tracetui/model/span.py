@@ -192,7 +192,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False, array_like=True):
         *ours, _ = _values(self)
         *theirs, _ = _values(other)
         counts: list[Any] = [b if a is None else a for a, b in zip(ours, theirs, strict=True)]
-        return Usage(*counts, output_at_least=at_least)
+        return Usage(*counts, *[at_least])
 
     def largest(self, other: Usage) -> Usage:
         """The larger of each count, for two records of the same call."""
@@ -200,7 +200,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False, array_like=True):
         *theirs, other_at_least = _values(other)
         pairs = zip(ours, theirs, strict=True)
         counts: list[Any] = [b if a is None else a if b is None else max(a, b) for a, b in pairs]
-        return Usage(*counts, output_at_least=at_least and other_at_least)
+        return Usage(*counts, *[at_least and other_at_least])
 
     def minus(self, other: Usage) -> Usage:
         """What these counts have beyond `other`: no count is negative, and one that is not positive is None."""
