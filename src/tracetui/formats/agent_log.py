@@ -65,16 +65,20 @@ def usage_without_cache(
     written: int | None,
     reasoning: int | None = None,
     cost: float | None = None,
+    written_1h: int | None = None,
+    *,
+    at_least: bool = False,
 ) -> Usage | None:
     """The usage of a response with `plain` input tokens besides those `read` from and `written` to the cache.
 
-    None without any number; cached input is part of the input in `Usage`.
+    `written_1h` is the part of `written` that stays cached for an hour; `at_least` as `Usage.output_at_least`. None
+    without any number; cached input is part of the input in `Usage`.
     """
     if plain is not None or read is not None or written is not None:
         plain = (plain or 0) + (read or 0) + (written or 0)
     elif output is None and reasoning is None and cost is None:
         return None
-    return Usage(plain, output, None, read, written, reasoning, cost)
+    return Usage(plain, output, None, read, written, reasoning, cost, written_1h, at_least and output is not None)
 
 
 class SyntheticRef(msgspec.Struct, frozen=True, gc=False):
@@ -128,6 +132,7 @@ class SpanRow(msgspec.Struct, gc=False):
     model: str | None = None
     part: str = ""
     """Path of their file, as in `SpanRef`."""
+    tier: str | None = None
 
     @classmethod
     def of(cls, span: Span) -> Self:
@@ -151,6 +156,7 @@ class SpanRow(msgspec.Struct, gc=False):
             span.usage,
             span.model,
             ref.part,
+            span.tier,
         )
 
     def add_line(self, line: Line) -> None:
@@ -177,6 +183,7 @@ class SpanRow(msgspec.Struct, gc=False):
             preview=self.preview,
             note=self.note,
             at=SpanRef(self.at, self.part) if self.part or self.operation is UNKNOWN_KIND else self.at,
+            tier=self.tier,
         )
 
 

@@ -238,6 +238,8 @@ class ModelUsage(msgspec.Struct, frozen=True, gc=False):
     model: str
     calls: int
     usage: Usage
+    tier: str | None = None
+    """As in `Span`."""
 
 
 class TaskKey(msgspec.Struct, frozen=True, gc=False, order=True):

@@ -23,6 +23,9 @@ _EXECUTE_TOOL: Final = Operation.EXECUTE_TOOL
 _UNKNOWN: Final = Operation.UNKNOWN
 _ERROR: Final = Status.ERROR
 
+_Kind = tuple[str, int, str | None]
+"""Calls of one price: their model, size and tier."""
+
 NO_USAGE: Final = Usage()
 _LARGE_CALLS: Final = 200_000, 256_000, 272_000
 """Input tokens of a call above which many models cost more a token, so that usage is summed apart."""
@@ -49,8 +52,8 @@ class Tally(msgspec.Struct, kw_only=True):
     problems: int = 0
     tools: set[str] = set()
     models: set[str] = set()
-    by_model: dict[tuple[str, int], ModelUsage] = {}
-    """Usage of the calls of each model, and of their size by `_LARGE_CALLS`."""
+    by_model: dict[_Kind, ModelUsage] = {}
+    """Usage of the calls of each model, of their size by `_LARGE_CALLS`, and of their tier."""
     nodes: set[str] = set()
     unknown: dict[str, int] = {}
     """Records of unknown kinds, by kind."""
@@ -73,7 +76,7 @@ class Tally(msgspec.Struct, kw_only=True):
         steps = calls = tool_calls = errors = 0
         first, last = self.first_start, self.last_end
         usages: list[Usage] = []
-        by_model: dict[tuple[str, int], list[Usage]] = {}
+        by_model: dict[_Kind, list[Usage]] = {}
         for span in spans:
             operation, model, usage, start = span.operation, span.model, span.usage, span.started_at
             steps += span.is_step
@@ -100,7 +103,7 @@ class Tally(msgspec.Struct, kw_only=True):
                 if usage is not None:
                     usages.append(usage)
                     if model is not None:
-                        key = model, bisect_left(_LARGE_CALLS, usage.input_tokens or 0)
+                        key = model, bisect_left(_LARGE_CALLS, usage.input_tokens or 0), span.tier
                         by_model.setdefault(key, []).append(usage)
             if start is not None and -inf < start < inf:
                 duration = span.duration_ms
@@ -115,17 +118,17 @@ class Tally(msgspec.Struct, kw_only=True):
         self.first_start, self.last_end = first, last
         self._add_usage(usages, by_model)
 
-    def _add_usage(self, usages: list[Usage], by_model: dict[tuple[str, int], list[Usage]]) -> None:
+    def _add_usage(self, usages: list[Usage], by_model: dict[_Kind, list[Usage]]) -> None:
         """Add usages in their order, on which sums of costs depend."""
         total = None
-        for (model, size), some in by_model.items():
-            key = model[:NAME_LENGTH], size
+        for (model, size, tier), some in by_model.items():
+            key = model[:NAME_LENGTH], size, tier
             before = self.by_model.get(key)
             if before is None and len(self.by_model) >= MOST_NAMES:
                 continue
             calls, usage = (0, NO_USAGE) if before is None else (before.calls, before.usage)
             added = sum(some, usage)
-            self.by_model[key] = ModelUsage(key[0], calls + len(some), added)
+            self.by_model[key] = ModelUsage(key[0], calls + len(some), added, tier)
             if len(some) == len(usages) and usage == self.usage:
                 total = added
         self.usage = sum(usages, self.usage) if total is None else total
@@ -160,7 +163,7 @@ def _weight(span: Span) -> tuple[Any, ...]:
     named = span.operation is Operation.EXECUTE_TOOL, span.is_node
     unknown = (span.name, size_of(span.at)) if span.operation is Operation.UNKNOWN else None
     names = (*named, span.name if any(named) else None, span.model, unknown)
-    return (failure, names) if span.operation in CONTAINERS else (failure, names, span.usage)
+    return (failure, names) if span.operation in CONTAINERS else (failure, names, span.usage, span.tier)
 
 
 def keep(names: set[str], name: str) -> None:
@@ -284,7 +287,7 @@ def _own_facts(header: Header, tally: Tally | None, last: LastEvent | None, *, m
         scores=header.scores,
         trial=header.trial,
         label=header.label,
-        model_usage=tuple(tally.by_model.values()) if tally is not None and len(tally.by_model) > 1 else (),
+        model_usage=() if tally is None else _model_usage(tally),
         size=header.size,
         unread=None if tally is None else _unread(header, tally, moving=moving),
     )
@@ -310,6 +313,12 @@ def _duration(header: Header, tally: Tally | None) -> tuple[float | None, float 
     if duration is None and header.ended and started is not None and tally.last_end is not None:
         duration = max(0.0, tally.last_end - started) * 1000 or None
     return started, duration
+
+
+def _model_usage(tally: Tally) -> tuple[ModelUsage, ...]:
+    """Usage by price; nothing if the run's own model and usage say the same."""
+    found = tuple(tally.by_model.values())
+    return found if len(found) > 1 or any(each.tier for each in found) else ()
 
 
 def _unread(header: Header, tally: Tally, *, moving: bool) -> Unread | None:

@@ -27,11 +27,12 @@ from tracetui.sources.base import (
     Stat,
     check_document_size,
     check_path,
+    is_hidden,
     reason_of,
     resolve_relative,
     skip_reason,
 )
-from tracetui.sources.file_views import unpacked
+from tracetui.sources.file_views import readable
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -207,7 +208,7 @@ class LocalFile(Closable):
     def other(self, path: str, stat: Stat | None = None) -> File:
         if stat is not None:
             self._newest = max(self._newest, stat.mtime)
-        return unpacked(LocalFile(resolve_relative(self.path, path, os.path.dirname, os.path.join)[0], stat))
+        return readable(LocalFile(resolve_relative(self.path, path, os.path.dirname, os.path.join)[0], stat))
 
     @property
     def tables(self) -> frozenset[str]:
@@ -250,7 +251,7 @@ class LocalSource:
     """The file system; see `tracetui.sources.base.Source`."""
 
     def open(self, path: str, stat: Stat | None = None) -> File:
-        return unpacked(LocalFile(path, stat))
+        return readable(LocalFile(path, stat))
 
     def is_file(self, path: str) -> bool:
         return _is_allowed(path) and os.path.isfile(path)
@@ -352,7 +353,7 @@ def _look(item: os.DirEntry[str], path: str) -> Entry | None:
     """The entry of a name in a folder, at `path`; None for a folder to enter."""
     try:
         name = item.name
-        if name.startswith("."):
+        if name.startswith(".") and is_hidden(name, is_folder=item.is_dir(follow_symlinks=False)):
             return Entry(path, skipped=HIDDEN_FOLDER if item.is_dir(follow_symlinks=False) else HIDDEN)
         if item.is_file(follow_symlinks=False):  # first, because most are
             found = item.stat(follow_symlinks=False)

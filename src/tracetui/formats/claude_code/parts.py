@@ -364,6 +364,10 @@ class RunReader:
                         owners.append(agent)
                     if self._is_of_another(agent) or _is_response(self._main.session.rows.get(ident)):
                         span = _copy(span)
+                elif span.usage is not None:  # another call for a response
+                    ident = (span.parent_id or "").removeprefix(session.prefix)
+                    if self._is_of_another(agent) or _is_response(self._main.session.rows.get(ident)):
+                        span = _copy(span)
                 yield span
 
     def _given_along(self, spans: Sequence[Span]) -> Iterator[Span]:
