@@ -242,7 +242,7 @@ def test_a_violated_limit_shows_how_far_the_run_came() -> None:
     assert run.summary.first_error == FirstError(
         "Step limit exceeded: 3 > 2", "max_steps", "s2", "max_steps", Operation.POLICY
     )
-    assert {total.name for total in run.body.totals if total.differs} == {"step_count", "total_tokens"}
+    assert {total.name for total in run.body.totals if total.differs} == {"total_tokens"}
 
 
 # ---- identity
