@@ -272,6 +272,10 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     status_source: StatusSource | None = None
     ended: bool = True
     """False: there is no end record; the run is `running` while its file changes, else `unknown`."""
+    settled_status: Status | None = None
+    """Status of a run without an end record once its file stops changing; None: `unknown`."""
+    is_part: bool = False
+    """Parents of the spans at the top are not in the trace: they belong to another program, or still come."""
     started_at: float | None = None
     time_zone: str | None = "UTC"
     """None for naive local times: printed without ``Z``."""

@@ -224,7 +224,8 @@ def summary_of(
     `tally` is None in the list stage: counts stay unknown and ``deep`` is False. `moving`: the file changed just now;
     only then is a run without an end `running`.
     """
-    started, duration = _duration(header, tally)
+    has_ended = header.ended or (header.settled_status is not None and not moving)
+    started, duration = _duration(header, tally, has_ended=has_ended)
     repeats = None if header.repeats is None else intern(header.repeats)
     shared = one(_shared_facts(header, tally, moving=moving))
     own = pack(_own_facts(header, tally, last, moving=moving))
@@ -298,19 +299,19 @@ def _standing(header: Header, tally: Tally | None, *, moving: bool) -> tuple[Sta
     if header.status is not None:
         return header.status, header.status_source
     if not header.ended:
-        return (Status.RUNNING if moving else Status.UNKNOWN), StatusSource.DERIVED
+        return (Status.RUNNING if moving else header.settled_status or Status.UNKNOWN), StatusSource.DERIVED
     if tally is None:
         return None, header.status_source
     return (Status.ERROR if tally.ends_in_error else Status.OK), StatusSource.DERIVED
 
 
-def _duration(header: Header, tally: Tally | None) -> tuple[float | None, float | None]:
+def _duration(header: Header, tally: Tally | None, *, has_ended: bool) -> tuple[float | None, float | None]:
     """Return start (seconds since the epoch) and duration (milliseconds)."""
     started, duration = header.started_at, header.duration_ms
     if tally is None:
         return started, duration
     started = tally.first_start if started is None else started
-    if duration is None and header.ended and started is not None and tally.last_end is not None:
+    if duration is None and has_ended and started is not None and tally.last_end is not None:
         duration = max(0.0, tally.last_end - started) * 1000 or None
     return started, duration
 

@@ -512,7 +512,9 @@ class AnyOne(msgspec.Struct, frozen=True):
 
 
 class EachError(msgspec.Struct, frozen=True):
-    """A failed span, and at most so many of the newest runs with the same error text, numbers and ids aside."""
+    """A failed span or an evaluation, and at most so many of the newest runs with the same error text, numbers and ids
+    aside.
+    """
 
     most: int
 

@@ -369,8 +369,9 @@ def score_cell(run: RunSummary, glyphs: Glyphs = UNICODE) -> Clean:
 
 
 def _share(scores: list[Score]) -> Clean:
-    """How many of several scores passed."""
-    return Clean(f"{sum(score.passed is True for score in scores)}/{len(scores)}")
+    """How many of the scores that can pass did; the number of scores if none can."""
+    judged = [score.passed for score in scores if score.passed is not None]
+    return Clean(f"{sum(judged)}/{len(judged)}" if judged else f"{len(scores)} scores")
 
 
 def outcome_sign(run: RunSummary, glyphs: Glyphs = UNICODE) -> tuple[Clean, str]:
