@@ -30,6 +30,8 @@ from tracetui.model import Run, RunRef, Span, TaskKey
 
 MIN_EFFECT: Final = 0.10
 """The smallest loss of pass rate that matters: 10 points."""
+MOST_UNGRADED: Final = Fraction(1, 3)
+"""Share of ungraded trials in a set above which the graded ones say too little about it."""
 _POWER: Final = 0.8
 """Chance that the number of trials that the gate asks for settles the question."""
 _COMPARED: Final = 8
@@ -106,6 +108,9 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     only_candidate: tuple[Task, ...] = ()
     unscored: tuple[tuple[Task, Task], ...] = ()
     """Tasks of both sets that have no scored trial in one of them."""
+    base_ungraded: int = 0
+    """Trials that the grader did not grade, in all tasks of the set: they are left out."""
+    candidate_ungraded: int = 0
 
     @property
     def difference(self) -> float:
@@ -126,10 +131,10 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
 def gate(base: Matrix, candidate: Matrix, *, alpha: float = ALPHA, min_effect: float = MIN_EFFECT) -> Gate:
     """Compare two sets of runs of the same tasks.
 
-    The verdict is `regression` if p is below `alpha` and the candidate passes less; else `no_regression` if the lower
-    end of the interval is above ``-min_effect`` and these pairs could have given a p below `alpha` (`smallest_p`); else
-    `inconclusive`. Raises `UsageError` if no task has scored trials in both sets, and for an `alpha` or `min_effect`
-    outside 0 to 1.
+    The verdict is `regression` if p is below `alpha` and the candidate passes less; else `no_regression` if the
+    lower end of the interval is above ``-min_effect`` and these pairs could have given a p below `alpha`
+    (`smallest_p`); else `inconclusive`; also where over a third of the trials of a set are ungraded. Raises
+    `UsageError` if no task has scored trials in both sets, and for an `alpha` or `min_effect` outside 0 to 1.
     """
     if not (0 < alpha < 1 and 0 < min_effect <= 1):
         raise UsageError("alpha must be between 0 and 1, the smallest effect between 0 and 100 points")
@@ -147,6 +152,8 @@ def gate(base: Matrix, candidate: Matrix, *, alpha: float = ALPHA, min_effect: f
     interval = Interval(max(low, -1.0), min(high, 1.0))
     rates = [sum((_rate(task) for task in side), Fraction(0)) / len(pairs) for side in zip(*scored, strict=True)]
     verdict, reason = _judge(pairs, p, interval, alpha, min_effect)
+    if too_few := _too_few_graded(base, candidate):
+        verdict, reason = Verdict.INCONCLUSIVE, too_few
     return Gate(
         alpha=alpha,
         min_effect=min_effect,
@@ -163,7 +170,18 @@ def gate(base: Matrix, candidate: Matrix, *, alpha: float = ALPHA, min_effect: f
         only_base=tuple(left[key] for key in _ordered(left) if key not in right),
         only_candidate=tuple(right[key] for key in _ordered(right) if key not in left),
         unscored=tuple(one for one in both if one not in scored),
+        base_ungraded=base.rates.counts.ungraded,
+        candidate_ungraded=candidate.rates.counts.ungraded,
     )
+
+
+def _too_few_graded(base: Matrix, candidate: Matrix) -> str:
+    """Why so many ungraded trials allow no verdict; empty otherwise."""
+    for name, counts in (("base", base.rates.counts), ("candidate", candidate.rates.counts)):
+        trials = counts.scored + counts.ungraded
+        if counts.ungraded > MOST_UNGRADED * trials:
+            return f"{counts.ungraded} of {trials} trials of the {name} were not graded, more than a third"
+    return ""
 
 
 def _ordered(tasks: Mapping[TaskKey, Task]) -> list[TaskKey]:

@@ -176,6 +176,7 @@ def gate_value(report: GateReport, redactor: Redactor | None = None) -> dict[str
         "paired_tasks": len(gate.pairs),
         "base": {"pass_rate": gate.base_rate},
         "candidate": {"pass_rate": gate.candidate_rate},
+        "ungraded": {"base": gate.base_ungraded, "candidate": gate.candidate_ungraded},
         "difference": gate.difference,
         "interval": _interval(gate.interval),
         "p": gate.p,
