@@ -39,8 +39,8 @@ RAN = "tests/test_a.py F [100%]\nE   AssertionError: File /app/a.txt does not ex
             1,
         ),
         (
-            "___ ERROR collecting test_a.py ___\ntests/test_a.py:1: in <module>\nE   ModuleNotFoundError: No module named"
-            " 'chess'\n=== 1 error in 0.1s ===\n",
+            "___ ERROR collecting test_a.py ___\ntests/test_a.py:1: in <module>\n"
+            "E   ModuleNotFoundError: No module named 'chess'\n=== 1 error in 0.1s ===\n",
             Who.GRADER,
             "ModuleNotFoundError: No module named 'chess'",
             3,
