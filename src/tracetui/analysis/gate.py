@@ -40,6 +40,8 @@ MIN_EFFECT: Final = 0.10
 """The smallest loss of pass rate that matters: 10 points."""
 FALSE_DISCOVERIES: Final = 0.05
 """Share of the tasks named as regressed (or fixed) that on average are not."""
+MOST_UNGRADED: Final = Fraction(1, 3)
+"""Share of ungraded trials in a set above which the graded ones say too little about it."""
 _COMPARED: Final = 8
 """Trials of each set in which the first divergence of a task is sought."""
 
@@ -130,6 +132,11 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     only_candidate: tuple[Task, ...] = ()
     unscored: tuple[tuple[Task, Task], ...] = ()
     """Tasks of both sets that have no scored trial in one of them."""
+    base_ungraded: int = 0
+    """Trials that the grader did not grade, in all tasks of the set: they are left out."""
+    candidate_ungraded: int = 0
+    lacks_grades: bool = False
+    """Whether so many trials of a set are ungraded that there is no verdict."""
 
     @property
     def difference(self) -> float:
@@ -153,10 +160,9 @@ def gate(base: Matrix, candidate: Matrix, *, alpha: float = ALPHA, min_effect: f
 
     The verdict is `regression` if p is below `alpha` and the candidate passes less; else `no_regression` if the lower
     end of the interval is above ``-min_effect`` and both sets have enough trials to exclude such a loss
-    (`trials_to_exclude`); else `inconclusive`.
+    (`trials_to_exclude`); else `inconclusive`; also where over a third of the trials of a set are ungraded.
 
-    Raises `UsageError` if no task has scored trials in both sets, and for an `alpha` or `min_effect`
-    outside 0 to 1.
+    Raises `UsageError` if no task has scored trials in both sets, and for an `alpha` or `min_effect` outside 0 to 1.
     """
     if not (0 < alpha < 1 and 0 < min_effect <= 1):
         raise UsageError("alpha must be between 0 and 1, the smallest effect between 0 and 100 points")
@@ -172,11 +178,13 @@ def gate(base: Matrix, candidate: Matrix, *, alpha: float = ALPHA, min_effect: f
     interval = agree(change_interval(counts, alpha), p, mean_change(counts), alpha)
     rates = [sum((_rate(task) for task in side), Fraction(0)) / len(pairs) for side in zip(*scored, strict=True)]
     verdict, reason = judge(counts, p, interval, alpha, min_effect)
+    if too_few := _too_few_graded(base, candidate):
+        verdict, reason = Verdict.INCONCLUSIVE, too_few
     swapped = [count.swapped for count in counts]
     regressed = _by_change(pairs[i] for i in lower_beyond_chance(counts, FALSE_DISCOVERIES))
     fixed = _by_change(pairs[i] for i in lower_beyond_chance(swapped, FALSE_DISCOVERIES))[::-1]
     needed = None
-    if verdict is Verdict.INCONCLUSIVE:
+    if verdict is Verdict.INCONCLUSIVE and not too_few:
         needed = trials_per_task(counts, alpha=alpha, min_effect=min_effect)
     return Gate(
         alpha=alpha,
@@ -198,7 +206,19 @@ def gate(base: Matrix, candidate: Matrix, *, alpha: float = ALPHA, min_effect: f
         only_base=tuple(left[key] for key in _ordered(left) if key not in right),
         only_candidate=tuple(right[key] for key in _ordered(right) if key not in left),
         unscored=tuple(one for one in both if one not in scored),
+        base_ungraded=base.rates.counts.ungraded,
+        candidate_ungraded=candidate.rates.counts.ungraded,
+        lacks_grades=bool(too_few),
     )
+
+
+def _too_few_graded(base: Matrix, candidate: Matrix) -> str:
+    """Why so many ungraded trials allow no verdict; empty otherwise."""
+    for name, counts in (("base", base.rates.counts), ("candidate", candidate.rates.counts)):
+        trials = counts.scored + counts.ungraded
+        if counts.ungraded > MOST_UNGRADED * trials:
+            return f"{counts.ungraded} of {trials} trials of the {name} were not graded, more than a third"
+    return ""
 
 
 def _ordered(tasks: Mapping[TaskKey, Task]) -> list[TaskKey]:

@@ -48,12 +48,16 @@ class Result(StrEnum):
     UNSCORED = "unscored"
     RUNNING = "running"
     """It has no outcome yet."""
+    UNGRADED = "ungraded"
+    """The grader did not grade it."""
 
 
 def result_of(run: RunSummary) -> Result:
     """Return how a run ended for the rates of its task."""
     if run.rated is not None:
         return Result(run.rated.value)
+    if run.is_ungraded:
+        return Result.UNGRADED
     return Result.RUNNING if run.status in GOING_ON else Result.UNSCORED
 
 
@@ -95,6 +99,7 @@ class Counts(msgspec.Struct, frozen=True, gc=False):
     unscored: int = 0
     running: int = 0
     excluded: int = 0
+    ungraded: int = 0
 
     @property
     def scored(self) -> int:
@@ -317,6 +322,7 @@ def _counts(trials: Sequence[Trial]) -> Counts:
         results[Result.UNSCORED],
         results[Result.RUNNING],
         len(trials) - results.total(),
+        results[Result.UNGRADED],
     )
 
 

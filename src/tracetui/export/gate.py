@@ -96,7 +96,7 @@ def gate_lines(report: GateReport, width: int | None, redactor: Redactor) -> Ite
 def verdict_lines(gate: Gate) -> Iterator[Clean]:
     """The verdict with its reason, what would settle it, and the tasks that changed beyond chance."""
     yield Clean(f"{TITLES[gate.verdict]}: {gate.reason}")
-    if gate.verdict is Verdict.INCONCLUSIVE:
+    if gate.verdict is Verdict.INCONCLUSIVE and not gate.lacks_grades:
         if gate.smallest_p >= gate.alpha:
             yield Clean(
                 f"No result of the candidate could give p < {gate.alpha:g}: the smallest is {gate.smallest_p:.2g}"
@@ -181,6 +181,7 @@ def gate_value(report: GateReport, redactor: Redactor | None = None) -> dict[str
         "paired_tasks": len(gate.pairs),
         "base": {"pass_rate": gate.base_rate},
         "candidate": {"pass_rate": gate.candidate_rate},
+        "ungraded": {"base": gate.base_ungraded, "candidate": gate.candidate_ungraded},
         "difference": gate.difference,
         "interval": _interval(gate.interval),
         "p": gate.p,

@@ -133,6 +133,7 @@ def _counts(counts: Counts) -> dict[str, Any]:
         "passed": counts.passed,
         "failed": counts.failed,
         "unscored": counts.unscored,
+        "ungraded": counts.ungraded,
         "running": counts.running,
         "pass_rate": counts.pass_rate,
     }

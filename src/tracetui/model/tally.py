@@ -250,6 +250,7 @@ def _shared_facts(header: Header, tally: Tally | None, *, moving: bool) -> Share
         outcome=judgment.outcome,
         headline=header.headline,
         outcome_source=judgment.source,
+        excused=header.excused,
         task=header.task,
         tools=_names(tally.tools) if tally is not None and header.tells_calls else None,
         models=_models(header, tally),

@@ -365,6 +365,15 @@ def next_failed(
     return next((ref for ref in following if ref in runs and runs[ref].failed), None)
 
 
+def next_ungraded(
+    state: MainState, order: Sequence[RunRef], runs: Mapping[RunRef, RunSummary], step: int
+) -> RunRef | None:
+    """Next or previous ungraded run of the list."""
+    at = order.index(state.ref) if state.ref is not None and state.ref in order else -1
+    following = [*order[at + 1 :]] if step > 0 else [*order[: max(at, 0)]][::-1]
+    return next((ref for ref in following if ref in runs and runs[ref].is_ungraded), None)
+
+
 # ---- the task matrix
 
 

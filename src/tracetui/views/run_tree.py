@@ -446,6 +446,7 @@ def trials_sentence(tree: RunTree, left_out: int = 0, glyphs: Glyphs = UNICODE) 
     facts = [
         (counted[Result.PASSED], "passed", "status.ok"),
         (counted[Result.FAILED], "failed", "status.error"),
+        (counted[Result.UNGRADED], "ungraded", "status.warn"),
         (counted[Result.UNSCORED], "unscored", "sec"),
         (counted[Result.RUNNING], "running", "status.running"),
     ]
@@ -489,6 +490,8 @@ def trial_sign(trial: Trial, glyphs: Glyphs) -> tuple[Clean, str]:
         return glyphs.ok, "status.ok"
     if trial.result is Result.FAILED:
         return (glyphs.wrong, "status.error") if trial.run.is_wrong else (glyphs.error, "status.error")
+    if trial.result is Result.UNGRADED:
+        return glyphs.ungraded, "status.warn"
     return run_sign(trial.run, trial.run.status, glyphs) if trial.result is Result.RUNNING else (glyphs.zero, _NEUTRAL)
 
 

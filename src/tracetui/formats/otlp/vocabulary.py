@@ -31,6 +31,7 @@ from tracetui.model import (
     Score,
     Usage,
 )
+from tracetui.model.run import EVIDENCE_LIMIT, Evidence, Who
 
 _GEN_AI: Final = {
     "chat": Operation.CHAT,
@@ -439,7 +440,14 @@ def scores_of_event(span_id: str | None, event: Event) -> Iterator[Score]:
         attrs = event.attrs
         name = word(attrs.get(_NAME)) or event.name.removeprefix(_EVENT)
         value = next((attrs[key] for key in _VALUES if key in attrs), None)
-        yield _score(span_id, event.name, name, value, first(attrs, _LABELS), first(attrs, _REASONS))
+        label, reason = first(attrs, _LABELS), first(attrs, _REASONS)
+        if value is None and not label and (kind := word(attrs.get("error.type"))):  # the evaluator raised
+            place = event.name if span_id is None else f"span {span_id}: {event.name}"
+            text = kind if not reason or reason == kind else f"{kind}: {reason}"
+            evidence = Evidence(text[:EVIDENCE_LIMIT], f"{place} error.type"[:PREVIEW], Who.GRADER, type=kind[:PREVIEW])
+            yield Score.ungraded(name[:PREVIEW], evidence, source=place[:PREVIEW])
+            return
+        yield _score(span_id, event.name, name, value, label, reason)
 
 
 def _feedback(span_id: str | None, attrs: Attributes) -> Iterator[Score]:
