@@ -199,7 +199,11 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
 
 
 class Failure(msgspec.Struct, frozen=True, gc=False):
-    """How one run failed."""
+    """How one run failed.
+
+    Its texts are exact, since they identify the cause. They are parts of the error's text: what shows them masks them
+    as such (`Redactor.excerpt`).
+    """
 
     cause: Cause
     plain: Cause

@@ -13,7 +13,7 @@ from tracetui import text
 from tracetui.analysis.cause import Cause, failure_of
 from tracetui.analysis.contrast import NO_FINDINGS
 from tracetui.analysis.triage import CauseOrder, Group, Task
-from tracetui.masking import one_line
+from tracetui.masking import excerpt, mask, one_line
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.facts import run_time
 from tracetui.store.judgement import Judgement
@@ -217,12 +217,16 @@ class QueueRows:
             return ""
         if isinstance(item, Group | TaskRow):
             judgment = self._judgment(item)
-            name = (item.id, item.title) if isinstance(item, Group) else (item.task.id, item.task.name)
+            example = self._runs.get(item.example) if isinstance(item, Group) else None
+            title = excerpt(item.title, _error_text(example)) if isinstance(item, Group) else mask(item.task.name)
+            name = (item.id if isinstance(item, Group) else item.task.id, title)
             return " ".join(filter(None, (*name, judgment.verdict, judgment.note, *judgment.tags)))
         if not isinstance(item, Member):
             return item[0]
         run = self._runs.get(item.run)
-        return "" if run is None else f"{run.id} {run.name} {run.first_error.words if run.first_error else ''}"
+        return (
+            "" if run is None else f"{run.id} {mask(run.name)} {mask(run.first_error.words) if run.first_error else ''}"
+        )
 
     def line(self, index: int, width: int) -> Line:
         item = self._item(index)
@@ -241,7 +245,7 @@ class QueueRows:
         several = [Piece(Clean("+"), "accent bold")] if decided and judgment.verdict is None else None
         words = [*(several or _verdict_mark(judgment, self._glyphs)), *self._fold_mark(group.digest)]
         new = not self._two_rows and group.is_new(self._now)
-        words += fill(_title_pieces(group, quiet=decided, new=new), room)
+        words += fill(_title_pieces(group, self._runs.get(group.example), quiet=decided, new=new), room)
         return tuple(fit([*words, *self._numbers(group, group.starts[-1] if group.starts else None)], width))
 
     def _details(self, group: Group, width: int) -> Line:
@@ -335,16 +339,21 @@ def heading(width: int) -> Line:
     return tuple(fit([*words, Piece(Clean(" runs   lost  last"), "dim")], width))
 
 
-def placeholders(words: str, style: str) -> list[Piece]:
+def placeholders(whole: Clean, style: str) -> list[Piece]:
     """A normalized text in pieces, with highlighted placeholders."""
-    pieces, at, whole = [], 0, one_line(words, 400)
+    pieces, at = [], 0
     for match in PLACEHOLDER.finditer(whole):
         pieces += [Piece(Clean(whole[at : match.start()]), style), Piece(Clean(match.group()), "status.warn")]
         at = match.end()
     return [piece for piece in (*pieces, Piece(Clean(whole[at:]), style)) if piece.text]
 
 
-def _title_pieces(group: Group, *, quiet: bool, new: bool) -> list[Piece]:
+def _error_text(run: RunSummary | None) -> str:
+    """The text that the texts of a cause are parts of."""
+    return "" if run is None or run.first_error is None else run.first_error.message
+
+
+def _title_pieces(group: Group, example: RunSummary | None, *, quiet: bool, new: bool) -> list[Piece]:
     cause = group.cause
     kind = _kind(cause)
     pieces = [Piece(one_line(kind, 60), "sec" if quiet else "status.error bold")]
@@ -355,10 +364,10 @@ def _title_pieces(group: Group, *, quiet: bool, new: bool) -> list[Piece]:
     if cause.type and cause.name and cause.name != cause.type:
         pieces.append(Piece(Clean(f" {one_line(cause.name, 60)}"), "sec" if quiet else "text"))
     if cause.part:
-        pieces.append(Piece(one_line(f" = {cause.part[-1]}", 40), "status.warn"))
+        pieces.append(Piece(excerpt(f" = {cause.part[-1]}", _error_text(example), 40), "status.warn"))
     pieces += [_NEW] if new else []
     if cause.text and cause.text != kind:
-        pieces += [Piece(Clean("  ")), *placeholders(cause.text, "dim")]
+        pieces += [Piece(Clean("  ")), *placeholders(excerpt(cause.text, _error_text(example), 400), "dim")]
     return pieces
 
 
@@ -424,7 +433,7 @@ def cause_rows(
     The key of a row with a target is an `Example`.
     """
     lines = _task_lines(task, width) if task is not None else []
-    lines += [*_headline(group, width), *_numbers(group, width, now, zone), *_judged(judgment, width)]
+    lines += [*_headline(group, example, width), *_numbers(group, width, now, zone), *_judged(judgment, width)]
     lines += _normalized(example, width)
     keys: list[Hashable] = list(range(len(lines)))
     for line, key in _shared(shared, width, glyphs, progress):
@@ -442,7 +451,7 @@ def contrast_rows(shared: Contrast | None, *, width: int, glyphs: Glyphs = UNICO
     )
 
 
-def _headline(group: Group, width: int) -> list[Line]:
+def _headline(group: Group, example: RunSummary | None, width: int) -> list[Line]:
     cause = group.cause
     where = " ".join(filter(None, (cause.operation, cause.name)))
     head = [Piece(one_line(_kind(cause), 80), "status.error bold")]
@@ -450,7 +459,7 @@ def _headline(group: Group, width: int) -> list[Line]:
         head.append(Piece(Clean(f"  in {one_line(where, 80)}"), "sec"))
     if cause.frame:
         head.append(Piece(Clean(f"  at {one_line(cause.frame, 80)}"), "sec"))
-    body = wrap(one_line(cause.text, 600), max(20, width)) if cause.text else []
+    body = wrap(excerpt(cause.text, _error_text(example), 600), max(20, width)) if cause.text else []
     lines: list[Line] = [tuple(head), *(tuple(placeholders(part, "text bold")) for part in body)]
     if group.merged:
         count = len(group.merged)
@@ -505,7 +514,7 @@ def _normalized(example: RunSummary | None, width: int) -> list[Line]:
         pieces += [
             Piece(Clean(f"<{kind}>"), "status.warn"),
             Piece(Clean(" = "), "dim"),
-            Piece(one_line(original, 40), "text"),
+            Piece(excerpt(original, failure.source, 40), "text"),
             Piece(Clean("   ")),
         ]
     if len(replaced) > MAX_REPLACED:
