@@ -514,7 +514,7 @@ def _normalized(example: RunSummary | None, width: int) -> list[Line]:
         pieces += [
             Piece(Clean(f"<{kind}>"), "status.warn"),
             Piece(Clean(" = "), "dim"),
-            Piece(excerpt(original, failure.source, 40), "text"),
+            Piece(excerpt(original, _error_text(example), 40), "text"),
             Piece(Clean("   ")),
         ]
     if len(replaced) > MAX_REPLACED:
