@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """No view shows a secret of an error, of a call or of a result, whichever text it composes or cuts."""
 
 from __future__ import annotations
