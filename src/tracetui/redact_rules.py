@@ -116,7 +116,7 @@ _STANDS_FOR: Final = (
 """A placeholder as a whole (a password may begin with any character). Expressions may be cut at a quote."""
 _ENDS_OF_STAND_INS: Final = ("-here", "_here", "xxxxxxxx", "00000000", "........")
 _PATH_PART: Final = r"[._]?[A-Za-z]{1,24}[0-9]{0,4}(?:[._-]{1,2}(?:[A-Za-z]{1,24}[0-9]{0,4}|[0-9]{1,4}))*+"
-_PATH: Final = rf"(?:~|\.{{1,2}}|[A-Za-z]:\\{{0,8}})?(?:[/\\]{{1,8}}{_PATH_PART}){{2,20}}[/\\]?|[~.]{{1,2}}(?:/{_PATH_PART}){{1,20}}/?"
+_PATH: Final = rf"(?:~|\.{{1,2}})?(?:/{_PATH_PART}){{2,20}}/?|[~.]{{1,2}}(?:/{_PATH_PART}){{1,20}}/?|[A-Za-z]:(?:\\{{1,8}}{_PATH_PART}){{1,20}}"
 """A path of plain words: ``/run/secrets/db_password``."""
 _SCHEMES: Final = ("bearer", "basic", "token", "digest", "apikey")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_-]{1,40}")
