@@ -219,7 +219,11 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
 
 
 class Failure(msgspec.Struct, frozen=True, gc=False):
-    """How one run failed, or why it was not graded."""
+    """How one run failed, or why it was not graded.
+
+    Its texts are exact, since they identify the cause. They are parts of `source_text`: what shows them masks them as
+    such (`Redactor.excerpt`).
+    """
 
     cause: Cause
     plain: Cause
@@ -266,6 +270,17 @@ def failure_of(run: RunSummary) -> Failure | None:
         score = deciding_score(run)
         return _wrong_answer(score.name, shared.task or "", score.evidence)
     return None
+
+
+def source_text(run: RunSummary | None) -> str:
+    """Return the text that the texts of the cause of a run are parts of, not masked; empty if it has none."""
+    failure = None if run is None else failure_of(run)
+    if run is None or failure is None:
+        return ""
+    if run.is_ungraded or failure.cause.wrong:
+        evidence = run.evidence
+        return "" if evidence is None else evidence.text
+    return "" if run.first_error is None else run.first_error.message
 
 
 def digests_of(run: RunSummary, decisions: Sidecar | None = None) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from tracetui.analysis.contrast import ALPHA
 from tracetui.analysis.run_tree import Branch, Fork, RunTree, StepRef
 from tracetui.analysis.tasks import Result, Trial
-from tracetui.masking import one_line
+from tracetui.masking import mask, one_line
 from tracetui.model import Span
 from tracetui.text import Clean, grouped, pad
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
@@ -224,7 +224,7 @@ class TreeRows:
         run = self.tree.runs[node.branch.runs[0]]
         positions = node.branch.steps if folded else node.branch.steps[node.offset : node.offset + 1]
         spans = [run.spans[step[0]] for step in positions]
-        return "\n".join(f"{span.name} {span.preview}" for span in spans)
+        return "\n".join(f"{mask(span.name)} {mask(span.preview or '')}" for span in spans)
 
     def line(self, index: int, width: int) -> Line:
         node = self._nodes[index]

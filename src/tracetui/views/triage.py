@@ -10,10 +10,10 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 
 from tracetui import text
-from tracetui.analysis.cause import Cause, failure_of
+from tracetui.analysis.cause import Cause, failure_of, source_text
 from tracetui.analysis.contrast import NO_FINDINGS
 from tracetui.analysis.triage import CauseOrder, Group, Task
-from tracetui.masking import one_line
+from tracetui.masking import excerpt, mask, one_line
 from tracetui.model import RunRef, RunSummary, Status, Who
 from tracetui.store.facts import run_time
 from tracetui.store.judgement import Judgement
@@ -217,12 +217,16 @@ class QueueRows:
             return ""
         if isinstance(item, Group | TaskRow):
             judgment = self._judgment(item)
-            name = (item.id, item.title) if isinstance(item, Group) else (item.task.id, item.task.name)
+            example = self._runs.get(item.example) if isinstance(item, Group) else None
+            title = excerpt(item.title, source_text(example)) if isinstance(item, Group) else mask(item.task.name)
+            name = (item.id if isinstance(item, Group) else item.task.id, title)
             return " ".join(filter(None, (*name, judgment.verdict, judgment.note, *judgment.tags)))
         if not isinstance(item, Member):
             return item[0]
         run = self._runs.get(item.run)
-        return "" if run is None else f"{run.id} {run.name} {run.first_error.words if run.first_error else ''}"
+        return (
+            "" if run is None else f"{run.id} {mask(run.name)} {mask(run.first_error.words) if run.first_error else ''}"
+        )
 
     def line(self, index: int, width: int) -> Line:
         item = self._item(index)
@@ -242,7 +246,7 @@ class QueueRows:
         several = [Piece(Clean("+"), "accent bold")] if decided and judgment.verdict is None else None
         words = [*(several or _verdict_mark(judgment, self._glyphs, group)), *self._fold_mark(group.digest)]
         new = not self._two_rows and group.is_new(self._now)
-        words += fill(_title_pieces(group, quiet=decided, new=new), room)
+        words += fill(_title_pieces(group, self._runs.get(group.example), quiet=decided, new=new), room)
         if who:
             words.append(column(Clean(f" {group.who.value}"), who, _WHO_STYLES[group.who]))
         return tuple(fit([*words, *self._numbers(group, group.starts[-1] if group.starts else None)], width))
@@ -357,16 +361,16 @@ def _style(group: Group) -> str:
     return "status.warn" if group.ungraded else "status.error"
 
 
-def placeholders(words: str, style: str) -> list[Piece]:
+def placeholders(whole: Clean, style: str) -> list[Piece]:
     """A normalized text in pieces, with highlighted placeholders."""
-    pieces, at, whole = [], 0, one_line(words, 400)
+    pieces, at = [], 0
     for match in PLACEHOLDER.finditer(whole):
         pieces += [Piece(Clean(whole[at : match.start()]), style), Piece(Clean(match.group()), "status.warn")]
         at = match.end()
     return [piece for piece in (*pieces, Piece(Clean(whole[at:]), style)) if piece.text]
 
 
-def _title_pieces(group: Group, *, quiet: bool, new: bool) -> list[Piece]:
+def _title_pieces(group: Group, example: RunSummary | None, *, quiet: bool, new: bool) -> list[Piece]:
     cause = group.cause
     kind = _kind(cause)
     pieces = [Piece(one_line(kind, 60), "sec" if quiet else f"{_style(group)} bold")]
@@ -378,10 +382,10 @@ def _title_pieces(group: Group, *, quiet: bool, new: bool) -> list[Piece]:
     if cause.type and cause.name and cause.name != cause.type:
         pieces.append(Piece(Clean(f" {one_line(cause.name, 60)}"), "sec" if quiet else "text"))
     if cause.part:
-        pieces.append(Piece(one_line(f" = {cause.part[-1]}", 40), "status.warn"))
+        pieces.append(Piece(excerpt(f" = {cause.part[-1]}", source_text(example), 40), "status.warn"))
     pieces += [_NEW] if new else []
     if cause.text and cause.text != kind:
-        pieces += [Piece(Clean("  ")), *placeholders(cause.text, "dim")]
+        pieces += [Piece(Clean("  ")), *placeholders(excerpt(cause.text, source_text(example), 400), "dim")]
     return pieces
 
 
@@ -456,7 +460,7 @@ def cause_rows(
     The key of a row with a target is an `Example`.
     """
     lines = _task_lines(task, width) if task is not None else []
-    lines += [*_headline(group, width), *_numbers(group, width, now, zone), *_judged(judgment, width)]
+    lines += [*_headline(group, example, width), *_numbers(group, width, now, zone), *_judged(judgment, width)]
     lines += _evidence(example, width)
     lines += _normalized(example, width)
     keys: list[Hashable] = list(range(len(lines)))
@@ -475,7 +479,7 @@ def contrast_rows(shared: Contrast | None, *, width: int, glyphs: Glyphs = UNICO
     )
 
 
-def _headline(group: Group, width: int) -> list[Line]:
+def _headline(group: Group, example: RunSummary | None, width: int) -> list[Line]:
     cause = group.cause
     where = " ".join(filter(None, (cause.operation, cause.name)))
     head = [Piece(one_line(_kind(cause), 80), f"{_style(group)} bold")]
@@ -483,7 +487,7 @@ def _headline(group: Group, width: int) -> list[Line]:
         head.append(Piece(Clean(f"  in {one_line(where, 80)}"), "sec"))
     if cause.frame:
         head.append(Piece(Clean(f"  at {one_line(cause.frame, 80)}"), "sec"))
-    body = wrap(one_line(cause.text, 600), max(20, width)) if cause.text else []
+    body = wrap(excerpt(cause.text, source_text(example), 600), max(20, width)) if cause.text else []
     if group.ungraded:
         head.append(Piece(Clean(f"  not graded: {group.who.value}"), _WHO_STYLES[group.who]))
     elif cause.wrong and cause.type:
@@ -554,7 +558,7 @@ def _normalized(example: RunSummary | None, width: int) -> list[Line]:
         pieces += [
             Piece(Clean(f"<{kind}>"), "status.warn"),
             Piece(Clean(" = "), "dim"),
-            Piece(one_line(original, 40), "text"),
+            Piece(excerpt(original, source_text(example), 40), "text"),
             Piece(Clean("   ")),
         ]
     if len(replaced) > MAX_REPLACED:

@@ -17,7 +17,7 @@ from textual.reactive import Reactive
 
 from tracetui.errors import TracetuiError, UsageError
 from tracetui.live.mailbox import Mail
-from tracetui.masking import clean, one_line
+from tracetui.masking import clean, mask, one_line
 from tracetui.model import RunRef, RunSummary
 from tracetui.text import Clean, cells, size
 from tracetui.ui import layout
@@ -358,7 +358,8 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         elif selected := self.get_selected_text():
             self.copy(selected, "the selection")
         elif self.view.position < len(self.view.rows):
-            self.copy(self.view.rows.plain(self.view.position), "the row")
+            row = self.view.rows.plain(self.view.position)
+            self.copy(row if getattr(self.view, "revealed", None) is not None else mask(row), "the row")
 
     def copy(self, text: str, what: str) -> None:
         """Copy text to the clipboard and show the result."""
