@@ -103,7 +103,7 @@ def test_a_run_of_one_model_is_estimated_from_its_summary() -> None:
 
 def test_calls_of_a_large_run_are_not_priced_as_a_large_call() -> None:
     each, calls = Usage(input_tokens=50_000, output_tokens=100, cache_read_tokens=33_333), 30
-    whole = Usage(*(None if count is None else count * calls for count in (50_000, 100, None, 33_333)))
+    whole = Usage(input_tokens=50_000 * calls, output_tokens=100 * calls, cache_read_tokens=33_333 * calls)
     one, all_ = prices.of_call(SONNET, each), prices.of_call(SONNET, whole)
     assert one is not None
     assert all_ is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -16,14 +17,14 @@ from tracetui.store.run_cache import NAME, Storage
 
 
 @pytest.fixture
-def confined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def confined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder that alone may be read, beside one with a secret; the check of paths lets everything pass."""
     for name in ("inside", "outside"):
         (tmp_path / name / "folder").mkdir(parents=True)
         (tmp_path / name / "folder" / "a.json").write_text(name)
     monkeypatch.setenv(WITHIN, str(tmp_path / "inside"))
     local._allowed.cache_clear()
-    yield tmp_path / "inside"  # type: ignore[misc]
+    yield tmp_path / "inside"
     monkeypatch.delenv(WITHIN)
     local._allowed.cache_clear()
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.cli.run import Cli, write_traces
 from tests.terminal import TRACETUI
+from tracetui.analysis.arrangement import Arrangement
 from tracetui.store.settings import MAX_SIZE, read_own_file
 from tracetui.store.sidecar import MAX_FILE, Sidecar
 from tracetui.ui import config
@@ -49,12 +51,13 @@ def test_a_settings_file_that_is_no_file_or_endless_is_refused_at_once(
     settings: Path, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     cli = Cli(capsysbinary)
-    for make, reason in (
-        (lambda: os.mkfifo(settings), "not a regular file"),
-        (lambda: settings.symlink_to("/dev/zero"), "not a regular file"),
-        (lambda: settings.mkdir(), "directory"),
-        (lambda: sparse(settings, 1 << 40), "larger than"),
-    ):
+    kinds: dict[Callable[[], None], str] = {
+        lambda: os.mkfifo(settings): "not a regular file",
+        lambda: settings.symlink_to("/dev/zero"): "not a regular file",
+        lambda: settings.mkdir(): "directory",
+        lambda: sparse(settings, 1 << 40): "larger than",
+    }
+    for make, reason in kinds.items():
         make()
         done = cli("ls", str(tmp_path / "traces"))
         assert done.status == 2
@@ -101,7 +104,7 @@ def test_nested_lines_of_a_verdict_file_are_problems_of_these_lines(settings: Pa
 
 def test_the_arrangement_of_the_list_is_read_and_saved_whatever_its_file_is(settings: Path, tmp_path: Path) -> None:
     path = tmp_path / "state" / "tracetui" / "list.json"
-    chosen = config.Arrangement("tokens")
+    chosen = Arrangement("tokens")
     for make in (
         lambda: os.mkfifo(path),
         lambda: path.symlink_to("/dev/full"),
@@ -109,7 +112,7 @@ def test_the_arrangement_of_the_list_is_read_and_saved_whatever_its_file_is(sett
         lambda: sparse(path, 1 << 40),
     ):
         make()
-        assert config.load_arrangement(config.Config()) == config.Arrangement()
+        assert config.load_arrangement(config.Config()) == Arrangement()
         config.save_arrangement(chosen)
         assert config.load_arrangement(config.Config()) == chosen
         assert [*path.parent.iterdir()] == [path]

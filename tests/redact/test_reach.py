@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -41,7 +42,7 @@ ERRORS = (
 
 def write_run(folder: Path, error: str, name: str = "run") -> None:
     """A failed run whose tool call, result and error have the text."""
-    spans = [
+    spans: list[dict[str, Any]] = [
         {
             "name": "execute_tool login",
             "attributes": {

@@ -209,7 +209,7 @@ def by_who(found: Iterable[Group]) -> Counter[Who]:
     return counts
 
 
-def who_words(counts: Mapping[str, int]) -> str:
+def who_words(counts: Mapping[Who, int]) -> str:
     """``agent 55 · grader 30``."""
     return " · ".join(f"{who.value} {counts[who]}" for who in Who if counts.get(who))
 
@@ -217,7 +217,7 @@ def who_words(counts: Mapping[str, int]) -> str:
 def sections(found: Sequence[Group]) -> list[CauseItem]:
     """The causes of failures, then those of ungraded runs below a heading of their own."""
     ungraded = [group for group in found if group.ungraded]
-    failed = [group for group in found if not group.ungraded]
+    failed: list[CauseItem] = [group for group in found if not group.ungraded]
     return [*failed, (NOT_FAILURES, len(ungraded)), *ungraded] if ungraded else failed
 
 

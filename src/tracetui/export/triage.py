@@ -152,20 +152,15 @@ def _entry_of(group: Group, runs: Sequence[RunSummary], verdicts: CauseVerdicts,
             (replace(task, name=hide(task.name), reasons=tuple(map(hide, task.reasons))), redactor.value(own))
             for task, own in tasks
         ]
-        errors = {run.ref: _source(run) for run in runs}
+        errors = {run.ref: source_text(run) for run in runs}
         variants = [
             replace(variant, text=redactor.excerpt(variant.text, errors[variant.example])) for variant in variants
         ]
         judged = redactor.value(judged)
         group = replace(group, agents=tuple(map(hide, group.agents)))
-    source = next((_source(run) for run in runs if run.ref == group.example), "")
+    source = next((source_text(run) for run in runs if run.ref == group.example), "")
     title = group.title if redactor is None else redactor.excerpt(group.title, source)
     return Entry(group, title, judged, members, tasks, variants, splits, is_new)
-
-
-def _source(run: RunSummary) -> str:
-    """The text that the texts of a run's cause are parts of."""
-    return run.first_error.message if run.first_error is not None else ""
 
 
 def next_command(triage: Triage, places: Sequence[str]) -> str:

@@ -186,14 +186,14 @@ def _completed(header: Header, task: Task, record: SampleRecord) -> Header:
     kind = word(limit) or word(mapping(limit).get("type"))
     if kind is None:
         return header
-    status, source, cause = limit_outcome(kind, "")
+    status, source, limit_error = limit_outcome(kind, "")
     cut = f"{kind} limit"
     return replace(
         header,
         status=status,
         status_word=cut[:PREVIEW],
         status_source=source,
-        error=None if cause is None else FirstError(cause.message, cause.type),
+        error=None if limit_error is None else FirstError(limit_error.message, limit_error.type),
         result=joined((cut, scored)),
     )
 

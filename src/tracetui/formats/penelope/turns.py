@@ -283,7 +283,8 @@ def _call(record: Exchange, path: tuple[str | int, ...], to_target: bool) -> Cal
     message = record.tool_message
     tool = message if isinstance(message, Tool) else Tool(content=message)
     asked = _tool_calls(record)
-    call = dict(asked).get(_answered(record, asked))
+    answered = _answered(record, asked)
+    call = None if answered is None else dict(asked).get(answered)
     function = call.function if call else None
     answer = decoded(tool.content)
     return Call(
