@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
+from tracetui.analysis.cause import source_text
 from tracetui.analysis.contrast import NO_FINDINGS, Contrast, Finding
 from tracetui.analysis.triage import (
     CauseVerdicts,
