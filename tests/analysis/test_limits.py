@@ -145,7 +145,7 @@ def test_real_runs_that_a_policy_stopped(version: str) -> None:
     assert list(course(tokens).values) == [150, 300, 450, 600]
     assert course(tokens).crossed == 3
     assert named(tokens) == ("same result 3 more times until max_tokens 600 > 500", 1)
-    assert list(course(steps).values) == list(range(1, 11))
+    assert list(course(steps).values) == list(range(1, 12)), "the violation is a step of the format"
     assert named(steps) == ("exceeded max_steps 11 > 10", 10)
 
 
