@@ -59,7 +59,7 @@ def paprika(path: Path, ident: str, *, steps: int = 2, status: str = "success") 
     """Write a Paprika record in one go; returns its bytes."""
     calls = [
         {"step_type": "tool_call", "step_index": i, "timestamp": "2026-11-21T09:00:00Z", "event_id": f"{ident}-{i}"}
-        | {"tool_name": "search", "args": {"q": f"q{i}"}, "input_hash": "0" * 16, "output_data": f"found {i}"}
+        | {"tool_name": "search", "args": {"q": f"q{i}"}, "output_data": f"found {i}"}
         for i in range(1, steps + 1)
     ]
     record = {

@@ -30,6 +30,7 @@ from tracetui.model import (
     Text,
     ToolCall,
     ToolResult,
+    Usage,
     quote_key,
 )
 from tracetui.model.masked import unmasked
@@ -241,8 +242,7 @@ def _facts(run: Run) -> Iterator[Fact]:
     yield Fact("model", [one_line(summary.model, 100)] if summary.model else [])
     yield Fact("counts", [Clean(" · ".join(counts))] if counts else [])
     if usage is not None:
-        fields = msgspec.structs.asdict(usage)
-        words = [f"{grouped(value)} {name.removesuffix('_tokens')}" for name, value in fields.items() if _count(value)]
+        words = [*_token_counts(usage)]
         estimate = estimate_of(run)
         words += [] if usage.cost_usd is None else [cost(usage.cost_usd)]
         words += [] if estimate is None else [Clean(f"{cost(estimate.usd, estimated=True)} by {prices.origin()}")]
@@ -267,8 +267,12 @@ def _facts(run: Run) -> Iterator[Fact]:
     yield Fact("address", [clean(summary.ref.address)])
 
 
-def _count(value: object) -> bool:
-    return isinstance(value, int)
+def _token_counts(usage: Usage) -> Iterator[str]:
+    """``640 input``; ``at least 42 output`` where a trace may not have the last count."""
+    for name, value in msgspec.structs.asdict(usage).items():
+        if name.endswith("_tokens") and value is not None:
+            at_least = "at least " if name == "output_tokens" and usage.output_at_least else ""
+            yield f"{at_least}{grouped(value)} {name.removesuffix('_tokens')}"
 
 
 def _values(run: Run) -> Iterator[Fact]:

@@ -82,17 +82,24 @@ def changed(where: str = "") -> FormatError:
 
 
 def record_at(file: File, offset: int, size: int, *, many: bool = False) -> tuple[dict[str, Any], bytes]:
-    """The record on the line at byte `offset`, and its bytes. Raises `FormatError` for a line of another size.
+    """The record at byte `offset`, and its bytes. Raises `FormatError` if there is none of this size.
 
-    A record with `many` spans is cached for the next of them.
+    It is a line, or a part of one, from ``{`` to ``}``. A record with `many` spans is cached for the next of them.
     """
     if many:
         return cached(file, (offset, size), lambda: record_at(file, offset, size))
     before = file.read(offset - 1, 1) if offset else b"\n"
     data = file.read(offset, size + 1)
-    if before != b"\n" or len(data) < size or data[size:] not in (b"", b"\n"):
+    is_line = before == b"\n" and data[size:] in (b"", b"\n")
+    is_part = data[:1] == b"{" and data[size - 1 : size] == b"}"
+    if len(data) < size or not (is_line or is_part):
         raise changed(f"byte {offset}")
-    record, _ = parse(data[:size])
+    try:
+        record, _ = parse(data[:size])
+    except FormatError:
+        if is_line:
+            raise
+        record = None
     if not isinstance(record, dict):
         raise changed(f"byte {offset}")
     return record, data[:size]

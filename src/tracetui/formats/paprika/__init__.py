@@ -396,7 +396,7 @@ def run_body(trace: Trace, tally: Tally) -> RunBody:
         output=fields.get("output"),
         error=None if trace.facts.error is None else error_of(trace.facts.error),
         limits=_limits(mapping(fields.get("policy")), trace.steps, tally),
-        totals=tuple(_totals(mapping(fields.get("totals")), tally)),
+        totals=tuple(_totals(mapping(fields.get("totals")), tally, trace.steps)),
         system_prompt=_text_of_role(first, "system", "developer") or None,
         last_user=_text_of_role(reversed(last), "user") or None,
         last_assistant=_text_of_role((*answers, *reversed(last)), "assistant") or None,
@@ -404,10 +404,11 @@ def run_body(trace: Trace, tally: Tally) -> RunBody:
     )
 
 
-def _totals(declared: dict[str, Any], tally: Tally) -> Iterator[Total]:
+def _totals(declared: dict[str, Any], tally: Tally, steps: Sequence[Step]) -> Iterator[Total]:
+    """The declared totals, recounted; the recorder does not count violations as steps."""
     usage = tally.usage
     counted = {
-        "step_count": tally.steps,
+        "step_count": sum(step.operation is not _POLICY for step in steps),
         "llm_calls": tally.llm_calls,
         "tool_calls": tally.tool_calls,
         "total_tokens": usage.total_tokens,
