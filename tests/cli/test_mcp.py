@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ import pytest
 
 from tests.cli.run import Cli, write_traces
 from tracetui.cli.mcp import make_server
+from tracetui.cli.parser import COMMANDS
 from tracetui.cli.reading import served_paths
 
 if TYPE_CHECKING:
@@ -148,3 +150,12 @@ def test_what_cannot_be_served_is_refused(capsysbinary: pytest.CaptureFixture[by
     for path, words in (("box:traces", "local files only"), ("-", "local files only"), ("nothing", "no such file")):
         found = cli("mcp", path)
         assert (found.status, words in found.err) == (2, True)
+
+
+def test_skill_needs_no_path_and_names_real_commands(cli: Cli) -> None:
+    result = cli("mcp", "--skill")
+    commands = set(re.findall(r"`tracetui ([a-z]+)", result.text))
+
+    assert (result.status, result.err) == (0, "")
+    assert result.text.startswith("---\nname: tracetui\n")
+    assert {"ls", "show", "triage", "grep", "diff"} <= commands <= {*COMMANDS}
