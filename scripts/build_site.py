@@ -1,4 +1,4 @@
-"""Build the documentation site from docs/ and screenshots/, without a warning, and check every link of it."""
+"""Build the documentation site without a warning, from docs/, screenshots/ and the changelog, and check every link."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from urllib.parse import unquote, urlsplit
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGES: Final = ROOT / "build" / "pages"
 SITE: Final = ROOT / "build" / "site"
-PICTURES: Final = "screenshots"
 LOADED: Final = {"script", "img", "iframe", "source", "video", "audio", "embed", "object"}
 """Elements whose address a browser requests without a click; so does ``link``, by its relationship."""
 
@@ -34,12 +33,14 @@ def main() -> int:
 
 
 def copy_pages() -> None:
-    """Write build/pages: docs/ and the pictures, which pages in docs/ find beside it."""
+    """Write build/pages: docs/, and what its pages find in the folder above."""
     shutil.rmtree(PAGES, ignore_errors=True)
     shutil.copytree(ROOT / "docs", PAGES, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / PICTURES, PAGES / PICTURES)
+    shutil.copytree(ROOT / "screenshots", PAGES / "screenshots")
     for page in PAGES.glob("*.md"):
-        page.write_text(page.read_text("utf-8").replace(f"](../{PICTURES}/", f"]({PICTURES}/"), "utf-8")
+        page.write_text(page.read_text("utf-8").replace("](../", "]("), "utf-8")
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    (PAGES / "CHANGELOG.md").write_text(changelog.replace("](docs/", "]("), "utf-8")
 
 
 class _Page(HTMLParser):

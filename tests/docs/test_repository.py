@@ -98,7 +98,9 @@ def test_workflows_pin_actions_and_grant_little(path: Path) -> None:
 
 
 def test_workflow_scripts_exist() -> None:
-    scripts = {word for path in WORKFLOWS for word in re.findall(r"[\w./]+\.py\b(?!thon)|\.ci/run", path.read_text("utf-8"))}
+    scripts = {
+        word for path in WORKFLOWS for word in re.findall(r"[\w./]+\.py\b(?!thon)|\.ci/run", path.read_text("utf-8"))
+    }
     assert {name for name in scripts if not (ROOT / name).is_file()} == set()
     assert {"dev.py", "scripts/try_install.py", ".ci/run"} <= scripts
 
@@ -117,3 +119,22 @@ def test_committed_version_is_in_one_place() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     assert "version" not in project["project"]
     assert project["tool"]["hatch"]["version"]["path"] == "src/tracetui/__init__.py"
+
+
+def test_site_check_finds_missing_targets_and_requests(tmp_path: Path) -> None:
+    check = runpy.run_path(str(ROOT / "scripts" / "build_site.py"), run_name="site")["check"]
+    (tmp_path / "page").mkdir()
+    (tmp_path / "page" / "index.html").write_text('<h2 id="here">x</h2>')
+    (tmp_path / "index.html").write_text(
+        '<a href="page/#here">x</a><a href="page/#gone">x</a><a href="lost/">x</a><a href="https://example.org">x</a>'
+        '<img src="https://example.org/a.png"><link rel="stylesheet" href="//example.org/a.css">'
+    )
+    (tmp_path / "style.css").write_text("a { background: url(https://example.org/b.png) }")
+
+    assert sorted(check(tmp_path)) == [
+        "index.html: lost/ doesn't exist",
+        "index.html: page/#gone has no such heading",
+        "index.html: requests //example.org/a.css",
+        "index.html: requests https://example.org/a.png",
+        "style.css: requests https://example.org/b.png",
+    ]
