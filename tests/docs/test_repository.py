@@ -121,6 +121,11 @@ def test_committed_version_is_in_one_place() -> None:
     assert project["tool"]["hatch"]["version"]["path"] == "src/tracetui/__init__.py"
 
 
+def test_site_navigation_has_every_page_once() -> None:
+    pages = re.findall(r'"([\w-]+\.md)"', (ROOT / "zensical.toml").read_text("utf-8"))
+    assert sorted(pages) == sorted([*(page.name for page in (ROOT / "docs").glob("*.md")), "CHANGELOG.md"])
+
+
 def test_site_check_finds_missing_targets_and_requests(tmp_path: Path) -> None:
     check = runpy.run_path(str(ROOT / "scripts" / "build_site.py"), run_name="site")["check"]
     (tmp_path / "page").mkdir()
