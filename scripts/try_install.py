@@ -91,7 +91,10 @@ def open_demo(tracetui: str, folder: Path) -> None:
         while b" runs" not in screen:
             ready, _, _ = select.select([controller], [], [], max(0, deadline - time.monotonic()))
             assert ready, f"`tracetui demo` didn't list runs: {screen[-2000:]!r}"
-            screen += os.read(controller, 65536)
+            try:
+                screen += os.read(controller, 65536)
+            except OSError:  # Linux: the app has ended
+                raise SystemExit(f"`tracetui demo` ended: {screen.decode(errors='replace')[-2000:]}") from None
         os.write(controller, b"q")
         while app.poll() is None:
             assert time.monotonic() < deadline, "`tracetui demo` didn't quit"
