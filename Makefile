@@ -1,5 +1,5 @@
 # The same words as `python3 dev.py`, for those who have make.
-WORDS = demo test check lint format golden snapshots screenshots docs fuzz bench build lock stores
+WORDS = demo test check lint format golden snapshots screenshots docs fuzz bench build site lock stores
 .PHONY: help $(WORDS)
 
 help:

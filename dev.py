@@ -13,7 +13,8 @@
     python3 dev.py docs         write the generated parts of docs/
     python3 dev.py fuzz …       read mutated traces: `fuzz ids`, bytes, cases or suite, --seed, --seconds, --format
     python3 dev.py bench …      measure, and compare with the targets; --save for the docs, --compare COMMIT
-    python3 dev.py build        build the wheel into dist/
+    python3 dev.py build        build wheel and sdist into dist/, check them, try the wheel in an empty environment
+    python3 dev.py site         build the documentation site into build/site/, strict, and check its links
     python3 dev.py stores       install the real ClickHouse engine and an S3 server (200 MB), which some tests need
     python3 dev.py lock         choose new versions: writes requirements/*.txt from pyproject.toml
     python3 dev.py run …        run any command in the environment: `run tracetui ls traces`
@@ -31,19 +32,29 @@ import sys
 import tempfile
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 STAMP = VENV / "made-from.sha256"
-LOCK = ROOT / "requirements" / "dev.txt"
-STORES = ROOT / "requirements" / "stores.txt"
+REQUIREMENTS = ROOT / "requirements"
+LOCK = REQUIREMENTS / "dev.txt"
+STORES = REQUIREMENTS / "stores.txt"
+TOOLS = {"build": REQUIREMENTS / "build.txt", "site": REQUIREMENTS / "site.txt"}
+"""Words that need more packages, which they install first."""
+LOWEST = REQUIREMENTS / "lowest.txt"
 
 LOCK_HEAD = """\
 # Every package that {} need, pinned, with the hashes of all its files.
 # Written by `python3 dev.py lock` from pyproject.toml; install with `pip install --require-hashes -r`.
 """
+LOWEST_HEAD = """\
+# The lowest version of every package that pyproject.toml admits; `python scripts/try_install.py --lowest` tries them.
+# Written by `python3 dev.py lock` from pyproject.toml.
+"""
+INSTALL = "python -m pip --disable-pip-version-check install --quiet --require-hashes -r {}"
 LINTS = {
     "format": "ruff format --check .",
     "lint": "ruff check .",
@@ -62,8 +73,8 @@ WORDS = {
     "docs": "python scripts/docs.py",
     "fuzz": "python -m tests.fuzz",
     "bench": "python -m tests.bench",
-    "build": "python -m hatchling build -t wheel",
-    "stores": f"python -m pip --disable-pip-version-check install --quiet --require-hashes -r {STORES}",
+    "site": "python scripts/build_site.py",
+    "stores": INSTALL.format(STORES),
     "run": "",
 }
 
@@ -76,7 +87,7 @@ def main(arguments: list[str]) -> int:
         return 0
     if word == "lock":
         return lock()
-    if word not in (*WORDS, "check", "lint", "format"):
+    if word not in (*WORDS, "build", "check", "lint", "format"):
         print(f"dev.py: there is no word {word!r}; `python3 dev.py help` lists them", file=sys.stderr)
         return 2
     make_environment()
@@ -84,6 +95,10 @@ def main(arguments: list[str]) -> int:
         return main(["test"]) or main(["lint"])
     if word == "lint":
         return lint()
+    if word in TOOLS and run(INSTALL.format(TOOLS[word])):
+        return 1
+    if word == "build":
+        return build()
     if word == "format":
         return run("ruff format .") or run("ruff check --fix .")
     return run(WORDS[word], *rest, golden=word == "golden")
@@ -94,6 +109,16 @@ def lint() -> int:
     failed = [name for name, command in LINTS.items() if run(command)]
     print(f"lint: {', '.join(failed)} failed" if failed else "lint: all is well", flush=True)
     return 1 if failed else 0
+
+
+def build() -> int:
+    """Build wheel and sdist, check their metadata, and try the wheel as a user would."""
+    for path in (ROOT / "dist").glob("*"):
+        path.unlink()
+    if run("python -m hatchling build -t sdist -t wheel"):
+        return 1
+    wheel, sdist = *(ROOT / "dist").glob("*.whl"), *(ROOT / "dist").glob("*.tar.gz")
+    return run("twine check --strict", str(wheel), str(sdist)) or run("python scripts/try_install.py", str(wheel))
 
 
 def run(command: str, *more: str, golden: bool = False) -> int:
@@ -142,6 +167,7 @@ def lock() -> int:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     extras = project["project"]["optional-dependencies"].values()
     groups = project["dependency-groups"]
+    LOWEST.write_text(lowest_versions(project["project"]))
     wanted = [*project["project"]["dependencies"], *chain.from_iterable(extras), *groups["dev"]]
     flags = "-q --upgrade --generate-hashes --strip-extras --no-header --no-emit-options --no-emit-index-url"
     with tempfile.TemporaryDirectory() as name:
@@ -154,12 +180,20 @@ def lock() -> int:
         for target, packages, users in (
             (LOCK, wanted, "the app and its tests"),
             (STORES, ["-c dev.txt", *groups["stores"]], "the tests of ClickHouse and object stores"),
+            (TOOLS["build"], ["-c dev.txt", *groups["build"]], "the checks of a distribution"),
+            (TOOLS["site"], ["-c dev.txt", *groups["site"]], "the tools of the documentation site"),
         ):
             (folder / "pyproject.toml.in").write_text("\n".join(packages))
             subprocess.check_call([*compiler, "-o", target.name, "pyproject.toml.in"], cwd=folder)
             pinned = (folder / target.name).read_text().replace("-r pyproject.toml.in", "pyproject.toml")
             target.write_text(LOCK_HEAD.format(users) + pinned)
     return 0
+
+
+def lowest_versions(project: dict[str, Any]) -> str:
+    """The text of requirements/lowest.txt: a pin of each lower bound in ``[project]``."""
+    packages = [*project["dependencies"], *chain.from_iterable(project["optional-dependencies"].values())]
+    return LOWEST_HEAD + "".join(f"{package.split(',')[0].replace('>=', '==')}\n" for package in sorted(packages))
 
 
 if __name__ == "__main__":

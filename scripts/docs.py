@@ -1,4 +1,4 @@
-"""Write the generated parts of docs/ from the code; with ``--check``, fail if one of them is stale.
+"""Write the generated parts of docs/, and share/, from the code; with ``--check``, fail if one of them is stale.
 
 A generated part is between ``<!-- generated: NAME -->`` and ``<!-- end -->``; the rest is written by hand.
 """
@@ -11,27 +11,37 @@ import os
 import re
 import sys
 from collections.abc import Callable, Container, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from man_page import man_page
 
 if TYPE_CHECKING:
     from tracetui.store.query import Table
 
-DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
+ROOT: Final = Path(__file__).resolve().parent.parent
+DOCS: Final = ROOT / "docs"
 STEPLOG: Final = DOCS / "examples" / "steplog"
 PART: Final = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def main(arguments: list[str]) -> int:
     """Update every page; with ``--check``, only list the stale ones."""
+    os.environ.update(COLUMNS="100", NO_COLOR="1")
+    written = {page: page.read_text("utf-8") for page in sorted(DOCS.glob("*.md"))}
+    fresh = {
+        page: PART.sub(lambda match: f"{match[1]}\n{PARTS[match[2]]()}\n{match[3]}", text)
+        for page, text in written.items()
+    }
+    fresh |= {ROOT / name: make() for name, make in SHARED.items()}
     stale = []
-    for page in sorted(DOCS.glob("*.md")):
-        text = page.read_text("utf-8")
-        fresh = PART.sub(lambda match: f"{match[1]}\n{PARTS[match[2]]()}\n{match[3]}", text)
-        if fresh != text:
-            stale.append(page.name)
+    for path, text in fresh.items():
+        if text != (written.get(path) or (path.read_text("utf-8") if path.exists() else None)):
+            stale.append(str(path.relative_to(ROOT)))
             if "--check" not in arguments:
-                page.write_text(fresh, "utf-8")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, "utf-8")
     if not stale:
         print("docs: up to date")
     elif "--check" in arguments:
@@ -46,7 +56,6 @@ def cli() -> str:
     """The help of every command, without examples; arguments that several commands share are explained once."""
     from tracetui.cli.parser import COMMANDS, parser_of
 
-    os.environ.update(COLUMNS="100", NO_COLOR="1")
     app, parsers = parser_of(None), {name: parser_of(name) for name in COMMANDS}
     own = {_option(action) for action in app._actions if action.option_strings}
     users: dict[tuple[str, str], list[str]] = {}
@@ -231,6 +240,13 @@ def _table(titles: str, rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([*lines, *(" | ".join(cell.replace("|", "\\|") for cell in row).rstrip() for row in rows)]) + "\n"
 
 
+def completions(shell: str) -> str:
+    """The completions of a shell."""
+    from tracetui.cli.completions import script
+
+    return script(shell)
+
+
 PARTS: Final[dict[str, Callable[[], str]]] = {
     "cli": cli,
     "example": example,
@@ -244,6 +260,13 @@ PARTS: Final[dict[str, Callable[[], str]]] = {
     "secrets": secrets,
     "words": words,
 }
+SHARED: Final[dict[str, Callable[[], str]]] = {
+    "share/man/man1/tracetui.1": man_page,
+    "share/bash-completion/completions/tracetui": partial(completions, "bash"),
+    "share/zsh/site-functions/_tracetui": partial(completions, "zsh"),
+    "share/fish/vendor_completions.d/tracetui.fish": partial(completions, "fish"),
+}
+"""Files that the wheel installs beside the package."""
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -17,6 +18,7 @@ from tests.cli.run import Cli, write_traces
 from tests.shared import PATIENCE
 from tests.terminal import TRACETUI
 from tracetui.cli.mcp import CALLS, Commands, make_server
+from tracetui.cli.parser import COMMANDS
 from tracetui.cli.reading import served_paths
 
 if TYPE_CHECKING:
@@ -233,3 +235,12 @@ async def test_calls_at_once_are_limited(traces: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(commands, "_run", run)
     await asyncio.gather(*(commands.answer("ls", [], [], ["runs"], 0, 1_000) for _ in range(3 * CALLS)))
     assert most == CALLS
+
+
+def test_skill_needs_no_path_and_names_real_commands(cli: Cli) -> None:
+    result = cli("mcp", "--skill")
+    commands = set(re.findall(r"`tracetui ([a-z]+)", result.text))
+
+    assert (result.status, result.err) == (0, "")
+    assert result.text.startswith("---\nname: tracetui\n")
+    assert {"ls", "show", "triage", "grep", "diff"} <= commands <= {*COMMANDS}

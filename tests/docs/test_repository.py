@@ -9,10 +9,12 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 DEV = runpy.run_path(str(ROOT / "dev.py"), run_name="dev")
-WORDS = {*DEV["WORDS"], "check", "lint", "format", "lock"}
+WORDS = {*DEV["WORDS"], "build", "check", "lint", "format", "lock"}
 
 
 def dev(*words: str) -> subprocess.CompletedProcess[str]:
@@ -54,8 +56,9 @@ def test_the_readme_and_ci_run_the_same_tests() -> None:
     assert "python3 dev.py test" in (ROOT / ".ci" / "run").read_text("utf-8")
 
 
-def test_the_lock_pins_everything_with_hashes_and_no_address() -> None:
-    lock = (ROOT / "requirements" / "dev.txt").read_text("utf-8")
+@pytest.mark.parametrize("name", ["build.txt", "dev.txt", "site.txt", "stores.txt"])
+def test_the_lock_pins_everything_with_hashes_and_no_address(name: str) -> None:
+    lock = (ROOT / "requirements" / name).read_text("utf-8")
     entries = re.split(r"\n(?=[a-z0-9])", re.sub(r"^#.*\n", "", lock, flags=re.MULTILINE))
     assert all(re.match(r"\n?[\w.-]+==[\w.]+ \\\n( +--hash=sha256:[0-9a-f]{64})", entry) for entry in entries)
     assert not re.search(r"://|--index|--find-links|@ ", lock)
@@ -66,3 +69,77 @@ def test_the_lock_is_that_of_the_metadata() -> None:
     wanted = [*project["project"]["dependencies"], *project["dependency-groups"]["dev"]]
     pinned = set(re.findall(r"^([\w.-]+)==", (ROOT / "requirements" / "dev.txt").read_text("utf-8"), re.MULTILINE))
     assert {re.split(r"[<>=! ]", name)[0] for name in wanted} - pinned == set()
+
+
+def test_lowest_versions_are_the_lower_bounds_of_the_metadata() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    lowest = (ROOT / "requirements" / "lowest.txt").read_text("utf-8")
+    assert lowest == DEV["lowest_versions"](project)
+    pins = re.findall(r"^([\w.\[\]-]+)==[\w.]+$", lowest, re.MULTILINE)
+    assert {"textual", "clickhouse-connect", "mcp"} <= {*pins}
+    assert len(pins) == lowest.count("\n") - 2
+
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_workflows_pin_actions_and_grant_little(path: Path) -> None:
+    text = path.read_text("utf-8")
+    uses = re.findall(r"uses: (\S+)(.*)", text)
+
+    assert all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", action) for action, _ in uses)
+    assert all(re.fullmatch(r" # v[\d.]+", version) for _, version in uses)
+    assert "\npermissions:\n  contents: read\n" in text  # of every job that names no others
+    assert text.count("runs-on:") == text.count("timeout-minutes:")
+    assert "secrets." not in text
+    assert "\t" not in text
+    assert all(not (len(line) - len(line.lstrip())) % 2 for line in text.splitlines())
+
+
+def test_workflow_scripts_exist() -> None:
+    scripts = {
+        word for path in WORKFLOWS for word in re.findall(r"[\w./]+\.py\b(?!thon)|\.ci/run", path.read_text("utf-8"))
+    }
+    assert {name for name in scripts if not (ROOT / name).is_file()} == set()
+    assert {"dev.py", "scripts/try_install.py", ".ci/run"} <= scripts
+
+
+def test_container_copies_what_the_wheel_needs_and_drops_root() -> None:
+    text = (ROOT / "Dockerfile").read_text("utf-8")
+    ignored = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
+    copied = {name for line in re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.MULTILINE) for name in line.split()}
+
+    assert {name for name in copied if not (ROOT / name).exists() or f"!{name}" not in ignored} == set()
+    assert {"pyproject.toml", "README.md", "LICENSE", "src", "share"} <= copied
+    assert text.rindex("\nUSER 1000\n") > text.rindex("\nRUN ")
+
+
+def test_committed_version_is_in_one_place() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    assert "version" not in project["project"]
+    assert project["tool"]["hatch"]["version"]["path"] == "src/tracetui/__init__.py"
+
+
+def test_site_navigation_has_every_page_once() -> None:
+    pages = re.findall(r'"([\w-]+\.md)"', (ROOT / "zensical.toml").read_text("utf-8"))
+    assert sorted(pages) == sorted([*(page.name for page in (ROOT / "docs").glob("*.md")), "CHANGELOG.md"])
+
+
+def test_site_check_finds_missing_targets_and_requests(tmp_path: Path) -> None:
+    check = runpy.run_path(str(ROOT / "scripts" / "build_site.py"), run_name="site")["check"]
+    (tmp_path / "page").mkdir()
+    (tmp_path / "page" / "index.html").write_text('<h2 id="here">x</h2>')
+    (tmp_path / "index.html").write_text(
+        '<a href="page/#here">x</a><a href="page/#gone">x</a><a href="lost/">x</a><a href="https://example.org">x</a>'
+        '<img src="https://example.org/a.png"><link rel="stylesheet" href="//example.org/a.css">'
+    )
+    (tmp_path / "style.css").write_text("a { background: url(https://example.org/b.png) }")
+
+    assert sorted(check(tmp_path)) == [
+        "index.html: lost/ doesn't exist",
+        "index.html: page/#gone has no such heading",
+        "index.html: requests //example.org/a.css",
+        "index.html: requests https://example.org/a.png",
+        "style.css: requests https://example.org/b.png",
+    ]

@@ -10,17 +10,20 @@ import argparse
 import asyncio
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 import tracetui
 from tracetui.cli import BROKEN_PIPE
+from tracetui.cli.output import write_lines
 from tracetui.cli.reading import served_paths
 from tracetui.errors import UsageError
 from tracetui.export.json import page
 from tracetui.processes import own_command, with_parent
 from tracetui.sources.local import WITHIN
+from tracetui.text import Clean
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -32,6 +35,7 @@ Needs a package: pip install 'tracetui[mcp]'. Only files below PATH are opened; 
 examples:
   tracetui mcp ~/.claude/projects
   claude mcp add traces -- tracetui mcp traces/       let Claude Code read these traces
+  tracetui mcp --skill > SKILL.md                     for agents that run commands
 """
 INSTRUCTIONS: Final = """\
 Reads recorded runs of AI agents. Start with `list` or `triage`; pass an `address` from there to `show` and `diff`.
@@ -49,10 +53,23 @@ CALLS: Final = 4
 """Calls that run at once; others wait. Each is a process."""
 
 
+class _PrintSkill(argparse.Action):
+    """Print the skill and exit, as ``--version`` does: needs neither PATH nor the package."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:  # noqa: A002 - as argparse calls it
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        text = Path(__file__).with_name("SKILL.md").read_text("utf-8")
+        write_lines(map(Clean, text.splitlines()))
+        parser.exit()
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``mcp``."""
     parser.add_argument("paths", nargs="+", metavar="PATH", help="directories and files to serve, on this machine")
     parser.add_argument("--exact", action="store_true", help="don't mask secrets")
+    parser.add_argument("--skill", action=_PrintSkill, help="print SKILL.md, which tells agents how to use tracetui")
 
 
 def run(args: argparse.Namespace) -> int:

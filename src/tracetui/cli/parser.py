@@ -293,10 +293,16 @@ def _commands_help() -> str:
 
 
 def _environment_help() -> str:
-    """The environment variables, including those of the formats."""
+    """The environment variables, as help shows them."""
+    lines = (f"  {name}\n      {text}" for name, text in environment_variables().items())
+    return "\nenvironment:\n" + "\n".join(lines) + "\n"
+
+
+def environment_variables() -> dict[str, str]:
+    """The environment variables with their meaning, including those of the formats."""
     from tracetui.formats.programs import variables
 
-    variables_help = {
+    return {
         "PAPRIKA_TRACE_DIR": "directory to open when no PATH is given",
         ", ".join(variables()): "trace directories of other programs, offered when there is no default directory",
         "TRACETUI_WITHIN": "directories and files to read, separated by colons; nothing else is opened",
@@ -304,4 +310,3 @@ def _environment_help() -> str:
         "CLICKHOUSE_USER, CLICKHOUSE_PASSWORD, NETRC": "login of clickhouse:// addresses, see docs/stores.md",
         "NO_COLOR": "use the terminal's own colors",
     }
-    return "\nenvironment:\n" + "\n".join(f"  {name}\n      {text}" for name, text in variables_help.items()) + "\n"
