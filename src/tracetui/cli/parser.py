@@ -28,6 +28,7 @@ COMMANDS: Final = (
     "stats",
     "tasks",
     "gate",
+    "audit",
     "diff",
     "export",
     "tail",

@@ -25,7 +25,7 @@ _MODES: Final = (
     "approval_mode",
     "allow_all_permission_mode",
 )
-_BYPASS: Final = re.compile(r"bypass|danger|yolo|skip.?permissions|allow.?all|full.?access|^never$", re.IGNORECASE)
+_BYPASS: Final = re.compile(r"bypass|danger|yolo|skip.?permissions|allow.?all|full.?access", re.IGNORECASE)
 _REFUSED: Final = frozenset({"declined", "denied", "rejected", "refused", "block", "blocked", "not_approved"})
 """Status words of refused calls."""
 _REFUSAL: Final = re.compile(
