@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+import tracetui
 from tracetui.analysis.audit import RULES, Allow, Audit, failing, parse_conditions
 from tracetui.cli.failing import FAILED, UNREADABLE, complain_of
 from tracetui.cli.ls import asked
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         problems = [*found.problems]
         for summary_of_run, effects in effects_of_runs(source, (wanted(found) if wanted else found).runs, problems):
             audit.add(summary_of_run, effects, allows)
-    report = AuditReport(audit, rules, problems)
+    report = AuditReport(audit, rules, problems, tracetui.__version__)
     redactor = Redactor()
     if args.json:
         write_bytes([encode(audit_value(report, redactor)), b"\n"])

@@ -28,6 +28,7 @@ COMMANDS: Final = (
     "stats",
     "tasks",
     "gate",
+    "files",
     "audit",
     "diff",
     "export",

@@ -14,7 +14,6 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from urllib.parse import quote
 from xml.etree import ElementTree as Xml
 
-import tracetui
 from tracetui.analysis.audit import RULES, Audit, Finding, Rule, Severity
 from tracetui.errors import UsageError
 from tracetui.export.json import encode, problem_value
@@ -49,6 +48,8 @@ class AuditReport(NamedTuple):
     audit: Audit
     fail_on: Collection[str] = frozenset()
     problems: Sequence[Problem] = ()
+    version: str = ""
+    """Of this program."""
 
 
 def form_of(path: str) -> Form:
@@ -210,7 +211,7 @@ def sarif(report: AuditReport, redactor: Redactor) -> dict[str, Any]:
     order = {name: number for number, name in enumerate(RULES)}
     driver = {
         "name": "tracetui",
-        "version": tracetui.__version__,
+        "version": report.version,
         "informationUri": "https://pypi.org/project/tracetui/",
         "rules": [
             {

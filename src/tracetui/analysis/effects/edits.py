@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from difflib import unified_diff
 from typing import Any, Final
 
-import msgspec
-
-from tracetui.analysis.effects.vocabulary import Kind
+from tracetui.analysis.effects.vocabulary import Edit, Kind
 
 PATH: Final = (
     "file_path", "filePath", "path", "filename", "file", "filepath", "file_name", "absolute_path", "target_file",
@@ -29,30 +27,6 @@ _MAX_LINES: Final = 600
 _KINDS: Final = {"*** Add": Kind.WRITE, "*** Update": Kind.EDIT, "*** Delete": Kind.DELETE}
 
 
-class Edit(msgspec.Struct, frozen=True, gc=False):
-    """The change of one file, as lines of a unified diff without headers."""
-
-    path: str
-    lines: tuple[str, ...]
-    kind: Kind = Kind.EDIT
-    """`WRITE`: the file is written as a whole, and all lines are added."""
-    moved_to: str | None = None
-    old: str | None = None
-    """The text that is replaced; None if the call doesn't have it."""
-    new: str | None = None
-    """The new text: of the file if it is written as a whole, else of the part."""
-
-    @property
-    def added(self) -> int:
-        """Number of added lines."""
-        return sum(line.startswith("+") for line in self.lines)
-
-    @property
-    def removed(self) -> int:
-        """Number of removed lines."""
-        return sum(line.startswith("-") for line in self.lines)
-
-
 def edits_of(arguments: Any) -> list[Edit]:
     """The edits that a tool call asks for; empty if its arguments are no edit."""
     patch = _patch_in(arguments)
@@ -67,7 +41,8 @@ def edits_of(arguments: Any) -> list[Edit]:
         return [_replacement(path, *pair) for pair in pairs if pair is not None]
     pair = _pair(arguments)
     if pair is not None:
-        return [_replacement(path, *pair)]
+        replaces_all = arguments.get("replace_all") is True or arguments.get("replaceAll") is True
+        return [_replacement(path, *pair, replaces_all=replaces_all)]
     if arguments.get("command") == "insert" and path:
         inserted = text_of(arguments, INSERTED)
         return [] if inserted is None else [Edit(path, compare("", inserted), Kind.EDIT, None, "", inserted)]
@@ -87,8 +62,8 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _replacement(path: str, old: str, new: str) -> Edit:
-    return Edit(path, compare(old, new), Kind.EDIT, None, old, new)
+def _replacement(path: str, old: str, new: str, *, replaces_all: bool = False) -> Edit:
+    return Edit(path, compare(old, new), Kind.EDIT, None, old, new, replaces_all)
 
 
 def _pair(arguments: Mapping[Any, Any]) -> tuple[str, str] | None:

@@ -56,7 +56,7 @@ def run_git(program: Program) -> None:
     elif name in _RECORDED:
         inside.add(Kind.VCS, name)
     if name in _CHANGES and inside.place.is_outside(inside.place.directory) and inside.place.is_known:
-        inside.add(Kind.EDIT, ".")
+        inside.add(Kind.EDIT, ".", Flag.NO_CONTENT)
 
 
 def _discard(program: Program, name: str, arguments: Arguments) -> None:
@@ -92,11 +92,10 @@ def _clone(program: Program, arguments: Arguments) -> None:
     if is_url and not url.startswith("file://"):
         program.net(url)
     if len(arguments.operands) > 1:
-        program.add(Kind.WRITE, arguments.operands[1].text, word=arguments.operands[1])
+        program.add(Kind.WRITE, arguments.operands[1].text, Flag.NO_CONTENT, word=arguments.operands[1])
     else:
-        program.add(
-            Kind.WRITE, url.rstrip("/").rpartition("/")[2].rpartition(":")[2].removesuffix(".git") or ".", word=source
-        )
+        name = url.rstrip("/").rpartition("/")[2].rpartition(":")[2].removesuffix(".git")
+        program.add(Kind.WRITE, name or ".", Flag.NO_CONTENT, word=source)
 
 
 def _reset(program: Program, arguments: Arguments) -> None:
@@ -126,7 +125,7 @@ def _switch(program: Program, arguments: Arguments) -> None:
 def _clean(program: Program, arguments: Arguments) -> None:
     if arguments.has("-f", "--force") and not arguments.has("-n", "--dry-run"):
         _discard(program, "clean", arguments)
-        program.add(Kind.DELETE, next(iter(arguments.operand_texts), "."), is_pattern=True)
+        program.add(Kind.DELETE, next(iter(arguments.operand_texts), "."), Flag.NO_CONTENT, is_pattern=True)
 
 
 def _stash(program: Program, arguments: Arguments) -> None:
@@ -146,11 +145,11 @@ def _worktree(program: Program, arguments: Arguments) -> None:
     if command is None or not paths:
         return
     if command.text == "add":
-        program.add(Kind.WRITE, paths[0].text, word=paths[0])
+        program.add(Kind.WRITE, paths[0].text, Flag.NO_CONTENT, word=paths[0])
     elif command.text == "remove":
         if arguments.has("-f", "--force"):
             _discard(program, "worktree", arguments)
-        program.add(Kind.DELETE, paths[0].text, word=paths[0])
+        program.add(Kind.DELETE, paths[0].text, Flag.NO_CONTENT, word=paths[0])
 
 
 def _reflog(program: Program, arguments: Arguments) -> None:
@@ -190,7 +189,7 @@ def _move(program: Program, arguments: Arguments) -> None:
 
 
 def _init(program: Program, arguments: Arguments) -> None:
-    program.add(Kind.WRITE, next(iter(arguments.operand_texts), "."))
+    program.add(Kind.WRITE, next(iter(arguments.operand_texts), "."), Flag.NO_CONTENT)
 
 
 def _config(program: Program, arguments: Arguments) -> None:
@@ -216,7 +215,7 @@ def _lfs(program: Program, arguments: Arguments) -> None:
 
 def _apply(program: Program, arguments: Arguments) -> None:
     if not arguments.has("--check", "--stat", "--numstat", "--cached"):
-        program.add(Kind.EDIT, ".", is_pattern=True)
+        program.add(Kind.EDIT, ".", Flag.NO_CONTENT, is_pattern=True)
 
 
 _HANDLERS: Final[Mapping[str, Callable[[Program, Arguments], None]]] = {

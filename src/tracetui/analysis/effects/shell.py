@@ -14,10 +14,11 @@ import msgspec
 
 from tracetui.analysis.effects import shell_tables as tables
 from tracetui.analysis.effects.code import code_effects
+from tracetui.analysis.effects.edits import compare
 from tracetui.analysis.effects.git import run_git
 from tracetui.analysis.effects.paths import Place, file_effect, is_secret
 from tracetui.analysis.effects.shell_words import Command, NotParsed, Word, parse_commands
-from tracetui.analysis.effects.vocabulary import CHANGES, Certainty, Effect, Flag, Kind, names
+from tracetui.analysis.effects.vocabulary import CHANGES, Certainty, Edit, Effect, Flag, Kind, names
 from tracetui.analysis.effects.words import Arguments
 
 MAX_NESTED: Final = 6
@@ -106,10 +107,19 @@ class Program:
     # ---- effects
 
     @property
-    def _range(self) -> tuple[int, int]:
+    def range(self) -> tuple[int, int]:
+        """The characters of the command line that are the evidence."""
         return self.line.evidence or (self.command.start, self.command.stop)
 
-    def add(self, kind: Kind, target: str, *flags: Flag, word: Word | None = None, is_pattern: bool = False) -> None:
+    def add(
+        self,
+        kind: Kind,
+        target: str,
+        *flags: Flag,
+        word: Word | None = None,
+        is_pattern: bool = False,
+        edit: Edit | None = None,
+    ) -> None:
         """Add an effect; a path is resolved and flagged."""
         certainty = self.certainty
         unsure = is_pattern or (word is not None and not word.literal and not _is_home(word.text))
@@ -121,9 +131,11 @@ class Program:
         else:
             effect = Effect(kind, target, frozenset(flags), certainty=certainty)
         if effect is not None:
-            self.line.effects.append(
-                msgspec.structs.replace(effect, flags=effect.flags | self.flags, range=self._range)
-            )
+            flagged = effect.flags | self.flags
+            effect = msgspec.structs.replace(effect, flags=flagged, range=self.range, edit=edit)
+            if edit is not None:
+                effect = msgspec.structs.replace(effect, added=edit.added, removed=edit.removed)
+            self.line.effects.append(effect)
 
     def net(self, target: str, *flags: Flag) -> None:
         """Add a connection."""
@@ -133,7 +145,7 @@ class Program:
     def read_secret(self, name: str) -> None:
         """Add the reading of a secret that isn't a file."""
         self.line.effects.append(
-            Effect(Kind.READ, name, frozenset({Flag.SECRET}), range=self._range, certainty=self.certainty)
+            Effect(Kind.READ, name, frozenset({Flag.SECRET}), range=self.range, certainty=self.certainty)
         )
 
     def nested(
@@ -146,7 +158,7 @@ class Program:
             certainty or self.certainty,
             depth=outer.depth + 1,
             effects=outer.effects,
-            evidence=self._range,
+            evidence=self.range,
             variables=self.scope.variables,
         )
         line.read(text)
@@ -208,10 +220,19 @@ class Program:
             word = self._fill(target)
             if operator == "<":
                 self.add(Kind.READ, word.text, word=word)
-            elif operator == ">>":
-                self.add(Kind.EDIT, word.text, word=word)
             else:
-                self.add(Kind.WRITE, word.text, word=word)
+                self.add(Kind.WRITE, word.text, word=word, edit=self.written(word.text, appends=operator == ">>"))
+
+    def written(self, path: str, *, appends: bool) -> Edit | None:
+        """The text of a here document that ``cat`` or ``tee`` writes to a file."""
+        words, heredocs = self.command.words, self.command.heredocs
+        if len(heredocs) != 1 or not heredocs[0].literal or not words:
+            return None
+        program, operands = basename(words[0].text), [word for word in words[1:] if not word.text.startswith("-")]
+        if program not in ("cat", "tee") or (program == "cat" and operands):
+            return None
+        text = f"{heredocs[0].body}\n"
+        return Edit(path, compare("", text), Kind.EDIT if appends else Kind.WRITE, None, "" if appends else None, text)
 
     def _unwrap(self, words: list[Word]) -> list[Word]:
         """The words of the command that wrappers (``sudo``, ``timeout 5``, ``uv run``) execute."""
@@ -337,7 +358,7 @@ class Program:
                             Kind.READ,
                             "files by name",
                             frozenset({Flag.SECRET}),
-                            range=self._range,
+                            range=self.range,
                             certainty=Certainty.PATTERN,
                         )
                     )
@@ -413,7 +434,7 @@ def _delete(program: Program) -> None:
 def _unknown_target(program: Program, kind: Kind) -> None:
     """An effect on files or processes that standard input names."""
     program.line.effects.append(
-        Effect(kind, "<stdin>", program.flags, range=program._range, certainty=Certainty.PATTERN)
+        Effect(kind, "<stdin>", program.flags, range=program.range, certainty=Certainty.PATTERN)
     )
 
 
@@ -442,8 +463,9 @@ def _copy(program: Program) -> None:
 
 
 def _touch(program: Program) -> None:
+    flags = (Flag.NO_CONTENT,) if program.name in ("mkdir", "mkfifo") else ()
     for word in program.arguments().operands:
-        program.add(Kind.WRITE, word.text, word=word)
+        program.add(Kind.WRITE, word.text, *flags, word=word)
 
 
 def _make_temporary(program: Program) -> None:
@@ -456,14 +478,14 @@ def _attributes(program: Program) -> None:
     skipped = 0 if arguments.has("--reference") else 1
     operands = [word for word in program.words if not re.match(r"-[A-Zrwx-]*[a-zA-Z]*$", word.text)]
     for word in operands[skipped:]:
-        program.add(Kind.EDIT, word.text, word=word)
+        program.add(Kind.EDIT, word.text, Flag.NO_CONTENT, word=word)
 
 
 def _tee(program: Program) -> None:
     arguments = program.arguments()
-    kind = Kind.EDIT if arguments.has("-a", "--append") else Kind.WRITE
+    appends = arguments.has("-a", "--append")
     for word in arguments.operands:
-        program.add(kind, word.text, word=word)
+        program.add(Kind.WRITE, word.text, word=word, edit=program.written(word.text, appends=appends))
 
 
 def _edit_in_place(program: Program) -> None:
@@ -489,7 +511,7 @@ def _tar(program: Program) -> None:
     arguments = Arguments.parse(words, "fCXTI", ("--directory", "--file"))
     if arguments.has("-x", "--extract", "--get"):
         target = arguments.value("-C", "--directory")
-        program.add(Kind.WRITE, "." if target is None else target.text, word=target)
+        program.add(Kind.WRITE, "." if target is None else target.text, Flag.NO_CONTENT, word=target)
     elif arguments.has("-c", "--create", "-r", "-u") and (target := arguments.value("-f", "--file")) is not None:
         program.add(Kind.WRITE, target.text, word=target)
 
@@ -499,13 +521,13 @@ def _unpack(program: Program) -> None:
     if program.name == "unzip":
         if not arguments.has("-l", "-p", "-t", "-v", "-Z"):
             target = arguments.value("-d")
-            program.add(Kind.WRITE, "." if target is None else target.text, word=target)
+            program.add(Kind.WRITE, "." if target is None else target.text, Flag.NO_CONTENT, word=target)
     elif program.name == "zip":
         for word in arguments.operands[:1]:
             program.add(Kind.WRITE, word.text, word=word)
     elif arguments.operand_texts[:1] in (["x"], ["e"]):  # 7z
         folder = next((word for word in program.words if word.text.startswith("-o") and len(word.text) > 2), None)
-        program.add(Kind.WRITE, "." if folder is None else folder.text[2:], word=folder)
+        program.add(Kind.WRITE, "." if folder is None else folder.text[2:], Flag.NO_CONTENT, word=folder)
     elif arguments.operand_texts[:1] == ["a"]:
         for word in arguments.operands[1:2]:
             program.add(Kind.WRITE, word.text, word=word)
@@ -525,7 +547,7 @@ def _download(program: Program) -> None:
     if program.name == "curl":
         target = arguments.value("-o", "--output")
         if arguments.has("-O", "--remote-name") and target is None:
-            program.add(Kind.WRITE, ".", is_pattern=True)
+            program.add(Kind.WRITE, ".", Flag.NO_CONTENT, is_pattern=True)
         if arguments.has("-n", "--netrc"):
             program.add(Kind.READ, "~/.netrc")
         for name in ("-d", "--data", "--data-binary", "-F", "--form", "-T", "--upload-file"):
@@ -688,7 +710,7 @@ def _interpret(program: Program) -> None:
                 module.run_words(words[i + 1 :])
             elif words[i + 1].text in ("venv", "virtualenv"):
                 for folder in Arguments.parse(words[i + 2 :]).operands[:1]:
-                    program.add(Kind.WRITE, folder.text, word=folder)
+                    program.add(Kind.WRITE, folder.text, Flag.NO_CONTENT, word=folder)
             return
         if word.text in ("-c", "-e", "--eval", "-E", "-r", "eval") and i + 1 < len(words):
             _code(program, words[i + 1].text)
@@ -711,7 +733,7 @@ def _code(program: Program, code: str) -> None:
             program.nested(item, certainty=Certainty.CODE)
         else:
             program.line.effects.append(
-                msgspec.structs.replace(item, flags=item.flags | program.flags, range=program._range)
+                msgspec.structs.replace(item, flags=item.flags | program.flags, range=program.range)
             )
 
 
@@ -794,7 +816,9 @@ def _sends(arguments: Arguments) -> bool:
 def _patch(program: Program) -> None:
     arguments = program.arguments()
     if not arguments.has("--dry-run"):
-        program.add(Kind.EDIT, next(iter(arguments.operand_texts), "."), is_pattern=not arguments.operands)
+        program.add(
+            Kind.EDIT, next(iter(arguments.operand_texts), "."), *(() if arguments.operands else (Flag.NO_CONTENT,))
+        )
 
 
 def _power_shell(program: Program) -> None:
@@ -816,7 +840,7 @@ def _new_environment(program: Program) -> None:
             return
         operands = operands[1:]
     for word in operands[:1]:
-        program.add(Kind.WRITE, word.text, word=word)
+        program.add(Kind.WRITE, word.text, Flag.NO_CONTENT, word=word)
 
 
 def _crontab(program: Program) -> None:

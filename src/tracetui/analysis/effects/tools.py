@@ -16,11 +16,11 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.analysis.effects.edits import CONTENT, OLD, PATH, Edit, edits_of, text_of
+from tracetui.analysis.effects.edits import CONTENT, OLD, PATH, edits_of, text_of
 from tracetui.analysis.effects.paths import Place, file_effect
 from tracetui.analysis.effects.shell import shell_effects
 from tracetui.analysis.effects.shell_tables import LOCAL
-from tracetui.analysis.effects.vocabulary import Certainty, Effect, Flag, Kind
+from tracetui.analysis.effects.vocabulary import Certainty, Edit, Effect, Flag, Kind
 
 
 class Tool(StrEnum):
@@ -204,7 +204,11 @@ def _edit_effects(edit: Edit, place: Place, certainty: Certainty) -> Iterator[Ef
         return
     is_deleted = edit.kind is Kind.DELETE
     yield msgspec.structs.replace(
-        effect, added=None if is_deleted else edit.added, removed=None if is_deleted else edit.removed, argument="path"
+        effect,
+        added=None if is_deleted else edit.added,
+        removed=None if is_deleted else edit.removed,
+        argument="path",
+        edit=edit,
     )
     if edit.moved_to:
         for kind, path in ((Kind.MOVE, edit.path), (Kind.WRITE, edit.moved_to)):

@@ -56,6 +56,8 @@ class Flag(StrEnum):
     LOCAL = "local"
     """The other side of a connection is this machine."""
     NOT_PARSED = "not-parsed"
+    NO_CONTENT = "no-content"
+    """A folder, or attributes of a file: no text is written."""
 
 
 class Certainty(StrEnum):
@@ -88,6 +90,32 @@ class Outcome(StrEnum):
     """The trace doesn't record how the call ended."""
 
 
+class Edit(msgspec.Struct, frozen=True, gc=False):
+    """The change of one file, as lines of a unified diff without headers."""
+
+    path: str
+    lines: tuple[str, ...]
+    kind: Kind = Kind.EDIT
+    """`WRITE`: the file is written as a whole, and all lines are added."""
+    moved_to: str | None = None
+    old: str | None = None
+    """The text that is replaced; None if the call doesn't have it."""
+    new: str | None = None
+    """The new text: of the file if it is written as a whole, else of the part."""
+    replaces_all: bool = False
+    """All places of the old text are replaced."""
+
+    @property
+    def added(self) -> int:
+        """Number of added lines."""
+        return sum(line.startswith("+") for line in self.lines)
+
+    @property
+    def removed(self) -> int:
+        """Number of removed lines."""
+        return sum(line.startswith("-") for line in self.lines)
+
+
 class Effect(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One thing that a tool call did, or tried to do, to the world."""
 
@@ -106,3 +134,5 @@ class Effect(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The characters of that argument that are the evidence."""
     certainty: Certainty = Certainty.RECORDED
     outcome: Outcome = Outcome.UNKNOWN
+    edit: Edit | None = None
+    """The change of the text; None if the call doesn't have it."""
