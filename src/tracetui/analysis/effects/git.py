@@ -141,9 +141,9 @@ def _branch(program: Program, arguments: Arguments) -> None:
 
 
 def _worktree(program: Program, arguments: Arguments) -> None:
-    command, *paths = arguments.operands or [None]
-    if command is None or not paths:
+    if len(arguments.operands) < 2:
         return
+    command, *paths = arguments.operands
     if command.text == "add":
         program.add(Kind.WRITE, paths[0].text, Flag.NO_CONTENT, word=paths[0])
     elif command.text == "remove":

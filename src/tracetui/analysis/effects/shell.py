@@ -60,7 +60,7 @@ class _Line:
     ) -> None:  # fmt: skip
         self.effects: list[Effect] = [] if effects is None else effects
         self.certainty, self.depth, self.evidence = certainty, depth, evidence
-        self.scopes = {(): _Scope(place, dict(variables or {}))}
+        self.scopes: dict[tuple[int, ...], _Scope] = {(): _Scope(place, dict(variables or {}))}
         self.commands: list[Command] = []
 
     def read(self, text: str) -> None:
