@@ -42,7 +42,7 @@ def test_commands_have_the_labeled_effects(row: dict[str, object]) -> None:
 
 
 @needs_shared
-def test_labeled_commands_of_real_sessions_reach_the_precision_and_recall_of_the_docs() -> None:
+def test_shared_labels_reach_95_percent_precision_and_90_percent_recall() -> None:
     rows = [json.loads(line) for line in sample("effects", "labels.jsonl").read_text().splitlines()]
     pairs = [(labels(row["command"], Place(row["cwd"], row["cwd"])), set(row["labels"])) for row in rows]
     right = sum(len(found & expected) for found, expected in pairs)
