@@ -42,6 +42,8 @@ class Change(msgspec.Struct, frozen=True):
     effect: Effect
     shown: str | None = None
     """The whole text of the file, if the call showed it."""
+    lines: tuple[str, ...] = ()
+    """Lines of a unified diff that it really changed, if it was done and the trace has them."""
 
     @property
     def is_done(self) -> bool:
@@ -221,7 +223,7 @@ class _Text:
                 self.lines[text] += 1
             elif text and line.startswith("-") and self.lines[text]:
                 self.lines[text] -= 1
-        return msgspec.structs.replace(change, effect=effect)
+        return msgspec.structs.replace(change, effect=effect, lines=lines)
 
 
 def apply_edit(content: str, edit: Edit) -> str | None:

@@ -30,6 +30,7 @@ COMMANDS: Final = (
     "gate",
     "files",
     "audit",
+    "blame",
     "diff",
     "export",
     "tail",
