@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.claude_sessions import Step, bash, write_session
 from tests.cli.run import Cli, write_traces
 from tracetui.cli.mcp import make_server
 from tracetui.cli.reading import served_paths
@@ -73,7 +76,7 @@ async def test_every_tool_answers_with_the_json_of_its_command(
     replay = str(traces / "paprika" / "plan-7-again.json")
     async with program(str(traces)) as session:
         assert {tool.name for tool in (await session.list_tools()).tools} == {
-            *("list", "show", "grep", "triage", "tasks", "diff")
+            *("list", "show", "grep", "triage", "tasks", "diff", "files", "audit", "blame")
         }
         listed = await call(session, "list", size=400_000)
         assert listed["data"] == cli("ls", str(traces), "--json", "--redact").data
@@ -148,3 +151,34 @@ def test_what_cannot_be_served_is_refused(capsysbinary: pytest.CaptureFixture[by
     for path, words in (("box:traces", "local files only"), ("-", "local files only"), ("nothing", "no such file")):
         found = cli("mcp", path)
         assert (found.status, words in found.err) == (2, True)
+
+
+async def test_effects_are_answered_without_looking_at_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repo = tmp_path / "shop"
+    (repo / ".git").mkdir(parents=True)
+    (repo / "a.py").write_text("limit = 12\n")
+    steps = [Step("Write", {"file_path": "/home/dev/shop/a.py", "content": "limit = 12\n"}), bash("git push -f")]
+    write_session(tmp_path / "runs" / "one.jsonl", steps)
+    monkeypatch.chdir(repo)
+    async with server(tmp_path / "runs") as session:
+        (file,) = (await call(session, "files"))["data"]["files"]
+        assert (file["path"], file["state"], file["lines"]) == ("a.py", "not looked at", None)
+        findings = (await call(session, "audit"))["data"]["findings"]
+        assert [finding["rule"] for finding in findings] == ["push-force", "push", "network"]
+        assert "--repo DIR" in await failure(session, "blame", target="a.py")
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+async def test_blame_answers_for_the_repository_of_the_user(tmp_path: Path) -> None:
+    from mcp import Client
+
+    runs, repo = tmp_path / "runs", tmp_path / "shop"
+    repo.mkdir()
+    subprocess.run(["git", "init", "-q", repo], check=True)
+    (repo / "a.py").write_text("limit = 12\n")
+    steps = [Step("Write", {"file_path": "/home/dev/shop/a.py", "content": "limit = 12\n"})]
+    path = write_session(runs / "one.jsonl", steps)
+    async with Client(make_server(served_paths([str(runs)], "mcp"), repo=str(repo))) as client:
+        (line,) = (await call(client.session, "blame", target="a.py"))["data"]["lines"]
+        assert (line["run"], line["rung"], line["why"]["prompt"]) == (str(path), "lines", "Go")
+        assert "no such file or commit" in await failure(client.session, "blame", target="/etc/passwd")

@@ -20,7 +20,7 @@ from tracetui.live.effects import effects_of_runs
 from tracetui.model import RunRef
 from tracetui.redact import Redactor
 from tracetui.sources.checkout import Checkout, repository_of
-from tracetui.sources.local import STDIN
+from tracetui.sources.local import STDIN, is_confined
 from tracetui.sources.locations import is_remote
 from tracetui.text import Clean, one_line
 from tracetui.views.labels import short_names
@@ -90,9 +90,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def look_for(repo: str | None, places: Sequence[str], run_roots: Collection[str]) -> Look | None:
-    """Return a look into the repository that the user named; None if there is none, or traces of other machines."""
+    """Return a look into the repository that the user named.
+
+    None if there is none, for traces of other machines, and in a process that may only read some paths (for agents).
+    """
     folder = repo or repository_of(os.curdir)
-    if folder is None or any(place == STDIN or is_remote(place) for place in places):
+    if folder is None or is_confined() or any(place == STDIN or is_remote(place) for place in places):
         return None
     checkout = Checkout(folder)
     return look_in(checkout.root, checkout.read, run_roots, is_named=repo is not None)
