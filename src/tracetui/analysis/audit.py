@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from hashlib import blake2b
 from typing import Final
 
 import msgspec
@@ -97,6 +98,11 @@ class Finding(msgspec.Struct, frozen=True):
     def what(self) -> str:
         """The target, or the command if that says more."""
         return self.command if self.rule.quotes and self.command is not None else self.target
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies rule and target: 32 hex digits."""
+        return blake2b(f"{self.rule.name}\n{self.target}".encode("utf-8", "replace"), digest_size=16).hexdigest()
 
     @property
     def is_done(self) -> bool:

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import StrEnum
 from posixpath import basename
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from tracetui.analysis.effects import CHANGES, Certainty, Edit, Effect, Flag, Kind, Outcome, RunEffects, compare
 from tracetui.analysis.values import value_text
-from tracetui.model import RunRef, RunSummary
+from tracetui.model import Problem, RunRef, RunSummary
 
 MAX_SHOWN: Final = 200_000
 """Characters of a file that is remembered from a call that read it."""
@@ -337,3 +337,21 @@ def _has_lines(history: FileHistory) -> bool:
     if history.last.effect.kind in (Kind.DELETE, Kind.MOVE):
         return True
     return history.lines.total() > 0 or history.content is not None
+
+
+class FilesReport(NamedTuple):
+    """Files with their states, and what could not be read."""
+
+    files: Sequence[tuple[FileHistory, FileState]]
+    tried: int
+    """Changes that were denied or failed, or whose outcome isn't recorded."""
+    problems: Sequence[Problem] = ()
+
+    @property
+    def is_one_project(self) -> bool:
+        """Whether all runs have the same root, so that relative paths are unique."""
+        return len({history.root for history, _ in self.files if history.root}) <= 1
+
+    def name(self, history: FileHistory) -> str:
+        """The path that is shown: relative to the root if all runs share it."""
+        return history.relative if self.is_one_project and history.relative is not None else history.path

@@ -5,23 +5,19 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Collection, Sequence
 
-from tracetui.analysis.files import FileChanges, Look, look_in, state_of
+from tracetui.analysis.files import FileChanges, FilesReport, state_of
 from tracetui.cli.ls import asked
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_paths_and_runs, named, roots
 from tracetui.cli.reading import aim_of, cache_limit, listing_at, narrow, only, sources_at
 from tracetui.cli.tasks import hint_folder
 from tracetui.errors import UsageError
-from tracetui.export.files import FilesReport, files_lines, files_value, summary
+from tracetui.export.files import files_lines, files_value, summary
 from tracetui.export.json import encode
-from tracetui.live.effects import effects_of_runs
+from tracetui.live.effects import effects_of_runs, look_for
 from tracetui.model import RunRef
 from tracetui.redact import Redactor
-from tracetui.sources.checkout import Checkout, repository_of
-from tracetui.sources.local import STDIN, is_confined
-from tracetui.sources.locations import is_remote
 from tracetui.text import Clean, one_line
 from tracetui.views.labels import short_names
 
@@ -87,15 +83,3 @@ def run(args: argparse.Namespace) -> int:
         if sentence:
             complain(sentence)
     return 0
-
-
-def look_for(repo: str | None, places: Sequence[str], run_roots: Collection[str]) -> Look | None:
-    """Return a look into the repository that the user named.
-
-    None if there is none, for traces of other machines, and in a process that may only read some paths (for agents).
-    """
-    folder = repo or repository_of(os.curdir)
-    if folder is None or is_confined() or any(place == STDIN or is_remote(place) for place in places):
-        return None
-    checkout = Checkout(folder)
-    return look_in(checkout.root, checkout.read, run_roots, is_named=repo is not None)

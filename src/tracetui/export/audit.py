@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from hashlib import blake2b
 from itertools import chain
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from urllib.parse import quote
@@ -243,7 +242,6 @@ def sarif(report: AuditReport, redactor: Redactor) -> dict[str, Any]:
 def _result(finding: Finding, index: int, redactor: Redactor) -> dict[str, Any]:
     target = redactor.text(clean(finding.target))
     counts = finding.counts
-    fingerprint = blake2b(f"{finding.rule.name}\n{finding.target}".encode("utf-8", "replace"), digest_size=16)
     location = {
         "physicalLocation": {"artifactLocation": {"uri": quote(finding.run.path.encode("utf-8", "surrogateescape"))}},
         "logicalLocations": [{"fullyQualifiedName": clean(address_of(finding))}],
@@ -255,7 +253,7 @@ def _result(finding: Finding, index: int, redactor: Redactor) -> dict[str, Any]:
         "level": finding.rule.severity.value if counts or finding.is_folded else "none",
         "message": {"text": f"{finding.rule.title}: {target} ({finding.outcome}, as recorded)"},
         "locations": [location],
-        "partialFingerprints": {"ruleAndTarget/v1": fingerprint.hexdigest()},
+        "partialFingerprints": {"ruleAndTarget/v1": finding.fingerprint},
         "properties": {"certainty": finding.certainty.value, "outcome": finding.outcome.value},
     }
     if finding.command is not None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from tracetui.analysis.effects.paths import is_temporary
-from tracetui.analysis.files import FileHistory, FileState, State
+from tracetui.analysis.files import FileHistory, FilesReport, FileState, State
 from tracetui.export.json import moment, problem_value
 from tracetui.export.table import Column, TextTable
-from tracetui.model import Problem, RunRef
+from tracetui.model import RunRef
 from tracetui.redact import Redactor
 from tracetui.text import Clean, count, grouped, one_line
 
@@ -25,24 +25,6 @@ _COLUMNS: Final = (
     Column("WHEN", leaves=1),
     Column("STATE"),
 )
-
-
-class FilesReport(NamedTuple):
-    """Files with their states, and what could not be read."""
-
-    files: Sequence[tuple[FileHistory, FileState]]
-    tried: int
-    """Changes that were denied or failed, or whose outcome isn't recorded."""
-    problems: Sequence[Problem] = ()
-
-    @property
-    def is_one_project(self) -> bool:
-        """Whether all runs have the same root, so that relative paths are unique."""
-        return len({history.root for history, _ in self.files if history.root}) <= 1
-
-    def name(self, history: FileHistory) -> str:
-        """The path that is shown: relative to the root if all runs share it."""
-        return history.relative if self.is_one_project and history.relative is not None else history.path
 
 
 def files_value(report: FilesReport, redactor: Redactor) -> dict[str, Any]:

@@ -436,6 +436,11 @@ class TraceApp(HostApp):
         if not self.surveys.has_contrast(refs):
             self.surveys.contrast(refs)
 
+    def show_effects(self, pane: str, refs: Sequence[RunRef], of: str) -> None:
+        from tracetui.ui.screens.effects import SCREENS
+
+        self.push_screen(SCREENS[pane](pane, refs, of, self.commands))
+
     def action_today(self) -> None:
         """Open the *today* page."""
         from tracetui.ui.screens.today import TodayScreen
