@@ -142,3 +142,10 @@ async def test_one_screen_opens_the_other_and_runs_without_effects_say_so(opened
         await until(pilot, lambda: "no findings" in text_of(app), what="U")
         await press(pilot, "escape")
         assert app.screen is app.main
+
+
+async def test_a_filter_by_effects_reads_all_runs(opened: Opener, tmp_path: Path) -> None:
+    write_session(tmp_path / "runs" / "three.jsonl", [bash("ls")], hour=12)
+    async with opened(write_runs(tmp_path / "runs"), size=SIZE) as (app, pilot):
+        await press(pilot, "f", *"does:push-force", "enter")
+        await until(pilot, lambda: [ref.path[-9:] for ref in app.main.runs.refs()] == ["one.jsonl"], what="the match")

@@ -14,6 +14,7 @@ import msgspec
 from tracetui.analysis.effects import CHANGES, Call, Certainty, Effect, Flag, Kind, Outcome, RunEffects, is_bypass
 from tracetui.errors import UsageError, nearest
 from tracetui.model import RunRef, RunSummary
+from tracetui.store.facts import EffectFacts
 
 
 class Severity(StrEnum):
@@ -199,6 +200,31 @@ def _of_call(ref: RunRef, call: Call) -> Iterator[Finding]:
         yield Finding(
             RULES["denied"], ref, target, call.span.id, command, whole, outcome=Outcome.DENIED, mode=call.mode
         )
+
+
+def effect_facts(ref: RunRef, effects: RunEffects) -> EffectFacts:
+    """Return what queries ask about a run: only what was done counts."""
+    targets: dict[Kind, dict[str, None]] = {}
+    commands = dict[str, None]()
+    for call in effects.calls:
+        for effect in call.effects:
+            if effect.outcome is Outcome.DONE:
+                targets.setdefault(effect.kind, {})[effect.target] = None
+        if call.outcome is Outcome.DONE and call.command is not None:
+            commands[call.command] = None
+
+    def of(*kinds: Kind) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(target for kind in kinds for target in targets.get(kind, ())))
+
+    return EffectFacts(
+        changed=of(*CHANGES),
+        written=of(Kind.WRITE, Kind.EDIT),
+        read=of(Kind.READ),
+        deleted=of(Kind.DELETE),
+        hosts=of(Kind.NET),
+        commands=(*commands,),
+        rules=tuple(dict.fromkeys(one.rule.name for one in findings_of(ref, effects) if one.counts)),
+    )
 
 
 # ---- what is allowed, and what fails

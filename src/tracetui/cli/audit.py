@@ -83,7 +83,9 @@ def run(args: argparse.Namespace) -> int:
         if not found.runs:
             raise nothing(places, found.problems)
         problems = [*found.problems]
-        for summary_of_run, effects in effects_of_runs(source, (wanted(found) if wanted else found).runs, problems):
+        for summary_of_run, effects in effects_of_runs(
+            source, (wanted(found, source) if wanted else found).runs, problems
+        ):
             audit.add(summary_of_run, effects, allows)
     report = AuditReport(audit, rules, problems, tracetui.__version__)
     redactor = Redactor()

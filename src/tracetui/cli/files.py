@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         if not found.runs:
             raise nothing(places, found.problems)
         problems = [*found.problems]
-        runs = (wanted(found) if wanted else found).runs
+        runs = (wanted(found, source) if wanted else found).runs
         shorts = short_names(found.runs)
         for run_summary, effects in effects_of_runs(source, runs, problems):
             changes.add(run_summary, effects)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from tracetui.analysis.audit import Audit
+from tracetui.analysis.audit import Audit, effect_facts
 from tracetui.analysis.effects import RunEffects, run_effects
 from tracetui.analysis.files import FileChanges, FilesReport, Look, look_in, state_of
 from tracetui.live.jobs import GROWTH, Job, Step, read_steps
 from tracetui.live.load import FileCaches, read_run
-from tracetui.model import Problem, RunSummary
+from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.sources.base import Source
 from tracetui.sources.checkout import Checkout, repository_of
 from tracetui.sources.local import STDIN, is_confined
 from tracetui.sources.locations import is_remote
+from tracetui.store.facts import EffectFacts
 from tracetui.store.relations import copies_of
 
 
@@ -52,6 +53,11 @@ def look_for(repo: str | None, places: Sequence[str], run_roots: Collection[str]
     return look_in(checkout.root, checkout.read, run_roots, is_named=repo is not None)
 
 
+def read_facts(source: Source, ref: RunRef) -> EffectFacts:
+    """Read a run, and return what queries ask about its effects. Raises `LinkLost`."""
+    return effect_facts(ref, run_effects(read_run(source, ref)))
+
+
 class EffectsResult(NamedTuple):
     """What the runs read so far did."""
 
@@ -59,6 +65,8 @@ class EffectsResult(NamedTuple):
     files: FilesReport
     runs: int
     """Number of runs read."""
+    facts: Mapping[RunRef, EffectFacts]
+    """For queries."""
 
 
 def effects_job(runs: Sequence[RunSummary], places: Sequence[str]) -> Job:
@@ -68,6 +76,7 @@ def effects_job(runs: Sequence[RunSummary], places: Sequence[str]) -> Job:
     """
     wanted = _oldest_first(runs)
     changes, audit, problems = FileChanges(), Audit(findings=[], runs=[]), list[Problem]()
+    facts: dict[RunRef, EffectFacts] = {}
     latest: EffectsResult | None = None
 
     def work(source: Source) -> Generator[Step, None, None]:
@@ -78,6 +87,7 @@ def effects_job(runs: Sequence[RunSummary], places: Sequence[str]) -> Job:
             if run is not None:
                 changes.add(summary, run)
                 audit.add(summary, run)
+                facts[summary.ref] = effect_facts(summary.ref, run)
             yield Step(done=1)
 
     def result() -> EffectsResult:
@@ -87,7 +97,7 @@ def effects_job(runs: Sequence[RunSummary], places: Sequence[str]) -> Job:
             look = look_for(None, places, changes.roots)
             files = [(history, state_of(history, look)) for history in changes.histories()]
             snapshot = Audit([*audit.findings], [*audit.runs], audit.allowed)
-            latest = EffectsResult(snapshot, FilesReport(files, changes.tried, (*problems,)), number)
+            latest = EffectsResult(snapshot, FilesReport(files, changes.tried, (*problems,)), number, {**facts})
         return latest
 
     return Job("effects", len(wanted), work, result)
