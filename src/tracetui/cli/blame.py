@@ -111,8 +111,9 @@ def run(args: argparse.Namespace) -> int:
         write_bytes([encode(blame_value(report, redactor)), b"\n"])
         return 0
     if args.agent_trace:
-        revision = target.commit or target.git.commit("HEAD")
-        write_bytes([encode(agent_trace(report, tracetui.__version__, revision and revision.hash)), b"\n"])
+        head = target.commit or target.git.commit("HEAD")
+        revision = None if head is None else head.hash
+        write_bytes([encode(agent_trace(report, tracetui.__version__, revision)), b"\n"])
         return 0
     if args.why:
         for line in lines:
@@ -234,7 +235,7 @@ def current_lines(
 
 def reasons_of(source: Source, steps: set[Step]) -> dict[Step, Reason]:
     """Read the prompts before steps, and what the steps did."""
-    caches, reasons = FileCaches(), {}
+    caches, reasons = FileCaches(), dict[Step, Reason]()
     for ref in sorted({step.run for step in steps}):
         run = read_run(source, ref, caches.for_run(ref))
         prompt: str | None = None

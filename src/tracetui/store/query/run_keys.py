@@ -360,7 +360,7 @@ RUN_KEYS: Final[Table[RunSummary]] = Table(
         *_EFFECTS,
         *_TIME_KEYS,
         Key("is", Kind.FACT, computed(has_value), "status, or relation to other runs", facts=_IS),
-        has_key(_VALUES, _HAS),
+        has_key((*_VALUES, *_EFFECTS), _HAS),
     ),
     lambda run: "\n".join(haystack(run)).lower(),
     attrgetter("shared"),
