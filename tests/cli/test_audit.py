@@ -151,3 +151,38 @@ def test_junit_has_a_case_per_rule_and_failures_for_conditions(cli: Cli) -> None
     failed = [case.get("name") for case in suite.iter("testcase") if case.find("failure") is not None]
     assert failed == ["push-force"]
     assert (suite.get("tests"), suite.get("failures")) == ("16", "1")
+
+
+def test_sarif_has_the_structure_of_its_schema(cli: Cli) -> None:
+    """Required properties, enumerations and bounds of SARIF 2.1.0 (OASIS) for the objects that are written."""
+    steps = [bash("git push -f"), bash("rm -rf build /tmp/x"), bash("git push", REFUSED, is_error=True)]
+    write_session(Path("runs/a b.jsonl"), steps, mode="bypassPermissions")
+    cli("audit", "runs", "--to", "audit.sarif")
+    document = json.loads(Path("audit.sarif").read_text())
+    assert document["version"] == "2.1.0"
+    assert document["$schema"].endswith("sarif-2.1.0.json")
+    (run,) = document["runs"]
+    assert set(run) <= {"tool", "invocations", "results", "columnKind"}
+    assert run["columnKind"] in ("utf16CodeUnits", "unicodeCodePoints")
+    driver = run["tool"]["driver"]
+    assert driver["name"]
+    rules = [rule["id"] for rule in driver["rules"]]
+    assert len(rules) == len(set(rules))
+    levels = ("none", "note", "warning", "error")
+    assert all(
+        rule["defaultConfiguration"]["level"] in levels and rule["shortDescription"]["text"] for rule in driver["rules"]
+    )
+    assert all(isinstance(invocation["executionSuccessful"], bool) for invocation in run["invocations"])
+    assert run["results"]
+    for result in run["results"]:
+        assert result["message"]["text"]
+        assert rules[result["ruleIndex"]] == result["ruleId"]
+        assert result["kind"] in ("notApplicable", "pass", "fail", "review", "open", "informational")
+        assert result["level"] in levels
+        assert result["kind"] == "fail" or result["level"] == "none"  # 3.27.10
+        assert all(isinstance(value, str) for value in result["partialFingerprints"].values())
+        assert all(one["kind"] in ("inSource", "external") for one in result.get("suppressions", ()))
+        (location,) = result["locations"]
+        uri = location["physicalLocation"]["artifactLocation"]["uri"]
+        assert uri == "runs/a%20b.jsonl"
+        assert all(one["fullyQualifiedName"] for one in location["logicalLocations"])
