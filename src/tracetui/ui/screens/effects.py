@@ -15,6 +15,7 @@ from tracetui.masking import one_line
 from tracetui.model import RunRef
 from tracetui.text import Clean, grouped
 from tracetui.ui.commands import AUDIT, FILES, Command
+from tracetui.ui.layout import NARROW
 from tracetui.ui.screens.lists import PreviewScreen
 from tracetui.ui.widgets.frame import with_hints
 from tracetui.ui.widgets.line_view import LineView
@@ -95,7 +96,8 @@ class EffectsScreen(PreviewScreen):
         self.effects.toggled = toggled
         self._refs, self._of, self._go_to = tuple(refs), of, cursor
         self._names = short_names(())
-        self._drawn: tuple[object, ...] = ()
+        self._moved = False
+        """Whether the user moved the cursor; until then it stays on the first row."""
         self._previewed: tuple[Place, bool] | None = None
         """The step whose detail is requested, and whether it is shown."""
 
@@ -130,8 +132,9 @@ class EffectsScreen(PreviewScreen):
     def show_rows(self) -> None:
         result = self._result
         if result is not None and (rows := self.rows_of(result)) is not None and len(rows):
-            first = self._go_to if self._go_to is not None else None
-            self.list.show(rows, key=first, heading=lambda width: [self.heading(width)])
+            first = next((rows.key(index) for index in range(len(rows)) if rows.selectable(index)), None)
+            key = self._go_to if self._go_to is not None else None if self._moved else first
+            self.list.show(rows, key=key, heading=lambda width: [self.heading(width)])
             if self.list.cursor == self._go_to:
                 self._go_to = None
         else:
@@ -189,8 +192,10 @@ class EffectsScreen(PreviewScreen):
         self._lay_out()
 
     @on(LineView.Moved)
-    def _row_moved(self) -> None:
-        self.show_rows()
+    def _row_moved(self, message: LineView.Moved) -> None:
+        if message.view is self.list:
+            self._moved = True
+            self.show_rows()
 
     # ---- commands
 
@@ -233,7 +238,7 @@ class EffectsScreen(PreviewScreen):
 
     def path(self) -> tuple[Line, Line]:
         left = (Piece(Clean(f"{self.pane}  "), "text bold"), Piece(one_line(f"of {self._of}", 60), "sec"))
-        return left, self.totals(self._result) if self._result is not None and self.app.size.width >= 80 else ()
+        return left, self.totals(self._result) if self._result is not None and self.app.size.width >= NARROW else ()
 
     def totals(self, result: EffectsResult) -> Line:
         """Numbers for the header."""
