@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tracetui.views.detail.transcript import compare, edits_of
+from tracetui.analysis.effects import compare, edits_of
 
 PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-old\n+new\n*** Add File: b.py\n+first\n*** End Patch\n"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.claude_sessions import Step, bash, write_session
 from tests.cli.run import Cli, write_traces
 from tests.shared import PATIENCE
 from tests.terminal import TRACETUI
@@ -79,7 +81,7 @@ async def test_every_tool_answers_with_the_json_of_its_command(
     replay = str(traces / "paprika" / "plan-7-again.json")
     async with program(str(traces)) as session:
         assert {tool.name for tool in (await session.list_tools()).tools} == {
-            *("list", "show", "grep", "triage", "tasks", "diff")
+            *("list", "show", "grep", "triage", "tasks", "diff", "files", "audit", "blame")
         }
         listed = await call(session, "list", size=400_000)
         assert listed["data"] == cli("ls", str(traces), "--json", "--redact").data
@@ -244,3 +246,34 @@ def test_skill_needs_no_path_and_names_real_commands(cli: Cli) -> None:
     assert (result.status, result.err) == (0, "")
     assert result.text.startswith("---\nname: tracetui\n")
     assert {"ls", "show", "triage", "grep", "diff"} <= commands <= {*COMMANDS}
+
+
+async def test_effects_are_answered_without_looking_at_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repo = tmp_path / "shop"
+    (repo / ".git").mkdir(parents=True)
+    (repo / "a.py").write_text("limit = 12\n")
+    steps = [Step("Write", {"file_path": "/home/dev/shop/a.py", "content": "limit = 12\n"}), bash("git push -f")]
+    write_session(tmp_path / "runs" / "one.jsonl", steps)
+    monkeypatch.chdir(repo)
+    async with server(tmp_path / "runs") as session:
+        (file,) = (await call(session, "files"))["data"]["files"]
+        assert (file["path"], file["state"], file["lines"]) == ("a.py", "not looked at", None)
+        findings = (await call(session, "audit"))["data"]["findings"]
+        assert [finding["rule"] for finding in findings] == ["push-force", "push", "network"]
+        assert "--repo DIR" in await failure(session, "blame", target="a.py")
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+async def test_blame_answers_for_the_repository_of_the_user(tmp_path: Path) -> None:
+    from mcp import Client
+
+    runs, repo = tmp_path / "runs", tmp_path / "shop"
+    repo.mkdir()
+    subprocess.run(["git", "init", "-q", repo], check=True)
+    (repo / "a.py").write_text("limit = 12\n")
+    steps = [Step("Write", {"file_path": "/home/dev/shop/a.py", "content": "limit = 12\n"})]
+    path = write_session(runs / "one.jsonl", steps)
+    async with Client(make_server(served_paths([str(runs)], "mcp"), repo=str(repo))) as client:
+        (line,) = (await call(client.session, "blame", target="a.py"))["data"]["lines"]
+        assert (line["run"], line["rung"], line["why"]["prompt"]) == (str(path), "lines", "Go")
+        assert "no such file or commit" in await failure(client.session, "blame", target="/etc/passwd")

@@ -20,6 +20,7 @@ from tracetui.live.scan import scan
 from tracetui.model import FirstError, Outcome, RunRef, RunSummary, Score, Status, Usage
 from tracetui.sources.local import LocalSource
 from tracetui.store import query
+from tracetui.store.facts import NO_EFFECTS, EffectFacts
 from tracetui.store.relations import Relations
 
 NOW = datetime(2026, 11, 21, 12, 0).timestamp()
@@ -43,6 +44,12 @@ RUNS = [
 ]  # fmt: skip
 
 
+EFFECTS = EffectFacts(
+    ("/shop/a.py", "/shop/old.py"), ("/shop/a.py",), ("/shop/b.py",), ("/shop/old.py",), ("origin",), ("git push -f",),
+    ("push-force", "push"),
+)  # fmt: skip
+
+
 class People(query.TraceContext):
     """What people said of the runs above."""
 
@@ -54,6 +61,9 @@ class People(query.TraceContext):
 
     def has_tags(self) -> bool:
         return True
+
+    def effects(self, run: RunSummary) -> EffectFacts:
+        return EFFECTS if run.id == "a1" else NO_EFFECTS
 
     def note(self, run: RunSummary) -> str | None:
         return {"a1": "the proxy was down"}.get(run.id)
@@ -160,6 +170,15 @@ CASES = [
     ("calls>1 tool_calls>3", "a1"),
     ("errors>0", "a1"),
     ("problems>1", "b2"),
+    ("touched:old.py", "a1"),
+    ("wrote:a.py", "a1"),
+    ("wrote:old.py", ""),
+    ("read=/shop/b.py", "a1"),
+    ("read:b.py deleted:old net:origin", "a1"),
+    ('cmd:"push -f"', "a1"),
+    ("does:push-force", "a1"),
+    ("does:none", "b2 c3"),
+    ("has:deleted", "a1"),
     ("since:2h", "a1"),
     ("since:today", "a1 c3"),
     ("since:10:30", "a1"),
@@ -319,6 +338,7 @@ def test_the_samples_have_something_for_most_keys() -> None:
     relations = Relations(samples())
     context = query.TraceContext(lambda: relations)
     silent = {"verdict", "note", "cause", "tag", "source", "cost", "problems", "outcome", "score", "task", "trial"}
+    silent |= {"touched", "wrote", "read", "deleted", "net", "cmd", "does"}
     empty = [
         key.name
         for key in query.RUN_KEYS.keys

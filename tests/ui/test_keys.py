@@ -19,10 +19,12 @@ from tests.ui.test_hostile import assert_harmless
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import (
     ANY,
+    AUDIT,
     COMMANDS,
     DIFF,
     EVERYWHERE,
     FACETS,
+    FILES,
     FINDINGS,
     HITS,
     LISTS,
@@ -54,6 +56,8 @@ WAYS: Final = {
     STATISTICS: ("S",),
     TASKS: ("M",),
     TREE: ("d",),
+    FILES: ("A",),
+    AUDIT: ("U",),
 }
 """Keys that lead from the list of runs to lists over the whole screen."""
 LEAVES: Final = frozenset({"quit", "interrupt", "end-now", "suspend"})

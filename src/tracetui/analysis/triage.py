@@ -25,7 +25,7 @@ from tracetui.analysis.cause import (
 )
 from tracetui.analysis.error_text import PLACEHOLDER
 from tracetui.model import Outcome, RunRef, RunSummary, Status, Who
-from tracetui.store.facts import run_time
+from tracetui.store.facts import NO_EFFECTS, EffectFacts, run_time
 from tracetui.store.judgement import NOTHING, CauseRef, Judgement, start_of
 from tracetui.store.query import TraceContext, recorded_running
 from tracetui.store.relations import Relations, copies_of
@@ -455,8 +455,10 @@ class QueryContext(TraceContext):
         relations: Callable[[], Relations] | None = None,
         going: Callable[[RunSummary], bool] = recorded_running,
         formats: Callable[[], Collection[str]] = tuple,
+        effects: Callable[[RunSummary], EffectFacts] = lambda run: NO_EFFECTS,
     ) -> None:
         super().__init__(relations, going)
+        self._effects = effects
         self._formats = formats
         self._sidecar, self._runs = sidecar, runs
         self._causes: dict[str, tuple[str, ...]] | None = None
@@ -464,6 +466,9 @@ class QueryContext(TraceContext):
 
     def formats(self) -> Collection[str]:
         return self._formats()
+
+    def effects(self, run: RunSummary) -> EffectFacts:
+        return self._effects(run)
 
     def verdict(self, run: RunSummary) -> str | None:
         return self._judgement(run).verdict

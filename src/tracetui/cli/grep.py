@@ -103,7 +103,7 @@ class _Search:
         if self._args.query is None:
             return grep(source, aim.places, needle, options, only=forced)
         wanted = asked(self._args.query)
-        found = wanted(listing_at(source, aim, forced, deep=True, cache_bytes=cache_limit(self._args)))
+        found = wanted(listing_at(source, aim, forced, deep=True, cache_bytes=cache_limit(self._args)), source)
         for problem in found.problems:
             self._problem(problem)
         return grep_runs(source, [run.ref for run in found.runs], needle, options)

@@ -31,6 +31,8 @@ from tracetui.export.table import listing, outcomes_of, part_notes
 from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.model.masked import masked_problem, masked_summary, masked_task
 from tracetui.redact import Redactor
+from tracetui.sources.base import Source
+from tracetui.store.facts import EffectFacts
 from tracetui.store.relations import Relations
 
 if TYPE_CHECKING:
@@ -95,7 +97,7 @@ def print_listing(args: argparse.Namespace, decisions: Sidecar | None = None) ->
         everything = found = listing_at(source, aim, only(args), deep=True, rule=rule, cache_bytes=cache_limit(args))
         check_rule(args, everything.runs)
         if wanted is not None:
-            found = wanted(everything)
+            found = wanted(everything, source)
         shown = _masked(found) if args.redact or not args.json else found
         if args.json:
             from tracetui.export.json import runs_document
@@ -134,8 +136,10 @@ def _masked(found: Listing) -> Listing:
     return Listing(runs, [masked_problem(problem, redactor) for problem in found.problems])
 
 
-def asked(text: str, decisions: Sidecar | None = None) -> Callable[[Listing], Listing]:
+def asked(text: str, decisions: Sidecar | None = None) -> Callable[[Listing, Source], Listing]:
     """Return a filter of listings that keeps matching runs and all problems; `decisions` as in `print_listing`.
+
+    It reads runs from the source if the query asks what they did (``does:push``).
 
     Raises `UsageError` for a wrong query.
     """
@@ -145,13 +149,28 @@ def asked(text: str, decisions: Sidecar | None = None) -> Callable[[Listing], Li
     from tracetui.store.sidecar import Sidecar
 
     runs: list[RunSummary] = []
-    context = QueryContext(decisions or Sidecar(), lambda: runs, cache(lambda: Relations(runs)), formats=registry.names)
+    sources: list[Source] = []
+
+    @cache
+    def effects(ref: RunRef) -> EffectFacts:
+        from tracetui.live.effects import read_facts
+
+        return read_facts(sources[0], ref)
+
+    context = QueryContext(
+        decisions or Sidecar(),
+        lambda: runs,
+        cache(lambda: Relations(runs)),
+        formats=registry.names,
+        effects=lambda run: effects(run.ref),
+    )
     try:
         found = query.for_runs(text, context)
     except query.QueryError as error:
         raise UsageError(query.pointed(text, error)) from None
 
-    def select(listing: Listing) -> Listing:
+    def select(listing: Listing, source: Source) -> Listing:
+        sources.append(source)
         runs.extend(listing.runs)
         return Listing(found.select(runs), listing.problems)
 

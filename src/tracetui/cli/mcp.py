@@ -22,6 +22,7 @@ from tracetui.cli.reading import served_paths
 from tracetui.errors import UsageError
 from tracetui.export.json import page
 from tracetui.processes import own_command, with_parent
+from tracetui.sources.checkout import repository_of
 from tracetui.sources.local import WITHIN
 from tracetui.text import Clean
 
@@ -36,6 +37,7 @@ examples:
   tracetui mcp ~/.claude/projects
   claude mcp add traces -- tracetui mcp traces/       let Claude Code read these traces
   tracetui mcp --skill > SKILL.md                     for agents that run commands
+  tracetui mcp traces/ --repo ~/shop                  also answer whose lines and commits of this repository are
 """
 INSTRUCTIONS: Final = """\
 Reads recorded runs of AI agents. Start with `list` or `triage`; pass an `address` from there to `show` and `diff`.
@@ -47,6 +49,8 @@ SMALLEST: Final = 1_000
 SIZE: Final = 40_000
 """Default size of an answer in bytes, about 10,000 tokens."""
 LARGEST: Final = 400_000
+_ALWAYS_MASKED: Final = frozenset({"files", "audit", "blame"})
+"""Commands without ``--redact``."""
 SECONDS: Final = 120
 """Longest time for one call."""
 CALLS: Final = 4
@@ -68,13 +72,16 @@ class _PrintSkill(argparse.Action):
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``mcp``."""
     parser.add_argument("paths", nargs="+", metavar="PATH", help="directories and files to serve, on this machine")
+    parser.add_argument("--repo", metavar="DIR", help="repository that `blame` answers for; its files aren't shown")
     parser.add_argument("--exact", action="store_true", help="don't mask secrets")
     parser.add_argument("--skill", action=_PrintSkill, help="print SKILL.md, which tells agents how to use tracetui")
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until standard input ends. Raises `UsageError` for a PATH on another machine, or without the package."""
-    server = make_server(served_paths(args.paths, "mcp"), exact=args.exact)
+    if args.repo is not None and repository_of(args.repo) is None:
+        raise UsageError(f"--repo {args.repo}: not in a git repository")
+    server = make_server(served_paths(args.paths, "mcp"), exact=args.exact, repo=args.repo)
     from tracetui.cli.mcp_stdio import serve
 
     status = 0
@@ -85,14 +92,19 @@ def run(args: argparse.Namespace) -> int:
     return status
 
 
-def make_server(paths: Sequence[str], *, exact: bool = False) -> MCPServer[Any]:
-    """Return a server with all tools for these paths. Raises `UsageError` without the package."""
+def make_server(paths: Sequence[str], *, exact: bool = False, repo: str | None = None) -> MCPServer[Any]:
+    """Return a server with all tools for these paths; `repo`: what `blame` may ask git about.
+
+    Raises `UsageError` without the package.
+    """
     try:
         from mcp.server import MCPServer
     except ImportError:
         raise UsageError("mcp needs a package: pip install 'tracetui[mcp]'") from None
     server = MCPServer("tracetui", version=tracetui.__version__, instructions=INSTRUCTIONS, log_level="ERROR")
-    _add_tools(server, Commands(paths, exact=exact))
+    commands = Commands(paths, exact=exact)
+    _add_tools(server, commands)
+    _add_effect_tools(server, commands, None if repo is None else os.path.realpath(repo))
     return server
 
 
@@ -112,7 +124,7 @@ class Commands:
 
         Raises `ToolError` with the command's message if it fails.
         """
-        masks = () if self._exact else ("--redact",)
+        masks = () if self._exact or command in _ALWAYS_MASKED else ("--redact",)
         value = await self._output(command, [*options, "--json", *masks, "--", *words])
         if command == "triage":
             value.pop("signatures", None)  # the older name of the same list
@@ -212,3 +224,25 @@ def _add_tools(server: MCPServer[Any], commands: Commands) -> None:
         """Compare two runs by address, or (without `b`) a replay, fork or retry with its original."""
         words = [a, *([b] if b else [])]
         return await commands.answer("diff", commands.search_places, words, ["rows"], offset, size)
+
+
+def _add_effect_tools(server: MCPServer[Any], commands: Commands, repo: str | None) -> None:
+    @server.tool()
+    async def files(query: str = "", path: str = "", offset: int = 0, size: int = SIZE) -> dict[str, Any]:
+        """List files that agents changed: runs, edits, lines, last writer. Their state now is never looked at."""
+        return await commands.answer("files", _query(query), commands.places(path), ["files"], offset, size)
+
+    @server.tool()
+    async def audit(query: str = "", path: str = "", offset: int = 0, size: int = SIZE) -> dict[str, Any]:
+        """List risky effects of agents, worst first: forced pushes, deletions, secrets read, network, refusals."""
+        return await commands.answer("audit", _query(query), commands.places(path), ["findings"], offset, size)
+
+    @server.tool()
+    async def blame(target: str, offset: int = 0, size: int = SIZE) -> dict[str, Any]:
+        """Name the session that wrote lines (FILE, FILE:LINE, FILE:3-9, in the repository) or made a COMMIT."""
+        from mcp.server.mcpserver.exceptions import ToolError
+
+        if repo is None:
+            raise ToolError("no repository: the user names one with `tracetui mcp PATH --repo DIR`")
+        options = ["--why", f"--repo={repo}", *commands.search_places]
+        return await commands.answer("blame", options, [target], ["lines"], offset, size)

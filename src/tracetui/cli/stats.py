@@ -160,7 +160,7 @@ def _runs(
             listing = Listing([summary.with_rule(rule)], [])
         problems.extend(listing.problems)
         listed |= {summary.ref: summary for summary in listing.runs}
-        found = (wanted(listing) if wanted is not None else listing).runs
+        found = (wanted(listing, source) if wanted is not None else listing).runs
         copies = copies_of(found)
         named |= dict.fromkeys(_Selection(summary.ref) for summary in found if summary.ref not in copies)
     check_rule(args, [*listed.values()])

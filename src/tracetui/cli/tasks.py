@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         if not everything.runs:
             raise nothing(places, everything.problems)
         if wanted is not None:
-            found = wanted(everything)
+            found = wanted(everything, source)
         made = matrix(found.runs, among=everything.runs, directories=compared_directories(places))
         if args.json:
             read = reader(source)

@@ -15,6 +15,24 @@ from tracetui.model.run import GOING_ON
 from tracetui.model.summary import SharedFacts
 
 
+class EffectFacts(msgspec.Struct, frozen=True):
+    """What the tool calls of a run did, done ones only: normalized paths, hosts, commands, rules of the audit."""
+
+    changed: tuple[str, ...] = ()
+    """Written, edited, deleted or moved."""
+    written: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    """Hosts, URLs and remotes."""
+    commands: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    """Also of refused calls."""
+
+
+NO_EFFECTS: Final = EffectFacts()
+
+
 def run_time(run: RunSummary) -> float:
     """The time of a run: its start, else the modification time of its file (UTC seconds)."""
     start = run.started_at

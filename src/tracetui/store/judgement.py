@@ -94,7 +94,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     at: _Name
-    do: Literal["verdict", "note", "tag", "untag", "mark", "merge", "split", "undo"]
+    do: Literal["verdict", "note", "tag", "untag", "mark", "merge", "split", "allow", "disallow", "undo"]
     verdict: Verdict | None = None
     note: Annotated[str, msgspec.Meta(max_length=MAX_NOTE)] = ""
     tag: Annotated[str, msgspec.Meta(max_length=MAX_TAG)] = ""
@@ -104,7 +104,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     run: Identity | None = None
     span: _Name | None = None
     signature: _Name = ""
-    """Digest of the cause; the field is older than the word."""
+    """Digest of the cause (the field is older than the word), or of rule and target of a finding of the audit."""
     into: _Name = ""
     by: _Name = ""
     undoes: _Name = ""
@@ -246,13 +246,13 @@ def _wrong(event: Event) -> str:
         return "" if event.run is not None and _LETTER.fullmatch(event.letter) else "a mark needs a letter and a run"
     if (event.run is None) == (not event.signature):
         return "it must be about either a run or a signature"
-    if event.do in ("merge", "split"):
+    if event.do in ("merge", "split", "allow", "disallow"):
         return "" if event.signature else f"a {event.do} needs a signature"
     return "it has no tag" if event.do in ("tag", "untag") and not event.tag else ""
 
 
 _About = tuple[str, str]
-"""The subject of an event: ``run``, ``signature``, ``merge`` or ``split``, ``letter`` or ``event``, and its id."""
+"""The subject of an event: ``run``, ``signature``, ``merge``, ``split``, ``allow``, ``letter``, ``event``; its id."""
 
 
 class Judgements:
@@ -269,6 +269,8 @@ class Judgements:
         """Whether the user ever gave a tag."""
         self.regrouped = False
         """Whether causes were merged or split."""
+        self.has_allowed = False
+        """Whether a finding of the audit was ever allowed."""
         self._events: dict[str, Event] = {}
         self._about: dict[_About, list[Event]] = {}
         self._folded: dict[_About, dict[Identity | None, Judgement]] = {}
@@ -290,6 +292,7 @@ class Judgements:
         self.has_old_digests |= len(event.signature) == OLD_DIGEST_LENGTH
         self.has_tags |= event.do == "tag"
         self.regrouped |= event.do in ("merge", "split")
+        self.has_allowed |= event.do == "allow"
         self.last = max(self.last, event.at)
         insort(self._about.setdefault(_about(event), []), event, key=lambda one: one.order)
         self._forget(event)
@@ -330,6 +333,11 @@ class Judgements:
         """The part that a cause is split by (`analysis.cause.Failure.part`); empty if it is not split."""
         events = self._valid(("split", cause)) if self.regrouped else []
         return events[-1].by if events else ""
+
+    def is_allowed(self, fingerprint: str) -> bool:
+        """Whether findings of the audit with that rule and target are allowed."""
+        events = self._valid(("allow", fingerprint)) if self.has_allowed else []
+        return bool(events) and events[-1].do == "allow"
 
     def mark(self, letter: str) -> Mark | None:
         """The meaning of a letter: the last one given."""
@@ -381,6 +389,8 @@ def _about(event: Event) -> _About:
         return "letter", event.letter
     if event.do in ("merge", "split"):
         return event.do, event.signature
+    if event.do in ("allow", "disallow"):
+        return "allow", event.signature
     return ("signature", event.signature) if event.run is None else ("run", event.run.id)
 
 

@@ -348,6 +348,14 @@ class Sidecar:
         """Split a cause by what varies (`analysis.cause.Failure.part`); an empty `by` takes the split back."""
         self._record(do="split", by=by, **_about(cause))
 
+    def is_allowed(self, fingerprint: str) -> bool:
+        """Whether findings of the audit with that rule and target are allowed."""
+        return self._state.is_allowed(fingerprint)
+
+    def allow(self, fingerprint: str, title: str, *, is_allowed: bool) -> None:
+        """Allow findings of the audit by rule and target, or no longer; `title`: both, secrets masked."""
+        self._record(do="allow" if is_allowed else "disallow", signature=fingerprint, title=title[:_TITLE])
+
     def mark(self, letter: str, run: RunSummary, span: str | None = None) -> None:
         """Set the mark of a letter or digit to a run or a span of it."""
         if len(letter) != 1 or not (letter.isascii() and letter.isalnum()):
@@ -465,5 +473,7 @@ def _describe(event: Event) -> str:
         "untag": f"remove tag {event.tag}",
         "merge": "merge" if event.into else "remove merge",
         "split": "split" if event.by else "remove split",
+        "allow": "allow",
+        "disallow": "don't allow",
     }[event.do]
     return f"{change} on {event.title}" if event.title else change

@@ -31,6 +31,7 @@ from tracetui.sources.base import Source
 from tracetui.sources.local import LocalSource
 from tracetui.sources.locations import DATABASES
 from tracetui.store import address
+from tracetui.store.facts import NO_EFFECTS, EffectFacts
 from tracetui.store.store import Store
 from tracetui.text import clean_lines, grouped
 from tracetui.ui import config
@@ -69,6 +70,10 @@ OPENING_SECONDS: Final = 0.05
 
 class MailWaiting(Message):
     """The engine's mailbox is no longer empty."""
+
+
+class EffectsWanted(Message):
+    """A query asks what runs did that aren't read yet."""
 
 
 class TraceApp(HostApp):
@@ -114,7 +119,7 @@ class TraceApp(HostApp):
         self.listed = self.preloaded = False
         self.waiting_search = ""
         self._notify, self._starts_today = notify, today
-        self._mail_due = self._frame_pending = False
+        self._mail_due = self._frame_pending = self._wants_effects = False
         self._sent_before: float | None = None
         """Bytes sent before the frame for arrived data that is not painted yet; None without one."""
         self._opening, self._laid_out = True, False
@@ -241,6 +246,8 @@ class TraceApp(HostApp):
             self.listed = True
             self.engine.run_when_idle(self._preload)
         self.surveys.receive(mail)
+        if mail.progress is not None and mail.progress is self.surveys.effects and mail.progress.finished:
+            self.main.runs.rearrange()
         for callback in mail.callbacks:
             callback()
         if self.comparisons.receive(mail):
@@ -320,7 +327,23 @@ class TraceApp(HostApp):
             lambda: store.relations,
             self.liveness.is_going,
             registry.names,
+            self._effects_of,
         )
+
+    def _effects_of(self, run: RunSummary) -> EffectFacts:
+        """What a run did, for queries; asks for all runs to be read if that isn't known. Any thread may call it."""
+        facts = self.surveys.facts.get(run.ref)
+        if facts is None and not self._wants_effects:
+            self._wants_effects = True
+            self.post_message(EffectsWanted())
+        return facts or NO_EFFECTS
+
+    def on_effects_wanted(self) -> None:
+        """Read all runs for a query, unless they are being read."""
+        self._wants_effects = False
+        if not self.surveys.is_finding_effects:
+            self.surveys.find_effects([*self.store.runs.values()], self.roots, again=True)
+            self.main.say("reading all runs for this query")
 
     def found(self) -> list[RunSummary]:
         from tracetui.store import query
@@ -443,6 +466,11 @@ class TraceApp(HostApp):
         self.push_screen(ContrastScreen(tuple(refs), of, self.commands))
         if not self.surveys.has_contrast(refs):
             self.surveys.contrast(refs)
+
+    def show_effects(self, pane: str, refs: Sequence[RunRef], of: str) -> None:
+        from tracetui.ui.screens.effects import SCREENS
+
+        self.push_screen(SCREENS[pane](pane, refs, of, self.commands))
 
     def action_today(self) -> None:
         """Open the *today* page."""

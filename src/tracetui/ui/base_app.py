@@ -363,6 +363,10 @@ class HostApp(BaseApp):
         """Open the contrast of these runs with the others; `of` names them."""
         raise NotImplementedError
 
+    def show_effects(self, pane: str, refs: Sequence[RunRef], of: str) -> None:
+        """Open the files or the audit (`pane`) of these runs; `of` names them."""
+        raise NotImplementedError
+
     def read_main_run(self) -> None:
         """Read the run of the main screen on, after another screen read a run."""
         raise NotImplementedError

@@ -31,7 +31,10 @@ TODAY: Final = "today"
 """Pane of the *today* page."""
 LIVE: Final = "live"
 """Pane of the live runs."""
-LISTS: Final = frozenset({REPLAYS, FACETS, HITS, FINDINGS, STATISTICS, TASKS, TREE, TODAY, LIVE})
+FILES, AUDIT = "files", "audit"
+"""Panes of the changed files and of the audit."""
+EFFECTS: Final = frozenset({FILES, AUDIT})
+LISTS: Final = frozenset({REPLAYS, FACETS, HITS, FINDINGS, STATISTICS, TASKS, TREE, TODAY, LIVE}) | EFFECTS
 EVERYWHERE: Final = MAIN | DIFF | TRIAGE | LISTS
 RUN: Final = frozenset({STEPS, DETAIL, FACTS})
 RUNS_AND_DETAIL: Final = frozenset({RUNS, STEPS, DETAIL})
@@ -70,8 +73,8 @@ COMMANDS: Final = (
     Command("top", ("g", "home"), "top", "Go to the first row.", "edge(False)", group="move"),
     Command("end", ("G", "end"), "end", "Go to the last row.", "edge(True)", group="move"),
     Command("fold", ("h", "left"), "fold", "Fold, or go to the parent; scroll left where nothing folds.", "fold", EVERYWHERE - {TASKS, TREE}, group="fold"),
-    Command("unfold", ("l", "right"), "unfold", "Unfold, or go to the first child; scroll right where nothing folds.", "unfold", RUN | DIFF | TRIAGE, hint=7, group="fold"),
-    Command("scroll-right", ("l", "right"), "scroll right", "Scroll right; h scrolls left.", "unfold", LISTS - {TASKS, TREE}, group="fold"),
+    Command("unfold", ("l", "right"), "unfold", "Unfold, or go to the first child; scroll right where nothing folds.", "unfold", RUN | DIFF | TRIAGE | EFFECTS, hint=7, group="fold"),
+    Command("scroll-right", ("l", "right"), "scroll right", "Scroll right; h scrolls left.", "unfold", LISTS - {TASKS, TREE} - EFFECTS, group="fold"),
     Command("previous-cell", ("h", "left"), "previous trial", "Go to the previous trial of the task.", "fold", frozenset({TASKS}), group="move"),
     Command("next-cell", ("l", "right"), "trial", "Go to the next trial of the task.", "unfold", frozenset({TASKS}), hint=2, group="move"),
     Command("open-run", ("o",), "open run", "Open the run under the cell cursor.", "open_run", frozenset({TASKS}), hint=3, group="go"),
@@ -93,6 +96,8 @@ COMMANDS: Final = (
     Command("previous-difference", ("N",), "previous change", "Previous difference; previous hit during a search.", "difference(-1)", DIFF, group="find"),
     Command("next-divergent", ("]d",), "next step", "Next differing step; in a context diff, the next model call.", "divergent(1)", DIFF, hint=2, group="find"),
     Command("previous-divergent", ("[d",), "previous step", "Previous differing step; in a context diff, the previous model call.", "divergent(-1)", DIFF, group="find"),
+    Command("next-finding", ("]r",), "next finding", "Next finding of the audit.", "finding(1)", frozenset({AUDIT}), hint=2, group="find"),
+    Command("previous-finding", ("[r",), "previous finding", "Previous finding of the audit.", "finding(-1)", frozenset({AUDIT}), group="find"),
     Command("next-fork", ("]f",), "next fork", "Next fork.", "fork(1)", frozenset({TREE}), hint=2, group="find"),
     Command("previous-fork", ("[f",), "previous fork", "Previous fork.", "fork(-1)", frozenset({TREE}), group="find"),
     Command("next-decisive", ("]d",), "next decisive fork", "Next decisive fork.", "fork(1, True)", frozenset({TREE}), group="find"),
@@ -106,6 +111,8 @@ COMMANDS: Final = (
     Command("statistics", ("S",), "statistics", "Calls, errors, time and tokens by tool, model, node, agent or operation.", "statistics", MAIN | TRIAGE, group="go"),
     Command("today", ("H",), "today", "Show running, waiting and failed runs of today, and spending.", "today", MAIN, group="go"),
     Command("live", ("L",), "live runs", "Watch all running runs at once: open call, silence, last lines and cost of each.", "live", MAIN | {TODAY}, hint=10, group="go"),
+    Command("files", ("A",), "files", "List the files that agents changed, and whether their lines still stand.", "files", MAIN | TRIAGE | {AUDIT}, group="go"),
+    Command("audit", ("U",), "audit", "List forced pushes, deletions, secrets read and other risky effects.", "audit", MAIN | TRIAGE | {FILES}, group="go"),
     Command("contrast", ("C",), "contrast", "Contrast failed (or marked) runs with passed ones.", "contrast", MAIN | TRIAGE, hint=8, group="go"),
     Command("failures", ("!",), "failures only", "Toggle failed runs only.", "arrange('failures')", frozenset({RUNS}), hint=5, group="find"),
     Command("new-causes", ("!",), "new only", "Toggle causes whose first run started in the last 24 hours.", "arrange('new')", frozenset({QUEUE}), hint=5, group="find"),
@@ -169,7 +176,8 @@ COMMANDS: Final = (
     Command("split", ("|",), "split", "Split the cause by a varying part, or undo a merge or split.", "split", frozenset({QUEUE}), group="judge"),
     Command("note", ("a",), "note", "Write a note for the run or the cause.", "note", MAIN | TRIAGE, hint=7, group="judge"),
     Command("tag", ("t",), "tag", "Add or remove tags.", "tag", frozenset({RUNS}) | TRIAGE, group="judge"),
-    Command("undo", ("u",), "undo", "Undo the last verdict, note, tag or mark.", "undo", MAIN | TRIAGE, hint=8, group="judge"),
+    Command("allow", ("space",), "allow", "Allow findings with this rule and target, or no longer.", "allow", frozenset({AUDIT}), hint=3, group="judge"),
+    Command("undo", ("u",), "undo", "Undo the last verdict, note, tag, mark or allowed finding.", "undo", MAIN | TRIAGE | {AUDIT}, hint=8, group="judge"),
     Command("set-mark", ("m*",), "set a mark", "m and a letter: set a mark here.", "set_mark", MAIN | TRIAGE, group="judge"),
     Command("go-to-mark", ("'*",), "go to a mark", "' and a letter: go to that mark.", "go_to_mark", frozenset({RUNS, STEPS}) | TRIAGE, group="go"),
     Command("copy-curl", ("yc",), "copy curl", "Copy a curl command that repeats this model call.", "take('curl')", RUN, group="take"),

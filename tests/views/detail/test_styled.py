@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.views.build import text_of_line
+from tracetui.analysis.effects import edits_of
 from tracetui.text import UNSAFE
-from tracetui.views.detail.transcript import edit_lines, edit_source, edits_of, markdown, prose
+from tracetui.views.detail.transcript import edit_lines, edit_source, markdown, prose
 from tracetui.views.rows import STYLES, Line, width_of
 from tracetui.views.stack import TextKey, TextRows
 

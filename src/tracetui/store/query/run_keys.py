@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from tracetui.model import Outcome, RunSummary, Status, Who
 from tracetui.model.span import STATUS_WORDS, plain_word
-from tracetui.store.facts import failure, haystack, recorded_running, run_time, total_tokens
+from tracetui.store.facts import NO_EFFECTS, EffectFacts, failure, haystack, recorded_running, run_time, total_tokens
 from tracetui.store.query.keys import Fact, Getter, Key, Kind, Table, computed, has_key, has_value, recorded
 from tracetui.store.relations import COPY, REPEAT, Relations, has_original
 
@@ -51,6 +51,9 @@ class Context(Protocol):
 
     def formats(self) -> Collection[str]:
         """The names of all formats; empty if unknown."""
+
+    def effects(self, run: RunSummary) -> EffectFacts:
+        """What its tool calls did; the first question about a run may read all of it."""
 
 
 class TraceContext:
@@ -101,6 +104,9 @@ class TraceContext:
 
     def formats(self) -> Collection[str]:
         return ()
+
+    def effects(self, run: RunSummary) -> EffectFacts:
+        return NO_EFFECTS
 
 
 RunKey = Key[RunSummary]
@@ -181,6 +187,21 @@ def _status(status: Status) -> Fact[RunSummary]:
     return Fact(f"status {status.value}", computed(lambda run: run.status is status))
 
 
+def _effects(name: str) -> Callable[[Any], Getter[RunSummary]]:
+    """The source of a field of `EffectFacts`."""
+
+    def source(context: Any) -> Getter[RunSummary]:
+        effects = context.effects
+        return lambda run: getattr(effects(run), name)
+
+    return source
+
+
+AUDIT_RULES: Final = (
+    "push-force", "git-discard", "delete-outside", "secret-read", "pipe-to-shell", "permission-bypass", "delete",
+    "write-outside", "kill", "sudo", "send", "push", "network", "install", "denied", "not-parsed",
+)  # fmt: skip
+"""Names of the rules of the audit, worst first: those of `tracetui.analysis.audit.RULES`."""
 _TIMES: Final = ("1h", "24h", "7d", "today", "yesterday")
 _TOKENS: Final = ("1k", "10k", "100k")
 
@@ -266,6 +287,43 @@ _NUMBERS: Final[tuple[RunKey, ...]] = (
     Key("errors", Kind.NUMBER, recorded("errors"), "spans that failed", (), ("0", "1")),
     Key("problems", Kind.NUMBER, recorded("problems"), "parts of it that could not be read", (), ("0",)),
 )  # fmt: skip
+_EFFECTS: Final[tuple[RunKey, ...]] = (
+    Key(
+        "touched",
+        Kind.TEXT,
+        _effects("changed"),
+        "the path of a file that it changed in any way",
+        unique=True,
+        offered=_effects("changed"),
+    ),
+    Key(
+        "wrote",
+        Kind.TEXT,
+        _effects("written"),
+        "the path of a file that it wrote or edited",
+        unique=True,
+        offered=_effects("written"),
+    ),
+    Key("read", Kind.TEXT, _effects("read"), "the path of a file that it read", unique=True, offered=_effects("read")),
+    Key(
+        "deleted",
+        Kind.TEXT,
+        _effects("deleted"),
+        "the path of a file that it deleted",
+        unique=True,
+        offered=_effects("deleted"),
+    ),
+    Key(
+        "net",
+        Kind.TEXT,
+        _effects("hosts"),
+        "a host, URL or remote that it connected to",
+        unique=True,
+        offered=_effects("hosts"),
+    ),
+    Key("cmd", Kind.TEXT, _effects("commands"), "a shell command that it ran", unique=True),
+    Key("does", Kind.NAME, _effects("rules"), "a rule of the audit that it matches", choices=AUDIT_RULES, unique=True),
+)
 _TIME_KEYS: Final[tuple[RunKey, ...]] = tuple(
     Key(name, Kind.TIME, computed(run_time), about, aliases, _TIMES, cache_as="moment")
     for name, about, aliases in (
@@ -304,9 +362,10 @@ _VALUES: Final = (*_NAMES, *_TEXTS, *_NUMBERS)
 RUN_KEYS: Final[Table[RunSummary]] = Table(
     (
         *_VALUES,
+        *_EFFECTS,
         *_TIME_KEYS,
         Key("is", Kind.FACT, computed(has_value), "status, or relation to other runs", facts=_IS),
-        has_key(_VALUES, _HAS),
+        has_key((*_VALUES, *_EFFECTS), _HAS),
     ),
     lambda run: "\n".join(haystack(run)).lower(),
     attrgetter("shared"),

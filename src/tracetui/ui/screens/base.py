@@ -22,7 +22,7 @@ from tracetui.model import RunRef, RunSummary
 from tracetui.text import Clean, cells, size
 from tracetui.ui import layout
 from tracetui.ui.base_app import HostApp, StackScreen
-from tracetui.ui.commands import Command, Keys, keys_of, of_pane, shown, typed
+from tracetui.ui.commands import AUDIT, FILES, Command, Keys, keys_of, of_pane, shown, typed
 from tracetui.ui.services.verdicts import Subject, named
 from tracetui.ui.state import PanesState, focus, toggle_zoom
 from tracetui.ui.widgets.frame import footer
@@ -645,6 +645,19 @@ class RunsScreen(BaseScreen):
         scope = self.scope(contrast=False)
         if scope is not None:
             self.app.show_statistics(scope.refs, scope.of)
+
+    def action_files(self) -> None:
+        """Show the files that runs changed."""
+        self._show_effects(FILES)
+
+    def action_audit(self) -> None:
+        """Show the risky effects of runs."""
+        self._show_effects(AUDIT)
+
+    def _show_effects(self, pane: str) -> None:
+        scope = self.scope(contrast=False)
+        if scope is not None:
+            self.app.show_effects(pane, scope.refs, scope.of)
 
     def action_contrast(self) -> None:
         """What runs share that others lack."""

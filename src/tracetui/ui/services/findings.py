@@ -11,6 +11,7 @@ from tracetui import masking
 from tracetui.live.mailbox import Compare, Divergence, FindDivergence, Mail
 from tracetui.model import Problem, Run, RunRef, RunSummary
 from tracetui.sources.local import WITHIN
+from tracetui.store.facts import NO_EFFECTS, EffectFacts
 from tracetui.store.relations import COPY, Relations, has_original
 from tracetui.store.store import OPEN_RUNS, Store
 from tracetui.text import Clean, grouped, one_line
@@ -205,6 +206,13 @@ class JobService:
         """The current or last job."""
         self._compared: dict[Hashable, Sequence[RunRef]] = {}
         """Runs with a complete contrast."""
+        self.effects: JobProgress | None = None
+        """What the runs did that were asked about last."""
+        self._effects_of: tuple[Hashable, Job] | None = None
+        """Those runs as they were, and the job."""
+        self._effects_runs: Sequence[RunRef] = ()
+        self.facts: dict[RunRef, EffectFacts] = {}
+        """What the runs did that were read, for queries."""
 
     def receive(self, mail: Mail) -> None:
         """Store the progress of the job."""
@@ -212,6 +220,10 @@ class JobService:
         if progress is None:
             return
         self.latest = progress
+        if self._effects_of is not None and progress.job is self._effects_of[1]:
+            self.effects = progress
+            if progress.finished and not progress.lost:
+                self.facts |= dict.fromkeys(self._effects_runs, NO_EFFECTS) | progress.result.facts
         if self.search is not None and progress.job is self.search.job:
             self.search.receive(progress)
         if self._contrast is not None and progress.job is self._contrast[1]:
@@ -219,6 +231,25 @@ class JobService:
             self._contrasts[_fingerprint(refs)] = refs, progress.result
             if progress.finished:
                 self._compared[_fingerprint(refs)] = refs
+
+    def find_effects(self, runs: Sequence[RunSummary], places: Sequence[str], *, again: bool = False) -> None:
+        """Find what these runs did, unless the last result is of them as they are now; see `effects_job`."""
+        from tracetui.live.effects import effects_job
+
+        state = tuple((run.ref, run.modified_at) for run in runs)
+        known = self._effects_of is not None and self._effects_of[0] == state
+        if known and not again and self.effects is not None and self.effects.finished and not self.effects.lost:
+            return
+        job = effects_job(runs, places)
+        self._effects_of, self.effects = (state, job), None
+        self._effects_runs = [run.ref for run in runs]
+        self.ask(job)
+
+    @property
+    def is_finding_effects(self) -> bool:
+        """Whether the effects of runs are being read."""
+        is_current = self._effects_of is not None and self._job is self._effects_of[1]
+        return is_current and (self.effects is None or not self.effects.finished)
 
     def contrast_of(self, refs: Sequence[RunRef]) -> Contrast | None:
         """The latest contrast of runs, maybe incomplete; None before the first result."""

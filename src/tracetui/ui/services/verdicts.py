@@ -15,6 +15,7 @@ from tracetui.store.settings import verdicts_file
 from tracetui.views.rows import Line, Piece
 
 if TYPE_CHECKING:  # loaded when the first thing is judged: the first screen does without
+    from tracetui.analysis.audit import Finding
     from tracetui.analysis.triage import CauseVerdicts, Group, Task
     from tracetui.store.judgement import CauseRef, Judgement, Verdict
     from tracetui.store.sidecar import Sidecar
@@ -130,6 +131,15 @@ class Verdicts:
             self.sidecar.tag(_ref(subject), tag)
         for tag in sorted({*before}.difference(tags)):
             self.sidecar.untag(_ref(subject), tag)
+
+    def allows(self, finding: Finding) -> bool:
+        """Whether findings with this rule and target are allowed."""
+        return not self.is_empty and self.sidecar.is_allowed(finding.fingerprint)
+
+    def allow(self, finding: Finding, *, is_allowed: bool) -> None:
+        """Allow findings with this rule and target, or no longer. Raises as `Sidecar.judge`."""
+        title = f"{finding.rule.name} on {one_line(finding.target, 100)}"
+        self.sidecar.allow(finding.fingerprint, title, is_allowed=is_allowed)
 
     def words_of(self, run: RunSummary) -> Line:
         """Verdict, tags and note of a run, for its row in the list."""

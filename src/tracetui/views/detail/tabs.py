@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tracetui.analysis import prices
+from tracetui.analysis.effects import edits_of
 from tracetui.analysis.values import is_container
 from tracetui.analysis.work import NodeStats, is_inherited, node_spans, node_stats, own_node_spans
 from tracetui.masking import clean, mask, one_line, record
@@ -34,7 +35,7 @@ from tracetui.views.detail.run import (
     source_words,
     status_pieces,
 )
-from tracetui.views.detail.transcript import edit_lines, edit_source, edits_of, last_reply, transcript
+from tracetui.views.detail.transcript import edit_lines, edit_source, last_reply, transcript
 from tracetui.views.document import ValueKey, document
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
 from tracetui.views.goal import has_goal

@@ -1,0 +1,502 @@
+"""Which session wrote a line or made a commit: by the commits in the logs, by lines, by file and time.
+
+The index has keyed hashes of lines and the steps that wrote them, no text. No evidence is no answer; sessions between
+which the evidence can't decide are named as candidates.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from hashlib import blake2b
+from posixpath import basename
+from typing import Final, NamedTuple
+
+import msgspec
+
+from tracetui.analysis.effects import Call, Kind, Outcome, RunEffects
+from tracetui.analysis.files import FileChanges, normalize
+from tracetui.analysis.values import value_text
+from tracetui.model import RunRef, RunSummary
+from tracetui.sources.git import BlamedLine, Commit, CommitLine
+
+COMMIT_SECONDS: Final = 180
+"""A ``git commit`` in a log and a commit with its subject are the same within this time."""
+LATE_SECONDS: Final = 120
+"""Clocks differ: a line may be written so long after its commit."""
+_DAY: Final = 86_400
+_WINDOW: Final = 45 * _DAY
+"""Older writings aren't evidence for a commit."""
+_FILE_WINDOW: Final = 3 * 3_600
+_HALF_AGE: Final = 12 * 3_600
+"""A writing of this age before the commit weighs half."""
+LEAST_SHARE: Final = 0.4
+"""Part of the lines of a commit that its session wrote or removed at least."""
+LEAST_MARGIN: Final = 0.8
+"""Part of the weight of the first two sessions that the first has at least."""
+_LEAST_LINES, _LEAST_PART = 3, 0.2
+"""A line of an undecided commit has a session that wrote so many lines of the commit, or that part of them."""
+_MOST_CANDIDATES: Final = 5
+_LEAST_CHARACTERS: Final = 6
+_NO_INFORMATION: Final = re.compile(
+    r"[\W_]*|(?:else|end|return(?:nil|err|null|none|true|false)?;?|break;?|continue;?|pass|defer|try:?|finally:?|}else{"
+    r"|iferr!=nil{|returnerr;?|package\w+;?|import\(?|func\(|done|esac|eof|default:|t\.(?:helper|parallel)\(\)"
+    r"|\"\"\"|#endif|@override|</?\w{1,10}>)",
+    re.IGNORECASE,
+)
+_RESULT: Final = re.compile(r"^\[[^\]\n]{1,300} ([0-9a-f]{7,64})\] (.{1,1000})$", re.MULTILINE)
+"""The line that ``git commit`` prints."""
+_MESSAGE: Final = re.compile(
+    r"""\bcommit\b[^\n;|&]{0,400}?\s(?:-[a-z]*m|--message)[ =]?\s*(["'])([^\n]{1,1000}?)(?:\1|$)""", re.M
+)
+_QUOTED_HEAD: Final = re.compile(r"""\bcommit\b[^\n;|&]{0,400}?\$\(cat <<-?\s*['"]?\w+['"]?\n([^\n]{1,1000})""")
+"""A message in a here document."""
+
+
+class Rung(StrEnum):
+    """The evidence of an answer, strongest first."""
+
+    COMMIT = "commit"
+    """The log of the session has the ``git commit``."""
+    LINES = "lines"
+    """The session wrote the lines."""
+    FILE = "file"
+    """Only this session changed the files shortly before."""
+
+
+class Step(NamedTuple):
+    """A step of a session."""
+
+    run: RunRef
+    span: str
+    at: float
+    """UTC seconds."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """Who wrote a line or made a commit."""
+
+    step: Step | None = None
+    """None: no evidence, or several candidates."""
+    rung: Rung | None = None
+    candidates: tuple[Step, ...] = ()
+    """The sessions between which the evidence can't decide."""
+    weights: tuple[float, ...] = ()
+    """Weights of the candidates, or of the answer among all sessions; their sum is at most 1."""
+
+
+NOBODY: Final = Answer()
+
+
+class LineAnswer(msgspec.Struct, frozen=True):
+    """A line with its answer."""
+
+    path: str
+    number: int
+    text: str
+    answer: Answer
+    commit: Commit | None
+    """None: not committed."""
+    is_moved: bool = False
+
+
+class _Entry(NamedTuple):
+    at: float
+    session: int
+    span: str
+    file: int
+    is_added: bool
+
+
+class _File(NamedTuple):
+    path: str
+    """As in the trace."""
+    relative: str | None
+    """Beneath the root of the run."""
+
+
+class _Made(NamedTuple):
+    """A commit in a log."""
+
+    begin: float
+    end: float
+    session: int
+    span: str
+    hash: str
+
+
+def has_information(line: str) -> bool:
+    """Whether a line without white space tells who wrote it: braces and ``return nil`` don't."""
+    return len(line) >= _LEAST_CHARACTERS and not _NO_INFORMATION.fullmatch(line)
+
+
+class LineIndex:
+    """The lines and commits of sessions. Add runs oldest first, after `relate`."""
+
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(16)
+        self._entries: dict[bytes, list[_Entry]] = {}
+        self._made: dict[str, list[_Made]] = {}
+        """By subject."""
+        self._changes: list[_Entry] = []
+        """A change of a file each, whether or not its lines are recorded."""
+        self._runs: list[RunRef] = []
+        self._files: list[_File] = []
+        self._numbers: dict[_File, int] = {}
+        self._known: set[tuple[str, float, str]] = set()
+        """Calls by id, time and path: resumed sessions have copies of those before."""
+        self._parents: dict[RunRef, RunRef] = {}
+        self._by_run: dict[RunRef, int] = {}
+        self.oldest: float | None = None
+        """Start of the oldest session: UTC seconds."""
+
+    def relate(self, runs: Iterable[RunSummary]) -> None:
+        """Take in which runs were started by others: they are one conversation."""
+        runs = [*runs]
+        by_id = {run.id: run.ref for run in runs}
+        for run in runs:
+            if run.parent is not None and (parent := by_id.get(run.parent)) is not None and parent != run.ref:
+                self._parents[run.ref] = parent
+
+    @property
+    def sessions(self) -> int:
+        """Number of sessions."""
+        return len(self._runs)
+
+    @property
+    def entries(self) -> int:
+        """Number of indexed lines."""
+        return sum(map(len, self._entries.values()))
+
+    def add(self, summary: RunSummary, effects: RunEffects) -> None:
+        """Add the lines and commits of a run."""
+        session = self._session(summary.ref)
+        if summary.started_at is not None:
+            self.oldest = min(summary.started_at, self.oldest or summary.started_at)
+        for call in effects.calls:
+            if call.span.started_at is not None and (call.span.id, call.span.started_at, "") not in self._known:
+                self._known.add((call.span.id, call.span.started_at, ""))
+                self._add_commits(session, call)
+        changes = FileChanges()
+        changes.add(summary, effects)
+        for history in changes.histories():
+            file = self._file(_File(history.path, history.relative))
+            for change in history.done:
+                at = change.at
+                if at is None or (change.span, at, history.path) in self._known:
+                    continue
+                self._changes.append(_Entry(at, session, change.span, file, True))
+                for line, number in _net_lines(change.lines).items():
+                    entry = _Entry(at, session, change.span, file, number > 0)
+                    self._entries.setdefault(self._hash(line), []).extend([entry] * min(abs(number), 3))
+            self._known.update((change.span, change.at, history.path) for change in history.done if change.at)
+
+    def _session(self, ref: RunRef) -> int:
+        if ref not in self._by_run:
+            self._by_run[ref] = len(self._runs)
+            self._runs.append(ref)
+        return self._by_run[ref]
+
+    def _file(self, file: _File) -> int:
+        if file not in self._numbers:
+            self._numbers[file] = len(self._files)
+            self._files.append(file)
+        return self._numbers[file]
+
+    def _hash(self, line: str) -> bytes:
+        return blake2b(line.encode("utf-8", "surrogatepass"), digest_size=8, key=self._key).digest()
+
+    def _add_commits(self, session: int, call: Call) -> None:
+        is_commit = any(effect.kind is Kind.VCS and effect.target.startswith("commit") for effect in call.effects)
+        if not is_commit or call.outcome in (Outcome.DENIED, Outcome.FAILED) or call.span.started_at is None:
+            return
+        begin = call.span.started_at
+        end = begin + (call.span.duration_ms or 0.0) / 1_000
+        subjects = {match[2].strip(): match[1] for match in _RESULT.finditer(value_text(call.output)[:200_000])}
+        if not subjects and call.outcome is Outcome.DONE and (command := call.command):
+            matches = [*_MESSAGE.finditer(command), *_QUOTED_HEAD.finditer(command)]
+            subjects = {match[match.lastindex or 1].strip(): "" for match in matches}
+        for subject, name in subjects.items():
+            self._made.setdefault(subject, []).append(_Made(begin, end, session, call.span.id, name))
+
+    # ---- evidence
+
+    def conversation(self, session: RunRef | int) -> RunRef:
+        """The run that started the others of a conversation."""
+        ref, seen = self._runs[session] if isinstance(session, int) else session, set[RunRef]()
+        while (parent := self._parents.get(ref)) is not None and ref not in seen:
+            seen.add(ref)
+            ref = parent
+        return ref
+
+    def step(self, entry: _Entry | _Made) -> Step:
+        """The step of an entry."""
+        return Step(self._runs[entry.session], entry.span, entry.at if isinstance(entry, _Entry) else entry.begin)
+
+    def makers(self, commit: Commit) -> list[_Made]:
+        """The ``git commit`` calls that made a commit: the one with its hash, or those with its subject, then."""
+        made = self._made.get(commit.subject, [])
+        if same := [one for one in made if one.hash and commit.hash.startswith(one.hash)]:
+            return same
+        times = (commit.authored_at, commit.committed_at)
+        return [
+            one for one in made if any(one.begin - COMMIT_SECONDS <= time <= one.end + COMMIT_SECONDS for time in times)
+        ]
+
+    def writers(self, path: str, text: str, begin: float, end: float) -> tuple[list[_Entry], bool]:
+        """(Who wrote a line that was there at `end`, latest first; whether in that path, or only a file of that name).
+
+        A line that was removed since isn't there.
+        """
+        entries = [entry for entry in self._entries.get(self._hash(text), ()) if begin <= entry.at <= end]
+        for fits in (self._is_path, self._is_name):
+            if standing := _standing(entry for entry in entries if fits(entry.file, path)):
+                return standing, fits == self._is_path
+        return [], True
+
+    def removers(self, path: str, text: str, begin: float, end: float) -> list[_Entry]:
+        """Who removed a line from that path, latest first."""
+        entries = self._entries.get(self._hash(text), ())
+        return sorted(
+            (one for one in entries if not one.is_added and begin <= one.at <= end and self._is_path(one.file, path)),
+            reverse=True,
+        )
+
+    def changers(self, path: str, begin: float, end: float) -> list[_Entry]:
+        """Who changed a file, latest first."""
+        return sorted(
+            (one for one in self._changes if begin <= one.at <= end and self._is_path(one.file, path)), reverse=True
+        )
+
+    def _is_path(self, file: int, path: str) -> bool:
+        """Whether the path of a trace is that of the repository, whose root stands for the run's root."""
+        recorded, relative = self._files[file]
+        return relative == path or recorded == path or ("/" in path and recorded.endswith(f"/{path}"))
+
+    def _is_name(self, file: int, path: str) -> bool:
+        return basename(self._files[file].path) == basename(path)
+
+
+def _net_lines(lines: Sequence[str]) -> Counter[str]:
+    """Lines with information: how often each was added (or removed, below zero) in all."""
+    net: Counter[str] = Counter()
+    for line in lines:
+        if line[:1] in ("+", "-") and has_information(text := normalize(line[1:])):
+            net[text] += 1 if line[0] == "+" else -1
+    return Counter({text: number for text, number in net.items() if number})
+
+
+def _standing(entries: Iterable[_Entry]) -> list[_Entry]:
+    """The additions that no later removal took back, latest first."""
+    standing: list[_Entry] = []
+    for entry in sorted(entries):
+        if entry.is_added:
+            standing.append(entry)
+        elif standing:
+            standing.pop()
+    return standing[::-1]
+
+
+# ---- commits
+
+
+class CommitBlame:
+    """The answers for a commit and its lines. `commit` is None for lines that aren't committed."""
+
+    def __init__(
+        self, index: LineIndex, commit: Commit | None, added: Sequence[CommitLine], removed: Sequence[CommitLine] = ()
+    ) -> None:
+        self._index = index
+        self._removed = removed
+        self.commit = commit
+        self._begin, self._end = _window(commit)
+        self._added = {
+            (line.path, text): index.writers(line.path, text, self._begin, self._end)
+            for line in added
+            if has_information(text := normalize(line.text))
+        }
+        self._removed_texts = {normalize(line.text) for line in removed}
+        self._lines_of: Counter[RunRef] = Counter()
+        """By conversation, the lines of the commit that it wrote in their paths."""
+        for writers, is_path in self._added.values():
+            if is_path:
+                self._lines_of.update({index.conversation(entry.session) for entry in writers})
+        self.answer = self._answer(added, removed)
+        self._decided = None if self.answer.step is None else index.conversation(self.answer.step.run)
+
+    def line(self, path: str, text: str) -> Answer:
+        """Return the answer for a line that the commit added."""
+        key = normalize(text)
+        if (self.commit is not None and self.commit.is_by_bot) or not has_information(key):
+            return NOBODY
+        writers, is_path = self._added.get((path, key)) or self._index.writers(path, key, self._begin, self._end)
+        if not writers or not is_path:
+            return NOBODY
+        latest = self._latest(writers)
+        if self._decided is not None and (entry := latest.get(self._decided)) is not None:
+            rung = Rung.COMMIT if self.answer.rung is Rung.COMMIT else Rung.LINES
+            return Answer(self._index.step(entry), rung, weights=(1.0,))
+        return self._choice([entry for ref, entry in latest.items() if self._is_supported(ref)])
+
+    def origin(self, path: str, text: str) -> Answer:
+        """Return the answer for a line that the commit moved here by hand: who wrote it where the commit removes it."""
+        key = normalize(text)
+        if key not in self._removed_texts or not has_information(key) or (self.commit and self.commit.is_by_bot):
+            return NOBODY
+        writers = [
+            self._index.writers(removed.path, key, float("-inf"), self._end)
+            for removed in self._removed
+            if normalize(removed.text) == key and removed.path != path
+        ]
+        entries = [entry for standing, is_path in writers if is_path for entry in standing]
+        return self._choice([*self._latest(entries).values()])
+
+    def _is_supported(self, conversation: RunRef) -> bool:
+        lines = self._lines_of[conversation]
+        return lines >= _LEAST_LINES or lines >= _LEAST_PART * len(self._added)
+
+    def _latest(self, writers: Sequence[_Entry]) -> dict[RunRef, _Entry]:
+        latest: dict[RunRef, _Entry] = {}
+        for entry in writers:
+            latest.setdefault(self._index.conversation(entry.session), entry)
+        return latest
+
+    def _choice(self, entries: Sequence[_Entry]) -> Answer:
+        """The only session, or the candidates."""
+        steps = tuple(self._index.step(entry) for entry in entries[:_MOST_CANDIDATES])
+        if len(steps) == 1:
+            return Answer(steps[0], Rung.LINES, weights=(1.0,))
+        weights = _weights([_age_weight(self._end, entry) for entry in entries[:_MOST_CANDIDATES]])
+        return Answer(candidates=steps, weights=weights) if steps else NOBODY
+
+    def _answer(self, added: Sequence[CommitLine], removed: Sequence[CommitLine]) -> Answer:
+        commit = self.commit
+        if commit is not None and commit.is_by_bot:
+            return NOBODY
+        made = (
+            {} if commit is None else {self._index.conversation(one.session): one for one in self._index.makers(commit)}
+        )
+        if len(made) == 1:
+            return Answer(self._index.step(*made.values()), Rung.COMMIT, weights=(1.0,))
+        by_lines = self._by_lines(removed)
+        if by_lines.step is not None or commit is None:
+            return by_lines
+        if len(made) > 1:
+            return Answer(candidates=tuple(self._index.step(one) for one in made.values()))
+        by_file = self._by_file(commit, {line.path for line in (*added, *removed)})
+        return by_file if by_file.step is not None and not by_lines.candidates else by_lines
+
+    def _by_lines(self, removed: Sequence[CommitLine]) -> Answer:
+        gone = {
+            (line.path, text): self._index.removers(line.path, text, self._begin, self._end)
+            for line in removed
+            if has_information(text := normalize(line.text))
+        }
+        weights: dict[RunRef, float] = defaultdict(float)
+        lines: Counter[RunRef] = Counter()
+        steps: dict[RunRef, _Entry] = {}
+        evidence = [(writers, 1.0 if is_path else 0.3) for writers, is_path in self._added.values()]
+        evidence += [(removers, 0.5) for removers in gone.values()]
+        for entries, factor in evidence:
+            latest = self._latest(entries)
+            for number, (conversation, entry) in enumerate(latest.items()):
+                last = 1.0 if number == 0 else 0.3
+                weights[conversation] += factor * last * _age_weight(self._end, entry) / len(latest)
+                lines[conversation] += 1
+                steps[conversation] = max(entry, steps.get(conversation, entry))
+        if not weights:
+            return NOBODY
+        order = sorted(weights, key=lambda ref: weights[ref], reverse=True)[:2]
+        total = len(self._added) + len(gone)
+        parts = _weights([weights[ref] for ref in order])
+        if lines[order[0]] / total >= LEAST_SHARE and parts[0] >= LEAST_MARGIN:
+            return Answer(self._index.step(steps[order[0]]), Rung.LINES, weights=parts[:1])
+        if (
+            len(order) > 1
+            and sum(bool(entries) for entries, _ in evidence) / total >= LEAST_SHARE
+            and (parts[0] < LEAST_MARGIN)
+        ):
+            return Answer(candidates=tuple(self._index.step(steps[ref]) for ref in order), weights=parts)
+        return NOBODY
+
+    def _by_file(self, commit: Commit, paths: set[str]) -> Answer:
+        steps: dict[RunRef, _Entry] = {}
+        files: Counter[RunRef] = Counter()
+        for path in paths:
+            entries = self._index.changers(path, commit.authored_at - _FILE_WINDOW, commit.authored_at + LATE_SECONDS)
+            latest = self._latest(entries)
+            files.update([*latest])
+            for conversation, entry in latest.items():
+                steps[conversation] = max(entry, steps.get(conversation, entry))
+        if len(steps) != 1:
+            return NOBODY
+        ((conversation, entry),) = steps.items()
+        if files[conversation] * 2 <= len(paths):
+            return NOBODY
+        return Answer(self._index.step(entry), Rung.FILE, weights=(1.0,))
+
+
+def _window(commit: Commit | None) -> tuple[float, float]:
+    """The time in which the lines of a commit were written: UTC seconds."""
+    if commit is None:
+        return float("-inf"), float("inf")
+    end = max(commit.authored_at, min(commit.committed_at, commit.authored_at + _DAY)) + LATE_SECONDS
+    return end - _WINDOW, end
+
+
+def _age_weight(end: float, entry: _Entry) -> float:
+    return 1.0 if end == float("inf") else 1 / (1 + max(0.0, end - entry.at) / _HALF_AGE)
+
+
+def _weights(values: Sequence[float]) -> tuple[float, ...]:
+    total = sum(values) or 1.0
+    return tuple(value / total for value in values)
+
+
+# ---- files
+
+Changes = Callable[[Commit], tuple[Sequence[CommitLine], Sequence[CommitLine]]]
+"""Returns the lines that a commit added and removed."""
+
+
+def blame_commit(
+    index: LineIndex, commit: Commit, added: Sequence[CommitLine], removed: Sequence[CommitLine]
+) -> tuple[Answer, list[LineAnswer]]:
+    """Return the answer for a commit, and those for the lines that it added."""
+    blame = CommitBlame(index, commit, added, removed)
+    return blame.answer, [_answer_line(blame, line, line.path, line.path) for line in added]
+
+
+def _answer_line(
+    blame: CommitBlame, line: BlamedLine | CommitLine, path: str, then: str, *, is_moved: bool = False
+) -> LineAnswer:
+    """The answer for a line; `then`: the path of its file in the commit."""
+    answer = blame.line(then, line.text)
+    if answer is NOBODY and (origin := blame.origin(then, line.text)) is not NOBODY:
+        answer, is_moved = origin, True
+    return LineAnswer(path, line.number, line.text, answer, blame.commit, is_moved)
+
+
+def blame_lines(
+    index: LineIndex, path: str, lines: Sequence[BlamedLine | CommitLine], unmoved: Mapping[int, str], changes: Changes
+) -> list[LineAnswer]:
+    """Return the answers for lines of a file as it is now; a `CommitLine` isn't committed.
+
+    `unmoved`: by number, the hash of the commit that git names if it doesn't follow moved lines.
+    """
+    blames: dict[str, CommitBlame] = {}
+    fresh = CommitBlame(index, None, [line for line in lines if isinstance(line, CommitLine)])
+    answers = []
+    for line in lines:
+        if isinstance(line, CommitLine):
+            answers.append(_answer_line(fresh, line, path, path))
+            continue
+        name = line.commit.hash
+        if name not in blames:
+            blames[name] = CommitBlame(index, line.commit, *changes(line.commit))
+        is_moved = line.path != path or unmoved.get(line.number, name) != name
+        answers.append(_answer_line(blames[name], line, path, line.path, is_moved=is_moved))
+    return answers

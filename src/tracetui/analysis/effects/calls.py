@@ -1,0 +1,183 @@
+"""The tool calls of a run with their effects, outcomes, working directories and permission modes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from tracetui.analysis.effects.paths import Place
+from tracetui.analysis.effects.tools import Tool, call_effects, command_text, tool_of
+from tracetui.analysis.effects.vocabulary import Effect, Kind, Outcome
+from tracetui.analysis.values import value_text
+from tracetui.model import Body, Operation, Run, Span, Status
+from tracetui.model.span import COUNTS_HERE, plain_word
+
+_DIRECTORIES: Final = ("cwd", "working_directory", "workingDirectory", "workdir", "work_dir", "directory", "folder")
+"""Names of the working directory in records of runs and calls."""
+_MODES: Final = (
+    "permissionMode",
+    "permission_mode",
+    "approval_policy",
+    "approvalMode",
+    "approval_mode",
+    "allow_all_permission_mode",
+)
+_BYPASS: Final = re.compile(r"bypass|danger|yolo|skip.?permissions|allow.?all|full.?access", re.IGNORECASE)
+_REFUSED: Final = frozenset({"declined", "denied", "rejected", "refused", "block", "blocked", "not_approved"})
+"""Status words of refused calls."""
+_REFUSAL: Final = re.compile(
+    r"the user doesn't want to (?:proceed|take this action)|tool use was rejected"
+    r"|user (?:rejected|declined|denied|refused)"
+    r"|(?:rejected|declined|denied|refused) by (?:the )?(?:user|policy|hook)"
+    r"|permission to use .{1,80} (?:has been |was )?denied"
+    r"|(?:requested|requests?) permissions? .{1,120} haven't granted|permission denied by|operation cancelled by user"
+    r"|blocked by (?:a |the )?(?:hook|policy)|was not approved|user did not (?:approve|allow)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""How programs report a refusal to the model. ``Permission denied`` alone is an error of the operating system."""
+_HEAD: Final = 2_000
+"""Characters of an output in which a refusal is looked for."""
+
+
+class Call(msgspec.Struct, frozen=True, gc=False):
+    """A tool call that has effects."""
+
+    span: Span
+    effects: tuple[Effect, ...]
+    arguments: Any
+    place: Place
+    outcome: Outcome
+    output: Any = None
+    mode: str | None = None
+    """The permission mode, if recorded by then."""
+
+    @property
+    def command(self) -> str | None:
+        """The shell command; None for another tool."""
+        is_shell = any(effect.kind is Kind.RUN for effect in self.effects)
+        command = command_text(self.arguments) if is_shell else None
+        return None if command is None else command[1]
+
+
+class RunEffects(msgspec.Struct, frozen=True, gc=False):
+    """The calls of a run in the order of its spans."""
+
+    calls: tuple[Call, ...]
+    root: str
+    """The first working directory; empty if not recorded."""
+    modes: tuple[str, ...]
+    """Permission modes in the order of their appearance; empty if not recorded."""
+
+
+def is_bypass(mode: str) -> bool:
+    """Whether an agent in that permission mode asks nobody."""
+    return bool(_BYPASS.search(mode))
+
+
+def run_effects(run: Run) -> RunEffects:
+    """Derive the effects of all tool calls of a run. Loads the bodies of calls and prompts."""
+    root = _directory_in(run.body.attributes) or ""
+    directories: dict[str | None, str] = {}
+    """By agent: each has a working directory of its own."""
+    modes = dict.fromkeys(_modes_in(run.body.attributes))
+    prompts: dict[str, None] = {}
+    mode: str | None = None
+    calls: list[Call] = []
+    for position, span in enumerate(run.spans):
+        if not _is_of_interest(span):
+            continue
+        body = run.load(span)
+        for recorded in _modes_in(body.attributes):
+            prompts[recorded], mode = None, recorded
+        if span.operation is not Operation.EXECUTE_TOOL:
+            root = root or _directory_in(body.attributes) or ""
+            continue
+        agent = _agent_of(run, position)
+        place = Place(root, directories.get(agent, root))
+        directories[agent] = _directory_in(body.attributes) or directories.get(agent, root)
+        root = root or directories[agent]
+        if (call := call_of(span, body, place, mode)) is not None:
+            calls.append(call)
+    return RunEffects(tuple(calls), root, (*(prompts | modes),))
+
+
+def call_of(span: Span, body: Body, place: Place, mode: str | None = None) -> Call | None:
+    """Return a call with its effects; None if it has none."""
+    effects = call_effects(span.name, body.input, place)
+    if not effects:
+        return None
+    commands = sum(effect.kind is Kind.RUN for effect in effects)
+    outcome = outcome_of(span, body, commands)
+    effects = [msgspec.structs.replace(effect, at=span.id, outcome=outcome) for effect in effects]
+    return Call(span, tuple(effects), body.input, place, outcome, body.output, mode)
+
+
+def outcome_of(span: Span, body: Body, commands: int = 1) -> Outcome:
+    """Whether a call of so many commands happened, as recorded."""
+    if span.status is Status.OK:
+        return Outcome.DONE
+    if span.status not in (Status.ERROR, Status.CANCELLED):
+        return Outcome.UNKNOWN
+    if _is_refused(span, body):
+        return Outcome.DENIED
+    if span.status is Status.CANCELLED or commands > 1:
+        return Outcome.MAYBE
+    return Outcome.FAILED
+
+
+def _is_refused(span: Span, body: Body) -> bool:
+    if body.attributes.get("toolDenialKind") or (span.status_word and plain_word(span.status_word) in _REFUSED):
+        return True
+    if span.error is not None and span.error.type is not None and plain_word(span.error.type) in _REFUSED:
+        return True
+    texts = [span.error.message if span.error is not None else "", value_text(body.output)[:_HEAD]]
+    return any(_REFUSAL.search(text[:_HEAD]) for text in texts)
+
+
+def _is_of_interest(span: Span) -> bool:
+    """Whether the span is a call of this run that may have effects, or a record that may have a mode or directory."""
+    if span.owner is not None or (span.taken_over and COUNTS_HERE not in span.notes):
+        return False
+    if span.operation is Operation.EXECUTE_TOOL:
+        return tool_of(span.name) is not Tool.NONE
+    return span.operation in (Operation.MESSAGE, Operation.TURN) or (
+        span.operation is Operation.META and any(word in span.name for word in ("context", "permission", "mode"))
+    )
+
+
+def _agent_of(run: Run, position: int) -> str | None:
+    """Id of the agent within the run that made the call."""
+    parent = run.parent(position)
+    while parent is not None:
+        if run.spans[parent].operation is Operation.INVOKE_AGENT:
+            return run.spans[parent].id
+        parent = run.parent(parent)
+    return None
+
+
+def _directory_in(attributes: Mapping[str, Any]) -> str | None:
+    """The working directory among the fields of a record, or one level below."""
+    for fields in (attributes, *(value for value in attributes.values() if isinstance(value, Mapping))):
+        for name in _DIRECTORIES:
+            value = fields.get(name)
+            if (isinstance(value, str) and value.startswith(("/", "~"))) or _is_drive(value):
+                return str(value)
+    return None
+
+
+def _is_drive(value: Any) -> bool:
+    return isinstance(value, str) and value[1:3] in (":\\", ":/")
+
+
+def _modes_in(attributes: Mapping[str, Any]) -> Iterator[str]:
+    for name in _MODES:
+        value = attributes.get(name)
+        if isinstance(value, str) and value:
+            yield value
+    policy = attributes.get("sandbox_policy")
+    kind = policy.get("type", policy.get("mode")) if isinstance(policy, Mapping) else policy
+    if isinstance(kind, str) and "danger" in kind:
+        yield kind

@@ -1,0 +1,357 @@
+"""What agents changed, by file: edits, lines, last writer, and whether the lines still stand."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from enum import StrEnum
+from posixpath import basename
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from tracetui.analysis.effects import CHANGES, Certainty, Edit, Effect, Flag, Kind, Outcome, RunEffects, compare
+from tracetui.analysis.values import value_text
+from tracetui.model import Problem, RunRef, RunSummary
+
+MAX_SHOWN: Final = 200_000
+"""Characters of a file that is remembered from a call that read it."""
+_NUMBERED: Final = re.compile(r"\s*(\d{1,7})(?:→|\t|\| ?|: )(.*)")
+
+
+class State(StrEnum):
+    """What became of the lines that agents wrote."""
+
+    AS_WRITTEN = "as written"
+    CHANGED = "changed"
+    GONE = "gone"
+    NOT_LOOKED_AT = "not looked at"
+    """The file isn't in the repository that the user named, or can't be read."""
+    NOT_RECORDED = "not recorded"
+    """The trace doesn't have the lines: the shell wrote them."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One change of a file, done or tried, or (kind `READ`) what a call showed of it."""
+
+    run: RunRef
+    span: str
+    at: float | None
+    """Start of the call: UTC seconds."""
+    effect: Effect
+    shown: str | None = None
+    """The whole text of the file, if the call showed it."""
+    lines: tuple[str, ...] = ()
+    """Lines of a unified diff that it really changed, if it was done and the trace has them."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it counts."""
+        return self.effect.outcome is Outcome.DONE
+
+
+class FileHistory(msgspec.Struct, frozen=True):
+    """A file that agents changed."""
+
+    path: str
+    """Normalized path, absolute if the traces have working directories."""
+    relative: str | None
+    """The path beneath the root of its run; None for a file outside of it."""
+    root: str
+    changes: tuple[Change, ...]
+    """Done and tried, oldest first."""
+    added: int | None
+    """Lines; None if no change records them. If only some do, at least so many."""
+    removed: int | None
+    content: str | None
+    """The text after the last change; None if the traces don't have all of it."""
+    lines: Counter[str]
+    """Lines of the agents that should stand, without white space."""
+    fragments: frozenset[str] = frozenset()
+    """Those among them that may be parts of lines: the file around them isn't recorded."""
+
+    @property
+    def done(self) -> list[Change]:
+        """The changes that count."""
+        return [change for change in self.changes if change.is_done]
+
+    @property
+    def last(self) -> Change:
+        """The last change that counts."""
+        return self.done[-1]
+
+    @property
+    def runs(self) -> int:
+        """Number of runs that changed it."""
+        return len({change.run for change in self.done})
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether it is outside the root of its run."""
+        return any(Flag.OUTSIDE in change.effect.flags for change in self.changes)
+
+    @property
+    def certainty(self) -> Certainty:
+        """How the changes are known: the least certain counts."""
+        order = list(Certainty)
+        return max((change.effect.certainty for change in self.done), key=order.index)
+
+
+class FileState(msgspec.Struct, frozen=True):
+    """The state of a file, and how many of the agents' lines stand."""
+
+    state: State
+    standing: int | None = None
+    total: int | None = None
+
+
+class FileChanges:
+    """Collects the changes of many runs."""
+
+    def __init__(self) -> None:
+        self._changes: dict[str, list[Change]] = {}
+        self._roots: dict[str, str] = {}
+        self.roots: Counter[str] = Counter()
+        """Number of runs by root."""
+
+    def add(self, summary: RunSummary, effects: RunEffects) -> None:
+        """Add the changes of a run."""
+        if effects.root:
+            self.roots[effects.root] += 1
+        for call in effects.calls:
+            for effect in call.effects:
+                shown = None
+                if (
+                    effect.kind is Kind.READ
+                    and effect.outcome is Outcome.DONE
+                    and effect.certainty is Certainty.RECORDED
+                ):
+                    shown = shown_text(call.output)
+                    if shown is None:
+                        continue
+                elif effect.kind not in CHANGES or Flag.NO_CONTENT in effect.flags:
+                    continue
+                change = Change(summary.ref, call.span.id, call.span.started_at, effect, shown)
+                self._changes.setdefault(effect.target, []).append(change)
+                if effects.root:
+                    self._roots.setdefault(effect.target, effects.root)
+
+    @property
+    def tried(self) -> int:
+        """Number of changes that were not done, or are not known to be."""
+        return sum(
+            not change.is_done for changes in self._changes.values() for change in changes if change.shown is None
+        )
+
+    def histories(self) -> list[FileHistory]:
+        """The files with a change that counts, by path."""
+        histories = []
+        for path, changes in sorted(self._changes.items()):
+            ordered = sorted(changes, key=lambda change: (change.at is None, change.at or 0.0))
+            if any(change.is_done and change.shown is None for change in ordered):
+                histories.append(_history(path, self._roots.get(path, ""), ordered))
+        return histories
+
+
+def _history(path: str, root: str, changes: Sequence[Change]) -> FileHistory:
+    text = _Text()
+    counted: list[Change] = []
+    added: int | None = None
+    removed: int | None = None
+    for change in changes:
+        if change.shown is not None:
+            text.content = change.shown
+            continue
+        if change.is_done:
+            change = text.apply(change)
+            if change.effect.added is not None:
+                added = (added or 0) + change.effect.added
+                removed = (removed or 0) + (change.effect.removed or 0)
+        counted.append(change)
+    relative = path.removeprefix(root.rstrip("/") + "/") if root and path.startswith(root.rstrip("/") + "/") else None
+    if not path.startswith(("/", "~", "..")):
+        relative = path
+    return FileHistory(
+        path, relative, root, tuple(counted), added, removed, text.content, text.lines, frozenset(text.fragments)
+    )
+
+
+class _Text:
+    """The text of a file as far as its changes are recorded."""
+
+    def __init__(self) -> None:
+        self.content: str | None = None
+        self.lines: Counter[str] = Counter()
+        """Lines of the agents that should stand."""
+        self.fragments: set[str] = set()
+        """Those among them that may be parts of lines."""
+
+    def apply(self, change: Change) -> Change:
+        """Apply a change, and return it with the lines that it really changed."""
+        effect, edit = change.effect, change.effect.edit
+        if effect.kind is Kind.DELETE or effect.kind is Kind.MOVE:
+            self.content, self.lines = None, Counter()
+            return change
+        if edit is None:
+            self.content = None
+            return change
+        lines = edit.lines
+        if edit.kind is Kind.WRITE and edit.new is not None:
+            if self.content is not None:  # count what differs from what is known
+                lines = compare(self.content, edit.new)
+                effect = msgspec.structs.replace(
+                    effect,
+                    added=sum(line.startswith("+") for line in lines),
+                    removed=sum(line.startswith("-") for line in lines),
+                )
+            self.content = edit.new
+            if lines is edit.lines:
+                self.lines = Counter()
+        else:
+            before, self.content = self.content, None
+            if before is not None:
+                self.content = apply_edit(before, edit)
+            if before is not None and self.content is not None:
+                lines = compare(before, self.content)
+            elif edit.old and edit.new:  # it may begin and end within a line
+                ends = edit.new.split("\n")
+                self.fragments |= {normalize(ends[0]), normalize(ends[-1])} - {""}
+        for line in lines:
+            text = normalize(line[1:])
+            if text and line.startswith("+"):
+                self.lines[text] += 1
+            elif text and line.startswith("-") and self.lines[text]:
+                self.lines[text] -= 1
+        return msgspec.structs.replace(change, effect=effect, lines=lines)
+
+
+def apply_edit(content: str, edit: Edit) -> str | None:
+    """Return the text after an edit; None if the edit doesn't fit it."""
+    if edit.old is not None and edit.new is not None:
+        if edit.old == "":
+            return None  # inserted somewhere
+        return content.replace(edit.old, edit.new, -1 if edit.replaces_all else 1) if edit.old in content else None
+    for old, new in _hunks(edit.lines):
+        if not old or old not in content:
+            return None
+        content = content.replace(old, new, 1)
+    return content
+
+
+def _hunks(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The text before and after each hunk of a patch."""
+    old: list[str] = []
+    new: list[str] = []
+    for line in (*lines, "@@"):
+        if line.startswith("@@"):
+            if old or new:
+                yield "\n".join(old), "\n".join(new)
+            old, new = [], []
+            continue
+        if not line.startswith("+"):
+            old.append(line[1:])
+        if not line.startswith("-"):
+            new.append(line[1:])
+
+
+def normalize(line: str) -> str:
+    """A line without white space, by which lines are compared."""
+    return "".join(line.split())
+
+
+def shown_text(output: Any) -> str | None:
+    """The whole text of a file in the output of a tool that reads it, with numbered lines from 1; else None."""
+    text = value_text(output)
+    if not text or len(text) > MAX_SHOWN:
+        return None
+    lines: list[str] = []
+    for line in text.split("\n"):
+        match = _NUMBERED.fullmatch(line)
+        if match is None or int(match[1]) != len(lines) + 1:
+            break
+        lines.append(match[2])
+    rest = text.split("\n")[len(lines) :]
+    if not lines or any(line.strip() and not line.lstrip().startswith("<") for line in rest[:1]):
+        return None
+    return "\n".join((*lines, ""))
+
+
+# ---- the state of a file
+
+Look = Callable[[FileHistory], "bytes | None"]
+"""Returns the content of a file now; None if it is gone. Raises `OSError` if it is not looked at."""
+
+
+def look_in(root: str, read: Callable[[str], bytes | None], roots: Collection[str], *, is_named: bool) -> Look:
+    """Return a `Look` into the repository at `root`; `read` takes a path relative to it.
+
+    A path of the traces beneath `root` is that file. Else the repository stands for a root of the runs: one with the
+    same name, or, if none has it, the only one, or all if the user named the repository (`is_named`).
+    """
+    same_name = {one for one in roots if basename(one.rstrip("/")) == basename(root.rstrip("/"))}
+    standing = same_name or (set(roots) if is_named or len(roots) == 1 else set())
+    below = root.rstrip("/") + "/"
+
+    def look(history: FileHistory) -> bytes | None:
+        if history.path.startswith(below):
+            return read(history.path.removeprefix(below))
+        if history.relative is None or (history.root and history.root not in standing):
+            raise OSError("not in the repository")
+        return read(history.relative)
+
+    return look
+
+
+def state_of(history: FileHistory, look: Look | None) -> FileState:
+    """Compare what agents wrote with the file now; without `look` nothing is looked at."""
+    if any(character in history.path for character in "$`*?"):  # a pattern, not a file
+        return FileState(State.NOT_RECORDED)
+    if look is None or history.is_outside:
+        return FileState(State.NOT_LOOKED_AT if _has_lines(history) else State.NOT_RECORDED)
+    try:
+        data = look(history)
+    except OSError:
+        return FileState(State.NOT_LOOKED_AT)
+    if data is None:
+        return FileState(State.GONE)
+    if not _has_lines(history):
+        return FileState(State.NOT_RECORDED)
+    now = [text for line in data.decode("utf-8", "replace").split("\n") if (text := normalize(line))]
+    here = Counter(now)
+    standing = sum(
+        min(number, here[text] or (number if text in history.fragments and any(text in line for line in here) else 0))
+        for text, number in history.lines.items()
+    )
+    total = history.lines.total()
+    if history.content is not None:
+        then = [text for line in history.content.split("\n") if (text := normalize(line))]
+        is_same = then == now
+    else:
+        is_same = standing == total
+    return FileState(State.AS_WRITTEN if is_same else State.CHANGED, standing, total)
+
+
+def _has_lines(history: FileHistory) -> bool:
+    """Whether the traces have the lines that were written last."""
+    if history.last.effect.kind in (Kind.DELETE, Kind.MOVE):
+        return True
+    return history.lines.total() > 0 or history.content is not None
+
+
+class FilesReport(NamedTuple):
+    """Files with their states, and what could not be read."""
+
+    files: Sequence[tuple[FileHistory, FileState]]
+    tried: int
+    """Changes that were denied or failed, or whose outcome isn't recorded."""
+    problems: Sequence[Problem] = ()
+
+    @property
+    def is_one_project(self) -> bool:
+        """Whether all runs have the same root, so that relative paths are unique."""
+        return len({history.root for history, _ in self.files if history.root}) <= 1
+
+    def name(self, history: FileHistory) -> str:
+        """The path that is shown: relative to the root if all runs share it."""
+        return history.relative if self.is_one_project and history.relative is not None else history.path

@@ -1,0 +1,299 @@
+"""An audit as a table, as JSON (``tracetui/audit/1``), SARIF 2.1.0, JUnit XML and Markdown.
+
+Commands and targets are masked in all of them, before anything is cut.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from urllib.parse import quote
+from xml.etree import ElementTree as Xml
+
+from tracetui.analysis.audit import RULES, Audit, Finding, Rule, Severity
+from tracetui.errors import UsageError
+from tracetui.export.json import encode, problem_value
+from tracetui.export.page import Block, Heading, Prose, Table, markdown, masked_note
+from tracetui.export.table import Column, TextTable
+from tracetui.model import Problem, quote_key
+from tracetui.redact import Redactor
+from tracetui.text import Clean, clean, grouped, one_line
+
+AUDIT: Final = "tracetui/audit/1"
+SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+Form: TypeAlias = Literal["sarif", "xml", "md", "json"]
+_FORMS: Final[Mapping[str, Form]] = {"sarif": "sarif", "xml": "xml", "md": "md", "json": "json"}
+_MAX_TARGETS: Final = 3
+"""Targets of a rule that a line names."""
+_MAX_ROWS: Final = 500
+"""Findings of a rule that a document lists."""
+_NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_COLUMNS: Final = (
+    Column("RULE"),
+    Column("SEVERITY", leaves=2),
+    Column("DONE", right=True),
+    Column("TRIED", right=True),
+    Column("RUNS", right=True, leaves=1),
+    Column("WHAT", 200, least=20),
+)
+
+
+class AuditReport(NamedTuple):
+    """An audit, with the rules of ``--fail-on`` and what could not be read."""
+
+    audit: Audit
+    fail_on: Collection[str] = frozenset()
+    problems: Sequence[Problem] = ()
+    version: str = ""
+    """Of this program."""
+
+
+def form_of(path: str) -> Form:
+    """The document format for a file extension. Raises `UsageError` for another one."""
+    form = _FORMS.get(path.rpartition(".")[2].lower())
+    if form is None:
+        raise UsageError(f"{path}: name a file that ends in .sarif, .xml (JUnit), .md or .json")
+    return form
+
+
+def export_audit(report: AuditReport, form: Form) -> Iterator[bytes]:
+    """Write an audit as a document with its own redactor."""
+    redactor = Redactor()
+    if form == "json":
+        value = audit_value(report, redactor)
+        return iter([encode({**value, "masked": dict(sorted(redactor.counts.items()))}), b"\n"])
+    if form == "sarif":
+        return iter([encode(sarif(report, redactor)), b"\n"])
+    if form == "xml":
+        return iter([junit(report, redactor)])
+    return markdown(chain(audit_blocks(report, redactor), masked_note(redactor)))
+
+
+def address_of(finding: Finding) -> str:
+    """The address of the call, or of the run."""
+    run = finding.run.address
+    return run if finding.span is None else f"{run}/{quote_key(finding.span)}"
+
+
+# ---- JSON
+
+
+def audit_value(report: AuditReport, redactor: Redactor) -> dict[str, Any]:
+    """``tracetui/audit/1``: findings worst first, the runs with their permission modes, and counts of effects."""
+    audit = report.audit
+    return {
+        "schema": AUDIT,
+        "findings": [_finding_value(finding, redactor) for finding in audit.sorted()],
+        "runs": [{"run": run.run.address, "root": run.root or None, "modes": [*run.modes]} for run in audit.runs],
+        "effects": {outcome.value: number for outcome, number in sorted(audit.outcomes.items())},
+        "allowed": audit.allowed,
+        "problems": [problem_value(problem) for problem in report.problems],
+    }
+
+
+def _finding_value(finding: Finding, redactor: Redactor) -> dict[str, Any]:
+    return {
+        "rule": finding.rule.name,
+        "severity": finding.rule.severity.value,
+        "run": finding.run.address,
+        "span": finding.span,
+        "target": redactor.text(finding.target),
+        "command": None if finding.command is None else redactor.text(finding.command),
+        "certainty": finding.certainty.value,
+        "outcome": finding.outcome.value,
+        "folded": finding.is_folded,
+    }
+
+
+# ---- text
+
+
+def audit_lines(report: AuditReport, width: int | None, redactor: Redactor) -> Iterator[Clean]:
+    """A line per rule with findings."""
+    rows = [_rule_row(rule, found, redactor) for rule, found in _by_rule(report.audit)]
+    return TextTable(_COLUMNS, rows).lines(width) if rows else iter(())
+
+
+def _by_rule(audit: Audit) -> Iterator[tuple[Rule, list[Finding]]]:
+    for rule in RULES.values():
+        if findings := audit.of_rule(rule):
+            yield rule, findings
+
+
+def _rule_row(rule: Rule, findings: Sequence[Finding], redactor: Redactor) -> tuple[Clean, ...]:
+    shown = [finding for finding in findings if not finding.is_folded]
+    done = sum(finding.is_done for finding in shown)
+    return (
+        Clean(rule.name),
+        Clean(rule.severity),
+        Clean(grouped(done) if done else "·"),
+        Clean(grouped(len(shown) - done) if len(shown) > done else "·"),
+        Clean(grouped(len({finding.run for finding in findings}))),
+        _targets(findings, redactor),
+    )
+
+
+def _targets(findings: Sequence[Finding], redactor: Redactor) -> Clean:
+    """The most frequent targets, and the number of others."""
+    counts = Counter(one_line(redactor.header(finding.what), 80) for finding in findings if not finding.is_folded)
+    names = [f"{name} ×{number}" if number > 1 else name for name, number in counts.most_common(_MAX_TARGETS)]
+    if len(counts) > _MAX_TARGETS:
+        names.append(f"{len(counts) - _MAX_TARGETS} others")
+    if folded := sum(finding.is_folded for finding in findings):
+        names.append(f"{folded} in temporary folders folded")
+    return Clean(" · ".join(names))
+
+
+def summary(report: AuditReport) -> list[Clean]:
+    """Sentences about the findings, the permission modes and what was left out."""
+    audit = report.audit
+    serious = [one for one in audit.findings if one.rule.severity is Severity.ERROR and not one.is_folded]
+    done = [finding for finding in serious if finding.is_done]
+    runs = len({finding.run for finding in done})
+    effects = audit.outcomes.total()
+    words = f"{_number(len(done), 'serious finding')} in {_number(runs, 'run')}" if done else "no serious finding"
+    tried = f", {len(serious) - len(done)} more tried" if len(serious) > len(done) else ""
+    sentences = [f"{words}{tried} · {_number(effects, 'effect')} recorded in {_number(len(audit.runs), 'run')}"]
+    modes = [f"{mode or 'not recorded'} {number}" for mode, number in audit.modes.most_common()]
+    sentences.append(f"permission modes: {', '.join(modes)}" if modes else "")
+    sentences.append(f"{_number(audit.allowed, 'finding')} allowed" if audit.allowed else "")
+    return [one_line(sentence, 400) for sentence in sentences if sentence]
+
+
+def _number(number: int, noun: str) -> str:
+    return f"{grouped(number)} {noun}{'' if number == 1 else 's'}"
+
+
+# ---- Markdown
+
+
+def audit_blocks(report: AuditReport, redactor: Redactor) -> Iterator[Block]:
+    """The summary, then the findings of each rule."""
+    yield Heading(1, Clean("Audit"))
+    yield from map(Prose, summary(report))
+    yield Prose(Clean("Effects are recorded in traces, not observed: a trace can claim what never happened."))
+    for rule, findings in _by_rule(report.audit):
+        yield Heading(2, Clean(f"{rule.name} ({rule.severity}): {rule.title}"))
+        rows = [_document_row(finding, redactor) for finding in findings[:_MAX_ROWS]]
+        yield Table(("outcome", "target", "command", "certainty", "step"), rows)
+        if len(findings) > _MAX_ROWS:
+            yield Prose(Clean(f"{grouped(len(findings) - _MAX_ROWS)} more"))
+    for problem in report.problems:
+        yield Prose(_masked(f"not read: {problem.path}: {problem.reason}", redactor, 300))
+
+
+def _document_row(finding: Finding, redactor: Redactor) -> tuple[Clean, ...]:
+    return (
+        Clean(f"{finding.outcome}, folded" if finding.is_folded else finding.outcome),
+        _masked(finding.target, redactor, 200),
+        _masked(finding.command or "", redactor, 200),
+        Clean(finding.certainty),
+        clean(address_of(finding), 300),
+    )
+
+
+def _masked(text: str, redactor: Redactor, limit: int) -> Clean:
+    return one_line(redactor.header(text), limit)
+
+
+# ---- SARIF
+
+
+def sarif(report: AuditReport, redactor: Redactor) -> dict[str, Any]:
+    """SARIF 2.1.0: a result per finding. Those that were only tried are informational; folded ones are suppressed.
+
+    The location is the file of the trace, the logical location the address of the call.
+    """
+    order = {name: number for number, name in enumerate(RULES)}
+    driver = {
+        "name": "tracetui",
+        "version": report.version,
+        "informationUri": "https://pypi.org/project/tracetui/",
+        "rules": [
+            {
+                "id": rule.name,
+                "shortDescription": {"text": rule.title},
+                "defaultConfiguration": {"level": rule.severity.value},
+            }
+            for rule in RULES.values()
+        ],
+    }
+    results = [_result(finding, order[finding.rule.name], redactor) for finding in report.audit.sorted()]
+    notifications = [
+        {
+            "level": "warning",
+            "message": {"text": redactor.text(clean(f"{problem.path}: {problem.where}: {problem.reason}"))},
+        }
+        for problem in report.problems
+    ]
+    invocation = {"executionSuccessful": True, "toolExecutionNotifications": notifications}
+    run = {
+        "tool": {"driver": driver},
+        "invocations": [invocation],
+        "results": results,
+        "columnKind": "unicodeCodePoints",
+    }
+    return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _result(finding: Finding, index: int, redactor: Redactor) -> dict[str, Any]:
+    target = redactor.text(clean(finding.target))
+    counts = finding.counts
+    location = {
+        "physicalLocation": {"artifactLocation": {"uri": quote(finding.run.path.encode("utf-8", "surrogateescape"))}},
+        "logicalLocations": [{"fullyQualifiedName": clean(address_of(finding))}],
+    }
+    result: dict[str, Any] = {
+        "ruleId": finding.rule.name,
+        "ruleIndex": index,
+        "kind": "fail" if counts or finding.is_folded else "informational",
+        "level": finding.rule.severity.value if counts or finding.is_folded else "none",
+        "message": {"text": f"{finding.rule.title}: {target} ({finding.outcome}, as recorded)"},
+        "locations": [location],
+        "partialFingerprints": {"ruleAndTarget/v1": finding.fingerprint},
+        "properties": {"certainty": finding.certainty.value, "outcome": finding.outcome.value},
+    }
+    if finding.command is not None:
+        result["properties"]["command"] = redactor.text(clean(finding.command))
+    if finding.is_folded:
+        result["suppressions"] = [{"kind": "external", "justification": "in a temporary folder or the agent's own"}]
+    return result
+
+
+# ---- JUnit
+
+
+def junit(report: AuditReport, redactor: Redactor) -> bytes:
+    """JUnit XML: a test case per rule. A rule of ``--fail-on`` with a finding that counts is a failure."""
+    cases = [(rule, report.audit.of_rule(rule)) for rule in RULES.values()]
+    failures = {
+        rule.name for rule, findings in cases if rule.name in report.fail_on and any(one.counts for one in findings)
+    }
+    counts = {"tests": str(len(cases)), "failures": str(len(failures)), "errors": "0", "skipped": "0"}
+    root = Xml.Element("testsuites", {"name": "tracetui audit", **counts})
+    suite = Xml.SubElement(root, "testsuite", {"name": "tracetui audit", **counts})
+    for rule, findings in cases:
+        case = Xml.SubElement(suite, "testcase", {"classname": "tracetui.audit", "name": rule.name})
+        lines = [_line(finding, redactor) for finding in findings[:_MAX_ROWS]]
+        if rule.name in failures:
+            message = f"{_number(sum(one.counts for one in findings), 'finding')}: {rule.title}"
+            failure = Xml.SubElement(case, "failure", {"type": rule.severity.value, "message": _xml(message)})
+            failure.text = _xml("\n".join(lines))
+        elif lines:
+            Xml.SubElement(case, "system-out").text = _xml("\n".join(lines))
+    Xml.SubElement(suite, "system-out").text = _xml("\n".join(summary(report)))
+    Xml.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{Xml.tostring(root, "unicode")}\n'.encode()
+
+
+def _line(finding: Finding, redactor: Redactor) -> Clean:
+    what = _masked(finding.command or finding.target, redactor, 300)
+    return Clean(f"{finding.outcome}: {what} ({clean(address_of(finding), 300)})")
+
+
+def _xml(text: str) -> str:
+    """Text without the characters that XML can't hold."""
+    return _NOT_XML.sub("\ufffd", text)

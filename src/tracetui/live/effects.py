@@ -1,0 +1,116 @@
+"""Effects of many runs: read each run once, derive its effects, and forget it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from tracetui.analysis.audit import Audit, effect_facts
+from tracetui.analysis.effects import RunEffects, run_effects
+from tracetui.analysis.files import FileChanges, FilesReport, Look, look_in, state_of
+from tracetui.live.jobs import GROWTH, Job, Step, read_steps
+from tracetui.live.load import FileCaches, read_run
+from tracetui.model import Problem, RunRef, RunSummary
+from tracetui.sources.base import Source
+from tracetui.sources.checkout import Checkout, repository_of
+from tracetui.sources.local import STDIN, is_confined
+from tracetui.sources.locations import is_remote
+from tracetui.store.facts import EffectFacts
+from tracetui.store.relations import copies_of
+
+
+def effects_of_runs(
+    source: Source, runs: Sequence[RunSummary], problems: list[Problem]
+) -> Iterator[tuple[RunSummary, RunEffects]]:
+    """Yield the effects of the runs, oldest first; copies of a run are skipped. Adds what can't be read to `problems`.
+
+    Raises `LinkLost`.
+    """
+    caches, known = FileCaches(), set(problems)
+    for summary in _oldest_first(runs):
+        run = read_run(source, summary.ref, caches.for_run(summary.ref))
+        problems += [problem for problem in run.problems if problem not in known]
+        if run.spans or not run.problems:
+            yield summary, run_effects(run)
+
+
+def _oldest_first(runs: Sequence[RunSummary]) -> list[RunSummary]:
+    copies = copies_of(runs)
+    ordered = sorted(runs, key=lambda run: (run.started_at is None, run.started_at or 0.0, run.ref))
+    return [run for run in ordered if run.ref not in copies]
+
+
+def look_for(repo: str | None, places: Sequence[str], run_roots: Collection[str]) -> Look | None:
+    """Return a look into the repository that the user named: `repo`, else that of the current folder.
+
+    None if there is none, for traces of other machines, and in a process that may only read some paths (for agents).
+    """
+    folder = repo or repository_of(os.curdir)
+    if folder is None or is_confined() or any(place == STDIN or is_remote(place) for place in places):
+        return None
+    checkout = Checkout(folder)
+    return look_in(checkout.root, checkout.read, run_roots, is_named=repo is not None)
+
+
+def read_facts(source: Source, ref: RunRef) -> EffectFacts:
+    """Read a run, and return what queries ask about its effects. Raises `LinkLost`."""
+    return effect_facts(ref, run_effects(read_run(source, ref)))
+
+
+class EffectsResult(NamedTuple):
+    """What the runs read so far did."""
+
+    audit: Audit
+    files: FilesReport
+    runs: int
+    """Number of runs read."""
+    facts: Mapping[RunRef, EffectFacts]
+    """For queries."""
+
+
+def effects_job(runs: Sequence[RunSummary], places: Sequence[str]) -> Job:
+    """Return a job that finds the files that runs changed and the findings of the audit.
+
+    `places`: the roots of the traces. Files are compared with the repository of the current folder, see `look_for`.
+    """
+    wanted = _oldest_first(runs)
+    changes, audit, problems = FileChanges(), Audit(findings=[], runs=[]), list[Problem]()
+    facts: dict[RunRef, EffectFacts] = {}
+    latest: EffectsResult | None = None
+
+    def work(source: Source) -> Generator[Step, None, None]:
+        caches = FileCaches()
+        for summary in wanted:
+            for_run = caches.for_run(summary.ref)
+            run = yield from _read(source, summary, for_run, problems)
+            if run is not None:
+                changes.add(summary, run)
+                audit.add(summary, run)
+                facts[summary.ref] = effect_facts(summary.ref, run)
+            yield Step(done=1)
+
+    def result() -> EffectsResult:
+        nonlocal latest
+        number = len(audit.runs)
+        if latest is None or number >= max(latest.runs + 1, latest.runs * GROWTH) or number == len(wanted):
+            look = look_for(None, places, changes.roots)
+            files = [(history, state_of(history, look)) for history in changes.histories()]
+            snapshot = Audit([*audit.findings], [*audit.runs], audit.allowed)
+            latest = EffectsResult(snapshot, FilesReport(files, changes.tried, (*problems,)), number, {**facts})
+        return latest
+
+    return Job("effects", len(wanted), work, result)
+
+
+def _read(
+    source: Source, summary: RunSummary, cache: dict[str, object], problems: list[Problem]
+) -> Generator[Step, None, RunEffects | None]:
+    steps = read_steps(source, summary.ref, cache)
+    while True:
+        try:
+            step = next(steps)
+        except StopIteration as stop:
+            return None if stop.value is None else run_effects(stop.value)
+        problems += [problem for problem in step.new if isinstance(problem, Problem)]
+        yield step

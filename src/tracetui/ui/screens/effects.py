@@ -1,0 +1,370 @@
+"""The screens *files* (what agents changed) and *audit* (risky effects), with the step under the cursor below."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from textual import on
+
+from tracetui.analysis.audit import Finding
+from tracetui.errors import TracetuiError
+from tracetui.live.effects import EffectsResult
+from tracetui.live.jobs import JobProgress
+from tracetui.live.mailbox import Mail
+from tracetui.masking import one_line
+from tracetui.model import RunRef
+from tracetui.text import Clean, grouped
+from tracetui.ui.commands import AUDIT, FILES, Command
+from tracetui.ui.layout import NARROW
+from tracetui.ui.screens.lists import PreviewScreen
+from tracetui.ui.widgets.frame import with_hints
+from tracetui.ui.widgets.line_view import LineView
+from tracetui.views.effects import (
+    EffectRows,
+    People,
+    Place,
+    audit_heading,
+    audit_rows,
+    audit_sentence,
+    audit_totals,
+    file_rows,
+    files_heading,
+    files_sentence,
+    files_totals,
+)
+from tracetui.views.labels import short_names
+from tracetui.views.rows import Line, ListRows, Piece
+
+
+class EffectsView(LineView):
+    """Rows that unfold."""
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self.toggled: frozenset[Hashable] = frozenset()
+        """Keys of rows whose fold isn't the default."""
+
+    def _toggle(self, *, open_: bool) -> bool:
+        rows = self.rows
+        if not isinstance(rows, EffectRows) or (key := rows.fold(self.position)) is None:
+            return False
+        below = rows.parent(self.position + 1) == self.position
+        if below is open_:
+            return False
+        self.toggled = self.toggled ^ {key}
+        return True
+
+    async def action_fold(self) -> None:
+        """Fold the row under the cursor, or go to the one that it is below."""
+        rows = self.rows
+        parent = rows.parent(self.position) if isinstance(rows, EffectRows) else None
+        if self._toggle(open_=False):
+            await self.report(self.Moved(self, self.cursor))
+        elif parent is not None:
+            self.move_to(parent)
+        else:
+            await super().action_fold()
+
+    async def action_unfold(self) -> None:
+        """Show what is below the row under the cursor."""
+        if self._toggle(open_=True):
+            await self.report(self.Moved(self, self.cursor))
+        else:
+            await super().action_unfold()
+
+    @property
+    def place(self) -> Place | None:
+        """Where the row under the cursor leads."""
+        return self.rows.place(self.position) if isinstance(self.rows, EffectRows) else None
+
+
+class EffectsScreen(PreviewScreen):
+    """What runs did, as rows that lead to steps."""
+
+    def __init__(
+        self,
+        pane: str,
+        refs: Sequence[RunRef],
+        of: str,
+        commands: Sequence[Command],
+        toggled: frozenset[Hashable] = frozenset(),
+        cursor: Hashable = None,
+    ) -> None:
+        """`of`: which runs these are, in words."""
+        self.effects = EffectsView(id=pane)
+        super().__init__(pane, pane.capitalize(), commands, self.effects)
+        self.effects.toggled = toggled
+        self._refs, self._of, self._go_to = tuple(refs), of, cursor
+        self._names = short_names(())
+        self._moved = False
+        """Whether the user moved the cursor; until then it stays on the first row."""
+        self._previewed: tuple[Place, bool] | None = None
+        """The step whose detail is requested, and whether it is shown."""
+
+    # ---- data
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        runs = self.app.store.runs
+        self._names = short_names(runs.values())
+        self.app.surveys.find_effects([runs[ref] for ref in self._refs if ref in runs], self.app.roots)
+
+    def receive(self, mail: Mail) -> None:
+        if mail.progress is not None and mail.progress is self._progress:
+            self.show_rows()
+        place = self.effects.place
+        if place is not None and (place[0] in mail.runs or place in mail.bodies):
+            self._show_preview()
+
+    @property
+    def _progress(self) -> JobProgress | None:
+        return self.app.surveys.effects
+
+    @property
+    def _result(self) -> EffectsResult | None:
+        progress = self._progress
+        return progress.result if progress is not None else None
+
+    @property
+    def _people(self) -> People:
+        return People(self.app.store.runs.get, self._names, self.app.clock())
+
+    def show_rows(self) -> None:
+        result = self._result
+        if result is not None and (rows := self.rows_of(result)) is not None and len(rows):
+            first = next((rows.key(index) for index in range(len(rows)) if rows.selectable(index)), None)
+            key = self._go_to if self._go_to is not None else None if self._moved else first
+            self.list.show(rows, key=key, heading=lambda width: [self.heading(width)])
+            if self.list.cursor == self._go_to:
+                self._go_to = None
+        else:
+            is_done = self._progress is not None and self._progress.finished
+            words = self.nothing if is_done else "reading …"
+            line: Line = (Piece(Clean(words), "dim"),)
+            self.list.show(ListRows([line], headings=[0]), heading=lambda width: [])
+        self._lay_out()
+        self._load_preview()
+        self.refresh_frame()
+
+    # ---- hooks
+
+    nothing = "nothing recorded"
+
+    def rows_of(self, result: EffectsResult) -> EffectRows:
+        """The rows of a result."""
+        raise NotImplementedError
+
+    def heading(self, width: int) -> Line:
+        """The column headings."""
+        raise NotImplementedError
+
+    # ---- the preview
+
+    @property
+    def _has_preview(self) -> bool:
+        return self.effects.place is not None
+
+    def _load_preview(self) -> None:
+        """Show the step under the cursor; read its run first if necessary."""
+        place = self.effects.place
+        if place is None or not self._preview.display or (self._previewed is not None and self._previewed[0] == place):
+            return
+        self._previewed = place, False
+        if self.app.store.opened(place[0]) is None:
+            self.app.engine.open(place[0])
+            self.app.engine.enter(place[0])
+        self._show_preview()
+
+    def _show_preview(self) -> None:
+        place, store = self.effects.place, self.app.store
+        run = store.opened(place[0]) if place is not None else None
+        if place is None or run is None or self._previewed == (place, True):
+            return
+        span = run.span(place[1]) if place[1] is not None else None
+        body = store.body(place[0], span) if span is not None else None
+        if place[1] is not None and span is None:
+            return  # not read yet
+        if span is not None and body is None:
+            self.app.engine.load_body(run, span)
+            return
+        self._previewed = place, True
+        self._preview.show_span(run, span, body)
+        self._lay_out()
+
+    @on(LineView.Moved)
+    def _row_moved(self, message: LineView.Moved) -> None:
+        if message.view is self.list:
+            self._moved = True
+            self.show_rows()
+
+    # ---- commands
+
+    @property
+    def ref(self) -> RunRef | None:
+        place = self.effects.place
+        return None if place is None else place[0]
+
+    def action_open(self) -> None:
+        """Open the step under the cursor."""
+        if self.effects.place is not None:
+            self.app.visit(*self.effects.place)
+
+    def action_files(self) -> None:
+        """Show the files of the same runs."""
+        self._switch(FILES)
+
+    def action_audit(self) -> None:
+        """Show the findings in the same runs."""
+        self._switch(AUDIT)
+
+    def _switch(self, pane: str) -> None:
+        if pane != self.pane and self.leave():
+            self.app.show_effects(pane, self._refs, self._of)
+
+    def action_reread(self) -> None:
+        """Read the runs again."""
+        runs = self.app.store.runs
+        self.app.surveys.find_effects([runs[ref] for ref in self._refs if ref in runs], self.app.roots, again=True)
+
+    def again(self) -> EffectsScreen:
+        return type(self)(self.pane, self._refs, self._of, self.commands, self.effects.toggled, self.effects.cursor)
+
+    def left(self) -> None:
+        self.app.surveys.stop()
+        if self._previewed is not None:
+            self.app.read_main_run()
+
+    # ---- the frame
+
+    def path(self) -> tuple[Line, Line]:
+        left = (Piece(Clean(f"{self.pane}  "), "text bold"), Piece(one_line(f"of {self._of}", 60), "sec"))
+        return left, self.totals(self._result) if self._result is not None and self.app.size.width >= NARROW else ()
+
+    def totals(self, result: EffectsResult) -> Line:
+        """Numbers for the header."""
+        raise NotImplementedError
+
+    def sentence(self, result: EffectsResult) -> Line:
+        """The result in a sentence."""
+        raise NotImplementedError
+
+    def summary(self) -> Line:
+        progress, result = self._progress, self._result
+        pieces = [*self.sentence(result)] if result is not None else []
+        if progress is None or not progress.finished:
+            done = f"{grouped(progress.done)} of {grouped(progress.total)} runs" if progress is not None else "…"
+            pieces.append(Piece(Clean(f"   reading {done}"), "status.running"))
+        elif progress.lost:
+            pieces.append(Piece(one_line(f"  ·  {progress.lost}", 100), "status.warn"))
+        elif result is not None and result.files.problems:
+            unread = len({problem.path for problem in result.files.problems})
+            pieces.append(Piece(Clean(f"  ·  {grouped(unread)} unreadable"), "status.warn"))
+        if self.effects.place is None:
+            return tuple(pieces)
+        pieces.append(Piece(Clean("  ·  "), "dim"))
+        return with_hints(pieces, self.hints, self.app.size.width)
+
+    hints: Sequence[tuple[str, str]] = (("↵", "open the step"),)
+
+
+class FilesScreen(EffectsScreen):
+    """Files that agents changed, by folder; a file unfolds to its edits."""
+
+    nothing = "no file changed"
+    hints = (("↵", "open the step"), ("l", "edits"), ("U", "audit"))
+
+    def rows_of(self, result: EffectsResult) -> EffectRows:
+        return file_rows(result.files, self.effects.toggled, self._people, self.app.look.glyphs)
+
+    def heading(self, width: int) -> Line:
+        return files_heading(width)
+
+    def totals(self, result: EffectsResult) -> Line:
+        return files_totals(result.files, result.runs)
+
+    def sentence(self, result: EffectsResult) -> Line:
+        return files_sentence(result.files)
+
+
+class AuditScreen(EffectsScreen):
+    """Findings by rule, worst first."""
+
+    nothing = "no findings"
+    hints = (("↵", "open the step"), ("]r", "next finding"), ("Space", "allow"))
+
+    def rows_of(self, result: EffectsResult) -> EffectRows:
+        return audit_rows(result.audit, self.effects.toggled, self._people, self._allowed, self.app.look.glyphs)
+
+    def _allowed(self, finding: Finding) -> bool:
+        return self.app.verdicts.allows(finding)
+
+    def heading(self, width: int) -> Line:
+        return audit_heading(width)
+
+    def totals(self, result: EffectsResult) -> Line:
+        return audit_totals(result.audit)
+
+    def sentence(self, result: EffectsResult) -> Line:
+        return audit_sentence(result.audit, self._allowed)
+
+    def action_open(self) -> None:
+        """Open the step of a finding; unfold or fold a rule."""
+        rows = self.list.rows
+        if isinstance(rows, EffectRows) and (key := rows.fold(self.list.position)) is not None:
+            self.effects.toggled = self.effects.toggled ^ {key}
+            self.show_rows()
+        else:
+            super().action_open()
+
+    def action_finding(self, step: int) -> None:
+        """Go to the next finding, past rules that are folded."""
+        rows = self.list.rows
+        if not isinstance(rows, EffectRows):
+            return
+        at = self.list.position + step
+        while 0 <= at < len(rows) and rows.parent(at) is None:
+            at += step
+        if 0 <= at < len(rows):
+            self.list.move_to(at)
+        else:
+            self.say("no more unfolded findings" if step > 0 else "no earlier unfolded findings", "status.warn")
+
+    @property
+    def _finding(self) -> Finding | None:
+        """The finding under the cursor."""
+        key, result = self.list.cursor, self._result
+        if result is None or not isinstance(key, tuple) or len(key) != 5:
+            return None
+        wanted = key[:4]
+        return next(
+            (one for one in result.audit.findings if (one.rule.name, one.run, one.span, one.target) == wanted), None
+        )
+
+    def action_allow(self) -> None:
+        """Allow the rule and target of the finding under the cursor, or no longer."""
+        finding = self._finding
+        if finding is None:
+            self.say("no finding under the cursor  ·  l unfolds a rule", "status.warn")
+            return
+        is_allowed = not self._allowed(finding)
+        try:
+            self.app.verdicts.allow(finding, is_allowed=is_allowed)
+        except TracetuiError as error:
+            self.say(str(error), "status.error")
+            return
+        self.show_rows()
+        target = one_line(finding.target, 60)
+        self.say(f"{finding.rule.name} on {target} {'allowed' if is_allowed else 'not allowed'}  ·  u undo")
+
+    def action_undo(self) -> None:
+        """Undo the last change of the verdict file."""
+        try:
+            undone = self.app.verdicts.sidecar.undo()
+        except TracetuiError as error:
+            self.say(str(error), "status.error")
+            return
+        self.show_rows()
+        self.say(undone or "nothing to undo")
+
+
+SCREENS = {FILES: FilesScreen, AUDIT: AuditScreen}

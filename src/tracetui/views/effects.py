@@ -1,0 +1,478 @@
+"""Changed files and findings of the audit as rows: folders with files and their edits, severities with rules."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from itertools import groupby
+from posixpath import basename, dirname
+from typing import Final, NamedTuple
+
+from tracetui.analysis.audit import RULES, Audit, Finding, Severity
+from tracetui.analysis.effects import Kind, Outcome, is_bypass
+from tracetui.analysis.effects.paths import is_temporary
+from tracetui.analysis.files import Change, FileHistory, FilesReport, FileState, State
+from tracetui.masking import one_line
+from tracetui.model import RunRef, RunSummary
+from tracetui.text import Clean, age, count, grouped
+from tracetui.views.bars import amount
+from tracetui.views.glyphs import UNICODE, Glyphs
+from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
+
+Place = tuple[RunRef, "str | None"]
+"""A run, and a span of it."""
+OUTSIDE: Final = "outside the working directory"
+_WIDE: Final = 100
+"""Cells from which rows have titles and permission modes."""
+_MOST_OPEN: Final = 5
+"""A severe rule with at most so many findings is unfolded at first."""
+_STATES: Final = {
+    State.AS_WRITTEN: ("same", "sec"),
+    State.CHANGED: ("changed", "status.warn"),
+    State.GONE: ("only_a", "status.warn"),
+    State.NOT_LOOKED_AT: ("zero", "dim"),
+    State.NOT_RECORDED: ("missing", "dim"),
+}
+_SEVERITIES: Final = {
+    Severity.ERROR: "status.warn bold",
+    Severity.WARNING: "text bold",
+    Severity.NOTE: "sec",
+}
+
+
+class People(NamedTuple):
+    """What rows say about runs."""
+
+    summary_of: Callable[[RunRef], RunSummary | None]
+    names: Mapping[RunRef, str]
+    """Short names; not masked."""
+    now: float
+
+    def name(self, ref: RunRef) -> Clean:
+        """The short name of a run."""
+        return one_line(self.names.get(ref, ref.key or basename(ref.path)), 40)
+
+    def title(self, ref: RunRef) -> Clean:
+        """The first prompt of a run, else its name."""
+        run = self.summary_of(ref)
+        return Clean("") if run is None else one_line(run.prompt or run.name, 80)
+
+
+class _Row(NamedTuple):
+    key: Hashable
+    draw: Callable[[int], Line]
+    plain: str
+    place: Place | None = None
+    parent: int | None = None
+    """The row that folds this one."""
+    fold: Hashable | None = None
+    """Its key in the set of toggled rows."""
+    mark: str | None = None
+
+
+class EffectRows:
+    """See `tracetui.views.rows.Rows`."""
+
+    def __init__(self, rows: Sequence[_Row]) -> None:
+        self._rows = rows
+        self._index = {row.key: number for number, row in enumerate(rows)}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def key(self, index: int) -> Hashable:
+        return self._rows[index].key
+
+    def index(self, key: Hashable) -> int | None:
+        return self._index.get(key)
+
+    def line(self, index: int, width: int) -> Line:
+        return tuple(fit(self._rows[index].draw(width), width))
+
+    def selectable(self, index: int) -> bool:
+        return self._rows[index].place is not None
+
+    def mark(self, index: int) -> str | None:
+        return self._rows[index].mark
+
+    def plain(self, index: int) -> str:
+        return self._rows[index].plain
+
+    def place(self, index: int) -> Place | None:
+        """Where a row leads."""
+        return self._rows[index].place if 0 <= index < len(self._rows) else None
+
+    def parent(self, index: int) -> int | None:
+        """The row that folds this one."""
+        return self._rows[index].parent if 0 <= index < len(self._rows) else None
+
+    def fold(self, index: int) -> Hashable | None:
+        """The key of a row that unfolds."""
+        return self._rows[index].fold if 0 <= index < len(self._rows) else None
+
+
+def _heading(words: Clean, right: str, style: str, glyphs: Glyphs) -> Callable[[int], Line]:
+    def draw(width: int) -> Line:
+        rule = max(0, width - len(words) - len(right) - 4)
+        return (
+            Piece(words, style),
+            Piece(Clean(f" {glyphs.rule * rule} "), "line"),
+            Piece(Clean(f"{right} "), "sec"),
+        )
+
+    return draw
+
+
+def _number(number: int, noun: str) -> str:
+    return f"{grouped(number)} {noun}{'' if number == 1 else 's'}"
+
+
+# ---- files
+
+
+def files_heading(width: int) -> Line:
+    """The column headings of `file_rows`."""
+    name, title = _file_widths(width)
+    pieces = [
+        column(Clean("  file"), name, "dim"),
+        column(Clean("runs"), 6, "dim", right=True),
+        column(Clean("edits"), 7, "dim", right=True),
+        column(Clean("+"), 7, "dim", right=True),
+        column(Clean("−"), 7, "dim", right=True),
+        column(Clean("  last writer"), title + 11, "dim"),
+        column(Clean("when"), 5, "dim", right=True),
+        Piece(Clean("  state"), "dim"),
+    ]
+    return tuple(fit(pieces, width))
+
+
+def _file_widths(width: int) -> tuple[int, int]:
+    """Cells of the name, and of the title of the last writer."""
+    title = 24 if width >= _WIDE else 0
+    return max(16, width - 6 - 7 - 7 - 7 - 11 - 5 - 26 - title), title
+
+
+def file_rows(report: FilesReport, unfolded: Set[Hashable], people: People, glyphs: Glyphs = UNICODE) -> EffectRows:
+    """A row per file, by folder; unfolded files have a row per change. Files in temporary folders are left out."""
+    rows: list[_Row] = []
+    shown = [
+        (report.name(history), history, state) for history, state in report.files if not is_temporary(history.path)
+    ]
+    shown.sort(key=lambda file: (file[1].is_outside, dirname(file[0]) != "", dirname(file[0]), file[0]))
+    folded = len(report.files) - len(shown)
+    for folder, files in groupby(shown, key=lambda file: OUTSIDE if file[1].is_outside else dirname(file[0])):
+        group = [*files]
+        words = one_line(folder if folder == OUTSIDE else f"{folder}/" if folder else "./", 100)
+        if folder == OUTSIDE and folded:
+            words = Clean(f"{words} · {grouped(folded)} in temporary folders folded")
+            folded = 0
+        rows.append(_Row(("folder", folder), _heading(words, grouped(len(group)), "sec", glyphs), words))
+        for name, history, state in group:
+            label = name if folder == OUTSIDE else basename(name)
+            rows.append(_file_row(label, history, state, people, glyphs, is_open=history.path in unfolded))
+            if history.path in unfolded:
+                parent = len(rows) - 1
+                rows += [
+                    _change_row(number, change, history, people, parent)
+                    for number, change in enumerate(history.changes)
+                ]
+    if folded:
+        words = Clean(f"{_number(folded, 'file')} in temporary folders folded")
+        rows.append(_Row("folded", _heading(words, "", "sec", glyphs), words))
+    return EffectRows(rows)
+
+
+def _file_row(
+    label: str, history: FileHistory, state: FileState, people: People, glyphs: Glyphs, *, is_open: bool
+) -> _Row:
+    last = history.last
+    several = len({change.run for change in history.done if change.lines}) > 1
+    sign, style = _STATES[state.state]
+
+    def draw(width: int) -> Line:
+        room, title = _file_widths(width)
+        mark = glyphs.unfolded if is_open else glyphs.folded
+        pieces = [
+            Piece(Clean(f"{mark} "), "dim"),
+            *fill(fit([Piece(one_line(label, 200), "text")], room - 3), room - 2),
+            column(grouped(history.runs), 6, "text" if history.runs > 1 else "sec", right=True),
+            column(grouped(len(history.done)), 7, "text", right=True),
+            column(_lines(history.added, glyphs), 7, "diff.add" if history.added else "dim", right=True),
+            column(_lines(history.removed, glyphs), 7, "diff.rem" if history.removed else "dim", right=True),
+            Piece(Clean("  ")),
+        ]
+        if title:
+            pieces += fill(fit([Piece(people.title(last.run), "text" if several else "sec")], title - 1), title)
+        pieces += [
+            *fill(fit([Piece(people.name(last.run), "accent")], 8), 9),
+            column(Clean("—") if last.at is None else age(people.now - last.at), 5, "dim", right=True),
+            Piece(Clean(f"  {getattr(glyphs, sign)} "), style),
+            Piece(_state_words(state), style),
+        ]
+        if state.state is State.CHANGED and state.total and (bar := min(12, width - width_of(pieces) - 2)) > 3:
+            pieces += [Piece(Clean("  ")), *amount(state.standing or 0, state.total, bar, "status.warn", glyphs=glyphs)]
+        return tuple(pieces)
+
+    mark = "status.warn" if state.state in (State.CHANGED, State.GONE) else None
+    return _Row(history.path, draw, one_line(label, 400), (last.run, last.span), fold=history.path, mark=mark)
+
+
+def _lines(number: int | None, glyphs: Glyphs) -> Clean:
+    return glyphs.zero if number == 0 else count(number)
+
+
+def _state_words(state: FileState) -> Clean:
+    if state.state is State.CHANGED and state.total is not None:
+        return Clean(f"{state.standing} of {state.total} stand")
+    return Clean(state.state)
+
+
+def _change_row(number: int, change: Change, history: FileHistory, people: People, parent: int) -> _Row:
+    effect = change.effect
+    how = {Kind.WRITE: "write", Kind.DELETE: "delete", Kind.MOVE: "move"}.get(effect.kind, "edit")
+
+    def draw(width: int) -> Line:
+        room, title = _file_widths(width)
+        pieces = [
+            Piece(Clean("    ")),
+            *fill([Piece(Clean(how), "kind.tool"), Piece(Clean(f"  {effect.certainty}"), "dim")], room - 4),
+            column(Clean(""), 13, "dim"),
+            column(count(effect.added) if change.is_done else Clean(""), 7, "diff.add", right=True),
+            column(count(effect.removed) if change.is_done else Clean(""), 7, "diff.rem", right=True),
+            Piece(Clean("  ")),
+        ]
+        if title:
+            pieces += fill(fit([Piece(people.title(change.run), "sec")], title - 1), title)
+        pieces += [
+            *fill(fit([Piece(people.name(change.run), "accent")], 8), 9),
+            column(Clean("—") if change.at is None else age(people.now - change.at), 5, "dim", right=True),
+        ]
+        if not change.is_done:
+            pieces.append(Piece(Clean(f"  tried: {effect.outcome}; counts nothing"), "status.warn"))
+        return tuple(pieces)
+
+    key = (history.path, change.run, change.span, number)
+    return _Row(key, draw, f"{how} {effect.outcome}", (change.run, change.span), parent=parent)
+
+
+def files_sentence(report: FilesReport) -> Line:
+    """How many files changed since the agents wrote them, and how many are gone."""
+    states = Counter(state.state for _, state in report.files)
+    total = len(report.files)
+    if not total:
+        return (Piece(Clean("no file changed"), "sec"),)
+    changed, gone = states[State.CHANGED], states[State.GONE]
+    looked = changed + gone + states[State.AS_WRITTEN]
+    if changed:
+        pieces = [Piece(Clean(f"{grouped(changed)} of {_number(total, 'file')} changed since"), "status.warn bold")]
+    elif looked:
+        pieces = [Piece(Clean(f"{_number(total, 'file')}, none changed since"), "text bold")]
+    else:
+        pieces = [
+            Piece(Clean(_number(total, "file")), "text bold"),
+            Piece(Clean(" · not looked at: start in their repository"), "sec"),
+        ]
+    if gone:
+        pieces.append(Piece(Clean(f", {grouped(gone)} gone"), "status.warn"))
+    return tuple(pieces)
+
+
+def files_totals(report: FilesReport, runs: int) -> Line:
+    """Numbers of runs, files, edits and lines."""
+    histories = [history for history, _ in report.files]
+    edits = sum(len(history.done) for history in histories)
+    added = sum(history.added or 0 for history in histories)
+    removed = sum(history.removed or 0 for history in histories)
+    words = f"{_number(runs, 'run')} · {_number(len(histories), 'file')} · {_number(edits, 'edit')} · "
+    return (
+        Piece(Clean(words), "sec"),
+        Piece(Clean(f"+{grouped(added)} "), "diff.add"),
+        Piece(Clean(f"−{grouped(removed)}"), "diff.rem"),
+    )
+
+
+# ---- findings
+
+Allowed = Callable[[Finding], bool]
+"""Whether the user allowed a finding."""
+
+
+def audit_heading(width: int) -> Line:
+    """The column headings of `audit_rows`."""
+    pieces = [
+        column(Clean("  rule"), 22, "dim"),
+        column(Clean("done"), 5, "dim", right=True),
+        column(Clean("tried"), 7, "dim", right=True),
+        column(Clean("runs"), 6, "dim", right=True),
+        column(Clean("  what"), _what_room(width) + 2, "dim"),
+        column(Clean("run"), 10, "dim"),
+    ]
+    if width >= _WIDE:
+        pieces.append(Piece(Clean("mode"), "dim"))
+    return tuple(fit(pieces, width))
+
+
+def _what_room(width: int) -> int:
+    return max(10, width - 22 - 5 - 7 - 6 - 2 - 10 - (18 if width >= _WIDE else 0))
+
+
+def audit_rows(
+    audit: Audit, unfolded: Set[Hashable], people: People, allowed: Allowed, glyphs: Glyphs = UNICODE
+) -> EffectRows:
+    """A row per rule, worst first, and one per finding of an unfolded rule. Folded and allowed ones are counted only.
+
+    `unfolded` has the names of rules that differ from the default: severe rules with few findings are unfolded.
+    """
+    rows: list[_Row] = []
+    by_rule = {name: [finding for finding in audit.findings if finding.rule.name == name] for name in RULES}
+    for severity in Severity:
+        group = [
+            (name, findings) for name, findings in by_rule.items() if findings and RULES[name].severity is severity
+        ]
+        if not group:
+            continue
+        listed = [one for _, findings in group for one in findings if not one.is_folded and not allowed(one)]
+        done = sum(one.is_done for one in listed)
+        tried = f" + {grouped(len(listed) - done)} tried" if len(listed) > done else ""
+        right = f"{grouped(done)}{tried}"
+        rows.append(
+            _Row(("severity", severity), _heading(Clean(severity), right, _SEVERITIES[severity], glyphs), severity)
+        )
+        for name, findings in group:
+            listed = [one for one in findings if not one.is_folded and not allowed(one)]
+            is_open = (severity is Severity.ERROR and len(listed) <= _MOST_OPEN) is not (("rule", name) in unfolded)
+            rows.append(_rule_row(name, findings, listed, people, allowed, glyphs, is_open=is_open))
+            if is_open:
+                parent = len(rows) - 1
+                shown = sorted(findings, key=lambda one: (one.is_folded or allowed(one), not one.is_done))
+                rows += [
+                    _finding_row(number, one, people, parent, is_allowed=allowed(one))
+                    for number, one in enumerate(shown)
+                ]
+    return EffectRows(rows)
+
+
+def _rule_row(
+    name: str,
+    findings: Sequence[Finding],
+    listed: Sequence[Finding],
+    people: People,
+    allowed: Allowed,
+    glyphs: Glyphs,
+    *,
+    is_open: bool,
+) -> _Row:
+    done = sum(one.is_done for one in listed)
+    runs = len({one.run for one in listed})
+    severity = RULES[name].severity
+    first = (listed or findings)[0]
+    left_out = [
+        f"{grouped(number)} {word}"
+        for number, word in (
+            (sum(one.is_folded for one in findings), "in temporary folders folded"),
+            (sum(allowed(one) and not one.is_folded for one in findings), "allowed"),
+        )
+        if number
+    ]
+    counts = Counter(one_line(one.what, 80) for one in listed)
+    targets = [f"{what} {glyphs.times}{number}" if number > 1 else what for what, number in counts.most_common(4)]
+    targets += [f"{grouped(len(counts) - 4)} others"] if len(counts) > 4 else []
+    words = Clean(RULES[name].title) if is_open else Clean(" · ".join(targets))
+    more = Clean("".join(f" · {part}" for part in left_out) if words else " · ".join(left_out))
+
+    def draw(width: int) -> Line:
+        mark = glyphs.unfolded if is_open else glyphs.folded
+        return (
+            Piece(Clean(f"{mark} "), "dim"),
+            column(Clean(name), 20, "text bold" if severity is not Severity.NOTE else "text"),
+            column(grouped(done) if done else glyphs.zero, 5, "text bold" if done else "dim", right=True),
+            column(grouped(len(listed) - done) if len(listed) > done else glyphs.zero, 7, "sec", right=True),
+            column(grouped(runs) if runs else glyphs.zero, 6, "sec", right=True),
+            Piece(Clean("  ")),
+            Piece(words, "dim" if is_open else "sec"),
+            Piece(more, "dim"),
+        )
+
+    mark = "status.warn" if severity is Severity.ERROR and done else None
+    return _Row(("rule", name), draw, f"{name} {words}", (first.run, first.span), fold=("rule", name), mark=mark)
+
+
+def _finding_row(number: int, finding: Finding, people: People, parent: int, *, is_allowed: bool) -> _Row:
+    is_quiet = is_allowed or finding.is_folded
+    outcome = "" if finding.is_done else str(finding.outcome)
+    state = "allowed" if is_allowed else "folded" if finding.is_folded else outcome
+
+    def draw(width: int) -> Line:
+        room = _what_room(width)
+        what = evidence(finding, "dim" if is_quiet else "text")
+        pieces = [
+            Piece(Clean(" " * 22)),
+            column(Clean(state), 18, "dim" if is_quiet else "sec", right=True),
+            Piece(Clean("  ")),
+            *fill(fit(what, room - 1), room),
+            *fill(fit([Piece(people.name(finding.run), "accent")], 8), 10),
+        ]
+        if width >= _WIDE:
+            pieces.append(Piece(one_line(finding.mode or "", 18), "status.warn" if is_bypassing(finding) else "sec"))
+        return tuple(pieces)
+
+    key = (finding.rule.name, finding.run, finding.span, finding.target, number)
+    return _Row(key, draw, one_line(finding.what, 400), (finding.run, finding.span), parent=parent)
+
+
+def is_bypassing(finding: Finding) -> bool:
+    """Whether nobody was asked for the call."""
+    return finding.mode is not None and is_bypass(finding.mode)
+
+
+def evidence(finding: Finding, style: str = "text") -> Line:
+    """The command with the evidence underlined, else the target."""
+    command, span = finding.command, finding.range
+    if command is None:
+        return (Piece(one_line(finding.target, 300), style),)
+    masked = one_line(command, 2_000)
+    part = one_line(command[span[0] : span[1]], 400) if span is not None else Clean("")
+    at = -1
+    if span is not None and part:  # a mask may shift it: the same occurrence counts
+        for _ in range(command[: span[0]].count(command[span[0] : span[1]]) + 1):
+            at = masked.find(part, at + 1)
+    if at < 0:
+        return (Piece(masked, style),)
+    begin = max(0, at - 30) if at > 40 else 0
+    return (
+        Piece(Clean(("…" if begin else "") + masked[begin:at]), style),
+        Piece(part, "status.warn underline"),
+        Piece(Clean(masked[at + len(part) :]), style),
+    )
+
+
+def audit_sentence(audit: Audit, allowed: Allowed) -> Line:
+    """How many serious findings there are, and the worst."""
+    serious = [
+        one for one in audit.findings if one.rule.severity is Severity.ERROR and not one.is_folded and not allowed(one)
+    ]
+    done = [one for one in serious if one.is_done]
+    tried = Counter(one.outcome for one in serious if not one.is_done)
+    runs = len({one.run for one in done})
+    if done:
+        words = f"{_number(len(done), 'serious finding')} in {_number(runs, 'run')}"
+        pieces = [Piece(Clean(words), "status.warn bold")]
+    else:
+        pieces = [Piece(Clean("no serious finding"), "text bold")]
+    if tried:
+        denied = tried[Outcome.DENIED]
+        word = "denied" if denied == tried.total() else "tried"
+        pieces.append(Piece(Clean(f", {grouped(tried.total())} more {word}"), "sec"))
+    if done:
+        worst = min(done, key=lambda one: [*RULES].index(one.rule.name))
+        pieces.append(Piece(Clean(f" · worst: {worst.rule.title}"), "sec"))
+    return tuple(pieces)
+
+
+def audit_totals(audit: Audit) -> Line:
+    """Numbers of runs and effects, and the permission modes."""
+    words = f"{_number(len(audit.runs), 'run')} · {_number(audit.outcomes.total(), 'effect')} recorded"
+    modes = [
+        f"{one_line(mode, 30) or 'mode not recorded'} {grouped(number)}" for mode, number in audit.modes.most_common(3)
+    ]
+    return (Piece(Clean(" · ".join((words, *modes))), "sec"),)

@@ -1,0 +1,289 @@
+"""``tracetui blame``."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.claude_sessions import REFUSED, Step, bash, write_session
+from tests.cli.run import Cli
+from tests.cli.test_files import edit, write
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+
+
+def git(*words: str, **variables: str) -> str:
+    """Run git in the repository."""
+    names = {f"GIT_{who}_{what}": "dev" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    environment = os.environ | names | {"GIT_CONFIG_GLOBAL": "/dev/null"} | variables
+    return subprocess.run(
+        ["git", "-C", "repo", *words], env=environment, capture_output=True, check=True
+    ).stdout.decode()
+
+
+def commit(subject: str, at: str, author: str = "dev", **contents: str | None) -> str:
+    """Commit these files (``_`` in a name is a dot) at a time of the day of the sessions; returns the hash."""
+    if not Path("repo").exists():
+        Path("repo").mkdir()
+        git("init", "-q", "-b", "main")
+    for name, content in contents.items():
+        path = Path("repo", name.replace("_", "."))
+        if content is None:
+            path.unlink()
+        else:
+            path.write_text(content)
+    git("add", "-A")
+    date = f"2026-05-04T{at}:00Z"
+    git("commit", "-q", "-m", subject, GIT_AUTHOR_DATE=date, GIT_COMMITTER_DATE=date, GIT_AUTHOR_NAME=author)
+    return git("rev-parse", "HEAD").strip()
+
+
+def blame(cli: Cli, target: str, *options: str) -> dict[str, Any]:
+    """The answer of ``blame --json``."""
+    result = cli("blame", target, "--repo", "repo", "--traces", "runs", "--json", *options)
+    assert result.status == 0, result.err
+    return result.data  # type: ignore[no-any-return]
+
+
+def session(address: str | None) -> str | None:
+    """The session of an address."""
+    return None if address is None else Path(address).stem
+
+
+def writers(cli: Cli, target: str) -> list[Any]:
+    """The session of each line, or the candidates."""
+    return [
+        session(line["run"]) or [session(one["run"]) for one in line["candidates"]] or None
+        for line in blame(cli, target)["lines"]
+    ]
+
+
+def test_lines_have_the_session_that_wrote_them_before_their_commit(cli: Cli) -> None:
+    write_session(Path("runs/one.jsonl"), [write("a.py", "total = 0\nprice = 1\n")])
+    write_session(Path("runs/two.jsonl"), [edit("a.py", "price = 1\n", "price = 2\n")], hour=11)
+    commit("First", "09:30", a_py="total = 0\nprice = 1\n")
+    commit("Second", "11:30", a_py="total = 0\nprice = 2\n")
+    commit("By hand", "20:00", a_py="total = 0\nprice = 2\nby_hand = 3\n")
+    lines = blame(cli, "a.py")["lines"]
+    assert [session(line["run"]) for line in lines] == ["one", "two", None]
+    assert lines[1] == {
+        "path": "a.py",
+        "line": 2,
+        "run": "runs/two.jsonl",
+        "span": "two-t0",
+        "candidates": [],
+        "rung": "lines",
+        "moved": False,
+    }
+
+
+def test_white_space_does_not_count_and_common_lines_prove_nothing(cli: Cli) -> None:
+    write_session(Path("runs/one.jsonl"), [write("a.go", "func Load(a int,b int) {\n  return nil\n}\n")])
+    commit("First", "09:30", a_go="func Load(a int, b int) {\n\treturn nil\n}\n")
+    commit("Bump", "09:40", b_go="func Save() {\n\treturn nil\n}\n")
+    assert writers(cli, "a.go") == ["one", None, None]
+    assert writers(cli, "b.go") == [None, None, None]
+
+
+def test_a_commit_in_the_log_decides(cli: Cli) -> None:
+    steps = [
+        write("a.py", "total = 0\n"),
+        bash("git commit -am 'Add totals'", "[main 5d0e771] Add totals\n 1 file changed"),
+    ]
+    write_session(Path("runs/one.jsonl"), [write("a.py", "total = 0\n")])
+    write_session(Path("runs/two.jsonl"), steps)
+    name = commit("Add totals", "09:04", a_py="total = 0\n")
+    answer = blame(cli, name)
+    assert (session(answer["commit"]["run"]), answer["commit"]["rung"], answer["commit"]["span"]) == (
+        "two",
+        "commit",
+        "two-t1",
+    )
+    assert answer["commit"]["hash"] == name
+    assert [(session(line["run"]), line["rung"]) for line in answer["lines"]] == [("two", "commit")]
+
+
+@pytest.mark.parametrize(
+    ("command", "at", "rung"),
+    [
+        ("git commit -qm 'Add totals'", "09:04", "commit"),
+        ("git commit -q -m \"$(cat <<'EOF'\nAdd totals\n\nmore\nEOF\n)\"", "09:04", "commit"),
+        ("git commit -qm 'Add totals'", "15:04", None),
+        ("git commit -qm 'Other'", "09:04", None),
+    ],
+)
+def test_a_silent_commit_is_known_by_its_message(cli: Cli, command: str, at: str, rung: str | None) -> None:
+    write_session(Path("runs/one.jsonl"), [bash("git add -A", ""), bash(command, "")])
+    assert blame(cli, commit("Add totals", at, a_py="x = 12345\n"))["commit"]["rung"] == rung
+
+
+def test_a_refused_commit_is_no_evidence(cli: Cli) -> None:
+    write_session(Path("runs/one.jsonl"), [bash("git commit -m Totals", REFUSED, is_error=True)])
+    assert blame(cli, commit("Totals", "09:02", a_py="x = 12345\n"))["commit"]["run"] is None
+
+
+def test_two_sessions_with_the_same_text_are_both_named(cli: Cli) -> None:
+    text = "reasons = ('broken', 'late')\nlimit = 12\n"
+    write_session(Path("runs/one.jsonl"), [write("a.py", text)])
+    write_session(Path("runs/two.jsonl"), [write("a.py", text)])
+    name = commit("Refunds", "10:00", a_py=text)
+    answer = blame(cli, name)
+    assert answer["commit"]["run"] is None
+    assert {session(one["run"]) for one in answer["commit"]["candidates"]} == {"one", "two"}
+    assert {session(one["run"]) for one in answer["lines"][0]["candidates"]} == {"one", "two"}
+
+
+def test_a_line_that_was_removed_belongs_to_who_wrote_it_again(cli: Cli) -> None:
+    write_session(Path("runs/one.jsonl"), [write("a.py", "limit = 12\ntotal = 0\n")])
+    write_session(Path("runs/two.jsonl"), [edit("a.py", "limit = 12\n", "")], hour=10)
+    write_session(Path("runs/three.jsonl"), [edit("a.py", "total = 0\n", "limit = 12\ntotal = 0\n")], hour=11)
+    commit("All", "11:30", a_py="limit = 12\ntotal = 0\n")
+    assert writers(cli, "a.py:1") == ["three"]
+
+
+@pytest.mark.parametrize("text", ["limit = 12\n", "".join(f"parameter_{number} = {number}\n" for number in range(9))])
+def test_lines_moved_by_hand_keep_their_writer(cli: Cli, text: str) -> None:
+    write_session(Path("runs/one.jsonl"), [write("a.py", text + "x = 12345\n")])
+    commit("First", "09:30", a_py=text + "x = 12345\n", b_py="other = 1\n")
+    commit("Move", "18:00", a_py="x = 12345\n", b_py=text + "other = 1\n")
+    line = blame(cli, "b.py:1")["lines"][0]
+    assert (session(line["run"]), line["moved"]) == ("one", True)
+    assert blame(cli, "b.py")["lines"][-1]["run"] is None
+
+
+def test_a_resumed_session_has_no_part_in_what_was_copied(cli: Cli) -> None:
+    path = write_session(Path("runs/one.jsonl"), [write("a.py", "limit = 12\ntotal = 0\n")])
+    Path("runs/two.jsonl").write_text(path.read_text().replace('"sessionId": "one"', '"sessionId": "two"'))
+    commit("All", "09:30", a_py="limit = 12\ntotal = 0\n")
+    assert writers(cli, "a.py") == ["one", "one"]
+
+
+def test_the_only_session_that_changed_the_file_shortly_before_made_the_commit(cli: Cli) -> None:
+    write_session(Path("runs/one.jsonl"), [bash("sed -i s/1/2/ a.py")])
+    near, late = commit("Near", "09:30", a_py="x = 12345\n"), commit("Late", "19:30", a_py="x = 23456\n")
+    assert blame(cli, near)["commit"]["rung"] == "file"
+    assert blame(cli, near)["lines"][0]["run"] is None
+    assert blame(cli, late)["commit"]["run"] is None
+
+
+def test_bots_have_no_session(cli: Cli) -> None:
+    write_session(Path("runs/one.jsonl"), [write("a.py", "limit = 12\n")])
+    name = commit("Bump", "09:30", author="bump[bot]", a_py="limit = 12\n")
+    assert blame(cli, name)["commit"]["rung"] is None
+    assert writers(cli, "a.py") == [None]
+
+
+def test_changes_that_are_not_committed_have_sessions(cli: Cli) -> None:
+    commit("First", "08:00", a_py="total = 0\n")
+    write_session(Path("runs/one.jsonl"), [edit("a.py", "total = 0\n", "total = 0\nlimit = 12\n")])
+    Path("repo/a.py").write_text("total = 0\nlimit = 12\nby_hand = 1\n")
+    assert writers(cli, "a.py") == [None, "one", None]
+    Path("repo/new.py").write_text("limit = 12\n")
+    assert writers(cli, "new.py") == [None]
+
+
+def test_people_get_a_line_per_line(cli: Cli) -> None:
+    write_session(Path("runs/one.jsonl"), [write("a.py", "total = 0\n\nif total:\n    limit = 12\n")])
+    commit("First", "20:00", a_py="total = 0\n\nif total:\n    limit = 12\nby_hand = 1\n")
+    result = cli("blame", "a.py", "--repo", "repo", "--traces", "runs")
+    assert result.text.splitlines() == [
+        "   1  one      Go     2026-05-04 09:01    total = 0",
+        "   2",
+        "   3  one      Go     2026-05-04 09:01    if total:",
+        "   4  one      Go     2026-05-04 09:01        limit = 12",
+        "   5  —                                   by_hand = 1",
+    ]
+    assert result.err == "tracetui: 3 of 4 lines by one session, 1 of none · 1 session read, oldest 2026-05-04\n"
+
+
+def test_why_names_prompt_step_and_evidence(cli: Cli) -> None:
+    write_session(Path("runs/one.jsonl"), [write("a.py", "limit = 12\n")])
+    name = commit("First", "09:30", a_py="limit = 12\n")
+    assert cli("blame", "a.py:1", "--why", "--repo", "repo", "--traces", "runs").text.splitlines() == [
+        "line     limit = 12",
+        "prompt   “Go”",
+        "step     one  Write /home/dev/shop/a.py  2026-05-04 09:01",
+        f"commit   {name[:8]} “First”",
+        "because  lines: the session wrote the lines",
+        "open     tracetui runs/one.jsonl/one-t0",
+    ]
+    assert blame(cli, "a.py:1", "--why")["lines"][0]["why"]["prompt"] == "Go"
+
+
+def test_a_commit_names_its_session_and_the_others(cli: Cli) -> None:
+    write_session(Path("runs/one.jsonl"), [write("a.py", "limit = 12\ntotal = 0\n")])
+    name = commit("First", "09:30", a_py="limit = 12\ntotal = 0\nby_hand = 1\n")
+    assert cli("blame", name[:8], "--repo", "repo", "--traces", "runs").text.splitlines() == [
+        f"{name[:8]} First  2026-05-04 09:30",
+        "  one  Go  lines: the session wrote the lines",
+        "      2 lines  one",
+        "      1 line   — no session",
+    ]
+
+
+def test_agent_trace_has_ranges_by_conversation(cli: Cli) -> None:
+    write_session(Path("runs/one.jsonl"), [write("a.py", "limit = 12\ntotal = 0\n")])
+    name = commit("First", "09:30", a_py="limit = 12\ntotal = 0\nby_hand = 1\n")
+    record = json.loads(cli("blame", "a.py", "--agent-trace", "--repo", "repo", "--traces", "runs").out)
+    assert record["vcs"] == {"type": "git", "revision": name}
+    (file,) = record["files"]
+    (conversation,) = file["conversations"]
+    assert (file["path"], conversation["ranges"]) == ("a.py", [{"start_line": 1, "end_line": 2}])
+    assert conversation["contributor"] == {"type": "ai", "model_id": "claude-sonnet-5"}
+
+
+def test_git_runs_no_program_that_a_repository_names(cli: Cli) -> None:
+    write_session(Path("runs/one.jsonl"), [write("a.py", "limit = 12\n")])
+    name = commit("First", "09:30", a_py="limit = 12\n", _gitattributes="*.py diff=evil filter=evil\n")
+    program = Path("evil").resolve()
+    program.write_text("#!/bin/sh\ntouch ran\ncat\n")
+    program.chmod(0o755)
+    for key in (
+        "core.fsmonitor", "diff.external", "diff.evil.textconv", "diff.evil.command", "filter.evil.clean",
+        "filter.evil.smudge", "core.pager", "gpg.program", "core.sshCommand",
+    ):  # fmt: skip
+        git("config", key, str(program))
+    git("config", "log.showSignature", "true")
+    Path("repo/a.py").write_text("limit = 12\ntotal = 0\n")
+    before = {path: path.read_bytes() for path in Path("repo").rglob("*") if path.is_file()}
+    assert writers(cli, "a.py") == ["one", None]
+    assert blame(cli, name)["commit"]["rung"] == "lines"
+    assert not [*Path().rglob("ran")]
+    assert before == {path: path.read_bytes() for path in Path("repo").rglob("*") if path.is_file()}
+
+
+def test_paths_with_special_characters_are_found(cli: Cli) -> None:
+    write_session(Path("runs/one.jsonl"), [write('prix "é".txt', "limite = 12\n")])
+    commit("First", "08:00", a_py="x\n")
+    Path('repo/prix "é".txt').write_text("limite = 12\n")
+    name = commit("Second", "09:30", a_py="x\n")
+    assert writers(cli, 'prix "é".txt') == ["one"]
+    assert blame(cli, name)["lines"][0]["path"] == 'prix "é".txt'
+
+
+def test_the_repository_is_that_of_the_file(cli: Cli) -> None:
+    write_session(Path("runs/one.jsonl"), [write("a.py", "limit = 12\n")])
+    commit("First", "09:30", a_py="limit = 12\n")
+    assert cli("blame", "repo/a.py", "--traces", "runs", "--json").data["lines"][0]["run"] == "runs/one.jsonl"
+
+
+@pytest.mark.parametrize("target", ["nowhere.py", "a.py:99", "0123456"])
+def test_an_unknown_target_is_a_usage_error(cli: Cli, target: str) -> None:
+    write_session(Path("runs/one.jsonl"), [write("a.py", "limit = 12\n")])
+    commit("First", "09:30", a_py="limit = 12\n")
+    assert cli("blame", target, "--repo", "repo", "--traces", "runs").status == 2
+
+
+def test_failed_edits_are_no_evidence(cli: Cli) -> None:
+    write_session(
+        Path("runs/one.jsonl"),
+        [Step("Write", {"file_path": "/home/dev/shop/a.py", "content": "limit = 12\n"}, REFUSED, True)],
+    )
+    commit("First", "19:30", a_py="limit = 12\n")
+    assert writers(cli, "a.py") == [None]

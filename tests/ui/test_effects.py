@@ -1,0 +1,151 @@
+"""The screens *files* and *audit* by keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.claude_sessions import REFUSED, bash, write_session
+from tests.cli.test_files import edit, write
+from tests.ui.conftest import Opener, press, settle, text_of, until
+from tests.ui.test_filtering import line
+from tracetui.ui.app import TraceApp
+from tracetui.ui.screens.effects import AuditScreen, EffectsScreen, FilesScreen
+from tracetui.views.effects import EffectRows
+
+SIZE = (120, 40)
+
+
+@pytest.fixture(autouse=True)
+def no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The current folder isn't in a repository."""
+    monkeypatch.chdir(tmp_path)
+
+
+def write_runs(folder: Path) -> Path:
+    """Two sessions that change files and push."""
+    steps = [write("src/a.py", "one\ntwo\n"), bash("git push -f origin main"), bash("rm -rf build")]
+    write_session(folder / "one.jsonl", steps)
+    steps = [
+        edit("src/a.py", "two\n", "2\n"),
+        bash("git push --force", REFUSED, is_error=True),
+        bash("sed -i s/1/2/ b.py"),
+    ]
+    write_session(folder / "two.jsonl", steps, hour=10)
+    return folder
+
+
+async def screen_of(app: TraceApp, pilot: Pilot[int], key: str) -> EffectsScreen:
+    """The screen that a key opens, with its rows."""
+    await press(pilot, key)
+    await until(
+        pilot, lambda: isinstance(app.screen, EffectsScreen) and isinstance(app.screen.list.rows, EffectRows), what=key
+    )
+    await settle(pilot)
+    assert isinstance(app.screen, EffectsScreen)
+    return app.screen
+
+
+def rows(app: TraceApp) -> list[list[str]]:
+    """The words of each row of the list."""
+    lines = text_of(app).splitlines()
+    end = next((i for i, text in enumerate(lines) if " Preview" in text), len(lines))
+    return [text.strip("▌◂ ").split() for text in lines[4:end] if text.strip()]
+
+
+async def test_files_are_listed_by_folder_and_unfold_to_edits(opened: Opener, tmp_path: Path) -> None:
+    async with opened(write_runs(tmp_path / "runs"), size=SIZE) as (app, pilot):
+        screen = await screen_of(app, pilot, "A")
+        assert isinstance(screen, FilesScreen)
+        shown = rows(app)
+        assert [row[:5] for row in shown if row[0] == "▸"] == [
+            ["▸", "b.py", "1", "1", "—"],
+            ["▸", "build", "1", "1", "—"],
+            ["▸", "a.py", "2", "2", "3"],
+        ]
+        assert "not looked at" in line(app, 1)
+        await press(pilot, "G", "l")
+        assert [row[0] for row in rows(app)[-2:]] == ["write", "edit"]
+        await press(pilot, "j")
+        await until(pilot, lambda: "Write" in text_of(app), what="the step of the write")
+        await press(pilot, "enter")
+        await until(pilot, lambda: app.screen is app.main, what="the step")
+        assert app.main.state.ref is not None
+        assert app.main.state.ref.path.endswith("one.jsonl")
+        await press(pilot, "escape")
+        await until(pilot, lambda: isinstance(app.screen, FilesScreen), what="the files again")
+
+
+async def test_files_of_the_open_run(opened: Opener, tmp_path: Path) -> None:
+    async with opened(write_runs(tmp_path / "runs"), size=SIZE) as (app, pilot):
+        await press(pilot, "enter")
+        await screen_of(app, pilot, "A")
+        assert "of run two" in line(app, 0)
+        assert [row[1] for row in rows(app) if row[0] == "▸"] == ["b.py", "a.py"]
+
+
+async def test_files_are_compared_with_the_repository_of_the_current_folder(
+    opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shop" / ".git").mkdir(parents=True)
+    (tmp_path / "shop" / "src").mkdir()
+    (tmp_path / "shop" / "src" / "a.py").write_text("one\nby hand\n")
+    monkeypatch.chdir(tmp_path / "shop")
+    async with opened(write_runs(tmp_path / "runs"), size=SIZE) as (app, pilot):
+        await screen_of(app, pilot, "A")
+        assert line(app, 1).strip().startswith("1 of 3 files changed since, 2 gone")
+        assert "≠ 1 of 2 stand" in text_of(app)
+
+
+async def test_findings_are_listed_by_rule_with_what_was_tried(opened: Opener, tmp_path: Path) -> None:
+    async with opened(write_runs(tmp_path / "runs"), size=SIZE) as (app, pilot):
+        screen = await screen_of(app, pilot, "U")
+        assert isinstance(screen, AuditScreen)
+        assert (
+            line(app, 1).strip().startswith("1 serious finding in 1 run, 1 more denied · worst: overwrites or deletes")
+        )
+        found = {row[1]: row[2:5] for row in rows(app) if row[0] in "▾▸"}
+        assert found["push-force"] == ["1", "1", "2"]
+        assert found["delete"] == ["1", "·", "1"]
+        await press(pilot, "]", "r", "]", "r")
+        assert "git push --force" in screen.list.rows.plain(screen.list.position)
+        await press(pilot, "enter")
+        await until(pilot, lambda: app.screen is app.main, what="the step")
+        assert app.main.state.ref is not None
+        assert app.main.state.ref.path.endswith("two.jsonl")
+
+
+async def test_an_allowed_finding_does_not_count_until_undone(opened: Opener, tmp_path: Path) -> None:
+    folder = write_runs(tmp_path / "runs")
+    async with opened(folder, size=SIZE) as (app, pilot):
+        await screen_of(app, pilot, "U")
+        await press(pilot, "]", "r", "space")
+        assert "push-force on push origin main allowed" in line(app, 1)
+        assert ["▾", "push-force", "·", "1", "1"] in [row[:5] for row in rows(app)]
+    async with opened(folder, size=SIZE) as (app, pilot):
+        await screen_of(app, pilot, "U")
+        assert ["▾", "push-force", "·", "1", "1"] in [row[:5] for row in rows(app)]
+        await press(pilot, "]", "r", "]", "r", "space")
+        assert "allowed" in line(app, 1)
+        await press(pilot, "u")
+        assert "Undone: " in line(app, 1)
+
+
+async def test_one_screen_opens_the_other_and_runs_without_effects_say_so(opened: Opener, tmp_path: Path) -> None:
+    write_session(tmp_path / "runs" / "one.jsonl", [bash("ls")])
+    async with opened(tmp_path / "runs", size=(80, 24)) as (app, pilot):
+        await press(pilot, "A")
+        await until(pilot, lambda: "no file changed" in text_of(app), what="A")
+        await press(pilot, "U")
+        await until(pilot, lambda: "no findings" in text_of(app), what="U")
+        await press(pilot, "escape")
+        assert app.screen is app.main
+
+
+async def test_a_filter_by_effects_reads_all_runs(opened: Opener, tmp_path: Path) -> None:
+    write_session(tmp_path / "runs" / "three.jsonl", [bash("ls")], hour=12)
+    async with opened(write_runs(tmp_path / "runs"), size=SIZE) as (app, pilot):
+        await press(pilot, "f", *"does:push-force", "enter")
+        await until(pilot, lambda: [ref.path[-9:] for ref in app.main.runs.refs()] == ["one.jsonl"], what="the match")
