@@ -41,12 +41,82 @@ _LEAST_LINES, _LEAST_PART = 3, 0.2
 """A line of an undecided commit has a session that wrote so many lines of the commit, or that part of them."""
 _MOST_CANDIDATES: Final = 5
 _LEAST_CHARACTERS: Final = 6
-_NO_INFORMATION: Final = re.compile(
-    r"[\W_]*|(?:else|end|return(?:nil|err|null|none|true|false)?;?|break;?|continue;?|pass|defer|try:?|finally:?|}else{"
-    r"|iferr!=nil{|returnerr;?|package\w+;?|import\(?|func\(|done|esac|eof|default:|t\.(?:helper|parallel)\(\)"
-    r"|\"\"\"|#endif|@override|</?\w{1,10}>)",
-    re.IGNORECASE,
-)
+_KEYWORDS: Final = [
+    "and",
+    "await",
+    "begin",
+    "break",
+    "case",
+    "catch",
+    "const",
+    "continue",
+    "default",
+    "defer",
+    "do",
+    "done",
+    "elif",
+    "else",
+    "end",
+    "endfunction",
+    "endif",
+    "endfor",
+    "esac",
+    "eof",
+    "err",
+    "error",
+    "except",
+    "false",
+    "fi",
+    "finally",
+    "for",
+    "func",
+    "function",
+    "goto",
+    "if",
+    "import",
+    "in",
+    "interface",
+    "is",
+    "let",
+    "loop",
+    "new",
+    "nil",
+    "none",
+    "not",
+    "null",
+    "or",
+    "override",
+    "package",
+    "pass",
+    "raise",
+    "rescue",
+    "return",
+    "select",
+    "self",
+    "static",
+    "struct",
+    "super",
+    "switch",
+    "test",
+    "then",
+    "this",
+    "throw",
+    "true",
+    "try",
+    "type",
+    "undefined",
+    "until",
+    "use",
+    "using",
+    "var",
+    "void",
+    "when",
+    "while",
+    "with",
+    "yield",
+]
+_NOT_LETTERS: Final = re.compile(r"[\W\d_]+")
+_ONLY_KEYWORDS: Final = re.compile(f"(?:{'|'.join(sorted(_KEYWORDS, key=len, reverse=True))})*+")
 _RESULT: Final = re.compile(r"^\[[^\]\n]{1,300} ([0-9a-f]{7,64})\] (.{1,1000})$", re.MULTILINE)
 """The line that ``git commit`` prints."""
 _MESSAGE: Final = re.compile(
@@ -129,8 +199,9 @@ class _Made(NamedTuple):
 
 
 def has_information(line: str) -> bool:
-    """Whether a line without white space tells who wrote it: braces and ``return nil`` don't."""
-    return len(line) >= _LEAST_CHARACTERS and not _NO_INFORMATION.fullmatch(line)
+    """Whether a line without white space has more than punctuation and keywords: braces and ``return nil`` don't."""
+    letters = _NOT_LETTERS.sub("", line).casefold()
+    return len(line) >= _LEAST_CHARACTERS and _ONLY_KEYWORDS.fullmatch(letters) is None
 
 
 class LineIndex:

@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from tracetui.errors import UsageError
+from tracetui.processes import program_path
 
 SECONDS: Final = 60
 """Longest time for one call of git."""
@@ -99,9 +100,12 @@ class Git:
         environment = {
             name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _OWN_VARIABLES
         } | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0"}
+        git = program_path("git")
+        if git is None:
+            raise UsageError("blame needs git, which isn't installed")
         try:
             result = subprocess.run(  # noqa: S603 — no shell, fixed flags, in the repository that the user named
-                ["git", *_SAFE, *words],  # noqa: S607 — the user's git
+                [git, *_SAFE, *words],
                 cwd=self.root,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -109,8 +113,6 @@ class Git:
                 check=False,
                 timeout=SECONDS,
             )
-        except FileNotFoundError:
-            raise UsageError("blame needs git, which isn't installed") from None
         except subprocess.TimeoutExpired:
             raise UsageError(f"git {words[0]} gave no answer within {SECONDS} s") from None
         if b"dubious ownership" in result.stderr:
