@@ -39,6 +39,7 @@ BUILT_IN: Final[dict[str, str]] = {
     "swe-agent": "tracetui.formats.swe_agent:SweAgent",
     "gemini": "tracetui.formats.gemini:Gemini",
     "qwen": "tracetui.formats.gemini.qwen:Qwen",
+    "google-adk": "tracetui.formats.google_adk:GoogleAdk",
 }
 """Name → ``module:class``, in the order that decides ties."""
 
