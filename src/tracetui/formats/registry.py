@@ -40,6 +40,7 @@ BUILT_IN: Final[dict[str, str]] = {
     "gemini": "tracetui.formats.gemini:Gemini",
     "qwen": "tracetui.formats.gemini.qwen:Qwen",
     "google-adk": "tracetui.formats.google_adk:GoogleAdk",
+    "openhands": "tracetui.formats.openhands:OpenHands",
 }
 """Name → ``module:class``, in the order that decides ties."""
 

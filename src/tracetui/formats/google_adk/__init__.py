@@ -30,11 +30,10 @@ from tracetui.formats.google_adk.events import (
     event_of,
     outcome_of,
     snake,
-    unchanged,
 )
 from tracetui.formats.scalars import mapping, moment, number, sequence, task_key, text
 from tracetui.formats.schema import Unknown, unknown_fields
-from tracetui.formats.sqlite import DatabaseReader, ReadState, many
+from tracetui.formats.sqlite import DatabaseReader, ReadState, as_before, many
 from tracetui.model import (
     PREVIEW,
     Blob,
@@ -265,7 +264,7 @@ class Database:
         header = header_of(session, ends, stale=stale)
         if done:
             made = Spans(events, path)
-            spans = list(unchanged(() if before is None else before.spans, made.spans))
+            spans = as_before(() if before is None else before.spans, made.spans)
             problems += made.problems
             size = sum(row.size for row in ordered)
             header = header_of(session, ends, stale=stale, size=size, unknown=[row.unknown for row in ordered])

@@ -6,7 +6,7 @@ Facts: databases of google-adk 2.13.0. An event has one time, that of its end; a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Final
 
 from msgspec import Raw, Struct
@@ -22,19 +22,8 @@ REWOUND: Final = "rewound"
 """`Span.note` of everything that a later rewind withdrew."""
 USER: Final = "user"
 _BLOCKED: Final = frozenset(
-    [
-        "SAFETY",
-        "RECITATION",
-        "LANGUAGE",
-        "BLOCKLIST",
-        "PROHIBITED_CONTENT",
-        "SPII",
-        "IMAGE_SAFETY",
-        "NO_IMAGE",
-        "MALFORMED_FUNCTION_CALL",
-        "MALFORMED_RESPONSE",
-        "UNEXPECTED_TOOL_CALL",
-    ]
+    {"SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "NO_IMAGE"}
+    | {"MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL"}
 )
 """Finish reasons of answers that are not whole."""
 
@@ -545,11 +534,3 @@ class Spans:
 
 
 _DERIVED: Final = StatusSource.DERIVED
-
-
-def unchanged(before: Sequence[Span], spans: Sequence[Span]) -> Iterator[Span]:
-    """The spans, as the objects of `before` where they are equal."""
-    known = {span.id: span for span in before}
-    for span in spans:
-        old = known.get(span.id)
-        yield old if old == span and old is not None else span
