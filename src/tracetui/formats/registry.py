@@ -41,6 +41,7 @@ BUILT_IN: Final[dict[str, str]] = {
     "qwen": "tracetui.formats.gemini.qwen:Qwen",
     "google-adk": "tracetui.formats.google_adk:GoogleAdk",
     "openhands": "tracetui.formats.openhands:OpenHands",
+    "codex-exec": "tracetui.formats.codex.stream:CodexExec",
 }
 """Name → ``module:class``, in the order that decides ties."""
 

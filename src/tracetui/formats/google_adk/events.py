@@ -528,7 +528,6 @@ class Spans:
             status=status,
             status_source=None if outcome.status is None else outcome.source,
             status_word=outcome.word,
-            error=outcome.error,
             duration_ms=None if outcome.status is None else between(events[0].time, events[-1].time) or None,
         )
 
