@@ -42,6 +42,7 @@ BUILT_IN: Final[dict[str, str]] = {
     "google-adk": "tracetui.formats.google_adk:GoogleAdk",
     "openhands": "tracetui.formats.openhands:OpenHands",
     "codex-exec": "tracetui.formats.codex.stream:CodexExec",
+    "hf-sts": "tracetui.formats.hf_sts:HfSts",
 }
 """Name → ``module:class``, in the order that decides ties."""
 

@@ -452,10 +452,9 @@ class Spans:
             self.problems.append(
                 Problem(self._path, f"event {event.id}", "result of a call that is not in the session")
             )
-            fields: dict[str, Any] = {"status": Status.OK, "status_source": _DERIVED, "started_at": event.time}
             at = At(((event.rowid, event.id),), rank)
             name = (response.name or "result")[:PREVIEW]
-            self.spans.append(Span(f"{event.id}:{rank}", name, Operation.EXECUTE_TOOL, parent, at=at, **fields))
+            self.spans.append(Span(f"{event.id}:{rank}", name, Operation.OTHER, parent, started_at=event.time, at=at))
             return
         self._finish(position, asked, event, Status.OK, _DERIVED)
 
