@@ -81,8 +81,8 @@ class Writer:
     def insert(self, ident: str, record: Record) -> None:
         when = self.at(self.second)
         if self.schema != 0:
-            row = (ident, *self.key, self.invocation, when, json.dumps(record, ensure_ascii=False))
-            self.db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+            event = (ident, *self.key, self.invocation, when, json.dumps(record, ensure_ascii=False))
+            self.db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", event)
             return
         content, tokens = (
             json.dumps(record[name]) if name in record else None for name in ("content", "usage_metadata")

@@ -404,11 +404,11 @@ def _body(database: Database, at: At) -> Body:
     part = mapping(first[at.part]) if at.part < len(first) else {}
     call = mapping(part.get("function_call"))
     answers = records[1:] if call else records
-    ident = call.get("id")
+    call_id = call.get("id")
     for record in answers:
         for item in sequence(mapping(record.get("content")).get("parts")):
             response = mapping(mapping(item).get("function_response"))
-            if response and (not call or response.get("id") == ident):
+            if response and (not call or response.get("id") == call_id):
                 results.append(response.get("response"))
         attributes |= {f"result {len(attributes) + 1}": _without_content(record)}
     output = results[-1] if results else None

@@ -93,14 +93,17 @@ class Meter:
         }
         for rank, one in enumerate(map(mapping, tokens)):
             cost = number(mapping(costs[rank]).get("cost")) if joined else None
-            counts = [natural(one.get(f"{name}_tokens")) for name in ("prompt", "completion")]
-            cached = [natural(one.get(f"{name}_tokens")) for name in ("cache_read", "cache_write", "reasoning")]
+            names = ("prompt", "completion", "cache_read", "cache_write", "reasoning")
+            given, made, read, written, thought = (natural(one.get(f"{name}_tokens")) for name in names)
             recorded = text(one.get("response_id"))
             ident = recorded if recorded is not None and recorded not in seen else f"{usage_id} {rank + 1}"
             seen.add(ident)
             latency = latencies.get(recorded)
             ms = None if latency is None or latency < 0 else round(latency * 1000, 3)
-            yield ident, Response(usage_id, Usage(*counts, None, *cached, cost), word(one.get("model")), ms)
+            yield (
+                ident,
+                Response(usage_id, Usage(given, made, None, read, written, thought, cost), word(one.get("model")), ms),
+            )
 
     def take(self, ident: str) -> Response | None:
         """The model call of that id, the first time."""
