@@ -43,11 +43,17 @@ OWN: Final = {
     "swe-agent": "swe-agent",
     "mini-swe-agent": "swe-agent",
     "qwen-code": "qwen",
+    "google-adk": "google-adk",
+    "openhands": "openhands",
+    "openhands-v1": "openhands",
+    "codex-exec-json": "codex-exec",
+    "hf-sts": "hf-sts",
 }
 """Whose files are in a folder of the samples; those of all other folders are of formats that are not read."""
 ALIKE: Final = {
     "other-coding-agents/agent-sessions-fixtures/openclaw/": "pi",
     "other-coding-agents/agent-sessions-fixtures/qwen/": "qwen",
+    "hf-sts/pi-with-harness.jsonl": "pi",
 }
 """Files that are written as another program's are."""
 TOKENS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens", "reasoning_tokens")

@@ -39,6 +39,10 @@ BUILT_IN: Final[dict[str, str]] = {
     "swe-agent": "tracetui.formats.swe_agent:SweAgent",
     "gemini": "tracetui.formats.gemini:Gemini",
     "qwen": "tracetui.formats.gemini.qwen:Qwen",
+    "google-adk": "tracetui.formats.google_adk:GoogleAdk",
+    "openhands": "tracetui.formats.openhands:OpenHands",
+    "codex-exec": "tracetui.formats.codex.stream:CodexExec",
+    "hf-sts": "tracetui.formats.hf_sts:HfSts",
 }
 """Name → ``module:class``, in the order that decides ties."""
 

@@ -165,6 +165,13 @@ def changed(before: Sequence[Span], now: Sequence[Span]) -> Sequence[Span] | Non
     return None if left else given
 
 
+def as_before(before: Sequence[Span], now: Iterable[Span]) -> list[Span]:
+    """The spans of `now`, as the objects of `before` where they are equal, as `ReadState` has them."""
+    known = {span.id: span for span in before}
+    pairs = ((known.get(span.id), span) for span in now)
+    return [old if old is not None and old == span else span for old, span in pairs]
+
+
 # ---- statements
 
 

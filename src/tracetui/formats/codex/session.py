@@ -46,6 +46,7 @@ from tracetui.formats.codex.records import (
     ToolOutput,
     is_documented,
 )
+from tracetui.formats.codex.stream import thread_key
 from tracetui.formats.jsonl import Line
 from tracetui.formats.scalars import between, folder_of, moment, version
 from tracetui.formats.schema import unknown_fields
@@ -662,6 +663,7 @@ class Session(PackedRows):
             tags=(branch[:PREVIEW],) if branch is not None else (),
             source=(meta.cwd or "")[:PREVIEW] or None,
             writer=version(meta.cli_version),
+            identity=None if meta.id is None else thread_key(meta.id),
             fields=unknown_fields(self.unknown),
         )
 

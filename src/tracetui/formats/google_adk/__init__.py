@@ -1,0 +1,480 @@
+"""Google ADK: sessions in the databases of its session services.
+
+Facts: databases of google-adk 2.13.0. ``SqliteSessionService`` (``.adk/session.db``) and schema 1 of
+``DatabaseSessionService`` keep each event as JSON. Schema 0 has columns, and the actions of an event as a pickle, which
+is never loaded.
+"""
+
+# ruff: noqa: S608 - every name in a statement is one of our own
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from sqlite3 import Connection
+from typing import Any, Final
+
+from msgspec import Struct
+
+from tracetui.errors import FormatError
+from tracetui.formats.base import CERTAIN, NO, Reader
+from tracetui.formats.bodies import changed, rendered
+from tracetui.formats.decode import decode
+from tracetui.formats.google_adk.events import (
+    USER,
+    At,
+    Event,
+    Spans,
+    event_of,
+    outcome_of,
+    snake,
+)
+from tracetui.formats.scalars import mapping, moment, number, sequence, task_key, text
+from tracetui.formats.schema import Unknown, unknown_fields
+from tracetui.formats.sqlite import DatabaseReader, ReadState, as_before, many
+from tracetui.model import (
+    PREVIEW,
+    Blob,
+    Body,
+    Header,
+    Message,
+    Part,
+    Problem,
+    Reasoning,
+    RunBody,
+    RunRef,
+    RunSummary,
+    Span,
+    Status,
+    StatusSource,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from tracetui.model.build import RunBuilder, summary_of
+from tracetui.sources.base import SQLITE_MAGIC, File
+
+_TABLES: Final = frozenset({"sessions", "events", "app_states", "user_states"})
+_LEADING: Final = 12
+_TRAILING: Final = 16
+"""Events at both ends of a session that describe it: the list stage reads only these."""
+_STALE_SECONDS: Final = 15 * 60.0
+"""A session without an end is over if another one changed so long after its last change."""
+_BATCH: Final = 200
+_PIECE_SECONDS: Final = 0.03
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_PICKLE: Final = "pickle, not loaded"
+
+
+class GoogleAdk:
+    """The format; see `tracetui.formats.base.Format`."""
+
+    name = "google-adk"
+    title = "Google ADK session"
+
+    def sniff(self, file: File) -> int:
+        if not file.head.startswith(SQLITE_MAGIC):
+            return NO
+        return CERTAIN if file.tables >= _TABLES else NO
+
+    def summarize(self, file: File, *, deep: bool) -> Iterator[RunSummary | Problem]:
+        with file.database() as connection:
+            connection.execute("BEGIN")  # one state of it for all statements; closing ends it
+            database = Database(connection)
+            sessions = database.sessions()
+            yield from database.unlisted(file.path, len(sessions))
+            latest = max((one.updated or 0.0 for one in sessions), default=0.0)
+            modified_at, moving = file.stat.mtime, file.moving
+            for session in sessions:
+                ref, stale = RunRef(self.name, file.path, session.key), session.is_stale(latest)
+                if not deep:
+                    header = header_of(session, database.ends(session), stale=stale)
+                    yield summary_of(ref, header, None, modified_at=modified_at, moving=moving)
+                    continue
+                state = database.read(session, file.path, None, stale=stale, seconds=None)
+                builder = RunBuilder(ref, lambda span: Body())
+                builder.add(state.spans, header=state.header, problems=state.problems)
+                yield builder.summary(modified_at=modified_at, moving=moving)
+
+    def open(self, file: File, ref: RunRef) -> Reader:
+        return DatabaseReader(partial(_read, ref=ref))
+
+    def body(self, file: File, ref: RunRef, span: Span) -> Body:
+        if span.at is None:
+            return Body()
+        if not isinstance(span.at, At):
+            raise changed()
+        with file.database() as connection:
+            return _body(Database(connection), span.at)
+
+
+def _read(connection: Connection, path: str, before: ReadState | None, *, ref: RunRef) -> ReadState | None:
+    """One session as far as there is time."""
+    database = Database(connection)
+    session = database.session(ref.key or "")
+    if session is None:
+        raise FormatError("the session is not in the database", f"session {ref.key}")
+    stale = session.is_stale(database.latest())
+    return database.read(session, path, before, stale=stale, seconds=_PIECE_SECONDS)
+
+
+# ---- sessions
+
+
+class Session(Struct, frozen=True):
+    """A row of ``sessions``. `key` is its id; of several with one id, all but the first have user and app in it."""
+
+    key: str
+    rowid: int
+    id: str
+    app: Any
+    user: Any
+    created: float | None
+    updated: float | None
+
+    def is_stale(self, latest: float) -> bool:
+        """Whether another session continued for long after the last change of this one, at `latest` (seconds)."""
+        return self.updated is not None and self.updated < latest - _STALE_SECONDS
+
+
+class Row(Struct, frozen=True):
+    """An event, or the reason why its row has none; `stamp` differs if the row was changed."""
+
+    stamp: tuple[Any, ...]
+    event: Event | None
+    problem: Problem | None
+    unknown: Unknown
+    size: int
+
+
+class Memory(Struct, frozen=True):
+    """What was read of a session: rows by rowid, and those that are to be read."""
+
+    rows: dict[int, Row]
+    waiting: tuple[int, ...] = ()
+
+
+class Database:
+    """The columns that are there. Raises `FormatError` if no session can be read with them."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        tables = sorted(_TABLES)
+        self.columns = {
+            table: [str(row[1]) for row in connection.execute(f"PRAGMA table_info({table})")] for table in tables
+        }
+        needed = {"sessions": {"id", "app_name", "user_id"}, "events": {"id", "session_id", "timestamp"}}
+        for table, names in needed.items():
+            if missing := names.difference(self.columns[table]):
+                raise FormatError(f"the table `{table}` has no columns {', '.join(sorted(missing))}")
+        self.is_json = "event_data" in self.columns["events"]
+        if not self.is_json and "content" not in self.columns["events"]:
+            raise FormatError("the table `events` has neither a column event_data nor content")
+
+    def _select(self, table: str, *names: str) -> str:
+        return ", ".join(name if name in self.columns[table] else "NULL" for name in names)
+
+    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """All rows of a statement."""
+        return self.connection.execute(sql, values).fetchall()
+
+    def sessions(self) -> list[Session]:
+        """All sessions that have an id."""
+        columns = self._select("sessions", "id", "app_name", "user_id", "create_time", "update_time")
+        found: list[Session] = []
+        taken: set[str] = set()
+        for rowid, ident, app, user, created, updated in self.rows(
+            f"SELECT rowid, {columns} FROM sessions ORDER BY rowid"
+        ):
+            if text(ident) is None:
+                continue
+            key = ident if ident not in taken else f"{ident}@{user}@{app}"
+            if key not in taken:
+                taken.add(key)
+                found.append(Session(key, rowid, ident, app, user, _seconds(created), _seconds(updated)))
+        return found
+
+    def session(self, key: str) -> Session | None:
+        """The session of that key, or None."""
+        return next((one for one in self.sessions() if one.key == key), None)
+
+    def latest(self) -> float:
+        """When a session changed last (seconds), 0 if that is not recorded."""
+        times = self.rows(f"SELECT max({self._select('sessions', 'update_time')}) FROM sessions")
+        return _seconds(times[0][0]) or 0.0
+
+    def unlisted(self, path: str, count: int) -> Iterator[Problem]:
+        """Rows that no run shows, and what is left out of all of them."""
+        ((rows,),) = self.rows("SELECT count(*) FROM sessions")
+        if rows > count:
+            yield Problem(path, "sessions", f"{rows - count} rows have no id of their own")
+        owners = "SELECT 1 FROM sessions s WHERE s.id = e.session_id"
+        owners += "".join(
+            f" AND s.{name} IS e.{name}" for name in ("app_name", "user_id") if name in self.columns["events"]
+        )
+        ((lost,),) = self.rows(f"SELECT count(*) FROM events e WHERE NOT EXISTS ({owners})")
+        if lost:
+            yield Problem(path, "events", f"{lost} rows belong to no session")
+        if not self.is_json and "actions" in self.columns["events"]:
+            ((pickles,),) = self.rows("SELECT count(*) FROM events WHERE typeof(actions) = 'blob'")
+            if pickles:
+                yield Problem(path, "events.actions", f"{pickles} rows: {_PICKLE} (state changes, transfers, rewinds)")
+
+    # ---- events
+
+    def _where(self, session: Session) -> tuple[str, list[Any]]:
+        values = {"session_id": session.id, "app_name": session.app, "user_id": session.user}
+        there = {name: value for name, value in values.items() if name in self.columns["events"]}
+        return " AND ".join(f"{name} IS ?" for name in there), list(there.values())
+
+    def ends(self, session: Session) -> list[Event]:
+        """The events at both ends of a session; all if they are few."""
+        where, values = self._where(session)
+        size = f"SELECT rowid FROM events WHERE {where} ORDER BY timestamp"
+        first = [row[0] for row in self.rows(f"{size}, rowid LIMIT {_LEADING}", *values)]
+        last = [row[0] for row in self.rows(f"{size} DESC, rowid DESC LIMIT {_TRAILING}", *values)]
+        order = [*first, *(rowid for rowid in reversed(last) if rowid not in set(first))]
+        rows = dict(self._events(order, ""))
+        return [event for rowid in order if rowid in rows and (event := rows[rowid].event) is not None]
+
+    def read(
+        self, session: Session, path: str, before: ReadState | None, *, stale: bool, seconds: float | None
+    ) -> ReadState:
+        """A session now; rows that were read before are compared by time and length."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        where, values = self._where(session)
+        data = "event_data" if self.is_json else "content"
+        sql = f"SELECT rowid, id, timestamp, length({data}) FROM events WHERE {where} ORDER BY timestamp, rowid"
+        stamps = {row[0]: row[1:] for row in self.rows(sql, *values)}
+        memory: Memory = Memory({}) if before is None else before.memory
+        rows = {rowid: row for rowid, row in memory.rows.items() if stamps.get(rowid) == row.stamp}
+        wanted = [rowid for rowid in stamps if rowid not in rows]
+        start = 0
+        while start < len(wanted) and (not start or deadline is None or time.monotonic() < deadline):
+            rows.update(self._events(wanted[start : start + _BATCH], path))
+            start += _BATCH
+        done = start >= len(wanted)
+        ordered = [rows[rowid] for rowid in stamps if rowid in rows]
+        events = [row.event for row in ordered if row.event is not None]
+        ends = [*events[:_LEADING], *events[_LEADING:][-_TRAILING:]]
+        spans = before.spans if before is not None and not done else ()
+        problems = [row.problem for row in ordered if row.problem is not None]
+        header = header_of(session, ends, stale=stale)
+        if done:
+            made = Spans(events, path)
+            spans = as_before(() if before is None else before.spans, made.spans)
+            problems += made.problems
+            size = sum(row.size for row in ordered)
+            header = header_of(session, ends, stale=stale, size=size, unknown=[row.unknown for row in ordered])
+        if not done and before is not None:
+            problems = list(before.problems)
+        body = self._body(session, events)
+        return ReadState(spans=spans, problems=problems, header=header, body=body, done=done, memory=Memory(rows))
+
+    def _events(self, rowids: Sequence[int], path: str) -> Iterator[tuple[int, Row]]:
+        names = ("event_data",) if self.is_json else tuple(self.columns["events"])
+        columns = self._select("events", "id", "invocation_id", "timestamp")
+        data = "CAST(event_data AS BLOB)" if self.is_json else ", ".join(_quoted(name) for name in names)
+        length = "length(event_data)" if self.is_json else "length(content)"
+        sql = f"SELECT rowid, {columns}, {length}, {data} FROM events WHERE rowid IN ({{keys}})"
+        for rowid, ident, invocation, when, size, *values in many(self.connection, sql, rowids):
+            unknown: Unknown = {}
+            event, problem, content = None, None, values[0] or b""
+            try:
+                if not self.is_json:
+                    record = _plain_columns(dict(zip(names, values, strict=True)))
+                    content = rendered(record)
+                event = event_of(rowid, ident, invocation, _seconds(when), content, unknown)
+            except FormatError as error:
+                problem = Problem(path, f"event {ident or rowid}", error.reason, len(content))
+            yield rowid, Row((ident, when, size), event, problem, unknown, len(content))
+
+    def record(self, rowid: int) -> dict[str, Any] | None:
+        """All columns of an event; None if it was deleted."""
+        cursor = self.connection.execute("SELECT * FROM events WHERE rowid = ?", (rowid,))
+        row = cursor.fetchone()
+        return None if row is None else dict(zip([one[0] for one in cursor.description], row, strict=True))
+
+    def _body(self, session: Session, events: Sequence[Event]) -> RunBody:
+        """The row of the session, and the states of its app and user, which it shares with others."""
+        own = self._record("sessions", "rowid = ?", session.rowid)
+        for table, where, values in (
+            ("app_states", "app_name IS ?", (session.app,)),
+            ("user_states", "app_name IS ? AND user_id IS ?", (session.app, session.user)),
+        ):
+            if {"app_name", "state"}.issubset(self.columns[table]) and (
+                "user" not in table or "user_id" in self.columns[table]
+            ):
+                shared = self._record(table, where, *values)
+                own |= {table: {name: value for name, value in shared.items() if name not in ("app_name", "user_id")}}
+        said = [event for event in events if event.text]
+        asked = next((event.text for event in reversed(said) if event.author == USER), None)
+        answered = next((event.text for event in reversed(said) if event.author != USER), None)
+        return RunBody(attributes=own, last_user=asked, last_assistant=answered, raw=rendered(own))
+
+    def _record(self, table: str, where: str, *values: Any) -> dict[str, Any]:
+        cursor = self.connection.execute(f"SELECT * FROM {table} WHERE {where} LIMIT 1", values)
+        names = [column[0] for column in cursor.description]
+        return {name: _value(value) for row in cursor.fetchall() for name, value in zip(names, row, strict=True)}
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _seconds(value: Any) -> float | None:
+    """A time in seconds since the epoch: a number, or a text without a zone, which is UTC."""
+    return number(value) if not isinstance(value, str) else moment(value)
+
+
+def _value(value: Any) -> Any:
+    """The value of a column: JSON decoded, bytes as their size (they may be a pickle)."""
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes: {_PICKLE}"
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            return decode(value.encode("utf-8", "surrogatepass"))[0]
+        except FormatError:
+            return value
+    return value
+
+
+def _plain_columns(row: dict[str, Any]) -> dict[str, Any]:
+    """An event of schema 0 as a record of schema 1."""
+    record = {name: _value(value) for name, value in row.items() if value is not None}
+    for name in ("session_id", "app_name", "user_id", "actions"):
+        record.pop(name, None)
+    if (waiting := record.pop("long_running_tool_ids_json", None)) is not None:
+        record["long_running_tool_ids"] = waiting
+    return record
+
+
+def header_of(
+    session: Session, ends: Sequence[Event], *, stale: bool, size: int | None = None, unknown: Iterable[Unknown] = ()
+) -> Header:
+    """The header, by the events at both ends of a session (`_LEADING`, `_TRAILING`)."""
+    leading, trailing = ends[:_LEADING], ends[-_TRAILING:]
+    outcome = outcome_of(trailing)
+    status = outcome.status or (Status.UNKNOWN if stale else None)
+    source = outcome.source or (StatusSource.DERIVED if stale else None)
+    app = text(session.app) or "ADK"
+    prompt = next((event.text for event in leading if event.author == USER and event.text), "")
+    is_global = _UUID.fullmatch(session.id) is not None
+    return Header(
+        id=session.id,
+        name=app,
+        agent=next((event.author for event in leading if event.author != USER), None),
+        model=next((event.record.model_version for event in leading if event.record.model_version), None),
+        status=status,
+        status_word=outcome.word,
+        status_source=source,
+        ended=status is not None,
+        started_at=session.created,
+        repeats=task_key(app, prompt),
+        identity=task_key("google-adk", f"{app}\0{session.user}\0{session.id}") if is_global else None,
+        prompt=prompt[:PREVIEW],
+        source=text(session.user),
+        size=size,
+        fields=unknown_fields(*unknown),
+    )
+
+
+# ---- bodies
+
+
+def _body(database: Database, at: At) -> Body:
+    """A message, a call with its results, or a note. Raises `FormatError` if a row is not there any more."""
+    rows: list[dict[str, Any]] = []
+    for rowid, ident in at.rows:
+        row = database.record(rowid)
+        if row is None or (text(row.get("id")) or f"row {rowid}") != ident:
+            raise changed(f"event {ident}")
+        rows.append({name: _value(value) for name, value in row.items()})
+    raw = rendered(rows[0] if len(rows) == 1 else rows)
+    records = [_whole(row) for row in rows]
+    if at.part < 0:
+        return _message(records[0], raw)
+    attributes: dict[str, Any] = {}
+    call: dict[str, Any] = {}
+    output: Any = None
+    results: list[Any] = []
+    first = sequence(mapping(records[0].get("content")).get("parts"))
+    part = mapping(first[at.part]) if at.part < len(first) else {}
+    call = mapping(part.get("function_call"))
+    answers = records[1:] if call else records
+    call_id = call.get("id")
+    for record in answers:
+        for item in sequence(mapping(record.get("content")).get("parts")):
+            response = mapping(mapping(item).get("function_response"))
+            if response and (not call or response.get("id") == call_id):
+                results.append(response.get("response"))
+        attributes |= {f"result {len(attributes) + 1}": _without_content(record)}
+    output = results[-1] if results else None
+    if len(results) > 1:
+        attributes["earlier results"] = results[:-1]
+    attributes = {name: value for name, value in call.items() if name not in ("args", "name")} | attributes
+    return Body(input=call.get("args"), output=output, attributes=attributes, raw=raw)
+
+
+def _whole(row: dict[str, Any]) -> dict[str, Any]:
+    """A record of an event with the columns beside it."""
+    data = row.pop("event_data", None)
+    if isinstance(data, dict):
+        beside = {name: value for name, value in row.items() if data.get(name) != value}
+        current = snake(data)
+        return current | {f"row.{name}" if name in current else name: value for name, value in beside.items()}
+    return row if data is None else row | {"event_data": data}
+
+
+def _without_content(record: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if name != "content" and value not in (None, {}, [])}
+
+
+def _message(record: dict[str, Any], raw: bytes) -> Body:
+    attributes = _without_content(record)
+    content = record.get("content")
+    if not isinstance(content, dict):
+        if content is not None:
+            attributes["content"] = content
+        return Body(attributes=attributes, raw=raw)
+    parts, rests = [], []
+    for item in sequence(content.get("parts")):
+        part, rest = _part(item)
+        parts.append(part)
+        rests += [rest] if rest else []
+    if rests:
+        attributes["parts"] = rests
+    role = text(content.get("role")) or text(record.get("author")) or "agent"
+    role = "assistant" if role == "model" else role
+    other = {name: value for name, value in content.items() if name != "parts" and value != role}
+    if not isinstance(content.get("parts"), list | None):
+        other["parts"] = content["parts"]
+    if other:
+        attributes["content"] = other
+    is_user = record.get("author") == USER
+    message = Message(role, tuple(parts), finish_reason=text(record.get("finish_reason")))
+    said = "\n".join(part.text for part in parts if isinstance(part, Text)) or None
+    if is_user:
+        return Body(input=said, input_messages=(message,), attributes=attributes, raw=raw)
+    return Body(output=said, output_messages=(message,), attributes=attributes, raw=raw)
+
+
+def _part(item: Any) -> tuple[Part, dict[str, Any]]:
+    """A part of a message, and its fields that don't fit."""
+    fields = {name: value for name, value in mapping(item).items() if value is not None}
+    if isinstance(words := fields.get("text"), str):
+        rest = {name: value for name, value in fields.items() if name not in ("text", "thought")}
+        return (Reasoning if fields.get("thought") is True else Text)(words), rest
+    call, response = fields.get("function_call"), fields.get("function_response")
+    if isinstance(call, dict) and isinstance(call.get("name"), str):
+        rest = {name: value for name, value in fields.items() if name != "function_call"}
+        more = {name: value for name, value in call.items() if name not in ("id", "name", "args")}
+        return ToolCall(text(call.get("id")), call["name"], call.get("args")), rest | more
+    if isinstance(response, dict):
+        rest = {name: value for name, value in fields.items() if name != "function_response"}
+        more = {name: value for name, value in response.items() if name not in ("id", "name", "response")}
+        name = text(response.get("name"))
+        return ToolResult(text(response.get("id")), response.get("response"), None, name), rest | more
+    return Blob("part", item), {}

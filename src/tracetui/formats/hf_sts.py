@@ -1,0 +1,294 @@
+"""Hugging Face session traces (STS), the simple format to which agents of any kind can convert their sessions.
+
+Facts: the specification of the hub. The first line is the session, all others are messages. A trace has no tokens, no
+errors and no end; times are in milliseconds, and optional.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Final
+
+from msgspec import Raw, Struct
+
+from tracetui.formats.agent_log import Call, Conversation, row
+from tracetui.formats.base import CERTAIN, NO
+from tracetui.formats.bodies import SpanRef, argument, kind_of, pack_block, parts_in, records_of, text_in
+from tracetui.formats.decode import decode_value, record_on, records_in
+from tracetui.formats.jsonl import Line, LogReader, counted, listed, skim
+from tracetui.formats.scalars import between, folder_of, mapping, sequence, task_key, text
+from tracetui.formats.schema import NULL, Finite, Loose, Schema, plain, unknown_fields
+from tracetui.model import (
+    PREVIEW,
+    Body,
+    Header,
+    Message,
+    Operation,
+    Part,
+    Problem,
+    Reasoning,
+    RunBody,
+    RunRef,
+    RunSummary,
+    Span,
+    Status,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from tracetui.sources.base import File
+
+_FEW: Final = 3
+"""Lines that are looked at to recognize a trace."""
+_OTHERS: Final = frozenset({"version", "timestamp", "parentId", "parentUuid"})
+"""Fields of session records of other programs."""
+
+
+class Function(Struct, gc=False):
+    """What a call names; `arguments` are JSON in a text."""
+
+    other_fields: ClassVar = ""
+    name: str | None = None
+    arguments: Raw = NULL
+
+
+class Asked(Struct, gc=False):
+    """A call that the model asked for."""
+
+    other_fields: ClassVar = "type"
+    id: str | None = None
+    function: Function | None = None
+
+
+class Said(Struct, gc=False, rename="camel"):
+    """A message."""
+
+    other_fields: ClassVar = ""
+    role: str | None = None
+    content: Raw = NULL
+    reasoning_content: str | None = None
+    tool_calls: list[Asked] | None = None
+    tool_call_id: str | None = None
+    timestamp: Finite | None = None
+    """Milliseconds since the epoch."""
+    model: str | None = None
+
+
+class Record(Struct, gc=False):
+    """A line: the session, or a message."""
+
+    other_fields: ClassVar = ""
+    type: str | None = None
+    harness: str | None = None
+    id: str | None = None
+    name: str | None = None
+    model: str | None = None
+    cwd: str | None = None
+    message: Said | Loose = None
+
+
+SCHEMA: Final[Schema[Record]] = Schema(Record)
+
+
+class Session(Conversation):
+    """The state of a trace so far; see `tracetui.formats.jsonl.Session`."""
+
+    has_status = True
+
+    def __init__(self, file: File) -> None:
+        super().__init__(file)
+        self.begin: Record | None = None
+        self.extent: tuple[int, int] | None = None
+        self._first = b""
+        self._prompt: str | None = None
+        self._model: str | None = None
+        self._system: str | None = None
+        self._user: str | None = None
+        self._answer: str | None = None
+        self._started: float | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether the beginning describes the trace."""
+        return self.begin is not None and self._prompt is not None and self._model is not None
+
+    def take(self, record: Record, line: Line) -> None:
+        self.records += 1
+        said = record.message
+        if record.type == "session" and self.begin is None:
+            self.begin, self.extent, self._first = record, line.byte_range, line.data
+            self._model = record.model
+        elif record.type == "message" and isinstance(said, Said):
+            self._message(said, line)
+        else:
+            facts = {"operation": Operation.UNKNOWN}
+            self.put(row(f"line {line.number}", (record.type or "?")[:PREVIEW], None, line, **facts))
+
+    def _message(self, said: Said, line: Line) -> None:
+        when = None if said.timestamp is None else said.timestamp / 1000
+        self._started = when if self._started is None and not self.skipped else self._started
+        words = text_in(plain(said.content)).strip()
+        if said.role == "assistant":
+            self._reply(said, words, when, line)
+            return
+        if said.role == "tool":
+            self._result(said, when, line)
+            return
+        if said.role == "user":
+            self.settle()
+            self._user = words or self._user
+            if self._prompt is None and not self.skipped:
+                self._prompt = words
+        elif said.role == "system":
+            self._system = self._system or words
+        facts = {"operation": Operation.MESSAGE, "preview": words[:PREVIEW]}
+        self.put(row(f"line {line.number}", (said.role or "message")[:PREVIEW], when, line, **facts))
+
+    def _reply(self, said: Said, words: str, when: float | None, line: Line) -> None:
+        self.settle()
+        self.steps += 1
+        if not self.skipped:
+            self._model = self._model or said.model
+        self._answer = words or self._answer
+        ident = f"line {line.number}"
+        preview = words or (said.reasoning_content or "").strip()
+        facts: dict[str, Any] = {"operation": Operation.CHAT, "step": self.steps, "is_step": True, "model": said.model}
+        self.put(row(ident, (said.model or "assistant")[:PREVIEW], when, line, preview=preview[:PREVIEW], **facts))
+        for number, asked in enumerate(said.tool_calls or (), 1):
+            function = asked.function or Function()
+            given = plain(function.arguments)
+            call = Call(
+                f"{ident}.{number}",
+                (function.name or "call")[:PREVIEW],
+                Operation.EXECUTE_TOOL,
+                ident,
+                self.steps,
+                when,
+                pack_block(number) + line.packed(),
+                argument(decode_value(given) if isinstance(given, str) else given),
+            )
+            self.call(asked.id, call, line)
+
+    def _result(self, said: Said, when: float | None, line: Line) -> None:
+        """A result ends its call; nothing says whether the call succeeded."""
+        call = self.call_of(said.tool_call_id, line)
+        if call is None:
+            facts = {"operation": Operation.OTHER, "preview": text_in(plain(said.content))[:PREVIEW]}
+            self.put(row(f"line {line.number}", "result", when, line, **facts))
+            return
+        call.add_line(line)
+        call.status, call.source = Status.UNKNOWN, None
+        call.duration_ms = between(call.started_at, when)
+        self.emit(call)
+
+    def header(self) -> Header:
+        begin = self.begin or Record()
+        harness = begin.harness or "agent"
+        return Header(
+            id=begin.id or self.file.name.removesuffix(".jsonl"),
+            name=folder_of(begin.cwd) or harness[:PREVIEW],
+            agent=harness[:PREVIEW],
+            model=self._model,
+            title=begin.name,
+            ended=False,
+            started_at=self._started,
+            prompt=(self._prompt or "")[:PREVIEW],
+            repeats=task_key(harness, self._prompt or ""),
+            source=(begin.cwd or "")[:PREVIEW] or None,
+            size=self.file.stat.size,
+            fields=unknown_fields(self.unknown),
+        )
+
+    def run_body(self) -> RunBody:
+        return RunBody(
+            system_prompt=self._system,
+            last_user=self._user,
+            last_assistant=self._answer,
+            attributes=record_on(self._first) or {},
+            extent=self.extent,
+        )
+
+
+class HfSts:
+    """The format; see `tracetui.formats.base.Format`."""
+
+    name = "hf-sts"
+    title = "Hugging Face session trace"
+
+    def sniff(self, file: File) -> int:
+        if b'"harness"' not in file.head:
+            return NO
+        found = list(records_in(file.head, _FEW))
+        if any(not _OTHERS.isdisjoint(record) for record in found):
+            return NO
+        first = found[0] if found else {}
+        return CERTAIN if kind_of(first) == "session" and text(first.get("harness")) is not None else NO
+
+    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
+        ref = RunRef(self.name, file.path)
+        if not deep:
+            skim(file, SCHEMA, session := Session(file))
+            if session.begin is not None:
+                yield listed(ref, file, session)
+                return
+        yield counted(ref, file, self.open(file, ref))
+
+    def open(self, file: File, ref: RunRef) -> LogReader[Session]:
+        return LogReader(SCHEMA, Session)
+
+    def body(self, file: File, ref: RunRef, span: Span) -> Body:
+        """A message, or a call with its results."""
+        records, raw = records_of(file, span.at)
+        block = SpanRef.of(span.at).block
+        if block > 0:
+            return _call(records, block - 1, raw)
+        record = records[0]
+        said = record.get("message")
+        if not isinstance(said, dict):
+            return Body(attributes=record, raw=raw)
+        return _message(record, said, raw)
+
+
+def _message(record: dict[str, Any], said: dict[str, Any], raw: bytes) -> Body:
+    found, rest = parts_in(said.get("content"))
+    parts: list[Part] = [] if rest is not None else list(found)
+    shown = {"content"} if rest is None else set()
+    if isinstance(thought := said.get("reasoningContent"), str):
+        parts.insert(0, Reasoning(thought))
+        shown.add("reasoningContent")
+    for asked in sequence(said.get("toolCalls")):
+        function = mapping(mapping(asked).get("function"))
+        given = function.get("arguments")
+        arguments = decode_value(given) if isinstance(given, str) else given
+        parts.append(ToolCall(text(mapping(asked).get("id")), text(function.get("name")) or "call", arguments))
+    message = Message(text(said.get("role")) or "message", tuple(parts))
+    attributes = {name: value for name, value in record.items() if name != "message"}
+    attributes["message"] = {name: value for name, value in said.items() if name not in shown}
+    words = "\n".join(part.text for part in parts if isinstance(part, Text)) or None
+    if message.role == "assistant":
+        return Body(output=words, output_messages=(message,), attributes=attributes, raw=raw)
+    return Body(input=words, input_messages=(message,), attributes=attributes, raw=raw)
+
+
+def _call(records: list[dict[str, Any]], number: int, raw: bytes) -> Body:
+    calls = sequence(mapping(records[0].get("message")).get("toolCalls"))
+    asked = mapping(calls[number]) if number < len(calls) else {}
+    function = dict(mapping(asked.get("function")))
+    given = function.pop("arguments", None)
+    ident = text(asked.get("id"))
+    attributes: dict[str, Any] = {name: value for name, value in asked.items() if name != "function"}
+    attributes["function"] = function
+    results, messages = [], []
+    for rank, record in enumerate(records[1:], 1):
+        said = mapping(record.get("message"))
+        results.append(said.get("content"))
+        messages.append(Message("tool", (ToolResult(ident, said.get("content")),)))
+        others = {name: value for name, value in record.items() if name != "message"}
+        attributes[f"result {rank}"] = others | {"message": {n: v for n, v in said.items() if n != "content"}}
+    return Body(
+        input=decode_value(given) if isinstance(given, str) else given,
+        output=results[-1] if results else None,
+        output_messages=tuple(messages),
+        attributes=attributes,
+        raw=raw,
+    )

@@ -1,0 +1,323 @@
+"""OpenHands V1: conversations as its SDK keeps them, each a folder of files. See `tracetui.formats.openhands.files`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+from zlib import crc32
+
+from msgspec.structs import replace
+
+from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
+from tracetui.formats.bodies import changed, text_in
+from tracetui.formats.decode import decode, decode_value, record_on, top_names
+from tracetui.formats.document import summary
+from tracetui.formats.openhands.files import AGENTS, EVENTS, Files, Reading, is_event, whole_of
+from tracetui.formats.openhands.spans import At, Spans, error_of, message_of, prompts, standing_of, usages_of
+from tracetui.formats.scalars import child, folder_of, mapping, moment, number, sequence, task_key, text, word
+from tracetui.formats.schema import unknown_fields
+from tracetui.formats.sqlite import ReadState, as_before, chunk_of
+from tracetui.model import (
+    PREVIEW,
+    Body,
+    FirstError,
+    Header,
+    Limit,
+    Message,
+    Part,
+    Problem,
+    Reasoning,
+    RunBody,
+    RunRef,
+    RunSummary,
+    Span,
+    Status,
+    Text,
+    ToolCall,
+    ToolResult,
+    Total,
+    Usage,
+)
+from tracetui.sources.base import File
+
+_LEADING: Final = 8
+"""Events at the beginning that describe a conversation: the list stage reads only these and the last one."""
+_PIECE_SECONDS: Final = 0.03
+_STATE: Final = frozenset({b"execution_status", b"persistence_dir", b"agent"})
+_EVENT: Final = frozenset({b"id", b"timestamp", b"source", b"kind"})
+_NAME: Final = "OpenHands"
+
+
+class OpenHands:
+    """The format; see `tracetui.formats.base.Format` and `Composed`."""
+
+    name = "openhands"
+    title = "OpenHands conversation"
+
+    def sniff(self, file: File) -> int:
+        head = file.head
+        if is_event(file):
+            return CERTAIN if b'"kind"' in head and (record_on(head) or {}).keys() >= _EVENT_NAMES else NO
+        if b'"execution_status"' not in head and b'"persistence_dir"' not in head:
+            return NO
+        return CERTAIN if len(_STATE.intersection(top_names(head))) > 1 else NO
+
+    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
+        reading = Files(file, most=None if deep else _LEADING).read()
+        state = _state(reading, None) if deep else ReadState(header=header_of(reading, ()))
+        yield summary(RunRef(self.name, file.path), file, chunk_of(None, state), deep=deep)
+
+    def open(self, file: File, ref: RunRef) -> Reader:
+        return ConversationReader()
+
+    def body(self, file: File, ref: RunRef, span: Span) -> Body:
+        return _body(file, span)
+
+    def whole_of(self, file: File) -> str | None:
+        """Events and sub-agents belong to the outermost conversation."""
+        return whole_of(file)
+
+    def parts_in(self, path: str) -> Sequence[str]:
+        """Where events and sub-agents of a conversation are; none for an event."""
+        return () if path.replace("\\", "/").rpartition("/")[2].startswith("event-") else (EVENTS, AGENTS)
+
+
+_EVENT_NAMES: Final = {name.decode() for name in _EVENT}
+
+
+class ConversationReader:
+    """The `Reader` of a conversation: files that came or changed are read, and everything is interpreted again."""
+
+    def __init__(self) -> None:
+        self._reading: Reading | None = None
+        self._state: ReadState | None = None
+
+    def more(self, file: File) -> Chunk:
+        before = self._reading
+        reading = Files(file, before, _PIECE_SECONDS).read()
+        if before is not None and reading.done and before.done and _is_same(before, reading):
+            self._reading = reading
+            return Chunk()
+        if not reading.done:
+            self._reading = reading
+            return Chunk(done=False)
+        state = _state(reading, self._state)
+        chunk = chunk_of(self._state, state)
+        self._reading, self._state = reading, state
+        return chunk
+
+
+def _is_same(before: Reading, now: Reading) -> bool:
+    return (
+        [(path, one.check) for path, one in before.documents.items()]
+        == [(path, one.check) for path, one in now.documents.items()]
+        and before.problems == now.problems
+        and before.unfinished == now.unfinished
+    )
+
+
+def _state(reading: Reading, before: ReadState | None) -> ReadState:
+    """The run of all files."""
+    made = Spans(reading.conversation)
+    spans = as_before(() if before is None else before.spans, made.spans)
+    header = header_of(reading, spans, complete=made.meter.complete)
+    header = replace(header, size=reading.size, fields=unknown_fields(made.unknown), unfinished=reading.unfinished)
+    return ReadState(spans=spans, problems=reading.problems, header=header, body=_run_body(reading, made))
+
+
+def header_of(reading: Reading, spans: Sequence[Span], *, complete: bool = True) -> Header:
+    """The header, by the state, the first `_LEADING` events and the last one."""
+    conversation = reading.conversation
+    state, events = conversation.state, conversation.events
+    standing = text(state.get("execution_status"))
+    status, source = standing_of(standing)
+    ident = text(state.get("id"))
+    folder = folder_of(child(state, "workspace").get("working_dir"))
+    prompt = next(prompts(events[:_LEADING]), "")
+    first = mapping(events[0].record) if events else {}
+    name = folder or _NAME
+    return Header(
+        id=ident or text(first.get("id")) or "conversation",
+        name=name,
+        agent=_NAME,
+        model=word(child(child(state, "agent"), "llm").get("model")),
+        status=status if state else None,
+        status_word=standing,
+        status_source=source,
+        ended=bool(state) and status is not None,
+        started_at=moment(first.get("timestamp")),
+        time_zone=None,
+        usage=None if complete else Usage(cost_usd=_declared_cost(state)),
+        error=_cause(reading) if status is Status.ERROR else None,
+        prompt=prompt[:PREVIEW],
+        repeats=task_key(name, prompt),
+        identity=None if ident is None else task_key("openhands", ident),
+        source=text(child(state, "workspace").get("working_dir")),
+    )
+
+
+def _cause(reading: Reading) -> FirstError | None:
+    """The error of the last event."""
+    events = reading.conversation.events
+    error = error_of(events[-1].record or {}) if events else None
+    return None if error is None else FirstError(error.message, error.type)
+
+
+def _declared_cost(state: dict[str, Any]) -> float | None:
+    costs = [number(metrics.get("accumulated_cost")) for _, metrics in usages_of(state)]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if any(known) else None
+
+
+def _declared(state: dict[str, Any], name: str) -> float | None:
+    counts = [number(child(metrics, "accumulated_token_usage").get(name)) for _, metrics in usages_of(state)]
+    return sum(count for count in counts if count is not None) if counts else None
+
+
+def _run_body(reading: Reading, made: Spans) -> RunBody:
+    """The state, and its totals beside our own counts; they have those of sub-agents."""
+    conversation = reading.conversation
+    state, events = conversation.state, [one.record or {} for one in conversation.events]
+    used = sum((span.usage for span in made.spans if span.usage is not None), Usage())
+    totals = [
+        Total("input_tokens", _declared(state, "prompt_tokens"), used.input_tokens),
+        Total("output_tokens", _declared(state, "completion_tokens"), used.output_tokens),
+        Total("cost_usd", _rounded(_declared_cost(state)), _rounded(used.cost_usd)),
+    ]
+    most = number(state.get("max_iterations"))
+    finished = next((child(one, "action") for one in reversed(events) if one.get("tool_name") == "finish"), {})
+    answers = [message_of(one) for one in events if one.get("source") == "agent" and "llm_message" in one]
+    system = next((text(child(one, "system_prompt").get("text")) for one in events if "system_prompt" in one), None)
+    return RunBody(
+        output=text(finished.get("message")),
+        limits=() if most is None else (Limit("max_iterations", most),),
+        totals=tuple(total for total in totals if total.declared is not None),
+        system_prompt=system,
+        last_user=next(prompts(reversed(conversation.events)), None),
+        last_assistant=answers[-1] if answers else None,
+        attributes=state,
+    )
+
+
+def _rounded(cost: float | None) -> float | None:
+    return None if cost is None else round(cost, 9)
+
+
+# ---- bodies
+
+
+def _body(file: File, span: Span) -> Body:
+    """A message, a reply with its calls, a call with its result, or a state. Raises `FormatError` if a file changed."""
+    at = span.at
+    if not isinstance(at, At):
+        if at is None:
+            return Body()
+        raise changed()
+    records, raws = [], []
+    for path, check in at.files:
+        try:
+            with file.other(path) as other:
+                data = other.read_all()
+        except OSError:
+            if at.shows == "state":
+                return Body()
+            raise
+        value = decode(data)[0] if check < 0 or crc32(data) == check else None
+        if not isinstance(value, dict):
+            raise changed(path)
+        records.append(value)
+        raws.append(data)
+    raw = b"\n".join(raws)
+    if at.shows == "state":
+        return Body(attributes=records[0], raw=raw)
+    if at.shows == "reply":
+        return _reply(records, raw)
+    return _call(records, raw) if at.shows == "call" else _event(records[0], raw)
+
+
+def _reply(records: list[dict[str, Any]], raw: bytes) -> Body:
+    """A model call: what it thought, and the calls that it asked for."""
+    parts: list[Part] = []
+    first = records[0]
+    if (thought := text(first.get("reasoning_content"))) is not None:
+        parts.append(Reasoning(thought))
+    said, rest = _texts(first.get("thought"))
+    parts += said
+    attributes = {
+        name: value
+        for name, value in first.items()
+        if name not in ("action", "tool_call", "tool_name", "tool_call_id", "thought", "reasoning_content", "summary")
+    }
+    if rest:
+        attributes["thought"] = rest
+    for record in records:
+        call = child(record, "tool_call")
+        name = text(call.get("name")) or text(record.get("tool_name")) or "call"
+        ident = text(record.get("tool_call_id")) or text(call.get("id"))
+        arguments = call.get("arguments")
+        parts.append(ToolCall(ident, name, decode_value(arguments) if isinstance(arguments, str) else arguments))
+    message = Message("assistant", tuple(parts))
+    output = "\n".join(part.text for part in parts if isinstance(part, Text)) or None
+    return Body(output=output, output_messages=(message,), attributes=attributes, raw=raw)
+
+
+def _call(records: list[dict[str, Any]], raw: bytes) -> Body:
+    """A call and its result, each field of the result under ``result``."""
+    action = records[0] if records[0].get("kind") == "ActionEvent" else {}
+    result = next((one for one in records if one is not action), {})
+    given = action.get("action")
+    if given is None:
+        given = decode_value(text(child(action, "tool_call").get("arguments")) or "") or None
+    observation = dict(mapping(result.get("observation")))
+    said, rest = _texts(observation.pop("content", None))
+    output = "\n".join(part.text for part in said if isinstance(part, Text)) or None
+    attributes = {name: value for name, value in action.items() if name != "action"}
+    found = {name: value for name, value in result.items() if name != "observation"} | {"observation": observation}
+    if rest:
+        found["observation"] = observation | {"content": rest}
+    if result:
+        attributes["result"] = found
+    error = text(result.get("error")) or text(result.get("rejection_reason"))
+    shown = ToolResult(text(result.get("tool_call_id")), output or error, observation.get("is_error") is True or None)
+    messages = (Message("tool", (shown,)),) if result else ()
+    return Body(input=given, output=output or error, output_messages=messages, attributes=attributes, raw=raw)
+
+
+def _event(record: dict[str, Any], raw: bytes) -> Body:
+    """A message, or an event of another kind."""
+    attributes = dict(record)
+    if record.get("kind") == "SystemPromptEvent" and isinstance(record.get("system_prompt"), dict):
+        said, rest = _texts([attributes.pop("system_prompt")])
+        attributes |= {"system_prompt": rest} if rest else {}
+        return Body(input_messages=(Message("system", tuple(said)),), attributes=attributes, raw=raw)
+    content = record.get("llm_message")
+    if not isinstance(content, dict):
+        return Body(attributes=attributes, raw=raw)
+    own = dict(content)
+    said, rest = _texts(own.pop("content", None))
+    attributes["llm_message"] = own | ({"content": rest} if rest else {})
+    role = text(own.get("role")) or "user"
+    whole = text_in(content.get("content")) or None
+    message = Message(role, tuple(said))
+    if record.get("source") == "agent":
+        return Body(output=whole, output_messages=(message,), attributes=attributes, raw=raw)
+    return Body(input=whole, input_messages=(message,), attributes=attributes, raw=raw)
+
+
+def _texts(content: Any) -> tuple[list[Part], list[Any]]:
+    """The texts of a content list, and everything else in it."""
+    if isinstance(content, str):
+        return [Text(content)] if content else [], []
+    if not isinstance(content, list):
+        return [], [] if content is None else [content]
+    parts: list[Part] = []
+    rest: list[Any] = []
+    for item in sequence(content):
+        said = mapping(item).get("text")
+        if isinstance(said, str):
+            parts.append(Text(said))
+            others = {name: value for name, value in item.items() if name not in ("type", "text") and value}
+            rest += [others] if others else []
+        else:
+            rest.append(item)
+    return parts, rest
