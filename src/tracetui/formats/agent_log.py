@@ -8,7 +8,7 @@ when they are collected.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Final, Protocol, Self
+from typing import Any, ClassVar, Final, Protocol, Self, cast
 
 import msgspec
 
@@ -128,6 +128,8 @@ class SpanRow(msgspec.Struct, gc=False):
     model: str | None = None
     part: str = ""
     """Path of their file, as in `SpanRef`."""
+    claim: str | None = None
+    """As in `Span.claim`."""
 
     @classmethod
     def of(cls, span: Span) -> Self:
@@ -151,6 +153,7 @@ class SpanRow(msgspec.Struct, gc=False):
             span.usage,
             span.model,
             ref.part,
+            cast("str | None", span.claim),
         )
 
     def add_line(self, line: Line) -> None:
@@ -176,6 +179,7 @@ class SpanRow(msgspec.Struct, gc=False):
             model=self.model,
             preview=self.preview,
             note=self.note,
+            claim=self.claim,
             at=SpanRef(self.at, self.part) if self.part or self.operation is UNKNOWN_KIND else self.at,
         )
 

@@ -29,6 +29,7 @@ from tracetui.live.load import FileCaches, read_run
 from tracetui.live.scan import WITHIN, Found, is_within, look
 from tracetui.model import Body, Operation, Problem, Run, RunBody, RunRef, RunSummary, Span, Status, Usage
 from tracetui.model.blocks import Blocks
+from tracetui.model.claims import key_of
 from tracetui.model.summary import SharedFacts, one
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
 from tracetui.sources.file_views import (
@@ -483,6 +484,8 @@ class _SpanOutline(msgspec.Struct, frozen=True, gc=False, array_like=True):
     nested_graph: bool
     model: str | None
     note: str
+    claim: int | None
+    """The key, see `tracetui.model.claims`."""
 
 
 class _Outline(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -568,7 +571,7 @@ class Outlines:
 
 def _outline_of(run: Run, dependencies: Dependencies) -> _Outline:
     fields = _SpanOutline.__struct_fields__
-    spans = tuple(_SpanOutline(*[getattr(span, name) for name in fields]) for span in run.spans)
+    spans = tuple(_SpanOutline(*[getattr(span, name) for name in fields[:-1]], key_of(span)) for span in run.spans)
     return _Outline(dependencies, run.summary, spans, tuple(run.sizes), run.problems)
 
 

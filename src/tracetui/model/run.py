@@ -238,6 +238,8 @@ class ModelUsage(msgspec.Struct, frozen=True, gc=False):
     model: str
     calls: int
     usage: Usage
+    size: int = 0
+    """Class of the size of the calls, by `tally.size_class`."""
 
 
 class TaskKey(msgspec.Struct, frozen=True, gc=False, order=True):
@@ -296,6 +298,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     identity: str | None = None
     """Key of the run, equal in all its copies: made by `formats.scalars.task_key` of the program's name and a globally
     unique id. None without such an id."""
+    origin: str | None = None
+    """Id of the first record of the run, which a copy of its beginning has too, however it is called."""
     split: bool = False
     """Other files may contain parts of the run, under the same `id`, which no other run has."""
     parent: str | None = None

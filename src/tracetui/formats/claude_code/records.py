@@ -505,7 +505,8 @@ _NOTES: Final[dict[str, tuple[str, str | None]]] = {
 } | dict.fromkeys(
     (
         "agent-color", "atis-latch", "attribution-snapshot", "bridge-session", "content-replacement",
-        "context-collapse-commit", "context-collapse-snapshot", "file-history-delta", "frame-link", "relocated",
+        "context-collapse-commit", "context-collapse-snapshot", "continued-in", "file-history-delta",
+        "fork-context-ref", "frame-link", "history-suppression", "relocated",
         "result", "speculation-accept", "started", "task-summary", "worktree-state",
     ),
     ("", None),
@@ -540,7 +541,7 @@ def _take_call(agent: Agent, response: Response, block: Block, number: int, when
         ident = agent.prefix + key
     at = pack_block(number) + line.packed()
     call = Call(ident, intern(name), EXECUTE_TOOL, response.id, response.step, when, at, preview, agent.copied)
-    call.part = agent.part
+    call.part, call.claim = agent.part, key
     if key is not None and task:
         agent.tasks[task] = key
     agent.call(key, call, line)

@@ -185,7 +185,7 @@ class Agent(BranchedConversation):
             parent, self.steps = self.root if before is None else before.parent_id, self.steps + 1
             step = self.steps if self.root is None else None
             found = Response(ident, name, CHAT, parent, step, when, line.packed(), status=OK, model=model)
-            found.part = self.part
+            found.part, found.claim = self.part, key
             self.rows[ident] = found
         self.top, self.notes = found, None
         self.emit(found)
@@ -300,7 +300,7 @@ class Session(Agent):
         self.records += 1
         when = moment(record.timestamp)
         if when is not None:
-            self.last, self._timed = when, True
+            self.last, self._timed = when if self.last is None else max(self.last, when), True
         if record.version:
             self.version = record.version
         if (self._unknown or self.first is None or self.uuid is None) and not self.skipped:
@@ -432,8 +432,9 @@ class Session(Agent):
         stem, cwd = self.file.name.removesuffix(".jsonl"), self.metadata.get("cwd")
         original, branch = self.originals.original(self, self.file), self.metadata.get("gitBranch")
         failed = self.failure
+        ident = stem if _UUID.fullmatch(stem) else self.metadata.get("sessionId") or stem
         return Header(
-            id=self.agent or self.metadata.get("sessionId") or stem,
+            id=self.agent or ident,
             name=folder_of(cwd) or AGENT,
             agent=AGENT,
             is_session=True,
@@ -448,6 +449,7 @@ class Session(Agent):
             replay_of_path=None if original is None else original[1],
             relation="fork" if self.is_fork or original is not None else None,
             parent=None if self.agent is None else self.metadata.get("sessionId"),
+            origin=self._origin(),
             prompt=self.prompt or self.command or "",
             title=None if self.skipped else self._title(),
             tags=() if branch is None else (branch[:PREVIEW],),
@@ -456,6 +458,11 @@ class Session(Agent):
             writer=version(self.version),
             fields=unknown_fields(self.unknown),
         )
+
+    def _origin(self) -> str | None:
+        """The first record of the conversation; with the first prompt if its id is too short to be unique."""
+        uuid = self.uuid
+        return uuid if uuid is None or len(uuid) >= _UNIQUE else f"{uuid}\n{self.prompt or ''}"
 
     def _title(self) -> str | None:
         """The user's title of the session, else the program's."""
@@ -504,6 +511,10 @@ def started_by(span: Span, call: Call | Span) -> Span:
 _TITLES: Final = ("customTitle", "aiTitle")
 """Notes with a title, the user's first. A `summary` may be that of another session."""
 _IDENT: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""The name of the file of a session: its id, also if the first records are those of another session."""
+_UNIQUE: Final = 16
+"""Characters of an id that no other record has."""
 _OLD: Final = re.compile(r"(?:[01]\.|2\.0\b)")
 """Versions in which resuming copied the whole session."""
 _MOST: Final = 2_000

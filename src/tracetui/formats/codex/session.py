@@ -225,6 +225,7 @@ class Session(PackedRows):
         """
         super().__init__(file, part=path)
         self._prefix, self.origin, self._look_back = prefix, origin, look_back
+        self._own_origin = origin
         self._early: list[Row] = []
         self._outputs: deque[Call] = deque()
         self.calls: dict[str, Call | AnsweredCall] = {}
@@ -245,7 +246,7 @@ class Session(PackedRows):
             if not self.copies(line.data, is_meta):  # the first record of its own
                 self.copies = None
                 self.leave()
-                self.origin, self.inherited = "", frozenset(self.threads)
+                self.origin, self.inherited = self._own_origin, frozenset(self.threads)
             elif not is_meta:
                 self.origin = INHERITED
         payload.take(self)
@@ -436,6 +437,17 @@ class Session(PackedRows):
         if from_user:
             self._unrepeated = row, text, message.event
 
+    def _claim(self, ident: str) -> str | None:
+        """The claim of a row: rollouts have no ids of responses, but copies of a thread have the same lines."""
+        thread = None if self.meta is None else self.meta.id
+        return None if not thread else f"codex {thread} {ident}"
+
+    def link_thread(self, thread: str, key: str | None) -> None:
+        """A call started an agent with a thread of its own."""
+        call = self._open_call(key)
+        if call is not None:
+            self.threads.setdefault(thread, call.id)
+
     def _set_prompt(self, text: str) -> None:
         self.last_user, shown = text, text.strip()[:PREVIEW]
         if self.prompt is None:
@@ -466,6 +478,7 @@ class Session(PackedRows):
 
     def _begin_response(self, preview: str = "") -> Response:
         row = self.response = self._add(Response, self.model or "model", CHAT, preview, OK, DERIVED)
+        row.claim = self._claim(row.id.removeprefix(self._prefix))
         row.model, row.written_at = self.model, self.record.timestamp
         return row
 
@@ -554,6 +567,7 @@ class Session(PackedRows):
     def _add_call(self, name: str, preview: str, response: Response | None = None, suffix: str = "") -> Call:
         """A new call, below its response: by default the last one of this turn."""
         call = self._add(Call, name, EXECUTE_TOOL, preview, RUNNING, DERIVED, suffix)
+        call.claim = self._claim(call.id.removeprefix(self._prefix))
         response = self.response if response is None and self.turn is not None else response
         if response is not None and response.parent_id == call.parent_id:
             call.parent_id = response.id
@@ -658,6 +672,7 @@ class Session(PackedRows):
             replay_of=meta.forked_from_id,
             relation=None if meta.forked_from_id is None else "fork",
             parent=meta.parent_thread_id or None,
+            origin=None if meta.id is None else f"codex {meta.id}",
             prompt=self.prompt or "",
             tags=(branch[:PREVIEW],) if branch is not None else (),
             source=(meta.cwd or "")[:PREVIEW] or None,

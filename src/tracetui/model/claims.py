@@ -1,0 +1,134 @@
+"""Claims: responses and calls that can lie in several runs, and count once.
+
+A provider gives each response and call an id. Forks, resumed sessions, moved folders and backups copy records with
+their ids, so that the same response lies in several files. A summary has a table of the claims of its run; the store
+decides which run counts each (`tracetui.store.claims`).
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Container, Sequence
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from tracetui.model.span import COPIED, COUNTS_HERE, Operation, Span, Usage
+
+_SHORT: Final = 16
+"""Characters below which an id isn't unique in the world."""
+_MODELS: Final = 254
+"""Models that a table tells apart."""
+
+
+class Claim(NamedTuple):
+    """A response or call that counts once over all runs."""
+
+    key: int
+    """64 bits, equal in all copies."""
+    usage: Usage | None
+    model: str | None
+    is_response: bool
+    """A call of a model, not of a tool."""
+
+
+def claim_of(span: Span) -> Claim | None:
+    """The claim of a span; None if its format declares none, or if it counts elsewhere by its own trace."""
+    key = key_of(span)
+    if key is None or counts_elsewhere(span):
+        return None
+    return Claim(key, span.usage, span.model, span.operation is Operation.CHAT)
+
+
+def key_of(span: Span) -> int | None:
+    """The key that a span has in common with its copies; None without one.
+
+    A short id (``m1``, the eight digits of pi) counts together with what was said and what it cost.
+    """
+    ident = span.claim
+    if ident is None or isinstance(ident, int):
+        return ident
+    if len(ident) < _SHORT:
+        ident = "\n".join((ident, span.model or "", span.name, span.preview, repr(span.usage)))
+    return hash_of(ident)
+
+
+def hash_of(ident: str) -> int:
+    """64 bits for an id, equal in all processes."""
+    return int.from_bytes(blake2b(ident.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def counts_elsewhere(span: Span) -> bool:
+    """Whether another run, or another file of the run, counts the span, as its own trace shows."""
+    return span.taken_over and COUNTS_HERE not in span.notes
+
+
+def mark_copy(span: Span, copied: Container[int]) -> Span:
+    """The span; if its key is one of `copied`, as a copy, whose usage counts in another run."""
+    if span.claim is None or key_of(span) not in copied or counts_elsewhere(span):
+        return span
+    notes = [COPIED, *(note for note in span.notes if note not in (COPIED, COUNTS_HERE))]
+    return replace(span, usage=None, note=" · ".join(notes))
+
+
+class ClaimKeys(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """The keys of a table, which are unpacked without the rest of it."""
+
+    origin: int | None = None
+    """The key of the first record of the run, equal in all copies of its beginning."""
+    packed: bytes = b""
+    """Eight bytes a claim, little endian, in the order of the spans."""
+
+    @property
+    def keys(self) -> Sequence[int]:
+        """The keys of the claims."""
+        keys = array("Q", self.packed)
+        if sys.byteorder == "big":
+            keys.byteswap()
+        return keys
+
+
+class ClaimTable(ClaimKeys, frozen=True, gc=False, array_like=True):
+    """All claims of one run."""
+
+    models: tuple[str | None, ...] = ()
+    numbers: bytes = b""
+    """For each claim the number of its model, from 1; 0 for a tool call."""
+    usages: tuple[Usage | None, ...] = ()
+
+    def claims(self) -> list[Claim]:
+        """The claims, in the order of the spans."""
+        models = (None, *self.models)
+        rows = zip(self.keys, self.usages, self.numbers, strict=True)
+        return [Claim(key, usage, models[number], number > 0) for key, usage, number in rows]
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+unpack_keys: Final = msgspec.msgpack.Decoder(ClaimKeys).decode
+unpack_claims: Final = msgspec.msgpack.Decoder(ClaimTable).decode
+
+
+def pack_claims(claims: Sequence[Claim], origin: str | None) -> bytes:
+    """Pack the table of these claims; empty without any, and without an origin: the id of the first record."""
+    if not claims and origin is None:
+        return b""
+    models: dict[str | None, int] = {}
+    numbers = bytearray()
+    for claim in claims:
+        number = models.setdefault(claim.model, min(len(models) + 1, _MODELS)) if claim.is_response else 0
+        numbers.append(number)
+    keys = array("Q", [claim.key for claim in claims])
+    if sys.byteorder == "big":
+        keys.byteswap()
+    named = tuple(models)[:_MODELS]
+    table = ClaimTable(
+        None if origin is None else hash_of(origin),
+        keys.tobytes(),
+        named if len(models) <= _MODELS else (*named[:-1], None),
+        bytes(numbers),
+        tuple([claim.usage for claim in claims]),
+    )
+    return _encode(table)
