@@ -255,6 +255,10 @@ class Rows:
         """Add a new or changed row, a `Span` or `Pending`, to the next `collect`."""
         self._changed[row.id] = row
 
+    def is_pending(self, ident: str) -> bool:
+        """Whether a row is in the next `collect`."""
+        return ident in self._changed
+
     def add_keyless(self, call: SpanRow, line: Line) -> None:
         """Take a call that no answer can name."""
         self.problem(line, f"call of {call.name[:PREVIEW]} has no id: its result can't be matched")

@@ -80,7 +80,7 @@ class ClaimKeys(msgspec.Struct, frozen=True, gc=False, array_like=True):
     origin: int | None = None
     """The key of the first record of the run, equal in all copies of its beginning."""
     packed: bytes = b""
-    """Eight bytes a claim, little endian, in the order of the spans."""
+    """Eight bytes a claim, little endian, ascending: independent of the order in which files were read."""
 
     @property
     def keys(self) -> Sequence[int]:
@@ -100,7 +100,7 @@ class ClaimTable(ClaimKeys, frozen=True, gc=False, array_like=True):
     usages: tuple[Usage | None, ...] = ()
 
     def claims(self) -> list[Claim]:
-        """The claims, in the order of the spans."""
+        """The claims, by key."""
         models = (None, *self.models)
         rows = zip(self.keys, self.usages, self.numbers, strict=True)
         return [Claim(key, usage, models[number], number > 0) for key, usage, number in rows]
@@ -111,10 +111,15 @@ unpack_keys: Final = msgspec.msgpack.Decoder(ClaimKeys).decode
 unpack_claims: Final = msgspec.msgpack.Decoder(ClaimTable).decode
 
 
+def _key(claim: Claim) -> int:
+    return claim.key
+
+
 def pack_claims(claims: Sequence[Claim], origin: str | None) -> bytes:
     """Pack the table of these claims; empty without any, and without an origin: the id of the first record."""
     if not claims and origin is None:
         return b""
+    claims = sorted(claims, key=_key)
     models: dict[str | None, int] = {}
     numbers = bytearray()
     for claim in claims:

@@ -170,7 +170,7 @@ class Claims:
         family = self._origins.get(table.origin, ()) if table.origin is not None else ()
         first = min(family, key=self._order) if len(family) > 1 else None
         if first is None or first == run.ref:
-            first = next((owners[key] for key in table.keys[:1] if key in owners), None)
+            first = Counter(owners.values()).most_common(1)[0][0] if owners else None
         return None if first is None else self._runs[first]
 
     def _order(self, ref: RunRef) -> tuple[Any, ...]:

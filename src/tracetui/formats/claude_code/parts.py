@@ -398,7 +398,8 @@ class RunReader:
                     continue
                 row = session.rows.get(session.prefix + (ident or span.id))
                 if _is_response(row):
-                    for one in (row, *session.calls_of(row)):
+                    calls = [call for call in session.calls_of(row) if not session.is_pending(call.id)]
+                    for one in (row, *calls):
                         yield _copy(one if isinstance(one, Span) else one.span())
 
     def _is_of_another(self, agent: _AgentFile) -> bool:
