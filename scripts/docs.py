@@ -108,6 +108,15 @@ def formats() -> str:
     return _table("`--format` name", [(f"`{name}`", registry.load(name).title) for name in registry.BUILT_IN])
 
 
+def secrets() -> str:
+    """The kinds of secrets that are recognized by form or command, from the rules."""
+    from tracetui.redact_rules import OPTIONS, SHAPES, TOKENS
+
+    prefixes = [(rule, ", ".join(f"`{prefix}`" for prefix in names.split())) for rule, names in sorted(TOKENS.items())]
+    shapes = sorted({shape.name for shape in SHAPES} | {option.name for option in OPTIONS})
+    return _table("kind prefixes", prefixes) + "\nBy other forms: " + ", ".join(shapes) + ".\n"
+
+
 def words() -> str:
     """The words that formats use for each status."""
     from tracetui.model import Status
@@ -232,6 +241,7 @@ PARTS: Final[dict[str, Callable[[], str]]] = {
     "query-kinds": query_kinds,
     "query-runs": query_runs,
     "query-spans": query_spans,
+    "secrets": secrets,
     "words": words,
 }
 

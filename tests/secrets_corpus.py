@@ -21,7 +21,7 @@ _WORD: Final = _ALNUM + "_-"
 _BASE64: Final = _ALNUM + "+/"
 _UPPER: Final = ascii_uppercase + "234567"
 
-_KINDS: Final[dict[str, tuple[str | tuple[str, int, str], ...]]] = {
+KINDS: Final[dict[str, tuple[str | tuple[str, int, str], ...]]] = {
     # name: what it is made of, one after another; (alphabet, length, separator after it) is random
     "openai": ("sk-", (_ALNUM, 48, "")),
     "openai_project": ("sk-proj-", (_WORD, 120, "")),
@@ -116,7 +116,7 @@ def secret(kind: str, seed: str = "") -> tuple[str, tuple[str, ...]]:
     """A secret of a kind, and the random characters in it."""
     random = Random(f"{kind} {seed}")
     text, bodies = "", []
-    for part in _KINDS[kind]:
+    for part in KINDS[kind]:
         if isinstance(part, str):
             text += part
             continue

@@ -1,6 +1,9 @@
 """``python -m tracetui``."""
 
-from tracetui.cli import main
+from tracetui.processes import leave_current_folder
 
 if __name__ == "__main__":
+    leave_current_folder()
+    from tracetui.cli import main
+
     raise SystemExit(main())

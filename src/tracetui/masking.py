@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from secrets import token_bytes
-from typing import Final
 
 from tracetui import text as gate
 from tracetui.model import Run
@@ -15,21 +13,28 @@ from tracetui.model import masked as masking
 from tracetui.redact import ASCII_MASK, MASK, Redactor
 from tracetui.text import Clean
 
-_KEY: Final = token_bytes(16)
-_screen = Redactor(_KEY)
+_screen = Redactor()
+_compared = Redactor(compared=True)
 _current: ContextVar[Redactor | None] = ContextVar("redactor")
 
 
 def choose(*, ascii_glyphs: bool) -> Redactor:
     """Set the mask glyphs for this process, wherever `using` sets no other redactor."""
-    global _screen
-    _screen = Redactor(_KEY, mask=ASCII_MASK if ascii_glyphs else MASK)
+    global _screen, _compared
+    _screen = Redactor(mask=ASCII_MASK if ascii_glyphs else MASK)
+    _compared = Redactor(compared=True, mask=ASCII_MASK if ascii_glyphs else MASK)
     return _screen
 
 
 def current() -> Redactor | None:
     """The active redactor; None if masking is off."""
     return _current.get(_screen)
+
+
+def comparing() -> Redactor | None:
+    """The redactor for both sides of a comparison: equal secrets have equal numbers. None if masking is off."""
+    redactor = current()
+    return _compared if redactor is _screen else redactor
 
 
 @contextmanager
@@ -53,9 +58,15 @@ def _on_screen(redactor: Redactor, text: str) -> str:
     return redactor.header(text)
 
 
+def excerpt(part: str, whole: str, limit: int = 500) -> Clean:
+    """A text that was cut out of `whole` or composed of its parts, on one line, without the secrets of `whole`."""
+    redactor = current()
+    return gate.one_line(part if redactor is None else redactor.excerpt(part, whole), limit)
+
+
 def masked_errors(run: Run) -> Run:
     """Mask error messages, which a diff compares as values."""
-    redactor = current()
+    redactor = comparing()
     return run if redactor is None else masking.masked_errors(run, redactor)
 
 

@@ -12,6 +12,8 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
+from secrets import token_bytes
+from threading import Lock
 from typing import Any, Final
 
 import msgspec
@@ -37,7 +39,9 @@ from tracetui.redact_rules import (
 MASK: Final = "••••••••"
 ASCII_MASK: Final = "********"
 
-_MASKED: Final = re.compile(r"(?:•{8}|\*{8})(?:[0-9a-f]{4})?")
+_MASKED: Final = re.compile(r"(?:•{8}|\*{8})(?: \(secret \d{1,6}\))?")
+_WORD: Final = r"<[a-z]+>|[\w+/.~$@%!#&*^?;-]{2,}|[0-9]"
+"""A placeholder, or what a secret may consist of."""
 _PASSES: Final = 3
 """A secret adjacent to another may be recognizable only after that is masked."""
 _BETWEEN: Final = "\t"
@@ -45,7 +49,10 @@ _BLANK: Final = "\ue000"
 """Stands for a space inside a command argument; `_BETWEEN` separates arguments."""
 _MOST_ARGUMENTS: Final = 500
 _SCHEMA: Final = frozenset({"string", "object", "number", "integer", "boolean", "array", "null"})
-_KEYS: Final = ("name", "key", "header")
+_KEYS: Final = ("name", "key", "header", "Name", "Key")
+_VALUES: Final = ("value", "Value")
+_JWK: Final = frozenset({"d", "k", "p", "q", "dp", "dq", "qi"})
+"""Private members of a JSON web key (RFC 7517)."""
 _NUMBERS: Final = frozenset({int, float, bool, type(None)})
 _LARGE: Final = 30_000
 """Minimum bytes of JSON for the check whether it consists of few texts."""
@@ -57,12 +64,16 @@ _PARTS: Final = 16
 class Redactor:
     """Masks secrets and counts the masked values. Thread-safe.
 
-    With a `key`, a mask ends in four hex digits of a keyed hash of the secret, which make different secrets
-    distinguishable. Without, all masks are equal.
+    `compared`: masks of equal secrets have equal numbers, from the first secret that was masked:
+    ``•••••••• (secret 2)``. Otherwise all masks are equal.
     """
 
-    def __init__(self, key: bytes | None = None, *, mask: str = MASK) -> None:
-        self._key, self._mask = key, mask
+    def __init__(self, *, compared: bool = False, mask: str = MASK) -> None:
+        self._mask = mask
+        self._key = token_bytes(16) if compared else None
+        self._numbers: dict[bytes, int] = {}
+        """The number of each secret, by its keyed hash."""
+        self._lock = Lock()
         self.counts: Counter[str] = Counter()
         """Number of masked values by rule."""
 
@@ -77,6 +88,22 @@ class Redactor:
     def header(self, text: str) -> str:
         """Mask a header text, which may be truncated."""
         return self.text(text, cut=len(text) >= CUT_AT or text.endswith("…"))
+
+    def excerpt(self, part: str, whole: str) -> str:
+        """Mask a text that was cut out of another, or composed of parts of it.
+
+        What shows a secret in `whole` by its name or form may be missing in `part`: words of it that the masked
+        `whole` has not, or has less often, are masked. Placeholders (``<id>``) stay.
+        """
+        shown = self.header(whole)
+        if shown is whole or not part:
+            return self.header(part)
+        return self.header(compiled(_WORD).sub(lambda match: self._word(match[0], whole, shown), part))
+
+    def _word(self, word: str, whole: str, shown: str) -> str:
+        if word[0] == "<" or (word in shown and shown.count(word) >= whole.count(word)):
+            return word
+        return self.mask(word)
 
     def value(self, value: Any) -> Any:
         """Mask every secret in a value: mappings, sequences and structs of any depth."""
@@ -100,8 +127,10 @@ class Redactor:
         """The mask of a secret."""
         if self._key is None:
             return self._mask
-        digest = blake2b(secret.encode("utf-8", "surrogatepass"), key=self._key, digest_size=2)
-        return self._mask + digest.hexdigest()
+        digest = blake2b(secret.encode("utf-8", "surrogatepass"), key=self._key, digest_size=16).digest()
+        with self._lock:
+            number = self._numbers.setdefault(digest, len(self._numbers) + 1)
+        return f"{self._mask} (secret {number})"
 
     # ---- texts
 
@@ -111,6 +140,9 @@ class Redactor:
         return self._plain(scanned) if made is None else made
 
     def _plain(self, scanned: ScannedText) -> str:
+        if "escape" in scanned.signs:
+            text = self._escaped(scanned.text)
+            scanned = scanned.after(text)
         rules = finders(scanned.signs)
         text = scanned.text
         if not rules:
@@ -124,6 +156,15 @@ class Redactor:
             if scanned is before:
                 break
         return text if scanned is first else join_colors(scanned.text, colors)
+
+    def _escaped(self, text: str) -> str:
+        """Mask what is a secret only after letters and quotes that are written as ``\\u0061`` are decoded."""
+        decoded, places = decode_letters(text)
+        scanned = scan(decoded) if places else None
+        if scanned is None:
+            return text
+        found = sorted(match for find in finders(scanned.signs) for match in find(scanned))
+        return self._replace(text, (SecretMatch(places[a], places[b], rule) for a, b, rule, _ in found))
 
     def _cut(self, text: str) -> str:
         found = truncated_secret(text)
@@ -204,7 +245,27 @@ class Redactor:
         return self.raw(value) if isinstance(value, bytes) else value
 
 
-# ---- escape sequences
+# ---- escapes
+
+_ESCAPED_LETTER: Final = r"\\{1,8}u00([2-7][0-9a-fA-F])"
+
+
+def decode_letters(text: str) -> tuple[str, list[int]]:
+    """A text with its escaped ASCII characters decoded, and the position of each character (and the end) in `text`.
+
+    No positions if none is escaped.
+    """
+    pieces: list[str] = []
+    places: list[int] = []
+    done = 0
+    for match in compiled(_ESCAPED_LETTER).finditer(text):
+        pieces += (text[done : match.start()], chr(int(match[1], 16)))
+        places += range(done, match.start() + 1)
+        done = match.end()
+    if not places:
+        return text, places
+    places += range(done, len(text) + 1)
+    return "".join((*pieces, text[done:])), places
 
 
 def split_colors(text: str) -> tuple[str, list[tuple[int, str]]]:
@@ -258,6 +319,8 @@ class _Frame:
         if isinstance(container, list | tuple):
             self.children = list(container)
             self.todo = [(child, name) for child in reversed(self.children)]
+            if pair := pair_name(container):
+                self.todo[0] = (self.children[1], max(name, classify_name(pair)))
             return
         fields = _fields(container)
         self.names, self.children = list(fields), list(fields.values())
@@ -278,6 +341,13 @@ class _Frame:
         if same and all(map(_is, names, self.names)):
             return self.container
         return dict(zip(_unique(names), self.done, strict=True))
+
+
+def pair_name(container: Any) -> str:
+    """The name in a pair of name and value, as lists of headers have them; empty if a list is no such pair."""
+    if len(container) != 2 or not isinstance(container[0], str) or not isinstance(container[1], str):
+        return ""
+    return container[0] if not container[1].isalpha() or len(container[1]) >= 16 else ""
 
 
 def command_line(container: Any) -> str:
@@ -312,12 +382,18 @@ def _value_names(fields: Mapping[Any, Any]) -> Iterator[str]:
     return (fields[key] for key in _KEYS if isinstance(fields.get(key), str))
 
 
+def _has_value(fields: Mapping[Any, Any]) -> bool:
+    return any(name in fields for name in _VALUES)
+
+
 def _classify(fields: Mapping[Any, Any], around: NameClass) -> Iterator[tuple[Any, NameClass]]:
     """Every value of a mapping with the class of its name (`around`: the class of the mapping itself)."""
-    value_name = next(_value_names(fields), "") if "value" in fields else ""
+    value_name = next(_value_names(fields), "") if _has_value(fields) else ""
     for key, value in fields.items():
         name = max(around, classify_name(key)) if isinstance(key, str) else around
-        if key == "value" and value_name:
+        if key in _JWK and "kty" in fields:
+            name = NameClass.TEXT
+        if key in _VALUES and value_name:
             name = max(name, classify_name(value_name))
         if key == "token" and "logprob" in fields:
             name = around
@@ -393,11 +469,15 @@ def _collect(root: Any, most: int) -> tuple[set[str], list[str]] | None:
             line = command_line(value)
             if line:
                 texts.append(line)
+            if pair := pair_name(value):
+                names.add(pair)
         elif isinstance(value, Mapping | msgspec.Struct):
             fields = _fields(value)
             names.update(fields)
             todo += fields.values()
-            if "value" in fields:
+            if "kty" in fields:
+                names.add("private_key")
+            if _has_value(fields):
                 names.update(_value_names(fields))
         if len(todo) > most:
             return None

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """The rules for secrets: field names, token prefixes, other shapes of text, and command options.
 
 `tracetui.redact` does the masking. Every pattern runs in time linear in the length of the text, for any input.
@@ -31,13 +32,17 @@ class NameClass(IntEnum):
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _ALWAYS: Final = frozenset({"password", "passwd", "passphrase", "pwd", "secret", "secrets", "passwords"})
-_TEXTS: Final = frozenset({"authorization", "cookie", "cookies", "credential", "credentials", "apikey"})
+_TEXTS: Final = frozenset({"authorization", "cookie", "cookies", "credential", "credentials", "apikey", "dsn"})
+_LAST: Final = frozenset({"token", "auth", "passcode"})
 _PAIRS: Final = frozenset(
     {
         *((word, "key") for word in ("api", "private", "access", "secret", "signing", "encryption", "ssh", "account")),
         *((word, "key") for word in ("master", "subscription", "license", "deploy", "admin", "service", "auth")),
         *((word, "key") for word in ("shared", "storage", "rsa", "encrypt")),
         *((word, "pass") for word in ("db", "mysql", "pg", "smtp", "ftp", "redis", "user", "admin", "root", "mail")),
+        *((word, "salt") for word in ("auth", "app", "in", "nonce", "secret", "secure", "key", "hash", "jwt")),
+        *((word, "key") for word in ("app", "hmac", "webhook", "session", "token", "cookie", "jwt", "vault")),
+        ("become", "pass"), ("key", "data"), ("mnemonic", "seed"),
         ("connection", "string"), ("connection", "strings"), ("connection", "uri"), ("connection", "url"),
     }
 )  # fmt: skip
@@ -66,12 +71,14 @@ _IN_VOCABULARY: Final = ("Ġ", "▁", "##")
 def classify_name(key: str) -> NameClass:
     """Classify the name of a field. Case and separators don't matter: ``apiKey`` is ``API-KEY``."""
     words = [word.lower() for word in _WORD.findall(key[-80:])]
+    if len(words) > 1 and words[-1].isdecimal() and len(words[-1]) < 4 and words[-2] != "auth":
+        words.pop()  # one of several: ``token2``
     if not words or key.startswith(_IN_VOCABULARY) or (words[-1] in _ABOUT and tuple(words[-2:]) not in _PAIRS):
         return NameClass.OPEN
     pairs = _PAIRS.intersection(pairwise(words))
     if not _ALWAYS.isdisjoint(words) or words[-1].endswith(_GLUED_ALWAYS) or (pairs and words[-1] == "pass"):
         return NameClass.ALL
-    if pairs or words[-1] in ("token", "auth") or not _TEXTS.isdisjoint(words):
+    if pairs or words[-1] in _LAST or not _TEXTS.isdisjoint(words):
         return NameClass.TEXT
     return NameClass.TEXT if words[-1].endswith(_GLUED) else NameClass.OPEN
 
@@ -83,7 +90,7 @@ _STAND_INS: Final = frozenset({
     "integer", "number", "float", "object", "array", "any", "text", "varchar", "optional", "required", "hidden",
     "masked", "secretstr", "invalid", "incorrect", "wrong", "missing", "expired", "unknown", "empty", "unset",
     "default", "changeme", "change-me", "change_me", "example", "placeholder", "dummy", "todo", "the", "yes", "no",
-    "off", "redacted",
+    "off", "redacted", "pass",
 })  # fmt: skip
 """Placeholders for a secret, and words about one."""
 _VARIABLE: Final = (
@@ -108,6 +115,9 @@ _STANDS_FOR: Final = (
 )
 """A placeholder as a whole (a password may begin with any character). Expressions may be cut at a quote."""
 _ENDS_OF_STAND_INS: Final = ("-here", "_here", "xxxxxxxx", "00000000", "........")
+_PATH_PART: Final = r"[._]?[A-Za-z]{1,24}[0-9]{0,4}(?:[._-]{1,2}(?:[A-Za-z]{1,24}[0-9]{0,4}|[0-9]{1,4}))*+"
+_PATH: Final = rf"(?:~|\.{{1,2}})?(?:/{_PATH_PART}){{2,20}}/?|[~.]{{1,2}}(?:/{_PATH_PART}){{1,20}}/?|[A-Za-z]:(?:\\{{1,8}}{_PATH_PART}){{1,20}}"
+"""A path of plain words: ``/run/secrets/db_password``."""
 _SCHEMES: Final = ("bearer", "basic", "token", "digest", "apikey")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_-]{1,40}")
 
@@ -122,6 +132,8 @@ def is_placeholder(value: str) -> bool:
     if len(value) > 100:
         return len({*low}) < 4
     if low in _STAND_INS or compiled(_STANDS_FOR).fullmatch(value) or low.endswith(_ENDS_OF_STAND_INS):
+        return True
+    if ("/" in value or "\\" in value) and compiled(_PATH).fullmatch(value):
         return True
     if len(low) > 3 and len({*low}.difference("-_.")) < 3:
         return True
@@ -149,20 +161,24 @@ def _is_random(value: str) -> bool:
 # ---- shapes
 
 TOKENS: Final = {
-    "key of a model provider": "sk- gsk_ xai- pplx- r8_ nvapi- tvly- csk- fw_ lsv2_pt_ lsv2_sk_",
+    "key of a model provider": "sk- gsk_ xai- pplx- r8_ nvapi- tvly- csk- fw_ lsv2_pt_ lsv2_sk_ jina_ vck_ wandb_v1_",
+    "key of an agent's tool": "pcsk_ e2b_ bb_live_ bb_test_ apify_api_ composio_ exa_ steel_ phx_",
     "Hugging Face token": "hf_ api_org_",
     "GitHub token": "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
     "GitLab token": "glpat- gldt- glrt- glptt- glft- glimt- glagent- gloas- glsoat- glcbt- glffct-",
     "Slack token": "xoxa- xoxb- xoxc- xoxd- xoxe- xoxo- xoxp- xoxr- xoxs- xapp-",
     "Stripe key": "sk_live_ sk_test_ sk_prod_ rk_live_ rk_test_ rk_prod_ whsec_",
     "Google OAuth secret": "gocspx- ya29.",
-    "registry token": "npm_ pypi- rubygems_ dckr_pat_ clojars_",
+    "registry token": "npm_ pypi- rubygems_ dckr_pat_ dckr_oat_ clojars_ oy2_",
+    "token of a host": "nfp_ nfc_ nfo_ nfu_ sb_secret_ sbp_ ccipat_ ccipwt_ bkua_ squ_ sqp_ sqa_ nrak- nraa- nrii- figd_ figu_ "
+    "tk-us- tk-eu- pat-na1- pat-na2- pat-eu1- cfpat- xkeysib- xsmtpsib- ico- tfp_ aio_ sq0csp- sq0atp- flwseck_test- "
+    "flwseck- rnd_ atlasv1.",
     "DigitalOcean token": "dop_v1_ doo_v1_ dor_v1_",
     "Shopify token": "shpat_ shpca_ shppa_ shpss_",
     "HashiCorp Vault token": "hvs. hvb. hvr.",
     "age key": "age-secret-key-",
     "token of a service": "lin_api_ ntn_ glsa_ glc_ pmak- pul- pnu_ rdme_ sntryu_ sntrys_ dp.pt. dp.st. tskey-auth- "
-    "tskey-api- pscale_tkn_ pscale_pw_ pscale_oauth_ shippo_live_ duffel_live_ sgp_ hrku- fio-u- fo1_ dt0c01. sbp_",
+    "tskey-api- pscale_tkn_ pscale_pw_ pscale_oauth_ shippo_live_ duffel_live_ sgp_ hrku- fio-u- fo1_ dt0c01.",
 }
 """Token prefixes by rule. At least 16 random characters follow."""
 _ANYWHERE: Final = ("gh", "gl", "xox", "xapp-", "dop_", "rubygems_", "shp")
@@ -176,7 +192,7 @@ _ENDINGS: Final = {
 
 def _begins(literal: str) -> str:
     """`literal`, not within a word (in JSON the ``n`` of ``\\n`` may stand before it)."""
-    return rf"{literal}(?:(?<![a-z0-9]{literal})|(?<=\\[nrtbf]{literal}))"
+    return rf"{literal}(?:(?<![a-z0-9]{literal})|(?<=\\[nrtbf]{literal})|(?<=%[0-9a-f][0-9a-f]{literal}))"
 
 
 class Shape(NamedTuple):
@@ -190,13 +206,15 @@ class Shape(NamedTuple):
     sign: str
     pattern: str
     likely: str = ""
+    needs: str = ""
+    """Text that also occurs in the lowered text."""
 
 
 _SPACE: Final = r"(?:[ \t]|\\{1,8}t)"
 """Also a tab as JSON escapes it, however often."""
 _BEARER: Final = rf"bearer{_SPACE}{{1,4}}(?=[a-z0-9._~+/-]{{8}})"
 _KEY_BLOCK: Final = r"[a-z0-9 ]{0,40}private key(?: block)?-----"
-_IN_ADDRESS: Final = r"://[^\s/@:\"'\\<>]*+:(?P<secret>[^\s/@\"'\\<>]++)@"
+_IN_ADDRESS: Final = r"://[^\s/@:\"'\\<>]*+:(?P<secret>[^\s/@\"'\\<>]++(?:@[^\s/@\"'\\<>]++(?=@))*+)@"
 SHAPES: Final = (
     Shape(
         "private key",
@@ -207,7 +225,63 @@ SHAPES: Final = (
     Shape("password in a URL", "address", _IN_ADDRESS),
     Shape("AWS key", "AKIA", rf"(?:{_begins('akia')}|{_begins('asia')})[a-z0-9]{{16}}(?![a-z0-9])", "^[A-Z0-9]+$"),
     Shape("Google key", "AKIA", r"aiza[a-z0-9_-]{30,}+", "^AIza"),
-    Shape("JSON web token", "eyJ", _begins("eyj") + r"[a-z0-9_-]{6,}+\.[a-z0-9_-]{6,}+(?:\.[a-z0-9_-]*+)?", "^eyJ"),
+    Shape("JSON web token", "eyJ", _begins("eyj") + r"[a-z0-9_-]{6,}+\.[a-z0-9_-]{6,}+(?:\.[a-z0-9_-]*+){0,3}", "^eyJ"),
+    Shape("AWS Bedrock key", "AKIA", _begins("absk") + r"[a-z0-9+/]{40,}+={0,2}", "^ABSK"),
+    Shape("Atlassian token", "AKIA", _begins("atatt3") + r"[a-z0-9_-]{40,}+(?:=[a-f0-9a-z]{8})?", "^ATATT3"),
+    Shape(
+        "cloud key",
+        "AKIA",
+        rf"(?:{_begins('akid')}|{_begins('ltai')}|{_begins('ezak')}|{_begins('eztk')}|{_begins('aqvn')}|{_begins('akcp')}|{_begins('eaa')})[a-z0-9_-]{{16,}}+",
+        r"^(?:AKID\w{32}$|LTAI\w{12,20}$|EZ[AT]K\w{54}|AQVN[\w-]{30}|AKCp\w{60}|EAA[A-Z][\w-]{50})",
+    ),
+    Shape(
+        "Azure client secret", "tilde", r"(?<![a-z0-9])[a-z0-9_.~-]{3}[78]q~[a-z0-9_.~-]{31,34}(?![a-z0-9])", "[78]Q~"
+    ),
+    Shape("Gemini key", "mark", _begins(r"aq\.") + r"ab8[a-z0-9_-]{30,}+", r"^AQ\.Ab8"),
+    Shape("Terraform token", "mark", r"[a-z0-9]{14}\.atlasv1\.[a-z0-9_-]{40,}+"),
+    Shape("Fly.io token", "mark", rf"(?:{_begins('fm1_')}|{_begins('fm2_')})[a-z0-9+/]{{40,}}+={{0,2}}"),
+    Shape("1Password token", "mark", _begins("ops_eyj") + r"[a-z0-9+/_-]{40,}+={0,2}", "^ops_eyJ"),
+    Shape("Airtable token", "mark", r"(?<![a-z0-9])pat[a-z0-9]{14}\.[0-9a-f]{64}"),
+    Shape("Mapbox token", "mark", _begins(r"sk\.") + r"eyj[a-z0-9_-]{30,}+\.[a-z0-9_-]{16,}+", r"^sk\.eyJ"),
+    Shape("Dropbox token", "mark", _begins(r"sl\.") + r"[a-z0-9_-]{100,}+"),
+    Shape("Cloudflare key", "mark", _begins(r"v1\.0-") + r"[0-9a-f]{24}-[0-9a-f]{100,}+"),
+    Shape(
+        "key of a service",
+        "mark",
+        rf"(?:{_begins('fc-')}|{_begins('key-')})[0-9a-f]{{32}}(?![a-z0-9])|{_begins('re_')}[a-z0-9]{{8}}_[a-z0-9]{{20,}}+|{_begins('pa-')}[a-z0-9_-]{{43}}(?![a-z0-9_-])|(?<![a-z0-9])[0-9a-f]{{32}}-us[0-9]{{1,2}}(?![a-z0-9])",
+        r"^(?:fc|key)-|^re_|-us\d+$|^pa-.*[0-9].*[A-Z]|^pa-.*[A-Z].*[0-9]",
+    ),
+    Shape(
+        "key in a PuTTY file",
+        "mark",
+        r"private-lines:\s{0,4}[0-9]{1,4}(?:\r?\n|\\{1,8}n)(?P<secret>[a-z0-9+/=]{16,}+(?:(?:\r?\n|\\{1,8}r?\\{0,8}n)[a-z0-9+/=]{1,128}+(?![:-]))*+)",
+    ),
+    Shape(
+        "key in a JWK",
+        "name",
+        r"[\"'](?:d|k|p|q|dp|dq|qi)\\{0,8}[\"']\s{0,4}:\s{0,4}\\{0,8}[\"'](?P<token>[a-z0-9_-]{16,}+)",
+        needs="kty",
+    ),
+    Shape(
+        "value in a cookie file",
+        "literal",
+        r"(?:\t|\\{1,8}t)(?:true|false)(?:\t|\\{1,8}t)[^\s\"'\\]{1,200}(?:\t|\\{1,8}t)(?:true|false)(?:\t|\\{1,8}t)[0-9]{1,12}(?:\t|\\{1,8}t)[^\s\"'\\]{1,200}(?:\t|\\{1,8}t)(?P<secret>[^\s\"'\\]++)",
+    ),
+    Shape(
+        "password in .pgpass",
+        "literal",
+        r":(?:543[0-9]|6432|\*):[a-z0-9_*-]{1,64}:[a-z_*][a-z0-9_*.-]{0,63}:(?P<secret>(?!//)[^\s\"'\\:]{4,200}+)(?=\s|\\{1,8}[rn]|[\"']|$)",
+    ),
+    Shape(
+        "password in SQL",
+        "literal",
+        r"identified\s{1,4}(?:with\s{1,4}[^\s;]{1,40}\s{1,4})?by\s{1,4}(?:password\s{1,4})?\\{0,8}['\"](?P<secret>[^'\"\\]{2,200}+)|set\s{1,4}password\s{1,4}for\s{1,4}[^=;]{1,120}=\s{0,4}(?:password\()?\\{0,8}['\"](?P<other>[^'\"\\]{2,200}+)|(?:alter|create)\s{1,4}(?:role|user|login|group)\b[^;\n]{1,120}?\bpassword\s{0,4}=?\s{0,4}\\{0,8}['\"](?P<third>[^'\"\\]{2,200}+)",
+    ),
+    Shape(
+        "password of a command",
+        "literal",
+        r"[\"'][a-z_][a-z0-9_-]{0,31}:(?P<other>[^\s\"':]{4,200}+)[\"']\s{0,4}\|\s{0,4}(?:sudo\s{1,4})?chpasswd|securestring\b[^\n]{0,80}?--value\s{1,4}(?P<fifth>[^\s\"']{4,200}+)|keyvault\s{1,4}secret\s{1,4}set\b[^\n]{0,200}?--value\s{1,4}(?P<sixth>[^\s\"']{4,200}+)|htpasswd\s{1,4}-[a-z]{0,4}b[a-z]{0,4}\s{1,4}\S{1,200}\s{1,4}\S{1,100}\s{1,4}(?P<seventh>[^\s\"']{4,200}+)",
+    ),
     Shape("bearer token", "bearer", _BEARER + r"(?P<secret>[a-z0-9._~+/-]{8,}+={0,2})", ".{20}|[0-9]"),
     Shape("SendGrid key", "dots", _begins(r"sg\.") + r"[a-z0-9_-]{22}\.[a-z0-9_-]{40,}+", "^SG"),
     Shape("Discord token", "dots", r"\.(?<=[a-z0-9_-]{23}\.)(?P<token>[a-z0-9_-]{6}\.[a-z0-9_-]{27,}+)"),
@@ -219,13 +293,18 @@ SHAPES: Final = (
         r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<slack>[a-z0-9/]{20,}+)"
         r"|/api/webhooks/[0-9]{10,20}/(?P<discord>[a-z0-9_-]{30,}+)",
     ),
+    Shape(
+        "webhook",
+        "slash",
+        r"webhook\.office\.com/webhookb2/(?P<teams>[a-z0-9@-]{16,}+/incomingwebhook/[a-z0-9]{16,}+[a-z0-9/-]*+)",
+    ),
     Shape("signed URL", "signature", r"=(?:(?<=[?&;6]sig=)|(?<=-signature=))(?P<secret>[a-z0-9%+/_-]{16,}+=*+)"),
     Shape("key in hex", "hex", rf"(?:{_begins('sk')}|{_begins('dapi')})[0-9a-f]{{32}}(?![a-z0-9])", "^(?:SK|dapi)"),
     Shape(
         "password in .netrc",
         "machine",
-        r"(?:machine\s{1,4}[^\s\"']{1,200}|default)(?:\s|\\n){1,8}login\s{1,4}[^\s\"']{1,200}(?:\s|\\n){1,8}password"
-        r"\s{1,4}(?P<secret>[^\s\"'\\]++)",
+        r"(?:machine\s{1,4}[^\s\"'\\]{1,200}|default)(?:(?:\s|\\n){1,8}(?:login|account)\s{1,4}[^\s\"'\\]{1,200}){0,2}(?:\s|\\n){1,8}"
+        r"password\s{1,4}(?P<secret>[^\s\"'\\]++)",
     ),
 )
 _TAIL: Final = (
@@ -291,12 +370,22 @@ def finders(signs: list[str]) -> list[Finder]:
 
 def find_shape(shape: Shape, scanned: ScannedText) -> Iterator[SecretMatch]:
     """The secrets of one shape."""
+    if shape.needs not in scanned.low:
+        return
     text, likely = scanned.text, compiled(shape.likely)
     for match in compiled(shape.pattern).finditer(scanned.low):
         start, end = match.span(match.lastgroup or 0)
         secret = text[start:end]
-        if start < end and likely.search(secret) and not (match.lastgroup == "secret" and is_placeholder(secret)):
+        if start < end and likely.search(secret) and not (_may_be_variable(match.lastgroup) and is_placeholder(secret)):
             yield SecretMatch(start, end, shape.name)
+
+
+_EXACT_GROUPS: Final = frozenset({"token", "slack", "discord", "teams", "open", None})
+
+
+def _may_be_variable(group: str | None) -> bool:
+    """Whether a group of a shape is text that a person chose, and may be a placeholder."""
+    return group not in _EXACT_GROUPS
 
 
 def _tokens(scanned: ScannedText) -> Iterator[SecretMatch]:
@@ -325,13 +414,13 @@ def _prefix(low: str, end: int) -> str:
     """The token prefix that ends at `end`; empty if there is none."""
     for prefix in _ENDINGS.get(low[max(0, end - 3) : end], ()):
         if low.endswith(prefix, 0, end):
-            before = low[max(0, end - len(prefix) - 2) : end - len(prefix)]
+            before = low[max(0, end - len(prefix) - 3) : end - len(prefix)]
             if prefix.startswith(_ANYWHERE) or not _IN_A_WORD.search(before):
                 return prefix
     return ""
 
 
-_IN_A_WORD: Final = re.compile(r"(?<!\\)[a-z0-9]\Z|\\[^nrtbf]\Z")
+_IN_A_WORD: Final = re.compile(r"(?<!\\)(?<!%[0-9a-f])[a-z0-9]\Z|\\[^nrtbf]\Z")
 
 
 @cache
@@ -367,7 +456,7 @@ def truncated_secret(text: str) -> SecretMatch | None:
 # ---- colors
 
 _BEGIN_COLOR: Final = r"(?:\x1b|\\{1,8}(?:u001[bB]|x1[bB]|033|e(?=\[)))"
-_REST_OF_COLOR: Final = rf"(?:\[[0-?]*+[ -/]*+[@-\[\]-~]|\][^\x07\x1b\\\n]{{0,2000}}+(?:\x07|\x1b\\|\\{{1,8}}(?:u0007|a)|{_BEGIN_COLOR}\\{{1,9}}))"  # noqa: E501
+_REST_OF_COLOR: Final = rf"(?:\[[0-?]*+[ -/]*+[@-\[\]-~]|\][^\x07\x1b\\\n]{{0,2000}}+(?:\x07|\x1b\\|\\{{1,8}}(?:u0007|a)|{_BEGIN_COLOR}\\{{1,9}}))"
 COLOR: Final = _BEGIN_COLOR + _REST_OF_COLOR
 """A terminal escape sequence, literal or escaped as in source code and JSON. Sequences in use never end in a backslash,
 which starts the next one.
@@ -379,26 +468,43 @@ which starts the next one.
 _OPTION_SEPARATOR: Final = (
     rf"{_SPACE}|\\{{0,8}}[\"']?,(?:\s|\\n){{0,9}}(?=\\{{0,8}}[\"'])|\\{{0,8}}[\"']?(?:\s|\\n){{1,9}}-[ ]"
 )
+_QUOTE: Final = r"\\{0,8}[\"'`]"
+_NEXT_LINE: Final = r"(?:\\{1,8}n|\n)[ \t]{0,40}+"
+_OTHER_LINES: Final = rf"(?:[\w-]{{1,40}}:[^\n\\]{{0,200}}+{_NEXT_LINE}){{0,2}}"
+_TYPED: Final = rf"(?:[&']?\w[\w.<>\[\]|?&: ]{{0,60}}+=\s{{0,4}}+(?=[bfru]{{0,2}}{_QUOTE}|[a-z]{{1,12}}(?:::from)?\())?"
+"""The type of a variable, as many languages write it between its name and its value."""
+_WRAPPED: Final = (
+    r"(?:(?:string(?:::from)?|some|secretstr(?:ing)?|secret|ok|just|str|bytes|arc::from|value|securestring|aws\.string"
+    rf"|optional\.of)\((?=[bfru]{{0,2}}{_QUOTE}))?"
+)
+_LISTED_VALUES: Final = rf"(?:[\[(]\s{{0,40}}+(?=[bfru]{{0,2}}{_QUOTE}))?"
+_BLOCK: Final = r"(?:[|>][-+0-9]{0,2}(?:\n|\\{1,8}n)[ \t]{1,40}+)?"
+"""The mark and the indentation of a text block in YAML."""
 _SEPARATOR: Final = (
     rf"(?P<name>[\w-]{{0,40}}+)(?:(?P<quote>\\{{0,8}}[\"']?)\]?(?: \[[\w* -]{{0,40}}\])?"
-    rf"(?P<sep>{_SPACE}{{0,4}}(?::=|=>|==?|:(?!:))\s{{0,4}}+(?:string\(\d{{1,6}}\)\s)?)"
-    rf"|(?P<attribute>(?:\\{{0,8}}[\"'](?:\s|\\n){{1,40}}+|(?:\\{{1,8}}n|\n)[ \t]{{1,40}}+)value(?:\s?=|:)\s?)"
-    rf"|(?P<element>(?:\s[^<>]{{0,200}}+)?>(?=[^<]))%s)"
-    r"(?!\\{0,8}[\"']?(?:•{8}|\*{8})(?:[0-9a-f]{4})?(?:[\"'\\\n<]|\Z))"
+    rf"(?P<sep>{_SPACE}{{0,4}}(?::=|=>|==?|:(?!:)|[?!]:)\s{{0,4}}+(?:string\(\d{{1,6}}\)\s)?"
+    rf"{_TYPED}{_WRAPPED}{_LISTED_VALUES}{_BLOCK}|%%(?:25)?3[ad](?:%%(?:25)?2[02]|\+)*+|&gt;)"
+    rf"|(?P<attribute>(?:{_QUOTE},?(?:\s|\\n){{0,40}}+(?:{_QUOTE})?|{_NEXT_LINE}{_OTHER_LINES})value(?:{_QUOTE})?(?:\s?=|:)\s?)"
+    rf"|(?P<element>(?:\s[^<>]{{0,200}}+)?>(?=[^<]))|(?P<cell>[ \t*`]{{0,40}}+\|[ \t]{{1,40}}+`?(?=[^\s|`]))%s"
+    rf"|(?P<pair>{_QUOTE},\s{{0,40}}+b?(?={_QUOTE})))"
+    r"(?!\\{0,8}[\"']?(?:•{8}|\*{8})(?: \(secret \d{1,6}\))?(?:[\"'\\\n<]|\Z))"
 )
 _IN_PASSWORDS: Final = r"(?:wd|ass(?:w|phrase|(?<=_pass)(?![a-z])))"
 _IN_NAMES: Final = (
-    r"k(?:ey(?:(?<=[a-z0-9_-]key)(?!s)|(?<=[ .]key)(?=\\{0,8}[\"'])|(?:(?<=api key)|(?<=access key))(?!s))"
+    r"k(?:ty(?<=[\"']kty)|ey(?:(?<=[a-z0-9_-]key)(?!s)|(?<=[ .]key)(?=\\{0,8}[\"'])|(?:(?<=api key)|(?<=access key))(?!s))"
     r"|en(?<=token)(?!s|_usage|_count)|ie(?<=cookie))",
     r"auth(?!or(?!i)|ent)",
-    r"c(?:redential|onnection|ret(?<=secret))",
+    r"c(?:redential|onnection|ret(?<=secret)|ode(?<=passcode))",
+    r"_(?:salt|dsn|seed)(?![a-z])",
     f"p{_IN_PASSWORDS}",
 )
 """Parts of secret names, lowered. Each starts with its rarest letter (see below). The last matches passwords."""
 _IN_OPTIONS: Final = "token|key|auth|secret|passw|passphrase|pwd|credential|cookie|connection|_pass"
 
 
-_WITH_OPTIONS: Final = ("--", "with password", "encrypted password")
+_COMMANDS: Final = ("define ", "setx ", "env ", "set -")
+"""Commands that take a name and a value, without a separator between them."""
+_WITH_OPTIONS: Final = ("--", "with password", "encrypted password", *_COMMANDS)
 
 
 @cache
@@ -444,8 +550,18 @@ _EXACT_PREFIXES: Final = tuple(prefix.encode() for prefix in _PREFIXES)
 @cache
 def _token_search(mark: str) -> re.Pattern[bytes]:
     """A pattern for possible tokens in lowered text, with a prefix that ends with `mark`."""
-    dotted = r"|(?=[a-z0-9_-]{6}\.[a-z0-9_-]{27})(?<=[a-z0-9_-]{23}\.)(?P<dots>)" if mark == "." else ""
-    return re.compile(rf"\{mark}(?=[a-z0-9_-]{{6}})(?:{_after_prefix(mark)}{dotted})".encode())
+    return re.compile(rf"\{mark}(?:{_MARKED[mark]}|(?=[a-z0-9_-]{{6}}){_after_prefix(mark)})".encode())
+
+
+_MARKED: Final = {
+    "_": r"(?=[a-z0-9+/]{8})(?:(?<=fm[12]_)(?=[a-z0-9+/]{40})|(?<=ops_)(?=eyj)|(?<=re_)(?=[a-z0-9]{8}_[a-z0-9]{20}))"
+    r"(?P<mark>)",
+    ".": r"(?=[a-z0-9_-]{6})(?:(?=[a-z0-9_-]{6}\.[a-z0-9_-]{27})(?<=[a-z0-9_-]{23}\.)(?P<dots>)"
+    r"|(?:(?=ab8)(?<=aq\.)|(?=eyj)(?<=sk\.)|(?<=sl\.)(?=[a-z0-9_-]{100})|(?<=atlasv1\.)|(?=[0-9a-f]{64})(?<=pat[a-z0-9]{14}\.))(?P<mark>))",
+    "-": r"(?:(?=[0-9a-f]{24})(?<=[cy0]-)(?:(?<=fc-)|(?<=key-)|(?<=v1\.0-))|(?=us[0-9])(?<=[0-9a-f]{32}-)"
+    r"|(?=lines:)(?<=private-)|(?<=pa-)(?<![a-z0-9]pa-)(?=[a-z0-9_-]{43}(?![a-z0-9_-])))(?P<mark>)",
+}
+"""Contexts of a mark in lowered text that are signs of a shape."""
 
 
 def _after_prefix(mark: str) -> str:
@@ -468,15 +584,21 @@ _EXACT_SIGNS: Final = (
     (
         "AKIA",
         b"A",
-        re.compile(rb"A(?:[KS]IA(?=[A-Z0-9]{16})|Iza(?=[A-Za-z0-9_-]{30})|A(?<=[0-9]{8}:AA)(?=[A-Za-z0-9_-]{33}))"),
+        re.compile(
+            rb"A(?:[KS]IA(?=[A-Z0-9]{16})|Iza(?=[A-Za-z0-9_-]{30})|A(?<=[0-9]{8}:AA)(?=[A-Za-z0-9_-]{33})"
+            rb"|BSK(?=[A-Za-z0-9+/]{40})|TATT3(?=[A-Za-z0-9_-]{40})|KID(?=[A-Za-z0-9]{32})|QVN(?=[A-Za-z0-9_-]{30})"
+            rb"|KCp(?=[A-Za-z0-9]{60})|A(?<=EAA)(?=[A-Z][A-Za-z0-9_-]{50})|I(?<=LTAI)(?=[A-Za-z0-9]{12})"
+            rb"|K(?<=EZAK)(?=[A-Za-z0-9]{54}))"
+        ),
     ),
+    ("tilde", b"~", re.compile(rb"~(?<=[78]Q~)(?=[A-Za-z0-9_.~-]{31})")),
     ("eyJ", b"J", re.compile(rb"J(?<=eyJ)(?=[A-Za-z0-9_-]{6})")),
     ("hex", b"K", re.compile(rb"K(?<=SK)(?=[0-9a-f]{32})")),
     (
         "slash",
         b"/",
         re.compile(
-            rb"/(?<=[sS/]/)(?:(?=0[A-Za-z0-9_-]{20})(?<=1//)"
+            rb"/(?<=[sS2/]/)(?:(?<=/webhookb2/)|(?=0[A-Za-z0-9_-]{20})(?<=1//)"
             rb"|(?i:(?<=/services/|/triggers/|/webhooks/)|(?<=/workflows/))(?=[A-Za-z0-9/_-]{16}))"
         ),
     ),
@@ -490,7 +612,14 @@ _EXACT_SIGNS: Final = (
 _PASSWORDS: Final = re.compile(
     rb"p(?:i(?<=dapi)(?=[0-9a-f]{32})(?P<hex>)|(?<=th p|ed p)assword(?P<quoted>)|%b(?P<word>))" % _IN_PASSWORDS.encode()
 )
-_LOGIN: Final = re.compile(rb"login%b[^\s\"']{1,200}?%bpassword" % (_BLANKS, _BLANKS))
+_NETRC: Final = re.compile(
+    rb"(?:machine%b[^\s\"'\\]{1,200}|default)(?:%b(?:login|account)%b[^\s\"'\\]{1,200}){0,2}%bpassword"
+    % (_BLANKS, _BLANKS, _BLANKS, _BLANKS)
+)
+_SQL: Final = b"identified b"
+_BY_PASSWORD: Final = (b"passwd", b"create ", b"alter ", b"set password for", _SQL)
+_ANY_HOST: Final = re.compile(rb"\*(?<=:\*)(?=:[\w*-])")
+_COOKIE_LINE: Final = re.compile(rb"\t(?<=(?:TRUE|ALSE)\t)")
 _BEARER_SIGN: Final = re.compile(_BEARER.encode())
 _ESCAPES: Final = re.compile(rb"\\(?:u00|/|x1[bB]|033|e\[)")
 _ESCAPED: Final = re.compile(rb"\\(?:u00|/)")
@@ -498,7 +627,7 @@ _ESCAPED_TWICE: Final = re.compile(rb"\\\\(?:u00|/)")
 """Escapes of JSON may hide any sign."""
 _ESCAPED_CONTROL: Final = re.compile(rb"\\u00[01][0-9a-f]")
 _ESCAPED_COLOR: Final = re.compile(rb"\\(?:u001[bB]|x1[bB]|033|e\[)")
-_SEPARATORS: Final = (b":", b"=")
+_SEPARATORS: Final = (b":", b"=", b"|", b"%3", b"%253", b"&gt;", b'["', b"['", b"('", b"(b'", b"[b'", b'("')
 _NEAR: Final = 500
 _IN_WORD: Final = rb"[\w\x80-\xff-]"
 
@@ -519,14 +648,25 @@ def find_signs(data: bytes, *, encoded: bool = False) -> list[str]:
         passwords.add("word")
     if "hex" in passwords:
         found.add("hex")
-    if "word" in passwords and b"login" in data and _LOGIN.search(data):
+    if "word" in passwords and (b"machine" in low or b"default" in low) and _NETRC.search(low):
         found.add("machine")
+    if (
+        (_SQL in low if "word" not in passwords else any(literal in low for literal in _BY_PASSWORD))
+        or (b"--" in data and (b"securestring" in low or b"keyvault secret" in low))
+        or b":5432" in data
+        or _has(_ANY_HOST, b"*", data)
+        or _has(_COOKIE_LINE, b"\t", data)
+        or b"TRUE\\" in data
+    ):
+        found.add("literal")
     if b"-" in data:
         found |= _dash_signs(data, low)
     for mark in "_.":
         for match in _matches(_token_search(mark), mark.encode(), low) if mark.encode() in data else ():
             if match.lastgroup == "dots" or low.endswith(b"sg.", 0, match.end()):
                 found.add("dots")
+            elif match.lastgroup != "token":
+                found.add("mark")
             elif "token" not in found and _is_token(data, low, match.start()):
                 found.add("token")
     if _BEARER_SIGN.search(low):
@@ -535,7 +675,7 @@ def find_signs(data: bytes, *, encoded: bool = False) -> list[str]:
         found.add("address")
     if escaped:
         found.add("escape")
-    if "name" not in found and _has_name(low, passwords):
+    if _has_name(low, passwords) or _has_command(data, low):
         found.add("name")
     if found and colors is not None:
         found.add("color")
@@ -601,6 +741,18 @@ def _has_name(low: bytes, passwords: set[str | None]) -> bool:
     )
 
 
+_NAMING: Final = (b"#define", b"setx", b"ENV")
+"""Commands that take a name and a value, without a separator between them. `find` is fastest if the last letter is rare.
+"""
+
+
+def _has_command(data: bytes, low: bytes) -> bool:
+    """Whether a command is followed by a secret's name and a value."""
+    places = _places(data, _NAMING, len(data)) or ()
+    near = b"\0".join(low[one : one + 100] for one in places)
+    return near != b"" and _any(_spaced_names(), near)
+
+
 def _places(data: bytes, separators: tuple[bytes, ...], most: int) -> list[int] | None:
     """Positions of separators; None if there are more than `most`."""
     places: list[int] = []
@@ -622,6 +774,8 @@ def _dash_signs(data: bytes, low: bytes) -> set[str]:
         sign = str(match.lastgroup)
         if sign == "flag":
             flags.append(match.start())
+        elif sign == "mark":
+            found.add("mark")
         elif sign not in found and (sign != "token" or _is_token(data, low, match.start())):
             found.add(sign)
     if "block" in found and b"private key" not in low:
@@ -635,9 +789,14 @@ def _dash_signs(data: bytes, low: bytes) -> set[str]:
 
 _ESCAPED_LETTER: Final = rb"\\{1,8}u[0-9a-f]{4}"
 _REST_OF_KEY: Final = rb"[^\"\\]{0,80}+(?:%b[^\"\\]{0,80}+){0,4}\\{0,8}\"" % _ESCAPED_LETTER
-_FOLLOWED: Final = (
+_OLD_FOLLOWED: Final = (
     rb"(?:\\{0,8}[\"']?\]?(?: \[[\w* -]{0,40}\])?(?:[ \t]|\\{1,8}t){0,4}[:=]|[ \t]{1,4}'|%b[ \t]{0,4}:"
     rb"|\\{0,8}[\"'](?:\s|\\n){1,40}+value|(?:\\{1,8}n|\n)[ \t]{1,40}+value)" % _REST_OF_KEY
+)
+_BYTE_QUOTE: Final = _QUOTE.encode()
+_FOLLOWED: Final = (
+    rb"(?:%b|%b,\s{0,40}+b?%b[^\"'`\n]{1,300}+%b\s{0,40}+,?\s{0,40}+[\])]|[ \t*`]{0,40}+\|[ \t]|%%(?:25)?3[ad]|&gt;|%b,?(?:\s|\\n){0,40}+(?:%b)?value|%b%bvalue)"
+    % (_OLD_FOLLOWED, *[_BYTE_QUOTE] * 5, _NEXT_LINE.encode(), _OTHER_LINES.encode())
 )
 _ELEMENT: Final = rb"(?:\s[^<>]{0,200}+)?>"
 
@@ -664,7 +823,8 @@ _OPTION: Final = (
 def _dashed() -> re.Pattern[bytes]:
     block = rb"(?<=--)(?=---begin)(?P<block>)"
     token = _after_prefix("-").encode()
-    return re.compile(rb"-(?:(?=[abcpuw])%b|(?=-)(?:%b|%b)|%b)" % (_FLAG, _OPTION, block, token))
+    marked = _MARKED["-"].encode()
+    return re.compile(rb"-(?:(?=[abcpuw])%b|(?=-)(?:%b|%b)|%b|%b)" % (_FLAG, _OPTION, block, marked, token))
 
 
 _LISTED: Final = re.compile(rb"value\\{0,8}\"")
@@ -675,6 +835,12 @@ _LISTED: Final = re.compile(rb"value\\{0,8}\"")
 def _names() -> tuple[re.Pattern[bytes], ...]:
     """Names followed by a separator, without those of passwords."""
     return tuple(map(_name, _IN_NAMES[:-1]))
+
+
+@cache
+def _spaced_names() -> tuple[re.Pattern[bytes], ...]:
+    """Names followed by a space."""
+    return tuple(_name(pattern, rb"[ \t]{1,4}\S") for pattern in _IN_NAMES)
 
 
 @cache
@@ -699,13 +865,24 @@ _DASHES: Final = re.compile(b"--")
 _ADDRESS: Final = re.compile(_IN_ADDRESS.encode())
 _LINE: Final = re.compile(r"(?:(?i:bearer|basic|token|digest|apikey)[ \t]+)?(?P<bare>[^\r\n\"'\\]+)")
 _VALUE: Final = re.compile(
-    r"(?:(?<![\w])[bruf]{1,2}(?=[\"']))?(?:(?P<escape>\\+)\"(?P<escaped>[^\"\\]*+)|\"(?P<double>(?:[^\"\\]|\\.)*+)"
-    r"|'(?P<single>(?:[^'\\\n]|\\.)*+))"
-    r"|(?:(?i:bearer|basic|token|digest)[ \t]+)?(?P<bare>[^\s\"'\\&;<>(){}\[\]|`]+)",
+    r"(?:(?<![\w])[bruf]{1,2}(?=[\"']))?(?:(?P<escape>\\+)\"(?P<escaped>[^\"\\]*+)"
+    r"|\"\"\"\s*+(?P<triple>(?:[^\"]|\"(?!\"\"))++)|'''\s*+(?P<third>(?:[^']|'(?!''))++)"
+    r"|\"(?P<double>(?:[^\"\\]|\\.)*+)|'(?P<single>(?:[^'\\\n]|\\.)*+)|`(?P<backtick>[^`\n]*+))"
+    r"|\{(?P<braces>[^{}\s\"'\\]++)(?=\}(?:;|$))"
+    r"|(?:(?i:bearer|basic|token|digest)[ \t]+)?"
+    r"(?P<bare>(?:[^\s\"'\\&;<>(){}\[\]|`]|[&;](?=[^\s\"'\\&;<>(){}\[\]|`=%]+(?:\s|$)))+)",
     re.DOTALL,
 )
-_OPTION_BEGINS: Final = re.compile(r"--|with|encrypted")
-_WITH: Final = re.compile(r"\b(?:with|encrypted)\s{1,4}\Z")
+_OPTION_BEGINS: Final = re.compile(r"--|with|encrypted|define|setx|env|set")
+_WITH: Final = re.compile(r"(?:\b(?:with|encrypted|setx|set -[a-z]{1,3})|# ?define|(?:\A|\n|\\n| )env)[ \t]{1,4}\Z")
+_BEFORE_VALUE: Final = re.compile(r"(?:name|key|header|variable|id)\\{0,8}[\"']?\s{0,2}[:=]\s{0,2}\\{0,8}[\"'`]?\Z")
+_BEFORE_PAIR: Final = re.compile(r"[(\[]\s{0,40}b?\\{0,8}[\"'`]\Z")
+_AFTER_PAIR: Final = re.compile(r"\\{0,8}[\"'`]\s{0,40},?\s{0,40}[)\]]")
+_BEFORE_CELL: Final = re.compile(r"(?:\A|\n|\||\\n)[ \t*`]{0,8}\Z")
+_AFTER_CELL: Final = re.compile(r"`?[ \t]{0,200}(?:\||\\n|\n|\Z)")
+_NEXT_VALUE: Final = re.compile(r"\\{0,8}[\"'`]\s{0,40},\s{0,40}(?=[bru]?\\{0,8}[\"'`])")
+_NO_NAME: Final = re.compile(r"\bclass\s{1,4}\Z|\barn:[a-z0-9:*_-]{0,80}\Z")
+_PERCENT_END: Final = re.compile(r"%(?:25)?(?:2[26c]|7d|0[ad]|3b)|&", re.IGNORECASE)
 _CONTENT: Final = re.compile(r"(?P<content>[^<>]{1,4000}+)(?=<\\{0,8}/)")
 """Content of an XML element."""
 _CODE: Final = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::)\w+)+|[A-Za-z_]\w*(?=[(\[])|![A-Z][A-Za-z]+\s|%env\(")
@@ -725,18 +902,38 @@ def assignments(scanned: ScannedText) -> Iterator[tuple[str, re.Match[str]]]:
     options = any(word in low for word in _WITH_OPTIONS)
     for pattern in _words(options) if "name" in scanned.signs else ():
         for match in pattern.finditer(low):
-            option = match.lastgroup == "option"
-            if option and not _OPTION_BEGINS.search(low, max(0, match.start() - 64), match.start()):
+            kind = match.lastgroup
+            pair = kind == "pair" or (kind == "option" and "," in match["option"])
+            begins = max(0, match.start() - 64)
+            if kind == "option" and not pair and not _OPTION_BEGINS.search(low, begins, match.start()):
                 continue
             start = _beginning(text, match.start())
-            before = text[max(0, start - 2) : start]
-            if option:
-                meant = text.startswith("--", start) or _WITH.search(low, max(0, start - 16), start) is not None
-            else:
-                meant = before[-1:] in ("<", ":") if match.lastgroup == "element" else before != "${"
+            if not _is_meant(scanned, match, start, pair=pair):
+                continue
             name = text[start - _before_key(low, start) : match.end("name")]
-            if meant and classify_name(name) is not NameClass.OPEN:
+            if classify_name(name) is not NameClass.OPEN:
                 yield name, match
+
+
+def _is_meant(scanned: ScannedText, match: re.Match[str], start: int, *, pair: bool) -> bool:
+    """Whether a word that starts at `start` is the name of what follows, by what stands before it."""
+    text, low, kind = scanned.text, scanned.low, match.lastgroup
+    before = text[max(0, start - 2) : start]
+    if kind in ("option", "pair"):
+        if text.startswith("--", start) or (not pair and _WITH.search(low, max(0, start - 16), start)):
+            return kind == "option"
+        return pair and _BEFORE_PAIR.search(low, max(0, start - 60), start) is not None
+    if kind == "cell":
+        return _BEFORE_CELL.search(low, max(0, start - 12), start) is not None
+    if kind == "element":
+        return before[-1:] in ("<", ":")
+    if kind == "attribute":
+        indented = (
+            match["attribute"][:1] in "\"'\\`" or match["attribute"].count("\n") + match["attribute"].count("\\n") == 1
+        )
+        flat = indented and not match["attribute"].startswith(("\nvalue", "\\nvalue")) and "," not in match["attribute"]
+        return flat or _BEFORE_VALUE.search(low, max(0, start - 24), start) is not None
+    return before != "${" and not _NO_NAME.search(low, max(0, start - 100), start)
 
 
 def _before_key(low: str, start: int) -> int:
@@ -763,23 +960,40 @@ def find_assigned(scanned: ScannedText) -> Iterator[SecretMatch]:
     end = 0
     for name, match in sorted(assignments(scanned), key=lambda found: found[1].start()):
         found = _value(scanned.text, match, name) if match.end() >= end else None
-        if found is not None:
+        listed = found is not None and (match["sep"] or "")[-1:] in ("[", "(")
+        while found is not None:
             end = found.end
             yield found
+            following = _NEXT_VALUE.match(scanned.text, end) if listed else None
+            value = following and _VALUE.match(scanned.text, following.end())
+            found = value and SecretMatch(*value.span(value.lastgroup or 0), FIELD_RULE)
 
 
 def _value(text: str, match: re.Match[str], name: str) -> SecretMatch | None:
     sep, quote = match["sep"] or "", match["quote"] or ""
     header = not quote and sep.startswith(":") and name.lower().endswith(_HEADERS)
     element = match.lastgroup == "element"
-    value = (_CONTENT if element else _LINE if header else _VALUE).match(text, match.end())
+    block = sep[-1:] in (" ", "\t") and sep.lstrip(": \t")[:1] in ("|", ">")
+    pattern = _CONTENT if element else _LINE if header else _block(sep) if block else _VALUE
+    value = pattern.match(text, match.end())
     if value is None:
         return None
     group = value.lastgroup or 0
     start, end = value.span(group)
+    if group == "braces" and is_placeholder(text[start - 1 : end + 1]):
+        return None
+    if sep[:1] == "%" and (stop := _PERCENT_END.search(text, start, end)):
+        end = stop.start()
+    if block:
+        return None if is_placeholder(text[start:end]) else SecretMatch(start, end, FIELD_RULE)
+    pair = match.lastgroup == "pair" or (match.lastgroup == "option" and "," in match[0] and "--" not in name)
+    if (pair or match.lastgroup == "cell") and not _in_table(text, value, pair=pair):
+        return None
     if group == "bare":
         end = start + len(text[start:end].rstrip(",.: "))
         prose = sep == ": " and text[start:end].islower() and text[start:end].isalpha() and _SENTENCE.match(text, end)
+        if header and is_label(text[start:end]):
+            return None
         if not header and ("\n" in sep or prose or not _bare(text[start:end], text[end : end + 1], name)):
             return None
     found = text[start:end]
@@ -790,9 +1004,32 @@ def _value(text: str, match: re.Match[str], name: str) -> SecretMatch | None:
     return SecretMatch(start, end, FIELD_RULE, quoted=group == "bare" and '"' in quote and "\\" not in quote)
 
 
+@lru_cache(64)
+def _block(separator: str) -> re.Pattern[str]:
+    """The lines of a block in YAML, after the indentation of the first."""
+    indentation = re.search(r"[ \t]*\Z", separator)
+    blanks = "" if indentation is None else indentation[0]
+    return re.compile(rf"(?P<bare>[^\r\n\\]++(?:(?:\r?\n{blanks}|\\n{blanks})[^\r\n\\]++)*+)")
+
+
+def _in_table(text: str, value: re.Match[str], *, pair: bool) -> bool:
+    """Whether a value is the second one of a pair, or fills the cell of a table; and isn't just words."""
+    start, end = value.span(value.lastgroup or 0)
+    if (_AFTER_PAIR if pair else _AFTER_CELL).match(text, end) is None:
+        return False
+    found = text[start:end]
+    return (
+        len(found) >= 4
+        and (_WORDS.fullmatch(found) is None or _HUMPS.search(found) is not None)
+        and not is_label(found)
+    )
+
+
 def _bare(value: str, after: str, name: str) -> bool:
     """Whether an unquoted value is a real value: prose and source code are full of ``token: str``."""
     if len(value) < 4 or _CODE.match(value + after):
+        return False
+    if value.isdecimal() and len(value) < 16 and classify_name(name) is NameClass.TEXT:
         return False
     if classify_name(name) is NameClass.ALL or len(value) >= 16 or not _WORDS.fullmatch(value):
         return True
@@ -821,13 +1058,15 @@ _PAIR: Final = (
 )
 """``user:password`` and ``cookie=value``."""
 PROGRAMS: Final = {
-    "web": "curl|https?|xh|wget", "mysql": r"(?:mysql|mariadb)[\w-]*", "sshpass": "sshpass", "login": "login|upload",
+    "archive": r"zip|7z[az]?|unzip|sqlcmd|mongosh?", "share": "smbclient", "web": "curl|https?|xh|wget", "mysql": r"(?:mysql|mariadb)[\w-]*", "sshpass": "sshpass", "login": "login|upload",
     "redis": "redis-cli", "ldap": "ldap[a-z]{3,9}", "openssl": "openssl",
 }  # fmt: skip
 OPTIONS: Final = (
     Option("password of a command", "web", "u|user|a|auth|proxy-user|U", _PAIR[0]),
     Option("cookie of a command", "web", "b|cookie", _PAIR[1]),
     Option("password of a command", "mysql", "p", rf"\\{{0,8}}['\"]?(?P<secret>{_REST})"),
+    Option("password of a command", "archive", "p|P", rf"(?:{_GAP}|[\"']?)(?P<secret>{_REST})"),
+    Option("password of a command", "share", "u|U", rf"{_GAP}[^\s%\"']{{1,99}}%(?P<secret>{_REST})"),
     Option("password of a command", "sshpass", "p", rf"(?:{_GAP}|[\"']?)(?P<secret>{_REST})"),
     Option("password of a command", "login", "p", _SECRET),
     Option("password of a command", "redis", "a", _SECRET),
@@ -844,6 +1083,11 @@ _IN_PROGRAMS: Final = (
     b"redis-cli",
     b"ldap",
     b"openssl",
+    b"zip",
+    b"7z",
+    b"sqlcmd",
+    b"mongo",
+    b"smbclient",
 )
 _OTHER_PROGRAMS: Final = re.compile(rb"(?:http(?=s?[\s\"'\\])|xh(?=[\s\"'\\])|wget)").search
 """Text that occurs with each program."""

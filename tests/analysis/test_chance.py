@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import random
-from fractions import Fraction
-from itertools import combinations, product
-from math import inf, isclose
+from itertools import combinations
+from math import isclose
 
 import pytest
 from hypothesis import given
@@ -16,14 +14,10 @@ from tracetui.analysis.contrast import (
     Side,
     holm,
     outcome_test,
-    sign_flip_interval,
-    sign_flip_test,
-    smallest_sign_flip_p,
     trials_to_decide,
 )
 
 SIDES = st.lists(st.integers(0, 4).flatmap(lambda n: st.builds(Side, st.just(n), st.integers(0, n))), max_size=4)
-QUARTERS = st.integers(-4, 4).map(lambda n: Fraction(n, 4))
 
 
 @given(SIDES)
@@ -83,42 +77,3 @@ def test_trials_to_decide_is_the_first_number_of_trials_that_decides() -> None:
     assert trials_to_decide([Side(4, 0)], 4) is None
     assert trials_to_decide([Side(100, 51), Side(100, 50)], 200) is None, "beyond the limit"
     assert trials_to_decide([Side(3, 1), Side(1, 1)], 4) == 20
-
-
-@given(st.lists(QUARTERS, min_size=1, max_size=8))
-def test_sign_flips_of_fractions_and_floats_are_counted(differences: list[Fraction]) -> None:
-    sums = [
-        sum((s * d for s, d in zip(signs, differences, strict=True)), Fraction(0))
-        for signs in product((1, -1), repeat=len(differences))
-    ]
-    observed = sum(differences, Fraction(0))
-    expected = sum(abs(one) >= abs(observed) for one in sums) / len(sums)
-    assert sign_flip_test(differences) == pytest.approx(expected)
-    assert sign_flip_test([float(d) for d in differences]) == pytest.approx(expected)
-
-
-def test_drawn_sign_flips_agree_with_counted_ones() -> None:
-    draw = random.Random(3)
-    differences = [Fraction(draw.randint(-3, 4), 4) for _ in range(40)]
-    exact = sign_flip_test(differences)
-    assert exact is not None
-    assert sign_flip_test([float(d) for d in differences]) == pytest.approx(exact, abs=0.015)
-
-
-def test_the_interval_inverts_the_test() -> None:
-    draw = random.Random(4)
-    for size in (8, 12, 30):
-        differences = [draw.gauss(0.3, 1) for _ in range(size)]
-        low, high = sign_flip_interval(differences)
-        for shift, inside in ((low - 0.02, False), (low + 0.02, True), (high - 0.02, True), (high + 0.02, False)):
-            p = sign_flip_test([d - shift for d in differences])
-            assert p is not None
-            assert (p > 0.05) == inside, (size, shift, p)
-
-
-def test_few_pairs_have_no_interval() -> None:
-    assert sign_flip_interval([0.1] * 5) == (-inf, inf)
-    assert sign_flip_interval([0.1] * 6) == pytest.approx((0.1, 0.1))
-    assert smallest_sign_flip_p(5) == 0.0625
-    assert sign_flip_test([]) is None
-    assert sign_flip_test([Fraction(0)] * 3) == 1.0

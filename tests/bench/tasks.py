@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -14,8 +13,9 @@ from tests.analysis.build import calls, trial, trials_of
 from tests.bench import data, references, screen
 from tests.bench.diff import cpu_ms
 from tests.bench.table import Row, median, timed
-from tracetui.analysis.contrast import ALPHA, sign_flip_test
-from tracetui.analysis.gate import gate
+from tracetui.analysis.contrast import ALPHA
+from tracetui.analysis.gate import MIN_EFFECT, Verdict, gate, judge
+from tracetui.analysis.gate_statistics import TaskCounts, agree, change_interval, mean_change, shuffle_test
 from tracetui.analysis.run_tree import RunTree, fork_arguments, run_tree
 from tracetui.analysis.tasks import matrix
 from tracetui.model import RunSummary, Usage
@@ -132,25 +132,37 @@ def _gate_time(rounds: int) -> Row:
 
 
 def _simulations(draws: int) -> Iterator[Row]:
-    """False alarms and misses of the gate's test on 50 tasks × 4 trials."""
-    chance = random.Random(2)
-    detail = f"{draws} draws"
-    yield Row("gate, two equal agents: p < .05", 100 * _share(0, draws, chance), 6, "%", detail)
+    """How often the gate is wrong or finds nothing, in the settings of docs/luck.md."""
+    chance, detail = random.Random(2), f"{draws} suites"
+    tau = (_RATES, (4, 4))
+    few = ([0.95] * 20, (1, 8))
+    clean = ([1.0] * 6, (4, 4))
+    equal, unequal = _verdicts(*tau, 0, draws, chance), _verdicts(*few, 0, draws, chance)
+    yield Row("gate, equal agents, 50 tasks × 4: regression", equal[Verdict.REGRESSION], 5, "%", detail)
+    yield Row("gate, equal agents, 20 tasks × 1 against 8: regression", unequal[Verdict.REGRESSION], 5, "%", detail)
+    lost = _verdicts(*clean, 0.1, draws, chance)
+    yield Row("gate, drop of 10 points, 6 tasks × 4: no regression", lost[Verdict.NO_REGRESSION], 5, "%", detail)
     for points, most in ((10, 30), (20, 1)):
-        missed = 100 * (1 - _share(points / 100, draws, chance))
-        yield Row(f"gate, drop of {points} points missed", missed, most, "%", detail)
+        lost = _verdicts(*tau, points / 100, draws, chance)
+        missed = 100 - lost[Verdict.REGRESSION]
+        yield Row(f"gate, drop of {points} points, 50 tasks × 4: missed", missed, most, "%", detail)
 
 
-def _share(drop: float, draws: int, chance: random.Random) -> float:
-    """The share of draws with p below alpha: of any change without a drop, of losses with one."""
-    factor = 1 - drop / (sum(_RATES) / len(_RATES))
-    found = 0
+def _verdicts(
+    rates: Sequence[float], trials: tuple[int, int], drop: float, draws: int, chance: random.Random
+) -> dict[Verdict, float]:
+    """Percentages of the verdicts over random suites whose mean rate drops by `drop`, in proportion to each rate."""
+    factor, counts = 1 - drop / (sum(rates) / len(rates)), dict.fromkeys(Verdict, 0)
     for _ in range(draws):
-        base, candidate = _draw(_RATES, chance), _draw([rate * factor for rate in _RATES], chance)
-        p = sign_flip_test([Fraction(after - before, 4) for before, after in zip(base, candidate, strict=True)])
-        found += p is not None and p < ALPHA and (not drop or sum(candidate) < sum(base))
-    return found / draws
+        tasks = [
+            TaskCounts(_passed(r, trials[0], chance), trials[0], _passed(r * factor, trials[1], chance), trials[1])
+            for r in rates
+        ]
+        p, change = shuffle_test(tasks), mean_change(tasks)
+        interval = agree(change_interval(tasks, ALPHA), p, change, ALPHA)
+        counts[judge(tasks, p, interval, ALPHA, MIN_EFFECT)[0]] += 1
+    return {verdict: 100 * number / draws for verdict, number in counts.items()}
 
 
-def _draw(rates: Sequence[float], chance: random.Random) -> list[int]:
-    return [sum(chance.random() < rate for _ in range(4)) for rate in rates]
+def _passed(rate: float, trials: int, chance: random.Random) -> int:
+    return sum(chance.random() < rate for _ in range(trials))

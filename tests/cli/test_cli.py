@@ -267,7 +267,7 @@ def test_completions_hold_every_command_and_option(cli: Cli, shell: str) -> None
 
 
 def test_themes_are_those_of_the_app() -> None:
-    from tracetui.cli.parser import THEMES
+    from tracetui.store.settings import THEMES
     from tracetui.ui.theme import PALETTES
 
     assert tuple(PALETTES) == THEMES

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.cli.run import Cli, write_traces
-from tracetui.cli.mcp import make_server
+from tests.shared import PATIENCE
+from tests.terminal import TRACETUI
+from tracetui.cli.mcp import CALLS, Commands, make_server
 from tracetui.cli.reading import served_paths
 
 if TYPE_CHECKING:
@@ -148,3 +152,84 @@ def test_what_cannot_be_served_is_refused(capsysbinary: pytest.CaptureFixture[by
     for path, words in (("box:traces", "local files only"), ("-", "local files only"), ("nothing", "no such file")):
         found = cli("mcp", path)
         assert (found.status, words in found.err) == (2, True)
+
+
+# ---- lines of standard input, as any program may send them
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+
+
+def talk(folder: Path, *lines: bytes, waits: int) -> tuple[list[Any], str]:
+    """Send lines and read `waits` answers; return them, and the errors printed until the server ends."""
+    words = [*TRACETUI, "mcp", str(folder)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(INITIALIZE).encode() + b"\n")
+        process.stdin.write(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == 0
+        process.stdin.write(b"".join(line + b"\n" for line in lines))
+        process.stdin.flush()
+        answers = [json.loads(process.stdout.readline()) for _ in range(waits)]
+        process.stdin.close()
+        assert process.wait(PATIENCE) == 0
+        assert process.stderr is not None
+        return answers, process.stderr.read().decode()
+
+
+def test_lines_that_are_no_messages_get_an_error(traces: Path) -> None:
+    lone = b'{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "show\\ud800", "arguments": {}}}'
+    ping = b'{"jsonrpc": "2.0", "id": 99, "method": "ping"}'
+    lines = (b"{", b"\xff\xfe", b"[" * 100_000, b"[]", b'{"id": 5}', lone, b'"' + b"x" * 5_000_000 + b'"', b"", ping)
+    answers, errors = talk(traces, *lines, waits=len(lines) - 1)
+    codes = [(answer["id"], answer.get("error", {}).get("code")) for answer in answers]
+    nothing, wrong = -32700, -32600
+    assert sorted(codes, key=str) == sorted(
+        [(None, nothing)] * 3 + [(None, wrong)] * 2 + [(5, wrong), (7, wrong), (99, None)], key=str
+    )
+    assert errors == ""
+
+
+def call_line(number: int, tool: str, **arguments: Any) -> bytes:
+    params = {"name": tool, "arguments": arguments}
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}).encode()
+
+
+def test_standard_input_that_ends_during_calls_ends_the_server_quietly(traces: Path) -> None:
+    _, errors = talk(traces, *(call_line(number, "list") for number in range(1, 9)), waits=0)
+    assert errors == ""
+
+
+async def test_arguments_that_no_command_can_get_have_a_reason(traces: Path) -> None:
+    async with server(traces) as session:
+        for path in ("a\0b", "x" * 300_000):
+            assert "can't be passed to a command: " in await failure(session, "list", path=path)
+            assert "can't be passed to a command: " in await failure(session, "show", address=path)
+
+
+async def test_calls_at_once_are_limited(traces: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = Commands([str(traces)], exact=False)
+    most, now = 0, 0
+
+    async def run(command: str, words: Any) -> tuple[bytes, bytes]:
+        nonlocal most, now
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0)
+        now -= 1
+        return b'{"runs": []}', b""
+
+    monkeypatch.setattr(commands, "_run", run)
+    await asyncio.gather(*(commands.answer("ls", [], [], ["runs"], 0, 1_000) for _ in range(3 * CALLS)))
+    assert most == CALLS

@@ -63,7 +63,7 @@ def test_the_data_has_scores_outcome_and_task(cli: Cli) -> None:
     }
     source = "result.json verifier_result.rewards.reward"
     score = {"name": "reward", "value": 0.0, "passed": False, "source": source, "rule": "1 passed, 0 failed"}
-    assert runs["wrong"]["scores"] == [{**score, "reason": ""}]
+    assert runs["wrong"]["scores"] == [{**score, "reason": "", "evidence": None, "graded": True}]
     assert runs["wrong"]["outcome_source"] == f"{source} (1 passed, 0 failed)"
     assert (runs["broke"]["scores"], runs["broke"]["outcome_source"], runs["broke"]["result"]) == ([], None, None)
 

@@ -52,8 +52,8 @@ def test_the_numbers_of_the_page_are_those_of_the_trials(cli: Cli) -> None:
     assert (chance["decisive"], chance["p"], chance["trials_to_decide"]) == (False, 1, 204)
     statuses = {
         ("oak-2", "oak-3"): 1,
-        ("oak-2", "oak-2"): 0,
-        ("oak-2", "oak-3", "--alpha", "0.01"): 4,
+        ("oak-2", "oak-2"): 4,
+        ("oak-2", "oak-2", "--min-effect", "20"): 0,
         ("oak-2", "none"): 2,
     }
     for (base, candidate, *options), status in statuses.items():
@@ -62,4 +62,4 @@ def test_the_numbers_of_the_page_are_those_of_the_trials(cli: Cli) -> None:
 
 def test_the_page_is_short() -> None:
     prose = EXAMPLE.sub("", PAGE.read_text("utf-8"))
-    assert len(prose.split()) <= 900
+    assert len(prose.split()) <= 1000

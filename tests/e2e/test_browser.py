@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import aiohttp
@@ -16,7 +17,7 @@ import pytest
 from tests.browser import Page, browser, missing
 from tests.cli.run import write_traces
 from tests.shared import PATIENCE
-from tracetui.cli.serve_guard import HEADERS
+from tracetui.cli.serve_guard import HEADERS, WIDEST, cells
 from tracetui.ui.commands import COMMANDS, allowed_in_browser
 
 pytestmark = pytest.mark.e2e
@@ -156,3 +157,79 @@ def test_the_server_refuses_other_machines(traces: Path) -> None:
         assert done.returncode == 2
         assert "serve reads local files only" in done.stderr
     assert os.path.isdir(traces)
+
+
+@asynccontextmanager
+async def page(url: str) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+    """The connection of a page, as soon as its app paints."""
+    base = url.partition("/?token=")[0]
+    async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as reader:
+        async with reader.get(url) as answer:
+            assert answer.status == 200
+        async with reader.ws_connect(f"{base}/ws", headers={"Origin": base}) as socket:
+            assert (await socket.receive()).data
+            yield socket
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that ended and wasn't waited for doesn't."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="this system doesn't end processes with their parent")
+@pytest.mark.parametrize("stopped", [False, True])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, None])
+async def test_apps_end_with_the_server_and_with_their_page(
+    traces: Path, how: signal.Signals | None, stopped: bool
+) -> None:
+    with serving(traces) as (url, server):
+        async with page(url):
+            (app,) = apps(server)
+            if stopped:
+                os.kill(app, signal.SIGSTOP)
+            if how is not None:
+                server.send_signal(how)
+                await until(lambda: not is_alive(app), "the app outlives the server")
+        await until(lambda: not is_alive(app), "the app outlives its page")
+
+
+async def test_a_killed_app_leaves_a_sentence_on_its_page(traces: Path) -> None:
+    with serving(traces) as (url, server):
+        async with page(url) as socket:
+            os.kill(apps(server)[0], signal.SIGKILL)
+            painted = b"".join([message.data async for message in socket if isinstance(message.data, bytes)])
+        assert b"was ended by signal 9; reload the page" in painted
+
+
+async def test_frames_that_are_no_messages_close_the_page_only(traces: Path) -> None:
+    with serving(traces) as (url, _):
+        for text in ("{", '["stdin", "\\ud800"]'):
+            async with page(url) as socket:
+                await socket.send_str(text)
+                async with asyncio.timeout(PATIENCE):
+                    while not socket.closed:
+                        await socket.receive()
+        async with page(url) as socket:
+            for size in (10**5, 10**400, -1, "x", None, 1.5, True):
+                await socket.send_json(["resize", {"width": size, "height": size}])
+            await socket.send_json(["ping", 1])
+            async with asyncio.timeout(PATIENCE):
+                while (await socket.receive()).data != '["pong", 1]':
+                    pass
+
+
+def test_sizes_of_a_terminal_are_bounded() -> None:
+    assert [cells(value, 80, WIDEST) for value in (10**5, "120", -1, "x", None, float("inf"))] == [
+        *(WIDEST, 120, 1, 80, 80, 80)
+    ]
+
+
+async def test_the_name_localhost_leads_to_the_address_that_the_cookie_is_for(traces: Path) -> None:
+    with serving(traces) as (url, _):
+        jar = aiohttp.CookieJar(unsafe=True)
+        named = url.replace("127.0.0.1", "localhost")
+        async with aiohttp.ClientSession(cookie_jar=jar) as reader, reader.get(named) as answer:
+            assert (answer.status, answer.url.host, answer.url.query_string) == (200, "127.0.0.1", "")

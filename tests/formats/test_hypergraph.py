@@ -22,7 +22,7 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk
 from tracetui.formats.hypergraph import Hypergraph
 from tracetui.formats.hypergraph.rows import value_of
-from tracetui.formats.hypergraph.runs import prompt_of
+from tracetui.formats.hypergraph.runs import arrow, prompt_of
 from tracetui.formats.scalars import zoned
 from tracetui.model import Error, FirstError, Operation, Problem, Run, RunRef, RunSummary, Span, Status, StatusSource
 from tracetui.model.build import RunBuilder
@@ -657,3 +657,8 @@ def test_a_failed_log_that_routed_shows_why_it_failed(tmp_path: Path) -> None:
 
     assert run.summary.status is Status.ERROR
     assert "closed" in "".join(piece.text for piece in result_phrase(run.summary))
+
+
+@pytest.mark.parametrize("decision", ["__hg_end__", "END", ["__hg_end__"], {"name": "__hg_end__"}])
+def test_the_end_of_a_graph_has_one_name(decision: Any) -> None:
+    assert arrow(decision) == "→ END"

@@ -238,11 +238,11 @@ def test_a_violated_limit_shows_how_far_the_run_came() -> None:
     details = {"current": 3, "limit": 2}
     assert limits["max_steps"] == Limit("max_steps", 2.0, 3.0, True, "Step limit exceeded: 3 > 2", details)
     assert limits["max_repeat_hashes"] == Limit("max_repeat_hashes", 3.0, 1.0)
-    assert [span.is_step for span in run.spans] == [True, True, False]
+    assert [span.is_step for span in run.spans] == [True, True, True]
     assert run.summary.first_error == FirstError(
         "Step limit exceeded: 3 > 2", "max_steps", "s2", "max_steps", Operation.POLICY
     )
-    assert {total.name for total in run.body.totals if total.differs} == {"step_count", "total_tokens"}
+    assert {total.name for total in run.body.totals if total.differs} == {"total_tokens"}
 
 
 # ---- identity

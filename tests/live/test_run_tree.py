@@ -78,7 +78,7 @@ def test_trials_beyond_the_limit_are_counted(tmp_path: Path, monkeypatch: pytest
 def test_steps_are_compared_exactly_and_shown_masked(tmp_path: Path) -> None:
     tokens = (SECRET, SECRET[:-4] + "9999")
     write_trials(tmp_path, [((LOOKUP, ("login", {"token": token}), BOOKING), True) for token in tokens])
-    result, _ = finish(run_tree_job(trials_in(tmp_path), redactor=Redactor(bytes(16))))
+    result, _ = finish(run_tree_job(trials_in(tmp_path), redactor=Redactor()))
     assert len(result.tree.forks) == 1
     assert {type(step) for step in result.arguments} == {StepRef}
     assert not any(token[8:] in text for text in result.arguments.values() for token in tokens)

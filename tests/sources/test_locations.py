@@ -89,7 +89,7 @@ def test_no_word_reaches_ssh_as_an_option(first: str, last: str) -> None:
         except UsageError:
             continue
         if place is not None:
-            command = place.host.command()
+            command = place.host.arguments()
             assert command[-3] == "--"
             assert not command[-2].startswith("-")
             assert " " not in command[-2]

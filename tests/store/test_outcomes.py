@@ -51,7 +51,7 @@ kinds = st.lists(st.tuples(st.sampled_from(Status), st.none() | st.sampled_from(
 def test_counts_add_up_and_are_taken_back(found: list[tuple[Status, Outcome | None]]) -> None:
     runs = runs_of(*found)
     counts = OutcomeCounts.of(runs)
-    assert counts.rated + counts.running + counts.unscored == counts.runs == len(runs)
+    assert counts.rated + counts.ungraded + counts.running + counts.unscored == counts.runs == len(runs)
     assert counts.failed == sum(run.failed for run in runs)
     assert counts.wrong == sum(run.is_wrong for run in runs)
     for run in runs:

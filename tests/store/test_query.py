@@ -78,6 +78,8 @@ CASES = [
     ("status!=ok", "a1 c3"),
     ("outcome:passed", "b2"),
     ("outcome:failed", ""),
+    ("outcome:ungraded", ""),
+    ("who:grader", ""),
     ("outcome:none", "a1 c3"),
     ("score:reward", "b2"),
     ("score:REW*", "b2"),
@@ -330,7 +332,7 @@ def test_the_samples_have_something_for_most_keys() -> None:
 
 def test_a_facet_counts_what_its_term_finds() -> None:
     facets = query.facets(query.RUN_KEYS, samples())
-    assert {"status", "outcome", "agent", "model", "tool", "node", "format", "verdict", "score", "task"} >= {
+    assert {"status", "outcome", "agent", "model", "tool", "node", "format", "verdict", "score", "task", "who"} >= {
         facet.key for facet in facets
     } - {
         "tag",

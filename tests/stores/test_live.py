@@ -207,6 +207,21 @@ def test_a_run_that_recovered_is_not_counted_as_failed(map_store: Store, cli: Cl
     assert [cause["count"] for cause in found["causes"]] == [1]
 
 
+def test_triage_finds_wrong_answers_without_a_failed_span(map_store: Store, cli: Cli, monkeypatch: Any) -> None:
+    monkeypatch.setattr("tracetui.cli.triage.MOST", 1)
+    for number in range(3):
+        wrong = span(1, parent=None, trace=f"{number + 1:032x}")
+        wrong["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["attributes"] = [
+            {"key": f"gen_ai.evaluation.{key}", "value": {"stringValue": value}}
+            for key, value in (("name", "judge"), ("score.label", "fail"))
+        ]
+        map_store.write([wrong])
+    map_store.write([_failed()])
+    found = cli("triage", map_store.url, "--json").data
+    assert found["counts"]["failed"] == 4
+    assert sorted(cause["count"] for cause in found["causes"]) == [1, 3]
+
+
 def _failed(trace: str = TRACE, number: int = 1, parent: int | None = None) -> Any:
     request = span(number, parent=parent, trace=trace)
     request["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["status"] = {"code": 2, "message": "no such bed"}

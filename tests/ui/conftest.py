@@ -22,10 +22,9 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from tests.shared import PATIENCE
-from tracetui import demo, masking
+from tracetui import demo
 from tracetui.analysis import prices
 from tracetui.live.engine import Engine
-from tracetui.redact import Redactor
 from tracetui.sources.local import LocalSource
 from tracetui.ui.app import TraceApp
 from tracetui.views.glyphs import ASCII, UNICODE
@@ -106,12 +105,6 @@ def own_state(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
     folder = tmp_path_factory.mktemp("state")
     monkeypatch.setenv("XDG_STATE_HOME", str(folder))
     return folder
-
-
-@pytest.fixture(autouse=True)
-def fixed_masks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The digits of masks are the same in every snapshot: the app uses a random key."""
-    monkeypatch.setattr(masking, "_screen", Redactor(bytes(16)))
 
 
 @pytest.fixture(scope="session")

@@ -210,10 +210,10 @@ def test_a_row_without_a_secret_reveals_nothing(run: Run) -> None:
 
 
 def test_masks_are_drawn_in_their_own_style() -> None:
-    line = (Piece(Clean(f"a {MASK}1f2e b"), "dim"), Piece(Clean("c"), "text"))
+    line = (Piece(Clean(f"a {MASK} (secret 2) b"), "dim"), Piece(Clean("c"), "text"))
     made = rows.style_masks(line)
     assert made == (
-        Piece(Clean("a "), "dim"), Piece(Clean(f"{MASK}1f2e"), "mask"), Piece(Clean(" b"), "dim"), line[1],
+        Piece(Clean("a "), "dim"), Piece(Clean(f"{MASK} (secret 2)"), "mask"), Piece(Clean(" b"), "dim"), line[1],
     )  # fmt: skip
     assert width_of(made) == width_of(line)
     assert rows.style_masks(line[1:]) == line[1:]

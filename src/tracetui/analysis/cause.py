@@ -30,7 +30,8 @@ from tracetui.analysis.error_text import (
     originals,
     unwrap,
 )
-from tracetui.model import CUT, MESSAGE_HEAD, FirstError, Operation, Outcome, RunSummary, Score, Status
+from tracetui.model import CUT, MESSAGE_HEAD, FirstError, Operation, Outcome, RunSummary, Score, Status, Who
+from tracetui.model.run import Evidence
 from tracetui.store.sidecar import Sidecar
 
 # ---- errors that libraries word differently and that one change fixes
@@ -91,6 +92,19 @@ TABLE: Final = (
         unless=r"queuepool|gateway time-?out|lock (?:wait )?time",
     ),
 )
+OF_CHECKS: Final = (
+    Equivalent(
+        "expected file does not exist",
+        r"FileNotFoundError|NoSuchFileException|NotADirectoryError",
+        r"\bno such file or directory\b|\benoent\b"
+        r"|(?:<path>|\b(?:file|path|output|script|directory|folder|document|binary)\b|[\w-]\.[a-z]\w{0,5}\b).{0,60}"
+        r"\b(?:do(?:es)?(?:n't| not) exist|not found|(?:is|was|are) missing|not (?:been )?created|not exist|missing)\b"
+        r"|\bmissing (?:required |expected |output )*(?:file|output)\b"
+        r"|^assert [^=<>]*\b(?:exists|is_file|isfile|is_dir|isdir)\(",
+        unless=r"\b(?:module|command|key|column|attribute|function|class|package)\b.{0,20}not found",
+    ),
+)
+"""Ways in which checks word the same failure: what the agent was to make is not there."""
 _COMPILED: Final = [(row, re.compile(row.type), re.compile(row.text), re.compile(row.unless)) for row in TABLE]
 _STEMS: Final = (
     "refused",
@@ -107,7 +121,8 @@ _STEMS: Final = (
     "oom",
     "timed",
 )
-"""One of them is in every text that fits a row."""
+"""One of them is in every text that fits a row of `TABLE`."""
+_OF_CHECKS: Final = [(row, re.compile(row.type), re.compile(row.text), re.compile(row.unless)) for row in OF_CHECKS]
 _PORT: Final = re.compile(r"\bport[=: ]+(\d{1,5})\b|[\w\].]:(\d{2,5})(?![\w]|[:.]\d)")
 
 
@@ -172,7 +187,10 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     part: tuple[str, ...] = ()
     """Sets it apart from the cause that it is a part of: the task of a wrong answer, a value that the user split by."""
     wrong: bool = False
-    """It is a wrong answer."""
+    """It is a wrong answer: `text` is that of the check that failed first, `name` the check if it only asserts."""
+    who: Who = Who.AGENT
+    ungraded: bool = False
+    """It is no failure: why runs were not graded."""
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -180,7 +198,8 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
         text, frame = (
             _ALIKE.sub("<>", value) if value and "<" in value else value for value in (self.text, self.frame)
         )
-        return self.operation, self.name, self.type, text, frame, self.part, self.wrong
+        key = self.operation, self.name, self.type, text, frame, self.part, self.wrong
+        return (*key, "ungraded") if self.ungraded else key
 
     @property
     def digest(self) -> str:
@@ -191,7 +210,8 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     def title(self) -> str:
         """Type, tool and text in one line; not cleaned."""
         if self.wrong:
-            return " · ".join(["wrong answers", self.type or "", *self.part])
+            check = ": ".join(filter(None, (self.name, self.text)))
+            return " · ".join(["wrong answers", self.type or "", *filter(None, (check,)), *self.part])
         what = f"{self.type} in {self.name}" if self.type and self.name not in (None, self.type) else ""
         text = "" if self.text == self.type else self.text
         title = ": ".join(filter(None, (what or self.type or self.name, text))) or "failed"
@@ -199,7 +219,11 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
 
 
 class Failure(msgspec.Struct, frozen=True, gc=False):
-    """How one run failed."""
+    """How one run failed, or why it was not graded.
+
+    Its texts are exact, since they identify the cause. They are parts of `source_text`: what shows them masks them as
+    such (`Redactor.excerpt`).
+    """
 
     cause: Cause
     plain: Cause
@@ -233,20 +257,34 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
 
 
 def failure_of(run: RunSummary) -> Failure | None:
-    """Return how a run failed, None if it did not. Only the deep pass knows every error and score.
+    """Return how a run failed, or why it was not graded; else None. Only the deep pass knows every error and score.
 
-    An error counts before a wrong answer.
+    Why it was not graded counts before an error, an error before a wrong answer.
     """
     shared = run.shared
-    if shared.status is Status.ERROR:
+    if shared.outcome is Outcome.UNGRADED and (evidence := run.evidence) is not None:
+        return _not_graded(evidence)
+    if shared.status is Status.ERROR and not shared.excused:
         return _failure_of(run.head.first_error or _SILENT, shared.status_word)
     if shared.outcome is Outcome.FAILED:
-        return _wrong_answer(deciding_score(run).name, shared.task or "")
+        score = deciding_score(run)
+        return _wrong_answer(score.name, shared.task or "", score.evidence)
     return None
 
 
+def source_text(run: RunSummary | None) -> str:
+    """Return the text that the texts of the cause of a run are parts of, not masked; empty if it has none."""
+    failure = None if run is None else failure_of(run)
+    if run is None or failure is None:
+        return ""
+    if run.is_ungraded or failure.cause.wrong:
+        evidence = run.evidence
+        return "" if evidence is None else evidence.text
+    return "" if run.first_error is None else run.first_error.message
+
+
 def digests_of(run: RunSummary, decisions: Sidecar | None = None) -> tuple[str, ...]:
-    """The digests under which a failed run is judged, the closest first; empty if it did not fail.
+    """The digests under which a failed or ungraded run is judged, the closest first; empty of any other.
 
     The first is that of its cause after merges and splits. Then come the cause before them, and the signature of
     version 0.1 where `decisions` have any.
@@ -256,9 +294,11 @@ def digests_of(run: RunSummary, decisions: Sidecar | None = None) -> tuple[str, 
         return ()
     cause = failure.cause
     if decisions is None or not (decisions.regrouped or decisions.has_old_digests):
-        return (failure.digest,)
+        return (failure.digest,) if not cause.wrong else of_wrong_answer(cause)
     part = failure.part(split) if (split := decisions.split_by(cause.digest)) else cause
     found = dict.fromkeys([decisions.merged_into(part.digest), part.digest, cause.digest])
+    if cause.wrong:
+        found |= dict.fromkeys(of_wrong_answer(cause))
     old = old_digest_of(run) if decisions.has_old_digests else None
     return (*found, old) if old is not None else (*found,)
 
@@ -314,9 +354,44 @@ def _causes(
 
 
 @lru_cache(maxsize=4096)
-def _wrong_answer(scorer: str, task: str) -> Failure:
-    cause = Cause(type=scorer, part=(task,), wrong=True)
-    return Failure(cause, cause, cause.digest)
+def _wrong_answer(scorer: str, task: str, evidence: Evidence | None) -> Failure:
+    """By scorer, by what the first failed check says, and by task."""
+    plain = Cause(type=scorer, part=(task,), wrong=True)
+    if evidence is None or not (evidence.text or evidence.check):
+        return Failure(plain, plain, plain.digest)
+    normal = normalize(evidence.text)
+    asserts = evidence.type in (None, "AssertionError")
+    text = normal.text if asserts else ": ".join(filter(None, (evidence.type, normal.text)))
+    plain = msgspec.structs.replace(plain, name=evidence.check or None if asserts else None, text=text)
+    noise = normal.template.noise if asserts else ()
+    equivalent = _find_row_of_checks(evidence.type, normal.text)
+    if equivalent is None and not asserts:
+        equivalent = find_equivalent(evidence.type, evidence.text, normal)
+    cause = plain if equivalent is None else msgspec.structs.replace(plain, name=None, text=equivalent)
+    return Failure(cause, plain, cause.digest, normal.source if asserts else "", noise)
+
+
+def _find_row_of_checks(kind: str | None, text: str) -> str | None:
+    lower = text.lower()
+    for row, of_type, of_text, unless in _OF_CHECKS:
+        if (of_type.fullmatch(kind or "") or of_text.search(lower)) and not unless.search(lower):
+            return row.title
+    return None
+
+
+def of_wrong_answer(cause: Cause) -> tuple[str, ...]:
+    """The digests under which a wrong answer is judged: its own, then that of the task with this scorer."""
+    return tuple(dict.fromkeys((cause.digest, msgspec.structs.replace(cause, name=None, text="").digest)))
+
+
+@lru_cache(maxsize=4096)
+def _not_graded(evidence: Evidence) -> Failure:
+    found = unwrap(evidence.type, evidence.text.removeprefix(f"{evidence.type}: "))
+    normal = normalize(found.text)
+    cause = Cause(type=found.type, text=normal.text, who=evidence.who, ungraded=True)
+    noise = normal.template.noise
+    places = len(PLACEHOLDER.findall(normal.text))
+    return Failure(cause, cause, cause.digest, normal.source, noise if len(noise) == places else ())
 
 
 _SILENT: Final = FirstError("")
@@ -330,7 +405,7 @@ def _digest(key: tuple[object, ...]) -> str:
 def shared_cause(cause: Cause, failures: Sequence[Failure]) -> Cause:
     """`cause` as these failures of it share it, in any order: with a placeholder only where their texts differ."""
     one = failures[0].plain
-    if cause.wrong or (any(each.plain is not each.cause for each in failures) and not _alike(failures)):
+    if any(each.plain is not each.cause for each in failures) and not _alike(failures):
         return cause
     return msgspec.structs.replace(one, text=_shared_text(failures), part=cause.part)
 

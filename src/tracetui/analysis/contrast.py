@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from enum import IntEnum
 from fractions import Fraction
 from functools import lru_cache, reduce
-from math import comb, erfc, exp, fsum, gcd, inf, lcm, lgamma, log, prod, sqrt
+from math import comb, erfc, exp, gcd, lgamma, log, prod, sqrt
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -33,13 +33,6 @@ MOST_TRIALS: Final = 1_000
 _SEED: Final = 15
 _CELLS: Final = 20_000
 """Entries of the table of an exact test of outcomes up to which it is exact."""
-_BITS: Final = 1 << 22
-"""Bits of the counts of an exact sign-flip test of fractions up to which it is exact."""
-_PAIRS: Final = 14
-"""Pairs up to which all sign flips and all subsets are enumerated."""
-_CHUNK: Final = 8
-_TIE: Final = 1e-9
-"""Relative difference of two sums of floats that counts as a tie."""
 
 
 class Side(NamedTuple):
@@ -50,7 +43,7 @@ class Side(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """A confidence interval; an end is infinite where the pairs are too few to bound it."""
+    """A confidence interval; an end is infinite where the trials are too few to bound it."""
 
     low: float
     high: float
@@ -178,88 +171,6 @@ def _chi_square_p(sides: Sequence[Side]) -> float:
     start = freedom % 2 / 2
     tail = erfc(sqrt(half)) if freedom % 2 else 0.0
     return tail + sum(exp((i + start) * log(half) - half - lgamma(i + start + 1)) for i in range(freedom // 2))
-
-
-# ---- paired differences
-
-
-def sign_flip_test(differences: Sequence[Fraction | float]) -> float | None:
-    """Return the two-sided p of a sign-flip permutation test that the mean of paired differences is 0.
-
-    Exact for fractions (pass rates) as far as their sums can be counted, and for up to 14 pairs. None without pairs.
-    """
-    if not differences:
-        return None
-    exact = _sign_flips_of_fractions(differences)
-    if exact is not None:
-        return exact
-    values = [abs(float(d)) for d in differences]
-    total = fsum(values)
-    observed = abs(fsum(map(float, differences))) - _TIE * total
-    flipped = [abs(2 * part - total) for part, _ in _subsets(values)]
-    extreme = sum(one >= observed for one in flipped)
-    return extreme / len(flipped) if len(values) <= _PAIRS else (extreme + 1) / (len(flipped) + 1)
-
-
-def _sign_flips_of_fractions(differences: Sequence[Fraction | float]) -> float | None:
-    """The exact p by counting the sums of all subsets; None for floats, and where the counts take too much memory.
-
-    The coefficients of a polynomial count the subsets by their sum. It is one large integer, with a field for each.
-    """
-    fractions = [d for d in differences if isinstance(d, Fraction)]
-    if len(fractions) < len(differences):
-        return None
-    scale = lcm(*(d.denominator for d in fractions))
-    whole = [int(d * scale) for d in fractions if d]
-    observed = abs(sum(whole))
-    if not observed:
-        return 1.0
-    unit, width = gcd(*whole), len(whole) + 1
-    sizes, observed = [abs(d) // unit for d in whole], observed // unit
-    total = sum(sizes)
-    if total * width > _BITS:
-        return None
-    counts = 1
-    for size in sizes:
-        counts += counts << width * size
-    tail = counts >> width * ((total + observed) // 2)
-    return float(Fraction(2 * (tail % ((1 << width) - 1)), 1 << len(sizes)))
-
-
-def smallest_sign_flip_p(pairs: int) -> float:
-    """Return the smallest p that `sign_flip_test` can give for so many pairs: all differ in the same direction."""
-    return min(1.0, 2.0 ** (1 - pairs))
-
-
-def sign_flip_interval(differences: Sequence[Fraction | float], alpha: float = ALPHA) -> Interval:
-    """Return the interval of the mean difference at confidence ``1 - alpha``, by inverting `sign_flip_test`.
-
-    A shift is rejected when the means of too few subsets of the pairs lie beyond it (Hartigan's typical values), so
-    that the ends are order statistics of the means of subsets: of all subsets up to 14 pairs, else of random ones.
-    """
-    means = sorted(part / count for part, count in _subsets([float(d) for d in differences]) if count)
-    rank = int(alpha / 2 * (len(means) + 1))
-    return Interval(means[rank - 1], means[-rank]) if rank else Interval(-inf, inf)
-
-
-def _subsets(values: Sequence[float]) -> Iterator[tuple[float, int]]:
-    """Sum and size of all subsets of a few values, or of `DRAWS` random subsets of many."""
-    if len(values) <= _PAIRS:
-        yield from _all_subsets(values)
-        return
-    chunks = [[part for part, _ in _all_subsets(values[i : i + _CHUNK])] for i in range(0, len(values), _CHUNK)]
-    chance = random.Random(_SEED)  # noqa: S311 - statistics
-    for _ in range(DRAWS):
-        bits = chance.getrandbits(len(values))
-        yield sum(map(list.__getitem__, chunks, bits.to_bytes(len(chunks), "little"))), bits.bit_count()
-
-
-def _all_subsets(values: Sequence[float]) -> list[tuple[float, int]]:
-    """Sum and size of every subset; bit i of the position of one in the list says whether it has ``values[i]``."""
-    found = [(0.0, 0)]
-    for value in values:
-        found += [(part + value, count + 1) for part, count in found]
-    return found
 
 
 MAX_CALLS: Final = 500

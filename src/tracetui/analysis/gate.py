@@ -1,27 +1,35 @@
 """Gate: did a candidate set of runs regress against a base set of runs of the same tasks?
 
-Tasks of both sets are paired by their identity. The verdict depends on the pass rates of the pairs alone; tokens, cost,
-time and steps are tested and reported too.
+Tasks of both sets are paired by their identity. The verdict is about these tasks and depends on their pass rates alone;
+tokens, cost, time and steps are tested and reported too. `gate_statistics` has the tests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from fractions import Fraction
-from math import ceil, fsum
-from statistics import NormalDist
+from math import fsum
 from typing import Final
 
 import msgspec
 
-from tracetui.analysis.contrast import (
-    ALPHA,
-    Interval,
-    holm,
-    sign_flip_interval,
-    sign_flip_test,
-    smallest_sign_flip_p,
+from tracetui.analysis.contrast import ALPHA, Interval, holm
+from tracetui.analysis.gate_statistics import (
+    NONZERO,
+    TaskCounts,
+    Values,
+    agree,
+    change_interval,
+    fewest_trials,
+    lower_beyond_chance,
+    mean,
+    mean_change,
+    metric_test,
+    shuffle_test,
+    smallest_p,
+    trials_per_task,
+    trials_to_exclude,
 )
 from tracetui.analysis.run_tree import run_tree
 from tracetui.analysis.tasks import METRICS, Matrix, Result, Task, Trial, natural
@@ -30,8 +38,10 @@ from tracetui.model import Run, RunRef, Span, TaskKey
 
 MIN_EFFECT: Final = 0.10
 """The smallest loss of pass rate that matters: 10 points."""
-_POWER: Final = 0.8
-"""Chance that the number of trials that the gate asks for settles the question."""
+FALSE_DISCOVERIES: Final = 0.05
+"""Share of the tasks named as regressed (or fixed) that on average are not."""
+MOST_UNGRADED: Final = Fraction(1, 3)
+"""Share of ungraded trials in a set above which the graded ones say too little about it."""
 _COMPARED: Final = 8
 """Trials of each set in which the first divergence of a task is sought."""
 
@@ -56,10 +66,15 @@ class Pair(msgspec.Struct, frozen=True):
         return self.base.name
 
     @property
+    def counts(self) -> TaskCounts:
+        """Scored and passed trials of both sets."""
+        base, candidate = self.base.counts, self.candidate.counts
+        return TaskCounts(base.passed, base.scored, candidate.passed, candidate.scored)
+
+    @property
     def difference(self) -> Fraction:
         """Pass rate of the candidate less that of the base."""
-        base, candidate = self.base.counts, self.candidate.counts
-        return Fraction(candidate.passed, candidate.scored) - Fraction(base.passed, base.scored)
+        return self.counts.change
 
 
 class MetricTest(msgspec.Struct, frozen=True):
@@ -90,15 +105,26 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     base_rate: float
     candidate_rate: float
     interval: Interval
-    """Of the difference of the rates, within -1 and 1, by inversion of the sign-flip test."""
+    """Of the difference of the rates, within -1 and 1; it contains 0 if and only if p is at least `alpha`."""
     p: float
-    """Of the two-sided sign-flip permutation test over the pairs."""
+    """Of the two-sided test that shuffles the results of each task over its trials."""
     verdict: Verdict
     reason: str
-    trials_needed: int | None = None
-    """Estimated trials of each set, over all tasks, that would settle an inconclusive gate with a chance of 80 %."""
-    smallest_loss: float | None
-    """The smallest loss that could have given a p below `alpha`, see `smallest_loss`."""
+    trials_per_task: int | None = None
+    """Trials of each task, in both sets, that would settle an inconclusive gate with an average chance of 80 %.
+
+    None beyond `MOST_TRIALS`, and for other verdicts.
+    """
+    smallest_p: float
+    """The smallest p that any results of the candidate could have given."""
+    regressed: tuple[Pair, ...]
+    """Pairs with a loss beyond chance (false discovery rate `FALSE_DISCOVERIES`), the greatest first."""
+    lower: tuple[Pair, ...]
+    """Other pairs with a lower pass rate in the candidate, which could be chance; the greatest loss first."""
+    fixed: tuple[Pair, ...]
+    """Pairs with a gain beyond chance, the greatest first."""
+    higher: tuple[Pair, ...]
+    """Other pairs with a higher pass rate in the candidate, the greatest gain first."""
     metrics: Mapping[str, MetricTest]
     """By name (`tracetui.analysis.tasks.METRICS`); metrics that no pair has are absent."""
     only_base: tuple[Task, ...] = ()
@@ -106,6 +132,11 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     only_candidate: tuple[Task, ...] = ()
     unscored: tuple[tuple[Task, Task], ...] = ()
     """Tasks of both sets that have no scored trial in one of them."""
+    base_ungraded: int = 0
+    """Trials that the grader did not grade, in all tasks of the set: they are left out."""
+    candidate_ungraded: int = 0
+    lacks_grades: bool = False
+    """Whether so many trials of a set are ungraded that there is no verdict."""
 
     @property
     def difference(self) -> float:
@@ -113,23 +144,25 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         return self.candidate_rate - self.base_rate
 
     @property
-    def regressed(self) -> list[Pair]:
-        """Pairs with a lower pass rate in the candidate, the greatest loss first."""
-        return sorted((pair for pair in self.pairs if pair.difference < 0), key=lambda pair: pair.difference)
+    def trials_needed(self) -> int | None:
+        """`trials_per_task` over all paired tasks: trials of each set."""
+        return None if self.trials_per_task is None else self.trials_per_task * len(self.pairs)
 
     @property
-    def fixed(self) -> list[Pair]:
-        """Pairs with a higher pass rate in the candidate, the greatest gain first."""
-        return sorted((pair for pair in self.pairs if pair.difference > 0), key=lambda pair: -pair.difference)
+    def changes(self) -> list[tuple[str, tuple[Pair, ...]]]:
+        """The kinds of changed tasks that there are, each with its word."""
+        kinds = (("regressed", self.regressed), ("lower", self.lower), ("fixed", self.fixed), ("higher", self.higher))
+        return [(word, pairs) for word, pairs in kinds if pairs]
 
 
 def gate(base: Matrix, candidate: Matrix, *, alpha: float = ALPHA, min_effect: float = MIN_EFFECT) -> Gate:
     """Compare two sets of runs of the same tasks.
 
     The verdict is `regression` if p is below `alpha` and the candidate passes less; else `no_regression` if the lower
-    end of the interval is above ``-min_effect`` and these pairs could have given a p below `alpha` (`smallest_p`); else
-    `inconclusive`. Raises `UsageError` if no task has scored trials in both sets, and for an `alpha` or `min_effect`
-    outside 0 to 1.
+    end of the interval is above ``-min_effect`` and both sets have enough trials to exclude such a loss
+    (`trials_to_exclude`); else `inconclusive`; also where over a third of the trials of a set are ungraded.
+
+    Raises `UsageError` if no task has scored trials in both sets, and for an `alpha` or `min_effect` outside 0 to 1.
     """
     if not (0 < alpha < 1 and 0 < min_effect <= 1):
         raise UsageError("alpha must be between 0 and 1, the smallest effect between 0 and 100 points")
@@ -140,13 +173,19 @@ def gate(base: Matrix, candidate: Matrix, *, alpha: float = ALPHA, min_effect: f
     if not scored:
         raise UsageError(_nothing_to_pair(len(both), len(left), len(right)))
     pairs = tuple(Pair(a, b) for a, b in scored)
-    differences = [pair.difference for pair in pairs]
-    p = sign_flip_test(differences)
-    assert p is not None
-    low, high = sign_flip_interval(differences, alpha)
-    interval = Interval(max(low, -1.0), min(high, 1.0))
+    counts = [pair.counts for pair in pairs]
+    p = shuffle_test(counts)
+    interval = agree(change_interval(counts, alpha), p, mean_change(counts), alpha)
     rates = [sum((_rate(task) for task in side), Fraction(0)) / len(pairs) for side in zip(*scored, strict=True)]
-    verdict, reason = _judge(pairs, p, interval, alpha, min_effect)
+    verdict, reason = judge(counts, p, interval, alpha, min_effect)
+    if too_few := _too_few_graded(base, candidate):
+        verdict, reason = Verdict.INCONCLUSIVE, too_few
+    swapped = [count.swapped for count in counts]
+    regressed = _by_change(pairs[i] for i in lower_beyond_chance(counts, FALSE_DISCOVERIES))
+    fixed = _by_change(pairs[i] for i in lower_beyond_chance(swapped, FALSE_DISCOVERIES))[::-1]
+    needed = None
+    if verdict is Verdict.INCONCLUSIVE and not too_few:
+        needed = trials_per_task(counts, alpha=alpha, min_effect=min_effect)
     return Gate(
         alpha=alpha,
         min_effect=min_effect,
@@ -157,13 +196,29 @@ def gate(base: Matrix, candidate: Matrix, *, alpha: float = ALPHA, min_effect: f
         p=p,
         verdict=verdict,
         reason=reason,
-        trials_needed=_trials_needed(pairs, alpha, min_effect) if verdict is Verdict.INCONCLUSIVE else None,
-        smallest_loss=smallest_loss(pairs, alpha),
+        trials_per_task=needed,
+        smallest_p=smallest_p(counts),
+        regressed=regressed,
+        lower=_by_change(pair for pair in pairs if pair.difference < 0 and pair not in regressed),
+        fixed=fixed,
+        higher=_by_change(pair for pair in pairs if pair.difference > 0 and pair not in fixed)[::-1],
         metrics=_metrics(both, alpha),
         only_base=tuple(left[key] for key in _ordered(left) if key not in right),
         only_candidate=tuple(right[key] for key in _ordered(right) if key not in left),
         unscored=tuple(one for one in both if one not in scored),
+        base_ungraded=base.rates.counts.ungraded,
+        candidate_ungraded=candidate.rates.counts.ungraded,
+        lacks_grades=bool(too_few),
     )
+
+
+def _too_few_graded(base: Matrix, candidate: Matrix) -> str:
+    """Why so many ungraded trials allow no verdict; empty otherwise."""
+    for name, counts in (("base", base.rates.counts), ("candidate", candidate.rates.counts)):
+        trials = counts.scored + counts.ungraded
+        if counts.ungraded > MOST_UNGRADED * trials:
+            return f"{counts.ungraded} of {trials} trials of the {name} were not graded, more than a third"
+    return ""
 
 
 def _ordered(tasks: Mapping[TaskKey, Task]) -> list[TaskKey]:
@@ -184,46 +239,39 @@ def _tasks(number: int) -> str:
     return f"{number} task{'' if number == 1 else 's'}"
 
 
-def smallest_p(pairs: Sequence[Pair]) -> float:
-    """Return the smallest p that any results of the candidate could have given, with this base.
-
-    It is that of the most tasks that can all change in one direction: a task that the base never passes can only
-    improve, one that it always passes can only get worse.
-    """
-    can_lose = sum(pair.base.counts.passed > 0 for pair in pairs)
-    can_gain = sum(pair.base.counts.failed > 0 for pair in pairs)
-    return smallest_sign_flip_p(max(can_lose, can_gain))
+def _by_change(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
+    return tuple(sorted(pairs, key=lambda pair: pair.difference))
 
 
-def smallest_loss(pairs: Sequence[Pair], alpha: float) -> float | None:
-    """Return the smallest loss of pass rate that gives a p below `alpha`, with the results of the base as they are.
-
-    As many tasks as the test needs fail one trial more, the others don't change. None if the base passes too few tasks.
-    """
-    needed = 1
-    while smallest_sign_flip_p(needed) >= alpha:
-        needed += 1
-    losses = sorted(_smallest_loss(pair) for pair in pairs if pair.base.counts.passed)
-    return float(sum(losses[:needed], Fraction(0)) / len(pairs)) if len(losses) >= needed else None
-
-
-def _smallest_loss(pair: Pair) -> Fraction:
-    rate, trials = _rate(pair.base), pair.candidate.counts.scored
-    return rate - Fraction(ceil(rate * trials) - 1, trials)
-
-
-def _judge(pairs: Sequence[Pair], p: float, interval: Interval, alpha: float, min_effect: float) -> tuple[Verdict, str]:
-    change = float(sum((pair.difference for pair in pairs), Fraction(0)) / len(pairs))
+def judge(
+    counts: Sequence[TaskCounts], p: float, interval: Interval, alpha: float, min_effect: float
+) -> tuple[Verdict, str]:
+    """Return the verdict on the pairs with these counts, as `gate` states it, and its reason."""
+    change = mean_change(counts)
     if p < alpha and change < 0:
-        return Verdict.REGRESSION, f"pass rate fell by {_points(-change)} points (p = {p:.2g})"
-    smallest = smallest_p(pairs)
-    if smallest >= alpha:
-        paired = f"{_tasks(len(pairs))} can't give a p below {alpha:g}"
-        return Verdict.INCONCLUSIVE, f"{paired}: the smallest is {smallest:.2g}"
+        return Verdict.REGRESSION, f"pass rate fell by {_points(-change)} points ({p_text(p)})"
+    fewest, needed = fewest_trials(counts), trials_to_exclude(min_effect, alpha)
+    if fewest < needed:
+        trials = f"{fewest} trial{'' if fewest == 1 else 's'} can't exclude a loss of {_points(min_effect)} points"
+        return Verdict.INCONCLUSIVE, f"{trials}; at least {needed} in each set are needed"
     if interval.low > -min_effect:
-        ends = f"{_points(interval.low, sign=True)} to {_points(interval.high, sign=True)} points"
-        return Verdict.NO_REGRESSION, f"a loss of {_points(min_effect)} points is outside the interval ({ends})"
-    return Verdict.INCONCLUSIVE, f"a loss of {_points(-interval.low)} points is possible (p = {p:.2g})"
+        return (
+            Verdict.NO_REGRESSION,
+            f"a loss of {_points(min_effect)} points is outside the interval ({ends(interval)} points)",
+        )
+    return Verdict.INCONCLUSIVE, f"a loss of {_points(-interval.low)} points is possible ({p_text(p)})"
+
+
+def ends(interval: Interval) -> str:
+    """The interval in percentage points, ``-3.5 to +10``; an end just beside 0 is ``below 0`` or ``above 0``."""
+    low = "above 0" if 0 < interval.low <= NONZERO else _points(interval.low, sign=True)
+    high = "below 0" if -NONZERO <= interval.high < 0 else _points(interval.high, sign=True)
+    return f"{low} to {high}"
+
+
+def p_text(p: float) -> str:
+    """``p = 0.039``; ``p < 1e-9``, beyond which it isn't computed exactly."""
+    return "p < 1e-9" if p < 1e-9 else f"p = {p:.2g}"
 
 
 def _points(share: float, *, sign: bool = False) -> str:
@@ -232,43 +280,19 @@ def _points(share: float, *, sign: bool = False) -> str:
     return f"{rounded:+g}" if sign and rounded else f"{rounded:g}"
 
 
-def _trials_needed(pairs: Sequence[Pair], alpha: float, min_effect: float) -> int:
-    """Estimate the trials of each set that distinguish the observed loss from none, or exclude a loss of `min_effect`.
-
-    Normal approximation from the variance between trials of a task, pooled over both sets. One more task with the
-    overall pass rate is added to the tasks, so that few and equal results do not look certain.
-    """
-    counts = [(pair.base.counts, pair.candidate.counts) for pair in pairs]
-    pooled = [(a.passed + b.passed, a.scored + b.scored) for a, b in counts]
-    passed, scored = (sum(column) for column in zip(*pooled, strict=True))
-    overall = (passed + 1) / (scored + 2)
-    variances = [2 * c * (n - c) / (n * (n - 1)) for c, n in pooled]
-    variance: float = (fsum(variances) + 2 * overall * (1 - overall)) / (len(pairs) + 1)
-    change = float(sum((pair.difference for pair in pairs), Fraction(0)) / len(pairs))
-    gap = max(-change, min_effect + change)
-    reach: float = NormalDist().inv_cdf(1 - alpha / 2) + NormalDist().inv_cdf(_POWER)
-    now = max(sum(a.scored for a, _ in counts), sum(b.scored for _, b in counts))
-    more = 1
-    while smallest_p([*pairs] * more) >= alpha:
-        more += 1
-    return max(ceil(variance * reach * reach / (gap * gap)), now * more, now + 1)
-
-
 def _metrics(both: Sequence[tuple[Task, Task]], alpha: float) -> dict[str, MetricTest]:
-    found: dict[str, MetricTest] = {}
+    tests: dict[str, MetricTest] = {}
     for name in METRICS:
-        means = [
-            (a.spreads[name].mean, b.spreads[name].mean) for a, b in both if name in a.spreads and name in b.spreads
-        ]
-        differences = [after - before for before, after in means]
-        p = sign_flip_test(differences)
-        if p is not None:
-            before, after = (fsum(column) / len(means) for column in zip(*means, strict=True))
-            found[name] = MetricTest(len(means), before, after, sign_flip_interval(differences, alpha), p, p)
-    adjusted = holm([test.p for test in found.values()])
+        sides = [Values(base.values(name), candidate.values(name)) for base, candidate in both]
+        tasks = [values for values in sides if values.base and values.candidate]
+        if tasks:
+            change = metric_test(tasks, alpha)
+            before, after = (fsum(map(mean, column)) / len(tasks) for column in zip(*tasks, strict=True))
+            tests[name] = MetricTest(len(tasks), before, after, change.interval, change.p, change.p)
+    adjusted = holm([test.p for test in tests.values()])
     return {
         name: test if p is None else msgspec.structs.replace(test, adjusted_p=p)
-        for (name, test), p in zip(found.items(), adjusted, strict=True)
+        for (name, test), p in zip(tests.items(), adjusted, strict=True)
     }
 
 

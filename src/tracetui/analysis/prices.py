@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache, lru_cache
 from math import isfinite
-from typing import Final
+from typing import Any, Final
 
 from tracetui.model import RunSummary, Usage
 
@@ -23,8 +23,21 @@ _MODULE: Final = "genai_prices"
 _MAX_NAME: Final = 120
 _HOUR: Final = 3600
 """Time-dependent prices vary by day or by hour."""
-_NAMES: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+_NAMES: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens")
 """The library's field names. They mean the same as in `Usage`: input includes cached input."""
+_FACTORS: Final = (
+    ("batch", "", 0.5),
+    ("flex", "", 0.5),
+    ("priority", "gpt-5", 2.0),
+    ("fast", "claude-opus-4-6", 6.0),
+    ("fast", "claude-opus-4-7", 6.0),
+    ("fast", "claude-opus", 2.0),
+    ("us", "claude", 1.1),
+)
+"""Multiples of the listed price, which the library lacks: by word of `Span.tier` and a part of the model's name.
+
+From the price pages of Anthropic and OpenAI. A tier that isn't here counts at the listed price.
+"""
 
 
 def wanted() -> bool:
@@ -58,12 +71,13 @@ def origin() -> str:
     return f"genai-prices {__version__}"
 
 
-def of_call(model: str | None, usage: Usage | None, at: float | None = None) -> float | None:
+def of_call(model: str | None, usage: Usage | None, at: float | None = None, tier: str | None = None) -> float | None:
     """Estimate the cost of one call in US dollars, with the prices of time `at` (UTC seconds; None: now).
 
-    None if the trace has the cost or no tokens, for a model without a listed price, or without the library.
+    `tier` as in `Span`. None if the trace has the cost or no tokens, for a model without a listed price, or without the
+    library.
     """
-    return _of_calls(model, usage, at, 1)
+    return _of_calls(model, usage, at, 1, tier)
 
 
 def takes_reading(run: RunSummary) -> bool:
@@ -80,7 +94,7 @@ def of_summary(run: RunSummary) -> float | None:
     count nothing, as in `statistics.estimate_of`.
     """
     if run.model_usage and run.usage is not None and run.usage.cost_usd is None:
-        costs = [_of_calls(one.model, one.usage, run.started_at, one.calls) for one in run.model_usage]
+        costs = [_of_calls(one.model, one.usage, run.started_at, one.calls, one.tier) for one in run.model_usage]
         found = [cost for cost in costs if cost is not None]
         return sum(found) if found else None
     if run.models and run.models != (run.model,):
@@ -88,16 +102,20 @@ def of_summary(run: RunSummary) -> float | None:
     return _of_calls(run.model, run.usage, run.started_at, run.llm_calls or 1)
 
 
-def _of_calls(model: str | None, usage: Usage | None, at: float | None, calls: int) -> float | None:
+def _of_calls(
+    model: str | None, usage: Usage | None, at: float | None, calls: int, tier: str | None = None
+) -> float | None:
     """Prices depend on the size of a call: price one average call, then multiply."""
     if usage is None or not model or usage.cost_usd is not None or not wanted() or not installed():
         return None
     if not usage.input_tokens and not usage.output_tokens:
         return None
-    cached = usage.cache_read_tokens, usage.cache_creation_tokens
-    each = tuple(_share(count, calls) for count in (usage.input_tokens, usage.output_tokens, *cached))
-    cost = _priced(model[:_MAX_NAME], each, int(at // _HOUR) if at is not None and isfinite(at) else None)
-    return None if cost is None else cost * calls
+    price = _price_of(model[:_MAX_NAME], int(at // _HOUR) if at is not None and isfinite(at) else None)
+    if price is None:
+        return None
+    counts = usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_creation_tokens
+    cost = _cost_of_call(price, *[_share(count, calls) for count in (*counts, usage.cache_write_1h_tokens)])
+    return None if cost is None else cost * calls * _factor_of(model, tier)
 
 
 def _share(count: int | None, calls: int) -> Decimal | int | None:
@@ -105,19 +123,37 @@ def _share(count: int | None, calls: int) -> Decimal | int | None:
     return count if count is None or calls == 1 else Decimal(count * 1000 // calls).scaleb(-3)
 
 
-@lru_cache(1 << 14)
-def _priced(model: str, tokens: tuple[Decimal | int | None, ...], hour: int | None) -> float | None:
-    """The price of one call; None if the library has no price or rejects the numbers."""
+@lru_cache(1 << 10)
+def _price_of(model: str, hour: int | None) -> Any:
+    """The library's price of a model at an hour; None if it has none."""
     from genai_prices import Usage as LibraryUsage
     from genai_prices import calc_price
 
     provider, _, rest = model.rpartition("/")
-    fields = {name: count for name, count in zip(_NAMES, tokens, strict=True) if count is not None}
     for name, by in ((model, None), (rest, provider)) if provider else ((model, None),):
         with suppress(LookupError, ValueError, ArithmeticError, OSError):
             when = None if hour is None else datetime.fromtimestamp(hour * _HOUR, UTC)
-            found = float(
-                calc_price(LibraryUsage(**fields), name, provider_id=by, genai_request_timestamp=when).total_price
-            )
-            return found if isfinite(found) else None
+            usage = LibraryUsage(input_tokens=1)
+            return calc_price(usage, name, provider_id=by, genai_request_timestamp=when).model_price
     return None
+
+
+def _cost_of_call(price: Any, *tokens: Decimal | int | None) -> float | None:
+    """The cost of one call, tokens in the order of `_NAMES`; None if the library rejects the numbers."""
+    from genai_prices import Usage as LibraryUsage
+
+    counts = dict(zip(_NAMES, tokens, strict=True))
+    if getattr(price, "cache_write_1h_mtok", None) is None:
+        del counts["cache_write_1h_tokens"]
+    with suppress(LookupError, ValueError, ArithmeticError):
+        cost = float(price.calc_price(LibraryUsage(**counts))["total_price"])
+        return cost if isfinite(cost) else None
+    return None
+
+
+def _factor_of(model: str, tier: str | None) -> float:
+    """The price of a tier as a multiple of the listed one; 1 where none is published."""
+    factor = 1.0
+    for name in () if tier is None else tier.split():
+        factor *= next((factor for word, pattern, factor in _FACTORS if word == name and pattern in model), 1.0)
+    return factor

@@ -8,14 +8,14 @@ key. Parallel calls that two runs make in a different order are the same steps.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from tracetui.analysis.contrast import ALPHA, Side, holm, outcome_test, trials_to_decide
-from tracetui.analysis.tasks import Result, Trial
+from tracetui.analysis.tasks import Result, Task, Trial
 from tracetui.analysis.values import value_text
 from tracetui.diff.comparison import working_folder
 from tracetui.diff.noise import Noise
@@ -82,6 +82,17 @@ class Fork(msgspec.Struct, frozen=True):
         """The scored trials that reach the fork and take another branch than ``sides[side]``."""
         others = [one.scored for i, one in enumerate(self.sides) if i != side]
         return Side(sum(one.scored for one in others), sum(one.passed for one in others))
+
+
+def decisive_by_chance(tasks: Iterable[Task]) -> float:
+    """Return how many of the tasks chance alone would give a decisive fork, at most, on average.
+
+    Holm's correction holds for the forks of one task, so that each task has one by chance with a probability of up to
+    `ALPHA`. Tasks whose scored trials could not give a p below it count as 0.
+    """
+    counts = [task.counts for task in tasks]
+    best = (outcome_test((Side(c.passed, c.passed), Side(c.failed, 0))) for c in counts)
+    return ALPHA * sum(p is not None and p < ALPHA for p in best)
 
 
 class Representative(NamedTuple):

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
-from itertools import accumulate
+from itertools import accumulate, chain
 from math import ceil, inf
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -158,7 +158,7 @@ class _Totals:
                 self.total = (self.total or 0.0) + took
         if call.usage is not None:
             self.usage = self.usage + call.usage
-            cost = prices.of_call(call.model, call.usage, call.at)
+            cost = prices.of_call(call.model, call.usage, call.at, call.tier)
             if cost is not None:
                 self.estimated = (self.estimated or 0.0) + cost
 
@@ -224,12 +224,57 @@ class _Call(NamedTuple):
     usage: Usage | None = None
     model: str | None = None
     at: float | None = None
+    tier: str | None = None
     repeats: float = 0.0
     """Not a call: the duration of a call of a nested run, within a call of the same name here."""
 
 
 def _calls(run: Run, by: By, listed: Container[RunRef], task: TaskKey | None) -> Iterator[_Call]:
-    """The contributions of a run. Usage counts for the innermost call with a name, and for no other."""
+    """The contributions of a run: together exactly the usage of its summary.
+
+    What a run records beyond its spans counts for the run as a whole; a cost is shared among its calls without a
+    recorded one, as an estimate weighs them.
+    """
+    whole = run.summary
+    calls = _contributions(run, by, listed, task)
+    if whole.usage is None:
+        yield from calls
+        return
+    rest = _rest_of(run, whole.usage)
+    has_calls = any(span.usage for span in run.spans)
+    root = _root(whole, by, task)
+    if has_calls and root is not None and (rest.all_tokens or rest.cache_read_tokens):
+        tokens = msgspec.structs.replace(rest, cost_usd=None)
+        calls = chain(calls, (_Call(root, usage=tokens, model=whole.model, at=whole.started_at),))
+    yield from _shared_cost(list(calls), rest.cost_usd) if has_calls and rest.cost_usd else calls
+
+
+def _rest_of(run: Run, whole: Usage) -> Usage:
+    """What the usage of a run has beyond that of its spans."""
+    spans = sum((span.usage for span in run.spans if span.usage and span.operation not in CONTAINERS), Usage())
+    rest = whole.minus(spans)
+    total = None
+    if whole.total_tokens is not None and rest.input_tokens is None and rest.output_tokens is None:
+        total = max(0, whole.total_tokens - (spans.all_tokens or 0)) or None
+    return msgspec.structs.replace(rest, total_tokens=total)
+
+
+def _shared_cost(calls: list[_Call], cost: float) -> Iterator[_Call]:
+    """The calls with their shares of a cost in US dollars that was recorded for all of them."""
+    unpaid = {i: call.usage for i, call in enumerate(calls) if call.usage and call.usage.cost_usd is None}
+    weights = {i: prices.of_call(calls[i].model, used, calls[i].at, calls[i].tier) or 0.0 for i, used in unpaid.items()}
+    if not any(weights.values()):
+        weights = {i: float(used.all_tokens or 0) for i, used in unpaid.items()}
+    total = sum(weights.values())
+    for i, call in enumerate(calls):
+        weight = weights.get(i, 0.0)
+        if weight and call.usage is not None:
+            call = call._replace(usage=msgspec.structs.replace(call.usage, cost_usd=cost * weight / total))
+        yield call._replace(model=None)
+
+
+def _contributions(run: Run, by: By, listed: Container[RunRef], task: TaskKey | None) -> Iterator[_Call]:
+    """The calls, and the usage of unnamed spans: usage counts for the innermost call with a name, and for no other."""
     whole = run.summary
     root = _root(whole, by, task)
     if by is By.AGENT or by in WHOLE_RUNS:
@@ -245,7 +290,7 @@ def _calls(run: Run, by: By, listed: Container[RunRef], task: TaskKey | None) ->
         while above and above[-1][0] <= i:
             names[above.pop()[1]].pop()
         end = i + run.sizes[i]
-        name, model, at = _name(span, by), span.model or whole.model, span.started_at
+        name, model, at, tier = _name(span, by), span.model or whole.model, span.started_at, span.tier
         if kind is not Ownership.OWN:
             if name is not None and kind is Ownership.LISTED:
                 if names[name] and names[name][-1] and 0 <= (span.duration_ms or 0.0) < inf:
@@ -255,13 +300,15 @@ def _calls(run: Run, by: By, listed: Container[RunRef], task: TaskKey | None) ->
             continue
         usage = span.usage if span.operation not in CONTAINERS or with_usage[end] == with_usage[i + 1] else None
         if name is not None:
-            yield _Call(name, True, span.status is Status.ERROR, span.duration_ms, bool(names[name]), usage, model, at)
+            yield _Call(
+                name, True, span.status is Status.ERROR, span.duration_ms, bool(names[name]), usage, model, at, tier
+            )
             above.append((end, name))
             names[name].append(span.duration_ms is not None)
         elif usage and by is By.DAY:
-            yield _Call(_day(whole.started_at if at is None else at), usage=usage, model=model, at=at)
+            yield _Call(_day(whole.started_at if at is None else at), usage=usage, model=model, at=at, tier=tier)
         elif usage and (owner := above[-1][1] if above else root) is not None:
-            yield _Call(owner, usage=usage, model=model, at=at)
+            yield _Call(owner, usage=usage, model=model, at=at, tier=tier)
 
 
 def _root(run: RunSummary, by: By, task: TaskKey | None) -> str | None:

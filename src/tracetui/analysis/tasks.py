@@ -48,12 +48,16 @@ class Result(StrEnum):
     UNSCORED = "unscored"
     RUNNING = "running"
     """It has no outcome yet."""
+    UNGRADED = "ungraded"
+    """The grader did not grade it."""
 
 
 def result_of(run: RunSummary) -> Result:
     """Return how a run ended for the rates of its task."""
     if run.rated is not None:
         return Result(run.rated.value)
+    if run.is_ungraded:
+        return Result.UNGRADED
     return Result.RUNNING if run.status in GOING_ON else Result.UNSCORED
 
 
@@ -95,6 +99,7 @@ class Counts(msgspec.Struct, frozen=True, gc=False):
     unscored: int = 0
     running: int = 0
     excluded: int = 0
+    ungraded: int = 0
 
     @property
     def scored(self) -> int:
@@ -182,6 +187,10 @@ class Task(msgspec.Struct, frozen=True):
     def counted(self) -> list[Trial]:
         """The trials that count in rates and tests."""
         return [trial for trial in self.trials if trial.excluded is None]
+
+    def values(self, metric: str) -> list[float]:
+        """The values of a metric (`METRICS`) of the trials that count, have ended and recorded it."""
+        return _values(self.trials, metric)
 
 
 class Matrix(msgspec.Struct, frozen=True):
@@ -313,17 +322,23 @@ def _counts(trials: Sequence[Trial]) -> Counts:
         results[Result.UNSCORED],
         results[Result.RUNNING],
         len(trials) - results.total(),
+        results[Result.UNGRADED],
     )
 
 
 def _spreads(trials: Sequence[Trial]) -> dict[str, Spread]:
-    ended = [trial.run for trial in trials if trial.excluded is None and trial.result is not Result.RUNNING]
-    found: dict[str, Spread] = {}
-    for name, measure in METRICS.items():
-        values = [value for run in ended if (value := measure(run)) is not None and abs(value) < _LARGEST]
+    spreads: dict[str, Spread] = {}
+    for name in METRICS:
+        values = _values(trials, name)
         if values:
-            found[name] = Spread(len(values), sum(values), min(values), max(values))
-    return found
+            spreads[name] = Spread(len(values), sum(values), min(values), max(values))
+    return spreads
+
+
+def _values(trials: Iterable[Trial], metric: str) -> list[float]:
+    measure = METRICS[metric]
+    ended = (trial.run for trial in trials if trial.excluded is None and trial.result is not Result.RUNNING)
+    return [value for run in ended if (value := measure(run)) is not None and abs(value) < _LARGEST]
 
 
 def _rates(counts: Sequence[Counts]) -> Rates:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
 from math import fsum, inf
 from typing import Any, Final
@@ -18,12 +18,13 @@ from tracetui.analysis.cause import (
     deciding_score,
     digests_of,
     failure_of,
+    of_wrong_answer,
     old_digest_of,
     shared_cause,
     short_ids,
 )
 from tracetui.analysis.error_text import PLACEHOLDER
-from tracetui.model import Outcome, RunRef, RunSummary, Status
+from tracetui.model import Outcome, RunRef, RunSummary, Status, Who
 from tracetui.store.facts import run_time
 from tracetui.store.judgement import NOTHING, CauseRef, Judgement, start_of
 from tracetui.store.query import TraceContext, recorded_running
@@ -32,11 +33,12 @@ from tracetui.store.sidecar import Sidecar
 
 MAX_VARIANTS: Final = 20
 MAX_REASONS: Final = 3
+NOT_FAILURES: Final = "ungraded: the grader did not grade; not failures"
 NEW_SECONDS: Final = 24 * 3600.0
 """A cause is new for so long after its first run started."""
 CAUSE_CHOICES: Final = Choices(
     ("lost", "runs", "newest", "first seen", "tokens", "name", "id"),
-    ("none", "kind", "agent", "verdict", "format", "day"),
+    ("none", "kind", "who", "agent", "verdict", "format", "day"),
 )
 """How causes can be sorted and grouped; ``day`` is the one on which a cause was first seen."""
 CAUSES: Final = Arrangement(sort="lost", group="none")
@@ -44,7 +46,7 @@ CAUSES: Final = Arrangement(sort="lost", group="none")
 
 
 class Task(msgspec.Struct, frozen=True, gc=False):
-    """The wrong answers to one task: one row below their heading."""
+    """The wrong answers to one task that have one cause: one row below their heading."""
 
     name: str
     """Empty where the trace names no task."""
@@ -63,6 +65,8 @@ class Task(msgspec.Struct, frozen=True, gc=False):
     """As that of a group, which is the sum of its tasks'."""
     last_seen: float | None = None
     """When the newest run with a recorded start started."""
+    plain: str = ""
+    """Digest of all wrong answers to the task, whatever check failed: a verdict may be on that."""
 
     @property
     def ref(self) -> CauseRef:
@@ -71,7 +75,7 @@ class Task(msgspec.Struct, frozen=True, gc=False):
 
 
 class Group(msgspec.Struct, frozen=True, gc=False):
-    """Failed runs of one cause, or the wrong answers of one scorer.
+    """Failed runs of one cause, the wrong answers of one scorer that failed alike, or ungraded runs of one cause.
 
     Time and tokens of failed runs that another of them started count there, and nowhere else: nothing is wasted twice.
     """
@@ -110,6 +114,16 @@ class Group(msgspec.Struct, frozen=True, gc=False):
         """Type, tool and text in one line; not cleaned."""
         return self.cause.title
 
+    @property
+    def who(self) -> Who:
+        """Who failed."""
+        return self.cause.who
+
+    @property
+    def ungraded(self) -> bool:
+        """Whether its runs were not graded; they did not fail, but for those whose agent ended in an error as well."""
+        return self.cause.ungraded
+
     def is_new(self, now: float) -> bool:
         """Whether its first run started in the last `NEW_SECONDS`. False where no run says when it started."""
         return bool(self.starts) and now - self.starts[0] <= NEW_SECONDS
@@ -144,7 +158,7 @@ _Members = tuple[str, Cause, list[_Member]]
 
 
 def groups(runs: Iterable[RunSummary], decisions: Sidecar | None = None) -> list[Group]:
-    """The failed runs by cause, the biggest waste first: in time, then tokens, then number of runs.
+    """The failed and ungraded runs by cause, the biggest waste first: in time, then tokens, then number of runs.
 
     The order of `runs` does not matter. Before the deep pass a cause may change. Copies of a run count once.
     `decisions` say which causes the user merged or split.
@@ -187,6 +201,26 @@ def _regroup(failed: Iterable[_Member], decisions: Sidecar | None) -> dict[str, 
     return merged
 
 
+def by_who(found: Iterable[Group]) -> Counter[Who]:
+    """How many failed or ungraded runs are the agent's, the grader's and the environment's."""
+    counts: Counter[Who] = Counter()
+    for group in found:
+        counts[group.who] += len(group.runs)
+    return counts
+
+
+def who_words(counts: Mapping[str, int]) -> str:
+    """``agent 55 · grader 30``."""
+    return " · ".join(f"{who.value} {counts[who]}" for who in Who if counts.get(who))
+
+
+def sections(found: Sequence[Group]) -> list[CauseItem]:
+    """The causes of failures, then those of ungraded runs below a heading of their own."""
+    ungraded = [group for group in found if group.ungraded]
+    failed = [group for group in found if not group.ungraded]
+    return [*failed, (NOT_FAILURES, len(ungraded)), *ungraded] if ungraded else failed
+
+
 def biggest_first(group: Group) -> tuple[float, int, int, str]:
     """Sort key: time lost, then tokens, then number of runs."""
     return -(group.wasted_ms or 0.0), -(group.wasted_tokens or 0), -len(group.runs), group.digest
@@ -226,7 +260,7 @@ def _group(
         merged=tuple(sorted({one for one, _, _ in causes} - {digest})),
         split_of="" if cause.wrong or own[0][1].digest == first else own[0][1].digest,
         old=tuple(sorted({old for run in runs if (old := old_digest_of(run)) is not None})) if has_old else (),
-        tasks=tuple(tasks.get(cause.type or "", ())) if cause.wrong else (),
+        tasks=tuple(task for one, *_ in causes for task in tasks.get(one, ())),
     )
 
 
@@ -240,7 +274,7 @@ def _newest_first(runs: Iterable[RunSummary]) -> list[RunSummary]:
 
 
 def _tasks(counted: list[RunSummary], failed: Iterable[_Member], waste: dict[RunRef, Waste]) -> dict[str, list[Task]]:
-    """The rows of wrong answers, by scorer."""
+    """The rows of wrong answers, by the digest of their heading."""
     wrong: dict[str, tuple[Cause, list[RunSummary]]] = {}
     for run, failure in failed:
         if failure.cause.wrong:
@@ -267,8 +301,9 @@ def _tasks(counted: list[RunSummary], failed: Iterable[_Member], waste: dict[Run
             reasons=tuple(reasons)[:MAX_REASONS],
             wasted_ms=_total_ms(_wasted(runs, waste)),
             last_seen=next((run.started_at for run in runs if run.started_at is not None), None),
+            plain=of_wrong_answer(cause)[-1],
         )
-        rows.setdefault(cause.type or "", []).append(row)
+        rows.setdefault(msgspec.structs.replace(cause, part=()).digest, []).append(row)
     for each in rows.values():
         each.sort(key=lambda row: (-len(row.runs), row.name))
     return rows
@@ -312,7 +347,7 @@ class CauseVerdicts:
 
     def of_task(self, task: Task) -> Judgement:
         """The decisions on the wrong answers to a task."""
-        return self.decisions.of_causes(task.digest)
+        return self.decisions.of_causes(*dict.fromkeys(filter(None, (task.digest, task.plain))))
 
     def of_group(self, group: Group) -> Judgement:
         """The decisions on a cause.
@@ -337,7 +372,11 @@ class CauseVerdicts:
     def unjudged(self, group: Group) -> list[Task]:
         """The tasks of a heading without a verdict."""
         judged = {*self.decisions.judged_causes}  # few of very many tasks
-        return [task for task in group.tasks if task.digest not in judged or self.of_task(task).verdict is None]
+        return [
+            task
+            for task in group.tasks
+            if judged.isdisjoint((task.digest, task.plain)) or self.of_task(task).verdict is None
+        ]
 
 
 def new_causes(found: Sequence[Group], verdicts: CauseVerdicts) -> list[Group]:
@@ -403,7 +442,7 @@ def _parents(runs: list[RunSummary], failed: list[RunSummary]) -> dict[RunRef, R
 
 
 _ERROR: Final = Status.ERROR
-_FAILED: Final = Outcome.FAILED
+_JUDGED: Final = (Outcome.FAILED, Outcome.UNGRADED)
 
 
 class QueryContext(TraceContext):
@@ -439,7 +478,7 @@ class QueryContext(TraceContext):
         return self._judgement(run).note or None
 
     def cause(self, run: RunSummary) -> Sequence[str]:
-        if not run.failed:
+        if run.who is None:
             return ()
         if self._causes is None:
             self._causes = {}
@@ -450,7 +489,8 @@ class QueryContext(TraceContext):
 
     def _judgement(self, run: RunSummary) -> Judgement:
         shared, decisions = run.shared, self._sidecar
-        if shared.status is not _ERROR and shared.outcome is not _FAILED and start_of(run) not in decisions.starts:
+        unmarked = shared.status is not _ERROR and shared.outcome not in _JUDGED
+        if unmarked and start_of(run) not in decisions.starts:
             return NOTHING  # nearly all runs
         return decisions.of(run, *digests_of(run, decisions))
 
@@ -473,9 +513,16 @@ class CauseOrder:
         """Headings of wrong answers."""
         self.runs_before = [*accumulate((len(group.runs) for group in self.groups), initial=0)]
         """Number of runs before each cause; at the end, of all runs."""
+        self._halves: dict[bool, CauseOrder] = {}
         starts = [group.starts for group in self.groups if group.starts]
         self.period = min((one[0] for one in starts), default=0.0), max((one[-1] for one in starts), default=0.0)
         """When the first and the last run started, in UTC seconds."""
+
+    def half(self, *, ungraded: bool) -> CauseOrder:
+        """The causes of ungraded runs, or those of failures, in the same order. It is made once."""
+        if ungraded not in self._halves:
+            self._halves[ungraded] = CauseOrder([group for group in self.groups if group.ungraded is ungraded])
+        return self._halves[ungraded]
 
 
 def arrange_causes(
@@ -489,7 +536,7 @@ def arrange_causes(
     if arrangement.sort != CAUSES.sort or arrangement.reverse:
         shown.sort(key=_SORT_KEYS[arrangement.sort], reverse=arrangement.reverse)
     if arrangement.group == "none":
-        return [*shown]
+        return sections(shown)
     label = _label_of(arrangement.group, now, verdict_of)
     grouped: dict[str, list[Group]] = {}
     for cause in shown:
@@ -503,6 +550,8 @@ def arrange_causes(
 def _label_of(group: str, now: float, verdict_of: Callable[[Group], str | None]) -> Callable[[Group], str]:
     if group == "kind":
         return _kind
+    if group == "who":
+        return lambda cause: cause.who.value
     if group == "agent":
         return lambda cause: ", ".join(cause.agents) or "no agent"
     if group == "verdict":
@@ -514,6 +563,8 @@ def _label_of(group: str, now: float, verdict_of: Callable[[Group], str | None])
 
 
 def _kind(cause: Group) -> str:
+    if cause.ungraded:
+        return "ungraded"
     if cause.cause.wrong:
         return "wrong answers"
     operation = cause.cause.operation

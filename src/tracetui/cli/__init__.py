@@ -22,12 +22,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     from tracetui.cli.output import complain
     from tracetui.cli.parser import parse, without_passwords
+    from tracetui.processes import end_with_parent
 
+    end_with_parent()
     try:
         words = without_passwords(sys.argv[1:] if argv is None else argv)
         if argv is None and words != sys.argv[1:]:
             _restart(words)
         args = parse(words)
+        _check_settings()
         status: int = args.run(args)
         sys.stdout.flush()
     except UsageError as error:
@@ -47,6 +50,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as end:  # argparse, after --help, --version or an error that it has printed
         return end.code if isinstance(end.code, int) else 2
     return status
+
+
+def _check_settings() -> None:
+    """Raise `UsageError` for an invalid settings file, whichever of its settings this command needs."""
+    from tracetui.store.settings import settings_file
+
+    if os.path.lexists(settings_file()):
+        from tracetui.ui import config  # imports no Textual
+
+        config.bind_keys(config.load())
 
 
 def _restart(words: Sequence[str]) -> None:

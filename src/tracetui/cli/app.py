@@ -14,7 +14,6 @@ from threading import Thread
 import tracetui
 from tracetui.cli.output import complain
 from tracetui.cli.parser import (
-    THEMES,
     add_pass,
     add_paths,
     chosen_directory,
@@ -32,6 +31,7 @@ from tracetui.sources.base import Source
 from tracetui.sources.local import STDIN
 from tracetui.sources.locations import DATABASES
 from tracetui.store import address
+from tracetui.store.settings import THEMES
 
 HELP = "Open a directory of AI-agent traces in the terminal: see which runs failed and why, and read every step."
 

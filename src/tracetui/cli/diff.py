@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from secrets import token_bytes
 from typing import Any
 
 from tracetui.cli.failing import complain_of
@@ -80,7 +79,7 @@ def _read(source: Source, summaries: list[RunSummary], args: argparse.Namespace)
     runs = [read_run(source, one.ref) for one in summaries]
     if args.json and not args.redact:
         return runs
-    redactor = Redactor(token_bytes(16))
+    redactor = Redactor(compared=True)
     return [masked(run, redactor) for run in runs]
 
 

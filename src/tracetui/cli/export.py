@@ -140,6 +140,7 @@ def _site(source: Source, args: argparse.Namespace) -> int:
         create_directory(os.path.join(args.site, folder), roots=roots)
     pages = written = 0
     for page in Site(content, lambda ref: read_run(source, ref)).pages():
+        _check_folder(args.site, page.path)
         written += write(os.path.join(args.site, page.path), page.pieces, roots=roots, replace=args.force)
         pages += 1
     complain(f"wrote {pages} pages to {args.site}, {size(written)}; open {os.path.join(args.site, 'index.html')}")
@@ -153,3 +154,10 @@ def _output(pieces: Iterator[bytes], args: argparse.Namespace, runs: Sequence[Ru
     named = [text.split("#")[0] for text in (args.diff or [args.target])]
     read = [run.summary.ref.path for run in runs]
     write_document(args.to, pieces, [*named, *read, *args.trace_dir, default_directory()], force=args.force)
+
+
+def _check_folder(site: str, path: str) -> None:
+    """Raise `UsageError` if a page would be written through a link below the directory that the user named."""
+    folder = os.path.dirname(path)
+    if folder and os.path.islink(os.path.join(site, folder)):
+        raise UsageError(f"{os.path.join(site, folder)} is a symbolic link; remove it, or choose another directory")

@@ -21,6 +21,7 @@ FAILED: Final = 3
 CONDITIONS: Final[Mapping[str, Callable[[RunSummary], bool]]] = {
     "error": lambda run: run.status is Status.ERROR,
     "failed": lambda run: run.failed,
+    "ungraded": lambda run: run.is_ungraded,
 }
 NEW: Final = "new"
 """Condition: a cause has no verdict."""
@@ -35,8 +36,9 @@ def add_fail_on(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         choices=(*CONDITIONS, NEW),
-        help="exit with status 3 if one of the printed runs ended in an error, failed (an error or a wrong answer), or"
-        " (ls, triage) has a cause without a verdict, else 1 if a file or format could not be read; may be repeated",
+        help="exit with status 3 if one of the printed runs ended in an error, failed (an error or a wrong answer), was"
+        " not graded (ungraded), or (ls, triage) has a cause without a verdict, else 1 if a file or format could not be"
+        " read; may be repeated",
     )
 
 

@@ -29,8 +29,8 @@ from tracetui.views.tasks import notes
 
 HELP = "test whether a candidate set of runs regressed against a base set"
 EXAMPLES = """\
-BASE and CANDIDATE are folders with runs of the same tasks. The verdict comes from a paired permutation test of pass
-rates. Exit status: 0 no regression, 1 regression, 2 error, 4 inconclusive.
+BASE and CANDIDATE are folders with runs of the same tasks. The verdict is about these tasks, by a permutation test of
+their pass rates. Exit status: 0 no regression, 1 regression, 2 error, 4 inconclusive.
 
 examples:
   tracetui gate runs/main runs/branch
@@ -113,7 +113,7 @@ def _report(source: Source, args: argparse.Namespace) -> GateReport:
     made = gate(*sets, alpha=args.alpha, min_effect=args.min_effect / 100)
     sentences += _unpaired(made)
     read = reader(source)
-    changed = {pair.base.key: first_divergence(pair, read) for pair in (*made.regressed, *made.fixed)}
+    changed = {pair.base.key: first_divergence(pair, read) for _, pairs in made.changes for pair in pairs}
     divergences = {key: one for key, one in changed.items() if one is not None}
     base, candidate = args.paths
     return GateReport(made, base, candidate, divergences, sentences)

@@ -88,7 +88,7 @@ class _Search:
         """Search everything. Raises `NothingReadable` if there is no file at all."""
         args, aim = self._args, aim_of(source, self._args)
         redactor = self._redactor if args.redact or not args.json else None
-        options = Options(args.names, args.repeats, lambda run: aim.wants(run.ref), redactor)
+        options = Options(args.names, args.repeats, lambda run: aim.wants(run.ref), redactor, blind=args.redact)
         for item in self._items(source, aim, needle, options):
             if isinstance(item, Hit):
                 self._hit(item)

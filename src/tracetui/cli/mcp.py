@@ -9,16 +9,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 import tracetui
+from tracetui.cli import BROKEN_PIPE
 from tracetui.cli.reading import served_paths
 from tracetui.errors import UsageError
 from tracetui.export.json import page
+from tracetui.processes import own_command, with_parent
 from tracetui.sources.local import WITHIN
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ SIZE: Final = 40_000
 LARGEST: Final = 400_000
 SECONDS: Final = 120
 """Longest time for one call."""
+CALLS: Final = 4
+"""Calls that run at once; others wait. Each is a process."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,8 +57,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until standard input ends. Raises `UsageError` for a PATH on another machine, or without the package."""
-    make_server(served_paths(args.paths, "mcp"), exact=args.exact).run("stdio")
-    return 0
+    server = make_server(served_paths(args.paths, "mcp"), exact=args.exact)
+    from tracetui.cli.mcp_stdio import serve
+
+    status = 0
+    try:
+        asyncio.run(serve(server))
+    except* ConnectionError:  # the client reads no more
+        status = BROKEN_PIPE
+    return status
 
 
 def make_server(paths: Sequence[str], *, exact: bool = False) -> MCPServer[Any]:
@@ -75,7 +85,8 @@ class Commands:
     def __init__(self, paths: Sequence[str], *, exact: bool) -> None:
         self._paths = paths
         self._exact = exact
-        self._environment = {**os.environ, WITHIN: os.pathsep.join(paths)}
+        self._free = asyncio.Semaphore(CALLS)
+        self._environment = with_parent({**os.environ, WITHIN: os.pathsep.join(paths)})
 
     async def answer(
         self, command: str, options: Sequence[str], words: Sequence[str], pages: Sequence[str], offset: int, size: int
@@ -109,22 +120,14 @@ class Commands:
         """Run a command and decode its output: a document, or the list of its lines. Raises `ToolError`."""
         from mcp.server.mcpserver.exceptions import ToolError
 
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tracetui", command, *words),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=self._environment,
-        )
-        try:
-            async with asyncio.timeout(SECONDS):
-                output, errors = await process.communicate()
-        except TimeoutError:
-            raise ToolError(f"no answer within {SECONDS} s; narrow the query or the path") from None
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
+        async with self._free:
+            try:
+                output, errors = await self._run(command, words)
+            except TimeoutError:
+                raise ToolError(f"no answer within {SECONDS} s; narrow the query or the path") from None
+            except (OSError, ValueError) as error:  # an argument with NUL, or longer than the system passes on
+                reason = error.strerror if isinstance(error, OSError) else error
+                raise ToolError(f"these arguments can't be passed to a command: {reason}") from None
         if not output.strip():
             raise ToolError(errors.decode("utf-8", "replace").strip() or "nothing found")
         if command == "grep":
@@ -132,6 +135,23 @@ class Commands:
             hits = [event for event in events if event["event"] == "hit"]
             return {"hits": hits, "events": [event for event in events if event["event"] != "hit"]}
         return orjson.loads(output)
+
+    async def _run(self, command: str, words: Sequence[str]) -> tuple[bytes, bytes]:
+        """Run a command and return what it prints. Raises `TimeoutError`, `OSError`, and `ValueError` for NUL."""
+        process = await asyncio.create_subprocess_exec(
+            *(*own_command(), command, *words),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=self._environment,
+        )
+        try:
+            async with asyncio.timeout(SECONDS):
+                return await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
 
 
 def _query(text: str) -> list[str]:

@@ -41,7 +41,6 @@ COMMANDS: Final = (
 )
 """The commands: modules of this package."""
 _QUERY: Final = ("-q", "--query")
-THEMES: Final = ("dark", "light", "high-contrast", "ansi")
 
 EXAMPLES: Final = """\
 examples:

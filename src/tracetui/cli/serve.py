@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 from typing import Final
 
@@ -12,6 +11,7 @@ from tracetui.cli.app import add_display
 from tracetui.cli.parser import add_pass
 from tracetui.cli.reading import served_paths
 from tracetui.errors import UsageError
+from tracetui.processes import own_command
 from tracetui.sources.local import WITHIN
 
 HELP = "show runs in a browser"
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
 def app_command(args: argparse.Namespace, paths: Sequence[str]) -> list[str]:
     """Return the command of one session's app."""
-    words = [sys.executable, "-m", "tracetui", "--served", "write" if args.allow_write else "read"]
+    words = [*own_command(), "--served", "write" if args.allow_write else "read"]
     for option in ("format", "theme"):
         if (value := getattr(args, option)) is not None:
             words += [f"--{option}", value]

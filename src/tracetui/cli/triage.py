@@ -32,8 +32,8 @@ MOST: Final = 50
 """Runs with the same error that a database sends: a frequent error must not hide the others."""
 EXAMPLES = """\
 Errors have one cause if they happen in the same tool, with the same type and text; ids, times, counts and paths do not
-matter, status codes and names do. Wrong answers are grouped by scorer and task. The biggest waste comes first. Give
-verdicts in the app.
+matter, status codes and names do. Wrong answers are grouped by scorer, first failed check and task. The biggest waste
+comes first. Give verdicts in the app.
 
 examples:
   tracetui triage traces/

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tracetui.demo.files import line, put, uid, zulu
+from tracetui.processes import own_command
 
 Json = dict[str, Any]
 
@@ -242,7 +243,7 @@ QUICK, CALL, TEST = 0.7, 1.6, 5.0
 @contextmanager
 def running(folder: Path) -> Iterator[None]:
     """Context: a live agent writes to `folder` in a separate process."""
-    command = [sys.executable, "-m", "tracetui.demo.ccpa", str(folder)]
+    command = [*own_command("tracetui.demo.ccpa"), str(folder)]
     agent = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603 - ourselves
     try:
         yield

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from secrets import token_bytes, token_hex
+from secrets import token_hex
 from typing import Final, Literal, TypeAlias
 
 from tracetui.analysis.navigation import errors
@@ -276,7 +276,7 @@ def form_of(path: str) -> Form:
 
 def redactor_for(*, compared: bool = False) -> Redactor:
     """A redactor for a document. In a comparison, different secrets get different masks."""
-    return Redactor(token_bytes(16) if compared else None)
+    return Redactor(compared=compared)
 
 
 def export_run(

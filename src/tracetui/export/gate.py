@@ -14,7 +14,8 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from xml.etree import ElementTree as Xml
 
 from tracetui.analysis.contrast import Interval
-from tracetui.analysis.gate import Divergence, Gate, MetricTest, Pair, Verdict
+from tracetui.analysis.gate import Divergence, Gate, MetricTest, Pair, Verdict, ends
+from tracetui.analysis.gate_statistics import MOST_TRIALS
 from tracetui.analysis.tasks import Task
 from tracetui.errors import UsageError
 from tracetui.export.json import encode
@@ -62,7 +63,7 @@ class GateReport(NamedTuple):
     """Where the runs of each set are, as given on the command line."""
     candidate: str
     divergences: Mapping[TaskKey, Divergence]
-    """The first divergence of the regressed and fixed tasks; none where both sets have the same steps."""
+    """The first divergence of the tasks that changed; none where both sets have the same steps."""
     notes: Sequence[str] = ()
     """One sentence about each kind of trial that does not count."""
 
@@ -80,7 +81,7 @@ def gate_lines(report: GateReport, width: int | None, redactor: Redactor) -> Ite
     yield from TextTable(_METRIC_COLUMNS, metric_rows(gate)).lines(width)
     rows = [
         (Clean(word), passed(pair.base), passed(pair.candidate), step(report.divergence(pair)), name(pair, redactor))
-        for word, pairs in (("regressed", gate.regressed), ("fixed", gate.fixed))
+        for word, pairs in gate.changes
         for pair in pairs
     ]
     if rows:
@@ -93,23 +94,26 @@ def gate_lines(report: GateReport, width: int | None, redactor: Redactor) -> Ite
 
 
 def verdict_lines(gate: Gate) -> Iterator[Clean]:
-    """The verdict with its reason, and how far these trials reach."""
+    """The verdict with its reason, what would settle it, and the tasks that changed beyond chance."""
     yield Clean(f"{TITLES[gate.verdict]}: {gate.reason}")
-    if gate.trials_needed is not None:
-        yield Clean(f"About {gate.trials_needed} trials of each set would settle it")
-    elif gate.verdict is Verdict.NO_REGRESSION:
-        if gate.smallest_loss is None:
-            yield Clean("The base passes too few tasks to show a loss")
-        elif gate.smallest_loss > gate.min_effect:
+    if gate.verdict is Verdict.INCONCLUSIVE and not gate.lacks_grades:
+        if gate.smallest_p >= gate.alpha:
             yield Clean(
-                f"Few trials: only a loss of {100 * gate.smallest_loss:.3g} points or more could be significant"
+                f"No result of the candidate could give p < {gate.alpha:g}: the smallest is {gate.smallest_p:.2g}"
             )
+        needed = f"More than {MOST_TRIALS}" if gate.trials_per_task is None else f"About {gate.trials_per_task}"
+        yield Clean(
+            f"{needed} trials of each task, in both sets, would settle it in 80 % of cases on average;"
+            f" in fewer if the true loss is about {50 * gate.min_effect:g} points"
+        )
+    if gate.verdict is not Verdict.REGRESSION and gate.regressed:
+        number = len(gate.regressed)
+        yield Clean(f"{number} task{' is' if number == 1 else 's are'} lower beyond chance: see regressed")
 
 
 def metric_rows(gate: Gate) -> list[Sequence[Clean]]:
     """Pass rate and metrics: their name, both values, the change and its p."""
-    low, high = (100 * end for end in gate.interval)
-    change = f"{100 * gate.difference:+.1f} points ({low:+.1f} to {high:+.1f})"
+    change = f"{100 * gate.difference:+.1f} points ({ends(gate.interval)})"
     rates = [Clean("pass rate"), percent(gate.base_rate), percent(gate.candidate_rate), Clean(change), _p(gate.p)]
     return [rates, *(_metric(name, test) for name, test in gate.metrics.items())]
 
@@ -169,18 +173,22 @@ def gate_value(report: GateReport, redactor: Redactor | None = None) -> dict[str
         "schema": GATE,
         "verdict": gate.verdict,
         "reason": gate.reason,
+        "trials_per_task": gate.trials_per_task,
         "trials_needed": gate.trials_needed,
-        "smallest_loss": gate.smallest_loss,
+        "smallest_p": gate.smallest_p,
         "alpha": gate.alpha,
         "min_effect": gate.min_effect,
         "paired_tasks": len(gate.pairs),
         "base": {"pass_rate": gate.base_rate},
         "candidate": {"pass_rate": gate.candidate_rate},
+        "ungraded": {"base": gate.base_ungraded, "candidate": gate.candidate_ungraded},
         "difference": gate.difference,
         "interval": _interval(gate.interval),
         "p": gate.p,
         "regressed": [changed(pair) for pair in gate.regressed],
+        "lower": [changed(pair) for pair in gate.lower],
         "fixed": [changed(pair) for pair in gate.fixed],
+        "higher": [changed(pair) for pair in gate.higher],
         "metrics": {name: _metric_value(test) for name, test in gate.metrics.items()},
         "only_base": [task_name(task, redactor) for task in gate.only_base],
         "only_candidate": [task_name(task, redactor) for task in gate.only_candidate],
@@ -256,13 +264,13 @@ def gate_blocks(report: GateReport, redactor: Redactor) -> Iterator[Block]:
     yield Prose(_summary(report))
     yield Table(("", "base", "candidate", "change", "p"), metric_rows(gate), _NUMBERS)
     changed: list[tuple[str, Pair]] = []
-    for word, pairs in (("Regressed", gate.regressed), ("Fixed", gate.fixed)):
-        if pairs:
-            found = [(f"{word.lower()}-{i}", pair) for i, pair in enumerate(pairs, 1)]
-            yield Heading(2, Clean(f"{word} ({len(pairs)})"))
-            rows = [_row(report, anchor, pair, redactor) for anchor, pair in found]
-            yield Table(("task", "base", "candidate", "first difference"), rows, frozenset({1, 2}))
-            changed += found
+    for word, pairs in gate.changes:
+        anchored = [(f"{word}-{i}", pair) for i, pair in enumerate(pairs, 1)]
+        chance = ", could be chance" if word in ("lower", "higher") else ""
+        yield Heading(2, Clean(f"{word.capitalize()} ({len(pairs)}{chance})"))
+        rows = [_row(report, anchor, pair, redactor) for anchor, pair in anchored]
+        yield Table(("task", "base", "candidate", "first difference"), rows, frozenset({1, 2}))
+        changed += anchored
     diverged = [(anchor, pair, one) for anchor, pair in changed if (one := report.divergence(pair)) is not None]
     if diverged:
         yield Heading(2, Clean("First differences"))
@@ -278,9 +286,10 @@ def gate_blocks(report: GateReport, redactor: Redactor) -> Iterator[Block]:
 
 def _summary(report: GateReport) -> Clean:
     gate = report.gate
-    worse, better = len(gate.regressed), len(gate.fixed)
+    counts = [(word, len(pairs)) for word, pairs in gate.changes]
+    counts.append(("unchanged", len(gate.pairs) - sum(number for _, number in counts)))
     paired = f"{len(gate.pairs)} task{'' if len(gate.pairs) == 1 else 's'} compared"
-    changes = f"{worse} regressed, {better} fixed, {len(gate.pairs) - worse - better} unchanged"
+    changes = ", ".join(f"{number} {word}" for word, number in counts)
     return clean(f"{report.base} (base) and {report.candidate} (candidate): {paired}, {changes}.", 1000)
 
 
@@ -314,37 +323,53 @@ def _masked(text: str, redactor: Redactor, limit: int) -> Clean:
 
 
 def junit(report: GateReport, redactor: Redactor) -> bytes:
-    """JUnit XML: a test case per task. A regressed task is a failure only if the verdict is `regression`.
+    """JUnit XML: a test case for the pass rate of all tasks, then one per task.
 
-    Tasks that are not compared are skipped. Properties of the suite have the verdict and its numbers.
+    The first is a failure if the verdict is `regression`, and skipped if it is `inconclusive`. A task is a failure only
+    if the verdict is `regression` and its loss is beyond chance. Tasks that are not compared are skipped. Properties of
+    the suite have the verdict and its numbers.
     """
     gate = report.gate
-    fails = {pair.base.key for pair in gate.regressed} if gate.verdict is Verdict.REGRESSION else set[TaskKey]()
+    fails = gate.regressed if gate.verdict is Verdict.REGRESSION else ()
     skipped = unpaired_rows(gate, redactor)
     counts = {
-        "tests": str(len(gate.pairs) + len(skipped)),
-        "failures": str(len(fails)),
+        "tests": str(1 + len(gate.pairs) + len(skipped)),
+        "failures": str(len(fails) + (gate.verdict is Verdict.REGRESSION)),
         "errors": "0",
-        "skipped": str(len(skipped)),
+        "skipped": str(len(skipped) + (gate.verdict is Verdict.INCONCLUSIVE)),
     }
     root = Xml.Element("testsuites", {"name": "tracetui gate", **counts})
     suite = Xml.SubElement(root, "testsuite", {"name": "tracetui gate", **counts})
     properties = Xml.SubElement(suite, "properties")
     for key, value in _properties(report):
         Xml.SubElement(properties, "property", {"name": key, "value": _xml(value)})
+    _overall_case(suite, gate)
     for pair in gate.pairs:
-        words = _changes(report, pair, redactor)
         case = _case(suite, name(pair, redactor), pair.candidate)
-        if pair.base.key in fails:
-            failure = Xml.SubElement(case, "failure", {"type": "regression", "message": _xml(words[0])})
-            failure.text = _xml("\n".join(words))
+        lines = _changes(report, pair, redactor)
+        if pair in fails:
+            failure = Xml.SubElement(case, "failure", {"type": "regression", "message": _xml(lines[0])})
+            failure.text = _xml("\n".join(lines))
         else:
-            Xml.SubElement(case, "system-out").text = _xml("\n".join(words))
+            Xml.SubElement(case, "system-out").text = _xml("\n".join(lines))
     for why, task in skipped:
         Xml.SubElement(_case(suite, task), "skipped", {"message": why})
     Xml.SubElement(suite, "system-out").text = _xml("\n".join((*verdict_lines(gate), *map(clean, report.notes))))
     Xml.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{Xml.tostring(root, "unicode")}\n'.encode()
+
+
+def _overall_case(suite: Xml.Element, gate: Gate) -> None:
+    """The test case that the exit status agrees with."""
+    case = _case(suite, Clean("pass rate of all tasks"))
+    first, *others = verdict_lines(gate)
+    if gate.verdict is Verdict.REGRESSION:
+        failure = Xml.SubElement(case, "failure", {"type": "regression", "message": _xml(first)})
+        failure.text = _xml("\n".join((first, *others)))
+    elif gate.verdict is Verdict.INCONCLUSIVE:
+        Xml.SubElement(case, "skipped", {"message": _xml(first)})
+    else:
+        Xml.SubElement(case, "system-out").text = _xml(first)
 
 
 def _case(suite: Xml.Element, task: Clean, candidate: Task | None = None) -> Xml.Element:
@@ -371,8 +396,8 @@ def _properties(report: GateReport) -> Iterator[tuple[str, str]]:
     yield "base", clean(report.base)
     yield "candidate", clean(report.candidate)
     yield from ((key, f"{number:.6g}") for key, number in numbers.items() if isfinite(number))
-    if gate.trials_needed is not None:
-        yield "trials_needed", str(gate.trials_needed)
+    if gate.trials_per_task is not None:
+        yield "trials_per_task", str(gate.trials_per_task)
     for key, test in gate.metrics.items():
         yield f"{key}_difference", f"{test.difference:.6g}"
         yield f"{key}_adjusted_p", f"{test.adjusted_p:.6g}"
@@ -380,7 +405,8 @@ def _properties(report: GateReport) -> Iterator[tuple[str, str]]:
 
 def _changes(report: GateReport, pair: Pair, redactor: Redactor) -> list[Clean]:
     """How often the task passed, then the first divergence."""
-    lines = [Clean(f"passed {passed(pair.base)} in the base, {passed(pair.candidate)} in the candidate")]
+    chance = ", could be chance" if pair in (*report.gate.lower, *report.gate.higher) else ""
+    lines = [Clean(f"passed {passed(pair.base)} in the base, {passed(pair.candidate)} in the candidate{chance}")]
     found = report.divergence(pair)
     if found is not None:
         lines.append(Clean(f"first difference: {step(found)}"))

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.analysis.run_tree import Fork, RunTree
+from tracetui.analysis.run_tree import Fork, RunTree, decisive_by_chance
 from tracetui.analysis.tasks import Counts, Group, Matrix, Rates, Result, Spread, Task, Trial
 from tracetui.export.json import problem_value
 from tracetui.export.page import NO_PAGES, Block, Cell, Facts, Heading, Link, Pages, Prose, Styled, Table, run_link
@@ -97,6 +97,7 @@ def tasks_value(
         "schema": TASKS,
         "tasks": [_task(task, trees.get(task.key), redactor) for task in matrix.tasks],
         "groups": [_group(group, redactor) | _rates(rates) for group, rates in matrix.groups.items()],
+        "decisive_by_chance": decisive_by_chance(matrix.tasks),
         "without_task": [run.ref.address for run in matrix.without_task],
         "problems": [problem_value(one if redactor is None else masked_problem(one, redactor)) for one in problems],
         **_rates(matrix.rates),
@@ -132,6 +133,7 @@ def _counts(counts: Counts) -> dict[str, Any]:
         "passed": counts.passed,
         "failed": counts.failed,
         "unscored": counts.unscored,
+        "ungraded": counts.ungraded,
         "running": counts.running,
         "pass_rate": counts.pass_rate,
     }

@@ -11,7 +11,18 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from tracetui.analysis.contrast import NO_FINDINGS, Contrast, Finding
-from tracetui.analysis.triage import CauseVerdicts, Group, Split, Task, Variant, groups, splits_of, variants_of
+from tracetui.analysis.triage import (
+    CauseVerdicts,
+    Group,
+    Split,
+    Task,
+    Variant,
+    by_who,
+    groups,
+    splits_of,
+    variants_of,
+    who_words,
+)
 from tracetui.export.json import encode, moment
 from tracetui.export.page import NO_PAGES, Block, Cell, Code, Facts, Heading, Link, Pages, Prose, Table, run_link
 from tracetui.export.table import Column, Screen, TextTable, since, started
@@ -37,8 +48,8 @@ from tracetui.views.triage import passed_trials
 TRIAGE: Final = "tracetui/triage/1"
 MAX_RUNS: Final = 200
 """Runs of a cause that a document lists."""
-_HEADING: Final = ("id", "runs", "cause", "agents", "wasted", "tokens", "verdict")
-_NUMBERS: Final = frozenset({1, 4, 5})
+_HEADING: Final = ("id", "runs", "who", "cause", "agents", "wasted", "tokens", "verdict")
+_NUMBERS: Final = frozenset({1, 5, 6})
 _SHARED: Final = ("shared by these runs", "of these", "of passed runs", "example")
 
 
@@ -74,7 +85,7 @@ class Triage(NamedTuple):
     """Every cause, and how many of how many runs failed."""
 
     entries: Sequence[Entry]
-    counts: Mapping[str, int]
+    counts: Mapping[str, Any]
 
     @property
     def groups(self) -> list[Group]:
@@ -121,6 +132,10 @@ def triage_of(
         "failed": counts.failed + more,
         "errors": counts.errors + more,
         "wrong_answers": counts.wrong,
+        "ungraded": counts.ungraded,
+        "passed": counts.passed,
+        "graded": counts.rated,
+        "who": {who.value: number for who, number in by_who(found).items()},
     }
     return Triage(entries, {**totals, "causes": len(found), "signatures": len(found)})
 
@@ -137,11 +152,20 @@ def _entry_of(group: Group, runs: Sequence[RunSummary], verdicts: CauseVerdicts,
             (replace(task, name=hide(task.name), reasons=tuple(map(hide, task.reasons))), redactor.value(own))
             for task, own in tasks
         ]
-        variants = [replace(variant, text=hide(variant.text)) for variant in variants]
+        errors = {run.ref: _source(run) for run in runs}
+        variants = [
+            replace(variant, text=redactor.excerpt(variant.text, errors[variant.example])) for variant in variants
+        ]
         judged = redactor.value(judged)
         group = replace(group, agents=tuple(map(hide, group.agents)))
-    title = group.title if redactor is None else redactor.header(group.title)
+    source = next((_source(run) for run in runs if run.ref == group.example), "")
+    title = group.title if redactor is None else redactor.excerpt(group.title, source)
     return Entry(group, title, judged, members, tasks, variants, splits, is_new)
+
+
+def _source(run: RunSummary) -> str:
+    """The text that the texts of a run's cause are parts of."""
+    return run.first_error.message if run.first_error is not None else ""
 
 
 def next_command(triage: Triage, places: Sequence[str]) -> str:
@@ -160,7 +184,13 @@ def triage_report(
     counts = triage.counts
     yield Heading(1, clean(f"Triage of {place}", 300))
     causes = f"{counts['causes']} cause{_s(counts['causes'])}"
-    yield Prose(Clean(f"{counts['failed']} of {counts['runs']} runs failed ({causes})."))
+    ungraded = f", {counts['ungraded']} ungraded" if counts["ungraded"] else ""
+    yield Prose(Clean(f"{counts['failed']} of {counts['runs']} runs failed{ungraded} ({causes})."))
+    if counts["ungraded"]:
+        whole = counts["graded"] + counts["ungraded"]
+        yield Prose(
+            Clean(f"{who_words(counts['who'])}. {counts['passed']} of {counts['graded']} graded passed, of {whole}.")
+        )
     if triage.entries:
         yield Table(_HEADING, [_row(entry) for entry in triage.entries], _NUMBERS)
     for entry in triage.entries:
@@ -172,6 +202,7 @@ def _row(entry: Entry) -> Sequence[Cell]:
     return (
         Link(Clean(group.id), group.id),
         Clean(str(len(group.runs))),
+        Clean(group.who.value),
         one_line(entry.title, 160),
         one_line(", ".join(group.agents), 60),
         duration(group.wasted_ms),
@@ -194,6 +225,7 @@ def _entry(entry: Entry, shared: Contrast | None, redactor: Redactor | None, pag
         "verdict": [_verdict(judged)] if judged.verdict is not None else [],
         "note": clean_lines(judged.note) if judged.note else [],
         "tags": [one_line(" ".join(judged.tags), 300)] if judged.tags else [],
+        "who": [Clean(f"{group.who.value}; not graded" if group.ungraded else group.who.value)],
         "runs": [grouped(len(group.runs))],
         "seen": [Clean(" to ".join(dict.fromkeys(seen)))] if seen else [],
         "agents": [one_line(", ".join(group.agents), 300)] if group.agents else [],
@@ -201,7 +233,10 @@ def _entry(entry: Entry, shared: Contrast | None, redactor: Redactor | None, pag
         "example": [run_link(group.example, pages)],
     }
     yield Facts([(label, lines) for label, lines in facts.items() if lines])
-    error = next((run.first_error for run, _ in entry.runs if run.ref == group.example), None)
+    example = next((run for run, _ in entry.runs if run.ref == group.example), None)
+    if example is not None and (evidence := example.evidence) is not None:
+        yield Prose(one_line(f"{evidence.place}: {evidence.text}", 400))
+    error = None if example is None else example.first_error
     if error is not None and error.words:
         yield Code(clean_lines(error.words))
     if entry.tasks:
@@ -277,7 +312,8 @@ def _cause(entry: Entry, contrast: Any) -> dict[str, Any]:
     return {
         "id": group.id,
         "digest": group.digest,
-        "kind": "wrong_answers" if group.cause.wrong else "error",
+        "kind": "ungraded" if group.ungraded else "wrong_answers" if group.cause.wrong else "error",
+        "who": group.who,
         "title": entry.masked_title,
         "count": entry.total,
         "runs": [ref.address for ref in group.runs],
@@ -357,6 +393,7 @@ def address_of(found: Finding) -> str:
 
 _WHOLE: Final = (
     Column("ID", 12),
+    Column("WHO", 11),
     Column("RUNS", 6, right=True),
     Column("LOST", 7, right=True),
     Column("TOKENS", 6, right=True),
@@ -366,12 +403,12 @@ _WHOLE: Final = (
     Column("CAUSE", least=24),
 )
 _NARROW: Final = (
-    *_WHOLE[:3],
+    *_WHOLE[:4],
     Column("TOKENS", 6, right=True, leaves=1),
     Column("AGE", 4, right=True),
-    _WHOLE[5],
+    _WHOLE[6],
     Column("EXAMPLE", least=8, middle=True),
-    _WHOLE[7],
+    _WHOLE[8],
 )
 
 
@@ -393,7 +430,7 @@ def _narrow_rows(entry: Entry, screen: Screen) -> Iterator[Sequence[Clean]]:
     refs = [entry.group.example, *(task.runs[0] for task, _ in entry.tasks)]
     ages = [since(_last(entry), screen.now), *[Clean("")] * len(entry.tasks)]
     for row, ref, age in zip(_rows(entry), refs, ages, strict=True):
-        yield (*row[:4], age, row[5], clean(screen.names[ref]), row[-1])
+        yield (*row[:5], age, row[6], clean(screen.names[ref]), row[-1])
 
 
 def _last(entry: Entry) -> RunSummary | None:
@@ -405,6 +442,7 @@ def _rows(entry: Entry) -> Iterator[tuple[Clean, ...]]:
     last = _last(entry)
     yield (
         Clean(group.id),
+        Clean(group.who.value),
         count(entry.total),
         duration(group.wasted_ms),
         tokens(group.wasted_tokens),
@@ -417,6 +455,7 @@ def _rows(entry: Entry) -> Iterator[tuple[Clean, ...]]:
         reasons = f" · {'; '.join(task.reasons)}" if task.reasons else ""
         yield (
             Clean(f"  {task.id}"),
+            Clean(""),
             count(len(task.runs)),
             Clean(""),
             Clean(""),

@@ -65,16 +65,20 @@ def usage_without_cache(
     written: int | None,
     reasoning: int | None = None,
     cost: float | None = None,
+    written_1h: int | None = None,
+    *,
+    at_least: bool = False,
 ) -> Usage | None:
     """The usage of a response with `plain` input tokens besides those `read` from and `written` to the cache.
 
-    None without any number; cached input is part of the input in `Usage`.
+    `written_1h` is the part of `written` that stays cached for an hour; `at_least` as `Usage.output_at_least`. None
+    without any number; cached input is part of the input in `Usage`.
     """
     if plain is not None or read is not None or written is not None:
         plain = (plain or 0) + (read or 0) + (written or 0)
     elif output is None and reasoning is None and cost is None:
         return None
-    return Usage(plain, output, None, read, written, reasoning, cost)
+    return Usage(plain, output, None, read, written, reasoning, cost, written_1h, at_least and output is not None)
 
 
 class SyntheticRef(msgspec.Struct, frozen=True, gc=False):
@@ -130,6 +134,7 @@ class SpanRow(msgspec.Struct, gc=False):
     """Path of their file, as in `SpanRef`."""
     claim: str | None = None
     """As in `Span.claim`."""
+    tier: str | None = None
 
     @classmethod
     def of(cls, span: Span) -> Self:
@@ -154,6 +159,7 @@ class SpanRow(msgspec.Struct, gc=False):
             span.model,
             ref.part,
             cast("str | None", span.claim),
+            span.tier,
         )
 
     def add_line(self, line: Line) -> None:
@@ -181,6 +187,7 @@ class SpanRow(msgspec.Struct, gc=False):
             note=self.note,
             claim=self.claim,
             at=SpanRef(self.at, self.part) if self.part or self.operation is UNKNOWN_KIND else self.at,
+            tier=self.tier,
         )
 
 

@@ -229,6 +229,36 @@ def without_marks(data: bytes) -> tuple[bytes, str | None]:
     return rest, f"{len(data) - len(rest)} NUL bytes before the record"
 
 
+_MOST_BEGINNINGS: Final = 64
+"""Places on a damaged line where a whole record may begin that are tried."""
+
+
+def whole_records(data: bytes) -> list[tuple[int, int]]:
+    """Ranges (begin, end) of the JSON objects on a line that holds several, or a torn one before whole ones.
+
+    A range is taken only if the line ends after it or another object follows. Empty if there are none.
+    """
+    try:
+        text = data.decode("latin-1")  # a character a byte; a quote or brace is never part of another character
+        decoder = json.JSONDecoder()
+    except UnicodeDecodeError:
+        return []
+    ranges: list[tuple[int, int]] = []
+    position, tries = text.find("{"), 0
+    while position >= 0 and tries < _MOST_BEGINNINGS:
+        try:
+            value, end = decoder.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            value, end = None, position + 1
+        rest = data[end : end + 256].lstrip(BLANK)[:1]
+        if isinstance(value, dict) and value and rest in (b"", b"{"):
+            ranges.append((position, end))
+        else:
+            tries, end = tries + 1, position + 1
+        position = text.find("{", end)
+    return ranges
+
+
 def parse(data: bytes) -> tuple[Any, str | None]:
     """The value on one line and a note if it had to be read leniently; raises `FormatError` if it is not JSON."""
     data, note = without_marks(data)

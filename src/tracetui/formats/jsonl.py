@@ -20,7 +20,7 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk
 from tracetui.formats.bodies import ByteRange, as_json, pack_range
-from tracetui.formats.decode import BLANK, MAX_LINE, lines, skippable, without_marks
+from tracetui.formats.decode import BLANK, MAX_LINE, lines, skippable, whole_records, without_marks
 from tracetui.formats.decode import Line as RawLine
 from tracetui.formats.schema import Schema, Unknown
 from tracetui.model import LAST_LINE, Body, Header, Problem, RunBody, RunRef, RunSummary, Span
@@ -313,7 +313,7 @@ class LogReader(Generic[S]):
             if record is not None:
                 self.session.take(record, line)
         self._busy = False
-        self._check = -1 if found.skipped else _add_checks(self._check, [line.check])
+        self._check = -1 if found.skipped else _add_checks(self._check, [crc32(found.data)])
         self._offset, self._number = found.next_offset, found.number + 1
 
     def _look_ahead(self, found: RawLine | None) -> None:
@@ -373,20 +373,64 @@ def _is_skippable(block: bytes) -> bool:
 def decode_line(session: Session, schema: Schema[Any], line: Line, *, refused: bool = False) -> Any:
     """The record on a finished line that is not empty; None if it has none, which is reported. `refused`: strict
     decoding failed.
+
+    Of several records on the line, and of whole ones after a torn one, it takes all but the last, and returns that;
+    `line` is its part of the line then.
     """
     try:
         data, note = without_marks(line.data)
         is_refused = refused and len(data) == len(line.data)
         record, value, lenient = (schema.decode_loosely if is_refused else schema.decode)(data, session.unknown)
     except FormatError as error:
-        at = f" ({error.where} of the line)" if error.where else ""
-        _report_lost(session, line, f"{error.reason}{at}", len(line.data))
-        return None
+        records = _whole_records(session, schema, line)
+        if not records:
+            at = f" ({error.where} of the line)" if error.where else ""
+            _report_lost(session, line, f"{error.reason}{at}", len(line.data))
+            return None
+        *others, (last, part) = records
+        for record, other in others:
+            session.take(record, other)
+        line.offset, line.number, line.data, line.check = part.offset, part.number, part.data, part.check
+        return last
     if note or lenient:
         report(session, line, f"read leniently: {note or lenient}")
     if record is None:
         report(session, line, f"not a JSON object: {as_json(value)}")
     return record
+
+
+class _PartNumber(int):
+    """The number of a line, for a further record on it: ``7b``."""
+
+    letter = ""
+
+    def __format__(self, spec: str) -> str:
+        return f"{int(self)}{self.letter}"
+
+    __str__ = __repr__ = lambda self: format(self)
+
+
+def _whole_records(session: Session, schema: Schema[Any], line: Line) -> list[tuple[Any, Line]]:
+    """The records on a line that is not one record, with their parts of the line; reports what is lost."""
+    records: list[tuple[Any, Line]] = []
+    end = 0
+    for begin, stop in whole_records(line.data):
+        data = line.data[begin:stop]
+        try:
+            record = schema.decode(data, session.unknown)[0]
+        except FormatError:
+            continue
+        if record is None:
+            continue
+        number = _PartNumber(line.number)
+        number.letter = chr(ord("a") + min(len(records), 25)) if records else ""
+        records.append((record, Line(line.offset + begin, number, data, crc32(data))))
+        if torn := len(line.data[end:begin].strip(BLANK)):
+            _report_lost(session, line, f"cut off: {torn} bytes before a whole record", torn)
+        end = stop
+    if len(records) > 1:
+        report(session, line, f"read leniently: {len(records)} records on one line")
+    return records
 
 
 def _complete(session: Session, schema: Schema[Any], line: Line) -> Any:
@@ -396,7 +440,7 @@ def _complete(session: Session, schema: Schema[Any], line: Line) -> Any:
     try:
         record, _, _ = schema.decode(without_marks(line.data)[0], {})
     except FormatError:
-        return None
+        return decode_line(session, schema, line) if whole_records(line.data) else None
     return None if record is None else decode_line(session, schema, line)
 
 

@@ -209,7 +209,7 @@ class Differ:
         return [masking.masked_errors(run) for run in runs]
 
     def _read_all(self, ref: RunRef) -> Generator[None, None, Reader]:
-        reader = Reader(self._source, ref, redactor=masking.current())
+        reader = Reader(self._source, ref, redactor=masking.comparing())
         reader.read()
         while reader.more and not reader.lost:
             yield

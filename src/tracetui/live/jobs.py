@@ -29,7 +29,7 @@ from tracetui.live.load import FileCaches, Reader
 from tracetui.live.mailbox import Mailbox, Throttle
 from tracetui.model import PassRule, Run, RunRef, RunSummary, TaskKey
 from tracetui.model.build import nested_runs
-from tracetui.model.masked import masked_bodies
+from tracetui.model.masked import masked_bodies, unmasked
 from tracetui.redact import Redactor
 from tracetui.sources.base import LinkLost, Source
 from tracetui.store.address import span_title
@@ -458,14 +458,14 @@ def run_tree_job(
     """Read these trials, except `loaded` ones, and merge them; `JobProgress.result` is a `TreeResult` at the end.
 
     `JobProgress.new` has a `Problem` for each unreadable run. The steps are compared exactly; `redactor` masks the
-    arguments that are shown.
+    bodies of the tree in the result.
     """
     chosen = trials[:MAX_TRIALS]
     made: TreeResult | None = None
 
     def work(source: Source) -> Generator[Step, None, None]:
         nonlocal made
-        caches, runs = FileCaches(), dict(loaded)
+        caches, runs = FileCaches(), {ref: unmasked(run) for ref, run in loaded.items()}
         for ref in by_file([trial.run.ref for trial in chosen]):
             if ref not in runs:
                 run = yield from read_steps(source, ref, caches.for_run(ref))
@@ -478,9 +478,10 @@ def run_tree_job(
         for fork in tree.forks:
             decisive_at.append(tree.trials_to_decide(fork))
             yield Step()
-        arguments = fork_arguments(_masked(tree, redactor))
+        shown = _masked(tree, redactor)
+        arguments = fork_arguments(shown)
         numbers = tuple(i for i, trial in enumerate(chosen, 1) if trial.run.ref in runs)
-        made = TreeResult(tree, arguments, tuple(decisive_at), numbers, texts, len(trials) - len(chosen))
+        made = TreeResult(shown, arguments, tuple(decisive_at), numbers, texts, len(trials) - len(chosen))
 
     return Job("run tree", len(chosen), work, lambda: made)
 

@@ -258,6 +258,8 @@ class Options(msgspec.Struct, frozen=True):
     """Filters runs by their list-stage summary; None: all."""
     redactor: Redactor | None = None
     """Masks the text of hits; the search itself is exact. None: hits are exact too."""
+    blind: bool = False
+    """Search the masked text, for a reader who may not see the secrets: hits tell nothing about them."""
 
 
 PLAIN: Final = Options()
@@ -496,12 +498,15 @@ def grep_run(
         if (problem := _unreadable(run, span, body)) is not None:
             yield problem
             whole = False
-        shown = None if redactor is None else partial(_masked_texts, span, body, redactor)
+        if redactor is not None and options.blind:
+            span, body = masked_span(span, redactor), masked_body(body, redactor)
+        shown = None if redactor is None or options.blind else partial(_masked_texts, span, body, redactor)
         yield from _hits(run, span, span_fields(span, body), needle, options, seen, shown)
         if not number % TICK:
             yield None
-    shown = None if redactor is None else partial(_masked_run_texts, run.body, redactor)
-    yield from _hits(run, None, run_fields(run.body), needle, options, seen, shown)
+    body_of_run = masked_run_body(run.body, redactor) if redactor is not None and options.blind else run.body
+    shown = None if redactor is None or options.blind else partial(_masked_run_texts, run.body, redactor)
+    yield from _hits(run, None, run_fields(body_of_run), needle, options, seen, shown)
     return whole
 
 

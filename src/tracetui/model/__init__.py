@@ -22,6 +22,7 @@ from tracetui.model.run import (
     Step,
     TaskKey,
     Total,
+    Who,
     judge,
     quote_key,
 )
@@ -106,6 +107,7 @@ __all__ = [
     "Total",
     "Unread",
     "Usage",
+    "Who",
     "excerpt",
     "judge",
     "quote_key",

@@ -371,7 +371,7 @@ class RunBuilder:
     def _all_problems(self, failure: Problem | None, *, moving: bool) -> tuple[Problem, ...]:
         header = self._header
         cut = header.unfinished if header is not None and not moving else ()
-        to_come = header is not None and header.by_start and not header.ended  # a parent may arrive after its children
+        to_come = header is not None and header.is_part
         repaired = self._tree.problems(self._ref.path, parents_to_come=to_come)
         return (*self._problems, *cut, *([failure] if failure else ()), *repaired)
 

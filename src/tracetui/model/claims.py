@@ -20,8 +20,18 @@ from tracetui.model.span import COPIED, COUNTS_HERE, Operation, Span, Usage
 
 _SHORT: Final = 16
 """Characters below which an id isn't unique in the world."""
-_MODELS: Final = 254
-"""Models that a table tells apart."""
+_KINDS: Final = 256
+"""Kinds of claims that a table tells apart; further models are one kind."""
+
+
+class ClaimKind(NamedTuple):
+    """What the claims of many spans have in common."""
+
+    operation: Operation
+    """`CHAT` of a response, `EXECUTE_TOOL` of a call; another call of the provider for a response has neither."""
+    model: str | None
+    tier: str | None
+    """As in `Span`."""
 
 
 class Claim(NamedTuple):
@@ -30,9 +40,7 @@ class Claim(NamedTuple):
     key: int
     """64 bits, equal in all copies."""
     usage: Usage | None
-    model: str | None
-    is_response: bool
-    """A call of a model, not of a tool."""
+    kind: ClaimKind
 
 
 def claim_of(span: Span) -> Claim | None:
@@ -40,7 +48,7 @@ def claim_of(span: Span) -> Claim | None:
     key = key_of(span)
     if key is None or counts_elsewhere(span):
         return None
-    return Claim(key, span.usage, span.model, span.operation is Operation.CHAT)
+    return Claim(key, span.usage, ClaimKind(span.operation, span.model, span.tier))
 
 
 def key_of(span: Span) -> int | None:
@@ -94,16 +102,15 @@ class ClaimKeys(msgspec.Struct, frozen=True, gc=False, array_like=True):
 class ClaimTable(ClaimKeys, frozen=True, gc=False, array_like=True):
     """All claims of one run."""
 
-    models: tuple[str | None, ...] = ()
+    kinds: tuple[ClaimKind, ...] = ()
     numbers: bytes = b""
-    """For each claim the number of its model, from 1; 0 for a tool call."""
+    """For each claim the number of its kind, from 0."""
     usages: tuple[Usage | None, ...] = ()
 
     def claims(self) -> list[Claim]:
         """The claims, by key."""
-        models = (None, *self.models)
         rows = zip(self.keys, self.usages, self.numbers, strict=True)
-        return [Claim(key, usage, models[number], number > 0) for key, usage, number in rows]
+        return [Claim(key, usage, self.kinds[number]) for key, usage, number in rows]
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -120,20 +127,16 @@ def pack_claims(claims: Sequence[Claim], origin: str | None) -> bytes:
     if not claims and origin is None:
         return b""
     claims = sorted(claims, key=_key)
-    models: dict[str | None, int] = {}
+    kinds: dict[ClaimKind, int] = {}
     numbers = bytearray()
     for claim in claims:
-        number = models.setdefault(claim.model, min(len(models) + 1, _MODELS)) if claim.is_response else 0
-        numbers.append(number)
+        kind = claim.kind
+        if len(kinds) >= _KINDS - len(Operation) and kind not in kinds:
+            kind = ClaimKind(kind.operation, None, None)
+        numbers.append(kinds.setdefault(kind, len(kinds)))
     keys = array("Q", [claim.key for claim in claims])
     if sys.byteorder == "big":
         keys.byteswap()
-    named = tuple(models)[:_MODELS]
-    table = ClaimTable(
-        None if origin is None else hash_of(origin),
-        keys.tobytes(),
-        named if len(models) <= _MODELS else (*named[:-1], None),
-        bytes(numbers),
-        tuple([claim.usage for claim in claims]),
-    )
-    return _encode(table)
+    origin_key = None if origin is None else hash_of(origin)
+    usages = tuple([claim.usage for claim in claims])
+    return _encode(ClaimTable(origin_key, keys.tobytes(), tuple(kinds), bytes(numbers), usages))

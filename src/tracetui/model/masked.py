@@ -6,6 +6,7 @@ The model is masked, not the trace; exact values (`--json`, a revealed value) co
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -145,7 +146,13 @@ def _masked_score(score: Score, redactor: Redactor) -> Score:
     """A score; its name, value and reason may quote anything."""
     texts = {"name": score.name, "value": score.value, "source": score.source, "reason": score.reason}
     made = {name: redactor.header(text) for name, text in texts.items() if isinstance(text, str) and text}
-    changed = {name: text for name, text in made.items() if text is not texts[name]}
+    changed: dict[str, Any] = {name: text for name, text in made.items() if text is not texts[name]}
+    evidence = score.evidence
+    if evidence is not None:
+        parts = {"text": evidence.text, "place": evidence.place, "check": evidence.check, "type": evidence.type}
+        masked = {name: redactor.header(text) for name, text in parts.items() if text}
+        if any(text is not parts[name] for name, text in masked.items()):
+            changed["evidence"] = replace(evidence, **masked)
     return replace(score, **changed) if changed else score
 
 

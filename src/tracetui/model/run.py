@@ -24,15 +24,43 @@ if TYPE_CHECKING:
     from tracetui.model.summary import RunSummary
 
 
+EVIDENCE_LIMIT: Final = 300
+"""Maximum characters of a quoted line of evidence."""
 REASON_LIMIT: Final = 500
 """Maximum characters of the reason of a score: no more than the shortest summary of an evaluation holds."""
 
 
 class Outcome(StrEnum):
-    """How a run was evaluated; None where it was not."""
+    """How a run was evaluated; None where it was not to be."""
 
     PASSED = "passed"
     FAILED = "failed"
+    UNGRADED = "ungraded"
+    """It was to be evaluated, and the grader did not: no test ran, the scorer raised, the sandbox broke."""
+
+
+class Who(StrEnum):
+    """Who failed: the cause of a failed or ungraded run is there."""
+
+    AGENT = "agent"
+    GRADER = "grader"
+    """The scorer or verifier, and the tools that it needs."""
+    ENVIRONMENT = "environment"
+    """Sandbox, image or network, before or around the agent."""
+
+
+class Evidence(msgspec.Struct, frozen=True, gc=False):
+    """What a grader left that tells why a score is what it is."""
+
+    text: str
+    """Quoted: the assertion that failed, or why nothing was graded. At most `EVIDENCE_LIMIT` characters."""
+    place: str
+    """File and line or field: ``verifier/test-stdout.txt line 13``."""
+    who: Who = Who.AGENT
+    check: str = ""
+    """Name of the failed test, without its file."""
+    type: str | None = None
+    """Type of the exception: ``AssertionError``."""
 
 
 class Score(msgspec.Struct, frozen=True, gc=False):
@@ -50,6 +78,17 @@ class Score(msgspec.Struct, frozen=True, gc=False):
     """How `passed` follows from `value` (``1 passed, 0 failed``); empty where the trace itself states pass or fail."""
     reason: str = ""
     """Why, in the words of the trace: an explanation, or the checks that failed. At most `REASON_LIMIT` characters."""
+    evidence: Evidence | None = None
+    """Of a score that failed: the first failed check. Of one that no grader gave: why."""
+    graded: bool = True
+    """False: a grader was to give it and did not, as `evidence` says. What is recorded as `value` is then no grade."""
+
+    @classmethod
+    def ungraded(
+        cls, name: str, evidence: Evidence, *, value: int | float | bool | str | None = None, source: str = ""
+    ) -> Score:
+        """Return the score that a grader did not give, with the value that is recorded nevertheless."""
+        return cls(name, value, None, source, reason=evidence.text, evidence=evidence, graded=False)
 
 
 class Judgment(msgspec.Struct, frozen=True, gc=False):
@@ -69,10 +108,14 @@ def judge(scores: Sequence[Score], headline: str | None = None) -> Judgment:
     """Return the outcome of a run with these scores.
 
     The score named `headline` decides, else the only one; of several all must pass: one that failed makes the run
-    failed, otherwise one that neither passed nor failed leaves it without an outcome.
+    failed, otherwise one that was not graded makes it ungraded, otherwise one that neither passed nor failed leaves it
+    without an outcome.
     """
     chosen = deciding(scores, headline)
-    failed = [score for score in chosen if score.passed is False]
+    failed = [score for score in chosen if score.passed is False and score.graded]
+    missing = next((score.evidence for score in chosen if not score.graded and score.evidence is not None), None)
+    if missing is not None and not failed:
+        return Judgment(Outcome.UNGRADED, f"{missing.place}: {missing.text}")
     if not failed and (not chosen or any(score.passed is None for score in chosen)):
         return Judgment()
     first = failed[0] if failed else chosen[0]
@@ -153,7 +196,7 @@ class PassRule(msgspec.Struct, frozen=True):
         return tuple(self._apply(score) for score in scores)
 
     def _apply(self, score: Score) -> Score:
-        passed = self.accepts(score.value) if self.applies_to(score) else None
+        passed = self.accepts(score.value) if score.graded and self.applies_to(score) else None
         return score if passed is None else msgspec.structs.replace(score, passed=passed, rule=f"pass rule {self.text}")
 
 
@@ -240,6 +283,8 @@ class ModelUsage(msgspec.Struct, frozen=True, gc=False):
     usage: Usage
     size: int = 0
     """Class of the size of the calls, by `tally.size_class`."""
+    tier: str | None = None
+    """As in `Span`."""
 
 
 class TaskKey(msgspec.Struct, frozen=True, gc=False, order=True):
@@ -272,6 +317,10 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     status_source: StatusSource | None = None
     ended: bool = True
     """False: there is no end record; the run is `running` while its file changes, else `unknown`."""
+    settled_status: Status | None = None
+    """Status of a run without an end record once its file stops changing; None: `unknown`."""
+    is_part: bool = False
+    """Parents of the spans at the top are not in the trace: they belong to another program, or still come."""
     started_at: float | None = None
     time_zone: str | None = "UTC"
     """None for naive local times: printed without ``Z``."""
@@ -318,6 +367,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """Every evaluation of the run that the trace records, in its order."""
     headline: str | None = None
     """Name of the score that the trace calls the result; None if it names none."""
+    excused: bool = False
+    """The error that it ended in is that of the grader or the environment, not of the agent."""
     task: str | None = None
     """Name of the task, if recorded: runs of one task are repetitions of each other."""
     trial: str | None = None

@@ -6,6 +6,7 @@ A span is a light header; the heavy part (input, output, messages) is its `Body`
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Final
 
@@ -151,6 +152,10 @@ class Usage(msgspec.Struct, frozen=True, gc=False, array_like=True):
     cache_creation_tokens: int | None = None
     reasoning_tokens: int | None = None
     cost_usd: float | None = None
+    cache_write_1h_tokens: int | None = None
+    """The part of `cache_creation_tokens` that stays cached for an hour, which costs more than five minutes."""
+    output_at_least: bool = False
+    """The trace may have been written before the output was complete: `output_tokens` is a lower bound."""
 
     @property
     def all_tokens(self) -> int | None:
@@ -164,8 +169,8 @@ class Usage(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
         In one expression per field, because large runs add up hundreds of thousands.
         """
-        input_a, output_a, total_a, read_a, created_a, reasoning_a, cost_a = msgspec.structs.astuple(self)
-        input_b, output_b, total_b, read_b, created_b, reasoning_b, cost_b = msgspec.structs.astuple(other)
+        input_a, output_a, total_a, read_a, created_a, reasoning_a, cost_a, hour_a, least_a = _values(self)
+        input_b, output_b, total_b, read_b, created_b, reasoning_b, cost_b, hour_b, least_b = _values(other)
         added = Usage(
             input_b if input_a is None else input_a if input_b is None else input_a + input_b,
             output_b if output_a is None else output_a if output_b is None else output_a + output_b,
@@ -174,6 +179,8 @@ class Usage(msgspec.Struct, frozen=True, gc=False, array_like=True):
             created_b if created_a is None else created_a if created_b is None else created_a + created_b,
             reasoning_b if reasoning_a is None else reasoning_a if reasoning_b is None else reasoning_a + reasoning_b,
             cost_b if cost_a is None else cost_a if cost_b is None else cost_a + cost_b,
+            hour_b if hour_a is None else hour_a if hour_b is None else hour_a + hour_b,
+            least_a or least_b,
         )
         if (total_a is None) is (total_b is None):
             return added
@@ -181,14 +188,34 @@ class Usage(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
     def or_else(self, other: Usage) -> Usage:
         """These counts, with missing ones from `other`."""
-        ours, theirs = msgspec.structs.astuple(self), msgspec.structs.astuple(other)
-        return Usage(*(b if a is None else a for a, b in zip(ours, theirs, strict=True)))
+        at_least = other.output_at_least if self.output_tokens is None else self.output_at_least
+        *ours, _ = _values(self)
+        *theirs, _ = _values(other)
+        counts: list[Any] = [b if a is None else a for a, b in zip(ours, theirs, strict=True)]
+        return Usage(*counts, *[at_least])
+
+    def largest(self, other: Usage) -> Usage:
+        """The larger of each count, for two records of the same call."""
+        *ours, at_least = _values(self)
+        *theirs, other_at_least = _values(other)
+        pairs = zip(ours, theirs, strict=True)
+        counts: list[Any] = [b if a is None else a if b is None else max(a, b) for a, b in pairs]
+        return Usage(*counts, *[at_least and other_at_least])
+
+    def minus(self, other: Usage) -> Usage:
+        """What these counts have beyond `other`: no count is negative, and one that is not positive is None."""
+        *ours, _ = _values(self)
+        *theirs, _ = _values(other)
+        rest = [None if a is None else a - (b or 0) for a, b in zip(ours, theirs, strict=True)]
+        counts: list[Any] = [None if count is None or count <= 0 else count for count in rest]
+        return Usage(*counts)
 
     def __bool__(self) -> bool:
-        return msgspec.structs.astuple(self) != _UNKNOWN
+        return _values(self) != _UNKNOWN
 
 
-_UNKNOWN: Final = (None,) * len(Usage.__struct_fields__)
+_values: Final[Callable[[Usage], tuple[Any, ...]]] = msgspec.structs.astuple
+_UNKNOWN: Final = _values(Usage())
 
 
 class Error(msgspec.Struct, frozen=True, gc=False):
@@ -314,6 +341,8 @@ class Span(msgspec.Struct, frozen=True, gc=False):
     at: Any = None
     """Location of the body, opaque outside the format. For `Operation.UNKNOWN` it is ``(offset, size)`` or has a
     `size`, in bytes, for the ledger."""
+    tier: str | None = None
+    """How the provider served the call, if that changes its price: ``fast``, ``batch``, ``us``, joined by blanks."""
 
     @property
     def notes(self) -> list[str]:

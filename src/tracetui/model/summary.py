@@ -15,6 +15,7 @@ import msgspec
 
 from tracetui.model.ledger import Ledger, Unread, ledger
 from tracetui.model.run import (
+    Evidence,
     FirstError,
     LastEvent,
     ModelUsage,
@@ -23,6 +24,7 @@ from tracetui.model.run import (
     RunRef,
     Score,
     TaskKey,
+    Who,
     deciding,
     judge,
     number_of,
@@ -55,6 +57,8 @@ class SharedFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_lik
     """Name of the score that decides the outcome; None: all of them do."""
     outcome_source: str = ""
     """The score and field or rule that decided the outcome."""
+    excused: bool = False
+    """The error that it ended in is that of the grader or the environment, not of the agent."""
     task: str | None = None
     """Name of the task, if recorded; see `task_key`."""
     tools: tuple[str, ...] | None = None
@@ -175,6 +179,7 @@ class RunSummary(msgspec.Struct, frozen=True, gc=False, array_like=True):
     outcome = _shared(SharedFacts.outcome)
     headline = _shared(SharedFacts.headline)
     outcome_source = _shared(SharedFacts.outcome_source)
+    excused = _shared(SharedFacts.excused)
     task = _shared(SharedFacts.task)
     tools = _shared(SharedFacts.tools)
     models = _shared(SharedFacts.models)
@@ -253,19 +258,41 @@ class RunSummary(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
     @property
     def failed(self) -> bool:
-        """Whether it ended in an error or was evaluated as failed; also an error that passed."""
+        """Whether the agent ended in an error or was evaluated as failed; also an error that passed."""
         shared = self.shared
-        return shared.status is Status.ERROR or shared.outcome is Outcome.FAILED
+        return shared.outcome is Outcome.FAILED or (shared.status is Status.ERROR and not shared.excused)
 
     @property
     def rated(self) -> Outcome | None:
         """The outcome that rates count: its own, else failed if it ended in an error; None: it is in no rate."""
-        return Outcome.FAILED if self.outcome is None and self.status is Status.ERROR else self.outcome
+        outcome = self.outcome
+        if outcome is Outcome.UNGRADED:
+            return None
+        return Outcome.FAILED if outcome is None and self.failed else outcome
+
+    @property
+    def is_ungraded(self) -> bool:
+        """Whether it was to be graded and was not; it failed as well if the agent itself ended in an error."""
+        return self.shared.outcome is Outcome.UNGRADED
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """What the grader left about the score that decided: why it did not grade, or the check that failed."""
+        wanted = not self.is_ungraded
+        scores = deciding(self.head.scores, self.shared.headline)
+        return next((one.evidence for one in scores if one.graded is wanted and one.evidence is not None), None)
+
+    @property
+    def who(self) -> Who | None:
+        """Who failed: of an ungraded run as its evidence says; None of a run that neither failed nor is ungraded."""
+        if self.is_ungraded and (evidence := self.evidence) is not None:
+            return evidence.who
+        return Who.AGENT if self.failed else None
 
     @property
     def is_wrong(self) -> bool:
-        """Whether it failed without an error: a wrong answer."""
-        return self.outcome is Outcome.FAILED and self.status is not Status.ERROR
+        """Whether it failed without an error of the agent: a wrong answer."""
+        return self.outcome is Outcome.FAILED and (self.status is not Status.ERROR or self.excused)
 
     @property
     def deciding_scores(self) -> list[Score]:

@@ -24,6 +24,9 @@ _EXECUTE_TOOL: Final = Operation.EXECUTE_TOOL
 _UNKNOWN: Final = Operation.UNKNOWN
 _ERROR: Final = Status.ERROR
 
+_Kind = tuple[str, int, str | None]
+"""Calls of one price: their model, size and tier."""
+
 NO_USAGE: Final = Usage()
 _LARGE_CALLS: Final = 200_000, 256_000, 272_000
 """Input tokens of a call above which many models cost more a token, so that usage is summed apart."""
@@ -50,8 +53,8 @@ class Tally(msgspec.Struct, kw_only=True):
     problems: int = 0
     tools: set[str] = set()
     models: set[str] = set()
-    by_model: dict[tuple[str, int], ModelUsage] = {}
-    """Usage of the calls of each model, and of their size by `_LARGE_CALLS`."""
+    by_model: dict[_Kind, ModelUsage] = {}
+    """Usage of the calls of each model, of their size by `_LARGE_CALLS`, and of their tier."""
     nodes: set[str] = set()
     claims: list[Claim] = []
     unknown: dict[str, int] = {}
@@ -77,7 +80,7 @@ class Tally(msgspec.Struct, kw_only=True):
         steps = calls = tool_calls = errors = 0
         first, last = self.first_start, self.last_end
         usages: list[Usage] = []
-        by_model: dict[tuple[str, int], list[Usage]] = {}
+        by_model: dict[_Kind, list[Usage]] = {}
         for span in spans:
             operation, model, usage, start = span.operation, span.model, span.usage, span.started_at
             steps += span.is_step
@@ -107,7 +110,7 @@ class Tally(msgspec.Struct, kw_only=True):
                 if usage is not None and counts:
                     usages.append(usage)
                     if model is not None:
-                        key = model, size_class(usage)
+                        key = model, size_class(usage), span.tier
                         by_model.setdefault(key, []).append(usage)
             if start is not None and -inf < start < inf:
                 duration = span.duration_ms
@@ -122,17 +125,17 @@ class Tally(msgspec.Struct, kw_only=True):
         self.first_start, self.last_end = first, last
         self._add_usage(usages, by_model)
 
-    def _add_usage(self, usages: list[Usage], by_model: dict[tuple[str, int], list[Usage]]) -> None:
+    def _add_usage(self, usages: list[Usage], by_model: dict[_Kind, list[Usage]]) -> None:
         """Add usages in their order, on which sums of costs depend."""
         total = None
-        for (model, size), some in by_model.items():
-            key = model[:NAME_LENGTH], size
+        for (model, size, tier), some in by_model.items():
+            key = model[:NAME_LENGTH], size, tier
             before = self.by_model.get(key)
             if before is None and len(self.by_model) >= MOST_NAMES:
                 continue
             calls, usage = (0, NO_USAGE) if before is None else (before.calls, before.usage)
             added = sum(some, usage)
-            self.by_model[key] = ModelUsage(key[0], calls + len(some), added, size)
+            self.by_model[key] = ModelUsage(key[0], calls + len(some), added, size, tier)
             if len(some) == len(usages) and usage == self.usage:
                 total = added
         self.usage = sum(usages, self.usage) if total is None else total
@@ -169,7 +172,7 @@ def _weight(span: Span) -> tuple[Any, ...]:
     named = span.operation is Operation.EXECUTE_TOOL, span.is_node
     unknown = (span.name, size_of(span.at)) if span.operation is Operation.UNKNOWN else None
     names = (*named, span.name if any(named) else None, span.model, unknown, claim_of(span))
-    return (failure, names) if span.operation in CONTAINERS else (failure, names, span.usage)
+    return (failure, names) if span.operation in CONTAINERS else (failure, names, span.usage, span.tier)
 
 
 def size_class(usage: Usage) -> int:
@@ -235,7 +238,8 @@ def summary_of(
     `tally` is None in the list stage: counts stay unknown and ``deep`` is False. `moving`: the file changed just now;
     only then is a run without an end `running`.
     """
-    started, duration = _duration(header, tally)
+    has_ended = header.ended or (header.settled_status is not None and not moving)
+    started, duration = _duration(header, tally, has_ended=has_ended)
     repeats = None if header.repeats is None else intern(header.repeats)
     shared = one(_shared_facts(header, tally, moving=moving))
     own = pack(_own_facts(header, tally, last, moving=moving))
@@ -261,6 +265,7 @@ def _shared_facts(header: Header, tally: Tally | None, *, moving: bool) -> Share
         outcome=judgment.outcome,
         headline=header.headline,
         outcome_source=judgment.source,
+        excused=header.excused,
         task=header.task,
         tools=_names(tally.tools) if tally is not None and header.tells_calls else None,
         models=_models(header, tally),
@@ -299,7 +304,7 @@ def _own_facts(header: Header, tally: Tally | None, last: LastEvent | None, *, m
         scores=header.scores,
         trial=header.trial,
         label=header.label,
-        model_usage=tuple(tally.by_model.values()) if tally is not None and len(tally.by_model) > 1 else (),
+        model_usage=() if tally is None else _model_usage(tally),
         size=header.size,
         unread=None if tally is None else _unread(header, tally, moving=moving),
     )
@@ -310,21 +315,27 @@ def _standing(header: Header, tally: Tally | None, *, moving: bool) -> tuple[Sta
     if header.status is not None:
         return header.status, header.status_source
     if not header.ended:
-        return (Status.RUNNING if moving else Status.UNKNOWN), StatusSource.DERIVED
+        return (Status.RUNNING if moving else header.settled_status or Status.UNKNOWN), StatusSource.DERIVED
     if tally is None:
         return None, header.status_source
     return (Status.ERROR if tally.ends_in_error else Status.OK), StatusSource.DERIVED
 
 
-def _duration(header: Header, tally: Tally | None) -> tuple[float | None, float | None]:
+def _duration(header: Header, tally: Tally | None, *, has_ended: bool) -> tuple[float | None, float | None]:
     """Return start (seconds since the epoch) and duration (milliseconds)."""
     started, duration = header.started_at, header.duration_ms
     if tally is None:
         return started, duration
     started = tally.first_start if started is None else started
-    if duration is None and header.ended and started is not None and tally.last_end is not None:
+    if duration is None and has_ended and started is not None and tally.last_end is not None:
         duration = max(0.0, tally.last_end - started) * 1000 or None
     return started, duration
+
+
+def _model_usage(tally: Tally) -> tuple[ModelUsage, ...]:
+    """Usage by price; nothing if the run's own model and usage say the same."""
+    found = tuple(tally.by_model.values())
+    return found if len(found) > 1 or any(each.tier for each in found) else ()
 
 
 def _unread(header: Header, tally: Tally, *, moving: bool) -> Unread | None:

@@ -44,7 +44,29 @@ time. Formats cache facts about neighboring files there, and bound the cache.
 """
 LONGEST_NAME: Final = 255
 _DATABASE_ENDS: Final = ("-wal", "-shm", "-journal")
-SKIPPED_ENDS: Final = (*_DATABASE_ENDS, ".tmp", ".swp", "~", ".part")
+_SOURCE_ENDS: Final = (
+    *(".py", ".sh", ".bash", ".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".rb", ".go", ".rs", ".java", ".kt", ".c"),
+    *(
+        ".h",
+        ".cc",
+        ".cpp",
+        ".cs",
+        ".swift",
+        ".php",
+        ".pl",
+        ".lua",
+        ".ipynb",
+        ".html",
+        ".htm",
+        ".xhtml",
+        ".mhtml",
+        ".css",
+    ),
+)
+"""Source code and saved pages: they may contain text like records, but aren't traces."""
+SKIPPED_ENDS: Final = (*_DATABASE_ENDS, ".tmp", ".swp", "~", ".part", *_SOURCE_ENDS)
+STORE_FOLDERS: Final = frozenset({".adk", ".crush", ".system_generated", ".langgraph_api", ".goose", ".opencode"})
+"""Hidden folders in which programs keep traces below a project: they are walked into."""
 HIDDEN: Final = "hidden"
 HIDDEN_FOLDER: Final = "hidden folder, not walked into"
 TICK_NS: Final = 50_000_000
@@ -170,12 +192,19 @@ def is_file_name(name: str) -> bool:
     return True
 
 
+def is_hidden(name: str, *, is_folder: bool) -> bool:
+    """Whether a name in a folder is passed over: it begins with a dot, and isn't a folder in `STORE_FOLDERS`."""
+    return name.startswith(".") and not (is_folder and name in STORE_FOLDERS)
+
+
 def skip_reason(name: str) -> str | None:
     """Return why a regular file of that name is skipped; None if it is read."""
     if name.startswith("."):
         return HIDDEN
     if not name.endswith(SKIPPED_ENDS):
         return None
+    if name.endswith(_SOURCE_ENDS):
+        return "source code or a page"
     return "belongs to a database" if name.endswith(_DATABASE_ENDS) else "temporary file"
 
 
@@ -483,7 +512,9 @@ class AnyOne(msgspec.Struct, frozen=True):
 
 
 class EachError(msgspec.Struct, frozen=True):
-    """A failed span, and at most so many of the newest runs with the same error text, numbers and ids aside."""
+    """A failed span or an evaluation, and at most so many of the newest runs with the same error text, numbers and ids
+    aside.
+    """
 
     most: int
 

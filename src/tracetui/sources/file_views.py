@@ -60,6 +60,21 @@ def unpacked(file: File) -> File:
     return UnpackedFile(file) if file.path.endswith(_NAME) else file
 
 
+def readable(file: File) -> File:
+    """`unpacked`, and JSON lines in UTF-16 as UTF-8: PowerShell writes text so unless it is told otherwise."""
+    if file.path.endswith(".jsonl"):
+        try:
+            if file.read(0, 2) in _UTF16:
+                return Utf8File(file)
+        except OSError:  # whoever reads it gets the error
+            pass
+        return file
+    return unpacked(file)
+
+
+_UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
+
+
 class UnpackedFile(FileView):
     """See `tracetui.sources.base.File`. Decompressed as a whole on first use; raises `OSError` if that fails.
 
@@ -119,6 +134,29 @@ class UnpackedFile(FileView):
                 self._data = _unpack(self._file)
                 if len(self._data) <= _MAX_CACHED:
                     shared[_CACHE_KEY] = (self.path, stat, self._data)
+        return self._data
+
+
+class Utf8File(UnpackedFile):
+    """A text file in UTF-16, as UTF-8."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        return self._file.name
+
+    @property
+    def head(self) -> bytes:
+        return self._all()[:HEAD_SIZE]
+
+    def _all(self) -> bytes:
+        if self._data is None:
+            size = self._file.stat.size
+            if size > MAX_UNPACKED:
+                raise OSError(f"not read: {size} bytes in UTF-16, more than {MAX_UNPACKED >> 20} MiB")
+            spend(self._file.memo, size)
+            self._data = self._file.read_all().decode("utf-16", "replace").encode()
         return self._data
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import stat as modes
+import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
@@ -26,11 +27,12 @@ from tracetui.sources.base import (
     Stat,
     check_document_size,
     check_path,
+    is_hidden,
     reason_of,
     resolve_relative,
     skip_reason,
 )
-from tracetui.sources.file_views import unpacked
+from tracetui.sources.file_views import readable
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -65,6 +67,48 @@ def check_allowed(path: str) -> None:
     """Raise `PermissionError` for a path that this process may not read (`WITHIN`), links resolved."""
     if not _is_allowed(path):
         raise PermissionError(errno.EACCES, "outside of the paths that may be read", path)
+
+
+def _check_opened(fd: int, path: str) -> None:
+    """Raise `PermissionError` if what was opened lies outside of the paths that may be read, and close it.
+
+    A path that `check_allowed` let pass may lead elsewhere when it is opened: someone exchanged a folder for a link.
+    """
+    if not _allowed():
+        return
+    try:
+        check_allowed(_path_of(fd) or path)
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+def _path_of(fd: int) -> str | None:
+    """The path of an open file as the system knows it, None if it doesn't say."""
+    try:
+        if sys.platform == "darwin":
+            import fcntl
+
+            return os.fsdecode(fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
+        return os.readlink(f"/proc/self/fd/{fd}")
+    except OSError:
+        return None
+
+
+@contextmanager
+def _entries(path: str) -> Iterator[Iterator[tuple[os.DirEntry[str], str]]]:
+    """Context: the names in a folder, each with its path. Raises `OSError`."""
+    if not _allowed():
+        with os.scandir(path) as names:
+            yield ((item, item.path) for item in names)
+        return
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    _check_opened(fd, path)
+    try:
+        with os.scandir(fd) as names:
+            yield ((item, os.path.join(path, item.name)) for item in names)
+    finally:
+        os.close(fd)
 
 
 class LocalFile(Closable):
@@ -164,7 +208,7 @@ class LocalFile(Closable):
     def other(self, path: str, stat: Stat | None = None) -> File:
         if stat is not None:
             self._newest = max(self._newest, stat.mtime)
-        return unpacked(LocalFile(resolve_relative(self.path, path, os.path.dirname, os.path.join)[0], stat))
+        return readable(LocalFile(resolve_relative(self.path, path, os.path.dirname, os.path.join)[0], stat))
 
     @property
     def tables(self) -> frozenset[str]:
@@ -190,6 +234,7 @@ class LocalFile(Closable):
         check_path(self._at)
         check_allowed(self._at)
         fd = os.open(self._at, _FLAGS)
+        _check_opened(fd, self._at)
         if self._fresh:  # another fstat is a third of the cost of opening
             self._fd, self._fresh = fd, False
             return fd
@@ -206,7 +251,7 @@ class LocalSource:
     """The file system; see `tracetui.sources.base.Source`."""
 
     def open(self, path: str, stat: Stat | None = None) -> File:
-        return unpacked(LocalFile(path, stat))
+        return readable(LocalFile(path, stat))
 
     def is_file(self, path: str) -> bool:
         return _is_allowed(path) and os.path.isfile(path)
@@ -228,12 +273,12 @@ class LocalSource:
             return Folder([_named(path, found)], [])
         entries: list[Entry] = []
         folders: list[str] = []
-        with os.scandir(path) as names:
-            for item in names:
-                if (entry := _look(item)) is not None:
+        with _entries(path) as names:
+            for item, at in names:
+                if (entry := _look(item, at)) is not None:
                     entries.append(entry)
                 else:
-                    folders.append(item.path)
+                    folders.append(at)
         return Folder(entries, folders)
 
     def walk(self, root: str) -> Iterator[Entry]:
@@ -251,12 +296,12 @@ class LocalSource:
             folder = folders.pop()
             below: list[str] = []
             try:
-                with os.scandir(folder) as names:
-                    for item in names:
-                        if (entry := _look(item)) is not None:
+                with _entries(folder) as names:
+                    for item, at in names:
+                        if (entry := _look(item, at)) is not None:
                             yield entry
                         else:
-                            below.append(item.path)
+                            below.append(at)
             except OSError as error:
                 yield Entry(folder, skipped=reason_of(error), failed=True)
             folders.extend(sorted(below, reverse=True))
@@ -304,23 +349,23 @@ class StdinSource(LocalSource):
             yield Entry(STDIN, file.stat)
 
 
-def _look(item: os.DirEntry[str]) -> Entry | None:
-    """The entry of a name in a folder; None for a folder to enter."""
+def _look(item: os.DirEntry[str], path: str) -> Entry | None:
+    """The entry of a name in a folder, at `path`; None for a folder to enter."""
     try:
         name = item.name
-        if name.startswith("."):
-            return Entry(item.path, skipped=HIDDEN_FOLDER if item.is_dir(follow_symlinks=False) else HIDDEN)
+        if name.startswith(".") and is_hidden(name, is_folder=item.is_dir(follow_symlinks=False)):
+            return Entry(path, skipped=HIDDEN_FOLDER if item.is_dir(follow_symlinks=False) else HIDDEN)
         if item.is_file(follow_symlinks=False):  # first, because most are
             found = item.stat(follow_symlinks=False)
             stat = Stat(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-            return Entry(item.path, stat, skip_reason(name) if name.endswith(SKIPPED_ENDS) else None)
+            return Entry(path, stat, skip_reason(name) if name.endswith(SKIPPED_ENDS) else None)
         if item.is_symlink():
-            return Entry(item.path, skipped="symbolic link, not followed", failed=item.is_file())
+            return Entry(path, skipped="symbolic link, not followed", failed=item.is_file())
         if item.is_dir(follow_symlinks=False):
             return None
-        return Entry(item.path, skipped="not a regular file")
+        return Entry(path, skipped="not a regular file")
     except OSError as error:
-        return Entry(item.path, skipped=reason_of(error), failed=True)
+        return Entry(path, skipped=reason_of(error), failed=True)
 
 
 def _mtime(path: str) -> float:

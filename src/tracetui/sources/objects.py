@@ -27,6 +27,7 @@ from tracetui.sources.base import (
     LinkLost,
     Stat,
     is_file_name,
+    is_hidden,
     reason_of,
     resolve_relative,
     skip_reason,
@@ -412,14 +413,16 @@ def _stretches(blocks: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _is_hidden(path: str) -> bool:
-    return path.rpartition("/")[2].startswith(".")
+    return is_hidden(path.rpartition("/")[2], is_folder=True)
 
 
 def _hidden_folder(root: str, path: str) -> str:
     """Return the topmost hidden folder between a root and a path below it; empty if there is none."""
-    at = len(root)
-    below = path.find("/.", at)
+    below = path.find("/.", len(root))
     end = path.find("/", below + 1) if below >= 0 else -1
+    while end >= 0 and not is_hidden(path[below + 1 : end], is_folder=True):
+        below = path.find("/.", end)
+        end = path.find("/", below + 1) if below >= 0 else -1
     return path[:end] if end >= 0 else ""
 
 

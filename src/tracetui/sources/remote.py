@@ -42,6 +42,7 @@ from tracetui.sources.base import (
     Folder,
     LinkLost,
     Stat,
+    is_hidden,
     reason_of,
     resolve_relative,
     skip_reason,
@@ -685,7 +686,7 @@ class Folders:
             below = join(path, name)
             if "/" in name or "\0" in name:
                 entries.append(Entry(below, skipped="invalid file name", failed=True))
-            elif name.startswith("."):
+            elif is_hidden(name, is_folder=found.is_folder):
                 entries.append(Entry(below, skipped=HIDDEN_FOLDER if found.is_folder else HIDDEN))
             elif found.is_folder:
                 folders.append(below)

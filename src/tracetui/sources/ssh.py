@@ -6,6 +6,7 @@ them), unknown hosts, and everything that reading doesn't need. No remote shell 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -18,6 +19,7 @@ from typing import Final
 import msgspec
 
 from tracetui.errors import UsageError
+from tracetui.processes import program_path
 from tracetui.sources.base import LinkLost
 from tracetui.sources.sftp import Channel, Client, Pipes
 from tracetui.text import Clean, one_line
@@ -66,10 +68,10 @@ class Host(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         return f"{self.user}@{self.name}" if self.user else self.name
 
-    def command(self) -> list[str]:
-        """Return the command that starts SFTP."""
+    def arguments(self) -> list[str]:
+        """Return the arguments of `ssh` that start SFTP."""
         port = [] if self.port is None else ["-p", str(self.port)]
-        return ["ssh", *(f"-o{option}" for option in OPTIONS), *port, "-s", "--", str(self), "sftp"]
+        return [*(f"-o{option}" for option in OPTIONS), *port, "-s", "--", str(self), "sftp"]
 
     def manual_command(self) -> str:
         """Return a command for the user to check the connection."""
@@ -222,9 +224,12 @@ class Link:
         return self._client
 
     def _connect(self) -> Client:
+        ssh = program_path("ssh")
         try:
+            if ssh is None:
+                raise FileNotFoundError(errno.ENOENT, "not on PATH", "ssh")
             process = subprocess.Popen(  # noqa: S603 — no shell, and the host was looked at
-                self.host.command(),
+                [ssh, *self.host.arguments()],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

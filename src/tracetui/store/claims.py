@@ -11,15 +11,16 @@ from collections.abc import Collection, Iterable
 from math import inf
 from typing import Any, Final
 
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
-from tracetui.model import ModelUsage, Run, RunRef, RunSummary, Usage
+from tracetui.model import ModelUsage, Operation, Run, RunRef, RunSummary, Usage
 from tracetui.model.claims import Claim, ClaimKeys, key_of, mark_copy, unpack_claims, unpack_keys
 from tracetui.model.tally import size_class
 
 FORK: Final = "fork"
 COPY: Final = "copy"
 _NOTHING: Final = ClaimKeys()
+_COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name not in ("cost_usd", "output_at_least"))
 _LEAST: Final = 1e-9
 """US dollars below which a difference of costs is rounding."""
 
@@ -217,41 +218,45 @@ def keys_in(run: Run) -> set[int]:
 def _deduction(run: RunSummary, owners: Collection[int]) -> dict[str, Any]:
     """The fields of a summary without the claims that others count."""
     copied = [claim for claim in unpack_claims(run.claims).claims() if claim.key in owners]
-    responses = sum(claim.is_response for claim in copied)
-    usages = [claim.usage for claim in copied if claim.usage is not None]
+    operations = Counter(claim.kind.operation for claim in copied)
+    used = sum((claim.usage for claim in copied if claim.usage is not None), Usage())
     fields: dict[str, Any] = {}
-    if run.usage is not None and usages:
-        fields["usage"] = _minus(run.usage, sum(usages, Usage()))
+    if run.usage is not None and used:
+        fields["usage"] = _minus(run.usage, used)
     if run.llm_calls is not None:
-        fields["llm_calls"] = max(0, run.llm_calls - responses)
+        fields["llm_calls"] = max(0, run.llm_calls - operations[Operation.CHAT])
     if run.tool_calls is not None:
-        fields["tool_calls"] = max(0, run.tool_calls - (len(copied) - responses))
+        fields["tool_calls"] = max(0, run.tool_calls - operations[Operation.EXECUTE_TOOL])
     if run.model_usage:
         fields["model_usage"] = _by_model(run.model_usage, copied)
     return fields
 
 
 def _by_model(usages: tuple[ModelUsage, ...], copied: Iterable[Claim]) -> tuple[ModelUsage, ...]:
-    """Usage by model and size of call (in the order of both) without the claims `copied`."""
-    gone: dict[str, list[Usage]] = {}
+    """Usage by price, in the given order, without the claims `copied`."""
+    gone: dict[tuple[str | None, int, str | None], list[Usage]] = {}
     for claim in copied:
-        if claim.usage is not None and claim.model is not None:
-            gone.setdefault(claim.model, []).append(claim.usage)
-    made = []
+        if claim.usage is not None:
+            gone.setdefault((claim.kind.model, size_class(claim.usage), claim.kind.tier), []).append(claim.usage)
+    rest = []
     for part in usages:
-        own = [one for one in gone.get(part.model, ()) if size_class(one) == part.size]
-        usage = _minus(part.usage, sum(own, Usage())) if own else part.usage
-        if usage is not None and part.calls > len(own):
-            made.append(ModelUsage(part.model, part.calls - len(own), usage, part.size))
-    return tuple(made)
+        copies = gone.get((part.model, part.size, part.tier), ())
+        usage = _minus(part.usage, sum(copies, Usage())) if copies else part.usage
+        if usage is not None and part.calls > len(copies):
+            rest.append(replace(part, calls=part.calls - len(copies), usage=usage))
+    return tuple(rest)
 
 
 def _minus(whole: Usage, part: Usage) -> Usage | None:
-    """What is left of usage; None where nothing is."""
-    rest = [
-        None if a is None else a if b is None else max(0, a - b)
-        for a, b in zip(astuple(whole), astuple(part), strict=True)
-    ]
-    if rest[-1] is not None and rest[-1] < _LEAST:
-        rest[-1] = 0.0
-    return Usage(*rest) if any(rest) else None
+    """What is left of usage; None where nothing is.
+
+    A cost that the trace records for the whole run goes: the copied part of it is unknown.
+    """
+    *counts, cost, at_least = (getattr(whole, name) for name in (*_COUNTS, "cost_usd", "output_at_least"))
+    taken = [getattr(part, name) or 0 for name in _COUNTS]
+    rest = [None if count is None else max(0, count - less) for count, less in zip(counts, taken, strict=True)]
+    if cost is not None:
+        cost = None if part.cost_usd is None else max(0.0, cost - part.cost_usd)
+    if not any(rest) and (cost is None or cost < _LEAST):
+        return None
+    return Usage(**dict(zip(_COUNTS, rest, strict=True)), cost_usd=cost, output_at_least=at_least)

@@ -82,13 +82,15 @@ class OutcomeCounts(msgspec.Struct):
     passed: int = 0
     """Evaluated as passed."""
     failed: int = 0
-    """Ended in an error or evaluated as failed."""
+    """Ended in an error of the agent or evaluated as failed."""
     errors: int = 0
-    """Ended in an error."""
+    """Ended in an error of the agent."""
     ok: int = 0
-    """Ended well, and not evaluated as failed."""
+    """Ended well, neither evaluated as failed nor ungraded."""
+    ungraded: int = 0
+    """To be graded, but not graded: in no rate. Those whose agent ended in an error are in `failed` too."""
     evaluated: int = 0
-    """With an outcome, passed or failed."""
+    """With an outcome: passed, failed or ungraded."""
     rated: int = 0
     """Those that `pass_rate` is about: with an outcome, or without one and ended in an error."""
     running: int = 0
@@ -104,12 +106,14 @@ class OutcomeCounts(msgspec.Struct):
 
     def add(self, run: RunSummary, by: int = 1) -> None:
         """Count a run in (1) or out (-1)."""
-        error, evaluated, rated = run.status is Status.ERROR, run.outcome is not None, run.rated is not None
+        error = run.status is Status.ERROR and not run.excused
+        evaluated, rated = run.outcome is not None, run.rated is not None
         self.runs += by
         self.passed += by * (run.outcome is Outcome.PASSED)
         self.failed += by * run.failed
         self.errors += by * error
-        self.ok += by * (run.status is Status.OK and not run.failed)
+        self.ok += by * (run.status is Status.OK and not run.failed and not run.is_ungraded)
+        self.ungraded += by * run.is_ungraded
         self.evaluated += by * evaluated
         self.rated += by * rated
         self.running += by * (not evaluated and run.status in GOING_ON)
@@ -122,7 +126,7 @@ class OutcomeCounts(msgspec.Struct):
     @property
     def unscored(self) -> int:
         """Ended without an error and without an outcome."""
-        return self.runs - self.rated - self.running
+        return self.runs - self.rated - self.ungraded - self.running
 
     @property
     def pass_rate(self) -> float | None:
@@ -135,7 +139,8 @@ class OutcomeCounts(msgspec.Struct):
     @property
     def failures(self) -> str:
         """``51 of 100 runs failed (3 errors, 48 wrong answers)``; without the parenthesis where all are errors."""
-        return f"{self.failed} of {self.runs} run{'' if self.runs == 1 else 's'} failed{self.kinds}"
+        more = f", {self.ungraded} ungraded" if self.ungraded else ""
+        return f"{self.failed} of {self.runs} run{'' if self.runs == 1 else 's'} failed{self.kinds}{more}"
 
     @property
     def kinds(self) -> str:
@@ -145,7 +150,9 @@ class OutcomeCounts(msgspec.Struct):
 
     @property
     def passes(self) -> str:
-        """``1 of 4 passed``, of the rated runs; empty if none is rated."""
+        """``1 of 4 passed``, of the rated runs; ``4 of 59 graded passed, of 89`` where some are ungraded."""
+        if self.ungraded:
+            return f"{self.passed} of {self.rated} graded passed, of {self.rated + self.ungraded}"
         return f"{self.passed} of {self.rated} passed" if self.rated else ""
 
 

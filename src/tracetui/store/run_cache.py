@@ -320,6 +320,7 @@ class Storage:
         """Open the file, and make its tables if it is new or older. Raises `sqlite3.Error` or `OSError`."""
         connection = sqlite3.connect(self.path, timeout=_LOCK_SECONDS, check_same_thread=False, isolation_level=None)
         try:
+            _check_ours(connection)  # before anything is written, also the journal mode
             connection.execute("PRAGMA synchronous = OFF")  # pages have checksums, and a broken file is made again
             connection.execute("PRAGMA journal_mode = WAL")
             if _pragma(connection, "user_version") != SCHEMA or _pragma(connection, "application_id") != _APPLICATION:
@@ -367,16 +368,22 @@ class Storage:
             connection.close()
 
 
-def _make_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables of this version, in place of those of an older one. Raises `OSError` for any other file."""
+def _check_ours(connection: sqlite3.Connection) -> tuple[int, list[str]]:
+    """Return the version and tables of the file. Raises `OSError` for one of another program or a newer version."""
     version, application = _pragma(connection, "user_version"), _pragma(connection, "application_id")
     tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    if application == _APPLICATION and version == SCHEMA:  # another instance was faster
-        return
     if application == _APPLICATION and version > SCHEMA:
         raise OSError("it is of a newer version of tracetui")
     if application != _APPLICATION and tables:
         raise OSError("it is a database of another program")
+    return version, tables
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables of this version, in place of those of an older one. Raises `OSError` for any other file."""
+    version, tables = _check_ours(connection)
+    if tables and version == SCHEMA:  # another instance was faster
+        return
     for name in tables:
         connection.execute(f'DROP TABLE "{name}"')
     for name, columns in _TABLES.items():

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat as modes
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tracetui.errors import UsageError
 from tracetui.model import PassRule
 
+THEMES: Final = ("dark", "light", "high-contrast", "ansi")
+MAX_SIZE: Final = 1 << 20
+"""Bytes of a settings file, or of another file of ours that is read as a whole."""
 DEFAULT_CACHE: Final = 512
 """Megabytes that the cache of runs may take."""
 
@@ -23,6 +28,42 @@ def verdicts_file() -> Path:
     """``$XDG_STATE_HOME/tracetui/verdicts.jsonl``, else ``~/.local/state/tracetui/verdicts.jsonl``."""
     base = os.environ.get("XDG_STATE_HOME") or ""
     return (Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state") / "tracetui" / "verdicts.jsonl"
+
+
+def read_own_file(path: Path, most: int = MAX_SIZE) -> bytes:
+    """Read a file that the user or we wrote; a link is followed, as people link their settings.
+
+    Raises `OSError` also for a pipe, a device or a folder, and for more than `most` bytes; never waits.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    with os.fdopen(fd, "rb", buffering=0) as file:
+        if not modes.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        parts, left = list[bytes](), most + 1
+        while left and (data := file.read(left)):
+            parts.append(data)
+            left -= len(data)
+    if not left:
+        raise OSError(errno.EFBIG, f"larger than {most >> 20} MB")
+    return b"".join(parts)
+
+
+def read_settings() -> dict[str, Any]:
+    """Read the settings file, empty if there is none; values are unchecked. Raises `UsageError` if it is no TOML."""
+    path = settings_file()
+    try:
+        text = read_own_file(path).decode("utf-8")
+        import tomllib  # most have no such file
+
+        return tomllib.loads(text)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except RecursionError:
+        raise UsageError(f"{path}: nested too deeply") from None
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}") from error
 
 
 def pass_rule(text: object) -> PassRule | None:
@@ -48,29 +89,17 @@ def cache_limit(megabytes: object) -> int:
 
 def load_pass_rule() -> PassRule | None:
     """Read the setting ``pass``; None where there is no such file or setting. Raises `UsageError`."""
-    return pass_rule(_setting("pass"))
+    return pass_rule(read_settings().get("pass"))
 
 
 def load_cache_limit() -> int:
     """Read the setting ``cache_mb``, in bytes. Raises `UsageError`."""
-    return cache_limit(_setting("cache_mb"))
+    return cache_limit(read_settings().get("cache_mb"))
 
 
 def load_traces() -> str | None:
     """Read the setting ``traces``: the directory to open without a path. None if it isn't set. Raises `UsageError`."""
-    found = _setting("traces")
+    found = read_settings().get("traces")
     if found is None or isinstance(found, str):
         return None if not found else os.path.expanduser(found)
     raise UsageError(f"{settings_file()}: traces: {found!r} is no text")
-
-
-def _setting(name: str) -> object:
-    try:
-        text = settings_file().read_text("utf-8")
-        import tomllib  # most have no such file
-
-        return tomllib.loads(text).get(name)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{settings_file()}: {error}") from error

@@ -42,6 +42,8 @@ from tracetui.text import Clean, one_line
 # ---- an append-only file of lines: several processes append to it, and readers follow it as it grows
 
 
+MAX_FILE: Final = 256 << 20
+"""Maximum bytes of the file: about a million decisions."""
 MAX_LINE: Final = 64 * 1024
 """Maximum bytes read of a line; one more of a longer line, so that it is recognizable."""
 LOCK_SECONDS: Final = 2.0
@@ -100,6 +102,8 @@ class Journal:
     def read_from(self, fd: int) -> Lines:
         """As `read`, of the file open as `fd`."""
         now = os.fstat(fd)
+        if now.st_size > MAX_FILE:
+            raise OSError(errno.EFBIG, f"larger than {MAX_FILE >> 20} MB")
         restarted = self._state is not None and not self._continues(fd, now)
         if restarted:
             self._start()
@@ -430,6 +434,8 @@ class Sidecar:
             if len(line) > MAX_LINE:
                 raise ValueError(f"longer than {MAX_LINE // 1024} KB")
             self._state.add(event_of(line))
+        except RecursionError:
+            return Problem(self.path, f"line {number}", "nested too deeply")
         except ValueError as error:
             return Problem(self.path, f"line {number}", str(error))
         return None

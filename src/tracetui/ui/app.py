@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -25,6 +26,7 @@ from tracetui.live.engine import Engine
 from tracetui.live.mailbox import Calls, Mail
 from tracetui.masking import one_line
 from tracetui.model import PassRule, Run, RunRef, RunSummary
+from tracetui.processes import program_path
 from tracetui.sources.base import Source
 from tracetui.sources.local import LocalSource
 from tracetui.sources.locations import DATABASES
@@ -370,11 +372,17 @@ class TraceApp(HostApp):
         *,
         title: str,
         selected: RunRef | None = None,
+        by_chance: float = 0.0,
         merged: TreeResult | None = None,
     ) -> None:
         from tracetui.ui.screens.run_tree import RunTreeScreen
+        from tracetui.ui.state import RunTreeState
 
-        self.push_screen(RunTreeScreen(trials, self.commands, title=title, selected=selected, result=merged))
+        first = trials[0].run.ref if trials else None
+        state = RunTreeState(
+            selected=selected if any(t.run.ref == selected for t in trials) else first, by_chance=by_chance
+        )
+        self.push_screen(RunTreeScreen(trials, self.commands, state, title=title, result=merged))
 
     def compare_with_original(self, ref: RunRef) -> str:
         partners = self.comparisons.partners(self.store.runs[ref])
@@ -478,13 +486,22 @@ class TraceApp(HostApp):
 
     def edit(self, text: str) -> None:
         """Open a cleaned copy of `text` in $EDITOR, in a private directory; never the trace itself."""
-        editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+        chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+        try:
+            name, *options = shlex.split(chosen)
+        except ValueError:  # an open quote, or only spaces
+            name, options = chosen, []
+        program = program_path(name)
+        if program is None:
+            if isinstance(self.screen, BaseScreen):
+                self.screen.say(f"there is no editor {one_line(name)!r} on PATH; set EDITOR", "status.warn")
+            return
         with tempfile.TemporaryDirectory(prefix="tracetui-") as directory:
             path = os.path.join(directory, "detail.txt")
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as copy:
                 copy.write("\n".join(clean_lines(text)))
-            with self.suspend():
-                subprocess.run([*editor, path], check=False)  # noqa: S603 — the user's own editor, no shell
+            with self.suspend(), suppress(OSError):  # the path isn't that of a program
+                subprocess.run([program, *options, path], check=False)  # noqa: S603 — the user's own editor, no shell
         self.refresh()
 
 

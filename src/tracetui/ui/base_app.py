@@ -16,6 +16,7 @@ from textual.app import App
 from textual.binding import Binding
 from textual.driver import Driver
 from textual.filter import LineFilter, Monochrome, NoColor
+from textual.message import Message
 from textual.screen import Screen
 
 from tracetui.text import clean
@@ -141,6 +142,11 @@ class BaseApp(App[int]):
             (self.focused or self.screen).post_message(events.Key(event.key, event.character))
         return True
 
+    def redirect_paste(self, event: events.Paste) -> None:
+        """Forward text pasted into a closed screen to the active one. Drops it once the app is exiting."""
+        if not self._exit:
+            (self.focused or self.screen).post_message(events.Paste(event.text))
+
     def action_command_palette(self) -> None:
         """Open the palette, unless it is open."""
         from tracetui.ui.screens.overlay import Palette
@@ -204,6 +210,32 @@ class BaseApp(App[int]):
 
     def _fatal_error(self) -> None:
         self._close_messages_no_wait()
+
+
+class StackScreen(Screen[None], inherit_bindings=False):
+    """A screen that does nothing once it is closed.
+
+    Events that arrive together are queued at a screen, and at its widgets, before the first of them closes it. Keys and
+    pasted text go on to the active screen, as if they came later; all else was meant for what is gone.
+    """
+
+    app: BaseApp
+
+    async def _dispatch_message(self, message: Message) -> None:
+        if _is_for_user(message) and self not in self.app.screen_stack:
+            if isinstance(message, events.Paste):
+                self.app.redirect_paste(message)
+            if not isinstance(message, events.Key):  # `on_key` redirects it
+                return
+        await super()._dispatch_message(message)
+
+
+_USER_EVENTS: Final = (events.InputEvent, events.Paste, events.Resize, events.AppFocus, events.AppBlur)
+
+
+def _is_for_user(message: Message) -> bool:
+    """Whether a message stems from the user or is one of ours: Textual's others end the screen in an orderly way."""
+    return isinstance(message, _USER_EVENTS) or type(message).__module__.startswith("tracetui.")
 
 
 class HostApp(BaseApp):
@@ -295,9 +327,13 @@ class HostApp(BaseApp):
         *,
         title: str,
         selected: RunRef | None = None,
+        by_chance: float = 0.0,
         merged: TreeResult | None = None,
     ) -> None:
-        """Show where the trials of a task fork, with one of them selected; `merged`: their tree, if computed."""
+        """Show where the trials of a task fork, with one of them selected.
+
+        `by_chance`: decisive forks that chance alone gives over all tasks shown; `merged`: their tree, if computed.
+        """
         raise NotImplementedError
 
     def compare_with_original(self, ref: RunRef) -> str:

@@ -84,6 +84,8 @@ COMMANDS: Final = (
     Command("fold-3", ("z3",), "fold to depth 3", "Show three levels.", "fold_to(3)", RUN, group="fold"),
     Command("next-error", ("e",), "next error", "Next error in this run; past the last one, the first of the next failed run.", "error(1)", MAIN | TRIAGE, hint=2, group="find"),
     Command("previous-error", ("E",), "previous error", "Previous error, across runs.", "error(-1)", MAIN | TRIAGE, group="find"),
+    Command("next-ungraded", ("]g",), "next ungraded", "Next ungraded run: one that its grader did not grade.", "ungraded(1)", MAIN | TRIAGE, group="find"),
+    Command("previous-ungraded", ("[g",), "previous ungraded", "Previous ungraded run.", "ungraded(-1)", MAIN | TRIAGE, group="find"),
     Command("search", ("/",), "search", "Search in the focused pane.", "search", hint=3, group="find"),
     Command("next-hit", ("n",), "next hit", "Next hit of the search.", "hit(1)", MAIN | TRIAGE | LISTS, group="find"),
     Command("previous-hit", ("N",), "previous hit", "Previous hit of the search.", "hit(-1)", MAIN | TRIAGE | LISTS, group="find"),

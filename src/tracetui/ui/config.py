@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -27,9 +28,8 @@ from tracetui.analysis.arrangement import GROUPS, SORTS, Arrangement
 from tracetui.errors import UsageError, nearest
 from tracetui.model import PassRule
 from tracetui.store import settings
-from tracetui.store.settings import pass_rule, settings_file
+from tracetui.store.settings import THEMES, pass_rule, read_own_file, read_settings, settings_file
 from tracetui.ui.commands import COMMANDS, Command
-from tracetui.ui.theme import PALETTES
 from tracetui.views.list.runs import COLUMNS
 
 
@@ -54,7 +54,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keys: dict[str, str] = {}
 
 
-_CHOICES: Final = {"theme": tuple(PALETTES), "time": ("local", "utc")}
+_CHOICES: Final = {"theme": THEMES, "time": ("local", "utc")}
 _LIST_CHOICES: Final = {"sort": SORTS, "group": GROUPS}
 
 
@@ -62,13 +62,8 @@ def load() -> Config:
     """Load the user's settings, or the defaults if there is no file. Raises `UsageError` for an invalid file."""
     path = settings_file()
     try:
-        text = path.read_text("utf-8")
-        import tomllib  # rarely needed
-
-        found = msgspec.convert(tomllib.loads(text), Config)
-    except (FileNotFoundError, NotADirectoryError):
-        return Config()
-    except (OSError, ValueError) as error:  # invalid TOML, type or name
+        found = msgspec.convert(read_settings(), Config)
+    except ValueError as error:  # invalid type or name
         raise UsageError(f"{path}: {error}") from error
     for owner, choices in ((found, _CHOICES), (found.list, _LIST_CHOICES)):
         for name, allowed in choices.items():
@@ -128,8 +123,8 @@ def load_arrangement(config: Config) -> Arrangement:
     """Initial arrangement of the list: from the settings file, else from the last session."""
     if config.list is not None:
         return Arrangement(config.list.sort, group=config.list.group, columns=_columns(config.list.columns))
-    with contextlib.suppress(OSError, msgspec.MsgspecError):
-        left: Any = msgspec.json.decode(_arrangement_path().read_bytes(), type=Arrangement)
+    with contextlib.suppress(OSError, msgspec.MsgspecError, RecursionError):
+        left: Any = msgspec.json.decode(read_own_file(_arrangement_path()), type=Arrangement)
         if left.sort in SORTS and left.group in GROUPS:
             columns = tuple(name for name in left.columns if name in COLUMNS)
             return Arrangement(left.sort, left.reverse, left.group, columns=columns, share=left.share)
@@ -148,7 +143,10 @@ def save_arrangement(left: Arrangement, roots: Sequence[str] = ()) -> None:
         return
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path.write_bytes(msgspec.json.encode(saved))
+        handle, new = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(msgspec.json.encode(saved))
+        os.replace(new, path)  # also a pipe, which would wait for a reader
 
 
 def _arrangement_path() -> Path:

@@ -365,6 +365,15 @@ def next_failed(
     return next((ref for ref in following if ref in runs and runs[ref].failed), None)
 
 
+def next_ungraded(
+    state: MainState, order: Sequence[RunRef], runs: Mapping[RunRef, RunSummary], step: int
+) -> RunRef | None:
+    """Next or previous ungraded run of the list."""
+    at = order.index(state.ref) if state.ref is not None and state.ref in order else -1
+    following = [*order[at + 1 :]] if step > 0 else [*order[: max(at, 0)]][::-1]
+    return next((ref for ref in following if ref in runs and runs[ref].is_ungraded), None)
+
+
 # ---- the task matrix
 
 
@@ -402,6 +411,8 @@ class RunTreeState(PanesState, frozen=True, repr_omit_defaults=True):
     pane: str = TREE
     selected: RunRef | None = None
     """The run with the highlighted path."""
+    by_chance: float = 0.0
+    """Decisive forks that chance alone gives over all tasks from which this one was opened; 0 for marked runs."""
     texts: bool = False
     """Whether model answers and messages are steps."""
     cursor: Hashable = None

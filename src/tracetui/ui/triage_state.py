@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Hashable, Iterable
 from itertools import chain, islice
 
@@ -54,9 +54,14 @@ def fold_rows(state: TriageState, keys: Iterable[Hashable], *, open_: bool) -> T
     return replace(state, unfolded=unfolded)
 
 
-def step_failed(order: CauseOrder, item: Item | None, step: int) -> tuple[Member | None, int]:
-    """(The failed run so many steps from the row of the cursor, whatever is folded, None past the ends; its number)."""
-    number = _number_of(order, item, step) + step
+def step_failed(
+    order: CauseOrder, item: Item | None, step: int, *, ungraded: bool = False
+) -> tuple[Member | None, int]:
+    """(The failed or `ungraded` run so many steps from the row of the cursor, whatever is folded, None past the ends;
+    its number among them).
+    """
+    every, order = order, order.half(ungraded=ungraded)
+    number = _number_of(every, order, item, step) + step
     if not 0 <= number < order.runs_before[-1]:
         return None, number
     place = bisect_right(order.runs_before, number) - 1
@@ -70,11 +75,14 @@ def step_failed(order: CauseOrder, item: Item | None, step: int) -> tuple[Member
     return None, number
 
 
-def _number_of(order: CauseOrder, item: Item | None, step: int) -> int:
-    """The number of the failed run from which to step."""
+def _number_of(every: CauseOrder, order: CauseOrder, item: Item | None, step: int) -> int:
+    """The number, in `order`, of the run from which to step: the cursor may be on another row of `every`."""
     if item is None:
         return -1 if step > 0 else order.runs_before[-1]
     group = item if isinstance(item, Group) else item.group
+    if group.digest not in order.places:
+        places = [every.places[one.digest] for one in order.groups]
+        return order.runs_before[bisect_left(places, every.places.get(group.digest, 0))] - (step > 0)
     number = order.runs_before[order.places[group.digest]]
     if isinstance(item, Group):
         return number - (step > 0)

@@ -20,6 +20,8 @@ class Glyphs(msgspec.Struct, frozen=True, kw_only=True, dict=False):
     error: Clean
     wrong: Clean
     """A wrong answer: failed without an error."""
+    ungraded: Clean
+    """The grader did not grade."""
     running: Clean
     paused: Clean
     cancelled: Clean
@@ -101,6 +103,7 @@ UNICODE: Final = _set(
     ok="✓",
     error="✗",
     wrong="⊗",
+    ungraded="⊖",
     running="◐",
     paused="‖",
     cancelled="⊘",
@@ -166,6 +169,7 @@ ASCII: Final = _set(
     ok=".",
     error="E",
     wrong="W",
+    ungraded="U",
     running="R",
     paused="P",
     cancelled="C",

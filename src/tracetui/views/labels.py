@@ -323,6 +323,7 @@ def _text(data: bytes, style: str, width: int) -> list[Line]:
 
 WRONG_ANSWER = Clean("wrong answer")
 WRONG_STYLE = "status.warn"
+UNGRADED = Clean("ungraded")
 _HIDDEN = (Status.OK, Status.UNKNOWN)
 """Statuses that say less than a wrong answer."""
 _VERDICTS = {True: Clean("passed"), False: Clean("failed")}
@@ -331,19 +332,25 @@ _LONGEST = 40
 
 
 def run_sign(run: RunSummary, status: Status, glyphs: Glyphs = UNICODE) -> tuple[Clean, str]:
-    """Sign and style of a run that is shown with this status: a wrong answer has its own."""
+    """Sign and style of a run that is shown with this status: a wrong answer and an ungraded run have their own."""
+    if run.is_ungraded and not run.failed:
+        return glyphs.ungraded, WRONG_STYLE
     if run.is_wrong and status in _HIDDEN:
         return glyphs.wrong, WRONG_STYLE
     return status_glyph(status, glyphs)
 
 
 def status_word(run: RunSummary) -> Clean:
-    """The status of a run; ``wrong answer`` where it ended well, or nothing says how, and its outcome is failed."""
+    """The status of a run; ``wrong answer`` where it ended well, or nothing says how, and its outcome is failed;
+    ``ungraded`` where it did not fail.
+    """
+    if run.is_ungraded and not run.failed:
+        return UNGRADED
     return WRONG_ANSWER if run.is_wrong and run.status in _HIDDEN else Clean(run.status.value)
 
 
 def outcome_word(run: RunSummary, glyphs: Glyphs = UNICODE) -> Clean:
-    """``passed``, ``wrong answer``, or ``failed`` of an error; ``—`` without an outcome."""
+    """``passed``, ``ungraded``, ``wrong answer``, or ``failed`` of an error; ``—`` without an outcome."""
     if run.outcome is None:
         return glyphs.missing
     return WRONG_ANSWER if run.is_wrong else Clean(run.outcome.value)
@@ -369,8 +376,9 @@ def score_cell(run: RunSummary, glyphs: Glyphs = UNICODE) -> Clean:
 
 
 def _share(scores: list[Score]) -> Clean:
-    """How many of several scores passed."""
-    return Clean(f"{sum(score.passed is True for score in scores)}/{len(scores)}")
+    """How many of the scores that can pass did; the number of scores if none can."""
+    judged = [score.passed for score in scores if score.passed is not None]
+    return Clean(f"{sum(judged)}/{len(judged)}" if judged else f"{len(scores)} scores")
 
 
 def outcome_sign(run: RunSummary, glyphs: Glyphs = UNICODE) -> tuple[Clean, str]:
@@ -379,6 +387,8 @@ def outcome_sign(run: RunSummary, glyphs: Glyphs = UNICODE) -> tuple[Clean, str]
         return Clean(""), "dim"
     if run.outcome is Outcome.PASSED:
         return glyphs.ok, "status.ok"
+    if run.is_ungraded:
+        return glyphs.ungraded, WRONG_STYLE
     return (glyphs.wrong, WRONG_STYLE) if run.is_wrong else (glyphs.error, "status.error")
 
 

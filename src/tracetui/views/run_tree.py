@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from tracetui.analysis.contrast import ALPHA
 from tracetui.analysis.run_tree import Branch, Fork, RunTree, StepRef
 from tracetui.analysis.tasks import Result, Trial
-from tracetui.masking import one_line
+from tracetui.masking import mask, one_line
 from tracetui.model import Span
 from tracetui.text import Clean, grouped, pad
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
@@ -224,7 +224,7 @@ class TreeRows:
         run = self.tree.runs[node.branch.runs[0]]
         positions = node.branch.steps if folded else node.branch.steps[node.offset : node.offset + 1]
         spans = [run.spans[step[0]] for step in positions]
-        return "\n".join(f"{span.name} {span.preview}" for span in spans)
+        return "\n".join(f"{mask(span.name)} {mask(span.preview or '')}" for span in spans)
 
     def line(self, index: int, width: int) -> Line:
         node = self._nodes[index]
@@ -425,8 +425,8 @@ def _fork_sentence(fork: Fork, side: int, glyphs: Glyphs, detail: int) -> Line:
     )
 
 
-def tree_sentence(tree: RunTree, glyphs: Glyphs = UNICODE) -> Line:
-    """The forks of the whole tree."""
+def tree_sentence(tree: RunTree, glyphs: Glyphs = UNICODE, by_chance: float = 0.0) -> Line:
+    """The forks of the whole tree. `by_chance`: decisive forks that chance alone gives over all tasks shown."""
     runs, forks = len(tree.runs), len(tree.forks)
     if not forks:
         return (Piece(Clean(f"no forks: {_count(runs, 'trial')} with the same {_count(tree.nodes, 'step')}"), "sec"),)
@@ -435,6 +435,8 @@ def tree_sentence(tree: RunTree, glyphs: Glyphs = UNICODE) -> Line:
     if any(fork.p is not None for fork in tree.forks):
         words = f"{grouped(decisive)} decisive" if decisive else "none decisive: all could be chance"
         pieces += [_dot(glyphs), Piece(Clean(words), "accent bold" if decisive else "sec")]
+        if decisive and by_chance:
+            pieces.append(Piece(Clean(f" (chance alone: up to {by_chance:.2g} over all tasks shown)"), "dim"))
     return tuple(pieces)
 
 
@@ -444,6 +446,7 @@ def trials_sentence(tree: RunTree, left_out: int = 0, glyphs: Glyphs = UNICODE) 
     facts = [
         (counted[Result.PASSED], "passed", "status.ok"),
         (counted[Result.FAILED], "failed", "status.error"),
+        (counted[Result.UNGRADED], "ungraded", "status.warn"),
         (counted[Result.UNSCORED], "unscored", "sec"),
         (counted[Result.RUNNING], "running", "status.running"),
     ]
@@ -487,6 +490,8 @@ def trial_sign(trial: Trial, glyphs: Glyphs) -> tuple[Clean, str]:
         return glyphs.ok, "status.ok"
     if trial.result is Result.FAILED:
         return (glyphs.wrong, "status.error") if trial.run.is_wrong else (glyphs.error, "status.error")
+    if trial.result is Result.UNGRADED:
+        return glyphs.ungraded, "status.warn"
     return run_sign(trial.run, trial.run.status, glyphs) if trial.result is Result.RUNNING else (glyphs.zero, _NEUTRAL)
 
 

@@ -46,6 +46,7 @@ def notes(matrix: Matrix, unreadable: int = 0) -> list[str]:
     found = (
         (single, "task", " with one scored trial: stability unknown"),
         (counts.unscored, "trial", " without an outcome, excluded from rates"),
+        (counts.ungraded, "trial", " not graded, excluded from rates"),
         (counts.running, "trial", " still running, excluded from rates"),
         (counts.excluded, "trial", " inherited or copied, excluded from rates"),
         (len(matrix.without_task), "run", " without a task"),
@@ -97,12 +98,16 @@ def _result_sign(trial: Trial, glyphs: Glyphs, state_of: StateOf) -> tuple[Clean
         return glyphs.ok, "status.ok"
     if trial.result is Result.FAILED:
         return (glyphs.wrong, WRONG_STYLE) if trial.run.is_wrong else (glyphs.error, "status.error")
+    if trial.result is Result.UNGRADED:
+        return glyphs.ungraded, WRONG_STYLE
     if trial.result is Result.UNSCORED:
         return glyphs.missing, "sec"
     return status_glyph(status_now(trial.run, state_of(trial.run)), glyphs)
 
 
-_WORDS: Final = {Result.PASSED: "passed", Result.UNSCORED: "no outcome", Result.RUNNING: "running"}
+_WORDS: Final = {
+    Result.PASSED: "passed", Result.UNGRADED: "ungraded", Result.UNSCORED: "no outcome", Result.RUNNING: "running",
+}  # fmt: skip
 
 
 def trial_line(
@@ -124,7 +129,8 @@ def trial_line(
         left.append(Piece(Clean(f"  {trial.excluded}, excluded from rates"), "status.warn"))
     if scores:
         left.append(Piece(Clean(f"  {', '.join(scores)}"), "text"))
-    why = one_line(error.words if error is not None else run.result or "", 200)
+    evidence = run.evidence if trial.result is Result.UNGRADED else None
+    why = one_line(error.words if error else evidence.text if evidence else run.result or "", 200)
     why = Clean("") if why.strip() in scores else why
     if why:
         left.append(Piece(Clean(f"  {why}"), "text" if error is not None else "sec"))
@@ -617,6 +623,7 @@ def outcome_signs(matrix: Matrix, glyphs: Glyphs = UNICODE) -> Line:
         (counts.passed, glyphs.ok, "status.ok"),
         (wrong, glyphs.wrong, WRONG_STYLE),
         (counts.failed - wrong, glyphs.error, "status.error"),
+        (counts.ungraded, glyphs.ungraded, WRONG_STYLE),
         (counts.running, glyphs.running, "status.running"),
         (counts.unscored, glyphs.missing, "sec"),
         (counts.excluded, glyphs.replay, "sec"),

@@ -10,17 +10,17 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 
 from tracetui import text
-from tracetui.analysis.cause import Cause, failure_of
+from tracetui.analysis.cause import Cause, failure_of, source_text
 from tracetui.analysis.contrast import NO_FINDINGS
 from tracetui.analysis.triage import CauseOrder, Group, Task
-from tracetui.masking import one_line
-from tracetui.model import RunRef, RunSummary
+from tracetui.masking import excerpt, mask, one_line
+from tracetui.model import RunRef, RunSummary, Status, Who
 from tracetui.store.facts import run_time
 from tracetui.store.judgement import Judgement
 from tracetui.text import Clean, cells, truncate, wrap
 from tracetui.views.bars import amount, sparkline
 from tracetui.views.glyphs import UNICODE, Glyphs
-from tracetui.views.labels import clock, short_id
+from tracetui.views.labels import WRONG_ANSWER, clock, run_sign, short_id
 from tracetui.views.list.runs import group_line
 from tracetui.views.rows import Fold, Line, ListRows, Piece, column, fill, fit, width_of
 
@@ -200,7 +200,7 @@ class QueueRows:
     def mark(self, index: int) -> str | None:
         item = self._item(index)
         if isinstance(item, Group):
-            return None if is_reviewed(item, self._judged) else "status.error"
+            return None if is_reviewed(item, self._judged) else _style(item)
         return "status.error" if isinstance(item, TaskRow) and self._judgment(item).verdict is None else None
 
     def _judgment(self, item: Item) -> Judgement:
@@ -217,12 +217,16 @@ class QueueRows:
             return ""
         if isinstance(item, Group | TaskRow):
             judgment = self._judgment(item)
-            name = (item.id, item.title) if isinstance(item, Group) else (item.task.id, item.task.name)
+            example = self._runs.get(item.example) if isinstance(item, Group) else None
+            title = excerpt(item.title, source_text(example)) if isinstance(item, Group) else mask(item.task.name)
+            name = (item.id if isinstance(item, Group) else item.task.id, title)
             return " ".join(filter(None, (*name, judgment.verdict, judgment.note, *judgment.tags)))
         if not isinstance(item, Member):
             return item[0]
         run = self._runs.get(item.run)
-        return "" if run is None else f"{run.id} {run.name} {run.first_error.words if run.first_error else ''}"
+        return (
+            "" if run is None else f"{run.id} {mask(run.name)} {mask(run.first_error.words) if run.first_error else ''}"
+        )
 
     def line(self, index: int, width: int) -> Line:
         item = self._item(index)
@@ -237,11 +241,14 @@ class QueueRows:
     def _group(self, group: Group, width: int) -> Line:
         judgment = self._judged(group)
         decided = is_reviewed(group, self._judged)
-        room = max(8, width - _TAIL - 3)
+        who = _who_column(width)
+        room = max(8, width - _TAIL - 3 - who)
         several = [Piece(Clean("+"), "accent bold")] if decided and judgment.verdict is None else None
-        words = [*(several or _verdict_mark(judgment, self._glyphs)), *self._fold_mark(group.digest)]
+        words = [*(several or _verdict_mark(judgment, self._glyphs, group)), *self._fold_mark(group.digest)]
         new = not self._two_rows and group.is_new(self._now)
-        words += fill(_title_pieces(group, quiet=decided, new=new), room)
+        words += fill(_title_pieces(group, self._runs.get(group.example), quiet=decided, new=new), room)
+        if who:
+            words.append(column(Clean(f" {group.who.value}"), who, _WHO_STYLES[group.who]))
         return tuple(fit([*words, *self._numbers(group, group.starts[-1] if group.starts else None)], width))
 
     def _details(self, group: Group, width: int) -> Line:
@@ -298,9 +305,10 @@ class QueueRows:
         judgment = self._judged(member.run)
         own = judgment if judgment.source == "run" else Judgement()
         mark = _verdict_mark(own, self._glyphs) if own.verdict else [Piece(Clean(" "))]
+        sign, style = run_sign(run, Status.ERROR if run.failed else run.status, self._glyphs)
         words = [
             *mark,
-            Piece(Clean(f"   {self._glyphs.error} "), "status.error"),
+            Piece(Clean(f"   {sign} "), style),
             column(short_id(run.id, 9), 10, "sec"),
             Piece(one_line(run.agent or run.name, 40), "text"),
             *_judgment_words(judgment),
@@ -331,39 +339,65 @@ def _has_cursor(item: _Row | None) -> TypeGuard[Item]:
 
 def heading(width: int) -> Line:
     """The column headings of the queue."""
-    words = fill([Piece(Clean("    cause"), "dim")], max(8, width - _TAIL + 1))
+    who = _who_column(width)
+    words = fill([Piece(Clean("    cause"), "dim")], max(8, width - _TAIL + 1 - who))
+    if who:
+        words.append(column(Clean(" who"), who, "dim"))
     return tuple(fit([*words, Piece(Clean(" runs   lost  last"), "dim")], width))
 
 
-def placeholders(words: str, style: str) -> list[Piece]:
+_WHO_STYLES: Final = {Who.AGENT: "accent", Who.GRADER: "status.warn", Who.ENVIRONMENT: "kind.tool"}
+_WITH_WHO: Final = 58
+"""Cells of a row from which it says who failed."""
+
+
+def _who_column(width: int) -> int:
+    """Cells of the column *who*."""
+    return 12 if width >= _WITH_WHO else 0
+
+
+def _style(group: Group) -> str:
+    """Style of the runs of a cause: they failed, or were not graded."""
+    return "status.warn" if group.ungraded else "status.error"
+
+
+def placeholders(whole: Clean, style: str) -> list[Piece]:
     """A normalized text in pieces, with highlighted placeholders."""
-    pieces, at, whole = [], 0, one_line(words, 400)
+    pieces, at = [], 0
     for match in PLACEHOLDER.finditer(whole):
         pieces += [Piece(Clean(whole[at : match.start()]), style), Piece(Clean(match.group()), "status.warn")]
         at = match.end()
     return [piece for piece in (*pieces, Piece(Clean(whole[at:]), style)) if piece.text]
 
 
-def _title_pieces(group: Group, *, quiet: bool, new: bool) -> list[Piece]:
+def _title_pieces(group: Group, example: RunSummary | None, *, quiet: bool, new: bool) -> list[Piece]:
     cause = group.cause
     kind = _kind(cause)
-    pieces = [Piece(one_line(kind, 60), "sec" if quiet else "status.error bold")]
+    pieces = [Piece(one_line(kind, 60), "sec" if quiet else f"{_style(group)} bold")]
     if cause.wrong:
         tasks = len(group.tasks)
         pieces += [_NEW] if new else []
-        return [*pieces, Piece(Clean(f"  {tasks} task{'s' if tasks != 1 else ''}"), "dim")]
+        pieces.append(Piece(Clean(f"  {tasks} task{'s' if tasks != 1 else ''}"), "dim"))
+        return [*pieces, Piece(one_line(f"  {WRONG_ANSWER} · {cause.type}", 60), "dim")] if _check(cause) else pieces
     if cause.type and cause.name and cause.name != cause.type:
         pieces.append(Piece(Clean(f" {one_line(cause.name, 60)}"), "sec" if quiet else "text"))
     if cause.part:
-        pieces.append(Piece(one_line(f" = {cause.part[-1]}", 40), "status.warn"))
+        pieces.append(Piece(excerpt(f" = {cause.part[-1]}", source_text(example), 40), "status.warn"))
     pieces += [_NEW] if new else []
     if cause.text and cause.text != kind:
-        pieces += [Piece(Clean("  ")), *placeholders(cause.text, "dim")]
+        pieces += [Piece(Clean("  ")), *placeholders(excerpt(cause.text, source_text(example), 400), "dim")]
     return pieces
 
 
 def _kind(cause: Cause) -> str:
-    return cause.title if cause.wrong else cause.type or cause.name or "failed"
+    if cause.wrong:
+        return _check(cause) or cause.title
+    return cause.type or cause.name or (cause.text if cause.ungraded else "failed")
+
+
+def _check(cause: Cause) -> str:
+    """What the first failed check of a wrong answer says: ``test_model_size: assert size < MAX``."""
+    return ": ".join(filter(None, (cause.name, cause.text))) if cause.wrong else ""
 
 
 def passed_trials(task: Task) -> Clean:
@@ -371,7 +405,9 @@ def passed_trials(task: Task) -> Clean:
     return Clean(f"{task.passed} of {task.trials} passed" if task.trials else "—")
 
 
-def _verdict_mark(judgment: Judgement, glyphs: Glyphs) -> list[Piece]:
+def _verdict_mark(judgment: Judgement, glyphs: Glyphs, group: Group | None = None) -> list[Piece]:
+    if judgment.verdict is None and group is not None and group.ungraded:
+        return [Piece(glyphs.ungraded, "status.warn bold")]
     if judgment.verdict is None:
         return [Piece(glyphs.zero, "status.error bold")]
     return [Piece(Clean(LETTERS[judgment.verdict.value]), "accent bold")]
@@ -424,7 +460,8 @@ def cause_rows(
     The key of a row with a target is an `Example`.
     """
     lines = _task_lines(task, width) if task is not None else []
-    lines += [*_headline(group, width), *_numbers(group, width, now, zone), *_judged(judgment, width)]
+    lines += [*_headline(group, example, width), *_numbers(group, width, now, zone), *_judged(judgment, width)]
+    lines += _evidence(example, width)
     lines += _normalized(example, width)
     keys: list[Hashable] = list(range(len(lines)))
     for line, key in _shared(shared, width, glyphs, progress):
@@ -442,15 +479,21 @@ def contrast_rows(shared: Contrast | None, *, width: int, glyphs: Glyphs = UNICO
     )
 
 
-def _headline(group: Group, width: int) -> list[Line]:
+def _headline(group: Group, example: RunSummary | None, width: int) -> list[Line]:
     cause = group.cause
     where = " ".join(filter(None, (cause.operation, cause.name)))
-    head = [Piece(one_line(_kind(cause), 80), "status.error bold")]
-    if where:
+    head = [Piece(one_line(_kind(cause), 80), f"{_style(group)} bold")]
+    if where and not cause.wrong:
         head.append(Piece(Clean(f"  in {one_line(where, 80)}"), "sec"))
     if cause.frame:
         head.append(Piece(Clean(f"  at {one_line(cause.frame, 80)}"), "sec"))
-    body = wrap(one_line(cause.text, 600), max(20, width)) if cause.text else []
+    body = wrap(excerpt(cause.text, source_text(example), 600), max(20, width)) if cause.text else []
+    if group.ungraded:
+        head.append(Piece(Clean(f"  not graded: {group.who.value}"), _WHO_STYLES[group.who]))
+    elif cause.wrong and cause.type:
+        head.append(Piece(one_line(f"  {WRONG_ANSWER} · {cause.type}", 80), "sec"))
+    if cause.wrong or cause.text == _kind(cause):
+        body = []
     lines: list[Line] = [tuple(head), *(tuple(placeholders(part, "text bold")) for part in body)]
     if group.merged:
         count = len(group.merged)
@@ -494,6 +537,16 @@ def _judged(judgment: Judgement, width: int) -> list[Line]:
     return lines
 
 
+def _evidence(example: RunSummary | None, width: int) -> list[Line]:
+    """What the grader left about the example, and where."""
+    evidence = None if example is None else example.evidence
+    if example is None or evidence is None:
+        return []
+    words = f"{evidence.text}" if evidence.type is None else f"{evidence.type}: {evidence.text}"
+    place = Piece(one_line(f"{short_id(example.id)} · {evidence.place}", 120), "dim")
+    return [(place,), *((Piece(part, "text"),) for part in wrap(one_line(words, 400), max(20, width)))]
+
+
 def _normalized(example: RunSummary | None, width: int) -> list[Line]:
     """The values that were replaced by placeholders in the example."""
     failure = failure_of(example) if example is not None else None
@@ -505,7 +558,7 @@ def _normalized(example: RunSummary | None, width: int) -> list[Line]:
         pieces += [
             Piece(Clean(f"<{kind}>"), "status.warn"),
             Piece(Clean(" = "), "dim"),
-            Piece(one_line(original, 40), "text"),
+            Piece(excerpt(original, source_text(example), 40), "text"),
             Piece(Clean("   ")),
         ]
     if len(replaced) > MAX_REPLACED:

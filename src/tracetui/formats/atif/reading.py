@@ -551,7 +551,8 @@ def _sum(used: Sequence[Usage]) -> Usage:
     """The sum of what was used, each number over the steps that have it."""
     columns = zip(*map(astuple, used), strict=True)
     recorded = ([value for value in column if value is not None] for column in columns)
-    return Usage(*(sum(values) if values else None for values in recorded))
+    counts: list[Any] = [sum(values) if values else None for values in recorded]
+    return Usage(*counts[:-1])  # the last field isn't a count
 
 
 def _totals(segments: Sequence[Segment]) -> Iterator[Total]:

@@ -141,7 +141,9 @@ def _add(attributes: Record, name: str, value: Any) -> None:
 
 
 def _content(record: Record) -> Any:
-    return mapping(record.get("message")).get("content")
+    """The content of a message, or the prompt in an attachment."""
+    attachment = mapping(record.get("attachment"))
+    return attachment.get("prompt") if attachment else mapping(record.get("message")).get("content")
 
 
 def _is_call(block: Any) -> bool:

@@ -374,7 +374,8 @@ class RunReader:
     def _counted(self, agent: _AgentFile, span: Span) -> Span:
         """A row of a sub-agent; a copy if the response, or that of the call, counts in another file."""
         session = agent.session
-        response = span.id if span.operation is CHAT else span.parent_id if span.operation is EXECUTE_TOOL else None
+        is_below = span.operation is EXECUTE_TOOL or span.usage is not None  # a call of a tool, or an iteration
+        response = span.id if span.operation is CHAT else span.parent_id if is_below else None
         if session is None or response is None:
             return span
         ident = response.removeprefix(session.prefix)
@@ -388,8 +389,9 @@ class RunReader:
         return span
 
     def _given_along(self, spans: Sequence[Span], ident: str = "", but: _AgentFile | None = None) -> Iterator[Span]:
-        """Copies of these responses, and their calls, in files of sub-agents that were read before: they were given
-        them along. `ident`: the id of the response, if that of the span has the prefix of the sub-agent `but`.
+        """Copies of these responses, with their calls and iterations, in files of sub-agents that were read before: they
+        were given them along. `ident`: the id of the response, if that of the span has the prefix of the sub-agent
+        `but`.
         """
         for span in spans:
             for agent in self._by_response.get(ident or span.id, ()) if span.operation is CHAT else ():
@@ -399,7 +401,7 @@ class RunReader:
                 row = session.rows.get(session.prefix + (ident or span.id))
                 if _is_response(row):
                     calls = [call for call in session.calls_of(row) if not session.is_pending(call.id)]
-                    for one in (row, *calls):
+                    for one in (row, *calls, *session.iterations.get(row.id, {}).values()):
                         yield _copy(one if isinstance(one, Span) else one.span())
 
     def _is_of_another(self, agent: _AgentFile) -> bool:

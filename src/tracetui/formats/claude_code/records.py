@@ -30,6 +30,7 @@ from tracetui.formats.agent_log import (
     UNKNOWN_KIND,
     Call,
     Outcome,
+    span_ref,
     usage_without_cache,
 )
 from tracetui.formats.bodies import as_json, pack_block, preview_and_task
@@ -59,7 +60,11 @@ _FAILED: Final = "Error: "
 _USUAL: Final = frozenset({"end_turn", "tool_use", "stop_sequence"})
 """Stop reasons without a note."""
 
-_REMINDER: Final = re.compile(r"<system-reminder>.*?(</system-reminder>|\Z)", re.DOTALL)
+_WRAPPED: Final = re.compile(
+    r"<system-reminder>.*?(?:</system-reminder>|\Z)|<(local-command-caveat|ide_[a-z_]+|environment_context)>.*?</\1>",
+    re.DOTALL,
+)
+"""Texts that the program adds to a prompt."""
 _COMMAND: Final = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
 _ARGUMENTS_OF: Final = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _TAGS: Final = (
@@ -83,18 +88,80 @@ _TAGS: Final = (
 # ---- parts of records
 
 
-class Tokens(Struct, gc=False):
-    """Usage of a response. Claude Code counts cached input apart; `usage` has it as part of the input."""
+class CacheWrites(Struct, gc=False):
+    """Tokens written to the cache for an hour; the others stay for five minutes."""
+
+    ephemeral_1h_input_tokens: Natural | None = None
+
+
+class Counts(Struct, gc=False):
+    """Counted tokens. Claude Code counts cached input apart; `usage` has it as part of the input."""
 
     input_tokens: Natural | None = None
     cache_creation_input_tokens: Natural | None = None
     cache_read_input_tokens: Natural | None = None
     output_tokens: Natural | None = None
+    cache_creation: CacheWrites | Loose = None
 
-    def usage(self) -> Usage | None:
-        """The tokens, None if there are none."""
+    def usage(self, *, at_least: bool = False) -> Usage | None:
+        """The tokens, None if there are none; `at_least` as `Usage.output_at_least`."""
         read, written = self.cache_read_input_tokens, self.cache_creation_input_tokens
-        return usage_without_cache(self.input_tokens, self.output_tokens, read, written)
+        writes = self.cache_creation
+        hour = writes.ephemeral_1h_input_tokens if isinstance(writes, CacheWrites) else None
+        return usage_without_cache(
+            self.input_tokens, self.output_tokens, read, written, written_1h=hour or None, at_least=at_least
+        )
+
+
+class Iteration(Counts, gc=False):
+    """One of the model calls that the provider made for a response (``usage.iterations``)."""
+
+    type: str | None = None
+    model: str | None = None
+
+    def is_of(self, model: str | None) -> bool:
+        """Whether the usage of a response of that model has it, as the API documents it: messages of the model that
+        answered, but no advisors, no compactions, and no attempts of another model that refused.
+        """
+        return self.type in (None, "message", "fallback_message") and self.model in (None, model)
+
+    @property
+    def label(self) -> str:
+        """``advisor``, ``compaction``, ``fallback``; ``attempt`` of a message that wasn't the answer."""
+        kind = (self.type or "").removesuffix("_message")
+        return "attempt" if kind in ("", "message") else kind
+
+
+class Tokens(Counts, gc=False):
+    """Usage of a response."""
+
+    iterations: list[Iteration] | None = None
+    speed: Loose = None
+    service_tier: Loose = None
+    inference_geo: Loose = None
+
+    @property
+    def tier(self) -> str | None:
+        """As `Span.tier`."""
+        words = [
+            value
+            for value, usual in ((self.speed, "standard"), (self.service_tier, "standard"))
+            if isinstance(value, str) and value in _TIERS and value != usual
+        ]
+        return " ".join([*words, *(["us"] if self.inference_geo == "us" else ())]) or None
+
+    def apart(self, model: str | None) -> list[tuple[int, Iteration]]:
+        """The iterations that the other counts leave out, by number; none if the sum shows that none is."""
+        every = self.iterations or []
+        others = [(number, one) for number, one in enumerate(every) if not one.is_of(model)]
+        if not others:
+            return []
+        total = [sum(getattr(one, name) or 0 for one in every) for name in _COUNTS]
+        return [] if total == [getattr(self, name) or 0 for name in _COUNTS] else others
+
+
+_COUNTS: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
+_TIERS: Final = frozenset({"fast", "batch", "priority", "flex"})
 
 
 class Block(Struct, gc=False):
@@ -150,9 +217,9 @@ def text_in(content: Content) -> str:
 
 
 def clean_text(content: Content) -> str:
-    """The text of a message without the reminders that the program added."""
-    found = text_in(content)
-    return _REMINDER.sub("", found).strip() if "<system-reminder>" in found else found.strip()
+    """The text of a message without what the program wrapped around it."""
+    text = text_in(content)
+    return _WRAPPED.sub("", text).strip() if "<" in text else text.strip()
 
 
 def typed_command(prompt: str) -> str:
@@ -268,7 +335,9 @@ class User(Record, tag="user"):
         if self.is_meta:
             return "meta"
         if not prompt:
-            return "system reminder" if "<system-reminder>" in text_in(content) else "user"
+            text = text_in(content).lstrip()
+            role = next((role for begin, role in _TAGS if text.startswith(begin)), "user")
+            return "system reminder" if role == "user" and "<system-reminder>" in text else role
         return next((role for begin, role in _TAGS if prompt.startswith(begin)), "user")
 
 
@@ -292,9 +361,13 @@ class Assistant(Record, tag="assistant"):
         response = agent.response(message.id or None, self.uuid, intern(name), shown, when, line)
         if agent.model is None and model != SYNTHETIC:
             agent.model = model
-        usage = message.usage.usage() if isinstance(message.usage, Tokens) else None
-        if usage is not None:
-            response.usage = usage
+        tokens = message.usage
+        if isinstance(tokens, Tokens):
+            is_final = message.stop_reason is not None or failed or shown is None
+            response.count(tokens.usage(at_least=not is_final))
+            response.tier = tokens.tier or response.tier
+            for number, iteration in tokens.apart(model) if tokens.iterations else ():
+                _take_iteration(agent, response, iteration, number, when, line)
         if agent.copied == COPIED:
             response.usage = None
         agent.failure, agent.knows_status = None, True
@@ -303,7 +376,9 @@ class Assistant(Record, tag="assistant"):
         else:
             response.stop(message.stop_reason)
         is_abandoned = response.parent_id != agent.root
-        response.note = agent.copied or (ABANDONED if is_abandoned else _stop_note(response.status_word))
+        response.note = agent.copied or (
+            ABANDONED if is_abandoned else _stop_note(response.status_word) or response.tier or ""
+        )
         content = message.content
         if isinstance(content, str):
             response.show(content, is_text=True)
@@ -359,6 +434,8 @@ class System(Record, tag="system"):
     max_retries: Natural | None = None
     hook_errors: Any = None
     duration_ms: Finite | None = None
+    stream_session: str | None = field(default=None, name="session_id")
+    """The id of the session in a stream."""
 
     @property
     def subkind(self) -> str | None:
@@ -406,6 +483,8 @@ class Hook(Struct, gc=False, rename="camel"):
     blocking_error: Any = None
     hook_errors: Any = None
     call: str | None = field(default=None, name="toolUseID")
+    prompt: Content = None
+    command_mode: str | None = None
 
     def outcome(self) -> Outcome:
         """From its type or its errors, else from its exit code."""
@@ -439,6 +518,11 @@ class Attachment(Record, tag="attachment"):
 
     def take(self, agent: Agent, when: float | None, line: Line) -> None:
         hook = self.attachment
+        if isinstance(hook, Hook) and hook.type == "queued_command" and hook.command_mode in (None, "prompt"):
+            prompt = clean_text(hook.prompt)  # typed while the agent worked
+            agent.user_message("user", prompt)
+            agent.add(agent.row(self.uuid, "user", when, line, operation=MESSAGE, preview=prompt[:PREVIEW], **DONE))
+            return
         if not isinstance(hook, Hook) or not hook.type.startswith("hook_"):
             self.note(agent, when, line)
             return
@@ -458,6 +542,73 @@ class Note(Record):
         if value is not None:
             agent.latest[self.name] = value
         self.note(agent, when, line)
+
+
+class CostState(Note, tag="cost-state"):
+    """The cost of the session so far by Claude Code's own account (2.1.248): the last one counts."""
+
+    other_fields: ClassVar = (
+        f"{_ANY} hasUnknownModelCost modelUsage startTime totalAPIDuration totalAPIDurationWithoutRetries "
+        "totalDuration totalLinesAdded totalLinesRemoved totalToolDuration"
+    )
+    total_cost: Finite | None = field(default=None, name="totalCostUSD")
+
+    def take(self, agent: Agent, when: float | None, line: Line) -> None:
+        if self.total_cost is not None and self.total_cost >= 0:
+            agent.cost_states[self.session_id or ""] = self.total_cost
+        self.note(agent, when, line)
+
+
+class ModelTotal(Struct, gc=False, rename="camel"):
+    """Usage of a model in a stream."""
+
+    input_tokens: Natural | None = None
+    output_tokens: Natural | None = None
+    cache_read_input_tokens: Natural | None = None
+    cache_creation_input_tokens: Natural | None = None
+    cost: Finite | None = field(default=None, name="costUSD")
+
+    def usage(self) -> Usage:
+        """Its tokens and cost."""
+        read, written = self.cache_read_input_tokens, self.cache_creation_input_tokens
+        used = usage_without_cache(self.input_tokens, self.output_tokens, read, written, cost=self.cost)
+        return used or Usage()
+
+
+class AnswerEnd(Note, tag="result"):
+    """The end of an answer in a stream (``claude -p --output-format stream-json``), or a note of a workflow.
+
+    ``modelUsage`` has the sub-agents, and is cumulative for the session, over ``--resume`` too;
+    ``model_usage_since_last_result`` (2.1.332) is that of this answer.
+    """
+
+    other_fields: ClassVar[str | None] = None
+    subtype: str | None = None
+    is_error: bool | None = field(default=None, name="is_error")
+    terminal_reason: str | None = field(default=None, name="terminal_reason")
+    errors: Any = None
+    result: Any = None
+    model_usage: dict[str, ModelTotal] | None = None
+    since_last: dict[str, ModelTotal] | None = field(default=None, name="model_usage_since_last_result")
+
+    @property
+    def subkind(self) -> str | None:
+        return self.subtype
+
+    def take(self, agent: Agent, when: float | None, line: Line) -> None:
+        if self.subtype is not None and self.is_error is not None:
+            agent.end_answer(self)
+        self.note(agent, when, line)
+
+    @property
+    def failure(self) -> FirstError | None:
+        """Why the answer failed; None if it didn't."""
+        if not self.is_error:
+            return None
+        errors = self.errors if isinstance(self.errors, list) else []
+        reason = "; ".join(error for error in errors if isinstance(error, str)) or text(self.result)
+        kind = self.terminal_reason or self.subtype
+        return FirstError(excerpt(reason or kind or "failed"), kind)
 
 
 class Data(Struct, gc=False):
@@ -504,17 +655,17 @@ _NOTES: Final[dict[str, tuple[str, str | None]]] = {
     "pr-link": ("", "prNumber prRepository prUrl"),
 } | dict.fromkeys(
     (
-        "agent-color", "atis-latch", "attribution-snapshot", "bridge-session", "content-replacement",
-        "context-collapse-commit", "context-collapse-snapshot", "continued-in", "file-history-delta",
-        "fork-context-ref", "frame-link", "history-suppression", "relocated",
-        "result", "speculation-accept", "started", "task-summary", "worktree-state",
+        "agent-color", "artifact-autoreact-ledger", "artifact-comment-monitor", "atis-latch", "attribution-snapshot",
+        "bridge-session", "content-replacement", "context-collapse-commit", "context-collapse-snapshot",
+        "continued-in", "failed", "file-history-delta", "fork-context-ref", "frame-link", "history-suppression",
+        "isolation-latch", "relocated", "speculation-accept", "started", "task-summary", "worktree-state",
     ),
     ("", None),
 )  # fmt: skip
 """The field that applies to the session, and `other_fields` (None: the type is poorly understood)."""
 CONVERSATION: Final = frozenset({"user", "assistant", "system", "attachment"})
 """Types of records that are nodes of the conversation's tree."""
-HOUSEKEEPING: Final = frozenset({"progress", *_NOTES})
+HOUSEKEEPING: Final = frozenset({"progress", "cost-state", "result", *_NOTES})
 """Types that are no part of the conversation."""
 
 
@@ -525,9 +676,33 @@ def _note(kind: str, name: str, others: str | None) -> Any:
 
 
 SCHEMA: Final = Schema[Any](
-    reduce(or_, (_note(kind, *one) for kind, one in _NOTES.items()), User | Assistant | System | Attachment | Progress),
+    reduce(
+        or_,
+        (_note(kind, *one) for kind, one in _NOTES.items()),
+        User | Assistant | System | Attachment | Progress | CostState | AnswerEnd,
+    ),
     Other,
 )
+
+
+# ---- other calls of the provider
+
+
+def _take_iteration(
+    agent: Agent, response: Response, iteration: Iteration, number: int, when: float | None, line: Line
+) -> None:
+    """Take a model call that the usage of its response leaves out."""
+    usage = None if agent.copied == COPIED else iteration.usage()
+    model = iteration.model or response.model
+    note = agent.copied or (response.tier or "")
+    ident = f"{response.id}:{number}"
+    facts = {"parent_id": response.id, "step": response.step, "usage": usage, "model": model, "note": note, **DONE}
+    at = span_ref(line.packed(), None, agent.part)
+    name = iteration.label[:PREVIEW]
+    claim = None if response.claim is None else f"{response.claim}:{number}"
+    span = Span(id=ident, name=name, started_at=when, preview=(model or "")[:PREVIEW], claim=claim, at=at, **facts)
+    agent.iterations.setdefault(response.id, {})[ident] = span
+    agent.emit(span)
 
 
 # ---- tool calls and results

@@ -37,6 +37,7 @@ from tracetui.formats.branches import ROOT, BranchedConversation, Node
 from tracetui.formats.claude_code.records import (
     BACKGROUND,
     SCHEMA,
+    AnswerEnd,
     Assistant,
     Envelope,
     Forked,
@@ -58,6 +59,7 @@ from tracetui.model import (
     Header,
     RunBody,
     Span,
+    Usage,
     excerpt,
 )
 from tracetui.model.span import status_of
@@ -99,6 +101,11 @@ class Response(OpenRow, gc=False):
         elif self.status_word is None:
             self.status, self.source, self.error = OK, DERIVED, None
 
+    def count(self, usage: Usage | None) -> None:
+        """Take the usage on a line: lines repeat it while it grows, and the last one may have none or zeros."""
+        if usage is not None:
+            self.usage = usage if self.usage is None else self.usage.largest(usage)
+
     def show(self, shown: str | None, *, is_text: bool) -> None:
         """Take a text or a thought for the preview."""
         if shown and (not self.preview or (is_text and not self.has_text)):
@@ -135,6 +142,14 @@ class Agent(BranchedConversation):
         """The failed call of the API that was the last thing that happened."""
         self.knows_status = True
         """The records that were taken show whether there is one."""
+        self.iterations: dict[str, dict[str, Span]] = {}
+        """Rows of further calls of the provider, by the id of the response that they belong to, and their own."""
+        self.cost_states: dict[str, float] = {}
+        """The cost of each session, in US dollars, by the last `CostState` with its id."""
+        self.answer: AnswerEnd | None = None
+        """The end of the last answer in a stream, if no response came after it,"""
+        self.answers = Usage()
+        """and the usage of all answers."""
         self.latest: dict[str, str] = {}
         """Metadata of the session in records of their own."""
         self._uuid: str | None = None
@@ -170,6 +185,7 @@ class Agent(BranchedConversation):
         """The response of a line: that of an earlier line, or a new one. `key` is the id of the message."""
         ident = None if key is None else self.prefix + key
         found: Response | Span | None = None if ident is None else self.rows.get(ident)
+        self.answer = None
         if found is not None and found.operation is CHAT:
             if isinstance(found, Span):
                 found = Response.of(found)
@@ -190,6 +206,13 @@ class Agent(BranchedConversation):
         self.top, self.notes = found, None
         self.emit(found)
         return found
+
+    def end_answer(self, end: AnswerEnd) -> None:
+        """Take the end of an answer in a stream."""
+        self.answer, self.knows_status = end, True
+        models = end.since_last if end.since_last is not None else end.model_usage or {}
+        used = sum((total.usage() for total in models.values()), Usage())
+        self.answers = used if end.since_last is None else self.answers + used
 
     def link_agents(self, result: Result, key: str) -> None:
         """Link the call `key` to the agent or workflow that it started, by its result."""
@@ -276,6 +299,8 @@ class Session(Agent):
         self.first: float | None = None
         self.last: float | None = None
         self._timed = True
+        self.stream: str | None = None
+        """The id of the session in the first record of a stream."""
         self.uuid: str | None = None
         """The first record of the conversation."""
         self.agent: str | None = None
@@ -320,6 +345,7 @@ class Session(Agent):
             if value := getattr(record, name):
                 self.metadata[_METADATA[name]] = value
                 self._unknown = tuple(one for one in self._unknown if one != name)
+        self.stream = self.stream or getattr(record, "stream_session", None)
         if self.uuid is not None or not record.uuid:
             return
         self.uuid = record.uuid
@@ -386,7 +412,7 @@ class Session(Agent):
     @property
     def has_begun(self) -> bool:
         """Whether it has an id."""
-        return self.uuid is not None and "sessionId" in self.metadata
+        return self.uuid is not None and (self.stream is not None or "sessionId" in self.metadata)
 
     @property
     def settled(self) -> bool:
@@ -408,7 +434,7 @@ class Session(Agent):
         super().skip(left_out)
         self._left_out, self._left_out_ids = left_out, None
         self._timed = self.knows_status = False
-        self.version = self.failure = None
+        self.version = self.failure = self.answer = None
         self.prompt, self.command, self.model = self.prompt or "", "", self.model or ""
         self.nodes = dict(self._first_nodes)  # the last records may come again, with more before them
 
@@ -431,18 +457,23 @@ class Session(Agent):
         """The header, without the size of all files."""
         stem, cwd = self.file.name.removesuffix(".jsonl"), self.metadata.get("cwd")
         original, branch = self.originals.original(self, self.file), self.metadata.get("gitBranch")
-        failed = self.failure
-        ident = stem if _UUID.fullmatch(stem) else self.metadata.get("sessionId") or stem
+        failed, answer = self.failure, self.answer
+        status = None if failed is None else ERROR
+        if answer is not None:
+            failed = answer.failure
+            status = OK if failed is None else ERROR
+        ident = stem if _UUID.fullmatch(stem) else self.metadata.get("sessionId") or self.stream or stem
         return Header(
             id=self.agent or ident,
             name=folder_of(cwd) or AGENT,
             agent=AGENT,
             is_session=True,
             model=self.model or None,
-            status=None if failed is None else ERROR,
-            status_source=None if failed is None else EXPLICIT,
-            ended=False,
+            status=status,
+            status_source=None if status is None else EXPLICIT,
+            ended=answer is not None,
             error=failed,
+            usage=self._recorded_cost(),
             started_at=self.first,
             duration_ms=between(self.first, self.last) or None,
             replay_of=None if original is None else original[0],
@@ -463,6 +494,15 @@ class Session(Agent):
         """The first record of the conversation; with the first prompt if its id is too short to be unique."""
         uuid = self.uuid
         return uuid if uuid is None or len(uuid) >= _UNIQUE else f"{uuid}\n{self.prompt or ''}"
+
+    def _recorded_cost(self) -> Usage | None:
+        """The recorded cost. That of a fork includes its original, where the copied responses count."""
+        if self.skipped or self.part or self.is_fork or self.originals.keys:
+            return None
+        if self.answers:
+            return self.answers
+        cost = self.cost_states.get(self.metadata.get("sessionId", ""))
+        return None if cost is None else Usage(cost_usd=cost)
 
     def _title(self) -> str | None:
         """The user's title of the session, else the program's."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from msgspec import UNSET, Raw, Struct, field
+from msgspec.structs import replace
 
 from tracetui.formats.agent_log import CANCELLED, DERIVED, EXPLICIT, MESSAGE, OK
 from tracetui.formats.bodies import argument, preview_of
@@ -179,7 +180,7 @@ class Shutdown(Data):
     kinds: ClassVar = "session.shutdown"
     other_fields: ClassVar = (
         "agentMetrics codeChanges conversationTokens currentTokens eventsFileSizeBytes providerModelMetrics "
-        "sessionStartTime systemTokens toolDefinitionsTokens totalNanoAiu totalPremiumRequests "
+        "sessionStartTime systemTokens toolDefinitionsTokens totalPremiumRequests "
         "usageAccountingWatermarks"
     )
     shutdown_type: str | None = None
@@ -189,15 +190,22 @@ class Shutdown(Data):
     model_metrics: Any = None
     accounting_snapshot: Any = None
     token_details: Any = None
+    total_nano_aiu: Finite | None = None
 
     def preview(self) -> str:
         return (self.shutdown_type or "")[:PREVIEW]
 
     def take(self, session: Session) -> None:
         session.close_all()
-        session.ledger.shut_down(
-            self.model_metrics, self.accounting_snapshot, self.token_details, self.total_api_duration_ms
+        uncounted = session.ledger.shut_down(
+            self.model_metrics,
+            self.accounting_snapshot,
+            self.token_details,
+            self.total_api_duration_ms,
+            dollars_of(self.total_nano_aiu),
         )
+        for number, (model, usage) in enumerate(uncounted):
+            session.add_usage(number, model or self.current_model or session.main.model, usage)
         session.end = self
         session.use_model(self.current_model)
         if self.shutdown_type != "error":
@@ -402,7 +410,8 @@ class Response(Data):
         if output is not None and not conversation.has_record:
             before = None if row.usage is None else row.usage.output_tokens
             if before is None or output > before:
-                session.ledger.add_message(Usage(output_tokens=output - (before or 0)))
+                added = Usage(output_tokens=output - (before or 0))
+                session.ledger.add_message(added, row.model or conversation.model)
                 row.usage = Usage(output_tokens=output)
         for request in self.tool_requests or ():
             session.request_call(request.tool_call_id, word(request.name) or "tool", request.arguments, row)
@@ -454,7 +463,7 @@ class Tokens(Data):
     def counts(self) -> Usage:
         """The usage; input includes cache reads and writes, output includes reasoning."""
         cached, written, thought = self.cache_read_tokens, self.cache_write_tokens, self.reasoning_tokens
-        found = [
+        found: list[Any] = [
             value if type(value) is int and 0 <= value < _LIMIT else as_count(value)
             for value in (self.input_tokens, self.output_tokens, None, cached, written, thought)
         ]
@@ -468,6 +477,17 @@ class Account(Struct, gc=False, rename="camel"):
     sequence: Count | None = None
 
 
+class Billing(Struct, gc=False, rename="camel"):
+    """What GitHub bills for a call."""
+
+    total_nano_aiu: Finite | None = None
+
+
+def dollars_of(nano_credits: float | None) -> float | None:
+    """US dollars of billionths of an AI credit, which costs a cent. None for 0: such calls are billed otherwise."""
+    return nano_credits * 1e-11 if nano_credits is not None and nano_credits > 0 else None
+
+
 class CallUsage(Tokens):
     """The usage of one model call."""
 
@@ -477,6 +497,7 @@ class CallUsage(Tokens):
     """Premium requests."""
     duration: Finite | None = None
     """Milliseconds."""
+    copilot_usage: Billing | Loose = None
     finish_reason: str | None = None
     interaction_type: str | None = None
     accounting: Account | Loose = None
@@ -504,7 +525,9 @@ class UsageRecord(CallUsage):
 
     def take(self, session: Session) -> None:
         conversation, call = session.conversation, self.call
-        ident, usage = call.api_call_id or None, call.counts()
+        ident, usage, billing = call.api_call_id or None, call.counts(), call.copilot_usage
+        if isinstance(billing, Billing) and (cost := dollars_of(billing.total_nano_aiu)) is not None:
+            usage = replace(usage, cost_usd=cost)
         session.use_model(call.model)
         joins = conversation.is_of(ident, otherwise=not conversation.has_record)
         if session.is_counted(call) or (joins and conversation.has_record):

@@ -460,7 +460,7 @@ class Compaction(Pair):
         used = self.compaction_tokens_used
         usage = used.counts() if isinstance(used, Tokens) else None
         if usage and not session.ledger.open.calls:  # else it has a record of its own
-            session.ledger.add_message(usage)
+            session.ledger.add_message(usage, row.model or session.conversation.model)
             row.usage = usage
 
 

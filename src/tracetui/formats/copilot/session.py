@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-import msgspec
 import orjson
 from msgspec import Raw, Struct
 
@@ -34,6 +33,7 @@ from tracetui.formats.agent_log import (
 )
 from tracetui.formats.bodies import Named, pack_range, records_at
 from tracetui.formats.copilot.events import (
+    OTHER,
     CallUsage,
     Content,
     Context,
@@ -270,6 +270,12 @@ class Session(PackedRows):
         row.preview = self.event.data.preview()
         return row
 
+    def add_usage(self, number: int, model: str | None, usage: Usage) -> None:
+        """Add usage that no call has, by the totals of this event."""
+        row = self.new("usage of other calls", OTHER, f"u{number}")
+        row.model, row.usage, row.preview = model, usage, (model or "")[:PREVIEW]
+        row.status, row.source = OK, DERIVED
+
     def end_row(self, row: Row) -> None:
         """End a row with this event."""
         self.extend(row)
@@ -475,7 +481,7 @@ class Session(PackedRows):
             status_source=None if status is None else EXPLICIT,
             ended=status is not None,
             started_at=self.first if began is None else began,
-            usage=None if self.skipped else self.ledger.usage,
+            usage=None if self.skipped else self.ledger.cost,
             parent=start.detached_from_spawning_parent_session_id,
             error=error,
             prompt=self.prompt or "",
@@ -583,15 +589,17 @@ class Period:
     def __init__(self) -> None:
         self.by_records = self.by_messages = NO_USAGE
         """By the records of the calls; and by the messages of calls without a record."""
+        self.models: dict[str, Usage] = {}
+        """That by messages, by model."""
         self.calls = 0
         """Records."""
         self.cost = self.duration = 0.0
         """Premium requests; milliseconds."""
 
-    def add(self, other: Period, *, messages: bool) -> None:
-        """Add another period, with or without its usage by `messages`."""
+    def add(self, other: Period) -> None:
+        """Add another period."""
         self.by_records, self.calls = self.by_records + other.by_records, self.calls + other.calls
-        self.by_messages = self.by_messages + other.by_messages if messages else self.by_messages
+        self.by_messages += other.by_messages
         self.cost, self.duration = self.cost + other.cost, self.duration + other.duration
 
     @property
@@ -610,14 +618,14 @@ class Ledger:
     def __init__(self) -> None:
         self.open, self.before, self.ended = Period(), Period(), Period()
         """Since the last shutdown; before it; and the period that it ended."""
-        self.declared_only = NO_USAGE
-        """Declared by shutdowns of periods without records."""
         self._models: dict[str, Any] | None = None
         """Usage per model declared by the last shutdown,"""
         self._declared = NO_USAGE
         """the sum of that,"""
         self._duration: float | None = None
         """and the time that it declares (milliseconds)."""
+        self._billed: float | None = None
+        """Cost in US dollars that shutdowns declare beyond that of the records."""
 
     def add_record(self, call: CallUsage, usage: Usage) -> None:
         """Count one call by its record."""
@@ -627,34 +635,52 @@ class Ledger:
         period.cost += call.cost or 0.0
         period.duration += call.duration or 0.0
 
-    def add_message(self, usage: Usage) -> None:
+    def add_message(self, usage: Usage, model: str | None) -> None:
         """Count one call by its message."""
         self.open.by_messages += usage
+        self.open.models[model or ""] = self.open.models.get(model or "", NO_USAGE) + usage
 
     def remove_message(self, usage: Usage) -> None:
         """Subtract a message whose call has a usage record after all."""
-        counted, less = msgspec.structs.astuple(self.open.by_messages), msgspec.structs.astuple(usage)
-        self.open.by_messages = Usage(
-            *[a if a is None or b is None else (a - b) or None for a, b in zip(counted, less, strict=True)]
-        )
+        self.open.by_messages = self.open.by_messages.minus(usage)
 
-    def shut_down(self, models: Any, snapshot: Any, details: Any, duration: float | None) -> None:
-        """End the period; the shutdown declares tokens by model, or by kind, and the time of all calls."""
-        found = models if isinstance(models, dict) and models else child(snapshot, "modelMetrics")
-        declared = NO_USAGE
-        for one in found.values():
-            declared += loosen(child(one, "usage"), Tokens, {}).counts()
-        declared = declared or _by_kind(details)
-        declared_only = NO_USAGE if self.open.calls else declared
-        self.before.add(self.open, messages=not declared_only)
-        self.declared_only += declared_only
-        self._models, self._declared, self._duration = found, declared, duration
-        self.ended, self.open = self.open, Period()
+    def shut_down(
+        self, models: Any, snapshot: Any, details: Any, duration: float | None, cost: float | None
+    ) -> list[tuple[str | None, Usage]]:
+        """End the period; the shutdown declares tokens by model, or by kind, the time of all calls (milliseconds), and
+        their cost in US dollars.
+
+        Returns the usage, by model, that no call of the period has; model None: of any.
+        """
+        metrics = models if isinstance(models, dict) and models else child(snapshot, "modelMetrics")
+        by_model: dict[str | None, Usage] = {
+            model: loosen(child(one, "usage"), Tokens, {}).counts() for model, one in metrics.items()
+        }
+        declared = sum(by_model.values(), NO_USAGE)
+        period = self.open
+        uncounted: list[tuple[str | None, Usage]] = []
+        if not declared:
+            declared = _by_kind(details)
+            by_model = {None: declared}
+            counted: dict[str | None, Usage] = {None: period.by_messages}
+        else:
+            counted = _messages_by_model(period.models, by_model)
+        if not period.calls:
+            uncounted = [(model, used.minus(counted.get(model, NO_USAGE))) for model, used in by_model.items()]
+        if cost is not None:
+            self._billed = (self._billed or 0.0) + max(0.0, cost - (period.usage.cost_usd or 0.0))
+        self.before.add(period)
+        self._models, self._declared, self._duration = metrics, declared, duration
+        self.ended, self.open = period, Period()
+        return [(model, used) for model, used in uncounted if used]
 
     @property
-    def usage(self) -> Usage | None:
-        """The usage of the run if it exceeds the sum over its spans, else None."""
-        return self.declared_only + self.before.usage + self.open.usage if self.declared_only else None
+    def cost(self) -> Usage | None:
+        """The billed cost of the run; None if its records have all of it."""
+        if self._billed is None:
+            return None
+        recorded = (self.before.usage.cost_usd or 0.0) + (self.open.usage.cost_usd or 0.0)
+        return Usage(cost_usd=self._billed + recorded)
 
     def totals(self) -> tuple[Total, ...]:
         """The totals declared by the last shutdown, next to the counted ones.
@@ -679,6 +705,15 @@ class Ledger:
             counted = [getattr(one, field) if self.ended.calls else None for one in periods]
             totals.append(_total(name, declared, counted))
         return tuple([one for one in totals if one.declared is not None])
+
+
+def _messages_by_model(counted: dict[str, Usage], declared: dict[str | None, Usage]) -> dict[str | None, Usage]:
+    """The usage of messages by declared model; that of other models belongs to the first, mostly the only one."""
+    found: dict[str | None, Usage] = {}
+    for model, used in counted.items():
+        key = model if model in declared else next(iter(declared), None)
+        found[key] = found.get(key, NO_USAGE) + used
+    return found
 
 
 def _by_kind(details: Any) -> Usage:

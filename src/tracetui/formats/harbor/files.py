@@ -19,7 +19,17 @@ from tracetui.formats.base import Chunk, Format, Reader
 from tracetui.formats.bodies import changed
 from tracetui.formats.decode import decode
 from tracetui.formats.document import Fingerprint, fingerprint, unchanged
-from tracetui.formats.harbor.trial import AGENT_PHASE, CHECKS, RESULT, PhaseRef, Trial
+from tracetui.formats.grading import MOST_BYTES
+from tracetui.formats.harbor.trial import (
+    AGENT_PHASE,
+    CHECKS,
+    HARNESS_LOG,
+    RESULT,
+    VERIFIER_LOGS,
+    PhaseRef,
+    Trial,
+    in_step,
+)
 from tracetui.formats.scalars import child, mapping, sequence
 from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.model.tally import CONTAINERS
@@ -28,8 +38,9 @@ from tracetui.sources.base import File, LinkLost
 NAME: Final = "harbor"
 """Of the format: its files are results."""
 AGENT: Final = "agent"
-_COMPANIONS: Final = (RESULT, CHECKS.rpartition("/")[2])
-"""Names of results and of reports of checks."""
+_OF_VERIFIER: Final = frozenset({CHECKS, *VERIFIER_LOGS})
+_COMPANIONS: Final = (RESULT, HARNESS_LOG, *(path.rpartition("/")[2] for path in _OF_VERIFIER))
+"""Names of results, of reports of checks, and of logs of the verifier and the harness."""
 LARGEST: Final = 32 << 20
 """Bytes of a result or report that is read."""
 _SHOWN: Final = 1 << 20
@@ -57,13 +68,13 @@ class Position(NamedTuple):
 
 
 def companion(path: str) -> Position | None:
-    """The position of a result, or of a report of checks; None for any other file, going by its name."""
+    """The position of a file of a trial that is no agent log; None for any other file, going by its name."""
     if not path.endswith(_COMPANIONS):  # nearly every file
         return None
     *folders, name = re.split(r"[/\\]", path)
-    if name == RESULT:
+    if name in (RESULT, HARNESS_LOG):
         return Position("", f"{AGENT}/", None)
-    if [*folders[-1:], name] != CHECKS.split("/"):
+    if "/".join([*folders[-1:], name]) not in _OF_VERIFIER:
         return None
     step = _step(folders[:-1])
     return Position("../" if step is None else "../../../", f"../{AGENT}/", step)
@@ -135,13 +146,18 @@ def trial_of(
 ) -> Trial:
     """The trial with that result of `size` bytes; adds the versions of the other files that are read."""
     notes: list[tuple[str, str]] = []
-    where = CHECKS if step is None else f"steps/{step}/{CHECKS}"
+    where = in_step(step) + CHECKS
     checks, failure = _read(file, root + where, versions)
     if failure:
         notes.append((where, failure))
     if size > _SHOWN and _drop_rollouts(result):
         notes.append((RESULT, f"{_ROLLOUTS} not shown: the file has {size >> 20} MiB"))
-    return Trial(result, checks, step, tuple(notes))
+    logs = {
+        name: log
+        for name in (*(in_step(step) + log for log in VERIFIER_LOGS), HARNESS_LOG)
+        if (log := _read_log(file, root + name, versions))
+    }
+    return Trial(result, checks, step, tuple(notes), logs)
 
 
 def reload(file: File, root: str, step: str | None, before: Snapshot) -> Snapshot:
@@ -182,6 +198,21 @@ def _read(file: File, path: str, versions: dict[str, Fingerprint | None]) -> tup
         return decode(data)[0], ""
     except FormatError as error:  # it may be being written
         return None, error.reason
+
+
+def _read_log(file: File, path: str, versions: dict[str, Fingerprint | None]) -> str:
+    """The text of the file at `path`, of a long one its last `MOST_BYTES`; empty where there is none."""
+    versions[path] = None
+    try:
+        with file.other(path) as other:
+            size = other.stat.size
+            data = other.read_all() if size <= MOST_BYTES else other.read(size - MOST_BYTES, MOST_BYTES)
+            versions[path] = fingerprint(other, data) if size <= MOST_BYTES else Fingerprint(other.stat, None)
+    except LinkLost:
+        raise
+    except OSError:
+        return ""
+    return data.decode("utf-8", "replace")
 
 
 def _drop_rollouts(result: dict[str, Any]) -> bool:

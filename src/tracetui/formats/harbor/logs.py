@@ -71,7 +71,7 @@ def _owner(file: File, at: Position, trial: Trial) -> str | None:
     log = None if trial.steps and at.step is None else find_log(file, at.agent)
     if log is not None:
         return log.path
-    if not at.root:
+    if not at.root and file.name == RESULT:
         return None
     with file.other(at.root + RESULT) as result:
         return result.path if registry.score(registry.load(NAME), result) > NO else None

@@ -6,14 +6,23 @@ Facts: the models of Harbor (``TrialResult``, ``StepResult``, ``TimingInfo``, ``
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from tracetui.formats.bodies import changed, rendered
+from tracetui.formats.grading import (
+    counts_no_test,
+    first_failed_check,
+    first_failure,
+    is_environment,
+    why_no_test_ran,
+)
 from tracetui.formats.scalars import (
     between,
     child,
@@ -45,10 +54,12 @@ from tracetui.model import (
     Usage,
     excerpt,
 )
-from tracetui.model.run import Score
+from tracetui.model.run import EVIDENCE_LIMIT, Evidence, Score, Who
 
 RESULT: Final = "result.json"
 CHECKS: Final = "verifier/ctrf.json"
+VERIFIER_LOGS: Final = ("verifier/test-stdout.txt", "verifier/test-stderr.txt")
+HARNESS_LOG: Final = "trial.log"
 AGENT_PHASE: Final = "trial:agent_execution"
 """Id of the span that holds the spans of the agent log."""
 HEADLINE: Final = "reward"
@@ -59,6 +70,15 @@ _DETAILS: Final = {"agent_execution": _AGENT_RESULT, "verifier": "verifier_resul
 """The field with what came of a phase."""
 _EXCEPTION: Final = "exception_info"
 _CANCELLED: Final = "CancelledError"
+_BY_TYPE: Final = (
+    (Who.ENVIRONMENT, re.compile(r"AgentSetup|Environment|Sandbox|Docker|Image|Container")),
+    (Who.AGENT, re.compile(r"Agent|NonZeroAgent|ApiKey|ContextLength|OutputLength")),
+    (Who.GRADER, re.compile(r"Verifi|Reward|AddTests|DownloadVerifier|TestsUpload")),
+)
+"""Who failed, by how the names of Harbor's exceptions begin; of others the phase in which they occurred tells."""
+_BY_PHASE: Final = {
+    "environment_setup": Who.ENVIRONMENT, "agent_setup": Who.ENVIRONMENT, "verifier": Who.GRADER,
+}  # fmt: skip
 _MET: Final = {"passed": True, "failed": False}
 _PASSED: Final[dict[Any, bool]] = {1: True, 0: False}
 _RULE: Final = "1 passed, 0 failed"
@@ -90,10 +110,18 @@ class Trial:
     """A trial, or one step of it: `step` is its name, None for the trial itself."""
 
     def __init__(
-        self, result: dict[str, Any], checks: Any, step: str | None = None, notes: tuple[tuple[str, str], ...] = ()
+        self,
+        result: dict[str, Any],
+        checks: Any,
+        step: str | None = None,
+        notes: tuple[tuple[str, str], ...] = (),
+        logs: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """`checks` is the decoded CTRF report, None where there is none; `notes` say what could not be read."""
-        self.result, self.checks, self.step, self.notes = result, checks, step, notes
+        """`checks` is the decoded CTRF report, None where there is none; `notes` say what could not be read.
+
+        `logs` are the texts of the verifier and the harness, by path in the trial.
+        """
+        self.result, self.checks, self.step, self.notes, self.logs = result, checks, step, notes, logs
         self.steps = [mapping(one) for one in sequence(result.get("step_results"))]
         self._record = result
         if step is not None:
@@ -138,13 +166,69 @@ class Trial:
         return FirstError(error.message, error.type, phase.id, _title(phase.name), Operation.OTHER)
 
     @cached_property
+    def _culprit(self) -> Who | None:
+        """Who the exception is of; None without one, or if the trial was cancelled."""
+        error = self._error
+        if error is None or _status_of(error) is not Status.ERROR:
+            return None
+        by_type = next((who for who, begins in _BY_TYPE if begins.match(error.type or "")), None)
+        if by_type is not None:
+            return by_type
+        if is_environment(error.message):
+            return Who.ENVIRONMENT
+        phase = self._failed_phase or max(self.phases, key=lambda one: one.started_at, default=None)
+        return _BY_PHASE.get(phase.name, Who.AGENT) if phase is not None else Who.AGENT
+
+    @cached_property
+    def _rewards(self) -> dict[str, Any]:
+        return child(child(self._record, "verifier_result"), "rewards")
+
+    @cached_property
+    def _not_graded(self) -> Evidence | None:
+        """Why the verifier did not grade; None if it did, or if nothing says that it did not."""
+        if not self._has_ended or any(number(value) != 0 for value in self._rewards.values()):
+            return None
+        error = self._error
+        if error is not None and self._culprit in (Who.GRADER, Who.ENVIRONMENT) and not self.criteria:
+            words = ": ".join(filter(None, (error.type, error.message)))
+            return Evidence(words[:EVIDENCE_LIMIT], f"{RESULT} {_EXCEPTION}", self._culprit, type=error.type)
+        if self.criteria:
+            return None
+        found = (why_no_test_ran(self.logs[place], place) for place in self._verifier_logs)
+        reason = next(filter(None, found), None)
+        if reason is None and counts_no_test(self.checks):
+            return Evidence("0 tests", f"{self._in_step}{CHECKS} results.summary.tests", Who.GRADER)
+        return reason
+
+    @property
+    def _in_step(self) -> str:
+        return in_step(self.step)
+
+    @property
+    def _verifier_logs(self) -> list[str]:
+        return [place for name in VERIFIER_LOGS if (place := self._in_step + name) in self.logs]
+
+    @cached_property
+    def _first_failed(self) -> Evidence | None:
+        """The first check that failed."""
+        found = first_failed_check(self.checks, self._in_step + CHECKS)
+        logs = () if found is not None else self._verifier_logs
+        return found or next(filter(None, (first_failure(self.logs[place], place) for place in logs)), None)
+
+    @cached_property
     def scores(self) -> tuple[Score, ...]:
         """The rewards of the verifier; those that did not pass give the failed checks as the reason."""
-        rewards, found = child(child(self._record, "verifier_result"), "rewards"), []
+        rewards, found, missing = self._rewards, list[Score](), self._not_graded
+        if missing is not None and not rewards:
+            return (Score.ungraded(HEADLINE, missing),)
         where = f"{RESULT} {'verifier_result' if self.step is None else f'step_results[{self.step}]'}.rewards"
         for name, recorded in rewards.items():
             value = recorded if isinstance(recorded, bool | str) else number(recorded)
             if value is None:
+                continue
+            if missing is not None:
+                source = f"{where}.{name}"[: 2 * PREVIEW]
+                found.append(Score.ungraded(name[:PREVIEW], missing, value=value, source=source))
                 continue
             passed = value if isinstance(value, bool) else _PASSED.get(value)
             found.append(
@@ -155,6 +239,7 @@ class Trial:
                     source=f"{where}.{name}"[: 2 * PREVIEW],
                     rule="" if isinstance(value, bool) else _RULE,
                     reason="" if passed else self._reason,
+                    evidence=self._first_failed if passed is False else None,
                 )
             )
         return tuple(found)
@@ -262,7 +347,7 @@ class Trial:
     @cached_property
     def _facts(self) -> dict[str, Any]:
         """What the trial decides, by the names that `Header` and `RunSummary` share."""
-        facts: dict[str, Any] = {"result": self._phrase}
+        facts: dict[str, Any] = {"result": self._phrase, "excused": self._culprit in (Who.GRADER, Who.ENVIRONMENT)}
         if self._error is not None:
             status = _status_of(self._error)
             facts |= {"status": status, "status_word": self._error.type, "status_source": StatusSource.EXPLICIT}
@@ -334,6 +419,7 @@ class Trial:
     def body(self, body: RunBody) -> RunBody:
         """The body of the agent log's run, completed."""
         attributes = body.attributes | {RESULT: self.result} | ({} if self.checks is None else {CHECKS: self.checks})
+        attributes |= self.logs
         return replace(
             body, criteria=body.criteria or self.criteria, attributes=attributes, error=self._error or body.error
         )
@@ -390,6 +476,11 @@ def _usage(used: dict[str, Any]) -> Usage:
         cache_read_tokens=natural(used.get("n_cache_tokens")),
         cost_usd=number(used.get("cost_usd")),
     )
+
+
+def in_step(step: str | None) -> str:
+    """The folder of a step in that of its trial; empty for the trial itself."""
+    return "" if step is None else f"steps/{step}/"
 
 
 def _title(name: str) -> str:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, Chunk
-from tracetui.formats.bodies import cached
+from tracetui.formats.bodies import as_json, cached
 from tracetui.formats.decode import decode, top_names
 from tracetui.formats.hypergraph.runs import arrow, error_type, items_failed
 from tracetui.formats.scalars import integer, mapping, sequence
@@ -51,6 +51,8 @@ class Log(Struct, gc=False):
     steps: Any = None
     items: Any = None
     restored_count: Integer | None = None
+    status: str | None = None
+    error: Any = None
     node_stats: Any = None
 
 
@@ -165,14 +167,19 @@ def _spans(root: Log, unknown: Unknown) -> Iterator[Span]:
 
 def _item_span(item: Log, number: int, path: Path, parent: str | None) -> Span:
     steps: list[Step] = [loosen(mapping(record), Step, {}) for record in sequence(item.steps)]
+    status = status_of(item.status) if item.status else _derived(step.outcome for step in steps)
+    message = "" if item.error is None else item.error if isinstance(item.error, str) else as_json(item.error)
+    status = Status.ERROR if message and status in (Status.OK, Status.UNKNOWN) else status
     return Span(
         id=_id(path),
         name=f"[item {number}]",
         operation=Operation.INVOKE_WORKFLOW,
         parent_id=parent,
         step=number,
-        status=_derived(step.outcome for step in steps),
-        status_source=StatusSource.DERIVED,
+        status=status,
+        status_word=item.status or None,
+        status_source=StatusSource.EXPLICIT if item.status else StatusSource.DERIVED,
+        error=Error(message, error_type(message)) if status is Status.ERROR and message else None,
         duration_ms=item.total_duration_ms,
         at=path,
     )

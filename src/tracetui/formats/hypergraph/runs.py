@@ -26,7 +26,7 @@ from tracetui.formats.hypergraph.rows import (
     standing,
     text_id,
 )
-from tracetui.formats.scalars import integer, moment, number, text, zoned
+from tracetui.formats.scalars import integer, mapping, moment, number, text, zoned
 from tracetui.formats.sqlite import many
 from tracetui.model import (
     INHERITED,
@@ -82,7 +82,14 @@ def summarize(file: File, name: str, thorough: Thorough, *, deep: bool) -> Itera
                 items.setdefault(run.parent, []).append(run)
         routes = last_routes(database) if deep else {}
         headers = {
-            run.id: header_of(run, errors.get(run.id), items.get(run.id, ()), routes.get(run.id), version)
+            run.id: header_of(
+                run,
+                errors.get(run.id),
+                items.get(run.id, ()),
+                routes.get(run.id),
+                version,
+                paused=is_paused(database, run),
+            )
             for run in runs
         }
         counted = _Counter(database, file.path, headers, thorough).tallies(runs) if deep else {}
@@ -101,20 +108,24 @@ def header_of(
     items: Sequence[RunRow],
     route: Route | None = None,
     writer: str | None = None,
+    *,
+    paused: bool = False,
 ) -> Header:
-    """The header of a run in a database with the schema version `writer`.
+    """The header of a run in a database with the schema version `writer`; `paused`: by its last step.
 
     `items` are the runs that it mapped over, `route` is its last one (the list stage leaves that out).
     """
     word = text(run.status)
     status = None if word is None else run.standing
+    is_recorded = status is not None and status is not Status.RUNNING
+    is_paused = paused and status is Status.RUNNING
     started, zone = zoned(run.created_at)
     return Header(
         id=run.id,
         name=text(run.graph_name) or run.id,
-        status=None if status is Status.RUNNING else status,
+        status=Status.PAUSED if is_paused else status if is_recorded else None,
         status_word=word,
-        status_source=None if status is None or status is Status.RUNNING else StatusSource.EXPLICIT,
+        status_source=StatusSource.DERIVED if is_paused else StatusSource.EXPLICIT if is_recorded else None,
         ended=status is not Status.RUNNING and (word is not None or run.completed_at is not None),
         started_at=started,
         time_zone="UTC" if started is None else zone,
@@ -143,6 +154,11 @@ def _result(items: Sequence[RunRow], decision: Any) -> str:
     return "" if decision is None else arrow(json_of(decision))
 
 
+_END_NAME: Final = "END"
+_ENDS: Final = ("END", "__hg_end__", "__end__")
+"""The end of the graph as a decision: in a database, and as the sentinel of a dumped RunLog."""
+
+
 def items_failed(count: int, bad: int) -> str:
     """How the items of a map went."""
     return f"{bad} of {count} failed" if bad else f"{count} items"
@@ -151,7 +167,14 @@ def items_failed(count: int, bad: int) -> str:
 def arrow(decision: Any) -> str:
     """Where a route went, as ``→ account_support``."""
     names = decision if isinstance(decision, list) else [decision]
-    return ("→ " + ", ".join(name if isinstance(name, str) else str(name) for name in names))[:PREVIEW]
+    return ("→ " + ", ".join(_target(name) for name in names))[:PREVIEW]
+
+
+def _target(name: Any) -> str:
+    """The name of a node that a route went to; both sources write the end in their own way."""
+    stated = mapping(name)
+    name = stated.get("name") or stated.get("node_name") or stated.get("target") or name
+    return _END_NAME if name in _ENDS else name if isinstance(name, str) else str(name)
 
 
 def error_type(message: str) -> str | None:
@@ -188,6 +211,24 @@ def _unescaped(body: str) -> str:
     except orjson.JSONDecodeError:
         return body
     return found if isinstance(found, str) else body
+
+
+_PAUSED_WORDS: Final = tuple(word for word, status in STATUS_BY_WORD.items() if status is Status.PAUSED)
+
+
+def is_paused(database: Database, run: RunRow) -> bool:
+    """Whether a step of the last superstep of a running run is paused: it waits for an answer to go on."""
+    step = database.step
+    if not database.has_steps or run.standing is not Status.RUNNING or step("status") == "NULL":
+        return False
+    marks = ", ".join("?" * len(_PAUSED_WORDS))
+    of_run = f"FROM steps WHERE {step('run')} = ?"
+    found = database.connection.execute(
+        f"SELECT 1 {of_run} AND lower({step('status')}) IN ({marks}) "
+        f"AND {step('superstep')} = (SELECT max({step('superstep')}) {of_run}) LIMIT 1",
+        (run.id, *_PAUSED_WORDS, run.id),
+    )
+    return found.fetchone() is not None
 
 
 class Route(NamedTuple):

@@ -41,6 +41,7 @@ from tracetui.formats.hypergraph.runs import (
     attempt_span,
     first_errors,
     header_of,
+    is_paused,
     last_routes,
     pending_span,
     run_span,
@@ -259,7 +260,7 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
             error = first_errors(database, [run]).get(run.id)
             first = tree.first_row if tree.partly and (route is None or route.row < tree.first_row) else 0
             route = last_routes(database, run.id, first).get(run.id, route if first else None)
-            header = header_of(run, error, items, route, database.version)
+            header = header_of(run, error, items, route, database.version, paused=is_paused(database, run))
             body = run_body(database, run, error, items, more)
     header = header or header_of(run, None, (), writer=database.version)
     held = tree.settle() if tree.done and tree.size > SMALL else None

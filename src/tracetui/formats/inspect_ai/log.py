@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from itertools import islice
+from math import isnan
 from typing import Any, Final
 from zlib import crc32
 
@@ -140,6 +141,15 @@ def error_type(message: str) -> str | None:
     return found[1] if found and found[1].endswith(("Error", "Exception", "Group", "Exit", "Interrupt")) else None
 
 
+NAN: Final = "NaN"
+"""The value of a score that the scorer could not give, as Inspect writes it."""
+
+
+def is_nan(value: Any) -> bool:
+    """Whether a value is not a number, as a number."""
+    return isinstance(value, float) and isnan(value)
+
+
 def score_text(value: Any, depth: int = 3) -> str:
     """The value of a score in short, nested values to that depth."""
     if isinstance(value, bool):
@@ -148,10 +158,13 @@ def score_text(value: Any, depth: int = 3) -> str:
         return value[:_SCORE_LENGTH]
     if (found := number(value)) is not None:
         return f"{found:.4g}"
+    if is_nan(value):
+        return NAN
     if not depth or not isinstance(value, dict | list):
         return ""
     if isinstance(value, dict):
-        return joined((f"{key} {score_text(item, depth - 1)}" for key, item in list(value.items())[:4]), " ")
+        texts = ((key, score_text(item, depth - 1)) for key, item in list(value.items())[:4])
+        return joined((f"{key} {text}" for key, text in texts if text), " ")
     return joined((score_text(item, depth - 1) for item in value[:4]), " ")
 
 

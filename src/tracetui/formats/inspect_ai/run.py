@@ -22,6 +22,7 @@ from tracetui.formats.inspect_ai.log import (
     completion_of,
     error_type,
     field,
+    is_nan,
     items_of,
     joined,
     open_log,
@@ -83,6 +84,8 @@ EVAL: Final = "eval"
 """Key and name of the run of an eval itself."""
 _GIVEN: Final = 1_000
 """Characters of the input that distinguish one task from another: summaries have 5,120 of them."""
+_CANCELLED: Final = "CancelledError"
+"""The error of a sample that Inspect stopped, because another one failed or somebody ended the eval."""
 _FAILED: Final = frozenset({Status.ERROR, Status.CANCELLED})
 _GRADES: Final = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 """Texts that Inspect's `value_to_float` counts as a number: correct, incorrect, partial, no answer …"""
@@ -177,8 +180,9 @@ def _completed(header: Header, task: Task, record: SampleRecord) -> Header:
         scores=tuple(score for score, _ in graded(*recorded, task.binary)),
     )
     if error not in (None, "", {}):
-        explicit = StatusSource.EXPLICIT
-        return replace(header, status=Status.ERROR, status_source=explicit, error=first_error(error), result="")
+        cause = first_error(error)
+        status = Status.CANCELLED if cause.type == _CANCELLED else Status.ERROR
+        return replace(header, status=status, status_source=StatusSource.EXPLICIT, error=cause, result="")
     kind = word(limit) or word(mapping(limit).get("type"))
     if kind is None:
         return header
@@ -407,7 +411,7 @@ def graded(scores: Any, single: Any, binary: frozenset[str]) -> Iterator[tuple[S
             yield (
                 Score(
                     label[:PREVIEW],
-                    (score_text(item) or None) if isinstance(item, list) else score_value(item),
+                    (score_text(item) or None) if isinstance(item, list) or is_nan(item) else score_value(item),
                     passed,
                     f"{parent}{name}.{source}"[:PREVIEW],
                     rule,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from math import inf
 from typing import Any, ClassVar, Final, TypeVar
 
 import msgspec
@@ -16,7 +17,7 @@ from msgspec import Raw, Struct
 
 from tracetui.errors import FormatError
 from tracetui.formats.document import Outline
-from tracetui.formats.scalars import mapping, sequence
+from tracetui.formats.scalars import mapping, moment, sequence
 from tracetui.formats.schema import NULL, Finite, Loose, Natural, Schema, plain
 from tracetui.model import Link, Usage
 
@@ -318,6 +319,16 @@ class ItemEntry(msgspec.Struct, gc=False):
     """Where among the events it is shown; None where an event shows it."""
 
 
+def _by_time(events: list[EventEntry]) -> list[EventEntry]:
+    """Events in the order of their times; one without a time stays behind the one before it."""
+    times, latest = list[float](), -inf
+    for event in events:
+        time = moment(event.record.timestamp)
+        latest = latest if time is None else time
+        times.append(latest)
+    return [event for _, event in sorted(zip(times, events, strict=True), key=lambda one: one[0])]
+
+
 class Records:
     """All records of a trace, in order."""
 
@@ -326,6 +337,9 @@ class Records:
             EventEntry(one.index, one.value, one.raw, one.value.kind, ident(one.value.span_id))
             for one in trace.records("events", EVENTS)
         ]
+        self.events = _by_time(self.events)
+        self.own_span = ident(plain(trace.fields.get("span_id", NULL)))
+        """The span that a trace is, which was taken out of another one: it begins there."""
         self.begins, self.ends = self._first("span_begin"), self._first("span_end")
         for span, end in self.ends.items():
             if span in self.begins:
@@ -354,7 +368,9 @@ class Records:
         return found
 
     def _find_scope(self) -> str | None:
-        """None, or the one span around everything where an importer put all content into it."""
+        """None, or the one span around everything: that of a child trace, or where an importer put all content."""
+        if self.own_span is not None and self.own_span not in self.begins:
+            return self.own_span
         content = ("message_event", "function_call_event", "model_call_event")
         if any(event.span is None for event in self.events if event.kind in content):
             return None

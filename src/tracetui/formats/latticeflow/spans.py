@@ -51,7 +51,7 @@ from tracetui.formats.scalars import (
     word,
     zoned,
 )
-from tracetui.formats.schema import plain, unknown_fields
+from tracetui.formats.schema import NULL, plain, unknown_fields
 from tracetui.model import (
     PREVIEW,
     Blob,
@@ -642,13 +642,14 @@ def _header(
 ) -> Header:
     metadata, error = document.metadata, error_of(document)
     agent = word(metadata.get("agent")) or agent
+    own_name = word(plain(document.trace.fields.get("span_name", NULL)))
     at, zone = zoned(metadata.get("created_at"))
     if at is None:
         at, zone = zoned(started)
     columns = {name: plain(document.columns[name]) for name in _ROW if name in document.columns}
     return Header(
         id=document.id,
-        name=agent or "trace",
+        name=own_name or agent or "trace",
         agent=agent,
         model=word(metadata.get("model")) or model,
         status=None if error is None else Status.ERROR,

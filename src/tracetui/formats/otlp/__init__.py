@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from math import inf
 from typing import Final
 
 import msgspec
@@ -80,9 +79,10 @@ class Otlp:
             is_own = is_row(file.head) or is_listed(file.head)
             ref = RunRef(self.name, file.path, None if is_own else trace.key)
             builder = RunBuilder(ref, lambda span: Body())
-            builder.add(trace.spans.values(), header=trace.header(), problems=trace.conflicts)
+            header = trace.header()
+            builder.add(trace.spans.values(), header=header, problems=trace.conflicts)
             summary = builder.summary(modified_at=file.stat.mtime, moving=file.moving)
-            if trace.final.at == inf:
+            if not header.ended:
                 return summary  # its status depends on whether the file is still being written
         count.keep(key, summary)
         return summary

@@ -427,7 +427,9 @@ def summary_of_listed(file: File, ref: RunRef) -> RunSummary:
         trace.take_span(record_of_row(one.root, {}, 0), Line(0, 1, b""), None)
     header = trace.header()
     status, status_word, source = header.status, header.status_word, header.status_source
-    if one.roots and not (is_sure and (status is Status.ERROR or not one.may_fail + one.may_be_scored)):
+    if (one.roots or not file.moving) and not (
+        is_sure and (status is Status.ERROR or not one.may_fail + one.may_be_scored)
+    ):
         status, status_word, source = Status.UNKNOWN, None, None
     elif header.ended and status is None:
         status, source = Status.OK, StatusSource.DERIVED

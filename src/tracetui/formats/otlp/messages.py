@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tracetui.formats.bodies import add_field, convert_each
+from tracetui.formats.otlp.cut_json import decode_cut
 from tracetui.formats.otlp.records import (
     CONVERSATIONS,
     EVENTS,
@@ -62,6 +63,8 @@ _CHOICE: Final = "gen_ai.choice"
 _TEXTS: Final = {"gen_ai.content.prompt": "gen_ai.prompt", "gen_ai.content.completion": "gen_ai.completion"}
 _RETRY: Final = "Fix the errors and try again."
 """The end of Pydantic AI's own messages in the user's role."""
+CUT: Final = "cut off in the trace"
+"""Note on an attribute whose messages are not all there."""
 _MOST: Final = 100_000
 """Messages of a span that are read."""
 
@@ -206,7 +209,7 @@ def _is_without_system(value: Any) -> bool:
 def _from_json(attrs: Attributes, names: Iterable[str], role: str, *, choices: bool | None = None) -> Messages | None:
     """The messages of the first of these attributes; `choices`: only those that are choices, or only the others."""
     for name in names:
-        found = decoded(content(attrs, name))
+        found, is_cut = _decoded(content(attrs, name))
         if isinstance(found, dict):
             found = [found]
         if isinstance(found, list) and found:
@@ -216,9 +219,21 @@ def _from_json(attrs: Attributes, names: Iterable[str], role: str, *, choices: b
                 if not items:
                     return None
             rest: Fields = {name: found[_MOST:]} if len(found) > _MOST else {}
+            if is_cut:
+                rest[name] = CUT
             if messages := Messages(_messages(name, items, role, rest), (name,), rest):
                 return messages
     return None
+
+
+def _decoded(value: Any) -> tuple[Any, bool]:
+    """The value of an attribute with JSON, and whether that was cut off."""
+    found = decoded(value)
+    if isinstance(found, str) and found.lstrip()[:1] in ("{", "["):
+        cut = decode_cut(found)
+        if cut is not None:
+            return cut, True
+    return found, False
 
 
 def _messages(name: str, items: Iterable[tuple[int, Any]], role: str, rest: Fields) -> tuple[Message, ...]:
@@ -268,10 +283,12 @@ def _conversation(attrs: Attributes) -> tuple[Messages, Messages]:
 
 def _with_system(found: Messages, attrs: Attributes) -> Messages:
     """The messages after the system instructions, where these have an attribute of their own."""
-    system = decoded(content(attrs, SYSTEM))
+    system, is_cut = _decoded(content(attrs, SYSTEM))
     if not system or not isinstance(system, str | list):
         return found
     rest = dict(found.rest)
+    if is_cut:
+        rest[SYSTEM] = CUT
     parts = convert_each(SYSTEM, enumerate([system] if isinstance(system, str) else system), part_of, rest)
     since = None if found.since is None else found.since + 1
     messages = (Message("system", tuple(parts)), *found.messages)
@@ -280,10 +297,10 @@ def _with_system(found: Messages, attrs: Attributes) -> Messages:
 
 def _from_ai_sdk(attrs: Attributes) -> Messages | None:
     """The output in the AI SDK: a text, and calls as JSON."""
-    text, calls = content(attrs, "ai.response.text"), decoded(content(attrs, "ai.response.toolCalls"))
+    text, (calls, is_cut) = content(attrs, "ai.response.text"), _decoded(content(attrs, "ai.response.toolCalls"))
     parts: list[Part] = [Text(text)] if isinstance(text, str) and text else []
     taken = ["ai.response.text"] if parts else []
-    rest: Fields = {}
+    rest: Fields = {"ai.response.toolCalls": CUT} if is_cut else {}
     if isinstance(calls, list) and calls:
         taken.append("ai.response.toolCalls")
         parts += convert_each("ai.response.toolCalls", enumerate(calls), _call_part, rest)

@@ -46,6 +46,8 @@ INPUTS: Final = (
     "traceloop.entity.input",
     "ai.prompt",
     "user_prompt",
+    "langfuse.observation.input",
+    "langfuse.trace.input",
     "input",
 )
 OUTPUTS: Final = (
@@ -56,10 +58,12 @@ OUTPUTS: Final = (
     "output.value",
     "traceloop.entity.output",
     "ai.response.text",
+    "langfuse.observation.output",
+    "langfuse.trace.output",
     "output",
 )
-MESSAGES_IN: Final = ("gen_ai.input.messages", "ai.prompt.messages")
-MESSAGES_OUT: Final = ("gen_ai.output.messages",)
+MESSAGES_IN: Final = ("gen_ai.input.messages", "ai.prompt.messages", "langfuse.observation.input")
+MESSAGES_OUT: Final = ("gen_ai.output.messages", "langfuse.observation.output")
 CONVERSATIONS: Final = ("pydantic_ai.all_messages", "all_messages_events")
 EVENTS: Final = ("events",)
 """Events as JSON in an attribute of the span."""
@@ -487,6 +491,13 @@ def content(attrs: Attributes, name: str) -> Any:
 def decoded(value: Any) -> Any:
     """The value of a text that is a JSON object or array, else the value itself."""
     return decode_value(value) if isinstance(value, str) and value.lstrip()[:1] in ("{", "[") else value
+
+
+def bytes_of(value: Any) -> bytes:
+    """The bytes of an attribute that may be undecoded, to search for something before it is decoded."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace")
+    return bytes(value) if isinstance(value, msgspec.Raw) else rendered(value) if value is not None else b""
 
 
 def _lists(inner: Any) -> bool:

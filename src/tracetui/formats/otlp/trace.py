@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from bisect import bisect_left
+from collections.abc import Container, Sequence
 from functools import cached_property
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 import msgspec
@@ -22,6 +24,7 @@ from tracetui.formats.otlp.records import (
     FIELDS,
     INPUTS,
     LISTS,
+    MESSAGES_OUT,
     OTHERS,
     OUTPUTS,
     REQUEST,
@@ -34,6 +37,8 @@ from tracetui.formats.otlp.records import (
     RecordRef,
     SpanRecord,
     attributes_of,
+    bytes_of,
+    content,
     decoded,
     evaluated_trace,
     event_of,
@@ -45,6 +50,7 @@ from tracetui.formats.otlp.records import (
     named,
     nanoseconds,
     parent_id,
+    parse_int,
     span_id,
     trace_id,
     values_on,
@@ -62,7 +68,7 @@ from tracetui.formats.otlp.vocabulary import (
     tags_of,
     usage_of,
 )
-from tracetui.formats.scalars import sequence, task_key, version, without, word
+from tracetui.formats.scalars import mapping, sequence, task_key, version, without, word
 from tracetui.formats.schema import Unknown, unknown_fields
 from tracetui.model import (
     PREVIEW,
@@ -89,9 +95,16 @@ process, spreads such a trace over several files."""
 EXCEPTION: Final = "exception"
 _OK: Final = (1, "1", "STATUS_CODE_OK", "OK", "Ok")
 _FAILED: Final = (2, "2", "STATUS_CODE_ERROR", "ERROR", "Error")
+_ERROR_REASON: Final = "error"
+"""The finish reason of a failed call, by the GenAI conventions and the AI SDK."""
+_ERROR_MESSAGES: Final = ("error.message", "langfuse.observation.status_message")
+_MAY_FAIL: Final = re.compile(rb'"finish_reason\\?": ?\\?"error', re.IGNORECASE)
+"""In messages, as JSON or as JSON in a text."""
 _REASONS: Final = ("gen_ai.response.finish_reasons", "llm.finish_reason", "ai.response.finishReason")
 _USUAL: Final = frozenset({"stop", "end_turn", "tool_calls", "tool_call", "tool_use", "tool-calls", "completed"})
 """Finish reasons that are not shown."""
+_IS_REMOTE: Final = 0x300
+"""Flags of a span whose parent is remote: it is known, and it is so."""
 MOST: Final = 256
 """So many different resources, scopes and errors of a trace are attrs."""
 _WRAPPERS: Final = frozenset({Operation.INVOKE_WORKFLOW, Operation.NODE, Operation.OTHER})
@@ -100,6 +113,8 @@ _NO_WORK: Final = frozenset({Operation.POLICY, Operation.META})
 """Spans that check or note something: that one of them succeeds does not make up for a failure before it."""
 _OUTER: Final = CONTAINERS | {Operation.NODE, Operation.OTHER}
 """Spans that may pass their failure or success on to their parent; that of a tool is an answer to the model."""
+_ANSWERING: Final = frozenset({Operation.CHAT, Operation.INVOKE_WORKFLOW, Operation.INVOKE_AGENT})
+"""Spans with the finish reason of a model."""
 _CHAT: Final = Operation.CHAT
 _EMBEDDINGS: Final = Operation.EMBEDDINGS
 _AGENT: Final = Operation.INVOKE_AGENT
@@ -130,6 +145,30 @@ class Earliest:
             self.value, self.at = value, at
 
 
+class RootFacts(NamedTuple):
+    """Facts of the root that are those of the run."""
+
+    tags: tuple[str, ...] = ()
+    task: str | None = None
+    """Key of its name and input."""
+    input: Any = None
+    output: Any = None
+
+
+NO_FACTS: Final = RootFacts()
+
+
+class Ends(NamedTuple):
+    """The first and the last span at the top of a trace."""
+
+    root: Span | None = None
+    final: Span | None = None
+    """The one that ended last; None if none has ended."""
+    is_over: bool = False
+    """Nothing can come above them: their parents are none, or remote."""
+    facts: RootFacts = NO_FACTS
+
+
 class Trace(Rows):
     """One trace: its spans, in any order, and the facts that they add to the run."""
 
@@ -149,16 +188,12 @@ class Trace(Rows):
         """The span without a parent: the first, if there are several."""
         self.final = Earliest()
         """Of those the one that ended last, by its end, negative."""
-        self.root_body: tuple[Any, Any] = (None, None)
-        """Input and output of the root."""
-        self.task: str | None = None
-        """Key of the name and input of the root."""
+        self.root_facts = NO_FACTS
         self.agent, self.workflow, self.model, self.service, self.source = (Earliest() for _ in range(5))
         self.prompt, self.system, self.answer = Earliest(), Earliest(), Earliest()
         """`answer` is the last output of a model, by its end, negative."""
         self.sdk: str | None = None
         """Version of the library that wrote last."""
-        self.tags: tuple[str, ...] = ()
         self.failures: dict[str, Earliest] = {}
         """The first span with each error, by its end."""
         self.chats: dict[str, tuple[Span, str]] = {}
@@ -167,12 +202,14 @@ class Trace(Rows):
         """Spans below which a model is called, with nothing between but wrappers."""
         self.above: dict[str, str | None] = {}
         """Parents of calls of models and of wrappers."""
-        self.counted = False
-        """A call of a model has a usage."""
+        self.orphans: dict[str, dict[str, tuple[Span, SpanData | None]]] = {}
+        """Spans whose parent did not come yet, by its id and theirs."""
+        self.orphan_facts: tuple[int, RootFacts] | None = None
+        """Of the orphan that is the root so far, with the checksum of its record."""
         self.stated: dict[str, Usage] = {}
-        """Usage of agents and workflows, which counts where no call has one."""
-        self.parents: dict[str, str | None] = {}
-        """Parents of all spans, as long as no call has a usage."""
+        """Usage of agents and workflows, which counts where no call of theirs has one."""
+        self.covered: set[str] = set()
+        """Spans with a call of a model below them that has a usage."""
         self.last: dict[str, tuple[int, int, Span]] = {}
         """The child of each span that ended last, after its end and start."""
         self.answered: set[str] = set()
@@ -318,7 +355,9 @@ class Trace(Rows):
                 self.final = Earliest()
             self.final.offer(None if data.end is None else -data.end, span)
             if self.root.may_be(start):
-                self._take_root(data, span)
+                self.root.offer(start, span)
+                self.root_facts = self._facts_of(data, span)
+        self._take_orphan(data, span)
         if span.status is _ERROR:
             self._take_failure(span, data.end)
 
@@ -332,47 +371,77 @@ class Trace(Rows):
         if before is None or before[:2] <= when:
             self.last[span.parent_id] = *when, span
 
-    def failed(self) -> Span | None:
+    def failed(self, final: Span | None) -> Span | None:
         """The failed agent, workflow or turn that ended the run although the root has no error.
 
         Instrumentation of openai-agents sets the top span OK whatever happened below it. Of each span, from the top
         one down, the child that ended last decides: a failure that something came after was recovered from. A span
         with an output of its own got over what failed below it, and an OK of other spans than an agent's or a
-        workflow's is the application's own word.
+        workflow's is the application's own word. A call of a model whose finish reason alone says that it failed has no
+        status that anything above it could repeat: it counts as a failure of what it ended.
         """
-        span: Span | None = self.final.value
+        span = final
         if span is None or (span.status_source is _EXPLICIT and span.operation not in CONTAINERS):
             return None
         seen: set[str] = set()
-        while span is not None and span.id not in seen and span.operation in _OUTER and span.id not in self.answered:
-            if span.status is _ERROR and span.operation in CONTAINERS:
+        while span is not None and span.id not in seen and span.id not in self.answered:
+            is_silent = span.operation is _CHAT and span.status_source is _DERIVED
+            if span.status is _ERROR and (span.operation in CONTAINERS or is_silent):
                 return span if seen else None
+            if span.operation not in _OUTER:
+                return None
             seen.add(span.id)
             last = self.last.get(span.id)
             span = last[2] if last is not None else None
         return None
 
-    def _take_root(self, data: SpanData, span: Span) -> None:
-        self.root.offer(data.start, span)
-        self.tags = tags_of(data.attrs)
+    def _facts_of(self, data: SpanData, span: Span) -> RootFacts:
         value = data.input
         given = data.inputs.question if value is None else value
-        self.task = None if given is None else task_key(span.name, rendered(given))
-        if not self.summary_only:
-            outputs, found = data.outputs, data.output
-            found = (outputs.answer if outputs.partial else outputs.text) if found is None else found
-            self.root_body = data.inputs.prompt if value is None else value, found
+        task = None if given is None else task_key(span.name, rendered(given))
+        if self.summary_only:
+            return RootFacts(tags_of(data.attrs), task)
+        outputs, found = data.outputs, data.output
+        found = (outputs.answer if outputs.partial else outputs.text) if found is None else found
+        return RootFacts(tags_of(data.attrs), task, data.inputs.prompt if value is None else value, found)
+
+    def _take_orphan(self, data: SpanData, span: Span) -> None:
+        self.orphans.pop(span.id, None)
+        parent = span.parent_id
+        if parent is not None and parent != span.id and parent not in self.by_id:
+            siblings = self.orphans.setdefault(parent, {})
+            siblings[span.id] = span, data if len(self.orphans) + len(siblings) < MOST else None
+
+    def _ends(self) -> Ends:
+        """The spans at the top: those without a parent, else with a remote one that did not come, else all orphans.
+
+        A parent is remote by the flags of OTLP's ``trace.proto``. The parent of another orphan is in a program that
+        does not export to the file, or it still comes.
+        """
+        if self.root.value is not None:
+            return Ends(self.root.value, self.final.value if self.final.at < inf else None, True, self.root_facts)
+        orphans = [one for siblings in self.orphans.values() for one in siblings.values()]
+        remote = [one for one in orphans if one[1] is not None and one[1].has_remote_parent]
+        tops = remote or orphans
+        if not tops:
+            return Ends()
+        root, data = min(tops, key=lambda one: inf if one[0].started_at is None else one[0].started_at)
+        final = max((one[0] for one in tops), key=_end_of)
+        if isinstance(root.at, RecordRef) and (self.orphan_facts is None or self.orphan_facts[0] != root.at.check):
+            self.orphan_facts = root.at.check, NO_FACTS if data is None else self._facts_of(data, root)
+        facts = NO_FACTS if self.orphan_facts is None else self.orphan_facts[1]
+        return Ends(root, final if _end_of(final) > -inf else None, bool(remote), facts)
 
     def _take_usage(self, span: Span) -> None:
-        """The usage of spans around calls of models: these may have none themselves."""
-        if self.counted:
-            return
-        if span.operation is _CHAT and span.usage is not None:
-            self.counted, self.stated, self.parents = True, {}, {}
-            return
-        self.parents[span.id] = span.parent_id
+        """Note the usage of a span around calls of models, and the spans around a call with one."""
         if span.operation in CONTAINERS and span.usage is not None:
             self.stated[span.id] = span.usage
+        if span.id in self.covered or (span.operation is _CHAT and span.usage is not None):
+            above = span.parent_id
+            while above is not None and above not in self.covered:
+                self.covered.add(above)
+                parent = self.by_id.get(above)
+                above = None if parent is None else parent.parent_id
 
     def _take_messages(self, data: SpanData) -> None:
         """The prompt, the instructions and the last answer."""
@@ -431,50 +500,89 @@ class Trace(Rows):
 
     def header(self) -> Header:
         """The header so far."""
-        root: Span | None = self.root.value
-        final: Span | None = self.final.value
+        root, final, is_over, facts = self._ends()
         agent = self.agent.value or self.workflow.value or self.service.value
-        name = root.name if root is not None else agent or f"trace {self.key[:8]}"
-        failed = self.failed()
+        is_named = root is not None and (is_over or root.operation in _OUTER)
+        name = root.name if root is not None and is_named else agent or f"trace {self.key[:8]}"
+        failed = self.failed(final)
         status, status_word, source = None, None, None
         if failed is not None:
             status, source = _ERROR, _DERIVED
-        elif final is not None and (final.status is _ERROR or final.status_word is not None):
-            status, status_word, source = final.status, final.status_word, final.status_source
+        elif final is not None:
+            status, status_word, source = final.status, final.status_word, final.status_source or _DERIVED
+        has_ended = final is not None and is_over
         return Header(
             id=self.key,
             name=name,
             agent=agent[:PREVIEW] if agent else None,
             model=self.model.value,
-            status=status,
-            status_word=status_word,
-            status_source=source,
-            ended=self.final.at < inf,
+            status=status if has_ended else None,
+            status_word=status_word if has_ended else None,
+            status_source=source if has_ended else None,
+            ended=has_ended,
+            settled_status=status,
+            is_part=self.root.value is None,
             by_start=True,
             duration_ms=root.duration_ms if root is not None and final is not None and root.id == final.id else None,
-            usage=self._outermost_usage(),
-            repeats=self.task,
+            usage=self._usage(),
+            repeats=facts.task,
             split=len(self.key) == _ID_LENGTH,
             error=self._cause(failed or final),
             prompt=(self.prompt.value or "")[:PREVIEW],
             scores=tuple(score for scores in self.scores.values() for score in scores),
-            tags=self.tags,
+            tags=facts.tags,
             source=(self.source.value or self.service.value or "")[:PREVIEW] or None,
             writer=self.sdk,
             fields=unknown_fields(self.unknown),
         )
 
-    def _outermost_usage(self) -> Usage | None:
-        """The usage of the outermost spans that have one; None where calls of models have it."""
-        found = Usage()
-        for ident, usage in self.stated.items():
-            above, seen = self.parents.get(ident), {ident}
-            while above is not None and above not in seen and above not in self.stated:
-                seen.add(above)
-                above = self.parents.get(above)
-            if above is None or above in seen:
-                found += usage
+    def _usage(self) -> Usage | None:
+        """The usage of the run if calls of models don't have all of it; else None.
+
+        An agent or workflow counts if no call of its own has a usage: the outermost of several, and none that is beside
+        a call which ran within its time, since some libraries don't put the calls of an agent below it.
+        """
+        alone = {ident for ident in self.stated if ident not in self.covered}
+        if not alone:
+            return None
+        beside = self._calls_by_parent()
+        counts = {ident for ident in alone if not self._is_below(ident, alone) and not self._has_call(ident, beside)}
+        if not counts:
+            return None
+        found = sum((self.stated[ident] for ident in self.stated if ident in counts), Usage())
+        for span in self.by_id.values():
+            wraps = span.operation in CONTAINERS or (span.operation is _CHAT and self.callers.get(span.id))
+            if span.usage is not None and not wraps and not self._is_below(span.id, counts):
+                found += span.usage
         return found or None
+
+    def _calls_by_parent(self) -> dict[str | None, list[tuple[float, float]]]:
+        """Start and end, in seconds, of calls with a usage, in order."""
+        calls: dict[str | None, list[tuple[float, float]]] = {}
+        for span, _ in self.chats.values():
+            if span.usage is not None and span.started_at is not None:
+                calls.setdefault(span.parent_id, []).append((span.started_at, _end_of(span)))
+        for times in calls.values():
+            times.sort()
+        return calls
+
+    def _has_call(self, ident: str, calls: dict[str | None, list[tuple[float, float]]]) -> bool:
+        """Whether a call beside this span ran within its time."""
+        span = self.by_id[ident]
+        times = calls.get(span.parent_id, [])
+        index = bisect_left(times, (span.started_at or 0.0, -inf))
+        return index < len(times) and times[index][1] <= _end_of(span)
+
+    def _is_below(self, ident: str, others: Container[str]) -> bool:
+        """Whether one of the other spans is above this one."""
+        seen = {ident}
+        span = self.by_id.get(ident)
+        while span is not None and span.parent_id is not None and span.parent_id not in seen:
+            if span.parent_id in others:
+                return True
+            seen.add(span.parent_id)
+            span = self.by_id.get(span.parent_id)
+        return False
 
     def _cause(self, final: Span | None) -> FirstError | None:
         """The first span with the error that ended the run, else the first error of all."""
@@ -485,8 +593,8 @@ class Trace(Rows):
 
     def run_body(self) -> RunBody:
         """Resources and scopes, and input and output of the whole trace."""
-        final: Span | None = self.final.value
-        failed = self.failed()
+        _, final, _, facts = self._ends()
+        failed = self.failed(final)
         findings: tuple[str, ...] = ()
         if final is not None and failed is not None and final.status_word is not None:
             ended = f"{failed.operation} span {failed.name} ended in an error"
@@ -496,8 +604,8 @@ class Trace(Rows):
             if fields:
                 add_field(around, kind, fields)
         return RunBody(
-            input=self.root_body[0],
-            output=self.root_body[1],
+            input=facts.input,
+            output=facts.output,
             error=None if final is None else (failed or final).error,
             findings=findings,
             system_prompt=self.system.value,
@@ -505,6 +613,13 @@ class Trace(Rows):
             last_assistant=self.answer.value,
             attributes=around,
         )
+
+
+def _end_of(span: Span) -> float:
+    """The end of a span in seconds since the epoch; minus infinity if it is unknown."""
+    if span.started_at is None or span.duration_ms is None:
+        return -inf
+    return span.started_at + span.duration_ms / 1000
 
 
 def _wrapping(span: Span, name: str) -> Span:
@@ -529,6 +644,12 @@ class SpanData:
         self.start, self.end = nanoseconds(span.start), nanoseconds(span.end)
         self.names = NAMES.of(self.attrs)
         self.has_messages = bool(self.events) or self.names.has_messages
+
+    @property
+    def has_remote_parent(self) -> bool:
+        """Whether the flags of the span say that its parent is in another process."""
+        flags = parse_int(self.record.span.flags)
+        return flags is not None and flags & _IS_REMOTE == _IS_REMOTE
 
     @cached_property
     def inputs(self) -> Messages:
@@ -583,6 +704,10 @@ class SpanData:
                 return _ERROR, "ERROR", _EXPLICIT
             if code in _OK:
                 return _FINE, "OK", _EXPLICIT
+        if self.attrs.get("langfuse.observation.level") == "ERROR":
+            return _ERROR, "ERROR", _EXPLICIT
+        if self.operation in _ANSWERING and self._has_failed():
+            return _ERROR, None, _DERIVED
         if "error.type" in self.attrs and word(self.attrs["error.type"]) is not None:
             return _ERROR, None, _EXPLICIT
         if self.events:
@@ -602,7 +727,7 @@ class SpanData:
             message = word(exception.get("exception.message")) or message
             kind = word(exception.get("exception.type")) or kind
         elif status is _ERROR and message is None:
-            message = word(self.attrs.get("error.message")) or _logfire_error(self.attrs)
+            message = first(self.attrs, _ERROR_MESSAGES) or _logfire_error(self.attrs)
         if message is not None and kind is not None and message == f"{kind.rpartition('.')[2]}: ":
             message = None  # the SDK's status of an exception without a text
         return None if message is None and kind is None else Error(message or "", kind)
@@ -616,17 +741,26 @@ class SpanData:
             return preview_of(given)
         return (self.inputs.prompt or "")[:PREVIEW] if self.operation in (_AGENT, _WORKFLOW) else ""
 
-    def _finish_reason(self) -> str:
-        """The first unusual reason for which the model stopped."""
-        names = [name for name in _REASONS if self.attrs.get(name) is not None]
-        reasons = self.attrs[names[0]] if names else None
+    def _finish_reasons(self) -> list[str]:
+        """The reasons for which the model stopped."""
+        reasons = next((value for name in _REASONS if (value := self.attrs.get(name)) is not None), None)
         if reasons is None and any(event.name == "gen_ai.choice" for event in self.events):
             reasons = [event.attrs.get("finish_reason") for event in self.events]
-        if reasons is None:
-            return ""
-        found = reasons if isinstance(reasons, list) else [reasons]
-        unusual = (one for one in found if isinstance(one, str) and one and one.lower() not in _USUAL)
-        return next(unusual, "")[:PREVIEW]
+        reasons = decoded(reasons)
+        return [one for one in (reasons if isinstance(reasons, list) else [reasons]) if isinstance(one, str)]
+
+    def _has_failed(self) -> bool:
+        """Whether the model stopped because of an error, by its span or its last message."""
+        reasons = self._finish_reasons()
+        for name in () if reasons else MESSAGES_OUT:
+            if name in self.attrs and _MAY_FAIL.search(bytes_of(self.attrs[name])):
+                answers = sequence(decoded(content(self.attrs, name)))
+                reasons += [reason for one in answers if (reason := word(mapping(one).get("finish_reason")))]
+        return any(one.lower() == _ERROR_REASON for one in reasons)
+
+    def _finish_reason(self) -> str:
+        """The first unusual reason for which the model stopped."""
+        return next((one for one in self._finish_reasons() if one and one.lower() not in _USUAL), "")[:PREVIEW]
 
 
 def _logfire_error(attrs: Attributes) -> str | None:

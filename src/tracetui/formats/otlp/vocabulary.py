@@ -31,6 +31,7 @@ from tracetui.model import (
     Score,
     Usage,
 )
+from tracetui.model.run import EVIDENCE_LIMIT, Evidence, Who
 
 _GEN_AI: Final = {
     "chat": Operation.CHAT,
@@ -69,6 +70,17 @@ _CLAUDE_CODE: Final = {
     "hook": Operation.HOOK,
 }
 """Claude Code's own spans (``span.type``); its input tokens leave out cached ones."""
+_LANGFUSE: Final = {
+    "generation": Operation.CHAT,
+    "agent": Operation.INVOKE_AGENT,
+    "tool": Operation.EXECUTE_TOOL,
+    "chain": Operation.INVOKE_WORKFLOW,
+    "retriever": Operation.RETRIEVAL,
+    "embedding": Operation.EMBEDDINGS,
+    "guardrail": Operation.POLICY,
+    "event": Operation.META,
+}
+"""Types of observations of Langfuse's SDK 3 (``langfuse.observation.type``)."""
 _NO_CALLS: Final = frozenset({"create_agent", "plan"})
 """Operations that name a model without a call of it."""
 _LOGFIRE: Final = {
@@ -81,6 +93,7 @@ _LOGFIRE: Final = {
 _AGENTS_SDK: Final = {"task": Operation.INVOKE_WORKFLOW, "turn": Operation.TURN}
 """The own spans of openai-agents (``sdk_span_type``)."""
 _KINDS: Final = (
+    ("langfuse.observation.type", _LANGFUSE, True),
     ("traceloop.span.kind", _TRACELOOP, True),
     ("llm.request.type", _REQUESTS, False),
     ("span.type", _CLAUDE_CODE, True),
@@ -101,10 +114,12 @@ MODELS: Final = (
     "llm.model_name",
     "embedding.model_name",
     "ai.model.id",
+    "langfuse.observation.model.name",
     "model_name",
 )
 AGENTS: Final = ("gen_ai.agent.name", "agent.name", "agent_name")
 WORKFLOWS: Final = ("traceloop.workflow.name",)
+_TAGS: Final = "langfuse.trace.tags"
 _CONVERSATIONS: Final = ("gen_ai.conversation.id", "session.id", "langfuse.session.id")
 _COUNTS: Final = (
     (
@@ -143,6 +158,7 @@ _COUNTS: Final = (
     (
         "gen_ai.usage.cache_creation.input_tokens",
         "gen_ai.usage.cache_creation_input_tokens",
+        "gen_ai.usage.cache_write_input_tokens",
         "gen_ai.usage.details.cache_write_tokens",
         "gen_ai.usage.details.cache_creation_input_tokens",
         "llm.token_count.prompt_details.cache_write",
@@ -161,8 +177,22 @@ _COUNTS: Final = (
     ),
 )
 """In the order of the fields of `Usage`."""
+_DETAILS: Final = "langfuse.observation.usage_details"
+"""An object of counts, in which input leaves out cached tokens unless the total says otherwise."""
+_COST_DETAILS: Final = "langfuse.observation.cost_details"
+"""An object of costs in US dollars."""
+_DETAIL_NAMES: Final = (
+    ("input", "prompt_tokens", "input_tokens", "promptTokens"),
+    ("output", "completion_tokens", "output_tokens", "completionTokens"),
+    ("total", "total_tokens", "totalTokens"),
+    ("input_cached_tokens", "input_cache_read", "cache_read_input_tokens", "cache_read"),
+    ("input_cache_creation", "cache_creation_input_tokens", "cache_creation"),
+    ("output_reasoning_tokens", "output_reasoning", "reasoning_tokens", "reasoning"),
+)
+"""Names in such an object, in the order of the fields of `Usage`."""
 _COSTS: Final = ("gen_ai.usage.cost", "llm.cost.total", "operation.cost")
 _USED: Final = frozenset(name for names in (*_COUNTS, _COSTS) for name in names)
+_NAMES_OF_USAGE: Final = (_DETAILS, _COST_DETAILS)
 _COUNTED: Final = frozenset(
     {
         Operation.CHAT,
@@ -198,6 +228,8 @@ class Names(NamedTuple):
     counts: Sequence[tuple[int, str]]
     """With the field of `Usage` that each counts."""
     costs: Sequence[str]
+    has_details: bool
+    """Some may be an object of counts or costs."""
     has_messages: bool
     """They may have messages."""
     has_output: bool
@@ -234,6 +266,7 @@ def _names_in(attrs: Attributes) -> Names:
         [name for name in OUTPUTS if name in attrs],
         [(field, name) for field, names in enumerate(_COUNTS) for name in names if name in attrs],
         [name for name in _COSTS if name in attrs],
+        has_details=not attrs.keys().isdisjoint(_NAMES_OF_USAGE),
         has_messages=not HOLDERS.isdisjoint(attrs) or any(name.startswith(FLAT) for name in attrs),
         has_output=not attrs.keys().isdisjoint((*OUTPUTS, *MESSAGES_OUT)),
         has_scores=_NAME in attrs or not attrs.keys().isdisjoint(_FIRST),
@@ -245,7 +278,9 @@ NAMES: Final = NamesByShape()
 
 def tags_of(attrs: Attributes) -> tuple[str, ...]:
     """The tags of a trace, as each convention names them, and the conversation or session that it is of."""
-    lists = ({"tags": decoded(attrs.get(name))} for name in ("tag.tags", "logfire.tags", "tags", "langsmith.tags"))
+    lists = (
+        {"tags": decoded(attrs.get(name))} for name in ("tag.tags", "logfire.tags", "tags", "langsmith.tags", _TAGS)
+    )
     found, conversation = tags_in(*lists), first(attrs, _CONVERSATIONS)
     return found if conversation is None else (*found, conversation[:LENGTH])
 
@@ -299,20 +334,50 @@ def name_of(attrs: Attributes, operation: Operation, name: str) -> str:
 
 
 def usage_of(attrs: Attributes, names: Names, operation: Operation) -> Usage | None:
-    """The tokens of a span. Input includes cache reads and writes."""
-    if not (names.counts or names.costs) or operation not in _COUNTED:
+    """The tokens of a span. Input includes cache reads and writes, output includes reasoning."""
+    if not (names.counts or names.costs or names.has_details) or operation not in _COUNTED:
         return None
     counts: list[int | None] = [None] * len(_COUNTS)
     for field, name in names.counts:
         if counts[field] is None and (count := parse_int(attrs[name])) is not None and count >= 0:
             counts[field] = count
-    given, made, total, read, written, thought = counts
-    cached = (read or 0) + (written or 0)
-    if given is not None and (cached > given or attrs.get("span.type") == "llm_request"):  # it is no part of it
-        total = None if total == given + (made or 0) else total
-        given += cached
     cost = next((found for name in names.costs if (found := number(attrs[name])) is not None), None)
-    return Usage(given, made, total, read, written, thought, cost) or None
+    is_apart = attrs.get("span.type") == "llm_request"
+    if names.has_details:
+        details, costs = (decoded(attrs.get(name)) for name in _NAMES_OF_USAGE)
+        if isinstance(details, dict) and counts[:3] == [None, None, None]:
+            counts = [next(filter(_is_count, map(parse_int, map(details.get, some))), None) for some in _DETAIL_NAMES]
+            is_apart = counts[2] is None
+        if isinstance(costs, dict) and cost is None:
+            cost = number(costs.get("total"))
+            parts = [found for value in costs.values() if (found := number(value)) is not None]
+            cost = cost if cost is not None or not parts else sum(parts)
+    return _completed(counts, cost, is_apart=is_apart) or None
+
+
+def _is_count(value: int | None) -> bool:
+    return value is not None and value >= 0
+
+
+def _completed(counts: Sequence[int | None], cost: float | None, *, is_apart: bool) -> Usage:
+    """The usage, with cache reads and writes in the input and reasoning in the output.
+
+    The total, where it is the sum of input, output and some of these, shows which of them are apart. Without such a
+    total they are included, except for cached tokens that exceed the input, or if `is_apart`.
+    """
+    given, made, total, read, written, thought = counts
+    cached, reasoning = (read or 0) + (written or 0), thought or 0
+    added = (0, 0)
+    rest = None if total is None or given is None else total - given - (made or 0)
+    if given is not None and (rest is None or rest <= 0 or is_apart) and (cached > given or is_apart):
+        total = None if rest == 0 else total
+        added = cached, 0
+    elif rest:
+        sums = ((cached, 0), (0, reasoning), (cached, reasoning), (read or 0, 0), (written or 0, 0))
+        added = next((one for one in sums if sum(one) == rest), (cached if cached > (given or 0) else 0, 0))
+    given = given if given is None else given + added[0]
+    made = made + added[1] if made is not None else made
+    return Usage(given, made, total, read, written, thought, cost)
 
 
 def find_value(attrs: Attributes, names: Sequence[str]) -> tuple[str, Any] | None:
@@ -375,7 +440,14 @@ def scores_of_event(span_id: str | None, event: Event) -> Iterator[Score]:
         attrs = event.attrs
         name = word(attrs.get(_NAME)) or event.name.removeprefix(_EVENT)
         value = next((attrs[key] for key in _VALUES if key in attrs), None)
-        yield _score(span_id, event.name, name, value, first(attrs, _LABELS), first(attrs, _REASONS))
+        label, reason = first(attrs, _LABELS), first(attrs, _REASONS)
+        if value is None and not label and (kind := word(attrs.get("error.type"))):  # the evaluator raised
+            place = event.name if span_id is None else f"span {span_id}: {event.name}"
+            text = kind if not reason or reason == kind else f"{kind}: {reason}"
+            evidence = Evidence(text[:EVIDENCE_LIMIT], f"{place} error.type"[:PREVIEW], Who.GRADER, type=kind[:PREVIEW])
+            yield Score.ungraded(name[:PREVIEW], evidence, source=place[:PREVIEW])
+            return
+        yield _score(span_id, event.name, name, value, label, reason)
 
 
 def _feedback(span_id: str | None, attrs: Attributes) -> Iterator[Score]:

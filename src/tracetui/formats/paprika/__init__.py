@@ -144,7 +144,7 @@ def _span(step: Step, position: int, cause: Error | None, at: SpanRef, previews:
         step.name,
         operation,
         step=index if type(index) is int else integer(index),
-        is_step=operation is not _POLICY,
+        is_step=operation is not _POLICY or integer(index) is not None,
         status=status,
         status_word=step.status,
         status_source=source,
@@ -426,7 +426,7 @@ def _limits(policy: dict[str, Any], steps: Sequence[Step], tally: Tally) -> tupl
     repeats = Counter(step.input_hash for step in calls if step.input_hash)
     total = tally.usage.total_tokens
     reached = {
-        "max_steps": float(tally.steps),
+        "max_steps": float(sum(not isinstance(step, Violated) for step in steps)),
         "max_tokens": None if total is None else float(total),
         "max_repeat_hashes": float(max(repeats.values(), default=0)),
     }
@@ -769,7 +769,26 @@ def _load(file: File, data: bytes, *, bodies: bool = True) -> Trace:
         reason = f"the id {ident[:80]!r} differs from the file name"
     if reason is not None:
         trace.problems = [*trace.problems, Problem(file.path, where, reason)]
+    trace.problems = [*trace.problems, *_mismatches(file.path, trace.steps)]
     return trace
+
+
+def _mismatches(path: str, steps: Sequence[Step]) -> Iterator[Problem]:
+    """One problem for all calls with a stored hash that no recipe gives for their input."""
+    differing = []
+    for position, step in enumerate(steps):
+        if not step.input_hash or step.operation is _POLICY:
+            continue
+        fields = {"input_hash": step.input_hash, "provider": step.provider, "model": step.model}
+        fields |= {"tool_name": step.tool_name}
+        name = "args" if step.operation is Operation.EXECUTE_TOOL else "input_data"
+        value = getattr(step, name)
+        if value != NULL and (found := check({**fields, name: plain(value)})) is not None and found.matches is None:
+            differing.append(position)
+    if differing:
+        first, more = differing[0], len(differing) - 1
+        others = f" and {more} more" if more else ""
+        yield Problem(path, f"steps[{first}]{others}", "the input hash doesn't match the input")
 
 
 def _refuse_newer(version: Any) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.bodies import rendered
 from tracetui.formats.document import Outline, Record
-from tracetui.formats.penelope.records import TURNS, Detail, Exchange, Line, Tool, as_text, decoded, same
+from tracetui.formats.penelope.records import TURNS, Asked, Detail, Exchange, Line, Tool, as_text, decoded, same
 from tracetui.formats.scalars import boolean, mapping, moment, sequence, string, without, zoned
 from tracetui.formats.schema import plain
 from tracetui.model import (
@@ -59,6 +59,8 @@ class Call(msgspec.Struct, frozen=True):
     success: bool | None
     """Whether the tool reports success."""
     started_at: float | None
+    unanswered: int | None = None
+    """Index of the call among the tool calls of its message, if the tool's message answers another one."""
 
     @property
     def output(self) -> Any:
@@ -172,7 +174,7 @@ def turns_of(outline: Outline) -> list[Turn]:
 def _turn(name: str, history: Record | None, summary: Record | None) -> Turn:
     number = history.value.turn_number if history else None
     line: Line = summary.value if summary else _NO_SUMMARY
-    calls = tuple(_calls(history.value)) if history else ()
+    calls = tuple(_with_unanswered(history.value, list(_calls(history.value)))) if history else ()
     target = next((call for call in calls if call.to_target), None)
     return Turn(name, line.turn if number is None else number, history, summary, line, calls, target)
 
@@ -213,6 +215,52 @@ def _calls(record: Detail) -> Iterator[Call]:
         yield _call(target, ("target_interaction",), True)
 
 
+def _with_unanswered(record: Detail, calls: Sequence[Call]) -> Iterator[Call]:
+    """The calls of a turn, and those of the same messages that no message of a tool answers, in their order."""
+    exchanges = [_exchange_of(record, call) for call in calls]
+    seen = {ident for exchange in exchanges if (ident := _call_id(exchange)) is not None}
+    for call, exchange in zip(calls, exchanges, strict=True):
+        asked = _tool_calls(exchange)
+        answered = _answered(exchange, asked)
+        is_given = False
+        for i, one in asked:
+            if i == answered:
+                is_given = True
+                yield call
+            elif one.function and one.function.name and (ident := string(one.id)) not in seen:
+                seen |= {ident} if ident is not None else set()
+                yield _unanswered(call, i, one)
+        if not is_given:
+            yield call
+
+
+def _exchange_of(record: Detail, call: Call) -> Exchange:
+    if not call.path:
+        return Exchange(record.assistant_message, record.tool_message)
+    if call.path[0] == "target_interaction":
+        return record.target_interaction or _NOTHING
+    return (record.executions or ())[int(call.path[1])] or _NOTHING
+
+
+def _unanswered(call: Call, index: int, asked: Asked) -> Call:
+    function = asked.function
+    name, arguments = (function and function.name) or "tool", decoded(function.arguments) if function else None
+    return Call(call.path, False, name, arguments, None, False, None, call.started_at, index)
+
+
+def _tool_calls(record: Exchange) -> list[tuple[int, Asked]]:
+    """The tool calls of a message, with their index."""
+    calls = (record.assistant_message and record.assistant_message.tool_calls) or ()
+    return [(i, call) for i, call in enumerate(calls) if call]
+
+
+def _answered(record: Exchange, asked: Sequence[tuple[int, Asked]]) -> int | None:
+    """Index of the tool call that the tool's message answers: the one of its id, else the first."""
+    ident = _call_id(record)
+    first = asked[0][0] if asked else None
+    return next((i for i, call in asked if same(call.id, ident)), first)
+
+
 _NOTHING: Final = Exchange()
 
 
@@ -234,8 +282,8 @@ def _call_id(record: Exchange) -> str | None:
 def _call(record: Exchange, path: tuple[str | int, ...], to_target: bool) -> Call:
     message = record.tool_message
     tool = message if isinstance(message, Tool) else Tool(content=message)
-    calls = [call for call in (record.assistant_message and record.assistant_message.tool_calls) or () if call]
-    call = next((call for call in calls if same(call.id, tool.tool_call_id)), calls[0] if calls else None)
+    asked = _tool_calls(record)
+    call = dict(asked).get(_answered(record, asked))
     function = call.function if call else None
     answer = decoded(tool.content)
     return Call(
@@ -426,6 +474,13 @@ def _at(value: Any, path: tuple[str | int, ...]) -> Any:
 
 def _call_body(turn: Turn, call: Call) -> Body:
     record: dict[str, Any] = _at(_fields(turn.history), call.path)
+    if call.unanswered is not None:
+        place = ("assistant_message", "tool_calls", call.unanswered)
+        item = _at(record, place)
+        parts_of_call: list[Part] = []
+        rest = _call_part(item, parts_of_call)
+        raw = _slice(turn.history, (*call.path, *place), item)
+        return Body(input=call.arguments, attributes=rest, raw=raw)
     if not call.path:
         record = {name: record[name] for name in _FLAT if name in record}
     attributes = without(record, *_FLAT)

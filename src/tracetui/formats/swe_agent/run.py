@@ -55,6 +55,7 @@ from tracetui.model import (
 )
 from tracetui.model import Message as ModelMessage
 from tracetui.model import ToolCall as CallPart
+from tracetui.model.run import Evidence, Who
 from tracetui.sources.base import File, LinkLost
 
 Content = str | list[Any] | None
@@ -545,6 +546,9 @@ def _score(path: str, report: dict[str, Any], instance: str) -> Score | None:
         resolved = True
     elif "resolved_ids" in report and any(instance in sequence(report.get(name)) for name in _UNRESOLVED):
         resolved = False
+    elif instance in sequence(report.get("error_ids")):  # the harness wrote no report of the instance
+        evidence = Evidence("the evaluation ended in an error", f"{path} error_ids", Who.GRADER)
+        return Score.ungraded("resolved", evidence, source=f"{path} error_ids")
     else:
         return None
     return Score("resolved", resolved, resolved, f"{path} resolved_ids", _RULE)

@@ -33,6 +33,9 @@ _ROOT: Final = "replaceAll(ParentSpanId, '0', '') = ''"
 _FIRST_ERROR: Final = f"argMinIf(concat(SpanName, ': ', StatusMessage), ({_END}, SpanId), {_FAILED})"
 _ERROR: Final = f"replaceRegexpAll({_FIRST_ERROR}, '[0-9a-fA-F-]{{8,}}|[0-9]+', '#')"
 """The error of a trace without numbers and ids: that of the failed span that ended first."""
+_GROUP: Final = f"if(countIf({_FAILED}) = 0, TraceId, {_ERROR})"
+"""The error; a trace without a failed span, such as a wrong answer, is like no other."""
+_FAILED_OR_WRONG: Final = AnyOne((MayFail(), MayBeScored()))
 _CONVENTIONS: Final = [
     "ai.operationId",
     "openinference.span.kind",
@@ -95,7 +98,7 @@ def newest(schema: Schema, limit: int, window: int, condition: Condition = EVERY
     values: dict[str, Any] = {"limit": limit}
     each = isinstance(condition, EachError)
     if isinstance(condition, EachError):
-        values["most"], condition = condition.most, MayFail()
+        values["most"], condition = condition.most, _FAILED_OR_WRONG
     having = _Having(schema, values).text(condition)
     where = ["TraceId != ''"]
     if window:
@@ -108,7 +111,7 @@ def newest(schema: Schema, limit: int, window: int, condition: Condition = EVERY
         where.append(_not_before("{bound:Int64}"))
     if not each:
         return Statement(_traces(schema, where, having, "LIMIT {limit:UInt64}"), values)
-    found = _traces(schema, where, having, "", f"{_ERROR} AS error", f"countIf({_ROOT} AND {_FAILED}) > 0 AS failed")
+    found = _traces(schema, where, having, "", f"{_GROUP} AS error", f"countIf({_ROOT} AND {_FAILED}) > 0 AS failed")
     return Statement(
         f"SELECT *, countIf(failed) OVER (PARTITION BY error) AS alike FROM ({found}) "
         "ORDER BY last DESC, TraceId LIMIT {most:UInt64} BY error, failed LIMIT {limit:UInt64}",
@@ -319,7 +322,20 @@ class _Attributes:
 
 
 def _may_fail(attributes: _Attributes) -> str:
-    return f"{_FAILED} OR has(Events.Name, 'exception') OR {attributes.has('error.type')}"
+    reasons = (
+        "ai.response.finishReason",
+        "gen_ai.response.finish_reasons",
+        "llm.finish_reason",
+        "gen_ai.output.messages",
+    )
+    words = " OR ".join(
+        f"positionCaseInsensitive({attributes.value(name)}, 'error') > 0"
+        for name in (*reasons, "langfuse.observation.level", "langfuse.observation.output")
+    )
+    return (
+        f"{_FAILED} OR has(Events.Name, 'exception') OR has(Events.Name, 'gen_ai.choice') "
+        f"OR {attributes.has('error.type')} OR {words}"
+    )
 
 
 def _may_be_scored(attributes: _Attributes) -> str:
@@ -350,7 +366,7 @@ class _Having:
                 f"(countIf({_START} > 0) = 0 OR {start} < {self._bind('Int64', int(condition.seconds * 1e9) + 1000)})"
             )
         if isinstance(condition, EachError):
-            return self.text(MayFail())
+            return self.text(_FAILED_OR_WRONG)
         if isinstance(condition, LastsAtLeast):
             first = f"minIf({_START}, {_START} > 0)"
             return f"max({_END}) - {first} >= {self._bind('Int64', int(condition.milliseconds * 1e6) - 1000)}"

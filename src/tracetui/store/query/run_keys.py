@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from operator import attrgetter
 from typing import Any, Final, Protocol
 
-from tracetui.model import Outcome, RunSummary, Status
+from tracetui.model import Outcome, RunSummary, Status, Who
 from tracetui.model.span import STATUS_WORDS, plain_word
 from tracetui.store.facts import failure, haystack, recorded_running, run_time, total_tokens
 from tracetui.store.query.keys import Fact, Getter, Key, Kind, Table, computed, has_key, has_value, recorded
@@ -190,12 +190,16 @@ _NAMES: Final[tuple[RunKey, ...]] = (
         choices=STATUS_WORDS, fold=plain_word, common=True, facet=True, offered=recorded("status._value_"),
     ),
     Key(
-        "outcome", Kind.NAME, recorded("outcome"), "how it was evaluated: passed, failed or none",
+        "outcome", Kind.NAME, recorded("outcome"), "how it was evaluated: passed, failed, ungraded or none",
         choices=tuple(Outcome), common=True, facet=True, offers_none=True,
     ),
     Key(
         "verdict", Kind.NAME, lambda context: context.verdict, "your verdict: real, flaky, known, ignore or none",
         choices=("real", "flaky", "known", "ignore"), facet=True, offers_none=True,
+    ),
+    Key(
+        "who", Kind.NAME, computed(lambda run: run.who), "who failed: agent, grader, environment; none of other runs",
+        choices=tuple(Who), facet=True, offers_none=True,
     ),
     Key(
         "agent", Kind.NAME, computed(lambda run: run.agent or run.name), "the agent, else the run's name",
@@ -273,7 +277,8 @@ _TIME_KEYS: Final[tuple[RunKey, ...]] = tuple(
 )
 _IS: Final[dict[str, Fact[RunSummary]]] = {
     "running": Fact("probably still running", _going),
-    "failed": Fact("status error or outcome failed", computed(lambda run: run.failed)),
+    "failed": Fact("outcome failed, or status error of the agent", computed(lambda run: run.failed)),
+    "ungraded": Fact("its grader did not grade it", computed(lambda run: run.is_ungraded)),
     "ok": _status(Status.OK),
     "paused": _status(Status.PAUSED),
     "cancelled": _status(Status.CANCELLED),

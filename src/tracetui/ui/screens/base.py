@@ -14,15 +14,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.geometry import Size
 from textual.reactive import Reactive
-from textual.screen import Screen
 
 from tracetui.errors import TracetuiError, UsageError
 from tracetui.live.mailbox import Mail
-from tracetui.masking import clean, one_line
+from tracetui.masking import clean, mask, one_line
 from tracetui.model import RunRef, RunSummary
 from tracetui.text import Clean, cells, size
 from tracetui.ui import layout
-from tracetui.ui.base_app import BaseApp, HostApp
+from tracetui.ui.base_app import HostApp, StackScreen
 from tracetui.ui.commands import Command, Keys, keys_of, of_pane, shown, typed
 from tracetui.ui.services.verdicts import Subject, named
 from tracetui.ui.state import PanesState, focus, toggle_zoom
@@ -41,14 +40,13 @@ HINT: Final = "  ·  "
 _PROMPT_KEYS: Final = (("enter", "accept"), ("escape", "cancel"))
 
 
-class BaseScreen(Screen[None], inherit_bindings=False):
+class BaseScreen(StackScreen, inherit_bindings=False):
     """Screen of panes. A subclass composes header, status line, panes and footer, and renders its state.
 
     Keys are dispatched here, one at a time: Textual has no key sequences (``]t``), and keys typed together must not
     overtake each other in the queues of several widgets.
     """
 
-    app: BaseApp
     state: PanesState
     virtual_size = Reactive(Size(0, 0), layout=False)  # as in LineWidget
 
@@ -254,6 +252,13 @@ class BaseScreen(Screen[None], inherit_bindings=False):
             self._unbound.add(event.key)
             self.say(f"{shown(typed(event.key, event.character))} does nothing here  ·  ? shows all keys")
 
+    def on_paste(self, event: events.Paste) -> None:
+        """Pass on text that arrived before the prompt was focused."""
+        prompt = self._prompt
+        if prompt is not None and prompt.display and self.focused is prompt:
+            event.stop()
+            prompt.post_message(events.Paste(event.text))
+
     def _continuations(self) -> Line:
         """The possible next keys of a sequence."""
         words = [Piece(clean(f" {self.keys.pending} "), "onaccent bold"), Piece(Clean(" then"), "sec")]
@@ -353,7 +358,8 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         elif selected := self.get_selected_text():
             self.copy(selected, "the selection")
         elif self.view.position < len(self.view.rows):
-            self.copy(self.view.rows.plain(self.view.position), "the row")
+            row = self.view.rows.plain(self.view.position)
+            self.copy(row if getattr(self.view, "revealed", None) is not None else mask(row), "the row")
 
     def copy(self, text: str, what: str) -> None:
         """Copy text to the clipboard and show the result."""

@@ -497,6 +497,17 @@ class MainScreen(RunsScreen):
         error = self.app.store.runs[ref].first_error
         self.enter(ref, error.span if error is not None else None, follow=None, walk=step)
 
+    def action_ungraded(self, step: int) -> None:
+        """Go to the next or previous ungraded run of the list."""
+        ref = states.next_ungraded(self.state, self.runs.refs(), self.app.store.runs, step)
+        if ref is None:
+            self.say("no more ungraded runs" if step > 0 else "no earlier ungraded runs", "status.warn")
+            return
+        self.runs.chosen = True
+        self.runs.move_to_key(ref)
+        if self.state.level:
+            self.enter(ref, None, follow=None)
+
     def action_diff(self) -> None:
         """Compare the marked runs."""
         pair, here = [ref for ref in self.state.marked if ref in self.app.store.runs], self.ref

@@ -27,7 +27,7 @@ from textual.visual import RenderOptions, Visual
 from tracetui.masking import one_line
 from tracetui.model import RunSummary
 from tracetui.text import Clean, clean, truncate, wrap
-from tracetui.ui.base_app import BaseApp
+from tracetui.ui.base_app import StackScreen
 from tracetui.ui.commands import COMMANDS, GROUPS, Command, keys_of, match_score, of_pane, shown
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.theme import PALETTES
@@ -72,10 +72,8 @@ class ChoiceView(LineView):
             self.post_message(self.Chosen(self, self.cursor))
 
 
-class Overlay(ModalScreen[None]):
+class Overlay(StackScreen, ModalScreen[None], inherit_bindings=False):
     """Handles each key itself, in the order of typing."""
-
-    app: BaseApp
 
     def render(self) -> RenderResult:  # type: ignore[override]
         below = super().render()

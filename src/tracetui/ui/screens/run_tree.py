@@ -149,20 +149,15 @@ class RunTreeScreen(PreviewScreen):
         self,
         trials: Sequence[Trial],
         commands: Sequence[Command],
+        state: RunTreeState,
         *,
         title: str,
-        selected: RunRef | None = None,
-        state: RunTreeState | None = None,
         result: TreeResult | None = None,
     ) -> None:
-        """`title` names the task, not sanitized. `selected`: the run with the highlighted path, by default the first.
-
-        `state` and `result` reopen a tree.
-        """
+        """`title` names the task, not sanitized. `result`: the tree, if the trials were merged before."""
         self.branches = TreePane()
         super().__init__(TREE, self.branches.pane_name, commands, self.branches)
-        refs = [trial.run.ref for trial in trials]
-        self.state = state or RunTreeState(selected=selected if selected in refs else next(iter(refs), None))
+        self.state = state
         self._trials, self._title = list(trials), title
         self._result = result
         self._progress: JobProgress | None = None
@@ -335,7 +330,7 @@ class RunTreeScreen(PreviewScreen):
 
     def again(self) -> RunTreeScreen:
         state = replace(self.state, cursor=self.branches.cursor, opened=self.branches.opened)
-        return RunTreeScreen(self._trials, self.commands, title=self._title, state=state, result=self._result)
+        return RunTreeScreen(self._trials, self.commands, state, title=self._title, result=self._result)
 
     def left(self) -> None:
         self.app.surveys.stop()
@@ -361,7 +356,7 @@ class RunTreeScreen(PreviewScreen):
         if result is None or node is None:
             return ()
         if node.fork is None:
-            return tree_sentence(result.tree)
+            return tree_sentence(result.tree, by_chance=self.state.by_chance)
         return fork_sentence(
             node.fork,
             node.side,

@@ -10,6 +10,7 @@ from textual import on
 from textual.app import ComposeResult
 
 from tracetui import masking
+from tracetui.analysis.run_tree import decisive_by_chance
 from tracetui.analysis.tasks import SORTS, Matrix, Task, Trial, arrange, compared_directories, matrix, sortable
 from tracetui.live.jobs import Job, TreeResult, run_tree_job
 from tracetui.live.mailbox import Mail
@@ -344,9 +345,15 @@ class TasksScreen(BaseScreen):
 
     def action_open(self) -> None:
         """Open the run tree of the task, with the run under the cell cursor selected."""
-        task = self.tasks.current_task
-        if task is not None:
-            self.app.show_run_tree(task.trials, title=task.name, selected=self.ref, merged=self.merged_ahead)
+        task, shown = self.tasks.current_task, self._matrix
+        if task is not None and shown is not None:
+            self.app.show_run_tree(
+                task.trials,
+                title=task.name,
+                selected=self.ref,
+                by_chance=decisive_by_chance(shown.tasks),
+                merged=self.merged_ahead,
+            )
 
     def action_open_run(self) -> None:
         """Open the run under the cell cursor."""

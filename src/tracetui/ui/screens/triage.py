@@ -20,6 +20,7 @@ from tracetui.analysis.triage import (
     Task,
     arrange_causes,
     splits_of,
+    who_words,
 )
 from tracetui.live.mailbox import Mail
 from tracetui.masking import clean, one_line
@@ -190,7 +191,7 @@ class TriageScreen(RunsScreen):
                 (),
                 (Piece(Clean("!"), "key bold"), Piece(Clean(f" show all {number}"), "sec")),
             ]
-        here = f"No failed runs match {one_line(words, 60)!r}." if words else "No failed runs."
+        here = f"No failed or ungraded runs match {one_line(words, 60)!r}." if words else "No failed runs."
         return [(Piece(Clean(here), "text bold"),)]
 
     def _verdict_of(self, group: Group) -> str | None:
@@ -369,6 +370,8 @@ class TriageScreen(RunsScreen):
         if grouping is None:
             return ""
         counts = f"{grouped(grouping.failed)} of {grouped(grouping.runs)} runs failed"
+        if grouping.ungraded:
+            counts += f"  {self.app.look.glyphs.ungraded} {grouped(grouping.ungraded)} ungraded"
         if grouping.children:
             counts += f" + {grouped(grouping.failed_children)} of {grouped(grouping.children)} child runs"
         return counts
@@ -379,7 +382,8 @@ class TriageScreen(RunsScreen):
             return (Piece(Clean("nothing to review"), "sec"),)
         decided, reviewed = self._review
         left = len(found) - decided
-        pieces = [
+        pieces = self._who()
+        pieces += [
             Piece(Clean(f"{grouped(decided)} of {grouped(len(found))} reviewed "), "text bold"),
             *amount(decided, len(found), BAR, "bar.model", glyphs=self.app.look.glyphs),
         ]
@@ -397,6 +401,16 @@ class TriageScreen(RunsScreen):
         if app_problems := self.app.verdicts.sidecar.problems:
             pieces.append(Piece(Clean(f"  ! {len(app_problems)} unreadable in the verdict file"), "status.warn"))
         return tuple(pieces)
+
+    def _who(self) -> list[Piece]:
+        """How many of the runs are the agent's, the grader's and the environment's, where some were not graded."""
+        grouping = self._grouping
+        if grouping is None or not grouping.ungraded:
+            return []
+        pieces = [Piece(Clean(who_words(grouping.who)), "status.warn bold")]
+        if self.app.size.width >= layout.NARROW:
+            pieces.append(Piece(Clean(f"  ·  {grouping.passes}"), "sec"))
+        return [*pieces, Piece(Clean("  ·  "), "dim")]
 
     # ---- panes
 
@@ -476,13 +490,22 @@ class TriageScreen(RunsScreen):
 
     def action_error(self, step: int) -> None:
         """Go to the next failed run of the queue, whatever is folded."""
-        member, number = step_failed(self.queue.order, self.queue.item, step)
+        self._step(step, ungraded=False)
+
+    def action_ungraded(self, step: int) -> None:
+        """Go to the next ungraded run of the queue, whatever is folded."""
+        self._step(step, ungraded=True)
+
+    def _step(self, step: int, *, ungraded: bool) -> None:
+        kind, style = ("ungraded", "status.warn") if ungraded else ("failed", "status.error")
+        member, number = step_failed(self.queue.order, self.queue.item, step, ungraded=ungraded)
         if member is None:
-            self.say("no more failed runs" if step > 0 else "no earlier failed runs", "status.warn")
+            self.say(f"no more {kind} runs" if step > 0 else f"no earlier {kind} runs", "status.warn")
             return
         self._fold([member.group.digest, member.parent], open_=True)
         self.queue.move_to_key(member.run)
-        self.say(f"failed run {number + 1} of {self.queue.order.runs_before[-1]}", "status.error")
+        runs = self.queue.order.half(ungraded=ungraded).runs_before[-1]
+        self.say(f"{kind} run {number + 1} of {runs}", style)
 
     def action_mark_cause(self) -> None:
         """Mark the cause or task under the cursor for the next verdict or merge, or unmark it."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tracetui.model import RunRef, RunSummary
+from tracetui.store.facts import OutcomeCounts
 from tracetui.store.relations import counted
 from tracetui.store.store import Store
 
@@ -32,15 +33,16 @@ class Grouping:
 
     def __init__(self, key: object, listed: Sequence[RunSummary], sidecar: Sidecar) -> None:
         """Any thread may do this."""
-        from tracetui.analysis.triage import CauseOrder, groups
+        from tracetui.analysis.triage import CauseOrder, by_who, groups, sections
 
         self.key = key
         self.groups: Sequence[Group] = groups(listed, sidecar)
         """The biggest waste first."""
         self.by_run: dict[RunRef, Group] = {ref: group for group in self.groups for ref in group.runs}
         """The cause of each failed run."""
-        self.order = CauseOrder(self.groups)
+        self.order = CauseOrder(sections(self.groups))
         """The same, as the queue shows them first."""
+        self.who = by_who(self.groups)
         self._others: dict[str, list[Group]] = {}
         """Causes by another digest that may have a verdict: of a task, a merged cause, the one before a split."""
         for group in self.groups:
@@ -51,6 +53,8 @@ class Grouping:
         tops = counted(listed)
         children = [run for run in listed if run.parent is not None]
         self.runs, self.failed = len(tops), sum(run.failed for run in tops)
+        counts = OutcomeCounts.of(tops)
+        self.ungraded, self.passes = counts.ungraded, counts.passes if counts.ungraded else ""
         self.children, self.failed_children = len(children), sum(run.failed for run in children)
 
     def judged(self, digests: Collection[str]) -> list[Group]:
@@ -91,14 +95,19 @@ class Causes:
     @property
     def settled(self) -> bool:
         """Whether the causes of all runs are up to date, or no run failed."""
-        return not self._store.overview.failed or self._is_current("")
+        return not self._has_causes or self._is_current("")
 
     def of_all(self) -> Grouping | None:
         """The latest grouping of all runs, None before the first; groups them again in a thread if necessary."""
-        if self._store.overview.failed and not self._is_current("") and not self._listing():
+        if self._has_causes and not self._is_current("") and not self._listing():
             self._after.setdefault("", time.monotonic() + FIRST_SECONDS)
             self._ask("", lambda: [*self._store.runs.values()])
         return self._groupings.get("")
+
+    @property
+    def _has_causes(self) -> bool:
+        """Whether any run failed or is ungraded."""
+        return bool(self._store.overview.failed or self._store.overview.outcomes.ungraded)
 
     def group_of(self, ref: RunRef) -> Group | None:
         """The cause of a run; None if it did not fail, or its cause was not found yet."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tracetui import masking
 from tracetui.live.mailbox import Compare, Divergence, FindDivergence, Mail
 from tracetui.model import Problem, Run, RunRef, RunSummary
+from tracetui.sources.local import WITHIN
 from tracetui.store.relations import COPY, Relations, has_original
 from tracetui.store.store import OPEN_RUNS, Store
 from tracetui.text import Clean, grouped, one_line
@@ -277,7 +279,7 @@ class JobService:
 
         pattern, self.search = Pattern.of(text), None
         needle = Needle(pattern.text, regex=pattern.regex, ignore_case=pattern.ignore_case)
-        job = grep_job(refs, needle, Options(redactor=masking.current()))
+        job = grep_job(refs, needle, Options(redactor=masking.current(), blind=WITHIN in os.environ))
         self.search = Search(text, job, rows, len(refs))
         self.ask(job)
 

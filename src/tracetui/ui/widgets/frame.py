@@ -18,7 +18,7 @@ from tracetui.text import Clean
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, Command, of_pane, shown
 from tracetui.views.glyphs import Glyphs, status_glyph
 from tracetui.views.goal import goal_sentence, has_turns
-from tracetui.views.labels import WRONG_ANSWER, WRONG_STYLE, errors_inside, run_label, short_id, standing_of
+from tracetui.views.labels import UNGRADED, WRONG_ANSWER, WRONG_STYLE, errors_inside, run_label, short_id, standing_of
 from tracetui.views.rows import Line, Piece, fit, width_of
 from tracetui.views.timeline.header import FRAME, causes_words, cost_of
 
@@ -187,11 +187,15 @@ def _list_status(store: Store, glyphs: Glyphs, standing: Counter[State], width: 
         )
         if status is Status.OK:
             number = overview.outcomes.ok
+        elif status is Status.ERROR:
+            number = overview.outcomes.errors
         if number:
             glyph, style = status_glyph(status, glyphs)
             pieces += [Piece(Clean("  ")), Piece(Clean(f"{glyph} {text.grouped(number)}"), style)]
         if status is Status.ERROR and (wrong := overview.outcomes.wrong):
             pieces += [Piece(Clean("  ")), Piece(Clean(f"{glyphs.wrong} {text.grouped(wrong)}"), WRONG_STYLE)]
+        if status is Status.ERROR and (ungraded := overview.outcomes.ungraded):
+            pieces += [Piece(Clean("  ")), Piece(Clean(f"{glyphs.ungraded} {text.grouped(ungraded)}"), WRONG_STYLE)]
     return [*parts, _Part(tuple(pieces))]
 
 
@@ -219,7 +223,7 @@ def sentence(
             Piece(Clean("   ")),
             *_key("e", "first failure"),
         ]
-    elif runs:
+    elif runs and not store.overview.outcomes.ungraded:
         words = "no failures" if not progress.stage else "no failures so far"
         pieces += [
             Piece(Clean(f"{_runs(runs)}, {words}"), "text"),
@@ -228,6 +232,11 @@ def sentence(
         ]
     elif store.problems and not progress.stage:
         pieces += [Piece(Clean("no readable traces"), "status.warn bold")]
+    if ungraded := store.overview.outcomes.ungraded:
+        words = f"{text.grouped(ungraded)}{'' if failed else f' of {text.grouped(runs)}'} not graded"
+        pieces += [Piece(Clean("  ·  " if pieces else ""), "dim"), Piece(Clean(words), f"{WRONG_STYLE} bold")]
+        if not failed:
+            pieces += [Piece(Clean("  ·  "), "dim"), *_key("T", "triage")]
     if vitals.standing[State.STALLED]:
         words = f"{text.grouped(vitals.standing[State.STALLED])} stalled?"
         pieces += [Piece(Clean("   ")), Piece(Clean(words), "status.warn bold")]
@@ -257,7 +266,9 @@ def _run_sentence(run: RunSummary, group: Group | None, opened: Opened, vitals: 
         goal = goal_sentence(opened.run)
         facts = next((one for one in _run_facts(run, group, opened, vitals) if width_of((*goal, *one)) <= width), ())
         return (*fit(goal, width), *facts)
-    if run.status is Status.ERROR and error is not None:
+    if run.is_ungraded and not run.failed:
+        words = Piece(one_line(f"{UNGRADED}: {run.outcome_source}", 200), f"{WRONG_STYLE} bold")
+    elif run.status is Status.ERROR and error is not None:
         words = Piece(one_line(error.words or "failed", 200), "status.error bold")
     elif run.is_wrong:
         words = Piece(one_line(f"{WRONG_ANSWER}: {run.result or run.outcome_source}", 200), f"{WRONG_STYLE} bold")

@@ -116,6 +116,12 @@ class Prompt(Input):
         """Whether the prompt handles a key."""
         return event.is_printable or event.key in _EDITS or event.key in ("tab", "shift+tab", "escape")
 
+    def on_paste(self, event: events.Paste) -> None:
+        """Ignore text that arrived after the prompt was closed."""
+        if not self.display:
+            event.stop()
+            event.prevent_default()
+
     async def on_key(self, event: events.Key) -> None:
         """Edit at once: Textual would apply editing keys after text typed later."""
         if not self.display:  # closed: the key arrived late

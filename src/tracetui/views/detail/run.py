@@ -209,11 +209,12 @@ def add_usage(sheet: Sheet, used: Usage | None, label: str = "tokens") -> None:
         return
     parts = [("in", used.input_tokens), ("out", used.output_tokens), ("total", used.total_tokens)]
     parts += [("cache read", used.cache_read_tokens), ("cache written", used.cache_creation_tokens)]
-    parts += [("reasoning", used.reasoning_tokens)]
+    parts += [("for an hour", used.cache_write_1h_tokens), ("reasoning", used.reasoning_tokens)]
     pieces = []
     for name, count in parts:
         if count is not None or name in ("in", "out", "reasoning"):
             value = missing if count is None else tokens(count)
+            value = Clean(f"at least {value}") if name == "out" and used.output_at_least else value
             pieces += [Piece(Clean(f"{name} "), "dim"), Piece(Clean(f"{value}  "), "sec")]
     sheet.fact(label, *pieces)
 

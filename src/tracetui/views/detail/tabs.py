@@ -234,7 +234,7 @@ def _estimate(view: _View) -> Estimate | None:
 
     span = view.span
     model = span.model or view.run.summary.model
-    usd = prices.of_call(model, span.usage, span.started_at) if span.operation not in CONTAINERS else None
+    usd = prices.of_call(model, span.usage, span.started_at, span.tier) if span.operation not in CONTAINERS else None
     return None if usd is None or model is None else Estimate(usd, (model,), ())
 
 

@@ -19,6 +19,7 @@ from tracetui.store.facts import haystack, run_time, total_tokens
 from tracetui.text import Clean
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.labels import (
+    UNGRADED,
     WRONG_ANSWER,
     WRONG_STYLE,
     Standing,
@@ -562,7 +563,10 @@ def result_phrase(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = Tr
     prompt.
     """
     pieces: list[Piece] = []
-    if run.status is Status.ERROR:
+    if run.is_ungraded and not run.failed:
+        evidence = run.evidence
+        pieces = [Piece(one_line(UNGRADED if evidence is None else f"{UNGRADED}: {evidence.text}", 200), WRONG_STYLE)]
+    elif run.status is Status.ERROR:
         pieces = _cause(run)
     elif run.status is Status.RUNNING:
         pieces = [Piece(one_line(run.result or run.title or run.prompt or "running", 200), "status.running")]
