@@ -389,8 +389,8 @@ class RunReader:
         return span
 
     def _given_along(self, spans: Sequence[Span], ident: str = "", but: _AgentFile | None = None) -> Iterator[Span]:
-        """Copies of these responses, with their calls and iterations, in files of sub-agents that were read before: they
-        were given them along. `ident`: the id of the response, if that of the span has the prefix of the sub-agent
+        """Copies of these responses, their calls and iterations in files of sub-agents that were read before: they were
+        given them along. `ident`: the id of the response, if that of the span has the prefix of the sub-agent
         `but`.
         """
         for span in spans:

@@ -226,6 +226,8 @@ class Session(PackedRows):
         super().__init__(file, part=path)
         self._prefix, self.origin, self._look_back = prefix, origin, look_back
         self._own_origin = origin
+        self._counted_turn: Any = None
+        """The turn in which a response has its tokens."""
         self._early: list[Row] = []
         self._outputs: deque[Call] = deque()
         self.calls: dict[str, Call | AnsweredCall] = {}
@@ -511,6 +513,7 @@ class Session(PackedRows):
         else:
             self.extend(row)
         row.usage, row.open = usage, False
+        self._counted_turn = self.turn
         self._changed[row.id] = row
 
     # ---- calls
@@ -541,8 +544,10 @@ class Session(PackedRows):
         self._take_call(key, call)
 
     def add_tool_output(self, record: ToolOutput, text: str, outcome: Outcome) -> None:
-        """A tool answered the model."""
-        self._close()
+        """A tool answered the model. If responses have tokens of their own, it may answer before those of its response."""
+        response = self.response
+        if response is None or response.usage is not None or self.turn is None or self.turn is not self._counted_turn:
+            self._close()
         key = record.call_id
         call = self._open_call(key)
         if call is None or key is None:
