@@ -544,7 +544,7 @@ class Session(PackedRows):
         self._take_call(key, call)
 
     def add_tool_output(self, record: ToolOutput, text: str, outcome: Outcome) -> None:
-        """A tool answered the model. If responses have tokens of their own, it may answer before those of its response."""
+        """A tool answered the model; before the tokens of the response that called it, if responses have tokens."""
         response = self.response
         if response is None or response.usage is not None or self.turn is None or self.turn is not self._counted_turn:
             self._close()
