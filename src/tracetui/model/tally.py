@@ -30,6 +30,8 @@ _Kind = tuple[str, int, str | None]
 NO_USAGE: Final = Usage()
 _LARGE_CALLS: Final = 200_000, 256_000, 272_000
 """Input tokens of a call above which many models cost more a token, so that usage is summed apart."""
+COPY_SECONDS: Final = 600.0
+"""Seconds by which a file is younger than the last record of its session if it was copied, not written."""
 MOST_NAMES: Final = 64
 """Maximum of stored names per kind and run: the first in alphabetical order, whatever order they came in."""
 NAME_LENGTH: Final = 120
@@ -236,8 +238,9 @@ def summary_of(
     """Combine a header, counts and the last event into a summary.
 
     `tally` is None in the list stage: counts stay unknown and ``deep`` is False. `moving`: the file changed just now;
-    only then is a run without an end `running`.
+    only then is a run without an end `running`, unless the file was copied.
     """
+    moving = moving and not _is_copied(header, tally, modified_at)
     has_ended = header.ended or (header.settled_status is not None and not moving)
     started, duration = _duration(header, tally, has_ended=has_ended)
     repeats = None if header.repeats is None else intern(header.repeats)
@@ -245,6 +248,18 @@ def summary_of(
     own = pack(_own_facts(header, tally, last, moving=moving))
     claims = pack_claims(() if tally is None else tally.claims, header.origin)
     return RunSummary(ref, shared, own, started, duration, repeats, modified_at, claims)
+
+
+def _is_copied(header: Header, tally: Tally | None, modified_at: float) -> bool:
+    """Whether the file of a session is much younger than its records: the time of a record beats that of the file."""
+    if not header.is_session or header.time_zone is None:
+        return False
+    start, length = header.started_at, header.duration_ms or 0.0
+    last = max(
+        -inf if start is None else start + length / 1000,
+        -inf if tally is None or tally.last_end is None else tally.last_end,
+    )
+    return last > -inf and modified_at - last >= COPY_SECONDS
 
 
 def _shared_facts(header: Header, tally: Tally | None, *, moving: bool) -> SharedFacts:
