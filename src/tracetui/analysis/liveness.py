@@ -87,7 +87,7 @@ class Turn(StrEnum):
     WAITING = "waiting for you"
     """The agent answered or asks, within a working day."""
     DONE = "done"
-    """The agent answered over a working day ago."""
+    """The agent answered over a working day ago, or the user closed the session."""
     INTERRUPTED = "interrupted"
     """The agent was stopped, or its process ended before it answered."""
 
@@ -224,6 +224,8 @@ def session_state(summary: RunSummary, state: State, *, now: float) -> SessionSt
     last = summary.last
     if last is None or summary.status is Status.ERROR:
         return None
+    if last.closed:
+        return SessionState(Turn.DONE)
     asks = last.open in QUESTIONS
     if state in GOING:
         ms = None if summary.time_zone is None else _silence(now, last.open_since)
@@ -265,6 +267,8 @@ def _ended(summary: RunSummary) -> bool:
 def _judge(summary: RunSummary, facts: _Facts) -> tuple[State, str]:
     if _ended(summary):
         return State.ENDED, _why_ended(summary)
+    if summary.last is not None and summary.last.closed:
+        return State.ENDED, "the session was closed"
     silent, usual = facts.silent_ms, facts.usual
     if silent is None:
         return State.UNKNOWN, f"{_recorded_word(summary)}; last change unknown"

@@ -273,6 +273,8 @@ class LastEvent(msgspec.Struct, frozen=True, gc=False):
     """Name of the open call; None if there is none."""
     open_since: float | None = None
     """When the open call began (UTC seconds); None if unknown."""
+    closed: bool = False
+    """The user closed the session after it."""
 
 
 class ModelUsage(msgspec.Struct, frozen=True, gc=False):
@@ -317,6 +319,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     status_source: StatusSource | None = None
     ended: bool = True
     """False: there is no end record; the run is `running` while its file changes, else `unknown`."""
+    closed: bool = False
+    """The user closed the session, and nothing came after it: it is not running, however new its file is."""
     settled_status: Status | None = None
     """Status of a run without an end record once its file stops changing; None: `unknown`."""
     is_part: bool = False

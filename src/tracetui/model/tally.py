@@ -238,9 +238,9 @@ def summary_of(
     """Combine a header, counts and the last event into a summary.
 
     `tally` is None in the list stage: counts stay unknown and ``deep`` is False. `moving`: the file changed just now;
-    only then is a run without an end `running`, unless the file was copied.
+    only then is a run without an end `running`, unless its file was copied or the user closed it.
     """
-    moving = moving and not _is_copied(header, tally, modified_at)
+    moving = moving and not header.closed and not _is_copied(header, tally, modified_at)
     has_ended = header.ended or (header.settled_status is not None and not moving)
     started, duration = _duration(header, tally, has_ended=has_ended)
     repeats = None if header.repeats is None else intern(header.repeats)

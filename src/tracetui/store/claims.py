@@ -130,8 +130,7 @@ class Claims:
             return run
         fields: dict[str, Any] = {}
         if owners:
-            counts_in = Counter(owners.values()).most_common(1)[0][0]
-            fields = {**_deduction(run, owners), "counts_in": counts_in.address}
+            fields = {**_deduction(run, owners), "counts_in": self._main_owner(owners).address}
         if original is not None:
             is_copy = bool(owners) and len(owners) == len({*unpack_keys(run.claims).keys})
             fields |= {
@@ -171,8 +170,13 @@ class Claims:
         family = self._origins.get(table.origin, ()) if table.origin is not None else ()
         first = min(family, key=self._order) if len(family) > 1 else None
         if first is None or first == run.ref:
-            first = Counter(owners.values()).most_common(1)[0][0] if owners else None
+            first = self._main_owner(owners) if owners else None
         return None if first is None else self._runs[first]
+
+    def _main_owner(self, owners: dict[int, RunRef]) -> RunRef:
+        """The run that counts most of these claims; of several the first."""
+        counts = Counter(owners.values())
+        return min(counts, key=lambda ref: (-counts[ref], self._order(ref)))
 
     def _order(self, ref: RunRef) -> tuple[Any, ...]:
         return order_of(self._runs[ref])

@@ -82,6 +82,8 @@ _METADATA: Final = {
     "slug": "slug",
 }
 """Fields of records with metadata of the session: the first value counts."""
+_CLOSING: Final = frozenset({"/exit", "/quit"})
+"""Slash commands that close a session."""
 _STATUSES: Final = {"end_turn": OK, "tool_use": OK, "stop_sequence": OK}
 
 
@@ -140,6 +142,8 @@ class Agent(BranchedConversation):
         self.last_assistant: str | None = None
         self.failure: FirstError | None = None
         """The failed call of the API that was the last thing that happened."""
+        self.closed = False
+        """The last thing that the user did was to close the session."""
         self.knows_status = True
         """The records that were taken show whether there is one."""
         self.iterations: dict[str, dict[str, Span]] = {}
@@ -170,6 +174,8 @@ class Agent(BranchedConversation):
 
     def user_message(self, role: str, prompt: str) -> None:
         """Take a message in the user's name; `role` as in `User`."""
+        if role in ("user", "command"):
+            self.closed = typed_command(prompt).split(" ", 1)[0] in _CLOSING
         if role == "user":
             self.failure, self.knows_status = None, True
             if prompt:
@@ -185,7 +191,7 @@ class Agent(BranchedConversation):
         """The response of a line: that of an earlier line, or a new one. `key` is the id of the message."""
         ident = None if key is None else self.prefix + key
         found: Response | Span | None = None if ident is None else self.rows.get(ident)
-        self.answer = None
+        self.answer, self.closed = None, False
         if found is not None and found.operation is CHAT:
             if isinstance(found, Span):
                 found = Response.of(found)
@@ -435,6 +441,7 @@ class Session(Agent):
         self._left_out, self._left_out_ids = left_out, None
         self._timed = self.knows_status = False
         self.version = self.failure = self.answer = None
+        self.closed = False
         self.prompt, self.command, self.model = self.prompt or "", "", self.model or ""
         self.nodes = dict(self._first_nodes)  # the last records may come again, with more before them
 
@@ -472,6 +479,7 @@ class Session(Agent):
             status=status,
             status_source=None if status is None else EXPLICIT,
             ended=answer is not None,
+            closed=self.closed,
             error=failed,
             usage=self._recorded_cost(),
             started_at=self.first,
