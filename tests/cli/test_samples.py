@@ -29,6 +29,7 @@ OWN: Final = {
     "atif": "atif",
     "ccpa": "ccpa",
     "claude-code": "claude-code",
+    "claude-stream-json": "claude-code",
     "codex": "codex",
     "copilot-cli": "copilot",
     "gemini-cli": "gemini",

@@ -34,6 +34,7 @@ import msgspec
 from tracetui.masking import one_line
 from tracetui.model import Operation, Run, RunSummary, Span, Status, StatusSource
 from tracetui.model.build import CONTAINERS
+from tracetui.model.tally import COPY_SECONDS as SESSION_COPY_SECONDS
 from tracetui.text import Clean, age, duration
 
 RUNNING_MS: Final = 10_000.0
@@ -46,7 +47,7 @@ STALLED_BLIND_MS: Final = 300_000.0
 UNKNOWN_MS: Final = 3_600_000.0
 """Silence after which a run that we never saw change is unknown."""
 COPY_SECONDS: Final = 86_400.0
-"""A file this much newer than its last event is a copy."""
+"""A file this much newer than its last event is a copy; that of a session already after `SESSION_COPY_SECONDS`."""
 ENOUGH: Final = 5
 """Gaps (or earlier calls) needed for a percentile."""
 WAITING_SECONDS: Final = 8 * 3600.0
@@ -86,7 +87,7 @@ class Turn(StrEnum):
     WAITING = "waiting for you"
     """The agent answered or asks, within a working day."""
     DONE = "done"
-    """The agent answered over a working day ago."""
+    """The agent answered over a working day ago, or the user closed the session."""
     INTERRUPTED = "interrupted"
     """The agent was stopped, or its process ended before it answered."""
 
@@ -209,7 +210,7 @@ def summary_state(
     pace when it was last read.
     """
     if not seen:
-        changed_at = _unless_copied(changed_at, _last_activity(summary))
+        changed_at = _unless_copied(summary, changed_at, _last_activity(summary))
     state, reason = _judge(summary, _Facts(_silence(now, changed_at), usual, seen))
     return state, Clean(reason)
 
@@ -223,6 +224,8 @@ def session_state(summary: RunSummary, state: State, *, now: float) -> SessionSt
     last = summary.last
     if last is None or summary.status is Status.ERROR:
         return None
+    if last.closed:
+        return SessionState(Turn.DONE)
     asks = last.open in QUESTIONS
     if state in GOING:
         ms = None if summary.time_zone is None else _silence(now, last.open_since)
@@ -264,6 +267,8 @@ def _ended(summary: RunSummary) -> bool:
 def _judge(summary: RunSummary, facts: _Facts) -> tuple[State, str]:
     if _ended(summary):
         return State.ENDED, _why_ended(summary)
+    if summary.last is not None and summary.last.closed:
+        return State.ENDED, "the session was closed"
     silent, usual = facts.silent_ms, facts.usual
     if silent is None:
         return State.UNKNOWN, f"{_recorded_word(summary)}; last change unknown"
@@ -325,12 +330,16 @@ def _last_change(
         return arrivals[-1] if changed_at is None else max(changed_at, arrivals[-1])
     if summary.ref.key is not None and last is not None:
         return last if changed_at is None else min(changed_at, last)
-    return _unless_copied(changed_at, last)
+    return _unless_copied(summary, changed_at, last)
 
 
-def _unless_copied(changed_at: float | None, last: float | None) -> float | None:
-    """The modification time of a file; for a copy, the time of its last event."""
-    if changed_at is None or last is None or changed_at - last < COPY_SECONDS:
+def _unless_copied(summary: RunSummary, changed_at: float | None, last: float | None) -> float | None:
+    """The modification time of a file; for a copy, the time of its last event.
+
+    Other runs than sessions may not record when their last event was: only one of an old run shows a copy.
+    """
+    least = SESSION_COPY_SECONDS if summary.is_session else COPY_SECONDS
+    if changed_at is None or last is None or changed_at - last < least:
         return changed_at
     return last
 

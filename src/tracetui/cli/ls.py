@@ -32,6 +32,7 @@ from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.model.masked import masked_problem, masked_summary, masked_task
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
+from tracetui.store.claims import marked
 from tracetui.store.facts import EffectFacts
 from tracetui.store.relations import Relations
 
@@ -133,7 +134,7 @@ def print_listing(args: argparse.Namespace, decisions: Sidecar | None = None) ->
 def _masked(found: Listing) -> Listing:
     redactor = Redactor()
     runs = [masked_summary(run, redactor) for run in found.runs]
-    return Listing(runs, [masked_problem(problem, redactor) for problem in found.problems])
+    return Listing(runs, [masked_problem(problem, redactor) for problem in found.problems], claims=found.claims)
 
 
 def asked(text: str, decisions: Sidecar | None = None) -> Callable[[Listing, Source], Listing]:
@@ -172,7 +173,7 @@ def asked(text: str, decisions: Sidecar | None = None) -> Callable[[Listing, Sou
     def select(listing: Listing, source: Source) -> Listing:
         sources.append(source)
         runs.extend(listing.runs)
-        return Listing(found.select(runs), listing.problems)
+        return Listing(found.select(runs), listing.problems, claims=listing.claims)
 
     return select
 
@@ -184,7 +185,7 @@ def _inside(cache: Outlines, found: Listing) -> tuple[list[Problem], dict[RunRef
         priced = prices.takes_reading(summary)
         if not summary.problems and not priced:
             continue
-        run = cache.read(summary.ref)
+        run = marked(cache.read(summary.ref), found.claims.copied(summary.ref))
         problems += [problem for problem in run.problems if problem not in listed]
         if priced:
             from tracetui.analysis.statistics import estimate_of

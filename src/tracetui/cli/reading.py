@@ -28,6 +28,7 @@ from tracetui.sources.base import Entry, Source
 from tracetui.sources.local import STDIN, LocalSource, StdinSource
 from tracetui.sources.locations import MultiHostSource, is_remote, parent, source_for
 from tracetui.store import address
+from tracetui.store.claims import Claims
 from tracetui.store.relations import Relations, has_original
 from tracetui.store.settings import load_cache_limit, load_pass_rule
 from tracetui.views.labels import short_names
@@ -74,6 +75,8 @@ class Listing(msgspec.Struct, frozen=True):
     runs: list[RunSummary]
     problems: list[Problem]
     files: FileCounts = FileCounts()
+    claims: Claims = Claims()
+    """Which run counts what several have: of all runs that were read. `runs` has net summaries."""
 
 
 class Aim(msgspec.Struct):
@@ -207,7 +210,9 @@ def listing_of(
             near_misses.append(found)
     near_misses.sort(key=lambda one: one.path)
     files = FileCounts(kinds["listed"], kinds["problem"], kinds["unclaimed"], tuple(near_misses))
-    return Listing(newest_first(runs), sorted(problems, key=lambda problem: problem.path), files)
+    claims = Claims(runs)
+    runs = newest_first(map(claims.net, runs))
+    return Listing(runs, sorted(problems, key=lambda problem: problem.path), files, claims)
 
 
 def aim_of(source: Source, args: argparse.Namespace) -> Aim:

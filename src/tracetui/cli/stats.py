@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -34,6 +34,7 @@ from tracetui.model.build import is_part, part_of
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.store.address import target
+from tracetui.store.claims import Claims, families, keys_in, marked, order_of
 from tracetui.store.relations import Relations, copies_of
 from tracetui.text import Clean, cost, count, duration, one_line, tokens, truncate
 
@@ -90,17 +91,18 @@ def run(args: argparse.Namespace) -> int:
     problems: list[Problem] = []
     with sources_at(places, args) as source:
         note = narrow(source, args.query, args)
-        found, summaries = _runs(source, places, args, wanted, rule, problems)
+        found, summaries, claims = _runs(source, places, args, wanted, rule, problems)
         tasks = Relations(summaries).inherited_tasks
         listed, shared = {one.ref for one in found if not one.parts}, FileCaches()
         tables = [Statistics(by, listed, tasks) for by in args.by]
         with outlines(source, places, args) as cache:
-            for one in found:
+            counted = _Counted(found, {summary.ref: summary for summary in summaries}, claims)
+            for one in counted.order:
                 if one.parts:
                     whole = read_run(source, one.ref, shared.for_run(one.ref)).with_rule(rule)
                     part = _part(whole, one.parts, one.place)
                 else:
-                    part = cache.read(one.ref).with_rule(rule)
+                    part = counted.own(cache.read(one.ref).with_rule(rule))
                 for statistics in tables:
                     statistics.add(part)
     runs = tables[0].runs
@@ -144,10 +146,11 @@ def _runs(
     wanted: Any,
     rule: PassRule | None,
     problems: list[Problem],
-) -> tuple[list[_Selection], list[RunSummary]]:
-    """The selected runs, each once, and the summaries of all listed runs."""
+) -> tuple[list[_Selection], list[RunSummary], Claims | None]:
+    """The selected runs, each once, the summaries of all listed runs, and their claims if all were read."""
     named: dict[_Selection, None] = {}
     listed: dict[RunRef, RunSummary] = {}
+    gross: list[RunSummary] = []
     for place in places:
         if source.is_folder(place) or source.is_file(place):
             deep, limit = wanted is not None, cache_limit(args)
@@ -160,11 +163,37 @@ def _runs(
             listing = Listing([summary.with_rule(rule)], [])
         problems.extend(listing.problems)
         listed |= {summary.ref: summary for summary in listing.runs}
+        gross.extend(listing.claims.runs)
         found = (wanted(listing, source) if wanted is not None else listing).runs
         copies = copies_of(found)
         named |= dict.fromkeys(_Selection(summary.ref) for summary in found if summary.ref not in copies)
     check_rule(args, [*listed.values()])
-    return [*named], [*listed.values()]
+    return [*named], [*listed.values()], Claims(gross) if wanted is not None else None
+
+
+class _Counted:
+    """Counts what several runs have in the run that wrote it first."""
+
+    def __init__(
+        self, selected: Sequence[_Selection], listed: Mapping[RunRef, RunSummary], claims: Claims | None
+    ) -> None:
+        """`claims`: those of all listed runs; None: they are taken from the runs as they are read, in `order`."""
+        self._claims, self._seen = claims, set[int]()
+        self.order = [*selected]
+        """Runs that have a beginning in common with others are read last, the first one of them first."""
+        if claims is None:
+            summaries = {one.ref: listed[one.ref] for one in selected if one.ref in listed}
+            related = families(summaries.values())
+            self.order.sort(key=lambda one: (True, *order_of(summaries[one.ref])) if one.ref in related else (False,))
+
+    def own(self, run: Run) -> Run:
+        """The run with spans that others count marked as copies."""
+        if self._claims is not None:
+            return marked(run, self._claims.copied(run.summary.ref))
+        keys = keys_in(run)
+        copied = keys & self._seen
+        self._seen |= keys
+        return marked(run, copied)
 
 
 def _part(run: Run, parts: Sequence[str], text: str) -> Run:

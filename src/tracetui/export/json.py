@@ -159,6 +159,7 @@ def run_value(
         "relation": run.relation,
         "repeats": run.repeats,
         "identity": run.identity,
+        "counts_in": run.counts_in,
         "parent": run.parent,
         "first_error": _first_error(run.first_error),
         "tools": run.tools,

@@ -8,7 +8,7 @@ when they are collected.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Final, Protocol, Self
+from typing import Any, ClassVar, Final, Protocol, Self, cast
 
 import msgspec
 
@@ -132,6 +132,8 @@ class SpanRow(msgspec.Struct, gc=False):
     model: str | None = None
     part: str = ""
     """Path of their file, as in `SpanRef`."""
+    claim: str | None = None
+    """As in `Span.claim`."""
     tier: str | None = None
 
     @classmethod
@@ -156,6 +158,7 @@ class SpanRow(msgspec.Struct, gc=False):
             span.usage,
             span.model,
             ref.part,
+            cast("str | None", span.claim),
             span.tier,
         )
 
@@ -182,6 +185,7 @@ class SpanRow(msgspec.Struct, gc=False):
             model=self.model,
             preview=self.preview,
             note=self.note,
+            claim=self.claim,
             at=SpanRef(self.at, self.part) if self.part or self.operation is UNKNOWN_KIND else self.at,
             tier=self.tier,
         )
@@ -257,6 +261,10 @@ class Rows:
     def emit(self, row: Any) -> None:
         """Add a new or changed row, a `Span` or `Pending`, to the next `collect`."""
         self._changed[row.id] = row
+
+    def is_pending(self, ident: str) -> bool:
+        """Whether a row is in the next `collect`."""
+        return ident in self._changed
 
     def add_keyless(self, call: SpanRow, line: Line) -> None:
         """Take a call that no answer can name."""

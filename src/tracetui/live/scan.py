@@ -294,6 +294,9 @@ def look(
                 file.memo[SHARED] = shared
             try:
                 chosen = only or registry.detect(file, registry.load(entry.format) if entry.format else last)
+                if not named and (original := _original_of_backup(file)):
+                    reason = f"backup of {original}"
+                    return Found(path=file.path, reason=reason, part_of=file.sibling(original) or ""), last
                 in_trial = None if named or only is not None else logs.main_file(file, chosen)
                 if in_trial is not None and _is_listed(in_trial, file, roots):
                     return _part(file, in_trial, chosen), last or chosen  # the next file is a log, as before this
@@ -313,6 +316,24 @@ def look(
         if observations is not None:
             observations.failed = True
         return Found(path=entry.path, format=name, problems=(problem_of(entry.path, error),)), last
+
+
+BACKUPS: Final = (".bak", ".backup", ".orig", "~")
+"""Ends of the names of backups."""
+
+
+def _original_of_backup(file: File) -> str:
+    """The name of the file that `file` is a backup of; empty if it is none, or has more than its original."""
+    name = next((file.name.removesuffix(end) for end in BACKUPS if file.name.endswith(end)), "")
+    try:
+        if not name or file.sibling(name) is None:
+            return ""
+        with file.other(name) as original:
+            return name if original.stat.size >= file.stat.size else ""
+    except LinkLost:
+        raise
+    except OSError:
+        return ""
 
 
 def _part(file: File, main: str, chosen: Format | None) -> Found:

@@ -29,6 +29,7 @@ from tracetui.live.load import FileCaches, read_run
 from tracetui.live.scan import WITHIN, Found, is_within, look
 from tracetui.model import Body, Operation, Problem, Run, RunBody, RunRef, RunSummary, Span, Status, Usage
 from tracetui.model.blocks import Blocks
+from tracetui.model.claims import key_of
 from tracetui.model.summary import SharedFacts, one
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
 from tracetui.sources.file_views import (
@@ -138,6 +139,7 @@ class _Page(msgspec.Struct, frozen=True, gc=False, array_like=True):
     duration_ms: list[float | None]
     repeats: list[str | None]
     modified_at: list[float]
+    claims: list[bytes]
     results: dict[str, Result]
     """All others, by name."""
 
@@ -176,13 +178,13 @@ def _runs(page: _Page, prefix: str) -> Results:
     """The results in columns."""
     kinds = [(kind.named, kind.format, one(kind.shared)) for kind in page.kinds]
     results: Results = {}
-    for name, stat, kind, newest, size, packed, started, duration, repeats, modified in zip(
+    for name, stat, kind, newest, size, packed, started, duration, repeats, modified, claims in zip(
         page.names, page.stats, page.kind, page.newest, page.sizes, page.packed,
-        page.started_at, page.duration_ms, page.repeats, page.modified_at, strict=True,
+        page.started_at, page.duration_ms, page.repeats, page.modified_at, page.claims, strict=True,
     ):  # fmt: skip
         named, reader, shared = kinds[kind]
         path = prefix + name
-        run = RunSummary(RunRef(reader, path), shared, packed, started, duration, repeats, modified)
+        run = RunSummary(RunRef(reader, path), shared, packed, started, duration, repeats, modified, claims)
         dependencies = Dependencies(newest, ()) if newest else _INDEPENDENT
         results[path] = Result(stat, named, dependencies, Found(path=path, format=reader, runs=(run,), size=size))
     return results
@@ -218,6 +220,7 @@ def _page_of(folder: str, prefix: str, results: Results) -> _Page:
         [run.duration_ms for run in found],
         [run.repeats for run in found],
         [run.modified_at for run in found],
+        [run.claims for run in found],
         {path.removeprefix(prefix): result for path, result in results.items() if not _is_run(result)},
     )
 
@@ -483,6 +486,8 @@ class _SpanOutline(msgspec.Struct, frozen=True, gc=False, array_like=True):
     nested_graph: bool
     model: str | None
     note: str
+    claim: int | None
+    """The key, see `tracetui.model.claims`."""
 
 
 class _Outline(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -568,7 +573,7 @@ class Outlines:
 
 def _outline_of(run: Run, dependencies: Dependencies) -> _Outline:
     fields = _SpanOutline.__struct_fields__
-    spans = tuple(_SpanOutline(*[getattr(span, name) for name in fields]) for span in run.spans)
+    spans = tuple(_SpanOutline(*[getattr(span, name) for name in fields[:-1]], key_of(span)) for span in run.spans)
     return _Outline(dependencies, run.summary, spans, tuple(run.sizes), run.problems)
 
 

@@ -364,8 +364,8 @@ class RunBuilder:
         last = next((span for span in reversed(spans[-_LAST_SPANS:]) if _is_event(span)), None)
         if last is None or (call is None and not header.is_session):
             return None
-        if call is None:
-            return LastEvent(last.operation, last.name, last.status)
+        if call is None or header.closed:
+            return LastEvent(last.operation, last.name, last.status, closed=header.closed)
         return LastEvent(last.operation, last.name, last.status, call.name, call.started_at)
 
     def _all_problems(self, failure: Problem | None, *, moving: bool) -> tuple[Problem, ...]:

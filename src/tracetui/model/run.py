@@ -273,6 +273,8 @@ class LastEvent(msgspec.Struct, frozen=True, gc=False):
     """Name of the open call; None if there is none."""
     open_since: float | None = None
     """When the open call began (UTC seconds); None if unknown."""
+    closed: bool = False
+    """The user closed the session after it."""
 
 
 class ModelUsage(msgspec.Struct, frozen=True, gc=False):
@@ -281,6 +283,8 @@ class ModelUsage(msgspec.Struct, frozen=True, gc=False):
     model: str
     calls: int
     usage: Usage
+    size: int = 0
+    """Class of the size of the calls, by `tally.size_class`."""
     tier: str | None = None
     """As in `Span`."""
 
@@ -315,6 +319,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     status_source: StatusSource | None = None
     ended: bool = True
     """False: there is no end record; the run is `running` while its file changes, else `unknown`."""
+    closed: bool = False
+    """The user closed the session, and nothing came after it: it is not running, however new its file is."""
     settled_status: Status | None = None
     """Status of a run without an end record once its file stops changing; None: `unknown`."""
     is_part: bool = False
@@ -345,6 +351,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     identity: str | None = None
     """Key of the run, equal in all its copies: made by `formats.scalars.task_key` of the program's name and a globally
     unique id. None without such an id."""
+    origin: str | None = None
+    """Id of the first record of the run, which a copy of its beginning has too, however it is called."""
     split: bool = False
     """Other files may contain parts of the run, under the same `id`, which no other run has."""
     parent: str | None = None

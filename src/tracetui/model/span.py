@@ -336,6 +336,8 @@ class Span(msgspec.Struct, frozen=True, gc=False):
     """Text that distinguishes this call (argument, prompt, text): at most `PREVIEW` characters, not cleaned."""
     note: str = ""
     """Short facts shown next to the name, joined by `` · ``: ``cached``, ``→ account_support``, ``max_tokens``."""
+    claim: str | int | None = None
+    """Id of this response or call, equal in all copies of its record, or the key of that; see `model.claims`."""
     at: Any = None
     """Location of the body, opaque outside the format. For `Operation.UNKNOWN` it is ``(offset, size)`` or has a
     `size`, in bytes, for the ledger."""

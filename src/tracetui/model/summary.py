@@ -88,6 +88,8 @@ class OwnHead(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=Tr
     replay_of_path: str | None = None
     identity: str | None = None
     """Key of the run, equal in all its copies."""
+    counts_in: str | None = None
+    """Address of the run that counts what this one copied, the most of it; set by the store (`store.claims`)."""
 
 
 class OwnTexts(OwnHead, frozen=True, kw_only=True, gc=False, array_like=True):
@@ -160,6 +162,8 @@ class RunSummary(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Key of name and first input; see `task_key`."""
     modified_at: float = 0.0
     """Modification time of the file: sorts runs whose start is unknown."""
+    claims: bytes = b""
+    """Its responses and calls that copies may have too, packed by `model.claims`."""
 
     name = _shared(SharedFacts.name)
     agent = _shared(SharedFacts.agent)
@@ -197,6 +201,7 @@ class RunSummary(msgspec.Struct, frozen=True, gc=False, array_like=True):
     replay_of = _own(OwnFacts.replay_of)
     replay_of_path = _own(OwnFacts.replay_of_path)
     identity = _own(OwnFacts.identity)
+    counts_in = _own(OwnFacts.counts_in)
     first_error = _own(OwnFacts.first_error)
     prompt = _own(OwnFacts.prompt)
     title = _own(OwnFacts.title)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from tracetui.model.claims import Claim, claim_of, counts_elsewhere, pack_claims
 from tracetui.model.ledger import Unread, size_of, unread
 from tracetui.model.run import FirstError, Header, LastEvent, ModelUsage, RunRef, judge
 from tracetui.model.span import Operation, Span, Status, StatusSource, Usage
@@ -29,6 +30,8 @@ _Kind = tuple[str, int, str | None]
 NO_USAGE: Final = Usage()
 _LARGE_CALLS: Final = 200_000, 256_000, 272_000
 """Input tokens of a call above which many models cost more a token, so that usage is summed apart."""
+COPY_SECONDS: Final = 600.0
+"""Seconds by which a file is younger than the last record of its session if it was copied, not written."""
 MOST_NAMES: Final = 64
 """Maximum of stored names per kind and run: the first in alphabetical order, whatever order they came in."""
 NAME_LENGTH: Final = 120
@@ -55,6 +58,7 @@ class Tally(msgspec.Struct, kw_only=True):
     by_model: dict[_Kind, ModelUsage] = {}
     """Usage of the calls of each model, of their size by `_LARGE_CALLS`, and of their tier."""
     nodes: set[str] = set()
+    claims: list[Claim] = []
     unknown: dict[str, int] = {}
     """Records of unknown kinds, by kind."""
     torn: int = 0
@@ -65,7 +69,9 @@ class Tally(msgspec.Struct, kw_only=True):
     def copy(self) -> Tally:
         """Return a copy that can be changed independently."""
         names = {"tools": set(self.tools), "models": set(self.models), "nodes": set(self.nodes)}
-        return msgspec.structs.replace(self, unknown=dict(self.unknown), by_model=dict(self.by_model), **names)
+        return msgspec.structs.replace(
+            self, unknown=dict(self.unknown), by_model=dict(self.by_model), claims=list(self.claims), **names
+        )
 
     def add(self, span: Span) -> None:
         """Count one span."""
@@ -80,10 +86,11 @@ class Tally(msgspec.Struct, kw_only=True):
         for span in spans:
             operation, model, usage, start = span.operation, span.model, span.usage, span.started_at
             steps += span.is_step
+            counts = not span.note or not counts_elsewhere(span)
             if operation is _CHAT:
-                calls += 1
+                calls += counts
             elif operation is _EXECUTE_TOOL:
-                tool_calls += 1
+                tool_calls += counts
                 if span.name not in self.tools:
                     keep(self.tools, span.name)
             elif span.is_node:
@@ -92,6 +99,8 @@ class Tally(msgspec.Struct, kw_only=True):
                 self.unread += size_of(span.at) or 0
                 kind = span.name[:NAME_LENGTH]
                 self.unknown[kind] = self.unknown.get(kind, 0) + 1
+            if span.claim is not None and (claim := claim_of(span)) is not None:
+                self.claims.append(claim)
             if model is not None and model not in self.models:
                 keep(self.models, model)
             failed = span.status is _ERROR
@@ -100,10 +109,10 @@ class Tally(msgspec.Struct, kw_only=True):
                 self._add_error(span)
             if operation not in CONTAINERS:
                 self.ends_in_error = failed
-                if usage is not None:
+                if usage is not None and counts:
                     usages.append(usage)
                     if model is not None:
-                        key = model, bisect_left(_LARGE_CALLS, usage.input_tokens or 0), span.tier
+                        key = model, size_class(usage), span.tier
                         by_model.setdefault(key, []).append(usage)
             if start is not None and -inf < start < inf:
                 duration = span.duration_ms
@@ -128,7 +137,7 @@ class Tally(msgspec.Struct, kw_only=True):
                 continue
             calls, usage = (0, NO_USAGE) if before is None else (before.calls, before.usage)
             added = sum(some, usage)
-            self.by_model[key] = ModelUsage(key[0], calls + len(some), added, tier)
+            self.by_model[key] = ModelUsage(key[0], calls + len(some), added, size, tier)
             if len(some) == len(usages) and usage == self.usage:
                 total = added
         self.usage = sum(usages, self.usage) if total is None else total
@@ -149,8 +158,10 @@ class Tally(msgspec.Struct, kw_only=True):
             if gone[0] <= self.first_start < start or gone[1] >= self.last_end > end:
                 return False
         self.steps += new.is_step - old.is_step
-        self.llm_calls += (new.operation is Operation.CHAT) - (old.operation is Operation.CHAT)
-        self.tool_calls += (new.operation is Operation.EXECUTE_TOOL) - (old.operation is Operation.EXECUTE_TOOL)
+        for span, by in ((new, 1), (old, -1)):
+            if not counts_elsewhere(span):
+                self.llm_calls += by * (span.operation is Operation.CHAT)
+                self.tool_calls += by * (span.operation is Operation.EXECUTE_TOOL)
         if come is not None:
             self.first_start = come[0] if self.first_start is None else min(self.first_start, come[0])
             self.last_end = come[1] if self.last_end is None else max(self.last_end, come[1])
@@ -162,8 +173,13 @@ def _weight(span: Span) -> tuple[Any, ...]:
     failure = (span.error, span.name, span.operation) if span.status is Status.ERROR else None
     named = span.operation is Operation.EXECUTE_TOOL, span.is_node
     unknown = (span.name, size_of(span.at)) if span.operation is Operation.UNKNOWN else None
-    names = (*named, span.name if any(named) else None, span.model, unknown)
+    names = (*named, span.name if any(named) else None, span.model, unknown, claim_of(span))
     return (failure, names) if span.operation in CONTAINERS else (failure, names, span.usage, span.tier)
+
+
+def size_class(usage: Usage) -> int:
+    """The class of the size of a call, on which its price may depend."""
+    return bisect_left(_LARGE_CALLS, usage.input_tokens or 0)
 
 
 def keep(names: set[str], name: str) -> None:
@@ -222,14 +238,28 @@ def summary_of(
     """Combine a header, counts and the last event into a summary.
 
     `tally` is None in the list stage: counts stay unknown and ``deep`` is False. `moving`: the file changed just now;
-    only then is a run without an end `running`.
+    only then is a run without an end `running`, unless its file was copied or the user closed it.
     """
+    moving = moving and not header.closed and not _is_copied(header, tally, modified_at)
     has_ended = header.ended or (header.settled_status is not None and not moving)
     started, duration = _duration(header, tally, has_ended=has_ended)
     repeats = None if header.repeats is None else intern(header.repeats)
     shared = one(_shared_facts(header, tally, moving=moving))
     own = pack(_own_facts(header, tally, last, moving=moving))
-    return RunSummary(ref, shared, own, started, duration, repeats, modified_at)
+    claims = pack_claims(() if tally is None else tally.claims, header.origin)
+    return RunSummary(ref, shared, own, started, duration, repeats, modified_at, claims)
+
+
+def _is_copied(header: Header, tally: Tally | None, modified_at: float) -> bool:
+    """Whether the file of a session is much younger than its records: the time of a record beats that of the file."""
+    if not header.is_session or header.time_zone is None:
+        return False
+    start, length = header.started_at, header.duration_ms or 0.0
+    last = max(
+        -inf if start is None else start + length / 1000,
+        -inf if tally is None or tally.last_end is None else tally.last_end,
+    )
+    return last > -inf and modified_at - last >= COPY_SECONDS
 
 
 def _shared_facts(header: Header, tally: Tally | None, *, moving: bool) -> SharedFacts:

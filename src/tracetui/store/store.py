@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable
+from time import time
 from typing import Final, Protocol
 
 import msgspec
 
 from tracetui.model import Body, Ledger, Outcome, PassRule, Problem, Run, RunRef, RunSummary, Span, Status, TaskKey
 from tracetui.model.ledger import total
+from tracetui.store.claims import Claims
 from tracetui.store.facts import OutcomeCounts, changed_at
 from tracetui.store.relations import Relations, relation_key, task_of, uncounted_parts
 
@@ -97,6 +99,8 @@ class Store:
         self.members = 0
         """Increases whenever a run or an unreadable file is added or removed."""
         self._counts = _Counts()
+        self.claims = Claims()
+        """Which run counts what several have. `runs` has net summaries."""
         self._formats: dict[str, None] = {}
         """Formats of the runs."""
         self._keyed: dict[str, tuple[RunRef, ...]] = {}
@@ -121,6 +125,7 @@ class Store:
             self.problems.pop(path, None)
             self.ignored.pop(path, None)
         self._unseen = set()
+        self._settle_claims(time())
         self.revision += 1
 
     def apply(self, files: Iterable[ScannedFile], now: float) -> None:
@@ -131,13 +136,22 @@ class Store:
                 self._replace(found)
             for run in found.runs:
                 self._put(run, now)
+        self._settle_claims(now)
         self.revision += 1
 
     def put(self, run: RunSummary, now: float) -> None:
         """Update the summary of an open run, if it is still listed."""
-        if run.ref in self.runs and run.with_rule(self.rule) != self.runs[run.ref]:
+        before = self.claims.gross(run.ref) or self.runs.get(run.ref)
+        if run.ref in self.runs and run.with_rule(self.rule) != before:
             self._put(run, now)
+            self._settle_claims(now)
             self.revision += 1
+
+    def _settle_claims(self, now: float) -> None:
+        """Update the runs that count more or less now because of others."""
+        for run in self.claims.take_changed():
+            if run.ref in self.runs and (net := self.claims.net(run)) != self.runs[run.ref]:
+                self._enter(net, now, has_changed=False)
 
     def _replace(self, found: ScannedFile) -> None:
         """Replace the runs and problems of a file."""
@@ -166,7 +180,18 @@ class Store:
         return tuple([ref for name in self._formats if (ref := RunRef(name, path)) in self.runs])
 
     def _put(self, run: RunSummary, now: float) -> None:
-        run, ref = run if self.rule is None else run.with_rule(self.rule), run.ref
+        run = run if self.rule is None else run.with_rule(self.rule)
+        if run.claims or self.claims.gross(run.ref) is not None:
+            before = self.claims.gross(run.ref)
+            self.claims.add(run)
+            self._enter(self.claims.net(run), now, has_changed=before is None or _changed(before, run))
+        else:
+            before = self.runs.get(run.ref)
+            self._enter(run, now, has_changed=before is None or _changed(before, run))
+
+    def _enter(self, run: RunSummary, now: float, *, has_changed: bool) -> None:
+        """List a net summary; `has_changed`: the run itself changed."""
+        ref = run.ref
         before, shared = self.runs.get(ref), run.shared
         relations = self._relations
         if before is not None and relations is not None:
@@ -186,7 +211,7 @@ class Store:
             if run.modified_at > now:
                 self._from_future[ref] = now
         else:
-            if before.deep and _changed(before, run):
+            if before.deep and has_changed:
                 self._pulse(before).beat(now, run.spans)
             self._touched.add(ref)
             self._counts.add(before, -1)
@@ -211,6 +236,7 @@ class Store:
                 self._relations.remove(ref)
             del self.runs[ref]
             self._counts.add(run, -1)
+            self.claims.remove(ref)
         self.pulses.pop(ref, None)
         self._from_future.pop(ref, None)
         self.unended.discard(ref)
@@ -254,8 +280,8 @@ class Store:
         return self._relations
 
     def cache(self, run: Run) -> None:
-        """Cache an open run; its summary is more complete than that of the list."""
-        self._open[run.summary.ref] = run.with_rule(self.rule)
+        """Cache an open run; its summary is more complete than that of the list. What other runs count is marked."""
+        self._open[run.summary.ref] = self.claims.mark(run.with_rule(self.rule))
         self._open.move_to_end(run.summary.ref)
         while len(self._open) > OPEN_RUNS:
             self._open.popitem(last=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from math import inf
 from time import perf_counter, thread_time
 from typing import Any, Final, NamedTuple
 
@@ -12,15 +13,16 @@ import msgspec
 from msgspec.structs import replace
 
 from tracetui.errors import FormatError
-from tracetui.formats.agent_log import CHAT
+from tracetui.formats.agent_log import CHAT, EXECUTE_TOOL
 from tracetui.formats.base import Chunk
 from tracetui.formats.claude_code.records import SCHEMA
 from tracetui.formats.claude_code.session import Originals, Session, agent_span, started_by
 from tracetui.formats.decode import decode
 from tracetui.formats.jsonl import BUDGET, FIRST, LogReader
-from tracetui.formats.scalars import mapping, sequence, text
+from tracetui.formats.scalars import between, mapping, sequence, text
 from tracetui.formats.schema import unknown_fields
 from tracetui.model import COPIED, PREVIEW, Header, Problem, Span
+from tracetui.model.claims import counts_elsewhere
 from tracetui.sources.base import File, Stat, reason_of
 
 _NAME: Final = re.compile(r"agent-([A-Za-z0-9_-]{1,64})\.jsonl")
@@ -330,8 +332,11 @@ class RunReader:
 
     def _header(self, file: File) -> Header:
         readers = [self._main, *(agent.reader for agent in self._files.values() if agent.session is not None)]
+        header = self._main.session.header()
+        last = max((one.last for one in self._sessions() if one.last is not None), default=None)
         return replace(
-            self._main.session.header(),
+            header,
+            duration_ms=between(header.started_at, last) or None,
             size=sum(reader.stat.size for reader in readers if reader.stat is not None),
             unfinished=tuple(chain.from_iterable(reader.unfinished for reader in readers)),
             fields=unknown_fields(*(session.unknown for session in self._sessions())),
@@ -362,21 +367,42 @@ class RunReader:
                     owners = self._by_response.setdefault(ident, [])
                     if agent not in owners:
                         owners.append(agent)
-                    if self._is_of_another(agent) or _is_response(self._main.session.rows.get(ident)):
-                        span = _copy(span)
-                elif span.usage is not None:  # another call for a response
-                    ident = (span.parent_id or "").removeprefix(session.prefix)
-                    if self._is_of_another(agent) or _is_response(self._main.session.rows.get(ident)):
-                        span = _copy(span)
-                yield span
+                        if len(owners) > 1 and _first(owners) is agent:
+                            yield from self._given_along((span,), ident, but=agent)
+                yield self._counted(agent, span)
 
-    def _given_along(self, spans: Sequence[Span]) -> Iterator[Span]:
-        """Copies of these responses in files of sub-agents that were read before, which were given them along."""
+    def _counted(self, agent: _AgentFile, span: Span) -> Span:
+        """A row of a sub-agent; a copy if the response, or that of the call, counts in another file."""
+        session = agent.session
+        is_below = span.operation is EXECUTE_TOOL or span.usage is not None  # a call of a tool, or an iteration
+        response = span.id if span.operation is CHAT else span.parent_id if is_below else None
+        if session is None or response is None:
+            return span
+        ident = response.removeprefix(session.prefix)
+        owners = self._by_response.get(ident, ())
+        if (
+            self._is_of_another(agent)
+            or _is_response(self._main.session.rows.get(ident))
+            or (len(owners) > 1 and _first(owners) is not agent)
+        ):
+            return _copy(span)
+        return span
+
+    def _given_along(self, spans: Sequence[Span], ident: str = "", but: _AgentFile | None = None) -> Iterator[Span]:
+        """Copies of these responses, their calls and iterations in files of sub-agents that were read before: they were
+        given them along. `ident`: the id of the response, if that of the span has the prefix of the sub-agent
+        `but`.
+        """
         for span in spans:
-            for agent in self._by_response.get(span.id, ()) if span.operation is CHAT else ():
-                found: Any = None if agent.session is None else agent.session.rows.get(agent.session.prefix + span.id)
-                if _is_response(found):
-                    yield _copy(found if isinstance(found, Span) else found.span())
+            for agent in self._by_response.get(ident or span.id, ()) if span.operation is CHAT else ():
+                session = agent.session
+                if session is None or agent is but:
+                    continue
+                row = session.rows.get(session.prefix + (ident or span.id))
+                if _is_response(row):
+                    calls = [call for call in session.calls_of(row) if not session.is_pending(call.id)]
+                    for one in (row, *calls, *session.iterations.get(row.id, {}).values()):
+                        yield _copy(one if isinstance(one, Span) else one.span())
 
     def _is_of_another(self, agent: _AgentFile) -> bool:
         """Whether a sub-agent that was copied with the call that started it is, and counts, with another session."""
@@ -386,11 +412,21 @@ class RunReader:
         return ident is not None and ident != self._main.session.metadata.get("sessionId")
 
 
+def _first(agents: Sequence[_AgentFile]) -> _AgentFile:
+    """The sub-agent that counts a response which several were given along: the one that began first."""
+    return min(agents, key=_began)
+
+
+def _began(agent: _AgentFile) -> tuple[float, str]:
+    first = None if agent.session is None else agent.session.first
+    return inf if first is None else first, agent.part.path
+
+
 def _is_response(row: Any) -> bool:
     """Whether a row, if there is one, is a response."""
     return row is not None and row.operation is CHAT
 
 
 def _copy(span: Span) -> Span:
-    """A response that the sub-agent was given along, or that is in the original of a fork: it counts there."""
-    return span if span.usage is None else replace(span, usage=None, note=COPIED)
+    """A response or call that the sub-agent was given along, or that is in the original of a fork: it counts there."""
+    return span if counts_elsewhere(span) else replace(span, usage=None, note=COPIED)

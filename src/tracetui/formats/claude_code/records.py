@@ -699,7 +699,10 @@ def _take_iteration(
     facts = {"parent_id": response.id, "step": response.step, "usage": usage, "model": model, "note": note, **DONE}
     at = span_ref(line.packed(), None, agent.part)
     name = iteration.label[:PREVIEW]
-    agent.emit(Span(id=ident, name=name, started_at=when, preview=(model or "")[:PREVIEW], at=at, **facts))
+    claim = None if response.claim is None else f"{response.claim}:{number}"
+    span = Span(id=ident, name=name, started_at=when, preview=(model or "")[:PREVIEW], claim=claim, at=at, **facts)
+    agent.iterations.setdefault(response.id, {})[ident] = span
+    agent.emit(span)
 
 
 # ---- tool calls and results
@@ -713,7 +716,7 @@ def _take_call(agent: Agent, response: Response, block: Block, number: int, when
         ident = agent.prefix + key
     at = pack_block(number) + line.packed()
     call = Call(ident, intern(name), EXECUTE_TOOL, response.id, response.step, when, at, preview, agent.copied)
-    call.part = agent.part
+    call.part, call.claim = agent.part, key
     if key is not None and task:
         agent.tasks[task] = key
     agent.call(key, call, line)

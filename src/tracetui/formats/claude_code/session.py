@@ -82,6 +82,8 @@ _METADATA: Final = {
     "slug": "slug",
 }
 """Fields of records with metadata of the session: the first value counts."""
+_CLOSING: Final = frozenset({"/exit", "/quit"})
+"""Slash commands that close a session."""
 _STATUSES: Final = {"end_turn": OK, "tool_use": OK, "stop_sequence": OK}
 
 
@@ -140,8 +142,12 @@ class Agent(BranchedConversation):
         self.last_assistant: str | None = None
         self.failure: FirstError | None = None
         """The failed call of the API that was the last thing that happened."""
+        self.closed = False
+        """The last thing that the user did was to close the session."""
         self.knows_status = True
         """The records that were taken show whether there is one."""
+        self.iterations: dict[str, dict[str, Span]] = {}
+        """Rows of further calls of the provider, by the id of the response that they belong to, and their own."""
         self.cost_states: dict[str, float] = {}
         """The cost of each session, in US dollars, by the last `CostState` with its id."""
         self.answer: AnswerEnd | None = None
@@ -168,6 +174,8 @@ class Agent(BranchedConversation):
 
     def user_message(self, role: str, prompt: str) -> None:
         """Take a message in the user's name; `role` as in `User`."""
+        if role in ("user", "command"):
+            self.closed = typed_command(prompt).split(" ", 1)[0] in _CLOSING
         if role == "user":
             self.failure, self.knows_status = None, True
             if prompt:
@@ -183,7 +191,7 @@ class Agent(BranchedConversation):
         """The response of a line: that of an earlier line, or a new one. `key` is the id of the message."""
         ident = None if key is None else self.prefix + key
         found: Response | Span | None = None if ident is None else self.rows.get(ident)
-        self.answer = None
+        self.answer, self.closed = None, False
         if found is not None and found.operation is CHAT:
             if isinstance(found, Span):
                 found = Response.of(found)
@@ -199,7 +207,7 @@ class Agent(BranchedConversation):
             parent, self.steps = self.root if before is None else before.parent_id, self.steps + 1
             step = self.steps if self.root is None else None
             found = Response(ident, name, CHAT, parent, step, when, line.packed(), status=OK, model=model)
-            found.part = self.part
+            found.part, found.claim = self.part, key
             self.rows[ident] = found
         self.top, self.notes = found, None
         self.emit(found)
@@ -323,7 +331,7 @@ class Session(Agent):
         self.records += 1
         when = moment(record.timestamp)
         if when is not None:
-            self.last, self._timed = when, True
+            self.last, self._timed = when if self.last is None else max(self.last, when), True
         if record.version:
             self.version = record.version
         if (self._unknown or self.first is None or self.uuid is None) and not self.skipped:
@@ -433,6 +441,7 @@ class Session(Agent):
         self._left_out, self._left_out_ids = left_out, None
         self._timed = self.knows_status = False
         self.version = self.failure = self.answer = None
+        self.closed = False
         self.prompt, self.command, self.model = self.prompt or "", "", self.model or ""
         self.nodes = dict(self._first_nodes)  # the last records may come again, with more before them
 
@@ -460,8 +469,9 @@ class Session(Agent):
         if answer is not None:
             failed = answer.failure
             status = OK if failed is None else ERROR
+        ident = stem if _UUID.fullmatch(stem) else self.metadata.get("sessionId") or self.stream or stem
         return Header(
-            id=self.agent or self.metadata.get("sessionId") or self.stream or stem,
+            id=self.agent or ident,
             name=folder_of(cwd) or AGENT,
             agent=AGENT,
             is_session=True,
@@ -469,6 +479,7 @@ class Session(Agent):
             status=status,
             status_source=None if status is None else EXPLICIT,
             ended=answer is not None,
+            closed=self.closed,
             error=failed,
             usage=self._recorded_cost(),
             started_at=self.first,
@@ -477,6 +488,7 @@ class Session(Agent):
             replay_of_path=None if original is None else original[1],
             relation="fork" if self.is_fork or original is not None else None,
             parent=None if self.agent is None else self.metadata.get("sessionId"),
+            origin=self._origin(),
             prompt=self.prompt or self.command or "",
             title=None if self.skipped else self._title(),
             tags=() if branch is None else (branch[:PREVIEW],),
@@ -485,6 +497,11 @@ class Session(Agent):
             writer=version(self.version),
             fields=unknown_fields(self.unknown),
         )
+
+    def _origin(self) -> str | None:
+        """The first record of the conversation; with the first prompt if its id is too short to be unique."""
+        uuid = self.uuid
+        return uuid if uuid is None or len(uuid) >= _UNIQUE else f"{uuid}\n{self.prompt or ''}"
 
     def _recorded_cost(self) -> Usage | None:
         """The recorded cost. That of a fork includes its original, where the copied responses count."""
@@ -542,6 +559,10 @@ def started_by(span: Span, call: Call | Span) -> Span:
 _TITLES: Final = ("customTitle", "aiTitle")
 """Notes with a title, the user's first. A `summary` may be that of another session."""
 _IDENT: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""The name of the file of a session: its id, also if the first records are those of another session."""
+_UNIQUE: Final = 16
+"""Characters of an id that no other record has."""
 _OLD: Final = re.compile(r"(?:[01]\.|2\.0\b)")
 """Versions in which resuming copied the whole session."""
 _MOST: Final = 2_000

@@ -233,7 +233,7 @@ class Reader:
         path = find(file, thread)
 
         def begin(other: File) -> Session:
-            session = Session(other, path=path or "", prefix=f"{thread}:", origin=note)
+            session = Session(other, path=path or "", prefix=f"{thread}:", origin=note, look_back=inherit)
             session.agent = Row(f"{thread}:", "agent", INVOKE_AGENT, call, None, None, b"", note=note, part=path or "")
             session.emit(session.agent)
             return session
@@ -265,7 +265,10 @@ class Reader:
 
 def inherit(session: Session, meta: Meta, seen: tuple[str, ...] = ()) -> None:
     """Read inherited records of a fork: the history that it continues, or the records that it may have copied."""
-    base, file = meta.history_base, session.file
+    base, file, start = meta.history_base, session.file, meta.subagent_history_start_ordinal
+    if start is not None:
+        session.copies = lambda data, is_meta: is_meta or _is_before(session.record.ordinal, start)
+        return
     if not isinstance(base, Base) or base.thread_id is None:
         session.copies = _copies(file, meta) if base is None else None
         return
@@ -283,6 +286,10 @@ def inherit(session: Session, meta: Meta, seen: tuple[str, ...] = ()) -> None:
     if not integer:
         session.problem(session.line, f"history of thread {thread[:64]} ends before the fork")
     session.continue_from(history)
+
+
+def _is_before(ordinal: Any, start: int) -> bool:
+    return isinstance(ordinal, int) and ordinal < start
 
 
 def _read_history(session: Session, other: File, base: Base) -> bool:
@@ -348,7 +355,7 @@ class Copies:
 
 def _copies(file: File, meta: Meta) -> Copies | None:
     """The records that an old fork may have copied. If its original is deleted, no other thread counts them."""
-    original = meta.forked_from_id
+    original = meta.forked_from_id or (None if meta.spawn is None else meta.parent_thread_id)
     path = find(file, original) if original and original != meta.id else None
     if path is None:
         return None

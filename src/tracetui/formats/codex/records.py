@@ -133,6 +133,8 @@ class Meta(Payload):
     parent_thread_id: str | None = None
     """The thread that spawned this one."""
     history_base: Base | Loose = None
+    subagent_history_start_ordinal: Integer | None = None
+    """The first record that the thread of an agent does not repeat from its parent's."""
     source: Source | Loose = None
     git: Git | Loose = None
 
@@ -397,9 +399,12 @@ class Answer(Item):
     success: bool | None = None
     receiver_thread_ids: Any = None
     new_thread_id: Any = None
+    agent_thread_id: Any = None
+    event_id: str | None = None
 
     def threads(self) -> list[str]:
-        receivers, new, output = self.receiver_thread_ids, self.new_thread_id, self.output
+        receivers, output = self.receiver_thread_ids, self.output
+        new = self.new_thread_id if self.agent_thread_id is None else self.agent_thread_id
         named = object_in(output, 1 << 16).get("agent_id") if type(output) is str and output[:1] == "{" else None
         if receivers is None and new is None and named is None:
             return []
@@ -496,6 +501,8 @@ class Event(Answer):
         if key and tool in _TOOLS and tag_of(session.record) == "event_msg":
             session.add_tool_event(key, tool, self, self.outcome(unfinished=kind.endswith(_UNFINISHED)))
         else:
+            for thread in self.threads() if self.agent_thread_id is not None else ():
+                session.link_thread(thread, self.event_id)
             session.add_record()
 
     def outcome(self, *, unfinished: bool) -> Outcome:

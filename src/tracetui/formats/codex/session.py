@@ -226,6 +226,9 @@ class Session(PackedRows):
         """
         super().__init__(file, part=path)
         self._prefix, self.origin, self._look_back = prefix, origin, look_back
+        self._own_origin = origin
+        self._counted_turn: Any = None
+        """The turn in which a response has its tokens."""
         self._early: list[Row] = []
         self._outputs: deque[Call] = deque()
         self.calls: dict[str, Call | AnsweredCall] = {}
@@ -246,7 +249,7 @@ class Session(PackedRows):
             if not self.copies(line.data, is_meta):  # the first record of its own
                 self.copies = None
                 self.leave()
-                self.origin, self.inherited = "", frozenset(self.threads)
+                self.origin, self.inherited = self._own_origin, frozenset(self.threads)
             elif not is_meta:
                 self.origin = INHERITED
         payload.take(self)
@@ -437,6 +440,17 @@ class Session(PackedRows):
         if from_user:
             self._unrepeated = row, text, message.event
 
+    def _claim(self, ident: str) -> str | None:
+        """The claim of a row: rollouts have no ids of responses, but copies of a thread have the same lines."""
+        thread = None if self.meta is None else self.meta.id
+        return None if not thread else f"codex {thread} {ident}"
+
+    def link_thread(self, thread: str, key: str | None) -> None:
+        """A call started an agent with a thread of its own."""
+        call = self._open_call(key)
+        if call is not None:
+            self.threads.setdefault(thread, call.id)
+
     def _set_prompt(self, text: str) -> None:
         self.last_user, shown = text, text.strip()[:PREVIEW]
         if self.prompt is None:
@@ -467,6 +481,7 @@ class Session(PackedRows):
 
     def _begin_response(self, preview: str = "") -> Response:
         row = self.response = self._add(Response, self.model or "model", CHAT, preview, OK, DERIVED)
+        row.claim = self._claim(row.id.removeprefix(self._prefix))
         row.model, row.written_at = self.model, self.record.timestamp
         return row
 
@@ -499,6 +514,7 @@ class Session(PackedRows):
         else:
             self.extend(row)
         row.usage, row.open = usage, False
+        self._counted_turn = self.turn
         self._changed[row.id] = row
 
     # ---- calls
@@ -529,8 +545,10 @@ class Session(PackedRows):
         self._take_call(key, call)
 
     def add_tool_output(self, record: ToolOutput, text: str, outcome: Outcome) -> None:
-        """A tool answered the model."""
-        self._close()
+        """A tool answered the model; before the tokens of the response that called it, if responses have tokens."""
+        response = self.response
+        if response is None or response.usage is not None or self.turn is None or self.turn is not self._counted_turn:
+            self._close()
         key = record.call_id
         call = self._open_call(key)
         if call is None or key is None:
@@ -555,6 +573,7 @@ class Session(PackedRows):
     def _add_call(self, name: str, preview: str, response: Response | None = None, suffix: str = "") -> Call:
         """A new call, below its response: by default the last one of this turn."""
         call = self._add(Call, name, EXECUTE_TOOL, preview, RUNNING, DERIVED, suffix)
+        call.claim = self._claim(call.id.removeprefix(self._prefix))
         response = self.response if response is None and self.turn is not None else response
         if response is not None and response.parent_id == call.parent_id:
             call.parent_id = response.id
@@ -659,6 +678,7 @@ class Session(PackedRows):
             replay_of=meta.forked_from_id,
             relation=None if meta.forked_from_id is None else "fork",
             parent=meta.parent_thread_id or None,
+            origin=None if meta.id is None else f"codex {meta.id}",
             prompt=self.prompt or "",
             tags=(branch[:PREVIEW],) if branch is not None else (),
             source=(meta.cwd or "")[:PREVIEW] or None,

@@ -270,6 +270,7 @@ class Session(BranchedConversation):
             usage=record.tokens.usage() if isinstance(record.tokens, Tokens) else None,
             model=model,
             preview=(text or thought)[:PREVIEW],
+            claim=record.id or None,
         )
         self._put(entry, span)
         calls = record.tool_calls or [_asked(one.function_call) for one in parts if one.function_call is not None]
@@ -415,6 +416,7 @@ class Session(BranchedConversation):
             started_at=self.first,
             duration_ms=between(self.first, self.last) or None,
             parent=parent,
+            origin=None if begin.session_id is None else f"gemini {begin.session_id}",
             prompt=self.prompt,
             source=folder[:PREVIEW] if folder else None,
             size=self.file.stat.size,

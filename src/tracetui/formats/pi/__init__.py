@@ -88,6 +88,8 @@ class Session(BranchedConversation):
         """Whether it begins with copies of that one's entries; None while no entry shows it."""
         self.copying = False
         self.copies = copies_of(file, None)
+        self.origin: str | None = None
+        """Id and time of the first entry."""
         self.created: float | None = None
         self.first: float | None = None
         self.last: float | None = None
@@ -114,6 +116,8 @@ class Session(BranchedConversation):
             self._start(record, when, line)
             return
         ident: str | None = record.id
+        if self.origin is None and ident and not self.skipped:
+            self.origin = f"{ident}\n{record.timestamp}"
         if not ident or ident in self.nodes:  # v1, or written twice
             ident = None
         else:
@@ -230,6 +234,7 @@ class Session(BranchedConversation):
             relation="fork" if self.forked else None,
             title=None if self.skipped or not self.title else self.title[:PREVIEW],
             parent=None if self.forked else original,
+            origin=self.origin,
             prompt=self.prompt or self.command or "",
             source=cwd[:PREVIEW] if cwd is not None else None,
             writer=layout(begin.version),

@@ -218,6 +218,7 @@ class Assistant(Message, tag="assistant"):
             model=model,
             preview=preview,
             note="" if reason is None or reason in _USUAL else reason[:PREVIEW],
+            claim=None if ident == f"l{line.number}" else ident,
             at=line.packed(),
         )
         span = session.add(span)
@@ -233,6 +234,7 @@ class Assistant(Message, tag="assistant"):
         note, at = COPIED if COPIED in span.note else "", pack_block(number) + line.packed()
         name, preview = word(block.name) or "tool", preview_of(block.arguments)
         call = Call(ident, name, EXECUTE_TOOL, span.id, span.step, when, at, preview, note)
+        call.claim = key
         session.call(key, call, line)
 
 

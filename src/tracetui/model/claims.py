@@ -1,0 +1,142 @@
+"""Claims: responses and calls that can lie in several runs, and count once.
+
+A provider gives each response and call an id. Forks, resumed sessions, moved folders and backups copy records with
+their ids, so that the same response lies in several files. A summary has a table of the claims of its run; the store
+decides which run counts each (`tracetui.store.claims`).
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Container, Sequence
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from tracetui.model.span import COPIED, COUNTS_HERE, Operation, Span, Usage
+
+_SHORT: Final = 16
+"""Characters below which an id isn't unique in the world."""
+_KINDS: Final = 256
+"""Kinds of claims that a table tells apart; further models are one kind."""
+
+
+class ClaimKind(NamedTuple):
+    """What the claims of many spans have in common."""
+
+    operation: Operation
+    """`CHAT` of a response, `EXECUTE_TOOL` of a call; another call of the provider for a response has neither."""
+    model: str | None
+    tier: str | None
+    """As in `Span`."""
+
+
+class Claim(NamedTuple):
+    """A response or call that counts once over all runs."""
+
+    key: int
+    """64 bits, equal in all copies."""
+    usage: Usage | None
+    kind: ClaimKind
+
+
+def claim_of(span: Span) -> Claim | None:
+    """The claim of a span; None if its format declares none, or if it counts elsewhere by its own trace."""
+    key = key_of(span)
+    if key is None or counts_elsewhere(span):
+        return None
+    return Claim(key, span.usage, ClaimKind(span.operation, span.model, span.tier))
+
+
+def key_of(span: Span) -> int | None:
+    """The key that a span has in common with its copies; None without one.
+
+    A short id (``m1``, the eight digits of pi) counts together with what was said and what it cost.
+    """
+    ident = span.claim
+    if ident is None or isinstance(ident, int):
+        return ident
+    if len(ident) < _SHORT:
+        ident = "\n".join((ident, span.model or "", span.name, span.preview, repr(span.usage)))
+    return hash_of(ident)
+
+
+def hash_of(ident: str) -> int:
+    """64 bits for an id, equal in all processes."""
+    return int.from_bytes(blake2b(ident.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def counts_elsewhere(span: Span) -> bool:
+    """Whether another run, or another file of the run, counts the span, as its own trace shows."""
+    return span.taken_over and COUNTS_HERE not in span.notes
+
+
+def mark_copy(span: Span, copied: Container[int]) -> Span:
+    """The span; if its key is one of `copied`, as a copy, whose usage counts in another run."""
+    if span.claim is None or key_of(span) not in copied or counts_elsewhere(span):
+        return span
+    notes = [COPIED, *(note for note in span.notes if note not in (COPIED, COUNTS_HERE))]
+    return replace(span, usage=None, note=" · ".join(notes))
+
+
+class ClaimKeys(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """The keys of a table, which are unpacked without the rest of it."""
+
+    origin: int | None = None
+    """The key of the first record of the run, equal in all copies of its beginning."""
+    packed: bytes = b""
+    """Eight bytes a claim, little endian, ascending: independent of the order in which files were read."""
+
+    @property
+    def keys(self) -> Sequence[int]:
+        """The keys of the claims."""
+        keys = array("Q", self.packed)
+        if sys.byteorder == "big":
+            keys.byteswap()
+        return keys
+
+
+class ClaimTable(ClaimKeys, frozen=True, gc=False, array_like=True):
+    """All claims of one run."""
+
+    kinds: tuple[ClaimKind, ...] = ()
+    numbers: bytes = b""
+    """For each claim the number of its kind, from 0."""
+    usages: tuple[Usage | None, ...] = ()
+
+    def claims(self) -> list[Claim]:
+        """The claims, by key."""
+        rows = zip(self.keys, self.usages, self.numbers, strict=True)
+        return [Claim(key, usage, self.kinds[number]) for key, usage, number in rows]
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+unpack_keys: Final = msgspec.msgpack.Decoder(ClaimKeys).decode
+unpack_claims: Final = msgspec.msgpack.Decoder(ClaimTable).decode
+
+
+def _key(claim: Claim) -> int:
+    return claim.key
+
+
+def pack_claims(claims: Sequence[Claim], origin: str | None) -> bytes:
+    """Pack the table of these claims; empty without any, and without an origin: the id of the first record."""
+    if not claims and origin is None:
+        return b""
+    claims = sorted(claims, key=_key)
+    kinds: dict[ClaimKind, int] = {}
+    numbers = bytearray()
+    for claim in claims:
+        kind = claim.kind
+        if len(kinds) >= _KINDS - len(Operation) and kind not in kinds:
+            kind = ClaimKind(kind.operation, None, None)
+        numbers.append(kinds.setdefault(kind, len(kinds)))
+    keys = array("Q", [claim.key for claim in claims])
+    if sys.byteorder == "big":
+        keys.byteswap()
+    origin_key = None if origin is None else hash_of(origin)
+    usages = tuple([claim.usage for claim in claims])
+    return _encode(ClaimTable(origin_key, keys.tobytes(), tuple(kinds), bytes(numbers), usages))
