@@ -7,6 +7,7 @@ import sqlite3
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -165,7 +166,9 @@ def test_of_several_open_calls_none_gets_the_error(tmp_path: Path) -> None:
     with database(path) as writer:
         writer.session("both", 0)
         writer.ask("Two at once")
-        calls = [{"function_call": {"id": ident, "name": ident, "args": {}}} for ident in ("left", "right")]
+        calls: list[dict[str, Any]] = [
+            {"function_call": {"id": ident, "name": ident, "args": {}}} for ident in ("left", "right")
+        ]
         writer.reply("keeper", *calls)
         writer.event("keeper", error_code="ValueError", error_message="no")
     run = read("both", path)

@@ -486,6 +486,7 @@ class _SpanOutline(msgspec.Struct, frozen=True, gc=False, array_like=True):
     nested_graph: bool
     model: str | None
     note: str
+    tier: str | None
     claim: int | None
     """The key, see `tracetui.model.claims`."""
 
@@ -572,8 +573,10 @@ class Outlines:
 
 
 def _outline_of(run: Run, dependencies: Dependencies) -> _Outline:
-    fields = _SpanOutline.__struct_fields__
-    spans = tuple(_SpanOutline(*[getattr(span, name) for name in fields[:-1]], key_of(span)) for span in run.spans)
+    fields = _SpanOutline.__struct_fields__[:-1]
+    spans = tuple(
+        _SpanOutline(**{name: getattr(span, name) for name in fields}, claim=key_of(span)) for span in run.spans
+    )
     return _Outline(dependencies, run.summary, spans, tuple(run.sizes), run.problems)
 
 

@@ -399,7 +399,7 @@ class RunReader:
                 if session is None or agent is but:
                     continue
                 row = session.rows.get(session.prefix + (ident or span.id))
-                if _is_response(row):
+                if row is not None and _is_response(row):
                     calls = [call for call in session.calls_of(row) if not session.is_pending(call.id)]
                     for one in (row, *calls, *session.iterations.get(row.id, {}).values()):
                         yield _copy(one if isinstance(one, Span) else one.span())
