@@ -449,7 +449,8 @@ def _failure_of(error: FirstError, status_word: str | None) -> Failure:
         changed = changed or row.added or equivalent != _old_title(row, read.text)
     if read.subject or read.host:
         normal = joined(normal, *map(normalize, filter(None, (read.subject, read.host))))
-    frame = read.frame and _frame(read.frame)
+    frame = read.frame and _FILE_NUMBER.sub("<n>", _frame(read.frame))
+    changed = changed or (frame is not None and frame != _frame(read.frame or ""))
     noise = normal.template.noise
     cause, plain, digest, places = _causes(*_where(error), read.type, normal.text, frame, equivalent)
     return Failure(cause, plain, digest, normal.source, noise if len(noise) == places else (), changed)
@@ -503,6 +504,10 @@ def _previous_digest(error: FirstError, status_word: str | None) -> str:
     row = _find_row(unwrapped.type, normal.shape, normal.template.codes, old=True)
     equivalent = None if row is None else _old_title(row, unwrapped.text)
     return _causes(*_where(error), unwrapped.type, normal.text, frame, equivalent)[2]
+
+
+_FILE_NUMBER: Final = re.compile(r"(?<=[A-Za-z_])\d{3,}(?=\.\w+$)")
+"""Of a generated file: ``cell_1234.py``."""
 
 
 @lru_cache(maxsize=4096)

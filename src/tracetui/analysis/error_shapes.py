@@ -500,7 +500,7 @@ def _edit(error: ErrorText) -> ErrorText:
     return error._replace(text=_FENCED.sub("<quoted>", text).strip())
 
 
-_ASSERTED: Final = re.compile(r"\bassert (\d{3}) == (\d{3})\b|\b[Ee]xpected:? (\d{3})\b(\D{1,40}?)(\d{3})\b")
+_ASSERTED: Final = re.compile(r"\bassert (\d{3}) == (\d{3})\b|\b[Ee]xpected:? (\d+)\b(\D{1,40}?)(\d+)\b")
 _WHERE: Final = re.compile(r"\n\s*\+\s+(?:where|and) [^\n]*")
 """How pytest came to a value."""
 _SUMMARY: Final = re.compile(r"\n=+ [^\n=]*\bin [\d.]+m?s[^\n=]* ?=+\s*$")
@@ -512,7 +512,7 @@ def _assertion(error: ErrorText) -> ErrorText:
     def statuses(match: re.Match[str]) -> str:
         numbers = match[1] or match[3], match[2] or match[5]
         if not all(map(_phrase_of, numbers)) or not any(number[0] in "45" for number in numbers):
-            return match[0]
+            return match[0] if match[1] else match[0].removesuffix(numbers[1]) + "<n>"
         return re.sub(r"(?<!\d)(\d{3})(?!\d)", r"status \1", match[0])
 
     return error._replace(text=_SUMMARY.sub("", _WHERE.sub("", _ASSERTED.sub(statuses, error.text))))
