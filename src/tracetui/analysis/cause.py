@@ -563,7 +563,7 @@ def of_wrong_answer(cause: Cause) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _not_graded(evidence: Evidence) -> Failure:
-    found = unwrap(evidence.type, evidence.text.removeprefix(f"{evidence.type}: "))
+    found, _ = read_error(evidence.type, evidence.text.removeprefix(f"{evidence.type}: "))
     normal = normalize(found.text)
     cause = Cause(type=found.type, text=normal.text, who=evidence.who, ungraded=True)
     noise = normal.template.noise
