@@ -224,7 +224,7 @@ def find_equivalent(error: ErrorText, normal: Normalized) -> str | None:
 
 
 def _refined(row: Equivalent, error: ErrorText, shape: str) -> str:
-    title, by_host, names_host = _title_of(row, error.type, shape)
+    title, by_host, names_host = _title_of(row.title, error.type, shape, by_host=row.host)
     if row.port and (port := _PORT.search(error.text)):
         title = f"{title} (port {next(filter(None, port.groups()))})"
     host = error.host
@@ -235,9 +235,8 @@ def _refined(row: Equivalent, error: ErrorText, shape: str) -> str:
 
 
 @lru_cache(maxsize=MAX_SHAPES)
-def _title_of(row: Equivalent, kind: str | None, shape: str) -> tuple[str, bool, bool]:
+def _title_of(title: str, kind: str | None, shape: str, *, by_host: bool) -> tuple[str, bool, bool]:
     """The title of a row for errors of one shape, whether hosts distinguish them, and whether their texts name one."""
-    title, by_host = row.title, row.host
     if title == "timed out" and (_CONNECTING.search(kind or "") or _CONNECT_TIMEOUT.search(shape)):
         title, by_host = "timed out connecting", True  # any other is about how long an answer may take
     elif title == "out of memory" and (memory := _MEMORY.search(shape)):

@@ -273,8 +273,9 @@ _REFERRED: Final = re.compile(
 
 def _requested(error: ErrorText) -> ErrorText:
     """The host of the request that got a status; links to documentation are none."""
-    request = _REQUEST.search(error.text)
-    if error.host or request is None or not (_STATUS_WORD.search(error.text) or "connect to" in error.text):
+    if error.host or not (_STATUS_WORD.search(error.text) or "connect to" in error.text):
+        return error
+    if (request := _REQUEST.search(error.text)) is None:
         return error
     if _REFERRED.search(error.text[max(0, request.start() - 60) : request.start()]):
         return error

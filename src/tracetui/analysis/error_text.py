@@ -270,10 +270,7 @@ def _pass(text: str) -> Template:
 
 def contains_any(text: str, words: Iterable[str]) -> bool:
     """Return whether one of the words is in a text; faster than a regular expression."""
-    for word in words:  # noqa: SIM110 - a generator takes three times as long
-        if word in text:
-            return True
-    return False
+    return any(map(text.__contains__, words))
 
 
 def _is_code(match: re.Match[str]) -> bool:
