@@ -30,6 +30,7 @@ def read_error(kind: str | None, text: str) -> tuple[ErrorText, bool]:
         contains_any(text, _MARKS)
         or ("\n" in text and contains_any(text, _MARKS_OF_LINES))
         or ("." in text and _NUMBERED.search(text))
+        or ("://" in text and (_STATUS_WORD.search(text) or "connect to" in text))
     ):
         return unwrap(kind, text), False
     return _read(kind, text)
@@ -569,5 +570,7 @@ _READERS: Final = (
 _OF_LINES: Final = frozenset({"Lock Info:", "Call log:", "Locator: ", "\n=", "```", "rejected]"})
 """Marks of texts of several lines."""
 _ALL_MARKS: Final = frozenset(mark for mark, _ in _WHOLE) | {mark for shape in _READERS for mark in shape.marks}
-_MARKS: Final = tuple(sorted(_ALL_MARKS - _OF_LINES - {mark for mark, _ in _WHOLE if mark not in _WHOLE_LINES}))
-_MARKS_OF_LINES: Final = tuple(sorted(_ALL_MARKS - {*_MARKS}))
+_MARKS: Final = tuple(
+    sorted(_ALL_MARKS - _OF_LINES - {"://"} - {mark for mark, _ in _WHOLE if mark not in _WHOLE_LINES})
+)
+_MARKS_OF_LINES: Final = tuple(sorted(_ALL_MARKS - {*_MARKS, "://"}))
