@@ -108,7 +108,7 @@ ONE: Final[list[tuple[Failure, Failure]]] = [
     ),
     (
         _pool("a.example", 443, "/a", _EXPIRED.format("certificate has expired", 1006)),
-        _pool("b.example", 443, "/b/c", _EXPIRED.format("certificate has expired", 1129)),
+        _pool("a.example", 443, "/b/c", _EXPIRED.format("certificate has expired", 1129)),
     ),
     (
         ("JSONDecodeError", "Expecting value: line 1 column 1 (char 0)"),
@@ -232,7 +232,7 @@ ONE: Final[list[tuple[Failure, Failure]]] = [
     ("KeyError('user_id')", ("KeyError", "'user_id'")),
     (
         "RuntimeError('Error calling model: HTTP 502 from http://10.0.0.1')",
-        ("RuntimeError", "Error calling model: HTTP 502 from http://gw"),
+        ("RuntimeError", "Error calling model: HTTP 502 from http://10.9.8.7"),
     ),
     # botocore
     (
@@ -253,7 +253,7 @@ ONE: Final[list[tuple[Failure, Failure]]] = [
     ),
     (
         'Could not connect to the endpoint URL: "https://s3.eu-west-1.amazonaws.com/b/k"',
-        'Could not connect to the endpoint URL: "https://s3.us-east-1.amazonaws.com/c"',
+        'Could not connect to the endpoint URL: "https://s3.eu-west-1.amazonaws.com/c"',
     ),
     # sqlalchemy, databases
     (
@@ -454,6 +454,10 @@ TWO: Final[list[tuple[Failure, Failure]]] = [
     (_unique("users_email_key", "a@b.example", "{}"), _unique("users_phone_key", "a@b.example", "{}")),
     ('relation "users" does not exist\nLINE 1: x', 'relation "orders" does not exist\nLINE 1: x'),
     ("(sqlite3.OperationalError) no such table: a", "(sqlite3.OperationalError) no such table: b"),
+    (
+        _pool("a.example", 443, "/a", _EXPIRED.format("certificate has expired", 1006)),
+        _pool("b.example", 443, "/a", _EXPIRED.format("certificate has expired", 1006)),
+    ),
     # ports of refused connections, equivalents that are none
     ("connect ECONNREFUSED 127.0.0.1:5432", "connect ECONNREFUSED 127.0.0.1:6379"),
     ("dial tcp [::1]:80: connect: connection refused", "dial tcp [::1]:8080: connect: connection refused"),

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.analysis.cause_pairs import ONE, TWO, Failure
+from tests.analysis.measured_pairs import LATER, PAIRS
 from tests.shared import examples
 from tracetui.analysis.cause import (
     BY_TEXT,
@@ -18,9 +19,11 @@ from tracetui.analysis.cause import (
     failure_of,
     find_equivalent,
     old_digest_of,
+    previous_digest_of,
     shared_cause,
     short_ids,
 )
+from tracetui.analysis.error_shapes import host_name
 from tracetui.analysis.error_text import (
     MAX_TEXT,
     PLACEHOLDER,
@@ -108,12 +111,102 @@ def test_these_have_two_causes(one: Failure, other: Failure) -> None:
     assert cause(one).digest != cause(other).digest
 
 
+@pytest.mark.parametrize("pairs", [PAIRS[::2], PAIRS[1::2], LATER], ids=["rules", "set aside", "later"])
+def test_pairs_are_grouped_as_a_triager_would(pairs: list[tuple[str, bool, str, str]]) -> None:
+    merged = [cause_of(a, type=None).key == cause_of(b, type=None).key for _, _, a, b in pairs]
+    labels = [same for _, same, _, _ in pairs]
+    right = sum(map(min, merged, labels))
+
+    wrong = [pair[2:] for pair, same, group in zip(pairs, labels, merged, strict=True) if same != group]
+    assert right / sum(merged) >= 0.95, wrong
+    assert right / sum(labels) >= 0.95, wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        (
+            "Command '['git', 'push']' returned non-zero exit status 128.",
+            "returned non-zero exit status 128. · git push",
+        ),
+        (
+            "TimeoutError: locator.click: Timeout 9ms exceeded.\nCall log:\n  - waiting for locator('#a')",
+            "timed out · lo",
+        ),
+        (
+            "HTTPStatusError: Server error '502 Bad Gateway' for url 'https://a.example/x'",
+            "HTTP 502 Bad Gateway · a.exam",
+        ),
+        ("npm error notarget No matching version found for left-pad@9.9.9.", "found for left-pad@<n>"),
+        ("1 validation error for Plan\na\n  Field required [type=missing, input_value={}]", "Plan: a missing"),
+        ("make: *** [Makefile:3: test] Error 2", "make test: exit status 2"),
+        ("KeyError: '/v1/items'", "KeyError in search: /v1/items"),
+        ('RuntimeError: "no plan yet"', "RuntimeError in search: no plan yet"),
+        ('pods "a-b" is forbidden: User "ci" cannot get it', "pods a-b is forbidden: User ci cannot get it"),
+        ("connect ECONNREFUSED 10.0.0.1:5432", "connection refused (port 5432)"),
+        ("dial tcp: lookup db.example on 10.0.0.2:53: no such host", "host not found · db.example"),
+        ("ExceptionGroup('x', [KeyError('b'), ValueError('a')])", "KeyError: b; ValueError: a"),
+    ],
+)
+def test_a_title_names_what_decides(text: str, title: str) -> None:
+    assert title in cause_of(text, type=None).title
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("API.Example.com", "api.example.com"),
+        ("worker4040.internal", "worker<n>.internal"),
+        ("ip-10-0-3-4.ec2.internal", "ip-<n>-<n>-<n>-<n>.ec2.internal"),
+        ("s3.example", "s3.example"),
+        *[(here, "") for here in ("localhost", "127.0.0.1", "[::1]", "")],
+    ],
+)
+def test_a_host_is_named_without_the_digits_of_its_pool(host: str, name: str) -> None:
+    assert host_name(host) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "digest"),
+    [
+        ("Command 'npm ci' returned non-zero exit status 1.", "0e1a220d09941ca74bfd817d25ae1bdc977008a4"),
+        ("Command 'pytest -q' returned non-zero exit status 1.", "0e1a220d09941ca74bfd817d25ae1bdc977008a4"),
+        ("read ECONNRESET", "3e7dd3a227af2650f1e0c535d86c5c2b58bf01a5"),
+        ("java.lang.OutOfMemoryError: Metaspace", "978a648dacaeed23fd5d60578537ad97e70ef90d"),
+        (
+            "Cannot connect to host db.example:80 [Connect call failed ('10.0.0.1', 80)]",
+            "903c51540b089f0bdb57d95fe8c01f9d70707c72",
+        ),
+        ("no shape here", None),
+    ],
+)
+def test_the_cause_of_a_recognized_shape_had_another_digest_before(text: str, digest: str | None) -> None:
+    assert previous_digest_of(failed(text, type=None)) == digest
+
+
 EXAMPLES = {
     "connection refused": [("", "connect ECONNREFUSED ::1"), ("ConnectionRefusedError", "")],
     "rate limited": [("", "Rate limit reached"), ("ThrottlingException", ""), ("", "Too Many Requests")],
     "context too long": [("", "prompt is too long"), ("ContextWindowExceededError", "")],
     "GPU out of memory": [("", "CUDA out of memory."), ("", "HIP error: out of memory")],
     "out of memory": [("MemoryError", ""), ("", "std::bad_alloc"), ("", "spawn ENOMEM"), ("", "OOMKilled")],
+    "connection reset": [("ConnectionResetError", ""), ("", "read ECONNRESET"), ("", "Connection reset by peer")],
+    "host not found": [("", "getaddrinfo ENOTFOUND"), ("gaierror", "[Errno -2] Name or service not known")],
+    "name resolution failed": [("", "getaddrinfo EAI_AGAIN"), ("", "[Errno -3] Temporary failure in name resolution")],
+    "quota exceeded (OpenAI)": [
+        ("", "insufficient_quota: You exceeded your current quota"),
+        ("", "insufficient_quota"),
+    ],
+    "quota exceeded (Google)": [
+        ("", "RESOURCE_EXHAUSTED: You exceeded your current quota"),
+        ("", "You exceeded your current quota, head to: https://ai.google.dev/"),
+    ],
+    "overloaded": [
+        ("OverloadedError", ""),
+        ("", "overloaded_error: Overloaded"),
+        ("", "Repeated 529 Overloaded errors"),
+    ],
+    "rate limited (Google)": [("ResourceExhausted", ""), ("", "RESOURCE_EXHAUSTED: Resource exhausted.")],
     "timed out": [("ReadTimeout", ""), ("", "context deadline exceeded"), ("", "timeout of 5000ms exceeded")],
 }
 
@@ -130,7 +223,7 @@ def test_every_row_of_the_table_of_equivalents_has_examples(row: Any) -> None:
 
 def equivalent(kind: str | None, text: str, *codes: str) -> str | None:
     """The row of a text in which these codes stay."""
-    return find_equivalent(kind, text, Normalized(text, text, Template("", (), codes)))
+    return find_equivalent(ErrorText(kind, text), Normalized(text, text, Template("", (), codes)))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.night import CAUSES, Night
 from tests.shared import needs_shared, sample
 from tracetui import demo
-from tracetui.analysis.cause import old_digest_of
+from tracetui.analysis.cause import old_digest_of, previous_digest_of
 from tracetui.analysis.triage import CauseVerdicts, Group, groups, new_causes, splits_of, variants_of
 from tracetui.live.scan import scan
 from tracetui.model import FirstError, Operation, RunRef, RunSummary, Score, Status, Usage
@@ -318,6 +318,25 @@ def test_verdicts_of_version_0_1_still_apply(sidecar: Sidecar) -> None:
     assert new_causes([not_found, server], verdicts) == [server]
     sidecar.judge(not_found.ref, Verdict.REAL)
     assert verdicts.of_group(not_found).verdict == verdicts.of_run(known).verdict == "real"
+
+
+def test_verdicts_on_causes_that_are_told_apart_now_still_apply(sidecar: Sidecar) -> None:
+    install, check, plain = (
+        run("1", "Command 'npm ci' returned non-zero exit status 1."),
+        run("2", "Command 'pytest -q' returned non-zero exit status 1."),
+        run("3", "no shape here"),
+    )
+    digest = previous_digest_of(install)
+    assert digest == previous_digest_of(check)
+    sidecar.judge(CauseRef(str(digest)), Verdict.KNOWN)
+    verdicts = CauseVerdicts(sidecar)
+    by_run = {group.runs: verdicts.of_group(group).verdict for group in groups([install, check, plain], sidecar)}
+
+    assert by_run == {(install.ref,): "known", (check.ref,): "known", (plain.ref,): None}
+    assert [verdicts.of_run(each).verdict for each in (install, check, plain)] == ["known", "known", None]
+    (group,) = groups([check], sidecar)
+    sidecar.judge(group.ref, Verdict.REAL)
+    assert (verdicts.of_run(check).verdict, verdicts.of_run(install).verdict) == ("real", "known")
 
 
 def test_ten_thousand_runs_are_grouped_at_once() -> None:

@@ -4,8 +4,10 @@ A cause is independent of who failed: agent, model, format and task are facts ab
 tool or node they happened in, their type, their text without its noise and the frame that raised; wrong answers by
 scorer and task.
 
-Verdicts of version 0.1 were given under another digest. Its algorithm (`old_digest_of`) is frozen: nothing but the
-lookup of these verdicts uses it, and a change would lose them.
+Verdicts keep applying when the rules change. Texts of which the shape is recognized (`analysis.error_shapes`) were
+grouped by their unwrapped and normalized text before, and `previous_digest_of` still is that cause. Verdicts of version
+0.1 were given under yet another digest; its algorithm (`old_digest_of`) is frozen. Nothing but the lookup of these
+verdicts uses the two, and a change would lose them.
 """
 
 from __future__ import annotations
@@ -20,12 +22,17 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from tracetui.analysis.error_shapes import host_name, read_error
 from tracetui.analysis.error_text import (
     MAX_SHAPES,
     PLACEHOLDER,
+    SEPARATOR,
+    ErrorText,
     Noise,
     Normalized,
+    Template,
     contains_any,
+    joined,
     normalize,
     originals,
     unwrap,
@@ -53,6 +60,10 @@ class Equivalent(NamedTuple):
     """Pattern of texts that sound alike and need another fix."""
     port: bool = False
     """The port distinguishes causes."""
+    host: bool = False
+    """The host distinguishes causes, where the text names one."""
+    added: bool = False
+    """Verdicts were given before the row existed (`previous_digest_of`)."""
 
 
 TABLE: Final = (
@@ -62,6 +73,54 @@ TABLE: Final = (
         r"connection refused|econnrefused|actively refused|connect call failed",
         codes=frozenset({"61", "111", "10061"}),
         port=True,
+        host=True,
+    ),
+    Equivalent(
+        "connection reset",
+        r"ConnectionResetError",
+        r"connection[ _]reset|\beconnreset\b",
+        codes=frozenset({"54", "104", "10054"}),
+        host=True,
+        added=True,
+    ),
+    Equivalent(
+        "host not found",
+        r"(?!)",
+        r"\benotfound\b|name or service not known|nodename nor servname|getaddrinfo failed|name_not_resolved"
+        r"|no such host|could not resolve host|could not translate host name",
+        codes=frozenset({"-2", "8", "11001"}),
+        host=True,
+        added=True,
+    ),
+    Equivalent(
+        "name resolution failed",
+        r"(?!)",
+        r"\beai_again\b|temporary failure in name resolution",
+        codes=frozenset({"-3"}),
+        added=True,
+    ),
+    Equivalent(
+        "quota exceeded (OpenAI)",
+        r"(?!)",
+        r"insufficient_quota|exceeded your current quota.*openai",
+        codes=frozenset({"429"}),
+        added=True,
+    ),
+    Equivalent(
+        "quota exceeded (Google)",
+        r"(?!)",
+        r"resource_?exhausted\b.*exceeded your current quota|exceeded your current quota.*(?:google|gemini)",
+        codes=frozenset({"429"}),
+        added=True,
+    ),
+    Equivalent("overloaded", r"OverloadedError", r"\boverloaded\b", codes=frozenset({"529"}), added=True),
+    Equivalent(
+        "rate limited (Google)",
+        r"ResourceExhausted",
+        r"\bresource[ _]exhausted\b",
+        codes=frozenset({"429"}),
+        unless=r"quota|billing|larger than|message size",
+        added=True,
     ),
     Equivalent(
         "rate limited",
@@ -120,10 +179,34 @@ _STEMS: Final = (
     "enomem",
     "oom",
     "timed",
+    "reset",
+    "overloaded",
+    "resource",
+    "quota",
+    "not known",
+    "nodename",
+    "getaddrinfo",
+    "no such host",
+    "resolve",
+    "host name",
+    "again",
+    "name resolution",
 )
 """One of them is in every text that fits a row of `TABLE`."""
 _OF_CHECKS: Final = [(row, re.compile(row.type), re.compile(row.text), re.compile(row.unless)) for row in OF_CHECKS]
-_PORT: Final = re.compile(r"\bport[=: ]+(\d{1,5})\b|[\w\].]:(\d{2,5})(?![\w]|[:.]\d)")
+_PORT: Final = re.compile(r"\bport[=: ]+(\d{1,5})\b|[\w\].]:(\d{2,5})(?![\w]|[:.]\d)|', (\d{2,5})[,)]")
+_HOST: Final = re.compile(
+    r"\bhost='([^']+)'|://(?:[^/\s@'\"]*@)?([^/\s:'\"?#)]+)"
+    r"|\b[Cc]onnection to ([A-Za-z][\w-]*(?:\.[\w-]+)+)|\b(?:connecting to|connect to host|server at"
+    r"|dial tcp:?(?! lookup)|lookup|resolve host:?|host name|ENOTFOUND"
+    r"|ECONNREFUSED|ECONNRESET|ETIMEDOUT)\s[\"']?([A-Za-z][\w-]*(?:\.[\w-]+)*)(?=[\s:,\"')]|\.?$)"
+)
+_OLD_PORT: Final = re.compile(r"\bport[=: ]+(\d{1,5})\b|[\w\].]:(\d{2,5})(?![\w]|[:.]\d)")
+_CONNECTING: Final = re.compile(r"Connect\w*Time")
+_CONNECT_TIMEOUT: Final = re.compile(r"\bconnect timeout=|ConnectTimeoutError")
+_MEMORY: Final = re.compile(
+    r"Java heap space|GC overhead limit|Metaspace|Direct buffer memory|native thread|array size"
+)
 
 
 @lru_cache(maxsize=1024)
@@ -131,32 +214,59 @@ def _rows_of(kind: str | None) -> frozenset[Equivalent]:
     return frozenset(row for row, of_type, *_ in _COMPILED if kind and of_type.fullmatch(kind))
 
 
-def find_equivalent(kind: str | None, text: str, normal: Normalized) -> str | None:
-    """Return the title of the row that an error fits, with its port where that matters; None if it fits none.
+def find_equivalent(error: ErrorText, normal: Normalized) -> str | None:
+    """Return the title of the row that an error fits, with what refines it; None if it fits none.
 
-    `kind` and `text` are unwrapped (`analysis.error_text`), `normal` is the normalized text.
+    `normal` is its normalized text. The port and host of a connection and the subject of an error refine a row.
     """
-    row = _find_row(kind, normal.shape, normal.template.codes)
-    if row is None:
-        return None
-    port = _PORT.search(text) if row.port else None
+    row = _find_row(error.type, normal.shape, normal.template.codes)
+    return None if row is None else _refined(row, error, normal.shape)
+
+
+def _refined(row: Equivalent, error: ErrorText, shape: str) -> str:
+    title, by_host, names_host = _title_of(row.title, error.type, shape, by_host=row.host)
+    if row.port and (port := _PORT.search(error.text)):
+        title = f"{title} (port {next(filter(None, port.groups()))})"
+    host = error.host
+    if names_host and not host and (named := _HOST.search(error.text)):
+        host = host_name(next(filter(None, named.groups())))
+    subject = error.subject and normalize(error.subject).text
+    return SEPARATOR.join(filter(None, (title, subject, host if by_host else "")))
+
+
+@lru_cache(maxsize=MAX_SHAPES)
+def _title_of(title: str, kind: str | None, shape: str, *, by_host: bool) -> tuple[str, bool, bool]:
+    """The title of a row for errors of one shape, whether hosts distinguish them, and whether their texts name one."""
+    if title == "timed out" and (_CONNECTING.search(kind or "") or _CONNECT_TIMEOUT.search(shape)):
+        title, by_host = "timed out connecting", True  # any other is about how long an answer may take
+    elif title == "out of memory" and (memory := _MEMORY.search(shape)):
+        title = f"{title} ({memory.group()})"
+    return title, by_host, by_host and _HOST.search(shape) is not None
+
+
+def _old_title(row: Equivalent, text: str) -> str:
+    port = _OLD_PORT.search(text) if row.port else None
     return f"{row.title} (port {port[1] or port[2]})" if port else row.title
 
 
 @lru_cache(maxsize=MAX_SHAPES)
-def _find_row(kind: str | None, text: str, codes: tuple[str, ...]) -> Equivalent | None:
+def _find_row(kind: str | None, text: str, codes: tuple[str, ...], *, old: bool = False) -> Equivalent | None:
     if kind is not None and kind.startswith("exit "):
         return None
     lower, by_type = text.lower(), _rows_of(kind)
     if not by_type and not contains_any(lower, _STEMS):
         return None
     for row, _, of_text, unless in _COMPILED:
+        if old and row.added:
+            continue
         fits = row in by_type or of_text.search(lower)
         if fits and row.codes.issuperset(codes) and not unless.search(lower):
             return row
     return None
 
 
+MAX_LEAVES: Final = 6
+"""Different exceptions of a group that are named."""
 DIGEST_LENGTH: Final = 40
 """Hexadecimal digits of a digest. Ids of version 0.1 had 32 (`old_digest_of`)."""
 BY_TEXT: Final = "text"
@@ -234,6 +344,8 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
     """The text of `plain` with its noise."""
     noise: Noise = ()
     """Where the placeholders of that text are in `source`."""
+    changed: bool = False
+    """Its cause had another digest before (`previous_digest_of`)."""
 
     @property
     def values(self) -> tuple[tuple[str, str], ...]:
@@ -286,19 +398,23 @@ def source_text(run: RunSummary | None) -> str:
 def digests_of(run: RunSummary, decisions: Sidecar | None = None) -> tuple[str, ...]:
     """The digests under which a failed or ungraded run is judged, the closest first; empty of any other.
 
-    The first is that of its cause after merges and splits. Then come the cause before them, and the signature of
-    version 0.1 where `decisions` have any.
+    The first is that of its cause after merges and splits. Then come the cause before them, that of rules before, and
+    the signature of version 0.1 where `decisions` have any.
     """
     failure = failure_of(run)
     if failure is None:
         return ()
     cause = failure.cause
     if decisions is None or not (decisions.regrouped or decisions.has_old_digests):
-        return (failure.digest,) if not cause.wrong else of_wrong_answer(cause)
+        own = (failure.digest,) if not cause.wrong else of_wrong_answer(cause)
+        previous = previous_digest_of(run) if decisions is not None and decisions.has_causes else None
+        return own if previous is None else (*own, previous)
     part = failure.part(split) if (split := decisions.split_by(cause.digest)) else cause
     found = dict.fromkeys([decisions.merged_into(part.digest), part.digest, cause.digest])
     if cause.wrong:
         found |= dict.fromkeys(of_wrong_answer(cause))
+    if (previous := previous_digest_of(run)) is not None:
+        found |= dict.fromkeys([decisions.merged_into(previous), previous])
     old = old_digest_of(run) if decisions.has_old_digests else None
     return (*found, old) if old is not None else (*found,)
 
@@ -320,17 +436,77 @@ def deciding_score(run: RunSummary) -> Score:
 
 @lru_cache(maxsize=_MAX_FAILURES)
 def _failure_of(error: FirstError, status_word: str | None) -> Failure:
-    found = unwrap(error.type, error.message)
-    normal = normalize(found.text)
+    read, changed = read_error(error.type, error.message)
+    if read.leaves:
+        read = _without_group(read.leaves)
+    normal = _normal(read, status_word)
+    changed = changed or normal.source.startswith(("/", "~"))
+    row = _find_row(read.type, normal.shape, normal.template.codes)
+    equivalent = None
+    if row is not None:
+        equivalent = _refined(row, read, normal.shape)
+        changed = changed or row.added or equivalent != _old_title(row, read.text)
+    if read.subject or read.host:
+        normal = joined(normal, *map(normalize, filter(None, (read.subject, read.host))))
+    frame = read.frame and _FILE_NUMBER.sub("<n>", _frame(read.frame))
+    changed = changed or (frame is not None and frame != _frame(read.frame or ""))
+    noise = normal.template.noise
+    cause, plain, digest, places = _causes(*_where(error), read.type, normal.text, frame, equivalent)
+    return Failure(cause, plain, digest, normal.source, noise if len(noise) == places else (), changed)
+
+
+def _without_group(leaves: Sequence[ErrorText]) -> ErrorText:
+    """The only exception of a group if all are alike, else their names, in any order and number."""
+    named: dict[str, ErrorText] = {}
+    for leaf in leaves:
+        normal = _normal(leaf, None)
+        row = _find_row(leaf.type, normal.shape, normal.template.codes)
+        label = (leaf.type, normal.text, leaf.subject) if row is None else (_refined(row, leaf, normal.shape),)
+        named.setdefault(": ".join(filter(None, label)), leaf)
+    names = sorted(named)
+    if len(names) == 1:
+        return named[names[0]]
+    more = [f"and {len(names) - MAX_LEAVES} more"] if len(names) > MAX_LEAVES else []
+    return ErrorText("ExceptionGroup", "; ".join([*names[:MAX_LEAVES], *more]))
+
+
+def _normal(error: ErrorText, status_word: str | None) -> Normalized:
+    normal = normalize(error.text)
+    if not normal.text:
+        return normalize(status_word or "")
+    if normal.text == "<quoted>":
+        return normalize(normal.source[1:-1])
+    if normal.text == "<path>" and error.type == "KeyError":
+        return Normalized(normal.source, normal.source, Template(normal.source, ()))
+    return normal
+
+
+def _where(error: FirstError) -> tuple[Operation | None, str | None]:
+    return (error.operation, error.name) if error.operation in _NAMED else (None, None)
+
+
+def previous_digest_of(run: RunSummary) -> str | None:
+    """The digest of the cause of a run before shapes of errors were recognized; None if it is that of today."""
+    failure = failure_of(run)
+    if failure is None or not failure.changed:
+        return None
+    return _previous_digest(run.head.first_error or _SILENT, run.shared.status_word)
+
+
+@lru_cache(maxsize=4096)
+def _previous_digest(error: FirstError, status_word: str | None) -> str:
+    unwrapped = unwrap(error.type, error.message)
+    normal = normalize(unwrapped.text)
     if not normal.text:
         normal = normalize(status_word or "")
-    named = error.operation in _NAMED
-    where = (error.operation, error.name) if named else (None, None)
-    frame = found.frame and _frame(found.frame)
-    equivalent = find_equivalent(found.type, found.text, normal)
-    noise = normal.template.noise
-    cause, plain, digest, places = _causes(*where, found.type, normal.text, frame, equivalent)
-    return Failure(cause, plain, digest, normal.source, noise if len(noise) == places else ())
+    frame = unwrapped.frame and _frame(unwrapped.frame)
+    row = _find_row(unwrapped.type, normal.shape, normal.template.codes, old=True)
+    equivalent = None if row is None else _old_title(row, unwrapped.text)
+    return _causes(*_where(error), unwrapped.type, normal.text, frame, equivalent)[2]
+
+
+_FILE_NUMBER: Final = re.compile(r"(?<=[A-Za-z_])\d{3,}(?=\.\w+$)")
+"""Of a generated file: ``cell_1234.py``."""
 
 
 @lru_cache(maxsize=4096)
@@ -366,7 +542,7 @@ def _wrong_answer(scorer: str, task: str, evidence: Evidence | None) -> Failure:
     noise = normal.template.noise if asserts else ()
     equivalent = _find_row_of_checks(evidence.type, normal.text)
     if equivalent is None and not asserts:
-        equivalent = find_equivalent(evidence.type, evidence.text, normal)
+        equivalent = find_equivalent(ErrorText(evidence.type, evidence.text), normal)
     cause = plain if equivalent is None else msgspec.structs.replace(plain, name=None, text=equivalent)
     return Failure(cause, plain, cause.digest, normal.source if asserts else "", noise)
 
@@ -386,7 +562,7 @@ def of_wrong_answer(cause: Cause) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _not_graded(evidence: Evidence) -> Failure:
-    found = unwrap(evidence.type, evidence.text.removeprefix(f"{evidence.type}: "))
+    found, _ = read_error(evidence.type, evidence.text.removeprefix(f"{evidence.type}: "))
     normal = normalize(found.text)
     cause = Cause(type=found.type, text=normal.text, who=evidence.who, ungraded=True)
     noise = normal.template.noise

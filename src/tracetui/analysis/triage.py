@@ -20,6 +20,7 @@ from tracetui.analysis.cause import (
     failure_of,
     of_wrong_answer,
     old_digest_of,
+    previous_digest_of,
     shared_cause,
     short_ids,
 )
@@ -106,6 +107,8 @@ class Group(msgspec.Struct, frozen=True, gc=False):
     """Digest of the cause that it is a part of, where the user split one."""
     old: tuple[str, ...] = ()
     """Signatures of its runs in version 0.1, where a verdict was given to one."""
+    previous: tuple[str, ...] = ()
+    """Digests of the causes of its runs before their shapes were recognized, where a verdict was given to any cause."""
     tasks: tuple[Task, ...] = ()
     """Of wrong answers: the tasks, those with most failed runs first."""
 
@@ -172,8 +175,9 @@ def groups(runs: Iterable[RunSummary], decisions: Sidecar | None = None) -> list
     tasks = _tasks(counted, failed, waste)
     ids = short_ids([*merged])
     has_old = decisions is not None and decisions.has_old_digests
+    has_previous = decisions is not None and decisions.has_causes
     made = [
-        _group(digest, name, causes, waste, tasks, has_old)
+        _group(digest, name, causes, waste, tasks, has_old, has_previous)
         for name, (digest, causes) in zip(ids, merged.items(), strict=True)
     ]
     return sorted(made, key=biggest_first)
@@ -237,6 +241,7 @@ def _group(
     waste: dict[RunRef, Waste],
     tasks: dict[str, list[Task]],
     has_old: bool,
+    has_previous: bool,
 ) -> Group:
     causes.sort(key=lambda one: (one[0] != digest, one[0]))
     first, cause, own = causes[0]
@@ -260,8 +265,16 @@ def _group(
         merged=tuple(sorted({one for one, _, _ in causes} - {digest})),
         split_of="" if cause.wrong or own[0][1].digest == first else own[0][1].digest,
         old=tuple(sorted({old for run in runs if (old := old_digest_of(run)) is not None})) if has_old else (),
+        previous=_previous(causes) if has_previous else (),
         tasks=tuple(task for one, *_ in causes for task in tasks.get(one, ())),
     )
+
+
+def _previous(causes: list[_Members]) -> tuple[str, ...]:
+    members = [member for _, _, members in causes for member in members]
+    if not any(failure.changed for _, failure in members):
+        return ()
+    return tuple(sorted({previous_digest_of(run) or failure.digest for run, failure in members}))
 
 
 def _newest_first(runs: Iterable[RunSummary]) -> list[RunSummary]:
@@ -352,8 +365,8 @@ class CauseVerdicts:
     def of_group(self, group: Group) -> Judgement:
         """The decisions on a cause.
 
-        Signatures of version 0.1 count where those of all runs have the same verdict. The heading of wrong answers has
-        the verdict that all of its tasks have.
+        Digests of rules before, and signatures of version 0.1, count where those of all runs have the same verdict. The
+        heading of wrong answers has the verdict that all of its tasks have.
         """
         if group.tasks:
             verdict = self.of_task(group.tasks[0]).verdict
@@ -361,8 +374,9 @@ class CauseVerdicts:
             return Judgement(verdict, "cause") if same else NOTHING
         digests = group.digest, *group.merged, group.split_of
         found = self.decisions.of_causes(*digests)
-        if found.verdict is None and len({self.decisions.of_causes(old).verdict for old in group.old}) == 1:
-            return self.decisions.of_causes(*digests, *group.old)
+        for earlier in (group.previous, group.old):
+            if found.verdict is None and len({self.decisions.of_causes(digest).verdict for digest in earlier}) == 1:
+                found = self.decisions.of_causes(*digests, *earlier)
         return found
 
     def is_new(self, group: Group) -> bool:

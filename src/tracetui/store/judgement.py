@@ -265,6 +265,8 @@ class Judgements:
         """`start_of` all runs with an event: nothing was decided on a run with another start."""
         self.has_old_digests = False
         """Whether a verdict, note or tag was given to a signature of version 0.1."""
+        self.has_causes = False
+        """Whether a verdict, note or tag was given to a cause."""
         self.has_tags = False
         """Whether the user ever gave a tag."""
         self.regrouped = False
@@ -290,6 +292,7 @@ class Judgements:
         if event.run is not None:
             self.starts.add(_read(event.run.start))
         self.has_old_digests |= len(event.signature) == OLD_DIGEST_LENGTH
+        self.has_causes |= bool(event.signature)
         self.has_tags |= event.do == "tag"
         self.regrouped |= event.do in ("merge", "split")
         self.has_allowed |= event.do == "allow"

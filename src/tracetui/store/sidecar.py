@@ -291,6 +291,11 @@ class Sidecar:
         return self._state.has_old_digests
 
     @property
+    def has_causes(self) -> bool:
+        """Whether something was decided on a cause."""
+        return self._state.has_causes
+
+    @property
     def has_tags(self) -> bool:
         """Whether the user ever gave a tag, also one that was undone."""
         return self._state.has_tags

@@ -46,7 +46,13 @@ class Grouping:
         self._others: dict[str, list[Group]] = {}
         """Causes by another digest that may have a verdict: of a task, a merged cause, the one before a split."""
         for group in self.groups:
-            for digest in (*group.merged, group.split_of, *group.old, *(task.digest for task in group.tasks)):
+            for digest in (
+                *group.merged,
+                group.split_of,
+                *group.previous,
+                *group.old,
+                *(task.digest for task in group.tasks),
+            ):
                 if digest:
                     self._others.setdefault(digest, []).append(group)
         self._first_starts = sorted(group.starts[0] for group in self.groups if group.starts)

@@ -1,0 +1,576 @@
+"""Reads errors of which the structure is known, before their noise is replaced (`analysis.error_text`).
+
+Each reader takes one way in which programs print errors apart: exception groups, lists of validation errors, stacks,
+responses, commands, package managers, git, tools that edit. It keeps what decides who has to fix what, drops data of
+the single call, and names in `ErrorText.subject` and `host` what normalizing would replace.
+
+Rule of thumb: would one fix repair both? Statuses, exit codes, names of modules, keys, commands and packages, hosts and
+ports of connections tell causes apart. Versions, counts, ids, paths, quoted user data and the digits of pooled hosts
+don't.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from typing import Final, NamedTuple
+
+from tracetui.analysis.error_text import MAX_INPUT, ErrorText, contains_any, ends, normalize, unwrap
+
+_MAX_SUBJECT: Final = 120
+_MAX_DEPTH: Final = 3
+_LONGEST: Final = 2 * MAX_INPUT
+"""Characters of a text that are searched for groups, lists and stacks."""
+
+
+def read_error(kind: str | None, text: str) -> tuple[ErrorText, bool]:
+    """Return the error inside of all wrappings, and whether its shape was recognized; `kind` as for `unwrap`."""
+    if not (
+        contains_any(text, _MARKS)
+        or ("\n" in text and contains_any(text, _MARKS_OF_LINES))
+        or ("." in text and _NUMBERED.search(text))
+        or ("://" in text and (_STATUS_WORD.search(text) or "connect to" in text))
+    ):
+        return unwrap(kind, text), False
+    return _read(kind, text)
+
+
+def _read(kind: str | None, text: str, depth: int = 0) -> tuple[ErrorText, bool]:
+    if depth < _MAX_DEPTH:
+        whole = ends(text, _LONGEST)
+        for mark, read_whole in _WHOLE:
+            if mark in whole and (error := read_whole(kind, whole, depth + 1)) is not None:
+                return error, True
+    plain = unwrap(kind, text)
+    error = plain if len(plain.text) <= MAX_INPUT else plain._replace(text=ends(plain.text, MAX_INPUT))
+    for marks, read in _READERS:
+        if contains_any(error.text, marks):
+            error = read(error)
+    error = _pooled_hosts(error)
+    return error, error != plain
+
+
+# ---- whole texts: groups, lists and stacks, which unwrapping would cut
+
+
+_SECTION: Final = re.compile(r"^[ |]*\+[-+]*-{6,} (?:\d+|\.\.\.) -+ *$", re.MULTILINE)
+_MARGIN: Final = re.compile(r"^[ ]*(?:[|][ ]?)+|^[ ]*\+[-+]*-{6,}\s*$", re.MULTILINE)
+_MEMBER: Final = re.compile(r"^\s+(?:\[?cause\]?: )?(\w*(?:Error|Exception)\b.*)$", re.MULTILINE)
+_GROUP: Final = re.compile(
+    r"(?:ExceptionGroup\((['\"]).*?\1, [\[(]|\d+ sub-exceptions?\)[: ]*\[)(?P<leaves>.*)[\])]", re.DOTALL
+)
+_LEAF: Final = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*\((?:[^()'\"]|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")*\)")
+
+
+def _exception_group(kind: str | None, text: str, depth: int) -> ErrorText | None:
+    """The exceptions of a group as Python prints it: ``+---------------- 1 ----------------``."""
+    sections = [_MARGIN.sub("", section).strip() for section in _SECTION.split(text)[1:]]
+    return _leaves((section for section in sections if section and "Exception Group Traceback" not in section), depth)
+
+
+def _group_repr(kind: str | None, text: str, depth: int) -> ErrorText | None:
+    """The exceptions of ``ExceptionGroup('…', [ValueError('…'), …])``."""
+    group = _GROUP.search(text)
+    return _leaves(_LEAF.findall(group["leaves"]), depth) if group else None
+
+
+def _aggregate(kind: str | None, text: str, depth: int) -> ErrorText | None:
+    """The exceptions of Node's ``AggregateError``."""
+    return _leaves(_MEMBER.findall(text.partition("[errors]:")[2]), depth)
+
+
+def _leaves(texts: Iterable[str], depth: int) -> ErrorText | None:
+    """The exceptions of a group, those of groups in it too."""
+    leaves: list[ErrorText] = []
+    for text in texts:
+        leaf, _ = _read(None, text, depth)
+        leaves += leaf.leaves or (leaf,)
+    return ErrorText("ExceptionGroup", "", leaves=tuple(leaves)) if leaves else None
+
+
+_VALIDATION: Final = re.compile(r"\b\d+ validation errors? for (?P<model>[^\n]+)\n(?P<errors>.*)", re.DOTALL)
+_INVALID: Final = re.compile(
+    r"^(?P<field>\S[^\n]*)\n\s+(?P<message>[^\n]*?)\s*[\[(]type=(?P<kind>[\w.]+)(?=[,;)\]])", re.MULTILINE
+)
+_INDEX: Final = re.compile(r"(?<=[.>\s])\d+(?=[.\s]|$)")
+
+
+def _pydantic(kind: str | None, text: str, depth: int) -> ErrorText | None:
+    """Model, and field and kind of every error, in any order; of an own check also what it says."""
+    listed = _VALIDATION.search(text)
+    if listed is None:
+        return None
+    errors = set()
+    for error in _INVALID.finditer(listed["errors"]):
+        field = _INDEX.sub("<n>", error["field"].strip().replace(" -> ", "."))
+        name = error["kind"].removeprefix("value_error.")
+        own = name in ("value_error", "assertion_error")
+        errors.add(f"{field} {normalize(error['message']).text if own else name}")
+    if not errors:
+        return None
+    frame = unwrap(kind, text).frame if "Traceback (" in text else None
+    return ErrorText("ValidationError", f"{listed['model'].strip()}: {', '.join(sorted(errors))}", frame)
+
+
+_GO_PANIC: Final = re.compile(r"panic: (?P<message>.*?)\n\s*(?:\[signal [^\n]*\n\s*)?goroutine \d+ ", re.DOTALL)
+_GO_FRAME: Final = re.compile(
+    r"^(?!runtime\.|panic\(|created by|testing\.)(?P<name>[\w./*()-]+?)\([^\n]*\)\n\s+(?P<path>\S+\.go):\d+",
+    re.MULTILINE,
+)
+
+
+def _go_panic(kind: str | None, text: str, depth: int) -> ErrorText | None:
+    """What a Go program panicked with, and the first frame outside of the runtime."""
+    panic = _GO_PANIC.search(text)
+    frame = _GO_FRAME.search(text, panic.end()) if panic else None
+    if panic is None or frame is None:
+        return None
+    message = panic["message"].partition(" [recovered]")[0]
+    name = frame["name"].rpartition("/")[2]
+    return ErrorText(None, f"panic: {message}", f"{name} in {frame['path'].rpartition('/')[2]}")
+
+
+_JAVA_FRAME: Final = re.compile(
+    r"^\s+at (?:[\w.$@-]*/)?(?P<class>[\w.$]+)\.(?P<name>[\w$<>]+)\((?P<file>\w+\.\w+)(?::\d+)?\)", re.MULTILINE
+)
+_JAVA_LIBRARY: Final = re.compile(
+    r"(?:java|javax|jdk|sun|com\.sun|kotlin|scala|org\.(?:junit|springframework|apache))\."
+)
+
+
+def _java(kind: str | None, text: str, depth: int) -> ErrorText | None:
+    """The innermost exception of a stack of Java, and its first frame outside of libraries."""
+    innermost = text.rpartition("\nCaused by: ")[2]
+    frames = [*_JAVA_FRAME.finditer(innermost)]
+    if not frames:
+        return None
+    own = next((frame for frame in frames if not _JAVA_LIBRARY.match(frame["class"])), frames[0])
+    message = _THREAD.sub("", innermost[: frames[0].start()].strip())
+    error, _ = _read(None, message, depth)
+    return error._replace(frame=f"{own['class'].rpartition('.')[2]}.{own['name']} in {own['file']}")
+
+
+_THREAD: Final = re.compile(r'^Exception in thread "[^"\n]*" ')
+
+
+def _java_header(kind: str | None, text: str, depth: int) -> ErrorText | None:
+    head = _THREAD.match(text)
+    return _read(kind, text[head.end() :], depth)[0] if head else None
+
+
+_GRPC: Final = re.compile(
+    r"status = StatusCode\.(?P<status>[A-Z_]+)\s+details = \"(?P<details>.*?)\"\s*(?:\n|$)", re.DOTALL
+)
+_GRPC_GO: Final = re.compile(r"rpc error: code = (?P<status>\w+) desc = (?P<details>.*)", re.DOTALL)
+
+
+def _grpc(kind: str | None, text: str, depth: int) -> ErrorText | None:
+    """Status and details of an RPC, as grpc of Python and of Go print them."""
+    call = _GRPC.search(text) or _GRPC_GO.search(text)
+    if call is None:
+        return None
+    status = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", call["status"]).upper()
+    return ErrorText(None, f"gRPC {status}: {call['details'].strip()}")
+
+
+_Whole = Callable[[str | None, str, int], ErrorText | None]
+_WHOLE: Final[tuple[tuple[str, _Whole], ...]] = (
+    ("-- 1 --", _exception_group),
+    ("ExceptionGroup(", _group_repr),
+    ("sub-exception", _group_repr),
+    ("[errors]:", _aggregate),
+    (" validation error", _pydantic),
+    ("\ngoroutine ", _go_panic),
+    ("\tat ", _java),
+    ("Exception in thread ", _java_header),
+    ("StatusCode.", _grpc),
+    ("rpc error: code", _grpc),
+)
+_WHOLE_LINES: Final = frozenset({"ExceptionGroup(", "sub-exception", "Exception in thread ", "rpc error: code"})
+"""Marks of whole texts that may be one line."""
+
+
+# ---- parts of an unwrapped text
+
+
+def host_name(host: str) -> str:
+    """A host without the digits of its first label, by which machines of a pool differ; empty if it names none."""
+    host = host.rpartition("@")[2].strip("[]'\"").lower()
+    if not host or host in ("localhost", "0", "::1") or re.fullmatch(r"[\d.]+|[\da-f:]*:[\da-f:]*", host):
+        return ""
+    first, dot, rest = host.partition(".")
+    return re.sub(r"(?<=[a-z_-][a-z_-])\d+|(?<=-)\d+", "<n>", first) + dot + rest
+
+
+_URL_HOST: Final = r"[a-z][a-z0-9+.-]*://(?:[^/\s@'\"]*@)?(?P<host>[^/\s:'\"?#)]+)"
+_RESPONSES: Final = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"(?P<status>\d{{3}}) (?:client|server) error: (?P<phrase>.*?) for url: {_URL_HOST}\S*",
+        r"(?:client error|server error|redirect response) '(?P<status>\d{3}) (?P<phrase>[^']*)'"
+        rf" for url '{_URL_HOST}[^']*'.*",
+        rf"(?P<status>\d{{3}}), message='(?P<phrase>[^']*)', url=(?:URL\()?'{_URL_HOST}[^']*'\)?",
+        rf"(?:fatal: )?unable to access '{_URL_HOST}[^']*': (?P<phrase>)"
+        r"the requested url returned error: (?P<status>\d{3})",
+    )
+)
+
+
+def _response(error: ErrorText) -> ErrorText:
+    """Status and host of a failed request, as any library of HTTP prints them."""
+    for pattern in _RESPONSES:
+        if response := pattern.search(error.text):
+            phrase = response["phrase"].strip() or _phrase_of(response["status"])
+            head = error.text[: response.start()]
+            rest = error.text[response.end() :].partition("For more information check:")[0]
+            text = f"{head}HTTP {response['status']} {phrase}{rest}".strip()
+            return error._replace(type=None, text=text, host=host_name(response["host"]))
+    return error
+
+
+def _phrase_of(status: str) -> str:
+    try:
+        return HTTPStatus(int(status)).phrase
+    except ValueError:
+        return ""
+
+
+_POOL: Final = re.compile(r"HTTPS?ConnectionPool\(host='(?P<host>[^']+)', port=(?P<port>\d+)\): ")
+_CAUSED: Final = re.compile(r"Max retries exceeded with url: \S+ \(Caused by (?P<cause>.*?)\)?$", re.DOTALL)
+
+
+def _pool(error: ErrorText) -> ErrorText:
+    """The error below urllib3's pool of connections, and the host."""
+    pool = _POOL.search(error.text)
+    if pool is None:
+        return error
+    text = error.text[: pool.start()] + error.text[pool.end() :]
+    if "refused" in text:
+        text = f"{text} (port={pool['port']})"
+    elif caused := _CAUSED.search(text):
+        text = re.sub(r"<[\w.]+ object at \w+>(?:, |: )?", "", caused["cause"])
+    return error._replace(text=text, host=host_name(pool["host"]))
+
+
+_IN_QUOTES: Final = re.compile(r"(?P<quote>['\"`])(?P<status>[1-5]\d\d [A-Z][A-Za-z' -]{1,40})(?P=quote)")
+
+
+def _status_in_quotes(error: ErrorText) -> ErrorText:
+    """``'502 Bad Gateway'`` without quotes: what they quote is no data."""
+    text = _IN_QUOTES.sub(lambda match: match["status"] if _phrase_of(match["status"][:3]) else match[0], error.text)
+    return error._replace(text=text)
+
+
+_REQUEST: Final = re.compile(
+    r"(?:\b(?:GET|POST|PUT|PATCH|DELETE|HEAD|fetch(?:ing)?|request(?:ing|ed)?(?: to)?|(?i:url)|from|for"
+    rf"|download(?:ing)?|open(?:ing)?|navigating to|returned by|at)[\s:='\"(]+){_URL_HOST}"
+)
+_STATUS_WORD: Final = re.compile(r"(?<![\w.])[45]\d\d(?![\w.])")
+_REFERRED: Final = re.compile(
+    r"\b(?:find|see|visit|refer|docs?|documentation|help|more|learn|contact)\b", re.IGNORECASE
+)
+
+
+def _requested(error: ErrorText) -> ErrorText:
+    """The host of the request that got a status; links to documentation are none."""
+    if error.host or not (_STATUS_WORD.search(error.text) or "connect to" in error.text):
+        return error
+    if (request := _REQUEST.search(error.text)) is None:
+        return error
+    if _REFERRED.search(error.text[max(0, request.start() - 60) : request.start()]):
+        return error
+    return error._replace(host=host_name(request["host"]))
+
+
+_POOLED: Final = re.compile(
+    r"(?<![\w./@:-])(?P<name>[A-Za-z][A-Za-z_-]*[A-Za-z_-])(?P<number>\d+)(?P<domain>(?:\.[A-Za-z][\w-]*)*)"
+    r"(?P<end>\.(?:internal|local|lan|corp|intra|svc|cluster|cloud|com|net|org|io|dev|example|test)\b|(?=:\d{2,5}\b))"
+)
+
+
+_NUMBERED: Final = re.compile(r"\d(?:\.[a-z]|:\d\d)")
+"""Found in every text with a host in `_POOLED`."""
+
+
+def _pooled_hosts(error: ErrorText) -> ErrorText:
+    """Hosts in prose without the digits of their first label: ``worker4040.internal``."""
+    if not _NUMBERED.search(error.text):
+        return error
+    return error._replace(text=_POOLED.sub(r"\g<name><n>\g<domain>\g<end>", error.text))
+
+
+_COMMANDS: Final = tuple(
+    re.compile(pattern, re.DOTALL)
+    for pattern in (
+        r"(?P<head>Command) (?:'(?P<a>.+)'|\"(?P<b>.+)\"|(?P<c>\[.+\]))"
+        r"(?P<rest> (?:returned non-zero exit status|died with|timed out after).*)",
+        r"(?P<head>[Cc]ommand) '(?P<a>[^\n]+)'(?P<rest> (?:failed with exit|returned a non-zero) code.*)",
+        r"(?P<head>process) [\"'](?P<a>.+?)[\"'](?P<rest> did not complete successfully.*)",
+        r"(?P<head>Command failed(?: with exit code -?\d+)?)[^:\n]*: (?P<a>[^\n]+)(?P<rest>.*)",
+    )
+)
+_SHELL: Final = re.compile(r"^(?:/\S*/)?(?:ba|z|da)?sh -l?c ")
+_PROGRAM: Final = re.compile(r"^/(?:[^\s/]+/)*(?=[^\s/])")
+_ARGUMENT: Final = re.compile(r"'([^']*)'|\"([^\"]*)\"")
+
+
+def _command(error: ErrorText) -> ErrorText:
+    """The command that failed, of a list of arguments as of a line."""
+    for pattern in _COMMANDS:
+        if command := pattern.search(error.text):
+            line = next(filter(None, (command[name] for name in "abc" if name in pattern.groupindex)))
+            if line[:1] == "[":
+                line = " ".join(a or b for a, b in _ARGUMENT.findall(line)) or line
+            rest = command["rest"]
+            text = error.text[: command.start()] + command["head"] + re.sub(r"^\n", ": ", rest)
+            return error._replace(text=text, subject=_subject(_PROGRAM.sub("", _SHELL.sub("", line))))
+    return error
+
+
+def _subject(text: str) -> str:
+    """Deciding words on one line, without quotes: what is quoted in them decides too."""
+    return " ".join(re.sub(r"['\"`]", "", text).split())[:_MAX_SUBJECT]
+
+
+_MAKE: Final = re.compile(
+    r"^\w*make(?:\[\d+\])?: \*\*\* \[(?:[^\]\n]*?:\d+: )?(?P<target>[^\]\n]+)\] (?P<how>[^\n]*)$\n?",
+    re.MULTILINE,
+)
+
+
+def _make(error: ErrorText) -> ErrorText:
+    """Target and exit status of the command that failed first; the makes around it repeat it."""
+    first = _MAKE.search(error.text)
+    if first is None:
+        return error._replace(text=error.text.replace("make: *** ", "make: "))
+    line = f"make {first['target']}: {re.sub(r'^Error (?=[0-9])', 'exit status ', first['how'])}"
+    return error._replace(text=f"{_MAKE.sub('', error.text[: first.start()])}{line}".strip())
+
+
+_SCRIPT: Final = re.compile(
+    r"^(?:(?:\S*/)?\w*sh: )?(?:(?:[\w.@+~/-]+): (?:line \d+|(?<=sh: )\d+): (?=\S[^:\n]*: |syntax error|unexpected)"
+    r"|(?:\S*/)?\w*sh: (?=\S+: (?:command )?not found))",
+    re.MULTILINE,
+)
+_NO_COMMAND: Final = re.compile(
+    r"(?:(?:\S*/)?zsh:(?:\d+:)? command not found: (?P<a>\S+)|(?P<b>[^\s:]+): (?:command )?not found\b"
+    r"|exec: \"(?P<c>[^\"/]+)\": executable file not found in \$PATH|\bspawn (?P<d>[^\s/]+) ENOENT)"
+)
+_EXIT: Final = re.compile(r"^Exit code 127\s+")
+
+
+def _shell(error: ErrorText) -> ErrorText:
+    """What a shell or script says, without its name and line; a missing command in one form."""
+    text = _SCRIPT.sub("", re.sub(r"^/(?:[^\s/:]+/)*bin/(?=[\w.-]+: )", "", error.text))
+    if (missing := _NO_COMMAND.search(text)) and (
+        missing["b"] is None or "command not found" in text or text != error.text
+    ):
+        name = next(filter(None, missing.groups()))
+        text = f"{text[: missing.start()]}{name}: command not found{text[missing.end() :]}"
+        text = _EXIT.sub("", text)
+    return error._replace(text=text)
+
+
+_REJECTED: Final = re.compile(r"! \[(?P<how>(?:remote )?rejected)\][^\n(]*(?:\((?P<why>[^)\n]+)\))?")
+_USERNAME: Final = re.compile(r"(could not read (?:Username|Password) for '[^']*'): .*", re.DOTALL)
+
+
+def _git(error: ErrorText) -> ErrorText:
+    """Why a push was rejected, whatever the branch; that git lacks a login, whatever the terminal."""
+    if rejected := _REJECTED.search(error.text):
+        return error._replace(text=f"git push {rejected['how']}: {rejected['why'] or 'no reason'}")
+    if login := _USERNAME.search(error.text):
+        url = re.search(_URL_HOST, login[1])
+        return error._replace(text=login[1].partition(" for ")[0], host=host_name(url["host"]) if url else error.host)
+    return error
+
+
+_VERSIONS: Final = re.compile(r" ?\((?:from )?versions?: (?!none\))[^()]*(?:\([^()]*\)[^()]*)*\)")
+_AT_VERSION: Final = re.compile(
+    r"(?P<name>(?:@[A-Za-z][\w.-]*/)?(?<![\w.-])[A-Za-z][\w.-]*)@(?!\d+\.\d+\.\d+\.\d)[\^~<>=v]*\d+(?:\.[\dx*]+)*(?:[-+][\w.+-]+)?(?![\w@])"
+)
+_QUOTED_VERSION: Final = re.compile(r"`(?P<name>[\w-]+) v?\d+\.\d+[\w.+-]*(?: \([^`\n]*\))?`")
+_PREVIOUS: Final = re.compile(r"due to (?:\d+ )?previous errors?(?:; \d+ warnings? emitted)?")
+
+
+def _packages(error: ErrorText) -> ErrorText:
+    """Packages by name, without versions, lists of versions, and counts of errors before."""
+    text = _VERSIONS.sub("", error.text)
+    if "`" in text:
+        text = _QUOTED_VERSION.sub(r"`\g<name>`", text)
+    if "@" in text:
+        text = _AT_VERSION.sub(r"\g<name>@<n>", text)
+    return error._replace(text=_PREVIOUS.sub("due to previous errors", text))
+
+
+_OWNER: Final = re.compile(
+    r"\b(held|locked|owned|acquired|blocked|used) by (?:another )?"
+    r"((?:process|pid|user|session|client|owner|transaction|host)s?\b:?) ?[^\s,;()]+(?: \([^)\n]*\))?",
+    re.IGNORECASE,
+)
+_PERSON: Final = re.compile(
+    r"\b(held|locked|owned) by (?!(?:process|pid|user|session|client|owner|transaction|host|another)\b|<)"
+    r"[\w.@-]+(?: \([^)\n]*\))?"
+)
+_LOCK_INFO: Final = re.compile(r"^\s*(?:ID|Operation|Who|Version|Created|Info):.*$\n?", re.MULTILINE)
+
+
+def _lock(error: ErrorText) -> ErrorText:
+    """What is locked, whoever holds it."""
+    text = _OWNER.sub(r"\1 by \2 <id>", error.text)
+    if "lock" in text:
+        text = _PERSON.sub(r"\1 by <id>", text)
+    if "Lock Info:" in text:
+        text = _LOCK_INFO.sub("", text)
+    return error._replace(text=text)
+
+
+_DAEMON: Final = re.compile(r"^docker: ")
+
+
+def _docker(error: ErrorText) -> ErrorText:
+    return error._replace(text=_DAEMON.sub("", error.text))
+
+
+_CLASS: Final = re.compile(r"<class '(?:[\w]+\.)*(?P<type>\w+)'>: ")
+
+
+def _class(error: ErrorText) -> ErrorText:
+    """The database's own type, which SQLAlchemy puts in front for asynchronous drivers."""
+    named = _CLASS.match(error.text)
+    return error if named is None else error._replace(type=named["type"], text=error.text[named.end() :])
+
+
+_POD: Final = re.compile(
+    r"\b(?P<name>[a-z][a-z0-9-]*?)-(?=[a-z0-9]*\d)[a-z0-9]{6,10}-[a-z0-9]{5}(?![a-z0-9-])(?:_[\w-]+\([\w-]+\))?"
+)
+
+
+def _pod(error: ErrorText) -> ErrorText:
+    """Pods of Kubernetes by their deployment."""
+    return error._replace(text=_POD.sub(r"\g<name>-<id>", error.text))
+
+
+_ACTION: Final = re.compile(r"^(?P<action>[A-Za-z]+\.\w+): (?=Timeout \d+ms exceeded|net::)")
+_WAITED: Final = re.compile(
+    r"waiting for (?P<target>(?:locator|getBy|get_by|selector|frame|event|internal|text|role)\S*[^\n]*)"
+    rf"|^Locator: (?P<locator>[^\n]+)|navigating to \"{_URL_HOST}",
+    re.MULTILINE,
+)
+_ANSI: Final = re.compile(r"\x1b\[[\d;]*m")
+_LOG: Final = re.compile(r"\s*(?:Call log:|=+ logs =+).*", re.DOTALL)
+
+
+def _browser(error: ErrorText) -> ErrorText:
+    """The action of a browser, and what it waited for or where it went."""
+    text = _ANSI.sub("", error.text).replace("net::ERR_CONNECTION_REFUSED", "net::ERR connection refused")
+    action, waited = _ACTION.search(text), _WAITED.search(text)
+    name = action["action"] if action else ""
+    name = name[:1].lower() + name[1:]
+    target = (waited["target"] or waited["locator"] or host_name(waited["host"])) if waited else ""
+    if action:
+        text = text[action.end() :]
+    subject = _subject(f"{name} {target.removesuffix(' to be visible')}")
+    return error._replace(text=_LOG.sub("", text), subject=subject or error.subject)
+
+
+_EDITED: Final = re.compile(
+    r"(?P<what>(?i:string to replace|old_?string)[^:\n]{0,80}not found[^:\n]{0,40})(?:\.?\s*\n\s*String:|:).*",
+    re.DOTALL,
+)
+_MATCHES: Final = re.compile(r"\n\s*String:.*", re.DOTALL)
+_OLD_TEXT: Final = re.compile(
+    r"(?P<name>old_str(?:ing)?) [`'\"].*[`'\"](?P<rest> (?:did not|in lines|in |not |was ).*)", re.DOTALL
+)
+_EXPECTED: Final = re.compile(
+    r"(?P<what>(?i:failed to find (?:expected lines|context))(?: '[^'\n]*')?(?: in \S+?)?):?\s*\n.*", re.DOTALL
+)
+_FENCED: Final = re.compile(r"```.*?(?:```|$)", re.DOTALL)
+_TAGGED: Final = re.compile(r"</?tool_use_error>")
+
+
+def _edit(error: ErrorText) -> ErrorText:
+    """What a tool that edits files says, without the text that it looked for."""
+    text = _TAGGED.sub("", error.text)
+    text = _EDITED.sub(r"\g<what>", text)
+    if "eplace" in text:
+        text = _MATCHES.sub("", text)
+    text = _OLD_TEXT.sub(r"\g<name>\g<rest>", text)
+    text = _EXPECTED.sub(r"\g<what>", text)
+    text = re.sub(r"\s*<{5,} SEARCH\b.*", "", text, flags=re.DOTALL)
+    return error._replace(text=_FENCED.sub("<quoted>", text).strip())
+
+
+_ASSERTED: Final = re.compile(r"\bassert (\d{3}) == (\d{3})\b|\b[Ee]xpected:? (\d+)\b(\D{1,40}?)(\d+)\b")
+_WHERE: Final = re.compile(r"\n\s*\+\s+(?:where|and) [^\n]*")
+"""How pytest came to a value."""
+_SUMMARY: Final = re.compile(r"\n=+ [^\n=]*\bin [\d.]+m?s[^\n=]* ?=+\s*$")
+
+
+def _assertion(error: ErrorText) -> ErrorText:
+    """Compared statuses of HTTP as such; counts of other tests go."""
+
+    def statuses(match: re.Match[str]) -> str:
+        numbers = match[1] or match[3], match[2] or match[5]
+        if not all(map(_phrase_of, numbers)) or not any(number[0] in "45" for number in numbers):
+            return match[0] if match[1] else match[0].removesuffix(numbers[1]) + "<n>"
+        return re.sub(r"(?<!\d)(\d{3})(?!\d)", r"status \1", match[0])
+
+    return error._replace(text=_SUMMARY.sub("", _WHERE.sub("", _ASSERTED.sub(statuses, error.text))))
+
+
+_QUOTES: Final = re.compile(r'"([^"]*)"|`([^`]*)`')
+_NUMBERED_ERROR: Final = re.compile(r"\((?P<code>\d{3,5}), (?P<quote>['\"])(?P<text>.*)(?P=quote)\)", re.DOTALL)
+
+
+def _quotes(error: ErrorText) -> ErrorText:
+    """Names without quotes where what stands between two of them might be taken for quoted; tuples of databases."""
+    text = error.text
+    if text[:1] == "(" and (numbered := _NUMBERED_ERROR.fullmatch(text)):
+        text = f"code {numbered['code']}: {numbered['text']}"
+    if text.count("`") > 2 or text.count('"') > 2:
+
+        def name(match: re.Match[str]) -> str:
+            quoted = match[1] or match[2]
+            return quoted if quoted and len(quoted.split()) == 1 else match[0]
+
+        text = _QUOTES.sub(name, text)
+    return error._replace(text=text.replace(": [: ", ": "))
+
+
+_Reader = Callable[[ErrorText], ErrorText]
+
+
+class _Shape(NamedTuple):
+    marks: tuple[str, ...]
+    """One of them is in every text of the shape."""
+    read: _Reader
+
+
+_READERS: Final = (
+    _Shape(("ConnectionPool(",), _pool),
+    _Shape((" for url", ", message='", " returned error"), _response),
+    _Shape((" exit status ", "ommand failed", "did not complete", " died with ", "' timed out", "ommand '"), _command),
+    _Shape((": *** ",), _make),
+    _Shape((": line ", "not found", "sh: ", " ENOENT", "bin/"), _shell),
+    _Shape(("rejected]", "could not read "), _git),
+    _Shape(("ersions: ", "@", "previous error", "`"), _packages),
+    _Shape(("d by ", "Lock Info:"), _lock),
+    _Shape(("docker: ",), _docker),
+    _Shape(("<class '",), _class),
+    _Shape((" pod",), _pod),
+    _Shape(("ms exceeded", "net::", "Call log:", "Locator: "), _browser),
+    _Shape(("eplace", "old", "ailed to find", "```", "tool_use_error>", "<<<<<"), _edit),
+    _Shape(("assert ", "pected", "\n="), _assertion),
+    _Shape(("'4", "'5", '"4', '"5'), _status_in_quotes),
+    _Shape(("://",), _requested),
+    _Shape(("`", '"', ", '"), _quotes),
+)
+_OF_LINES: Final = frozenset({"Lock Info:", "Call log:", "Locator: ", "\n=", "```", "rejected]"})
+"""Marks of texts of several lines."""
+_ALL_MARKS: Final = frozenset(mark for mark, _ in _WHOLE) | {mark for shape in _READERS for mark in shape.marks}
+_MARKS: Final = tuple(
+    sorted(_ALL_MARKS - _OF_LINES - {"://"} - {mark for mark, _ in _WHOLE if mark not in _WHOLE_LINES})
+)
+_MARKS_OF_LINES: Final = tuple(sorted(_ALL_MARKS - {*_MARKS, "://"}))
