@@ -15,6 +15,8 @@ from functools import cache, lru_cache
 from math import isfinite
 from typing import Final
 
+import msgspec
+
 from tracetui.model import RunSummary, Usage
 
 SWITCH: Final = "TRACETUI_PRICES"
@@ -23,7 +25,10 @@ _MODULE: Final = "genai_prices"
 _MAX_NAME: Final = 120
 _HOUR: Final = 3600
 """Time-dependent prices vary by day or by hour."""
-_NAMES: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+_TIER: Final = 1000
+"""Thresholds of prices by size are multiples of this many tokens."""
+_MILLION: Final = 1_000_000
+_NAMES: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens")
 """The library's field names. They mean the same as in `Usage`: input includes cached input."""
 
 
@@ -66,6 +71,51 @@ def of_call(model: str | None, usage: Usage | None, at: float | None = None) -> 
     return _of_calls(model, usage, at, 1)
 
 
+class Rates(msgspec.Struct, frozen=True, gc=False):
+    """US dollars for a token of one call: uncached input, cache reads, writes for 5 minutes and an hour, output."""
+
+    input: float
+    read: float
+    write: float
+    write_1h: float
+    output: float
+
+    def scaled(self, factor: float) -> Rates:
+        """All of them times `factor`."""
+        return Rates(*(rate * factor for rate in msgspec.structs.astuple(self)))
+
+
+def rates(model: str | None, size: int, at: float | None = None) -> Rates | None:
+    """The prices of a call with `size` input tokens at time `at` (UTC seconds; None: now).
+
+    None without the library or a listed price. Without a price for cached tokens, they cost as much as others.
+    """
+    if not model or not wanted() or not installed():
+        return None
+    hour = int(at // _HOUR) if at is not None and isfinite(at) else None
+    return _rates(model[:_MAX_NAME], -(-size // _TIER) * _TIER or _TIER, hour)
+
+
+@lru_cache(1 << 12)
+def _rates(model: str, size: int, hour: int | None) -> Rates | None:
+    """The prices for calls of up to `size` tokens: the prices of calls that have nothing but one kind of tokens."""
+
+    plain, answered, read, write, hourly = (
+        _priced(model, tokens, hour)
+        for tokens in (
+            (size, 0, None, None, None),
+            (size, _MILLION, None, None, None),
+            (size, 0, size, None, None),
+            (size, 0, None, size, None),
+            (size, 0, None, size, size),
+        )
+    )
+    if plain is None:
+        return None
+    costs = [plain if cost is None else cost for cost in (plain, read, write, hourly)]
+    return Rates(*(cost / size for cost in costs), 0.0 if answered is None else (answered - plain) / _MILLION)
+
+
 def takes_reading(run: RunSummary) -> bool:
     """Whether an estimate needs the whole run: it used several models, and a summary has no usage per model."""
     if not run.models or run.models == (run.model,) or run.model_usage:
@@ -94,7 +144,7 @@ def _of_calls(model: str | None, usage: Usage | None, at: float | None, calls: i
         return None
     if not usage.input_tokens and not usage.output_tokens:
         return None
-    cached = usage.cache_read_tokens, usage.cache_creation_tokens
+    cached = usage.cache_read_tokens, usage.cache_creation_tokens, usage.cache_write_1h_tokens
     each = tuple(_share(count, calls) for count in (usage.input_tokens, usage.output_tokens, *cached))
     cost = _priced(model[:_MAX_NAME], each, int(at // _HOUR) if at is not None and isfinite(at) else None)
     return None if cost is None else cost * calls

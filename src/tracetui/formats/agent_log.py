@@ -65,16 +65,17 @@ def usage_without_cache(
     written: int | None,
     reasoning: int | None = None,
     cost: float | None = None,
+    written_1h: int | None = None,
 ) -> Usage | None:
     """The usage of a response with `plain` input tokens besides those `read` from and `written` to the cache.
 
-    None without any number; cached input is part of the input in `Usage`.
+    `written_1h` of these are cached for an hour. None without any number; cached input is part of the input in `Usage`.
     """
     if plain is not None or read is not None or written is not None:
         plain = (plain or 0) + (read or 0) + (written or 0)
     elif output is None and reasoning is None and cost is None:
         return None
-    return Usage(plain, output, None, read, written, reasoning, cost)
+    return Usage(plain, output, None, read, written, reasoning, cost, written_1h)
 
 
 class SyntheticRef(msgspec.Struct, frozen=True, gc=False):

@@ -151,6 +151,8 @@ class Usage(msgspec.Struct, frozen=True, gc=False, array_like=True):
     cache_creation_tokens: int | None = None
     reasoning_tokens: int | None = None
     cost_usd: float | None = None
+    cache_write_1h_tokens: int | None = None
+    """Of `cache_creation_tokens`, those written for an hour instead of five minutes."""
 
     @property
     def all_tokens(self) -> int | None:
@@ -164,8 +166,8 @@ class Usage(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
         In one expression per field, because large runs add up hundreds of thousands.
         """
-        input_a, output_a, total_a, read_a, created_a, reasoning_a, cost_a = msgspec.structs.astuple(self)
-        input_b, output_b, total_b, read_b, created_b, reasoning_b, cost_b = msgspec.structs.astuple(other)
+        input_a, output_a, total_a, read_a, created_a, reasoning_a, cost_a, hour_a = msgspec.structs.astuple(self)
+        input_b, output_b, total_b, read_b, created_b, reasoning_b, cost_b, hour_b = msgspec.structs.astuple(other)
         added = Usage(
             input_b if input_a is None else input_a if input_b is None else input_a + input_b,
             output_b if output_a is None else output_a if output_b is None else output_a + output_b,
@@ -174,6 +176,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False, array_like=True):
             created_b if created_a is None else created_a if created_b is None else created_a + created_b,
             reasoning_b if reasoning_a is None else reasoning_a if reasoning_b is None else reasoning_a + reasoning_b,
             cost_b if cost_a is None else cost_a if cost_b is None else cost_a + cost_b,
+            hour_b if hour_a is None else hour_a if hour_b is None else hour_a + hour_b,
         )
         if (total_a is None) is (total_b is None):
             return added

@@ -83,6 +83,12 @@ _TAGS: Final = (
 # ---- parts of records
 
 
+class CacheWrites(Struct, gc=False):
+    """Tokens written to the cache, by its life."""
+
+    ephemeral_1h_input_tokens: Natural | None = None
+
+
 class Tokens(Struct, gc=False):
     """Usage of a response. Claude Code counts cached input apart; `usage` has it as part of the input."""
 
@@ -90,11 +96,14 @@ class Tokens(Struct, gc=False):
     cache_creation_input_tokens: Natural | None = None
     cache_read_input_tokens: Natural | None = None
     output_tokens: Natural | None = None
+    cache_creation: CacheWrites | Loose = None
 
     def usage(self) -> Usage | None:
         """The tokens, None if there are none."""
         read, written = self.cache_read_input_tokens, self.cache_creation_input_tokens
-        return usage_without_cache(self.input_tokens, self.output_tokens, read, written)
+        split = self.cache_creation
+        hour = split.ephemeral_1h_input_tokens if isinstance(split, CacheWrites) else None
+        return usage_without_cache(self.input_tokens, self.output_tokens, read, written, written_1h=hour)
 
 
 class Block(Struct, gc=False):
