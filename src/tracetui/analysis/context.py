@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import msgspec
@@ -290,7 +291,7 @@ class Account(msgspec.Struct, gc=False):
 class _Entry:
     """A text in the context; entries are in the order of the prompt."""
 
-    __slots__ = ("content", "estimate", "exact", "file", "key", "tokens")
+    __slots__ = ("content", "estimate", "exact", "file", "key", "origin", "tokens")
 
     def __init__(
         self,
@@ -299,14 +300,16 @@ class _Entry:
         *,
         file: str | None = None,
         key: str | None = None,
+        origin: str = "",
         exact: bool = False,
     ) -> None:
+        """`origin` is the id of its span."""
         self.content, self.estimate, self.file, self.key = content, size, file, key
-        self.exact, self.tokens = exact, 0
+        self.origin, self.exact, self.tokens = origin, exact, 0
 
     def resized(self, tokens: int) -> _Entry:
         """The same text with other tokens; entries in the context are never changed, because branches share them."""
-        entry = _Entry(self.content, self.estimate, file=self.file, key=self.key)
+        entry = _Entry(self.content, self.estimate, file=self.file, key=self.key, origin=self.origin)
         entry.tokens = tokens
         return entry
 
@@ -359,7 +362,7 @@ class Chain:
         self.pending_at: float | None = None
         """When the last of these entered."""
         self.compacts = False
-        self.kept: frozenset[str] | None = None
+        self.kept_from: str | None = None
         self.cleared: set[str] = set()
         self.signs: set[str] = set()
         self.settings: dict[str, str] = {}
@@ -371,11 +374,11 @@ class Chain:
 
     # ---- what enters
 
-    def take(self, facts: ContextFacts, items: Iterable[ContextItem], at: float | None) -> None:
-        """Take what a span between two calls says and brings in, at `at` (UTC seconds)."""
-        if facts.compacts:
-            self.compacts, self.kept = True, facts.kept
-            self.pending = [entry for entry in self.pending if facts.kept and entry.key in facts.kept]
+    def take(self, facts: ContextFacts, items: Iterable[ContextItem], at: float | None, origin: str = "") -> None:
+        """Take what the span `origin` between two calls says and brings in, at `at` (UTC seconds)."""
+        if facts.compacts and not self.compacts:
+            self.compacts, self.kept_from = True, facts.kept_from or self.kept_from
+            self.pending = _from(self.pending, self.kept_from, otherwise=self.kept_from in self._origins())
         self.cleared |= facts.cleared
         self.signs |= facts.signs
         self.settings = dict(facts.defaults) | self.settings | dict(facts.settings)
@@ -384,15 +387,22 @@ class Chain:
                 if item.key in self.seen:
                     continue
                 self.seen.add(item.key)
-            entry = _Entry(item.content, estimate(item), file=item.file, key=item.key, exact=item.tokens is not None)
+            size, exact = estimate(item), item.tokens is not None
+            entry = _Entry(item.content, size, file=item.file, key=item.key, origin=origin, exact=exact)
             self.pending.append(entry)
+        if facts.cache_seconds and self.latest is not None:
+            latest = msgspec.structs.replace(self.latest, cache_seconds=facts.cache_seconds, cache_known=True)
+            self.last, self.latest = latest if self.last is self.latest else self.last, latest
         at = facts.entered_at if facts.entered_at is not None else at
         if at is not None:
             self.pending_at = at
 
-    def answer(self, items: Sequence[ContextItem], output: int | None) -> None:
+    def _origins(self) -> set[str]:
+        return {entry.origin for entry in self.entries}
+
+    def answer(self, items: Sequence[ContextItem], output: int | None, origin: str = "") -> None:
         """Take the answer of a call, which enters with the next one; `output` is its recorded size in tokens."""
-        entries = [_Entry(item.content, estimate(item), key=item.key) for item in items]
+        entries = [_Entry(item.content, estimate(item), key=item.key, origin=origin) for item in items]
         if output and entries:
             for entry, tokens in zip(entries, apportion(output, [one.estimate for one in entries]), strict=True):
                 entry.estimate, entry.exact = float(tokens), True
@@ -446,9 +456,7 @@ class Chain:
             seconds = _HOUR if call.written_1h else DEFAULT_CACHE_SECONDS
         if seconds is None:
             latest = self.latest
-            seconds, known = (
-                (latest.cache_seconds, latest.cache_known) if latest else (DEFAULT_CACHE_SECONDS, False)
-            )
+            seconds, known = (latest.cache_seconds, latest.cache_known) if latest else (DEFAULT_CACHE_SECONDS, False)
         self.calls += 1
         self.size = call.size
         self.last = self.latest = _Last(
@@ -458,7 +466,7 @@ class Chain:
         self.settled = dict(self.settings)
         self.signs.clear()
         self.cleared.clear()
-        self.compacts, self.kept, self.pending_at, self.went_back = False, None, None, False
+        self.compacts, self.kept_from, self.pending_at, self.went_back = False, None, None, False
 
     # ---- which texts the input holds
 
@@ -509,11 +517,10 @@ class Chain:
 
     def _compact(self, size: int, new: list[_Entry]) -> int:
         """All but the start and what was kept leaves, the answer before it too."""
-        kept = self.kept or frozenset()
-        new[:] = [entry for entry in new if entry.content not in (REPLY, THINKING, TOOL_CALL) or entry.key in kept]
-        removed = self._remove(
-            entry for entry in self.entries if entry.content != START and (entry.key is None or entry.key not in kept)
-        )
+        kept = {id(entry) for entry in _from(self.entries, self.kept_from)}
+        if not self.compacts:  # without a record: the texts that entered since are those of the new conversation
+            new[:] = [entry for entry in new if entry.content not in (REPLY, THINKING, TOOL_CALL)]
+        removed = self._remove(entry for entry in self.entries if entry.content != START and id(entry) not in kept)
         if (more := self._held() - size) > 0:
             removed += self._shrink(more)
         return removed
@@ -560,7 +567,7 @@ class Chain:
         return sum(entry.tokens for entry in gone.values())
 
     def _shrink(self, tokens: int) -> int:
-        """Remove tokens that left without a record: first what is in no text, then thinking, then the oldest results."""
+        """Remove tokens that left without a record: first those in no text, then thinking, then the oldest results."""
         left, changed = tokens, dict[int, _Entry]()
         for group in _LEAVING:
             for entry in self.entries:
@@ -620,7 +627,7 @@ class Chain:
             if not entry.tokens:
                 continue
             end = position + entry.tokens
-            extra, lost = costs.extra(position, end), costs.lost(position, end)
+            extra, lost = costs.surcharge(position, end), costs.lost(position, end)
             account = self._accounts[entry.content, entry.file]
             account.usd += extra
             account.usd_breaks += lost
@@ -632,7 +639,7 @@ class Chain:
             for key, tokens in self._between(start, stop).items():
                 share = tokens / (stop - start)
                 account = self._accounts[key]
-                account.usd += costs.extra(start, stop) * share
+                account.usd += costs.surcharge(start, stop) * share
                 account.usd_breaks += costs.lost(start, stop) * share
         return usd_new
 
@@ -753,6 +760,12 @@ class _Change(msgspec.Struct):
     note: str = ""
 
 
+def _from(entries: list[_Entry], origin: str | None, *, otherwise: bool = False) -> list[_Entry]:
+    """The entries from the first of the span `origin` on; without one of it all of them if `otherwise`, else none."""
+    first = next((i for i, entry in enumerate(entries) if entry.origin == origin), None) if origin else None
+    return entries[first:] if first is not None else entries if otherwise else []
+
+
 def _share(growth: int, new: Sequence[_Entry], estimated: float, *, fits: bool = False) -> int:
     """Give the texts their part of the growth; return the rest, that no text explains. `fits`: there is none."""
     if not new:
@@ -775,9 +788,7 @@ def _share(growth: int, new: Sequence[_Entry], estimated: float, *, fits: bool =
 class _Costs:
     """What the tokens at a position of a call's prompt cost, in US dollars."""
 
-    def __init__(
-        self, rates: Rates, size: int, read: int, written: int, written_1h: int, missed: Break | None
-    ) -> None:
+    def __init__(self, rates: Rates, size: int, read: int, written: int, written_1h: int, missed: Break | None) -> None:
         self.rates, self._read, self._stop, self._size = rates, read, read + written, size
         self._edge = read if missed is None else read + missed.missed
         paid = (written - written_1h) * rates.write + written_1h * rates.write_1h
@@ -785,20 +796,20 @@ class _Costs:
         self._more_uncached = rates.input - rates.read
         self.total = read * rates.read + paid + (size - read - written) * rates.input
 
-    def extra(self, start: int, stop: int) -> float:
+    def surcharge(self, start: int, stop: int) -> float:
         """The cost of these positions beyond that of a read."""
         written = max(0, min(stop, self._stop) - max(start, self._read))
         uncached = max(0, stop - max(start, self._stop))
         return written * self._more_written + uncached * self._more_uncached
 
     def lost(self, start: int, stop: int) -> float:
-        """The part of `extra` that a break cost."""
-        return self.extra(start, min(stop, self._edge)) if start < self._edge else 0.0
+        """The part of `surcharge` that a break cost."""
+        return self.surcharge(start, min(stop, self._edge)) if start < self._edge else 0.0
 
     def zones(self, stop: int) -> Iterator[tuple[int, int]]:
-        """Ranges of uniform `extra` and `lost` before `stop`."""
+        """Ranges of uniform `surcharge` and `lost` before `stop`."""
         edges = sorted({self._read, min(self._stop, stop), min(self._edge, stop), stop})
-        for begin, end in zip(edges, edges[1:], strict=False):
+        for begin, end in pairwise(edges):
             if begin >= self._read and begin < end <= stop:
                 yield begin, end
 

@@ -100,6 +100,7 @@ class Feed:
         self._wholes: dict[str | None, list[_Whole]] = {}
         self._tools: dict[str, tuple[str, Any]] = {}
         """Name and arguments of tool calls by id."""
+        self._idents: set[str] = set()
 
     def __iter__(self) -> Iterator[None]:
         run = self._run
@@ -126,9 +127,9 @@ class Feed:
                 else:
                     items = self._items(i, span, body) if facts.items is None else facts.items
                     chain = self.ledger.chain(agent)
-                    if span.name == _COMPACTION and not facts.compacts:
+                    if span.name == _COMPACTION and facts is NO_FACTS:
                         facts = msgspec.structs.replace(facts, compacts=True)
-                    chain.take(facts, self._placed(chain, items), _end(span))
+                    chain.take(facts, self._placed(chain, items), _end(span), span.id)
             yield
 
     def _facts(self, span: Span, body: Body) -> ContextFacts:
@@ -152,14 +153,19 @@ class Feed:
         usage = span.usage
         answer = list(_answer(body)) if facts.items is None else [*facts.items]
         for message in body.output_messages:
-            self._tools |= {part.id: (part.name, part.arguments) for part in message.parts if _is_call(part)}
+            for part in message.parts:
+                if isinstance(part, ToolCall) and part.id is not None:
+                    self._tools[part.id] = part.name, part.arguments
         has_whole = bool(body.input_messages)
         whole = self._continue(agent, body.input_messages) if has_whole else None
         chain = self.ledger.chain(agent) if whole is None else whole.chain
         if usage is None or not usage.input_tokens or not counts:
-            chain.take(facts, () if has_whole else answer, None)
+            chain.take(facts, () if has_whole else answer, None, span.id)
             return
         ident = next((message.id for message in body.output_messages if message.id), None) or span.id
+        if ident in self._idents:  # one message, several calls
+            ident = span.id
+        self._idents.add(ident)
         ended = None if span.started_at is None else span.started_at + (span.duration_ms or 0.0) / 1000
         self.ledger.add(
             chain,
@@ -182,14 +188,19 @@ class Feed:
         output = None if facts.partial_output else usage.output_tokens
         if whole is not None:
             whole.output = output
+        elif facts.compacts:
+            chain.take(ContextFacts(compacts=True), (), None)
+            chain.answer([msgspec.structs.replace(item, content=SUMMARY) for item in answer], output, span.id)
         else:
-            chain.answer(answer, output)
+            chain.answer(answer, output, span.id)
 
     def _continue(self, agent: str | None, messages: tuple[Message, ...]) -> _Whole:
         """The conversation that a call with these messages continues; takes those that are new in it."""
         wholes = self._wholes.setdefault(agent, [])
         shared, whole = max(
-            ((_common(whole.messages, messages), whole) for whole in wholes), key=lambda pair: pair[0], default=(0, None)
+            ((_common(whole.messages, messages), whole) for whole in wholes),
+            key=lambda pair: pair[0],
+            default=(0, None),
         )
         leading = next((i for i, message in enumerate(messages) if message.role not in _SYSTEM), len(messages))
         if whole is None or (shared <= leading and len(messages) > leading):
@@ -274,10 +285,6 @@ def _answer(body: Body) -> Iterator[ContextItem]:
                 yield ContextItem(REPLY, part.text)
             elif isinstance(part, Blob):
                 yield _of_blob(part)
-
-
-def _is_call(part: Any) -> bool:
-    return isinstance(part, ToolCall) and part.id is not None
 
 
 def _common(before: Sequence[Message], now: Sequence[Message]) -> int:

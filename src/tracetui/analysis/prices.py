@@ -82,7 +82,9 @@ class Rates(msgspec.Struct, frozen=True, gc=False):
 
     def scaled(self, factor: float) -> Rates:
         """All of them times `factor`."""
-        return Rates(*(rate * factor for rate in msgspec.structs.astuple(self)))
+        return Rates(
+            self.input * factor, self.read * factor, self.write * factor, self.write_1h * factor, self.output * factor
+        )
 
 
 def rates(model: str | None, size: int, at: float | None = None) -> Rates | None:
@@ -112,8 +114,8 @@ def _rates(model: str, size: int, hour: int | None) -> Rates | None:
     )
     if plain is None:
         return None
-    costs = [plain if cost is None else cost for cost in (plain, read, write, hourly)]
-    return Rates(*(cost / size for cost in costs), 0.0 if answered is None else (answered - plain) / _MILLION)
+    each, read, write, hourly = ((plain if cost is None else cost) / size for cost in (plain, read, write, hourly))
+    return Rates(each, read, write, hourly, 0.0 if answered is None else (answered - plain) / _MILLION)
 
 
 def takes_reading(run: RunSummary) -> bool:

@@ -259,4 +259,3 @@ def _call(call: Call, name: _Name) -> dict[str, Any]:
         "usd_new": call.usd_new,
         "missed": 0 if call.missed is None else call.missed.missed,
     }
-

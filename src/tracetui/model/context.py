@@ -72,9 +72,9 @@ class ContextFacts(msgspec.Struct, frozen=True):
     items: tuple[ContextItem, ...] | None = None
     """All that enters with the span; None: its messages, or the result of its tool call."""
     compacts: bool = False
-    """The conversation so far leaves the context."""
-    kept: frozenset[str] | None = None
-    """Keys of items that a compaction keeps; None: not recorded."""
+    """The conversation so far leaves the context: before the items enter; for a model call, with its answer."""
+    kept_from: str | None = None
+    """Id of the first span whose texts a compaction keeps; None: it keeps none, or that isn't recorded."""
     cleared: frozenset[str] = frozenset()
     """Keys of items that leave the context."""
     settings: tuple[tuple[str, str], ...] = ()
@@ -88,7 +88,7 @@ class ContextFacts(msgspec.Struct, frozen=True):
     cause: str | None = None
     """The `Cause` that `reported` means."""
     cache_seconds: int | None = None
-    """How long the call's cache lasts, where the trace records it."""
+    """How long the cache of the latest call lasts, where the trace records it."""
     partial_output: bool = False
     """The output tokens of the call may be incomplete."""
     entered_at: float | None = None

@@ -1,7 +1,7 @@
 """What records of Claude Code say about the context: attachments, compactions, and signs of a lost cache.
 
-Facts from 284 sessions of versions 2.0 to 2.1: a command or skill runs without thinking (its prompt is a *meta* record of
-blocks), other prompts name their thinking setting; a resumed session begins with another version, or with an answer
+Facts from 284 sessions of versions 2.0 to 2.1: a command or skill runs without thinking (its prompt is a *meta* record
+of blocks), other prompts name their thinking setting; a resumed session begins with another version, or with an answer
 that the program made up.
 """
 
@@ -40,7 +40,9 @@ _REPORTED: Final = {
     "messages_changed": Cause.EDITED,
 }
 _NO_REASON: Final = frozenset({"none", "unavailable", "previous_message_not_found"})
-_TOOL_LISTS: Final = frozenset({"deferred_tools_delta", "agent_listing_delta", "mcp_instructions_delta", "skill_listing"})
+_TOOL_LISTS: Final = frozenset(
+    {"deferred_tools_delta", "agent_listing_delta", "mcp_instructions_delta", "skill_listing"}
+)
 _NOT_SENT: Final = frozenset({"hook_success", "budget_usd", "command_permissions"})
 """Attachments that the model does not get."""
 _NO_TEXT: Final = frozenset({"type", "toolUseID", "hookName", "hookEvent", "command", "stderr", "stdout"})
@@ -118,7 +120,8 @@ def _message(body: Body) -> ContextFacts:
     is_summary = record.get("isCompactSummary") is True
     is_meta = record.get("isMeta") is True
     settings = [*_settings(record, "version"), *_settings(record, "permissionMode", Cause.MODE)]
-    thinking, defaults = record.get("thinkingMetadata"), ()
+    thinking = record.get("thinkingMetadata")
+    defaults: tuple[tuple[str, str], ...] = ()
     if thinking is not None:
         settings.append((Cause.THINKING_SETTING, as_json(thinking)))
     elif not _has_blocks(body.raw):
