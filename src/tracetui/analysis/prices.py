@@ -25,7 +25,7 @@ _MODULE: Final = "genai_prices"
 _MAX_NAME: Final = 120
 _HOUR: Final = 3600
 """Time-dependent prices vary by day or by hour."""
-_TIER: Final = 1000
+_TIER: Final = 8000
 """Thresholds of prices by size are multiples of this many tokens."""
 _MILLION: Final = 1_000_000
 _NAMES: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens")
