@@ -20,6 +20,7 @@ from tracetui.analysis.context import (
 )
 from tracetui.errors import FormatError
 from tracetui.formats import guard, registry
+from tracetui.formats.base import is_contextual
 from tracetui.formats.branches import ABANDONED_BRANCH
 from tracetui.model import Blob, Body, Message, Operation, Reasoning, Run, Span, Text, ToolCall, ToolResult
 from tracetui.model.build import Ownership, ownership
@@ -96,7 +97,7 @@ class Feed:
         self.ledger = Ledger()
         self._run = unmasked(run)
         self._format = registry.load(run.summary.ref.format)
-        self._is_contextual = guard.is_contextual(self._format)
+        self._is_contextual = is_contextual(self._format)
         self._wholes: dict[str | None, list[_Whole]] = {}
         self._tools: dict[str, tuple[str, Any]] = {}
         """Name and arguments of tool calls by id."""

@@ -151,6 +151,16 @@ class Contextual(Protocol):
         ...
 
 
+def is_contextual(fmt: Format) -> TypeGuard[Contextual]:
+    """Whether a format says more about the context than messages do. Asking `isinstance` for each span is slow."""
+    return _is_contextual(type(fmt))
+
+
+@cache
+def _is_contextual(kind: type) -> bool:
+    return issubclass(kind, Contextual)
+
+
 @runtime_checkable
 class Homed(Protocol):
     """Optional protocol: the program that writes the format has standard trace directories."""
