@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from itertools import pairwise
 from typing import Any, Final
 
@@ -313,6 +314,10 @@ class _Entry:
         entry.tokens = tokens
         return entry
 
+    def copy(self) -> _Entry:
+        """The same text, before it enters."""
+        return _Entry(self.content, self.estimate, file=self.file, key=self.key, origin=self.origin, exact=self.exact)
+
 
 _Key = tuple[str, str | None]
 """Content and file."""
@@ -325,6 +330,11 @@ class _Holding:
 
     def __init__(self, since: int, rate: float) -> None:
         self.tokens, self.since, self.rate = 0, since, rate
+
+    def copy(self) -> _Holding:
+        holding = _Holding(self.since, self.rate)
+        holding.tokens = self.tokens
+        return holding
 
 
 class _Last(msgspec.Struct, frozen=True):
@@ -418,8 +428,19 @@ class Chain:
         """Go back to an earlier context: its later calls are abandoned."""
         entries, pending, self.last, self.settled = before
         self._replace(entries)
-        self.pending, self.size = [*pending], sum(entry.tokens for entry in entries)
+        self.pending, self.size = [entry.copy() for entry in pending], sum(entry.tokens for entry in entries)
         self.went_back = self.latest is not self.last
+
+    def copy(self, accounts: dict[_Key, Account]) -> Chain:
+        """The chain as it is now, with these accounts; what has entered is shared."""
+        twin = copy(self)
+        twin._accounts = accounts
+        twin.entries, twin.pending = [*self.entries], [entry.copy() for entry in self.pending]
+        twin.by = Counter(self.by)
+        twin.holdings = {key: holding.copy() for key, holding in self.holdings.items()}
+        twin.cleared, twin.signs, twin.seen = {*self.cleared}, {*self.signs}, {*self.seen}
+        twin.settings, twin.settled = dict(self.settings), dict(self.settled)
+        return twin
 
     # ---- one call
 
@@ -872,6 +893,14 @@ class Ledger:
         self._accounts: dict[_Key, Account] = {}
         self._chains: dict[tuple[str | None, int], Chain] = {}
         self._totals = Totals()
+
+    def copy(self) -> Ledger:
+        """The ledger as it is now."""
+        twin = Ledger()
+        twin.calls, twin._totals = [*self.calls], self._totals
+        twin._accounts = {key: copy(account) for key, account in self._accounts.items()}
+        twin._chains = {key: chain.copy(twin._accounts) for key, chain in self._chains.items()}
+        return twin
 
     def chain(self, agent: str | None, conversation: int = 0) -> Chain:
         """The chain of an agent; `conversation` tells apart several of one agent."""

@@ -7,6 +7,7 @@ Inspect) every call holds its whole input, of which the messages that the previo
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any, Final
 
 import msgspec
@@ -23,7 +24,7 @@ from tracetui.formats import guard, registry
 from tracetui.formats.base import is_contextual
 from tracetui.formats.branches import ABANDONED_BRANCH
 from tracetui.model import Blob, Body, Message, Operation, Reasoning, Run, Span, Text, ToolCall, ToolResult
-from tracetui.model.build import Ownership, ownership
+from tracetui.model.build import is_taken_over
 from tracetui.model.context import (
     ATTACHMENT,
     IMAGE,
@@ -43,6 +44,8 @@ from tracetui.model.masked import unmasked
 
 _TOOLS: Final = frozenset({Operation.EXECUTE_TOOL, Operation.RETRIEVAL})
 _CONVERSATION: Final = _TOOLS | {Operation.CHAT, Operation.MESSAGE}
+_CONTAINERS: Final = frozenset({Operation.TURN, Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW})
+"""They change as long as anything in them does, and bring nothing of their own."""
 _COMPACTION: Final = "compaction"
 """The name of the row of a compaction in every format."""
 _READERS: Final = frozenset({"read", "readfile", "read_file", "view", "viewfile", "view_file", "notebookread", "cat"})
@@ -68,11 +71,80 @@ def file_read(tool: str, arguments: Any) -> str | None:
     return next((path for name in _PATHS if isinstance(path := arguments.get(name), str) and path), None)
 
 
-class _Frame(msgspec.Struct):
-    """A part of the tree: a sub-agent, or an abandoned branch with the context before it."""
+def has_one_root(run: Run) -> bool:
+    """Whether all spans are below the first, which is then the run itself, not a sub-agent."""
+    return len(run.spans) > 0 and run.sizes[0] == len(run.spans)
 
-    end: int
+
+def is_fed(span: Span, *, contextual: bool) -> bool:
+    """Whether a span may bring something into the context; `contextual` formats say so of most."""
+    if span.operation in _CONTAINERS:
+        return span.name == _COMPACTION
+    return contextual or span.operation in _CONVERSATION or span.name == _COMPACTION
+
+
+class GrowingLedger:
+    """The ledger of a run and of newer versions of it. Each is read from the first span that changed on, or a little
+    before: the state is saved at some positions, denser towards the end.
+    """
+
+    def __init__(self) -> None:
+        self._run: Run | None = None
+        self._saved: list[Feed] = []
+
+    def read(self, run: Run) -> Iterator[Feed]:
+        """Read a run, a span a step. May be closed at any step; each step yields the state then."""
+        feed = self._resume(run)
+        yield feed
+        marks = [len(run.spans) - (_FIRST_SAVED << 2 * power) for power in range(_MOST_SAVED - 1, -1, -1)]
+        marks = [mark for mark in marks if mark > feed.position]
+        for _ in feed:
+            if marks and feed.position >= marks[0]:
+                marks.pop(0)
+                self._saved.append(feed.copy(run))
+                if len(self._saved) > 2 * _MOST_SAVED:
+                    del self._saved[1:_MOST_SAVED:2]
+            yield feed
+
+    def _resume(self, run: Run) -> Feed:
+        before, self._run = self._run, run
+        start = 0
+        if before is not None and before.summary.ref == run.summary.ref and has_one_root(before) == has_one_root(run):
+            contextual = is_contextual(registry.load(run.summary.ref.format))
+            changed = before.spans.differing(run.spans)
+            shorter = min(len(before.spans), len(run.spans))
+            start = next((i for i in changed if is_fed(run.spans[i], contextual=contextual)), shorter)
+        self._saved = [feed for feed in self._saved if feed.position <= start]
+        return self._saved[-1].copy(run) if self._saved else Feed(run)
+
+
+class RunContext(msgspec.Struct, frozen=True, eq=False):
+    """The context of a version of a run, as far as it is read."""
+
+    run: Run
+    ledger: Ledger
+    """A copy, which nothing feeds."""
+    done: int
+    """Spans read."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all spans are read."""
+        return self.done == len(self.run.spans)
+
+
+_FIRST_SAVED: Final = 16
+"""Spans before the end at which the last state is saved; the others are four times as far from it each."""
+_MOST_SAVED: Final = 10
+
+
+class _Frame(msgspec.Struct):
+    """A part of the tree: a sub-agent, spans of another run, or an abandoned branch with the context before it."""
+
+    start: int
     agent: str | None
+    counts: bool = True
+    """Whether its model calls are the run's own."""
     chain: Chain | None = None
     before: Any = None
 
@@ -87,6 +159,12 @@ class _Whole(msgspec.Struct):
     """Messages that entered; makes the keys of their items unique."""
     keys: list[list[str]] = []
     """The keys of the items of each message."""
+    conversation: int = 0
+    """Tells apart the chains of one agent."""
+
+    def copy(self, chain: Chain) -> _Whole:
+        """The conversation as it is now, in a copied ledger."""
+        return msgspec.structs.replace(self, chain=chain, keys=[*self.keys])
 
 
 class Feed:
@@ -95,43 +173,73 @@ class Feed:
     def __init__(self, run: Run) -> None:
         """Reads exact bodies, whether or not those of `run` are masked: callers mask the names they show."""
         self.ledger = Ledger()
+        self.position = 0
+        """The next span."""
         self._run = unmasked(run)
         self._format = registry.load(run.summary.ref.format)
         self._is_contextual = is_contextual(self._format)
         self._wholes: dict[str | None, list[_Whole]] = {}
         self._tools: dict[str, tuple[str, Any]] = {}
-        """Name and arguments of tool calls by id."""
+        """Name and arguments of tool calls by id; copies share it."""
         self._idents: set[str] = set()
+        self._frames: list[_Frame] = []
+
+    def copy(self, run: Run) -> Feed:
+        """The feed as it is now, to go on with a version of the run that has the same spans up to `position`."""
+        twin = copy(self)
+        twin.ledger, twin._run = self.ledger.copy(), unmasked(run)
+        twin._idents = {*self._idents}
+        twin._frames = [
+            frame if frame.chain is None else msgspec.structs.replace(frame, chain=twin.ledger.chain(frame.chain.agent))
+            for frame in self._frames
+        ]
+        twin._wholes = {
+            agent: [whole.copy(twin.ledger.chain(agent, whole.conversation)) for whole in wholes]
+            for agent, wholes in self._wholes.items()
+        }
+        return twin
 
     def __iter__(self) -> Iterator[None]:
-        run = self._run
-        owners = ownership(run)
-        roots = [i for i, depth in enumerate(run.depths) if depth == 0]
-        frames: list[_Frame] = []
-        for i, span in enumerate(run.spans):
-            while frames and frames[-1].end <= i:
+        run, frames = self._run, self._frames
+        spans, sizes = run.spans, run.sizes
+        ends = [frame.start + sizes[frame.start] for frame in frames]
+        has_root = has_one_root(run)
+        for i in range(self.position, len(spans)):
+            span = spans[i]
+            while ends and ends[-1] <= i:
+                ends.pop()
                 frame = frames.pop()
                 if frame.chain is not None:
                     frame.chain.restore(frame.before)
-            agent = frames[-1].agent if frames else None
-            end = i + run.sizes[i]
-            if span.operation is Operation.INVOKE_AGENT and roots != [i]:
-                frames.append(_Frame(end, span.id))
-            elif span.name == ABANDONED_BRANCH and end > i + 1:
+            agent, counts = (frames[-1].agent, frames[-1].counts) if frames else (None, True)
+            frame_before = len(frames)
+            if counts and is_taken_over(span):
+                counts = False
+                if sizes[i] > 1:
+                    frames.append(_Frame(i, agent, counts=False))
+            if span.operation is Operation.INVOKE_AGENT and not (has_root and not i):
+                frames.append(_Frame(i, span.id, counts))
+            elif span.name == ABANDONED_BRANCH and sizes[i] > 1:
                 chain = self.ledger.chain(agent)
-                frames.append(_Frame(end, agent, chain, chain.snapshot()))
-            elif span.operation in _CONVERSATION or self._is_contextual or span.name == _COMPACTION:
-                body = run.load(span)
-                facts = self._facts(span, body)
-                if span.operation is Operation.CHAT:
-                    self._call(agent, span, body, facts, counts=owners[i] is Ownership.OWN)
-                else:
-                    items = self._items(i, span, body) if facts.items is None else facts.items
-                    chain = self.ledger.chain(agent)
-                    if span.name == _COMPACTION and facts is NO_FACTS:
-                        facts = msgspec.structs.replace(facts, compacts=True)
-                    chain.take(facts, self._placed(chain, items), _end(span), span.id)
+                frames.append(_Frame(i, agent, counts, chain, chain.snapshot()))
+            elif is_fed(span, contextual=self._is_contextual):
+                self._take(i, span, agent, counts=counts)
+            ends += [i + sizes[i]] * (len(frames) - frame_before)
+            self.position = i + 1
             yield
+
+    def _take(self, position: int, span: Span, agent: str | None, *, counts: bool) -> None:
+        """Take the texts of a span; a model call of another run doesn't count."""
+        body = self._run.load(span)
+        facts = self._facts(span, body)
+        if span.operation is Operation.CHAT:
+            self._call(agent, span, body, facts, counts=counts)
+            return
+        items = self._items(position, span, body) if facts.items is None else facts.items
+        chain = self.ledger.chain(agent)
+        if span.name == _COMPACTION and facts is NO_FACTS:
+            facts = msgspec.structs.replace(facts, compacts=True)
+        chain.take(facts, self._placed(chain, items), _end(span), span.id)
 
     def _facts(self, span: Span, body: Body) -> ContextFacts:
         if not self._is_contextual:
@@ -205,7 +313,8 @@ class Feed:
         )
         leading = next((i for i, message in enumerate(messages) if message.role not in _SYSTEM), len(messages))
         if whole is None or (shared <= leading and len(messages) > leading):
-            whole = _Whole(self.ledger.chain(agent, len(wholes)), keys=[])
+            number = wholes[-1].conversation + 1 if wholes else 0
+            whole = _Whole(self.ledger.chain(agent, number), keys=[], conversation=number)
             wholes.append(whole)
             del wholes[:-_CONVERSATIONS]
             shared = 0

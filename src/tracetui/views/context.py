@@ -122,7 +122,7 @@ def sentences(ledger: Ledger, redactor: Redactor) -> Iterator[Clean]:
     if totals.calls > 1:
         yield Clean(f"Largest input {tokens(totals.most)} (call {totals.most_call}), now {tokens(totals.now)}.")
     if totals.usd is None:
-        yield Clean(_no_price())
+        yield Clean(no_price())
     elif totals.unpriced:
         yield Clean(f"{totals.unpriced} of {totals.calls} calls have no listed price and count nothing in costs.")
 
@@ -157,7 +157,8 @@ def cause_name(cause: str) -> Clean:
     return one_line(cause, _NAME)
 
 
-def _no_price() -> str:
+def no_price() -> str:
+    """Why there are no costs."""
     if not prices.wanted():
         return f"No costs: {prices.SWITCH}=off."
     if not prices.installed():
