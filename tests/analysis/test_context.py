@@ -10,16 +10,21 @@ import pytest
 from tests.context_build import ClaudeSession, pi_answer, pi_result, pi_session, pi_user, text, tool_use, words
 from tests.formats import codex_build as codex
 from tracetui.analysis.context import Break, Call, Ledger, apportion
-from tracetui.analysis.context_feed import ledger_of
+from tracetui.analysis.context_feed import GrowingLedger, ledger_of
+from tracetui.export.context import context_value
 from tracetui.live.load import read_run
-from tracetui.model import RunRef
+from tracetui.model import Run, RunRef
 from tracetui.model.context import Cause
 from tracetui.sources.local import LocalSource
 
 
+def read(path: Path, name: str = "claude-code") -> Run:
+    return read_run(LocalSource(), RunRef(name, str(path)))
+
+
 def ledger(path: Path, name: str = "claude-code") -> Ledger:
     """The ledger of a session, after checking that it closes."""
-    made = ledger_of(read_run(LocalSource(), RunRef(name, str(path))))
+    made = ledger_of(read(path, name))
     check_closes(made)
     return made
 
@@ -304,3 +309,42 @@ def test_shares_sum_to_the_total(total: int) -> None:
     shares = apportion(total, [1.0, 2.5, 0.1])
     assert sum(shares) == total
     assert all(share >= 0 for share in shares)
+
+
+# ---- runs that grow
+
+
+def test_a_growing_run_has_the_same_ledger_at_every_length(tmp_path: Path) -> None:
+    session = ClaudeSession(tmp_path / "session.jsonl")
+    session.prompt(words(100))
+    size = 20_000
+    for number in range(1, 120):
+        session.answer(f"m{number}", tool_use(f"t{number}", "Read", file_path=f"f{number % 3}"), read=size, written=300)
+        session.result(f"t{number}", words(200))
+        size += 300
+        if number % 40 == 0:
+            session.prompt(words(30), seconds=1_000)
+            size = 20_000
+    lines = session.write().read_text().splitlines(keepends=True)
+    growing = GrowingLedger()
+    for count in (*range(1, len(lines), 23), len(lines)):
+        session.path.write_text("".join(lines[:count]))
+        run = read(session.path)
+        *_, feed = growing.read(run)
+        expected = ledger_of(run)
+        assert context_value(run.summary, feed.ledger.copy()) == context_value(run.summary, expected)
+
+
+def test_a_growing_run_is_not_read_again_from_its_start(tmp_path: Path) -> None:
+    session = ClaudeSession(tmp_path / "session.jsonl")
+    session.prompt(words(100))
+    for number in range(1, 200):
+        session.answer(f"m{number}", text(words(10)), read=20_000, written=100 * number)
+        session.prompt(words(30))
+    growing = GrowingLedger()
+    for _ in growing.read(read(session.write())):
+        pass
+    session.answer("last", text(words(10)), read=20_000, written=20_000)
+    run = read(session.write())
+    first = next(growing.read(run))
+    assert len(run.spans) - first.position < 40

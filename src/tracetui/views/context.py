@@ -173,7 +173,7 @@ def explanation(missed: Break) -> Clean:
 
 
 def _reason(missed: Break) -> str:
-    life = duration(missed.cache_seconds * 1000)
+    life = _life(missed.cache_seconds)
     if missed.reported:
         return f"Recorded reason: {missed.reported}."
     if missed.cause == Cause.IDLE:
@@ -183,6 +183,15 @@ def _reason(missed: Break) -> str:
     if missed.basis == Basis.COINCIDES:
         return f"Coincides with {_EVENTS.get(missed.cause, missed.cause)}."
     return reason or "No recorded event explains it."
+
+
+def _life(seconds: int) -> str:
+    """``5 minutes``, ``1 hour``: how long a cache lasts."""
+    for unit, size in (("hour", 3600), ("minute", 60)):
+        if seconds >= size and seconds % size == 0:
+            count = seconds // size
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    return f"{seconds} seconds"
 
 
 _REASONS: Final = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Final, NamedTuple
 
 from tracetui.analysis.context import SHRUNK, Account, Break, Call, Ledger
@@ -51,6 +51,8 @@ NEW, CARRY, BREAKS = "kind.model", "bar.agent", "status.warn"
 _CONVERSATION: Final = frozenset({PROMPT, REPLY, THINKING, TOOL_CALL, ATTACHMENT, IMAGE})
 _SUMMARIES: Final = frozenset({SUMMARY, AFTER_COMPACTION})
 _DOT: Final = Piece(Clean("  ·  "), "dim")
+_NARROW: Final = 96
+"""Below this many cells, words are left out."""
 NO_CALLS: Final = Clean("No model call of this run records its input tokens.")
 
 
@@ -80,7 +82,7 @@ def bands_of(ledger: Ledger, redactor: Redactor) -> list[Band]:
         Band(Clean("prompts, replies, calls"), _CONVERSATION, 2, "p"),
         Band(Clean("other results" if chosen else "sub-agent reports"), others, 5, "o"),
         *(
-            Band(content_label(content, redactor), frozenset({content}), 4 - i, "")
+            Band(content_label(content, redactor), frozenset({content}), 3 + i, "")
             for i, content in reversed([*enumerate(chosen)])
         ),
         Band(Clean("summaries"), _SUMMARIES, 6, "s"),
@@ -153,9 +155,10 @@ def split_lines(ledger: Ledger, width: int, glyphs: Glyphs = UNICODE) -> list[Li
     totals = ledger.totals
     if not totals.usd:
         return []
+    is_narrow = width < _NARROW
     parts = (
-        ("new text", totals.usd_new or 0.0, NEW),
-        ("carried through later calls", totals.usd_carry or 0.0, CARRY),
+        ("new" if is_narrow else "new text", totals.usd_new or 0.0, NEW),
+        ("carried" if is_narrow else "carried through later calls", totals.usd_carry or 0.0, CARRY),
         ("breaks", totals.usd_breaks or 0.0, BREAKS),
     )
     bar = parts_line([usd for _, usd, _ in parts], totals.usd, width, glyphs)
@@ -275,7 +278,7 @@ def _cell(edges: Iterable[tuple[int, int, Band]], glyphs: Glyphs) -> tuple[str, 
     if glyphs is ASCII:
         return (largest.letter, largest.style) if filled >= 4 else None
     if filled < 8 or len(parts) == 1:
-        return glyphs.spark[filled - 1], largest.style
+        return glyphs.spark[filled - 1], largest.style if filled < 8 else f"on.{largest.style} {largest.style}"
     low, high = [part for part in parts if part in sorted(parts, key=lambda part: part[0])[-2:]][:2]
     return glyphs.spark[min(7, max(1, low[0])) - 1], f"on.{high[1].style} {low[1].style}"
 
@@ -283,21 +286,24 @@ def _cell(edges: Iterable[tuple[int, int, Band]], glyphs: Glyphs) -> tuple[str, 
 def _write_names(grid: list[list[tuple[str, str]]], bands: Sequence[Band]) -> None:
     """Write the name of each band where whole cells have room for it."""
     for band in bands:
-        size, best = len(band.name) + 2, (0, 0, 0)
-        for y, row in enumerate(grid):
-            start = None
-            for x in range(len(row) + 1):
-                is_band = x < len(row) and row[x] == ("█", band.style)
-                if is_band and start is None:
-                    start = x
-                elif not is_band and start is not None:
-                    best = max(best, (x - start, -y, start))
-                    start = None
-        length, y, start = best[0], -best[1], best[2]
-        if length >= size:
-            at = start + (length - size) // 2 + 1
-            for i, letter in enumerate(band.name):
-                grid[y][at + i] = letter, f"on.{band.style}"
+        whole, size = ("█", f"on.{band.style} {band.style}"), len(band.name) + 2
+        runs = [(stop - start, y, start) for y, row in enumerate(grid) for start, stop in _runs(row, whole)]
+        longest = max(runs, default=(0, 0, 0))[0]
+        if longest >= size:
+            same = [run for run in runs if run[0] == longest]
+            _, y, start = same[len(same) // 2]
+            at = start + (longest - size) // 2 + 1
+            grid[y][at : at + size - 2] = [(letter, f"on.{band.style}") for letter in band.name]
+
+
+def _runs(row: Sequence[tuple[str, str]], cell: tuple[str, str]) -> Iterator[tuple[int, int]]:
+    """Start and end of each stretch of equal cells."""
+    at = 0
+    for value, group in groupby(row):
+        size = sum(1 for _ in group)
+        if value == cell:
+            yield at, at + size
+        at += size
 
 
 def _ticks(top: float, rows: int) -> dict[int, int]:
@@ -373,17 +379,6 @@ def _axis(columns: Sequence[_Column], width: int, selected: int | None, glyphs: 
             place(column, number, "dim")
     left = Piece(Clean(" " * (_LABEL - 1)), "dim")
     return [(left, *_merged([(" ", "text"), *marks])), (Piece(Clean("call   "), "dim"), *_merged(numbers[:width]))]
-
-
-def legend_line(bands: Sequence[Band], width: int, glyphs: Glyphs = UNICODE) -> Line:
-    """The tint of each band with its name, as many as fit."""
-    pieces: list[Piece] = []
-    for band in bands:
-        more = [Piece(Clean(f"{swatch(band, glyphs)} "), band.style), Piece(Clean(f"{band.name}  "), "sec")]
-        if width_of(pieces) + width_of(more) > width:
-            break
-        pieces += more
-    return tuple(pieces)
 
 
 def swatch(band: Band, glyphs: Glyphs) -> str:
@@ -617,7 +612,7 @@ def no_breaks(ledger: Ledger) -> Clean:
     totals = ledger.totals
     if totals.read is None:
         return Clean("No cache reads recorded: breaks are unknown.")
-    return Clean("No cache breaks." if totals.calls > 1 else "One call: nothing could be read from the cache.")
+    return Clean("No cache breaks." if totals.calls > 1 else "One call: nothing to read from a cache.")
 
 
 # ---- one call
@@ -633,22 +628,27 @@ def call_lines(
     is_list: bool = False,
 ) -> list[Line]:
     """The input of a call, and the texts that it brought in; `is_list`: one text a row."""
-    input_ = [Piece(grouped(call.input), "text bold"), Piece(Clean(" input"), "sec")]
-    parts = [(call.read, "read"), (call.written, f"written{_life(call)}")]
-    shown = [f"{grouped(size)} {word}" for size, word in parts if size is not None]
-    if shown:
-        shown.append(f"{grouped(call.uncached)} uncached")
-        input_.append(Piece(Clean(f" = {' + '.join(shown)}"), "sec"))
-    if call.usd is not None:
-        input_.append(Piece(Clean(f"   {usd_label(call.usd)}"), "text"))
     word = "grew " if call.growth >= 0 else "shrank "
-    grew = [Piece(Clean(word), "sec"), Piece(grouped(abs(call.growth)), "text bold")]
-    lines: list[Line] = [_ends(input_, grew if call.number > 1 else [], width)]
+    grew = [Piece(Clean(word), "sec"), Piece(grouped(abs(call.growth)), "text bold")] if call.number > 1 else []
+    usd = [] if call.usd is None else [Piece(Clean(f"   {usd_label(call.usd)}"), "text")]
+    parts = [(call.read, "read"), (call.written, f"written{_life(call)}")]
+    shown = [(size, word) for size, word in parts if size is not None]
+    shown += [(call.uncached, "uncached")] if shown else []
+    whole = [Piece(grouped(call.input), "text bold"), Piece(Clean(" input"), "sec")]
+    lines: list[Line]
+    if is_list:
+        lines = [_ends([Piece(Clean(word), "sec")], [Piece(grouped(size), "sec")], width) for size, word in shown]
+        lines += [_ends([Piece(Clean("input"), "text bold"), *usd], whole[:1], width), _ends(grew[:1], grew[1:], width)]
+        lines = [line for line in lines if line]
+    else:
+        sum_ = " + ".join(f"{grouped(size)} {word}" for size, word in shown)
+        line = [*whole, *([Piece(Clean(f" = {sum_}"), "sec")] if shown else []), *usd]
+        lines = [_ends(line, grew, width)]
     if call.note:
         lines.append((Piece(Clean(f"{cause_name(call.note)}: {tokens(call.removed)} left the context"), BREAKS),))
     items = [*_arrivals(call, bands, redactor, glyphs)]
     if is_list:
-        lines.append((Piece(Clean("brought in"), "dim"),))
+        lines += [(), (Piece(Clean("brought in"), "dim"),)]
         for sign, name, size in items:
             room = max(8, width - cells(size.text) - 4)
             lines.append(_ends([sign, Piece(truncate_middle(name, room), "text")], [size], width))
@@ -695,10 +695,10 @@ def _ends(left: Sequence[Piece], right: Sequence[Piece], width: int) -> Line:
     return (*left, Piece(Clean(" " * max(2, gap))), *right) if right and gap >= 2 else (*left,)
 
 
-def footnote() -> Line:
+def footnote(width: int) -> list[Line]:
     """What is recorded, and how well the rest is known."""
-    words = f"Recorded: input, reads, writes and growth of every call. Estimated (≈): the split by content ({ERROR})."
-    return (Piece(Clean(words), "dim"),)
+    words = f"Recorded: input, reads, writes, growth. Estimated (≈): the split ({ERROR})."
+    return [(Piece(line, "dim"),) for line in wrap(Clean(words), max(10, width))]
 
 
 def call_title(call: Call, step: int | None, zone: tzinfo, glyphs: Glyphs = UNICODE) -> Clean:
@@ -756,7 +756,9 @@ def panel_lines(ledger: Ledger, width: int, redactor: Redactor, glyphs: Glyphs =
                 Piece(sparkline(course, glyphs), NEW),
                 Piece(Clean(" most "), "dim"),
                 Piece(tokens(most.input), "text"),
-                Piece(Clean(f" at call {grouped(most.number)}"), "dim"),
+                Piece(Clean(f" at call {grouped(most.number)}   "), "dim"),
+                Piece(Clean("K"), "key bold"),
+                Piece(Clean(" opens"), "sec"),
             )
         )
     if breaks := ledger.breaks:

@@ -23,7 +23,6 @@ from tracetui.views.context_page import (
     content_rows,
     explanation_lines,
     footnote,
-    legend_line,
     no_breaks,
     river_lines,
 )
@@ -85,9 +84,7 @@ class River(DrawnPane):
         if not self._calls or width <= 0:
             return
         glyphs = self.look.glyphs
-        legend = legend_line(self._bands, width, glyphs)
-        lines = river_lines(self._calls, self._bands, width, height - 1, self._selected, glyphs)
-        lines = [*lines, legend]
+        lines = river_lines(self._calls, self._bands, width, height, self._selected, glyphs)
         self.show(ListRows(lines, headings=range(len(lines))))
 
     def action_move(self, rows: int) -> None:
@@ -135,6 +132,13 @@ class Breaks(DrawnPane):
         if shown is not None:
             tail += [(), *explanation_lines(shown, width)]
         count = len(lines)
+        room = self.outer_size.height - 2 - count - len(tail)
+        for other in breaks:
+            words = [] if other is shown else [(), *explanation_lines(other, width)]
+            if len(words) > room:
+                break
+            tail += words
+            room -= len(words)
         keys += [("tail", i) for i in range(len(tail))]
         rows = ListRows([*lines, *tail], keys=keys, headings=range(count, count + len(tail)))
         number = (Piece(Clean(grouped(count)), "sec"),)
@@ -155,13 +159,13 @@ class Contents(DrawnPane):
         super().__init__(id=CONTENTS)
         self._ledger: Ledger | None = None
         self._bands: Sequence[Band] = ()
-        self._unfolded: frozenset[Hashable] = frozenset()
         self._sort = ""
         self.content_rows: Sequence[ContentRow] = ()
 
     def show_contents(self, ledger: Ledger, bands: Sequence[Band], *, unfolded: frozenset[Hashable], sort: str) -> None:
         """Show the contents in this order."""
-        self._ledger, self._bands, self._unfolded, self._sort = ledger, bands, unfolded, sort
+        self._ledger, self._bands, self._sort = ledger, bands, sort
+        self.content_rows = content_rows(ledger, bands, redactor(), opened=unfolded, sort=sort) if ledger.calls else ()
         self.draw_rows()
 
     @property
@@ -179,11 +183,9 @@ class Contents(DrawnPane):
         if ledger is None or width <= 0:
             return
         if not ledger.calls:
-            self.content_rows = ()
             self.show(ListRows(()), title=(), title_right=(), heading=lambda width: [])
             return
-        rows = content_rows(ledger, self._bands, redactor(), opened=self._unfolded, sort=self._sort)
-        self.content_rows = rows
+        rows = self.content_rows
         columns = ContentColumns(ledger, width, self._sort, self.look.glyphs)
         full = columns.full(rows)
         lines = [columns.line(row, full) for row in rows]
@@ -226,7 +228,7 @@ class OneCall(DrawnPane):
             return
         is_list = size.height > _LIST_HEIGHT
         lines = call_lines(self._call, self._bands, width, redactor(), glyphs=self.look.glyphs, is_list=is_list)
-        lines = [*lines, (), footnote()] if is_list else [*lines, footnote()]
+        lines += [(), *footnote(width)] if is_list else footnote(width)
         self.show(ListRows(lines))
 
     def is_at_cursor(self, index: int) -> bool:

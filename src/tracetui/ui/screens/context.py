@@ -27,8 +27,7 @@ from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.widgets.frame import footer
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
-from tracetui.views.context import headline
-from tracetui.views.context_page import NO_CALLS, Band, bands_of, call_title, sentence, split_lines
+from tracetui.views.context_page import NO_CALLS, Band, bands_of, call_title, panel_title, sentence, split_lines
 from tracetui.views.diff.steps import name_of
 from tracetui.views.rows import Line, Piece
 
@@ -225,7 +224,7 @@ class RunContextScreen(BaseScreen):
         right: Line = ()
         if context is not None and run is not None:
             model = f"{one_line(run.model, 30)} {glyphs.dot} " if run.model and width >= layout.NARROW else ""
-            right = (Piece(Clean(f"{model}{headline(context.ledger)}"), "sec"),)
+            right = (Piece(Clean(f"{model}{panel_title(context.ledger)}"), "sec"),)
         self._header.show(tuple(left), right)
         self._sentence.show(self.status_message or self._summary())
         lines = self._split_lines()
