@@ -52,7 +52,8 @@ class Assessments:
         """Context of this or an earlier state of a run, as far as it is read; requests a missing one."""
         cached = self._contexts.get(run.summary.ref)
         is_current = cached is not None and cached.run is run and cached.is_complete
-        if not is_current and run.complete and self._context_of is not run:
+        is_requested = self._context_of is run and self._requested is run
+        if not is_current and run.complete and not is_requested:
             self._requested = self._context_of = run
             self._engine.assessor.assess(run, context=True)
         return cached
