@@ -6,7 +6,7 @@ Inspect) every call holds its whole input, of which the messages that the previo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, Final
 
@@ -92,7 +92,7 @@ class GrowingLedger:
         self._run: Run | None = None
         self._saved: list[Feed] = []
 
-    def read(self, run: Run) -> Iterator[Feed]:
+    def read(self, run: Run) -> Generator[Feed, None, None]:
         """Read a run, a span a step. May be closed at any step; each step yields the state then."""
         feed = self._resume(run)
         yield feed
