@@ -19,9 +19,9 @@ from tracetui.analysis.context import (
     is_image,
     rates_of,
 )
-from tracetui.errors import FormatError
+from tracetui.errors import FormatError, TracetuiError
 from tracetui.formats import guard, registry
-from tracetui.formats.base import is_contextual
+from tracetui.formats.base import Format, is_contextual
 from tracetui.formats.branches import ABANDONED_BRANCH
 from tracetui.model import Blob, Body, Message, Operation, Reasoning, Run, Span, Text, ToolCall, ToolResult
 from tracetui.model.build import is_taken_over
@@ -76,6 +76,15 @@ def has_one_root(run: Run) -> bool:
     return len(run.spans) > 0 and run.sizes[0] == len(run.spans)
 
 
+def contextual_format(run: Run) -> Format | None:
+    """The format of a run if it says more about the context than messages do; None also for one that is gone."""
+    try:
+        format_ = registry.load(run.summary.ref.format)
+    except TracetuiError:
+        return None
+    return format_ if is_contextual(format_) else None
+
+
 def is_fed(span: Span, *, contextual: bool) -> bool:
     """Whether a span may bring something into the context; `contextual` formats say so of most."""
     if span.operation in _CONTAINERS:
@@ -110,7 +119,7 @@ class GrowingLedger:
         before, self._run = self._run, run
         start = 0
         if before is not None and before.summary.ref == run.summary.ref and has_one_root(before) == has_one_root(run):
-            contextual = is_contextual(registry.load(run.summary.ref.format))
+            contextual = contextual_format(run) is not None
             changed = before.spans.differing(run.spans)
             shorter = min(len(before.spans), len(run.spans))
             start = next((i for i in changed if is_fed(run.spans[i], contextual=contextual)), shorter)
@@ -176,8 +185,7 @@ class Feed:
         self.position = 0
         """The next span."""
         self._run = unmasked(run)
-        self._format = registry.load(run.summary.ref.format)
-        self._is_contextual = is_contextual(self._format)
+        self._format = contextual_format(run)
         self._wholes: dict[str | None, list[_Whole]] = {}
         self._tools: dict[str, tuple[str, Any]] = {}
         """Name and arguments of tool calls by id; copies share it."""
@@ -222,7 +230,7 @@ class Feed:
             elif span.name == ABANDONED_BRANCH and sizes[i] > 1:
                 chain = self.ledger.chain(agent)
                 frames.append(_Frame(i, agent, counts, chain, chain.snapshot()))
-            elif is_fed(span, contextual=self._is_contextual):
+            elif is_fed(span, contextual=self._format is not None):
                 self._take(i, span, agent, counts=counts)
             ends += [i + sizes[i]] * (len(frames) - frame_before)
             self.position = i + 1
@@ -242,7 +250,7 @@ class Feed:
         chain.take(facts, self._placed(chain, items), _end(span), span.id)
 
     def _facts(self, span: Span, body: Body) -> ContextFacts:
-        if not self._is_contextual:
+        if self._format is None:
             return NO_FACTS
         try:
             return guard.context(self._format, span, body) or NO_FACTS

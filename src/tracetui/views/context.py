@@ -58,16 +58,20 @@ ERROR: Final = "median error 5 %, 9 of 10 within 24 %"
 """Of a step's texts, against its recorded growth: docs/context.md."""
 
 
-def content_label(content: str, redactor: Redactor) -> Clean:
+def content_label(content: str, redactor: Redactor | None) -> Clean:
     """``Read results``, ``start (system, tools)``: a content as people read it."""
     if content.startswith(RESULT):
-        return Clean(f"{one_line(redactor.header(content.removeprefix(RESULT)), _NAME)} results")
+        return Clean(f"{one_line(_masked(content.removeprefix(RESULT), redactor), _NAME)} results")
     return Clean(_LABELS.get(content, content))
 
 
-def file_label(file: str, redactor: Redactor) -> Clean:
+def file_label(file: str, redactor: Redactor | None) -> Clean:
     """A path, masked, in one line."""
-    return one_line(redactor.header(file), 400)
+    return one_line(_masked(file, redactor), 400)
+
+
+def _masked(name: str, redactor: Redactor | None) -> str:
+    return name if redactor is None else redactor.header(name)
 
 
 def basis_of(account: Account) -> str:
@@ -104,7 +108,7 @@ def headline(ledger: Ledger) -> Clean:
     return Clean(f"{calls} · {tokens(totals.input)} input tokens{money}")
 
 
-def sentences(ledger: Ledger, redactor: Redactor) -> Iterator[Clean]:
+def sentences(ledger: Ledger, redactor: Redactor | None) -> Iterator[Clean]:
     """What the context cost and why, most important first."""
     totals = ledger.totals
     if not totals.calls:

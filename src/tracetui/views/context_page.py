@@ -71,7 +71,7 @@ class Band(NamedTuple):
         return f"tint.{self.tint}"
 
 
-def bands_of(ledger: Ledger, redactor: Redactor) -> list[Band]:
+def bands_of(ledger: Ledger, redactor: Redactor | None) -> list[Band]:
     """The bands of a run, from the bottom: at most eight, of the results those of the two largest tools alone."""
     contents = [account.content for account in ledger.contents()]
     results = [content for content in contents if content.startswith(RESULT)]
@@ -102,7 +102,7 @@ def bands_of(ledger: Ledger, redactor: Redactor) -> list[Band]:
 # ---- the sentence and the parts of the cost
 
 
-def sentence(ledger: Ledger, redactor: Redactor, *, done: str = "") -> Line:
+def sentence(ledger: Ledger, redactor: Redactor | None, *, done: str = "") -> Line:
     """What the context cost and why, in one line; `done`: how much of the run is read."""
     totals, breaks = ledger.totals, ledger.breaks
     pieces: list[Piece] = []
@@ -430,7 +430,7 @@ class ContentRow(NamedTuple):
 
 
 def content_rows(
-    ledger: Ledger, bands: Sequence[Band], redactor: Redactor, *, opened: frozenset[object], sort: str
+    ledger: Ledger, bands: Sequence[Band], redactor: Redactor | None, *, opened: frozenset[object], sort: str
 ) -> list[ContentRow]:
     """The bands, largest first and *not recorded* last; below those of `opened` their files and contents."""
     accounts, is_priced = ledger.accounts(), ledger.totals.usd is not None
@@ -622,7 +622,7 @@ def call_lines(
     call: Call,
     bands: Sequence[Band],
     width: int,
-    redactor: Redactor,
+    redactor: Redactor | None,
     *,
     glyphs: Glyphs = UNICODE,
     is_list: bool = False,
@@ -672,7 +672,7 @@ def _life(call: Call) -> str:
 
 
 def _arrivals(
-    call: Call, bands: Sequence[Band], redactor: Redactor, glyphs: Glyphs
+    call: Call, bands: Sequence[Band], redactor: Redactor | None, glyphs: Glyphs
 ) -> Iterator[tuple[Piece, Clean, Piece]]:
     sizes: dict[tuple[str, str | None], list[int]] = {}
     for arrival in call.arrivals:
@@ -715,7 +715,7 @@ _PANEL_ROWS: Final = 4
 _SPARK: Final = 24
 
 
-def panel_lines(ledger: Ledger, width: int, redactor: Redactor, glyphs: Glyphs = UNICODE) -> list[Line]:
+def panel_lines(ledger: Ledger, width: int, redactor: Redactor | None, glyphs: Glyphs = UNICODE) -> list[Line]:
     """The context in a few rows: the largest contents, the course of the input, and the breaks."""
     totals, bands = ledger.totals, bands_of(ledger, redactor)
     rows = content_rows(ledger, bands, redactor, opened=frozenset(), sort="cost")

@@ -8,7 +8,6 @@ from textual.message import Message
 
 from tracetui import masking
 from tracetui.analysis.context import Call, Ledger
-from tracetui.redact import Redactor
 from tracetui.text import Clean, grouped, tokens
 from tracetui.ui.commands import BREAKS, CALL, CONTENTS, RIVER
 from tracetui.ui.widgets.line_view import LineView
@@ -27,11 +26,6 @@ from tracetui.views.context_page import (
     river_lines,
 )
 from tracetui.views.rows import Line, ListRows, Piece
-
-
-def redactor() -> Redactor:
-    """What masks names."""
-    return masking.current() or Redactor()
 
 
 class DrawnPane(LineView):
@@ -165,7 +159,9 @@ class Contents(DrawnPane):
     def show_contents(self, ledger: Ledger, bands: Sequence[Band], *, unfolded: frozenset[Hashable], sort: str) -> None:
         """Show the contents in this order."""
         self._ledger, self._bands, self._sort = ledger, bands, sort
-        self.content_rows = content_rows(ledger, bands, redactor(), opened=unfolded, sort=sort) if ledger.calls else ()
+        self.content_rows = (
+            content_rows(ledger, bands, masking.current(), opened=unfolded, sort=sort) if ledger.calls else ()
+        )
         self.draw_rows()
 
     @property
@@ -227,7 +223,7 @@ class OneCall(DrawnPane):
         if self._call is None or width <= 0:
             return
         is_list = size.height > _LIST_HEIGHT
-        lines = call_lines(self._call, self._bands, width, redactor(), glyphs=self.look.glyphs, is_list=is_list)
+        lines = call_lines(self._call, self._bands, width, masking.current(), glyphs=self.look.glyphs, is_list=is_list)
         lines += [(), *footnote(width)] if is_list else footnote(width)
         self.show(ListRows(lines))
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from textual import events, on
 from textual.app import ComposeResult
 
+from tracetui import masking
 from tracetui.analysis.context import Call, Ledger
 from tracetui.analysis.context_feed import RunContext
 from tracetui.live.mailbox import Mail
@@ -22,7 +23,7 @@ from tracetui.ui import layout
 from tracetui.ui.base_app import HostApp
 from tracetui.ui.commands import BREAKS, CALL, CONTENTS, RIVER, Command
 from tracetui.ui.context_state import ContextState
-from tracetui.ui.panes.context import Breaks, Contents, OneCall, River, redactor
+from tracetui.ui.panes.context import Breaks, Contents, OneCall, River
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.widgets.frame import footer
 from tracetui.ui.widgets.line_view import LineView
@@ -118,7 +119,7 @@ class RunContextScreen(BaseScreen):
         context = self.app.assessments.context_of(run) if run is not None else None
         if context is not None and context is not self._shown:
             self._shown = context
-            self._bands = bands_of(context.ledger, redactor())
+            self._bands = bands_of(context.ledger, masking.current())
             self._show_contents()
             self._show_call()
             self._arrange_panes()
@@ -239,7 +240,7 @@ class RunContextScreen(BaseScreen):
             return (Piece(Clean("reading the context …"), "status.running"),)
         spans = len(context.run.spans)
         done = "" if context.is_complete else f"reading, {grouped(context.done)} of {grouped(spans)} spans"
-        return sentence(context.ledger, redactor(), done=done)
+        return sentence(context.ledger, masking.current(), done=done)
 
     # ---- the cursor
 

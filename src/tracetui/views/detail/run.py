@@ -26,7 +26,6 @@ from tracetui.model import (
     Total,
     Usage,
 )
-from tracetui.redact import Redactor
 from tracetui.store.address import span_title
 from tracetui.text import Clean, age, cells, cost, duration, grouped, pad, tokens, truncate, truncate_middle
 from tracetui.views.bars import amount, sparkline
@@ -454,7 +453,7 @@ def _context(sheet: Sheet, windows: Sequence[Window], ledger: Ledger | None) -> 
         return
     sheet.title("Context", panel_title(ledger))
     most = max(ledger.calls, key=lambda call: call.input)
-    for line in panel_lines(ledger, sheet.width, masking.current() or Redactor(), sheet.glyphs):
+    for line in panel_lines(ledger, sheet.width, masking.current(), sheet.glyphs):
         sheet.line(*line, spans=(most.span,))
 
 
