@@ -30,13 +30,14 @@ class ClaudeSession:
     """Writes a session of Claude Code, a second per record unless `seconds` says otherwise."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.records, self.last = path, list[Record](), None
+        self.path, self.records = path, list[Record]()
+        self.last: str | None = None
         self.time = START
 
     def add(self, kind: str, *, seconds: float = 1, parent: str | None = None, **fields: Any) -> str:
         self.time += timedelta(seconds=seconds)
         ident = f"{self.path.stem}-{len(self.records) + 1}"
-        record = {
+        record: Record = {
             "type": kind,
             "uuid": ident,
             "parentUuid": parent or self.last,
@@ -46,7 +47,7 @@ class ClaudeSession:
             "timestamp": self.time.isoformat().replace("+00:00", ".000Z"),
         }
         self.records.append(record | fields)
-        self.last: str | None = ident
+        self.last = ident
         return ident
 
     def prompt(self, content: Any, **fields: Any) -> str:
@@ -75,7 +76,7 @@ class ClaudeSession:
             "output_tokens": output or 1,
             "cache_creation": {"ephemeral_5m_input_tokens": written - hour, "ephemeral_1h_input_tokens": hour},
         }
-        message = {"id": ident, "role": "assistant", "type": "message", "model": model, "content": [*content]}
+        message: Record = {"id": ident, "role": "assistant", "type": "message", "model": model, "content": [*content]}
         message |= {"stop_reason": None if output is None else "end_turn", "usage": usage}
         return self.add("assistant", message=message, **fields)
 

@@ -163,7 +163,7 @@ def test_thinking_of_earlier_turns_leaves_if_that_explains_the_input(session: Cl
 def test_sub_agents_have_chains_of_their_own(session: ClaudeSession) -> None:
     session.prompt("hello")
     session.answer("m1", tool_use("t1", "Task", prompt="look around"), written=30_000, output=80)
-    side = {"isSidechain": True, "agentId": "a1"}
+    side: dict[str, Any] = {"isSidechain": True, "agentId": "a1"}
     session.prompt("look around", **side)
     session.answer("s1", tool_use("t2", "Grep", pattern="x"), written=9_000, output=50, **side)
     session.result("t2", words(430), **side)

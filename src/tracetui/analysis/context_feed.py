@@ -21,7 +21,7 @@ from tracetui.analysis.context import (
 )
 from tracetui.errors import FormatError, TracetuiError
 from tracetui.formats import guard, registry
-from tracetui.formats.base import Format, is_contextual
+from tracetui.formats.base import Contextual, is_contextual
 from tracetui.formats.branches import ABANDONED_BRANCH
 from tracetui.model import Blob, Body, Message, Operation, Reasoning, Run, Span, Text, ToolCall, ToolResult
 from tracetui.model.build import is_taken_over
@@ -76,7 +76,7 @@ def has_one_root(run: Run) -> bool:
     return len(run.spans) > 0 and run.sizes[0] == len(run.spans)
 
 
-def contextual_format(run: Run) -> Format | None:
+def contextual_format(run: Run) -> Contextual | None:
     """The format of a run if it says more about the context than messages do; None also for one that is gone."""
     try:
         format_ = registry.load(run.summary.ref.format)

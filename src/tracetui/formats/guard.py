@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import Chunk, Forking, Format, Homed, Reader, Resumable, is_composed, is_contextual
+from tracetui.formats.base import Chunk, Contextual, Forking, Format, Homed, Reader, Resumable, is_composed
 from tracetui.formats.harbor.files import in_trial, trial_folders
 from tracetui.model import Body, Header, Problem, Run, RunBody, RunRef, RunSummary, Span
 from tracetui.model.context import ContextFacts
@@ -95,10 +95,8 @@ def fork(fmt: Format, run: Run, span: Span) -> str | None:
         return _expect((str, type(None)), fmt.fork(run, span), "fork") if isinstance(fmt, Forking) else None
 
 
-def context(fmt: Format, span: Span, body: Body) -> ContextFacts | None:
-    """`Contextual.context`; None for a format without it."""
-    if not is_contextual(fmt):
-        return None
+def context(fmt: Contextual, span: Span, body: Body) -> ContextFacts | None:
+    """`Contextual.context`."""
     with BOUNDARY:
         return _expect((ContextFacts, type(None)), fmt.context(span, body), "context")
 
