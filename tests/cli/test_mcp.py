@@ -81,7 +81,7 @@ async def test_every_tool_answers_with_the_json_of_its_command(
     replay = str(traces / "paprika" / "plan-7-again.json")
     async with program(str(traces)) as session:
         assert {tool.name for tool in (await session.list_tools()).tools} == {
-            *("list", "show", "grep", "triage", "tasks", "diff", "files", "audit", "blame")
+            *("list", "show", "grep", "triage", "tasks", "context", "diff", "files", "audit", "blame")
         }
         listed = await call(session, "list", size=400_000)
         assert listed["data"] == cli("ls", str(traces), "--json", "--redact").data

@@ -6,14 +6,16 @@ import re
 from base64 import b64encode
 from hashlib import sha256
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
+from tests.context_build import ClaudeSession, tool_use, words
 from tests.views.build import make_run, make_span, researcher, runs
 from tracetui.export import page as page_module
-from tracetui.export.document import export_run, run_page, run_report
+from tracetui.export.document import export_run, redactor_for, run_page, run_report
 from tracetui.export.page import (
     MAX_HEAD,
     MAX_TAIL,
@@ -33,7 +35,9 @@ from tracetui.export.page import (
     tree_text,
     without_empty,
 )
-from tracetui.model import Body, Error, Message, Operation, Run, Span, Status, Text
+from tracetui.live.load import read_run
+from tracetui.model import Body, Error, Message, Operation, Run, RunRef, Span, Status, Text
+from tracetui.sources.local import LocalSource
 from tracetui.text import Clean, cells
 from tracetui.ui.theme import _DARK, _LIGHT
 
@@ -244,3 +248,18 @@ def test_changed_words_are_marked_and_escaped() -> None:
     page = page_of(Tree([Step(0, 1, 0, "a", Clean("1"), Clean("≠"), "", Clean("x"), sections=[section])]))
     assert '<span class="rem">- a <del>&lt;b&gt;</del> c</span>' in page
     assert '<span class="add">+ a <ins>&amp;</ins> c</span>' in page
+
+
+def test_a_run_with_model_calls_has_its_context(tmp_path: Path) -> None:
+    session = ClaudeSession(tmp_path / "session.jsonl")
+    session.prompt(words(100))
+    session.answer("m1", tool_use("t1", "Read", file_path="app.py"), written=20_000)
+    session.result("t1", words(4_000))
+    session.answer("m2", written=24_300)
+    run = read_run(LocalSource(), RunRef("claude-code", str(session.write())))
+    documents = export_run(run, "md", redactor_for()), export_run(run, "html", redactor_for())
+    for document in documents:
+        text = b"".join(document).decode()
+        assert "Context" in text
+        assert "Read results" in text
+        assert "1 cache break missed 20.0k tokens" in text

@@ -73,7 +73,7 @@ def test_the_lines_of_a_response_are_one_call_of_the_model_and_count_once(case: 
     run = read(session(case))
     one = span(run, "msg_01")
     assert (one.operation, one.step, one.preview) == (Operation.CHAT, 1, "I look for the photo.")
-    assert one.usage == Usage(1503, 61, cache_read_tokens=0, cache_creation_tokens=1500)
+    assert one.usage == Usage(1503, 61, cache_read_tokens=0, cache_creation_tokens=1500, cache_write_1h_tokens=0)
     parts = run.load(one).output_messages[0].parts
     assert [type(part).__name__ for part in parts] == ["Reasoning", "Text", "ToolCall"]
     assert run.summary.steps == 7

@@ -15,6 +15,8 @@ from functools import cache, lru_cache
 from math import isfinite
 from typing import Any, Final
 
+import msgspec
+
 from tracetui.model import RunSummary, Usage
 
 SWITCH: Final = "TRACETUI_PRICES"
@@ -23,6 +25,9 @@ _MODULE: Final = "genai_prices"
 _MAX_NAME: Final = 120
 _HOUR: Final = 3600
 """Time-dependent prices vary by day or by hour."""
+_TIER: Final = 8000
+"""Thresholds of prices by size are multiples of this many tokens."""
+_MILLION: Final = 1_000_000
 _NAMES: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens")
 """The library's field names. They mean the same as in `Usage`: input includes cached input."""
 _FACTORS: Final = (
@@ -78,6 +83,55 @@ def of_call(model: str | None, usage: Usage | None, at: float | None = None, tie
     library.
     """
     return _of_calls(model, usage, at, 1, tier)
+
+
+class Rates(msgspec.Struct, frozen=True, gc=False):
+    """US dollars for a token of one call: uncached input, cache reads, writes for 5 minutes and an hour, output."""
+
+    input: float
+    read: float
+    write: float
+    write_1h: float
+    output: float
+
+    def scaled(self, factor: float) -> Rates:
+        """All of them times `factor`."""
+        return Rates(
+            self.input * factor, self.read * factor, self.write * factor, self.write_1h * factor, self.output * factor
+        )
+
+
+def rates(model: str | None, size: int, at: float | None = None) -> Rates | None:
+    """The prices of a call with `size` input tokens at time `at` (UTC seconds; None: now).
+
+    None without the library or a listed price. Without a price for cached tokens, they cost as much as others.
+    """
+    if not model or not wanted() or not installed():
+        return None
+    hour = int(at // _HOUR) if at is not None and isfinite(at) else None
+    return _rates(model[:_MAX_NAME], -(-size // _TIER) * _TIER or _TIER, hour)
+
+
+@lru_cache(1 << 12)
+def _rates(model: str, size: int, hour: int | None) -> Rates | None:
+    """The prices for calls of up to `size` tokens: the prices of calls that have nothing but one kind of tokens."""
+    price = _price_of(model, hour)
+    if price is None:
+        return None
+    plain, answered, read, write, hourly = (
+        _cost_of_call(price, *tokens)
+        for tokens in (
+            (size, 0, None, None, None),
+            (size, _MILLION, None, None, None),
+            (size, 0, size, None, None),
+            (size, 0, None, size, None),
+            (size, 0, None, size, size),
+        )
+    )
+    if plain is None:
+        return None
+    each, read, write, hourly = ((plain if cost is None else cost) / size for cost in (plain, read, write, hourly))
+    return Rates(each, read, write, hourly, 0.0 if answered is None else (answered - plain) / _MILLION)
 
 
 def takes_reading(run: RunSummary) -> bool:

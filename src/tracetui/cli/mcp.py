@@ -220,6 +220,11 @@ def _add_tools(server: MCPServer[Any], commands: Commands) -> None:
         return await commands.answer("tasks", _query(query), commands.places(path), ["tasks"], offset, size)
 
     @server.tool()
+    async def context(address: str, offset: int = 0, size: int = SIZE) -> dict[str, Any]:
+        """Show what fills the context of a run, by content, file and model call, its cost, and each cache break."""
+        return await commands.answer("context", commands.search_places, [address], ["calls"], offset, size)
+
+    @server.tool()
     async def diff(a: str, b: str = "", offset: int = 0, size: int = SIZE) -> dict[str, Any]:
         """Compare two runs by address, or (without `b`) a replay, fork or retry with its original."""
         words = [a, *([b] if b else [])]

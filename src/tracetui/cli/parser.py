@@ -26,6 +26,7 @@ COMMANDS: Final = (
     "grep",
     "triage",
     "stats",
+    "context",
     "tasks",
     "gate",
     "files",

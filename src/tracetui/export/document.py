@@ -16,6 +16,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Final, Literal, TypeAlias
 
+from tracetui.analysis.context_feed import ledger_of
 from tracetui.analysis.navigation import errors
 from tracetui.analysis.tasks import Matrix
 from tracetui.diff.comparison import Comparison, Diff
@@ -49,7 +50,9 @@ from tracetui.model import Operation, Run, RunSummary
 from tracetui.model.masked import masked
 from tracetui.redact import Redactor
 from tracetui.store.address import span_label, span_title
-from tracetui.text import Clean, clean, grouped, one_line
+from tracetui.text import Clean, clean, grouped, one_line, tokens
+from tracetui.views.context import sentences, share_label, usd_label
+from tracetui.views.context_page import bands_of, content_rows, panel_title
 from tracetui.views.labels import run_sign
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -164,8 +167,11 @@ Links: TypeAlias = Sequence[tuple[str, Sequence[Link]]]
 """Labeled links to other pages of a site."""
 
 
-def run_page(run: Run, *, full: bool = False, links: Links = ()) -> Iterator[Block]:
-    """A run as a page: what happened, the failed steps, the timeline with steps that unfold, and further facts."""
+def run_page(run: Run, *, full: bool = False, links: Links = (), redactor: Redactor | None = None) -> Iterator[Block]:
+    """A run as a page: what happened, the failed steps, the timeline with steps that unfold, and further facts.
+
+    `redactor` masks the names in its context; None: they stay exact.
+    """
     glyph, style = run_sign(run.summary, run.summary.status)
     yield Heading(1, Clean(f"{glyph} {title(run)}"), style=style)
     found = [one for one in facts(run) if one.lines]
@@ -176,8 +182,29 @@ def run_page(run: Run, *, full: bool = False, links: Links = ()) -> Iterator[Blo
     if run.spans:
         yield Heading(2, Clean("Timeline"), "timeline")
         yield run_tree(run, full=full)
+    yield from _context(run, redactor, "context")
     yield Heading(2, Clean("Run"), "run")
     yield Facts([one for one in found if one.label in _LATER])
+
+
+def _context(run: Run, redactor: Redactor | None, anchor: str = "") -> Iterator[Block]:
+    """What fills the context of the run: the sentences, and the contents with their costs."""
+    ledger = ledger_of(run)
+    if not ledger.calls:
+        return
+    totals = ledger.totals
+    yield Heading(2, Clean("Context"), anchor)
+    yield Prose(panel_title(ledger))
+    for words in sentences(ledger, redactor):
+        yield Prose(words)
+    rows = content_rows(ledger, bands_of(ledger, redactor), redactor, opened=frozenset(), sort="cost")
+    cells = []
+    for row in rows:
+        one, part = row.account, totals.usd is not None
+        share = share_label(one.usd, totals.usd) if part else share_label(one.carried, totals.input)
+        usd = usd_label(one.usd if part else None)
+        cells.append((row.name, share, usd, tokens(one.entered), tokens(one.carried), tokens(one.now)))
+    yield Table(("content", "share", "cost", "entered", "carried", "now"), cells)
 
 
 def _failed_steps(run: Run) -> Iterator[Block]:
@@ -195,12 +222,13 @@ def _failed_steps(run: Run) -> Iterator[Block]:
     yield from _more(len(failed) - MOST_FAILURES, "failed steps; the timeline marks them")
 
 
-def run_report(run: Run, *, full: bool = False) -> Iterator[Block]:
+def run_report(run: Run, *, full: bool = False, redactor: Redactor | None = None) -> Iterator[Block]:
     """A run as text: facts, timeline, and its failing steps with their contents (`full`: every step)."""
     yield Heading(1, title(run))
     yield Facts([one for one in facts(run) if one.lines])
     yield Heading(2, Clean("Timeline"))
     yield run_tree(run, full=full, contents=False)
+    yield from _context(run, redactor)
     failed = [run.index[one] for one in errors(run)]
     shown = range(len(run.spans)) if full else failed[:MOST_FAILURES]
     if shown:
@@ -286,7 +314,11 @@ def export_run(
     shown = run if redactor is None else masked(run, redactor)
     if form == "json":
         return run_document(shown, None, masked=_counts(redactor))
-    blocks = run_page(shown, full=full, links=links) if form == "html" else run_report(shown, full=full)
+    blocks = (
+        run_page(shown, full=full, links=links, redactor=redactor)
+        if form == "html"
+        else run_report(shown, full=full, redactor=redactor)
+    )
     return page_of(blocks, form, redactor, title(shown))
 
 

@@ -19,6 +19,7 @@ from typing import Final, Protocol, TypeGuard, runtime_checkable
 import msgspec
 
 from tracetui.model import Body, Header, Problem, Run, RunBody, RunRef, RunSummary, Span
+from tracetui.model.context import ContextFacts
 from tracetui.sources.base import File
 
 CERTAIN: Final = 100
@@ -139,6 +140,25 @@ def is_composed(fmt: Format) -> TypeGuard[Composed]:
 @cache
 def _is_composed(kind: type) -> bool:
     return issubclass(kind, Composed)
+
+
+@runtime_checkable
+class Contextual(Protocol):
+    """Optional protocol: records say more about the context of model calls than the messages of their spans."""
+
+    def context(self, span: Span, body: Body) -> ContextFacts | None:
+        """Return what `span`, with its `body`, says about the context; None: nothing but its messages."""
+        ...
+
+
+def is_contextual(fmt: Format) -> TypeGuard[Contextual]:
+    """Whether a format says more about the context than messages do. Asking `isinstance` for each span is slow."""
+    return _is_contextual(type(fmt))
+
+
+@cache
+def _is_contextual(kind: type) -> bool:
+    return issubclass(kind, Contextual)
 
 
 @runtime_checkable

@@ -21,6 +21,8 @@ from tracetui.sources.base import File
 ROOT: Final = ""
 """The record that first records follow."""
 ABANDONED: Final = "abandoned"
+ABANDONED_BRANCH: Final = "abandoned branch"
+"""Name of the row of a branch."""
 _BETWEEN: Final = " · "
 _FREE: Final = 50_000
 """So many records may be abandoned and taken up again in any session, and `_EACH` more for each record that it has."""
@@ -197,7 +199,7 @@ class BranchedConversation(Conversation):
         if branch is None:
             asked = next((row.preview for row in rows if row.name == "user"), "")
             facts = (("went_back_to", fork.ident or None), ("went_on_with", follower))
-            row = Span(name, "abandoned branch", preview=asked, at=at or SyntheticRef(facts, self.part))
+            row = Span(name, ABANDONED_BRANCH, preview=asked, at=at or SyntheticRef(facts, self.part))
             branch = self._branches[name] = self._first[first] = Branch(replace(row, parent_id=self.root))
             self._after.setdefault(fork.ident, []).append(branch)
         return branch

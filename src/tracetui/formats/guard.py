@@ -16,9 +16,10 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import Chunk, Forking, Format, Homed, Reader, Resumable, is_composed
+from tracetui.formats.base import Chunk, Contextual, Forking, Format, Homed, Reader, Resumable, is_composed
 from tracetui.formats.harbor.files import in_trial, trial_folders
 from tracetui.model import Body, Header, Problem, Run, RunBody, RunRef, RunSummary, Span
+from tracetui.model.context import ContextFacts
 from tracetui.sources.base import BudgetSpent, File, reason_of
 
 _OWN: Final = "tracetui.formats."
@@ -92,6 +93,12 @@ def fork(fmt: Format, run: Run, span: Span) -> str | None:
     """`Forking.fork`; None for a format without it."""
     with BOUNDARY:
         return _expect((str, type(None)), fmt.fork(run, span), "fork") if isinstance(fmt, Forking) else None
+
+
+def context(fmt: Contextual, span: Span, body: Body) -> ContextFacts | None:
+    """`Contextual.context`."""
+    with BOUNDARY:
+        return _expect((ContextFacts, type(None)), fmt.context(span, body), "context")
 
 
 def main_file(fmt: Format, file: File) -> str | None:

@@ -20,6 +20,7 @@ from tracetui.text import Clean
 
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
+    from tracetui.analysis.context_feed import RunContext
     from tracetui.analysis.step_diff import Look
     from tracetui.diff.comparison import Diff
     from tracetui.live.jobs import JobProgress
@@ -126,6 +127,8 @@ class Mail(msgspec.Struct):
     """Newest answer to each diff request."""
     assessments: dict[RunRef, Assessment] = {}
     """Assessments of runs that were read."""
+    contexts: dict[RunRef, RunContext] = {}
+    """Contexts of runs that were read, as far as they are."""
     callbacks: list[Callable[[], None]] = []
     """Callbacks for the UI loop, from `Engine.run_in_background`."""
     progress: JobProgress | None = None

@@ -32,6 +32,7 @@ from tracetui.store.store import OPEN_RUNS
 
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
+    from tracetui.analysis.context_feed import GrowingLedger, RunContext
 
 
 # ---- the file of the open run: its reader also serves the run list, so that it isn't read twice
@@ -451,19 +452,37 @@ def at_once(run: Run) -> Assessment | None:
     return found if not found.left_out else None
 
 
+class _Request(NamedTuple):
+    """A run to assess, and whether its context is wanted too."""
+
+    run: Run
+    context: bool
+
+    def is_for(self, run: Run) -> bool:
+        """Whether it is about a version of this run."""
+        return self.run.summary.ref == run.summary.ref
+
+
+CONTEXT_SECONDS: Final = 0.3
+"""How often the context of a long run is delivered while it is read."""
+
+
 class Assessor:
     """Assesses the open run. `run` is the thread's body; the other methods are for the UI thread and don't block."""
 
     def __init__(self, mailbox: Mailbox, throttle: Throttle) -> None:
         self._mailbox, self._throttle = mailbox, throttle
         self._bell = threading.Event()
-        self._wanted: Run | None = None
+        self._wanted: _Request | None = None
+        self._assessed: Run | None = None
+        self._ledgers: OrderedDict[RunRef, GrowingLedger] = OrderedDict()
 
     # ---- for the screen
 
-    def assess(self, run: Run) -> None:
-        """Assess this run instead of the previous one."""
-        self._wanted = run
+    def assess(self, run: Run, *, context: bool = False) -> None:
+        """Assess this run instead of the previous one; with `context`, then read what fills its context."""
+        before = self._wanted
+        self._wanted = _Request(run, context or (before is not None and before.context and before.is_for(run)))
         self._bell.set()
 
     def stop(self) -> None:
@@ -477,21 +496,25 @@ class Assessor:
         self._throttle.wait_for_list()  # the first run imports the analysis modules
         while self._bell.wait() and not self._throttle.stopped:
             self._bell.clear()
-            run, began = self._wanted, time.monotonic()
-            if run is not None and self._assess(run):
-                self._rest(run, SHARE * (time.monotonic() - began))
+            request, began = self._wanted, time.monotonic()
+            if request is not None and self._serve(request):
+                self._rest(request, SHARE * (time.monotonic() - began))
+
+    def _serve(self, request: _Request) -> bool:
+        """Deliver what was requested; False if another run was requested meanwhile."""
+        run = request.run
+        return (run is self._assessed or self._assess(run)) and (not request.context or self._read_context(run))
 
     def _is_looked_at(self, run: Run) -> bool:
-        wanted = self._wanted
-        return wanted is not None and wanted.summary.ref == run.summary.ref and not self._throttle.stopped
+        return self._wanted is not None and self._wanted.is_for(run) and not self._throttle.stopped
 
-    def _rest(self, run: Run, seconds: float) -> None:
+    def _rest(self, request: _Request, seconds: float) -> None:
         """Delay newer states of the same run."""
         until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0 and self._is_looked_at(run):
+        while (left := until - time.monotonic()) > 0 and self._is_looked_at(request.run):
             self._bell.wait(left)
             self._bell.clear()
-        if self._wanted is not run:
+        if self._wanted is not request:
             self._bell.set()
 
     def _assess(self, run: Run) -> bool:
@@ -512,7 +535,33 @@ class Assessor:
             return False
         with self._mailbox.open() as mail:
             mail.assessments[run.summary.ref] = found
+        self._assessed = run
         return True
+
+    def _read_context(self, run: Run) -> bool:
+        """Read and deliver the context of a run; False if another run was requested meanwhile."""
+        from tracetui.analysis.context_feed import GrowingLedger, RunContext
+
+        prices.load()
+        ref, posted = run.summary.ref, time.monotonic()
+        ledger = self._ledgers.setdefault(ref, GrowingLedger())
+        self._ledgers.move_to_end(ref)
+        while len(self._ledgers) > OPEN_RUNS:
+            self._ledgers.popitem(last=False)
+        with closing(ledger.read(run)) as steps:
+            for feed in steps:
+                self._throttle.wait_until_idle(self._bell)
+                if not self._is_looked_at(run):
+                    return False
+                if time.monotonic() - posted >= CONTEXT_SECONDS:
+                    self._deliver_context(RunContext(run, feed.ledger.copy(), feed.position))
+                    posted = time.monotonic()
+            self._deliver_context(RunContext(run, feed.ledger.copy(), feed.position))
+        return True
+
+    def _deliver_context(self, context: RunContext) -> None:
+        with self._mailbox.open() as mail:
+            mail.contexts[context.run.summary.ref] = context
 
 
 class _UnwantedError(Exception):

@@ -556,7 +556,7 @@ def ownership(run: Run, listed: Container[RunRef] = ()) -> list[Ownership]:
         if i >= listed_end:
             if span.owner is not None and RunRef(ref.format, ref.path, span.owner) in listed:
                 listed_end = i + run.sizes[i]
-            elif i >= taken_over_end and _is_taken_over(span):
+            elif i >= taken_over_end and is_taken_over(span):
                 taken_over_end = i + run.sizes[i]
         taken_over = Ownership.TAKEN_OVER if i < taken_over_end else Ownership.OWN
         found.append(Ownership.LISTED if i < listed_end else taken_over)
@@ -575,6 +575,6 @@ def nested_runs(run: Run) -> frozenset[RunRef]:
     return frozenset(RunRef(ref.format, ref.path, owner) for owner in {span.owner for span in run.spans} if owner)
 
 
-def _is_taken_over(span: Span) -> bool:
+def is_taken_over(span: Span) -> bool:
     """Whether a span comes from another run: inherited, copied, or restored instead of computed."""
     return (span.taken_over and COUNTS_HERE not in span.notes) or span.status_word == "restored"

@@ -425,6 +425,11 @@ class TraceApp(HostApp):
 
         self.push_screen(ContextScreen(Calls(run.summary.ref, a, b), run, self.commands))
 
+    def show_context(self, run: Run) -> None:
+        from tracetui.ui.screens.context import RunContextScreen
+
+        self.push_screen(RunContextScreen(run.summary.ref, self.commands))
+
     def search_cost(self) -> str:
         runs = map(self.store.runs.__getitem__, self.main.runs.refs() if self.engine.has_database else ())
         spans = [run.spans or 0 for run in runs if run.ref.path.startswith(DATABASES)]

@@ -344,6 +344,10 @@ class HostApp(BaseApp):
         """Open the comparison of the inputs of two model calls of a run."""
         raise NotImplementedError
 
+    def show_context(self, run: Run) -> None:
+        """Show what fills the context of a run."""
+        raise NotImplementedError
+
     def search_cost(self) -> str:
         """What a search of the listed runs has a database read, as `` (5,000 spans of the database)``; else empty."""
         raise NotImplementedError

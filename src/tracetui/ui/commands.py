@@ -34,8 +34,11 @@ LIVE: Final = "live"
 FILES, AUDIT = "files", "audit"
 """Panes of the changed files and of the audit."""
 EFFECTS: Final = frozenset({FILES, AUDIT})
+RIVER, BREAKS, CONTENTS, CALL = "river", "breaks", "contents", "call"
+"""Panes of the context of a run."""
+CONTEXT: Final = frozenset({RIVER, BREAKS, CONTENTS, CALL})
 LISTS: Final = frozenset({REPLAYS, FACETS, HITS, FINDINGS, STATISTICS, TASKS, TREE, TODAY, LIVE}) | EFFECTS
-EVERYWHERE: Final = MAIN | DIFF | TRIAGE | LISTS
+EVERYWHERE: Final = MAIN | DIFF | TRIAGE | LISTS | CONTEXT
 RUN: Final = frozenset({STEPS, DETAIL, FACTS})
 RUNS_AND_DETAIL: Final = frozenset({RUNS, STEPS, DETAIL})
 
@@ -72,11 +75,13 @@ COMMANDS: Final = (
     Command("half-up", ("ctrl+u",), "half a page up", "Move half a page up.", "page(-0.5)", group="move"),
     Command("top", ("g", "home"), "top", "Go to the first row.", "edge(False)", group="move"),
     Command("end", ("G", "end"), "end", "Go to the last row.", "edge(True)", group="move"),
-    Command("fold", ("h", "left"), "fold", "Fold, or go to the parent; scroll left where nothing folds.", "fold", EVERYWHERE - {TASKS, TREE}, group="fold"),
+    Command("fold", ("h", "left"), "fold", "Fold, or go to the parent; scroll left where nothing folds.", "fold", EVERYWHERE - {TASKS, TREE} - CONTEXT, group="fold"),
     Command("unfold", ("l", "right"), "unfold", "Unfold, or go to the first child; scroll right where nothing folds.", "unfold", RUN | DIFF | TRIAGE | EFFECTS, hint=7, group="fold"),
     Command("scroll-right", ("l", "right"), "scroll right", "Scroll right; h scrolls left.", "unfold", LISTS - {TASKS, TREE} - EFFECTS, group="fold"),
     Command("previous-cell", ("h", "left"), "previous trial", "Go to the previous trial of the task.", "fold", frozenset({TASKS}), group="move"),
     Command("next-cell", ("l", "right"), "trial", "Go to the next trial of the task.", "unfold", frozenset({TASKS}), hint=2, group="move"),
+    Command("previous-call", ("h", "left"), "previous call", "Go to the previous model call of the conversation.", "call(-1)", CONTEXT, group="move"),
+    Command("next-call", ("l", "right"), "next call", "Go to the next model call of the conversation.", "call(1)", CONTEXT, hint=4, group="move"),
     Command("open-run", ("o",), "open run", "Open the run under the cell cursor.", "open_run", frozenset({TASKS}), hint=3, group="go"),
     Command("tree-fold", ("h",), "fold", "Fold the branch or fork, or go to the fork above.", "fold", frozenset({TREE}), group="fold"),
     Command("tree-unfold", ("l",), "unfold", "Show the steps of the branch.", "unfold", frozenset({TREE}), hint=7, group="fold"),
@@ -104,6 +109,10 @@ COMMANDS: Final = (
     Command("previous-decisive", ("[d",), "previous decisive fork", "Previous decisive fork.", "fork(-1, True)", frozenset({TREE}), group="find"),
     Command("next-trial", ("right", ">"), "next trial", "Select the trial to the right.", "trial(1)", frozenset({TREE}), hint=3, group="find"),
     Command("previous-trial", ("left", "<"), "previous trial", "Select the trial to the left.", "trial(-1)", frozenset({TREE}), group="find"),
+    Command("next-break", ("]k",), "next break", "Next cache break.", "break(1)", CONTEXT, hint=2, group="find"),
+    Command("previous-break", ("[k",), "previous break", "Previous cache break.", "break(-1)", CONTEXT, group="find"),
+    Command("next-conversation", ("]a",), "next agent", "Conversation of the next agent, at its first call.", "conversation(1)", CONTEXT, group="find"),
+    Command("previous-conversation", ("[a",), "previous agent", "Conversation of the previous agent.", "conversation(-1)", CONTEXT, group="find"),
     Command("filter", ("f",), "filter", "Filter runs or steps by a query: words, status:error, dur>5s …; Tab completes.", "filter", frozenset({RUNS, STEPS, TASKS}), hint=4, group="find"),
     Command("pick", ("P",), "pick a filter", "Pick a filter from the values that occur, with their counts.", "facets", frozenset({RUNS}), group="find"),
     Command("pick-value", ("space",), "pick", "Select or deselect the value.", "pick", frozenset({FACETS}), hint=2, group="find"),
@@ -114,10 +123,12 @@ COMMANDS: Final = (
     Command("files", ("A",), "files", "List the files that agents changed, and whether their lines still stand.", "files", MAIN | TRIAGE | {AUDIT}, group="go"),
     Command("audit", ("U",), "audit", "List forced pushes, deletions, secrets read and other risky effects.", "audit", MAIN | TRIAGE | {FILES}, group="go"),
     Command("contrast", ("C",), "contrast", "Contrast failed (or marked) runs with passed ones.", "contrast", MAIN | TRIAGE, hint=8, group="go"),
+    Command("context-page", ("K",), "context", "Show what fills the context of the run, what carrying it costs, and why the cache was missed.", "context_page", MAIN, hint=9, group="go"),
     Command("failures", ("!",), "failures only", "Toggle failed runs only.", "arrange('failures')", frozenset({RUNS}), hint=5, group="find"),
     Command("new-causes", ("!",), "new only", "Toggle causes whose first run started in the last 24 hours.", "arrange('new')", frozenset({QUEUE}), hint=5, group="find"),
     Command("mark", ("space",), "mark", "Mark or unmark the run; d compares two marked runs or opens the tree of more, C contrasts them with the others.", "mark", frozenset({RUNS}), group="list"),
-    Command("sort", (",",), "sort", "Sort by the next column; in the timeline, by duration.", "sort", frozenset({RUNS, STEPS, TASKS, QUEUE, STATISTICS}), hint=8, group="list"),
+    Command("unfold-content", ("space",), "unfold", "Unfold or fold the content under the cursor: its files.", "unfold_content", frozenset({CONTENTS}), hint=3, group="fold"),
+    Command("sort", (",",), "sort", "Sort by the next column; in the timeline, by duration.", "sort", frozenset({RUNS, STEPS, TASKS, QUEUE, STATISTICS}) | CONTEXT, hint=8, group="list"),
     Command("sort-reverse", (";",), "reverse", "Reverse the order.", "arrange('reverse')", frozenset({RUNS, TASKS, QUEUE, STATISTICS}), group="list"),
     Command("group", ("b",), "group by", "Group runs by day, agent, source (project), model, format, status, task, outcome or cause; causes by kind, agent, verdict, format or first day.", "arrange('group')", frozenset({RUNS, QUEUE}), hint=10, group="list"),
     Command("columns", ("W",), "columns", "Choose the columns of the list and their order.", "columns", frozenset({RUNS}), group="list"),
@@ -141,11 +152,15 @@ COMMANDS: Final = (
     Command("triage-pane-1", ("1",), "causes", "Focus Causes.", "pane(1)", TRIAGE, group="look"),
     Command("triage-pane-2", ("2",), "cause", "Focus Cause, the facts of the selected cause.", "pane(2)", TRIAGE, group="look"),
     Command("triage-pane-3", ("3",), "failure", "Focus Failure, the steps up to the failure.", "pane(3)", TRIAGE, group="look"),
+    Command("context-pane-1", ("1",), "context by call", "Focus Context by call, the river.", "pane(1)", CONTEXT, group="look"),
+    Command("context-pane-2", ("2",), "breaks", "Focus Cache breaks.", "pane(2)", CONTEXT, group="look"),
+    Command("context-pane-3", ("3",), "contents", "Focus Contents.", "pane(3)", CONTEXT, group="look"),
+    Command("context-pane-4", ("4",), "call", "Focus Call, the call under the cursor.", "pane(4)", CONTEXT, group="look"),
     Command("side", ("s",), "side/unified", "Toggle side-by-side and unified view.", "side", DIFF, hint=3, group="look"),
     Command("context-of", ("c",), "context", "Cycle: inputs of both model calls, input against the previous call, step.", "context", DIFF, hint=4, group="look"),
     Command("ignored", ("i",), "ignored", "Toggle ignoring ids, times and counters.", "ignored", DIFF, hint=5, group="look"),
     Command("tree-texts", ("i",), "model texts", "Toggle model answers and messages as steps.", "texts", frozenset({TREE}), hint=5, group="look"),
-    Command("zoom", ("z",), "zoom", "Zoom the focused pane.", "zoom", MAIN | DIFF | TRIAGE, hint=6, group="look"),
+    Command("zoom", ("z",), "zoom", "Zoom the focused pane.", "zoom", MAIN | DIFF | TRIAGE | CONTEXT, hint=6, group="look"),
     Command("tree", ("t",), "tree/timeline", "Switch story (one line per turn), timeline (one line per step) and span tree.", "tree", RUN, hint=5, group="look"),
     Command("next-tab", (">",), "next tab", "Next tab of the detail or the statistics; in the list, scroll right.", "tab(1)", MAIN | DIFF | {STATISTICS}, hint=8, group="look"),
     Command("previous-tab", ("<",), "previous tab", "Previous tab of the detail; in the list, scroll left.", "tab(-1)", MAIN | DIFF | {STATISTICS}, group="look"),

@@ -17,6 +17,16 @@ from textual.theme import BUILTIN_THEMES, Theme
 
 from tracetui.views.glyphs import UNICODE, Glyphs
 
+
+def _tints(colors: str, *, dark_text: str, light_text: str = "ffffff", on_dark: str = "") -> dict[str, str]:
+    """Styles of the contents of a context, as blocks and as grounds of text; `on_dark`: those with light text."""
+    tints = dict(enumerate(colors.split()))
+    grounds = {
+        f"on.tint.{i}": f"{light_text if str(i) in on_dark else dark_text} on {color}" for i, color in tints.items()
+    }
+    return {f"tint.{i}": color for i, color in tints.items()} | grounds
+
+
 _DARK: Final = {
     "bg": "10131a", "surface": "181c25", "raised": "222834", "line": "2f3744", "sel": "243352", "selq": "1d2431",
     "text": "dce1ea", "sec": "b3bccb", "dim": "95a0b1", "accent": "82aaff", "key": "82aaff",
@@ -34,6 +44,7 @@ _DARK: Final = {
     "json.key": "8fb4ee", "json.string": "dce1ea", "json.number": "b8a4ff", "json.word": "b8a4ff",
     "json.punct": "95a0b1",
     "hit": "10131a on e6c45f", "hit.current": "10131a on ff9e4a", "mask": "c9a0dc on 2a2233",
+    **_tints("5570a0 9a7fac 8370d8 3f97ab 2f7484 8f5a78 6f8f6a 6c7482", dark_text="10131a", on_dark="0457"),
 }  # fmt: skip
 _LIGHT: Final = {
     "bg": "fbfbf9", "surface": "eff0ee", "raised": "e3e5e6", "line": "cfd3d8", "sel": "d5e3fb", "selq": "e7eaee",
@@ -52,6 +63,7 @@ _LIGHT: Final = {
     "json.key": "2f5da3", "json.string": "1d2530", "json.number": "6442c4", "json.word": "6442c4",
     "json.punct": "566170",
     "hit": "1d2530 on f7d774", "hit.current": "1d2530 on ffb057", "mask": "7c3f99 on f1e6f6",
+    **_tints("718aba a184b5 8f7ce0 3f93a8 559aab b77f9c 739269 8b929c", dark_text="10131a"),
 }  # fmt: skip
 _CONTRAST: Final = {
     **_DARK,
@@ -81,6 +93,9 @@ _ANSI: Final = {
     "json.key": "blue", "json.string": "default", "json.number": "magenta", "json.word": "magenta",
     "json.punct": "default dim",
     "hit": "black on yellow", "hit.current": "default reverse bold", "mask": "magenta",
+    **_tints(
+        "blue bright_magenta magenta cyan bright_blue red green bright_black", dark_text="black", light_text="white"
+    ),
 }  # fmt: skip
 
 

@@ -61,6 +61,7 @@ STYLES: Final = frozenset(
         "hit",
         "hit.current",
         "mask",
+        *(f"{ground}tint.{number}" for ground in ("", "on.") for number in range(8)),
         "json.key",
         "json.string",
         "json.number",

@@ -14,6 +14,7 @@ from typing import Any, Final
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.bodies import kind_of
 from tracetui.formats.claude_code.body import body_of
+from tracetui.formats.claude_code.context import context_of
 from tracetui.formats.claude_code.parts import RunReader, session_of
 from tracetui.formats.claude_code.records import CONVERSATION, HOUSEKEEPING, SCHEMA
 from tracetui.formats.claude_code.session import Session
@@ -21,6 +22,7 @@ from tracetui.formats.decode import MAX_LINE, lines, record_on, records_in
 from tracetui.formats.jsonl import counted, listed, skim
 from tracetui.formats.scalars import child, mapping, text
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
+from tracetui.model.context import ContextFacts
 from tracetui.sources.base import HEAD_SIZE, File
 
 LIKELY: Final = 60
@@ -33,7 +35,7 @@ _FEW: Final = 200
 
 
 class ClaudeCode:
-    """The format; see `tracetui.formats.base.Format`, `Composed`, `Homed` and `Resumable`."""
+    """The format; see `tracetui.formats.base.Format`, `Composed`, `Contextual`, `Homed` and `Resumable`."""
 
     name = "claude-code"
     title = "Claude Code session"
@@ -67,6 +69,9 @@ class ClaudeCode:
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """From the lines that the span came from, all of them in its `raw`."""
         return body_of(file, span)
+
+    def context(self, span: Span, body: Body) -> ContextFacts | None:
+        return context_of(span, body)
 
     def whole_of(self, file: File) -> str | None:
         record = next((one for one in records_in(file.head, _FEW) if text(one.get("sessionId")) is not None), None)

@@ -28,6 +28,7 @@ from tracetui.errors import FormatError
 from tracetui.formats.agent_log import INVOKE_AGENT
 from tracetui.formats.base import CERTAIN, NO, Chunk
 from tracetui.formats.codex.body import body_of
+from tracetui.formats.codex.context import context_of
 from tracetui.formats.codex.records import KINDS, SCHEMA, Base, Meta
 from tracetui.formats.codex.session import Row, Session
 from tracetui.formats.decode import BLOCK, MAX_LINE, lines, parse
@@ -35,6 +36,7 @@ from tracetui.formats.jsonl import Line, LogReader, counted, listed, skim
 from tracetui.formats.scalars import moment
 from tracetui.formats.schema import unknown_fields
 from tracetui.model import INHERITED, Body, Problem, RunRef, RunSummary, Span
+from tracetui.model.context import ContextFacts
 from tracetui.sources.base import MOVING_SECONDS, Entry, File
 
 DEPTH: Final = 16
@@ -413,6 +415,9 @@ class Codex:
     def parts_in(self, path: str) -> Sequence[str]:
         """The threads of agents are in the folder of the day on which they were spawned."""
         return [f"../{os.path.basename(os.path.dirname(path))}"]
+
+    def context(self, span: Span, body: Body) -> ContextFacts | None:
+        return context_of(span, body)
 
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
         there = PurePath(environ.get("CODEX_HOME") or home / ".codex")

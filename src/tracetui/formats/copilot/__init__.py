@@ -12,12 +12,14 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from tracetui.formats.base import CERTAIN, NO
+from tracetui.formats.copilot.context import context_of
 from tracetui.formats.copilot.events import ABORT
 from tracetui.formats.copilot.records import KINDS, SCHEMA
 from tracetui.formats.copilot.session import Session, body_of
 from tracetui.formats.decode import records_in
 from tracetui.formats.jsonl import LogReader, counted, listed, skim
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
+from tracetui.model.context import ContextFacts
 from tracetui.sources.base import File
 
 LIKELY: Final = 60
@@ -27,7 +29,7 @@ _LOOK: Final = 16
 
 
 class Copilot:
-    """The format; see `tracetui.formats.base.Format`, `Homed` and `Resumable`."""
+    """The format; see `tracetui.formats.base.Format`, `Contextual`, `Homed` and `Resumable`."""
 
     name = "copilot"
     title = "Copilot CLI session"
@@ -58,6 +60,9 @@ class Copilot:
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """From the lines that the span came from; `raw` is all of them."""
         return body_of(file, span)
+
+    def context(self, span: Span, body: Body) -> ContextFacts | None:
+        return context_of(span, body)
 
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
         return (PurePath(environ.get("COPILOT_HOME") or home / ".copilot", "session-state"),)

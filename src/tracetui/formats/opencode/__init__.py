@@ -22,6 +22,7 @@ from tracetui.formats.bodies import cached
 from tracetui.formats.decode import record_on, top_names
 from tracetui.formats.document import DocumentReader, Outline, summary
 from tracetui.formats.opencode import database, storage
+from tracetui.formats.opencode.context import context_of
 from tracetui.formats.opencode.messages import Message, SpanRef, body_of, interpret
 from tracetui.formats.opencode.records import MESSAGES, PARTS, Part, SourceMessage, changed, decode_record, info_of
 from tracetui.formats.opencode.runs import RunSpans, Session, Tree, header_of_tree, run_body
@@ -29,6 +30,7 @@ from tracetui.formats.scalars import child, mapping, text
 from tracetui.formats.schema import Unknown, plain, raw_of
 from tracetui.formats.sqlite import DatabaseReader, KindReader
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
+from tracetui.model.context import ContextFacts
 from tracetui.sources.base import HEAD_SIZE, SQLITE_MAGIC, File
 
 _LIKELY: Final = 60
@@ -37,7 +39,7 @@ _ID_FIELDS: Final = (b'"projectID"', b'"sessionID"')
 
 
 class Opencode:
-    """The format; see `tracetui.formats.base.Format`, `Composed`, `Homed` and `Resumable`."""
+    """The format; see `tracetui.formats.base.Format`, `Contextual`, `Composed`, `Homed` and `Resumable`."""
 
     name = "opencode"
     title = "opencode session"
@@ -75,6 +77,9 @@ class Opencode:
         stem = names[-1].removesuffix(".json")
         no_parts = stem.endswith(".db") or names[-3:-2] == ["part"]
         return () if no_parts else ("", f"../../message/{stem}", "../../part")
+
+    def context(self, span: Span, body: Body) -> ContextFacts | None:
+        return context_of(span, body)
 
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
         there = PurePath(environ.get("XDG_DATA_HOME") or home / ".local" / "share", "opencode")

@@ -46,6 +46,7 @@ from tracetui.formats.bodies import (
 from tracetui.formats.branches import ROOT, BranchedConversation
 from tracetui.formats.decode import record_on, records_in
 from tracetui.formats.jsonl import Line, LogReader, counted, listed, skim
+from tracetui.formats.pi.context import context_of
 from tracetui.formats.pi.records import SCHEMA, Assistant, Begin, Content, text_in
 from tracetui.formats.scalars import between, folder_of, layout, mapping, moment, text, without
 from tracetui.formats.schema import unknown_fields
@@ -63,6 +64,7 @@ from tracetui.model import (
     RunSummary,
     Span,
 )
+from tracetui.model.context import ContextFacts
 from tracetui.sources.base import Entry, File, file_name
 
 AGENT: Final = "pi"
@@ -409,7 +411,7 @@ _ANOTHERS: Final = "session_start"
 
 
 class Pi:
-    """The format; see `tracetui.formats.base.Format`, `Homed` and `Resumable`."""
+    """The format; see `tracetui.formats.base.Format`, `Contextual`, `Homed` and `Resumable`."""
 
     name = "pi"
     title = "pi session"
@@ -439,6 +441,9 @@ class Pi:
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """From the lines that the span came from, all of them in its `raw`."""
         return body_of(file, span)
+
+    def context(self, span: Span, body: Body) -> ContextFacts | None:
+        return context_of(span, body)
 
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
         return (PurePath(environ.get("PI_CODING_AGENT_DIR") or home / ".pi" / "agent", "sessions"),)

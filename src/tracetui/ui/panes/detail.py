@@ -24,6 +24,7 @@ from tracetui.views.stack import fill_rows, hidden_rows
 
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
+    from tracetui.analysis.context_feed import RunContext
 
 MESSAGE_OPERATIONS: Final = frozenset({Operation.CHAT, Operation.MESSAGE, Operation.TURN})
 """Operations that open at the messages tab."""
@@ -310,10 +311,20 @@ class Facts(FoldingView):
         self._shown: Run | None = None
         self.assessment: Assessment | None = None
         """Assessment of the run, if available."""
+        self.context: RunContext | None = None
+        """Context of the run, as far as it is read. Requested only where it is shown."""
         self.same: SameFailure | None = None
         """The cause that made the run fail."""
         self.wanted_height = self.least_height = 0
         """Rows of the facts with folded texts, and the title; those without the facts that the tab *run* has too."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether the context is shown if the pane is."""
+        context, run = self.context, self._shown
+        if not self.display or run is None or not run.complete:
+            return True
+        return context is not None and context.is_complete and context.run is run
 
     def show_run(self, run: Run, same: SameFailure | None) -> None:
         """Show the facts of a run; `same` is the cause that made it fail."""
@@ -339,6 +350,7 @@ class Facts(FoldingView):
         assert self._shown is not None
         width = max(20, self.outer_size.width - 2)
         look = self.look
+        self.context = self.app.assessments.context_of(self._shown)
         rows, panels = panel_rows(
             self._shown,
             width=width,
@@ -347,6 +359,7 @@ class Facts(FoldingView):
             now=self.app.clock(),
             zone=look.zone,
             assessment=self.assessment,
+            ledger=self.context.ledger if self.context is not None else None,
             same=self.same,
         )
         self.wanted_height, self.least_height = len(rows) + 1, panels + 2

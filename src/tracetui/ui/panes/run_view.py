@@ -176,6 +176,8 @@ class RunView(Box):
         if span is not None and (shown is None or shown.id != span.id or self.detail.body is None):
             return False
         assessment = self.facts.assessment
+        if not self.facts.settled:
+            return False
         return run is None or not run.complete or (assessment is not None and assessment.run is run)
 
     def show_assessment(self) -> None:

@@ -256,6 +256,14 @@ class MainScreen(RunsScreen):
         uncover = span is not None
         self.become(states.enter_run(self.state, ref, span, follow=follow, uncover=uncover, origin=origin))
 
+    def action_context_page(self) -> None:
+        """Show what fills the context of the run."""
+        run = self.run_view.run
+        if run is None:
+            self.say("no run under the cursor", "status.warn")
+        else:
+            self.app.show_context(run)
+
     # ---- the frame
 
     def refresh_frame(self) -> None:

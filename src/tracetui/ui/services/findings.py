@@ -22,6 +22,7 @@ from tracetui.views.rows import Line, Piece
 
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
+    from tracetui.analysis.context_feed import RunContext
     from tracetui.analysis.contrast import Contrast
     from tracetui.diff.comparison import Diff
     from tracetui.live.engine import Engine
@@ -38,6 +39,9 @@ class Assessments:
         self._engine = engine
         self._cache: OrderedDict[RunRef, Assessment] = OrderedDict()
         self._requested: Run | None = None
+        self._contexts: OrderedDict[RunRef, RunContext] = OrderedDict()
+        self._context_of: Run | None = None
+        """The run whose context was requested last."""
 
     def of(self, run: Run) -> Assessment | None:
         """Assessment of this or an earlier state of a run; requests a missing one."""
@@ -47,14 +51,29 @@ class Assessments:
             self._engine.assessor.assess(run)
         return cached
 
+    def context_of(self, run: Run) -> RunContext | None:
+        """Context of this or an earlier state of a run, as far as it is read; requests a missing one."""
+        cached = self._contexts.get(run.summary.ref)
+        is_current = cached is not None and cached.run is run and cached.is_complete
+        is_requested = self._context_of is run and self._requested is run
+        if not is_current and run.complete and not is_requested:
+            self._requested = self._context_of = run
+            self._engine.assessor.assess(run, context=True)
+        return cached
+
     def receive(self, mail: Mail, shown: Run | None) -> bool:
-        """Cache new assessments; True if one is for `shown`, the run of the main screen."""
+        """Cache new assessments and contexts; True if one is for `shown`, the run of the main screen."""
+        for ref, context in mail.contexts.items():
+            self._contexts[ref] = context
+            self._contexts.move_to_end(ref)
+        while len(self._contexts) > OPEN_RUNS:
+            self._contexts.popitem(last=False)
         for ref, found in mail.assessments.items():
             self._cache[ref] = found
             self._cache.move_to_end(ref)
         while len(self._cache) > OPEN_RUNS:
             del self._cache[next(ref for ref in self._cache if shown is None or ref != shown.summary.ref)]
-        if shown is None or shown.summary.ref in mail.assessments:
+        if shown is None or shown.summary.ref in mail.assessments or shown.summary.ref in mail.contexts:
             return shown is not None
         if self._requested is not None and self._requested.summary.ref in mail.assessments:
             self.of(shown)  # another screen's request superseded this one

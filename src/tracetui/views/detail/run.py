@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tracetui import text
+from tracetui import masking, text
 from tracetui.analysis import prices
 from tracetui.analysis.work import Tool, Window, Work, fullest_windows
 from tracetui.masking import clean, one_line
@@ -49,6 +49,7 @@ from tracetui.views.stack import Stack
 
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
+    from tracetui.analysis.context import Ledger
     from tracetui.analysis.statistics import Estimate
     from tracetui.analysis.triage import Group
     from tracetui.analysis.work import Tool, Window
@@ -396,10 +397,8 @@ class SameFailure(NamedTuple):
 
 MAX_RUNS: Final = 5
 """Runs of the panel *Same failure*."""
-_MAX_CALLS, _MAX_TOOLS = 8, 8
+_MAX_TOOLS = 8
 _NAME: Final = 20
-_CALL_CELLS = 22
-"""Cells of a row of a model call besides its name and bar."""
 _TOOL_CELLS, _TIME_CELLS = 13, 16
 """Cells of a row of a tool besides its name and bar, without and for times."""
 
@@ -413,6 +412,7 @@ def panel_rows(
     now: float | None = None,
     zone: tzinfo = UTC,
     assessment: Assessment | None = None,
+    ledger: Ledger | None = None,
     same: SameFailure | None = None,
 ) -> tuple[Stack, int]:
     """The panels, most relevant first, then all facts of the run; and the number of rows of the panels.
@@ -421,7 +421,7 @@ def panel_rows(
     """
     sheet = Sheet("panels", width, opened=opened, glyphs=glyphs)
     if assessment is not None and assessment.work is not None:
-        _context(sheet, run, assessment.work.windows)
+        _context(sheet, assessment.work.windows, ledger)
         _tools(sheet, assessment.work.tools)
     if run.body.limits or (assessment is not None and (assessment.loops or assessment.notable_point)):
         sheet.title("Limits and loops" if run.body.limits else "Loops")
@@ -444,33 +444,18 @@ def panel_rows(
     return sheet.rows(), panels
 
 
-def _context(sheet: Sheet, run: Run, windows: Sequence[Window]) -> None:
-    """Input tokens of each model call; of many calls, their course."""
-    if not windows:
+def _context(sheet: Sheet, windows: Sequence[Window], ledger: Ledger | None) -> None:
+    """What fills the context of the model calls, in a few rows; `ledger` is None until it is read."""
+    from tracetui.views.context_page import panel_lines, panel_title  # loaded by the assessment
+
+    if ledger is None or not ledger.calls:
+        if windows and ledger is None:
+            sheet.title("Context", "reading …")
         return
-    sheet.title("Context", "input tokens of each model call")
-    if len(windows) > _MAX_CALLS:
-        add_windows(sheet, tuple(windows))
-        return
-    most, before = max(window.tokens for window in windows), 0
-    spans = [run.span(window.span) for window in windows]
-    names = [one_line(span.name, 200) if span is not None else Clean("") for span in spans]
-    room = max(8, min(sheet.width - sheet.bar - _CALL_CELLS, max(_NAME, *map(cells, names))))
-    for i, (window, span, name) in enumerate(zip(windows, spans, names, strict=True)):
-        sign, style = kind_of(span.operation, sheet.glyphs) if span is not None else (Clean(""), "dim")
-        step = Clean("" if window.step is None else str(window.step))
-        more = window.tokens - before
-        note = "first" if not i else f"{'+' if more >= 0 else '-'}{tokens(abs(more))}"
-        sheet.line(
-            Piece(pad(step, 4, right=True), "dim"),
-            Piece(Clean(f" {sign} "), style),
-            Piece(Clean(f"{pad(truncate(name, room), room)} "), "text"),
-            *amount(window.tokens, most, sheet.bar, "bar.model", glyphs=sheet.glyphs),
-            Piece(Clean(f" {pad(tokens(window.tokens), 5, right=True)}"), "sec"),
-            Piece(Clean(f"  {note}"), "dim" if not i or more < 0 else "diff.add"),
-            spans=(window.span,),
-        )
-        before = window.tokens
+    sheet.title("Context", panel_title(ledger))
+    most = max(ledger.calls, key=lambda call: call.input)
+    for line in panel_lines(ledger, sheet.width, masking.current(), sheet.glyphs):
+        sheet.line(*line, spans=(most.span,))
 
 
 def _tools(sheet: Sheet, tools: Sequence[Tool]) -> None:

@@ -1,0 +1,261 @@
+"""The context of a run as tables and as JSON (``tracetui/context/1``, docs/json.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from tracetui.analysis.context import Account, Break, Call, Ledger
+from tracetui.export.table import Column, TextTable
+from tracetui.model import RunSummary
+from tracetui.redact import Redactor
+from tracetui.text import Clean, count, grouped, one_line, tokens
+from tracetui.views.context import (
+    basis_of,
+    cause_label,
+    content_label,
+    file_label,
+    headline,
+    share_label,
+    usd_label,
+)
+
+CONTEXT: Final = "tracetui/context/1"
+
+# ---- tables
+
+_ACCOUNT: Final = (
+    Column("TIMES", right=True, leaves=6),
+    Column("ENTERED", right=True),
+    Column("CARRIED", right=True),
+    Column("SHARE", right=True),
+    Column("NOW", right=True, leaves=5),
+    Column("COST", right=True),
+    Column("NEW", right=True, leaves=4),
+    Column("CARRY", right=True, leaves=3),
+    Column("BREAKS", right=True, leaves=2),
+)
+_BREAK: Final = (
+    Column("CALL", right=True),
+    Column("STEP", right=True, leaves=3),
+    Column("MISSED", right=True),
+    Column("KEPT", right=True, leaves=4),
+    Column("COST", right=True),
+    Column("BASIS", leaves=2),
+    Column("CAUSE"),
+    Column("LOST", leaves=1),
+)
+_CALL: Final = (
+    Column("CALL", right=True),
+    Column("INPUT", right=True),
+    Column("GREW", right=True),
+    Column("READ", right=True),
+    Column("WRITTEN", right=True),
+    Column("UNCACHED", right=True, leaves=3),
+    Column("NOT RECORDED", right=True, leaves=2),
+    Column("COST", right=True),
+    Column("BREAK", leaves=4),
+    Column("BROUGHT IN", least=24, leaves=1),
+)
+
+
+def title(run: RunSummary, ledger: Ledger, redactor: Redactor) -> Clean:
+    """Name and totals of a run."""
+    model = f" · {one_line(redactor.header(run.model), 60)}" if run.model else ""
+    return Clean(f"{one_line(redactor.header(run.name), 80)}{model} · {headline(ledger)}")
+
+
+def content_table(ledger: Ledger, width: int | None, redactor: Redactor) -> Iterator[Clean]:
+    """One content a row, most carried first, and their sum."""
+    rows = [
+        (*_account_cells(one, ledger), Clean(basis_of(one)), content_label(one.content, redactor))
+        for one in ledger.contents()
+    ]
+    whole = Account("")
+    for account in ledger.accounts():
+        whole.add(account)
+    rows.append((Clean(""), *_account_cells(whole, ledger)[1:], Clean("recorded"), Clean("all")))
+    return TextTable((*_ACCOUNT, Column("BASIS", leaves=1), Column("CONTENT")), rows).lines(width)
+
+
+def file_table(ledger: Ledger, width: int | None, redactor: Redactor) -> Iterator[Clean]:
+    """One file a row, most carried first."""
+    rows = [(*_account_cells(one, ledger), file_label(one.file or "", redactor)) for one in ledger.files()]
+    return TextTable((*_ACCOUNT, Column("FILE", least=20, middle=True)), rows).lines(width)
+
+
+def _account_cells(account: Account, ledger: Ledger) -> tuple[Clean, ...]:
+    totals = ledger.totals
+    usd = (account.usd, account.usd_new, account.usd_carry, account.usd_breaks)
+    return (
+        count(account.times),
+        tokens(account.entered),
+        tokens(account.carried),
+        share_label(account.carried, totals.input),
+        tokens(account.now),
+        *(usd_label(None if totals.usd is None else part) for part in usd),
+    )
+
+
+def break_table(ledger: Ledger, width: int | None, steps: Callable[[str], int | None]) -> Iterator[Clean]:
+    """One break a row; `steps` returns the number of a span's step."""
+    calls = {call.number: call for call in ledger.calls}
+    rows = [
+        (
+            count(one.call),
+            count(steps(calls[one.call].span)),
+            tokens(one.missed),
+            tokens(one.kept),
+            usd_label(one.usd),
+            Clean(one.basis),
+            cause_label(one),
+            Clean(one.where),
+        )
+        for one in ledger.breaks
+    ]
+    return TextTable(_BREAK, rows).lines(width)
+
+
+def call_table(ledger: Ledger, width: int | None, redactor: Redactor) -> Iterator[Clean]:
+    """One model call a row."""
+    rows = [
+        (
+            count(call.number),
+            grouped(call.input),
+            Clean(f"{call.growth:+,}"),
+            _exact(call.read),
+            _exact(call.written),
+            grouped(call.uncached),
+            grouped(call.not_recorded),
+            usd_label(call.usd),
+            Clean("") if call.missed is None else cause_label(call.missed),
+            brought_in(call, redactor),
+        )
+        for call in ledger.calls
+    ]
+    return TextTable(_CALL, rows).lines(width)
+
+
+def _exact(number: int | None) -> Clean:
+    return Clean("—") if number is None else grouped(number)
+
+
+def brought_in(call: Call, redactor: Redactor) -> Clean:
+    """``Read results ≈3,871, replies 812``: the texts that entered; ``≈`` marks estimates."""
+    by: dict[str, tuple[int, bool]] = {}
+    for arrival in call.arrivals:
+        size, exact = by.get(arrival.content, (0, True))
+        by[arrival.content] = size + arrival.tokens, exact and arrival.exact
+    parts = [
+        f"{content_label(content, redactor)} {'' if exact else '≈'}{grouped(size)}"
+        for content, (size, exact) in sorted(by.items(), key=lambda pair: -pair[1][0])
+    ]
+    return Clean(", ".join(parts))
+
+
+# ---- JSON
+
+
+def context_value(run: RunSummary, ledger: Ledger, redactor: Redactor | None = None) -> dict[str, Any]:
+    """``tracetui/context/1``, with names masked if `redactor` is given."""
+
+    def name(text: str | None) -> str | None:
+        return text if text is None or redactor is None else redactor.header(text)
+
+    totals, calls = ledger.totals, {call.number: call for call in ledger.calls}
+    return {
+        "schema": CONTEXT,
+        "run": run.ref.address,
+        "id": run.id,
+        "totals": {
+            "calls": totals.calls,
+            "input": totals.input,
+            "read": totals.read,
+            "written": totals.written,
+            "missed": totals.missed,
+            "breaks": totals.breaks,
+            "most": totals.most,
+            "now": totals.now,
+            "usd": totals.usd,
+            "usd_new": totals.usd_new,
+            "usd_carry": totals.usd_carry,
+            "usd_breaks": totals.usd_breaks,
+            "unpriced_calls": totals.unpriced,
+        },
+        "contents": [_account(one, ledger, name) for one in ledger.accounts()],
+        "files": [_account(one, ledger, name) | {"content": None} for one in ledger.files()],
+        "breaks": [_break(one, calls[one.call], name) for one in ledger.breaks],
+        "calls": [_call(call, name) for call in ledger.calls],
+    }
+
+
+_Name = Callable[[str | None], str | None]
+
+
+def _account(account: Account, ledger: Ledger, name: _Name) -> dict[str, Any]:
+    totals = ledger.totals
+    is_priced = totals.usd is not None
+    return {
+        "content": name(account.content),
+        "file": name(account.file),
+        "times": account.times,
+        "entered": account.entered,
+        "carried": account.carried,
+        "share": account.carried / totals.input if totals.input else None,
+        "now": account.now,
+        "usd": account.usd if is_priced else None,
+        "usd_new": account.usd_new if is_priced else None,
+        "usd_carry": account.usd_carry if is_priced else None,
+        "usd_breaks": account.usd_breaks if is_priced else None,
+        "basis": basis_of(account),
+    }
+
+
+def _break(missed: Break, call: Call, name: _Name) -> dict[str, Any]:
+    return {
+        "call": call.id,
+        "number": call.number,
+        "span": call.span,
+        "cause": name(missed.cause),
+        "basis": missed.basis,
+        "reported": name(missed.reported),
+        "missed": missed.missed,
+        "cached": missed.cached,
+        "kept": missed.kept,
+        "where": missed.where,
+        "broke_at": name(missed.broke_at),
+        "idle_s": missed.idle,
+        "ttl_s": missed.cache_seconds,
+        "ttl_recorded": missed.cache_known,
+        "usd": missed.usd,
+    }
+
+
+def _call(call: Call, name: _Name) -> dict[str, Any]:
+    return {
+        "call": call.id,
+        "number": call.number,
+        "span": call.span,
+        "agent": call.agent,
+        "started_at": call.started_at,
+        "model": name(call.model),
+        "input": call.input,
+        "read": call.read,
+        "written": call.written,
+        "written_1h": call.written_1h,
+        "uncached": call.uncached,
+        "output": call.output,
+        "by": {name(content): size for content, size in call.by.items()},
+        "growth": call.growth,
+        "estimated": call.estimated,
+        "not_recorded": call.not_recorded,
+        "removed": call.removed,
+        "note": call.note or None,
+        "arrivals": [
+            {"content": name(one.content), "file": name(one.file), "tokens": one.tokens, "recorded": one.exact}
+            for one in call.arrivals
+        ],
+        "usd": call.usd,
+        "usd_new": call.usd_new,
+        "missed": 0 if call.missed is None else call.missed.missed,
+    }
