@@ -322,7 +322,7 @@ def test_what_the_agent_printed_is_the_log_where_there_is_no_other(tmp_path: Pat
     trial(tmp_path, recorded(), log="agent/claude-code.txt", data=PRINTED)
     (run,) = listed(tmp_path)["agent/claude-code.txt"].runs
     assert runs(tmp_path) == ["agent/claude-code.txt"]
-    assert (run.ref.format, run.id, run.model) == ("claude-code", recorded()["id"], "oak-2")
+    assert (run.ref.format, run.id, run.model) == ("claude-code", "5f0e", "oak-2")
 
 
 @pytest.mark.parametrize("data", [b"", b"\x1b[31mno trace", b'{"schema_version": "ATIF-v1.7", "agent": {}, "steps": ['])

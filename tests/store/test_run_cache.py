@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -12,6 +13,7 @@ import sys
 import tempfile
 import time
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -20,6 +22,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.claude_sessions import bash, write_session
 from tests.cli.run import Cli
 from tests.shared import ROOT, examples
 from tracetui.analysis import prices
@@ -27,6 +30,7 @@ from tracetui.analysis.statistics import By, Statistics
 from tracetui.live.engine import Engine
 from tracetui.live.scan import Found, scan
 from tracetui.live.scan_cache import Outlines, ScanCache, version
+from tracetui.model import Status
 from tracetui.sources.base import File, FileView, Stat
 from tracetui.sources.local import LocalSource
 from tracetui.store.run_cache import NAME, Page, Storage, cache_folder
@@ -226,13 +230,14 @@ def test_statistics_read_no_unchanged_file(tmp_path: Path) -> None:
 
 
 def test_a_run_that_seems_to_go_on_is_read_again(tmp_path: Path) -> None:
-    root = samples(tmp_path / "traces", ["claude_code"])
-    for path in root.rglob("*.jsonl"):
-        path.touch()
+    root = tmp_path / "traces"
+    path = write_session(root / "s-1.jsonl", [bash("make", None)])
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    path.write_text(re.sub(r"2026-05-04T[\d:.]+Z", now, path.read_text()))
     time.sleep(0.06)  # as in `age`
-    going = [run.status for found in listed(root) for run in found.runs]
+    assert [run.status for found in listed(root) for run in found.runs] == [Status.RUNNING]
     age(root)
-    assert [run.status for found in listed(root) for run in found.runs] != going
+    assert [run.status for found in listed(root) for run in found.runs] == [Status.UNKNOWN]
     assert listed(root) == listed(root, cached=False)
 
 

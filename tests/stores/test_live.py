@@ -192,7 +192,7 @@ def test_a_frequent_error_hides_no_other(server: Server, map_store: Store, cli: 
     assert shown.err.startswith(
         "tracetui: 17 more runs failed with the same errors; only the newest 3 of each were read:\n"
     )
-    assert [line.split()[1] for line in shown.text.splitlines()[1:]] == ["20", "1"]
+    assert [line.split()[2] for line in shown.text.splitlines()[1:]] == ["20", "1"]
 
 
 def test_a_run_that_recovered_is_not_counted_as_failed(map_store: Store, cli: Cli, monkeypatch: Any) -> None:

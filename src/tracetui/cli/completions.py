@@ -71,7 +71,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the completions."""
-    write_lines(map(Clean, script(args.shell).splitlines()))
+    write_lines(map(Clean, script(args.shell).rstrip("\n").split("\n")))
     return 0
 
 

@@ -65,7 +65,7 @@ class _PrintSkill(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         text = Path(__file__).with_name("SKILL.md").read_text("utf-8")
-        write_lines(map(Clean, text.splitlines()))
+        write_lines(map(Clean, text.rstrip("\n").split("\n")))
         parser.exit()
 
 

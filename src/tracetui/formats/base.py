@@ -152,13 +152,8 @@ class Contextual(Protocol):
 
 
 def is_contextual(fmt: Format) -> TypeGuard[Contextual]:
-    """Whether a format says more about the context than messages do. Asking `isinstance` for each span is slow."""
-    return _is_contextual(type(fmt))
-
-
-@cache
-def _is_contextual(kind: type) -> bool:
-    return issubclass(kind, Contextual)
+    """Whether a format says more about the context than messages do; `isinstance` is too slow to ask for each span."""
+    return callable(getattr(fmt, "context", None))
 
 
 @runtime_checkable

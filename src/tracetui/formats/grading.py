@@ -123,7 +123,7 @@ def why_no_test_ran(log: str, place: str) -> Evidence | None:
     `place` is the file of the output. A collection that failed in code outside of the tests says nothing of the kind:
     that is the agent's own code.
     """
-    lines = [line[:_LONGEST].rstrip() for line in log.splitlines()]
+    lines = [line[:_LONGEST].rstrip() for line in log.split("\n")]
     collecting = next((number for number, line in enumerate(lines) if _COLLECTING.match(line)), None)
     ran = _RAN.search
     if any(ran(line) for line in lines if collecting is None or not line.startswith("E ")):
@@ -179,14 +179,14 @@ def first_failed_check(report: Any, place: str) -> Evidence | None:
             name = plain_name(text(test.get("name")) or "")
             trace = text(test.get("trace")) or ""
             message = (text(test.get("message")) or "").strip()
-            kind, words = _assertion(trace.splitlines()) or (None, message.split("\n")[0])
+            kind, words = _assertion(trace.split("\n")) or (None, message.split("\n")[0])
             return Evidence(words[:EVIDENCE_LIMIT], f"{place} results.tests[{number}]", check=name, type=kind)
     return None
 
 
 def first_failure(log: str, place: str) -> Evidence | None:
     """Return the first failed test in the output of pytest, or of a Python program that raised; None without one."""
-    lines = [line[:_LONGEST].rstrip() for line in log.splitlines()]
+    lines = [line[:_LONGEST].rstrip() for line in log.split("\n")]
     at = next((i for i, line in enumerate(lines) if _MAIN_E.match(line)), None)
     if at is not None:
         begin = next((i for i in range(at, -1, -1) if _HEADING.match(lines[i])), None)
@@ -244,4 +244,4 @@ def counts_no_test(report: Any) -> bool:
 
 def log_lines(data: bytes) -> Iterator[str]:
     """The lines of a log, for bodies."""
-    yield from data.decode("utf-8", "replace").splitlines()
+    yield from data.decode("utf-8", "replace").split("\n")

@@ -122,6 +122,11 @@ def _key(claim: Claim) -> int:
     return claim.key
 
 
+def _is_text(name: str | None) -> bool:
+    """Whether a name can be stored: without lone surrogates."""
+    return name is None or not any("\ud800" <= letter <= "\udfff" for letter in name)
+
+
 def pack_claims(claims: Sequence[Claim], origin: str | None) -> bytes:
     """Pack the table of these claims; empty without any, and without an origin: the id of the first record."""
     if not claims and origin is None:
@@ -130,7 +135,7 @@ def pack_claims(claims: Sequence[Claim], origin: str | None) -> bytes:
     kinds: dict[ClaimKind, int] = {}
     numbers = bytearray()
     for claim in claims:
-        kind = claim.kind
+        kind = claim.kind if _is_text(claim.kind.model) else ClaimKind(claim.kind.operation, None, claim.kind.tier)
         if len(kinds) >= _KINDS - len(Operation) and kind not in kinds:
             kind = ClaimKind(kind.operation, None, None)
         numbers.append(kinds.setdefault(kind, len(kinds)))

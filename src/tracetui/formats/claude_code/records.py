@@ -109,7 +109,7 @@ class Counts(Struct, gc=False):
         writes = self.cache_creation
         hour = writes.ephemeral_1h_input_tokens if isinstance(writes, CacheWrites) else None
         return usage_without_cache(
-            self.input_tokens, self.output_tokens, read, written, written_1h=hour or None, at_least=at_least
+            self.input_tokens, self.output_tokens, read, written, written_1h=hour, at_least=at_least
         )
 
 

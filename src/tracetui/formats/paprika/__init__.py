@@ -405,10 +405,12 @@ def run_body(trace: Trace, tally: Tally) -> RunBody:
 
 
 def _totals(declared: dict[str, Any], tally: Tally, steps: Sequence[Step]) -> Iterator[Total]:
-    """The declared totals, recounted; the recorder does not count violations as steps."""
+    """The declared totals, recounted. Recorders of version 1 don't count violations as steps, others may."""
     usage = tally.usage
+    violations = sum(step.operation is _POLICY for step in steps)
+    counts_violations = integer(declared.get("step_count")) == len(steps)
     counted = {
-        "step_count": sum(step.operation is not _POLICY for step in steps),
+        "step_count": len(steps) - (0 if counts_violations else violations),
         "llm_calls": tally.llm_calls,
         "tool_calls": tally.tool_calls,
         "total_tokens": usage.total_tokens,
