@@ -154,12 +154,13 @@ def keys() -> str:
 
 def _panes(panes: frozenset[str]) -> str:
     """The panes that have a command, whole screens by one word; empty for all panes."""
-    from tracetui.ui.commands import DIFF, EVERYWHERE, LISTS, MAIN, RUN, TRIAGE
+    from tracetui.ui.commands import CONTEXT, DIFF, EVERYWHERE, LISTS, MAIN, RUN, TRIAGE
 
     if panes == EVERYWHERE:
         return ""
     names = []
-    for name, screen in {"main": MAIN, "run": RUN, "triage": TRIAGE, "diff": DIFF, "lists": LISTS}.items():
+    screens = {"main": MAIN, "run": RUN, "triage": TRIAGE, "diff": DIFF, "lists": LISTS, "context": CONTEXT}
+    for name, screen in screens.items():
         if screen <= panes:
             names.append(name)
             panes -= screen

@@ -21,6 +21,7 @@ from tracetui.ui.commands import (
     ANY,
     AUDIT,
     COMMANDS,
+    CONTEXT,
     DIFF,
     EVERYWHERE,
     FACETS,
@@ -101,7 +102,7 @@ async def go_to(app: TraceApp, pilot: Pilot[int], pane: str) -> None:
                 app.main.runs.move_to_key(next(ref for ref in app.main.runs.refs() if ORIGINAL in ref.path))
             if pane == TREE:
                 app.main.become(replace(app.main.state, marked=tuple(app.main.runs.refs()[:3])))
-            await press(pilot, *(("T",) if pane in TRIAGE else WAYS[pane]))
+            await press(pilot, *(("T",) if pane in TRIAGE else ("K",) if pane in CONTEXT else WAYS[pane]))
         else:
             await pilot.press("escape")
             await settle(pilot)
@@ -111,7 +112,7 @@ async def go_to(app: TraceApp, pilot: Pilot[int], pane: str) -> None:
     if pane in MAIN and pane != RUNS and not app.main.state.level:
         app.main.focus_pane(RUNS)
         await press(pilot, "enter")
-    if pane in MAIN | TRIAGE:
+    if pane in MAIN | TRIAGE | CONTEXT:
         getattr(screen, "focus_pane")(pane)  # noqa: B009
         await settle(pilot)
     if pane in LISTS:
@@ -127,7 +128,7 @@ def assert_on_the_sheet(app: TraceApp, pane: str) -> None:
         assert re.search(rf"^  (?:\S+ )*{re.escape(shown(key))} ", sheet, re.MULTILINE), (key, sheet)
 
 
-@pytest.mark.parametrize("pane", sorted(MAIN | TRIAGE | LISTS))
+@pytest.mark.parametrize("pane", sorted(MAIN | TRIAGE | LISTS | CONTEXT))
 async def test_every_key_of_every_pane_is_taken_and_on_the_help_sheet(
     opened: Opener, samples: Path, pane: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -176,7 +177,7 @@ def test_no_screen_and_no_pane_has_keys_beside_the_table(base: type) -> None:
 
 
 def test_no_pane_is_left_out() -> None:
-    assert EVERYWHERE == MAIN | TRIAGE | LISTS | DIFF  # the panes of comparisons have a test of their own
+    assert EVERYWHERE == MAIN | TRIAGE | LISTS | CONTEXT | DIFF  # the panes of comparisons have a test of their own
     assert all(command.panes for command in COMMANDS)
     assert all(command.keys for command in COMMANDS)
 
