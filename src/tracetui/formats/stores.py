@@ -7,7 +7,7 @@ Stores have many files and are named once, by the folder that they have in commo
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 
@@ -62,7 +62,7 @@ def store_of(path: str) -> Store | None:
     return next((Store(holds) for holds, name in _FILES if name.fullmatch(whole)), None)
 
 
-def store_of_tables(columns: dict[str, Collection[str]]) -> Store | None:
+def store_of_tables(columns: Mapping[str, Collection[str]]) -> Store | None:
     """The store that a database is, by the columns of its tables: several programs have tables of the same names."""
     for holds, tables in _TABLES:
         if all(name in columns and names <= {*columns[name]} for name, names in tables.items()):
