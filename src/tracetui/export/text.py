@@ -242,7 +242,12 @@ def _facts(run: Run) -> Iterator[Fact]:
     yield Fact("counts", [Clean(" · ".join(counts))] if counts else [])
     if usage is not None:
         fields = msgspec.structs.asdict(usage)
-        words = [f"{grouped(value)} {name.removesuffix('_tokens')}" for name, value in fields.items() if _count(value)]
+        at_least = {"output_tokens": "at least "} if fields.pop("output_at_least") else {}
+        words = [
+            f"{at_least.get(name, '')}{grouped(value)} {name.removesuffix('_tokens')}"
+            for name, value in fields.items()
+            if _count(value)
+        ]
         estimate = estimate_of(run)
         words += [] if usage.cost_usd is None else [cost(usage.cost_usd)]
         words += [] if estimate is None else [Clean(f"{cost(estimate.usd, estimated=True)} by {prices.origin()}")]
