@@ -67,3 +67,42 @@ def test_doctor_marks_near_misses(cli: Cli, tmp_path: Path) -> None:
     }
     assert found["near_misses"] == 3
     assert "3 of the ignored files look like traces" in cli("doctor", str(folder(tmp_path / "x"))).text
+
+
+def test_an_unread_store_is_named_once(cli: Cli, tmp_path: Path) -> None:
+    root = tmp_path / "home"
+    store = root / "p" / "agent-transcripts"
+    for name in ("a", "b"):
+        (store / name).mkdir(parents=True)
+        (store / name / f"{name}.jsonl").write_text(json.dumps({"role": "user", "message": {"content": []}}))
+    listed = cli("ls", str(root), "--json").data
+    assert listed["near_misses"] == [
+        {"path": str(store), "reason": "holds Cursor transcripts, which no format reads"},
+    ]
+    assert listed["counts"]["ignored"] == 2
+    diagnosis = cli("doctor", str(root), "--json").data
+    assert diagnosis["near_misses"] == 1
+    assert [one["reason"] for one in diagnosis["files"]] == [
+        "holds Cursor transcripts, which no format reads",
+        "belongs to the Cursor transcripts above",
+    ]
+
+
+def test_a_database_of_a_known_program_is_named_by_it(cli: Cli, tmp_path: Path) -> None:
+    with closing(connect(tmp_path / "state.db")) as database:
+        database.execute("CREATE TABLE sessions (id)")
+        database.execute("CREATE TABLE messages (id, content_json)")
+    assert "state.db holds Goose sessions" in cli("ls", str(tmp_path)).err
+
+
+def test_doctor_says_what_companions_of_a_session_are(cli: Cli, tmp_path: Path) -> None:
+    root = tmp_path / "s1" / "subagents" / "workflows" / "wf_1"
+    root.mkdir(parents=True)
+    (root / "journal.jsonl").write_text('{"type":"started","key":"k"}\n')
+    (root / "agent-1.meta.json").write_text("{}")
+    found = cli("doctor", str(root), "--json").data
+    assert [one["reason"] for one in found["files"]] == [
+        "describes a sub-agent of Claude Code",
+        "journal of a workflow of Claude Code",
+    ]
+    assert (found["problem"], found["near_misses"]) == (0, 0)

@@ -50,13 +50,13 @@ def insert(db: sqlite3.Connection, table: str, **values: Any) -> None:
 
 
 @contextmanager
-def database(path: Path) -> Iterator[sqlite3.Connection]:
+def database(path: Path, schema: str = SCHEMA) -> Iterator[sqlite3.Connection]:
     """A new database in WAL mode, closed cleanly."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.executescript("PRAGMA page_size = 512; PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF;")
-        db.executescript(SCHEMA)
+        db.executescript(schema)
         yield db
 
 

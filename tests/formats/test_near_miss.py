@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import pytest
 
 from tracetui.formats.registry import shape_of, shape_of_tables
+from tracetui.formats.stores import Store, companion_of, store_of, store_of_tables
 
 
 @pytest.mark.parametrize(
@@ -49,3 +51,45 @@ def test_the_first_value_with_a_shape_counts() -> None:
 )
 def test_the_shape_of_a_database(names: list[str], shape: str) -> None:
     assert shape_of_tables(names) == shape
+
+
+@pytest.mark.parametrize(
+    ("path", "store"),
+    [
+        ("/h/p/agent-transcripts/a1/a1.jsonl", Store("Cursor transcripts", "/h/p/agent-transcripts")),
+        ("agent-transcripts/a1/subagents/b.jsonl", Store("Cursor transcripts", "agent-transcripts")),
+        ("/p/.langgraph_api/.langgraph_checkpoint.1.pckl", Store("LangGraph server state", "/p/.langgraph_api")),
+        ("/h/brain/1/.system_generated/logs/transcript.jsonl", Store("Antigravity transcripts", "/h/brain")),
+        ("/w/conv/ab12/events/event-00000-1f.json", Store("OpenHands conversations", "/w/conv")),
+        ("/w/conv/ab12/base_state.json", Store("OpenHands conversations", "/w/conv")),
+        ("/h/tasks/17/ui_messages.json", Store("Cline tasks", "/h/tasks")),
+        ("/h/agent-transcripts/readme.txt", None),
+        ("/h/events/event.json", None),
+    ],
+)  # fmt: skip
+def test_the_store_of_a_path(path: str, store: Store | None) -> None:
+    assert store_of(path) == store
+
+
+@pytest.mark.parametrize(
+    ("columns", "holds"),
+    [
+        ({"checkpoints": ["thread_id", "checkpoint"], "writes": ["thread_id"]}, "LangGraph checkpoints"),
+        ({"sessions": ["id"], "messages": ["id", "content_json"]}, "Goose sessions"),
+        ({"sessions": ["id"], "messages": ["id", "session_id", "parts"]}, "Crush sessions"),
+        ({"sessions": ["app_name", "id"], "events": ["id", "event_data"]}, "Google ADK sessions"),
+        ({"sessions": ["id"], "messages": ["id"]}, None),
+        ({"checkpoints": ["id"], "writes": []}, None),
+    ],
+)
+def test_programs_with_the_same_tables_are_told_apart_by_columns(
+    columns: dict[str, Collection[str]], holds: str | None
+) -> None:
+    store = store_of_tables(columns)
+    assert (store and store.holds) == holds
+
+
+def test_companions_of_sessions_are_no_traces() -> None:
+    assert companion_of("/p/s1/subagents/agent-7.meta.json") == "describes a sub-agent of Claude Code"
+    assert companion_of("/p/s1/subagents/workflows/wf_1/journal.jsonl") == "journal of a workflow of Claude Code"
+    assert companion_of("/p/journal.jsonl") is None

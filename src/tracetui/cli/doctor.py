@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from tracetui.cli.output import complain, write_bytes, write_lines
 from tracetui.cli.parser import add_paths, roots
@@ -81,7 +82,13 @@ def _check_cache(args: argparse.Namespace, places: Sequence[str]) -> None:
 
 
 def _diagnoses(source: Source, files: Iterable[Found]) -> Iterator[Diagnosis]:
+    stores: set[str] = set()
     for found in sorted(files, key=lambda one: one.path):
+        if found.store in stores:
+            yield Diagnosis(replace(found, reason=f"belongs to the {found.near_miss} above", near_miss=""))
+            continue
+        if found.store:
+            stores.add(found.store)
         yield Diagnosis(found, problems=found.problems) if found.skipped else _diagnosis(source, found)
 
 

@@ -49,7 +49,7 @@ class FileCounts(msgspec.Struct, frozen=True):
     problem: int = 0
     ignored: int = 0
     near_misses: tuple[Found, ...] = ()
-    """Those of the ignored that look like traces."""
+    """Those of the ignored that look like traces; of the files of an unread store, one with the path of the store."""
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -201,15 +201,15 @@ def listing_of(
     """List all runs and problems below `paths`, with outcomes by `rule`; `cache_bytes` as in `found_in`."""
     runs: list[RunSummary] = []
     problems: list[Problem] = []
-    kinds, near_misses = Counter[str](), list[Found]()
+    kinds, near_misses = Counter[str](), dict[str, Found]()
     for found in found_in(source, paths, forced, deep=deep, cache_bytes=cache_bytes):
         runs.extend(run.with_rule(rule) for run in found.runs)
         problems.extend(found.problems)
         kinds["unclaimed" if found.unclaimed else found.kind] += 1
         if found.near_miss:
-            near_misses.append(found)
-    near_misses.sort(key=lambda one: one.path)
-    files = FileCounts(kinds["listed"], kinds["problem"], kinds["unclaimed"], tuple(near_misses))
+            near_misses[found.store or found.path] = msgspec.structs.replace(found, path=found.store or found.path)
+    named = tuple([near_misses[path] for path in sorted(near_misses)])
+    files = FileCounts(kinds["listed"], kinds["problem"], kinds["unclaimed"], named)
     claims = Claims(runs)
     runs = newest_first(map(claims.net, runs))
     return Listing(runs, sorted(problems, key=lambda problem: problem.path), files, claims)

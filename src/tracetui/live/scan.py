@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -22,11 +22,15 @@ from tracetui.formats.guard import problem_of
 from tracetui.formats.harbor import logs
 from tracetui.formats.harbor.files import NAME
 from tracetui.formats.registry import shape_of, shape_of_tables
+from tracetui.formats.stores import STORE_TABLES, companion_of, store_of, store_of_tables
 from tracetui.model import Header, Ledger, Problem, RunRef, RunSummary
 from tracetui.model.build import summary_of
 from tracetui.model.ledger import total
 from tracetui.sources.base import CACHE, HEAD_SIZE, SHARED, SQLITE_MAGIC, BudgetSpent, Entry, File, LinkLost, Source
 from tracetui.sources.file_views import Budget, BudgetedFile, Observations, is_spent, observations_of, observe, shared
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
 
 # ---- unclaimed files: broken (a problem) or something else (ignored)
 
@@ -42,10 +46,17 @@ class Unclaimed(NamedTuple):
     reason: str
     shape: str = ""
     """The kind of trace that it resembles (``chat messages``), if any."""
+    store: str = ""
+    """The folder of the store that it belongs to, if that has more files."""
 
 
 def explain_unclaimed(file: File) -> Unclaimed:
     """Return the reason to ignore `file`. Raises `FormatError` if it is broken or empty."""
+    if (words := companion_of(file.path)) is not None:
+        return Unclaimed(words)
+    store = store_of(file.path)
+    if store is not None:
+        return Unclaimed(f"holds {store.holds}, which no format reads", store.holds, store.path)
     probe = _PROBES.get(file.name.lower().rpartition(".")[2])
     if probe is not None and not file.head:
         raise FormatError("empty file", "byte 0")
@@ -112,11 +123,18 @@ def _database(file: File) -> str:
     try:
         with file.database() as connection:
             count = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            columns = {name: _columns(connection, name) for name in file.tables & STORE_TABLES}
     except SqliteError as error:
         raise FormatError(f"cannot be read as a SQLite database ({error})") from error
     if not count:
         raise FormatError("a SQLite database without tables")
-    return shape_of_tables(file.tables)
+    store = store_of_tables(columns)
+    return shape_of_tables(file.tables) if store is None else store.holds
+
+
+def _columns(connection: Connection, table: str) -> set[str]:
+    """The columns of a table whose name is one of ours."""
+    return {str(row[1]) for row in connection.execute(f"PRAGMA table_info({table})")}
 
 
 _PROBES: Final[dict[str, Callable[[File], str]]] = {
@@ -160,6 +178,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Path of the main file if this file is a part of its run: the run is listed there, and this file is ignored."""
     near_miss: str = ""
     """The shape of an unclaimed file that resembles a trace: ``chat messages``."""
+    store: str = ""
+    """The folder of the unread store that the file belongs to: `near_miss` is what that holds."""
     whole: bool = True
     """False for a partial result with the first runs of a file; the complete one follows."""
     size: int = 0
@@ -429,8 +449,8 @@ def _unread_result(file: File, entry: Entry, chosen: Format | None, runs: Sequen
 def _explain_unclaimed(file: File) -> Found:
     try:
         with guard.BOUNDARY:  # it decodes documents that may be too deep, or larger than memory
-            reason, shape = explain_unclaimed(file)
-            return Found(path=file.path, reason=reason, near_miss=shape)
+            reason, shape, store = explain_unclaimed(file)
+            return Found(path=file.path, reason=reason, near_miss=shape, store=store)
     except FormatError as error:
         _set_failed(file)
         return Found(path=file.path, problems=(problem_of(file.path, error),))

@@ -15,7 +15,7 @@ from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.bodies import kind_of
 from tracetui.formats.claude_code.body import body_of
 from tracetui.formats.claude_code.context import context_of
-from tracetui.formats.claude_code.parts import RunReader, session_of
+from tracetui.formats.claude_code.parts import RunReader, copied_session, session_of
 from tracetui.formats.claude_code.records import CONVERSATION, HOUSEKEEPING, SCHEMA
 from tracetui.formats.claude_code.session import Session
 from tracetui.formats.decode import MAX_LINE, lines, record_on, records_in
@@ -74,9 +74,12 @@ class ClaudeCode:
         return context_of(span, body)
 
     def whole_of(self, file: File) -> str | None:
-        record = next((one for one in records_in(file.head, _FEW) if text(one.get("sessionId")) is not None), None)
-        path = None if record is None else session_of(file, record.get("sessionId"))
-        if path is None or record is None:
+        records = list(records_in(file.head, _FEW))
+        record = next((one for one in records if text(one.get("sessionId")) is not None), None)
+        if record is None:
+            return copied_session(file, next((name for one in records if (name := text(one.get("session_id")))), ""))
+        path = session_of(file, record.get("sessionId"))
+        if path is None:
             return None
         try:
             with file.other(path) as session:

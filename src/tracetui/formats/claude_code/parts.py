@@ -17,7 +17,7 @@ from tracetui.formats.agent_log import CHAT, EXECUTE_TOOL
 from tracetui.formats.base import Chunk
 from tracetui.formats.claude_code.records import SCHEMA
 from tracetui.formats.claude_code.session import Originals, Session, agent_span, started_by
-from tracetui.formats.decode import decode
+from tracetui.formats.decode import decode, records_in
 from tracetui.formats.jsonl import BUDGET, FIRST, LogReader
 from tracetui.formats.scalars import between, mapping, sequence, text
 from tracetui.formats.schema import unknown_fields
@@ -28,6 +28,8 @@ from tracetui.sources.base import File, Stat, reason_of
 _NAME: Final = re.compile(r"agent-([A-Za-z0-9_-]{1,64})\.jsonl")
 _BELOW: Final = re.compile(r"(?:^|/)([^/]+)/subagents/(?:[^/]+/){0,4}[^/]+\.jsonl$")
 _IDENT: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_FEW: Final = 200
+"""Lines of a head that are looked at."""
 _META_LIMIT: Final = 1 << 16
 _PLAN_LIMIT: Final = 4 << 20
 PATIENCE: Final = 1.0
@@ -147,6 +149,20 @@ def session_of(file: File, ident: Any) -> str | None:
     if _NAME.fullmatch(file.name) is None or not isinstance(ident, str) or not _IDENT.fullmatch(ident):
         return None
     return f"{ident}.jsonl"
+
+
+def copied_session(file: File, ident: str) -> str | None:
+    """Path of the file of the session that the stream in `file` tells again: it has the same id, lies in the same
+    folder, and is no stream itself; None without one. It also has the prompts, which no stream has.
+    """
+    if not _IDENT.fullmatch(ident) or file.name == f"{ident}.jsonl":
+        return None
+    try:
+        with file.other(f"{ident}.jsonl") as session:
+            is_session = any(record.get("sessionId") == ident for record in records_in(session.head, _FEW))
+            return session.path if is_session else None
+    except OSError:
+        return None
 
 
 # ---- reading all of them

@@ -251,6 +251,10 @@ class Envelope(Struct, gc=False, rename="camel"):
     entrypoint: str | None = None
     logical_parent_uuid: str | None = None
     forked_from: Forked | Loose = None
+    caller: str | None = field(default=None, name="parent_tool_use_id")
+    """The call that started the sub-agent of the record, in a stream."""
+    agent_type: str | None = field(default=None, name="subagent_type")
+    """What kind of agent that is, in a stream."""
 
     @property
     def kind(self) -> str:

@@ -84,6 +84,14 @@ _METADATA: Final = {
 """Fields of records with metadata of the session: the first value counts."""
 _CLOSING: Final = frozenset({"/exit", "/quit"})
 """Slash commands that close a session."""
+_OWN_COMMANDS: Final = frozenset(
+    {
+        *("/clear", "/compact", "/config", "/context", "/cost", "/doctor", "/effort", "/exit", "/fast", "/help"),
+        *("/ide", "/login", "/logout", "/mcp", "/model", "/permissions", "/plugin", "/quit", "/rename", "/resume"),
+        *("/rewind", "/status", "/statusline", "/terminal-setup", "/theme", "/usage", "/vim"),
+    }
+)
+"""Commands that set up the program itself: they say nothing about what a session is for, and ``/clear`` begins many."""
 _STATUSES: Final = {"end_turn": OK, "tool_use": OK, "stop_sequence": OK}
 
 
@@ -135,9 +143,9 @@ class Agent(BranchedConversation):
         """The note of the rows of this record if it was copied from another session."""
         self.model: str | None = None
         self.prompt: str | None = None
-        """The beginning of the first prompt of the user."""
+        """The beginning of the first prompt or slash command of the user."""
         self.command: str | None = None
-        """The first slash command, for a session without a prompt."""
+        """The first command of `_OWN_COMMANDS`, for a session that has nothing else."""
         self.last_user: str | None = None
         self.last_assistant: str | None = None
         self.failure: FirstError | None = None
@@ -166,9 +174,17 @@ class Agent(BranchedConversation):
             record.note(self, when, line)
             return
         self._uuid, self._parent = uuid, record.parent_uuid or record.logical_parent_uuid or None
+        if isinstance(record, Assistant):
+            self._take_up(line)
+        before = self.top
         record.take(self, when, line)
         if uuid:
-            self.add_node(uuid, self._parent, None if self.top is None else self.top.id)
+            parent, top = self._parent, None if self.top is None else self.top.id
+            if parent is None or parent not in self.abandoned:
+                self.add_node(uuid, parent, top)
+            else:  # what another process wrote: it comes back with its branch
+                self.add_node(uuid, parent, self.nodes[parent].top if self.top is before else top)
+                self.abandoned.add(uuid)
 
     # ---- messages
 
@@ -182,8 +198,12 @@ class Agent(BranchedConversation):
                 self.last_user = prompt
                 if self.prompt is None:
                     self.prompt = prompt[:PREVIEW]
-        elif role == "command" and self.command is None:
-            self.command = typed_command(prompt)[:PREVIEW]
+        elif role == "command" and self.prompt is None:
+            typed = typed_command(prompt)[:PREVIEW]
+            if typed.partition(" ")[0] not in _OWN_COMMANDS:
+                self.prompt = typed
+            elif self.command is None:
+                self.command = typed
 
     def response(
         self, key: str | None, uuid: str | None, name: str, model: str | None, when: float | None, line: Line
@@ -264,6 +284,11 @@ class Agent(BranchedConversation):
         self.emit(span)
 
     # ---- branches
+
+    def _take_up(self, line: Line) -> None:
+        """Go to the branch of the prompt that a response answers, if another process went on elsewhere meanwhile."""
+        if self._uuid and self._parent and self._parent in self.abandoned:
+            self.go(self.path_to(self._parent), f"{self.prefix}branch:{self._uuid}", self._uuid, line)
 
     def rewind(self, line: Line) -> None:
         """Take a prompt that may replace an earlier one.
@@ -381,13 +406,13 @@ class Session(Agent):
 
     def _is_own(self, record: Envelope) -> bool:
         """Whether a record belongs to the conversation of the file, not to a sub-agent among its records."""
-        if not record.is_sidechain or self.part:
+        if self.part or not (record.is_sidechain or record.caller):
             return True
         return self.agent is not None and (not record.agent_id or record.agent_id == self.agent)
 
     def _agent_of(self, record: Envelope, line: Line) -> Agent:
         """The conversation of the sub-agent that a record belongs to."""
-        agent, uuid = record.agent_id or None, record.uuid or None
+        agent, uuid = record.agent_id or record.caller or None, record.uuid or None
         key = agent or self._owners.get(record.parent_uuid or "") or uuid or "sidechain"
         if uuid is not None:
             self._owners[uuid] = key
@@ -397,7 +422,9 @@ class Session(Agent):
             found.problems, found._changed = self.problems, self._changed
             if isinstance(record, User) and record.message is not None:
                 found.task = clean_text(record.message.content)
-            kind = record.attribution_agent if isinstance(record, Assistant) else None
+            kind = record.agent_type or (record.attribution_agent if isinstance(record, Assistant) else None)
+            if record.caller:
+                self.starters[key] = record.caller
             found.span = agent_span(key, kind or "", "", moment(record.timestamp), found.task, self.part)
             found.linked = found.span
             self.emit(found.span)
@@ -406,7 +433,9 @@ class Session(Agent):
     def collect(self) -> list[Span]:
         """Spans that are new or changed since the last call, sub-agents below the call that started them."""
         for key, agent in self._within.items():
-            call = self.calls.get(self.starters.get(key) or self.tasks.get(agent.task) or "")
+            starter = self.starters.get(key) or self.tasks.get(agent.task) or ""
+            others = (other.calls.get(starter) for other in self._within.values())
+            call = self.calls.get(starter) or next((found for found in others if starter and found is not None), None)
             linked = agent.span if call is None or agent.span is None else started_by(agent.span, call)
             if linked != agent.linked:
                 agent.linked = linked

@@ -43,11 +43,11 @@ class Opencode:
 
     name = "opencode"
     title = "opencode session"
-    home_variables = ("XDG_DATA_HOME",)
+    home_variables = ("XDG_DATA_HOME", "OPENCODE_DB")
 
     def sniff(self, file: File) -> int:
         if _is_database(file):
-            return CERTAIN if file.tables >= database.TABLES else NO
+            return CERTAIN if any(file.tables >= tables for tables in database.TABLES) else NO
         return _sniff_export(file.head) or storage.sniff(file)
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
@@ -83,7 +83,9 @@ class Opencode:
 
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
         there = PurePath(environ.get("XDG_DATA_HOME") or home / ".local" / "share", "opencode")
-        return (there / "opencode.db", there / "storage")
+        chosen = environ.get("OPENCODE_DB")
+        databases = [there / f"opencode{channel}.db" for channel in ("", "-beta", "-next")]
+        return (*([there / chosen] if chosen and chosen != ":memory:" else []), *databases, there / "storage")
 
     def resume(self, run: RunSummary) -> Sequence[str] | None:
         return ["opencode", "-s", run.id]

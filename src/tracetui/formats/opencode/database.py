@@ -1,5 +1,9 @@
 """``opencode.db``: sessions, messages and parts are columns that are indexed, and JSON for all the rest.
 
+opencode 2 has its sessions in ``session_v2`` and their messages in ``session_message``. It moves old sessions there,
+and leaves the tables of before as they were: those are read only for sessions that are not in the new ones, which were
+not moved yet, or written later by an old opencode. A pre-release had ``session`` and ``session_message``.
+
 Columns come and go with the versions of opencode, so those that are there are selected by name, the others are None.
 The tables of accounts and credentials are never read.
 
@@ -50,6 +54,7 @@ from tracetui.formats.opencode.runs import (
     run_body,
     runs_of,
 )
+from tracetui.formats.opencode.version2 import converted
 from tracetui.formats.scalars import word
 from tracetui.formats.schema import Unknown
 from tracetui.formats.sqlite import ReadState, many
@@ -57,32 +62,62 @@ from tracetui.model import Body, Link, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import CACHE, File
 
-TABLES: Final = frozenset({"session", "message", "part"})
+TABLES: Final = (
+    frozenset({"session", "message", "part"}),
+    frozenset({"session_v2", "session_message"}),
+    frozenset({"session", "session_message"}),
+)
+"""The tables of each version of opencode: a database has at least those of one."""
+SESSIONS: Final = ("session_v2", "session")
+MESSAGES_2: Final = "session_message"
 _SESSION: Final = (
     *("id", "parent_id", "title", "directory", "version", "agent", "model", "time_created", "time_updated", "revert"),
     *("cost", "tokens_input", "tokens_output", "tokens_reasoning", "tokens_cache_read", "tokens_cache_write"),
-    "workspace_id",
+    *("workspace_id", "fork_session_id"),
 )
 _JSON: Final = frozenset(
-    {"data", "model", "revert", "permission", "metadata", "summary_diffs", "sandboxes", "commands"}
+    {"data", "model", "revert", "permission", "metadata", "summary_diffs", "sandboxes", "commands", "fork_boundary"}
 )
 """Text columns that hold JSON."""
 
 
 class Database:
-    """The tables and columns that are there. Raises `FormatError` if no session can be read with them."""
+    """The tables and columns that are there. Raises `FormatError` if no session can be read with them.
+
+    A row of the tables of opencode 2 has the negative of its ``rowid`` as its key.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.columns: dict[str, frozenset[str]] = {}
-        for table in (*sorted(TABLES), "project", "workspace", "todo", "session_message"):
+        for table in (*SESSIONS, "message", "part", MESSAGES_2, "project", "workspace", "todo"):
             rows = connection.execute(f"PRAGMA table_info({table})").fetchall()
             if rows:
                 self.columns[table] = frozenset(str(row[1]) for row in rows)
-        for table, needed in (("session", ("id",)), ("message", ("id", "session_id", "data"))):
-            if not self.has(table, *needed):
-                raise FormatError(f"the table `{table}` has no columns {', '.join(needed)}")
+        self.session_tables = [table for table in SESSIONS if self.has(table, "id")]
+        self.has_old = self.has("message", "id", "session_id", "data")
         self.has_parts = self.has("part", "message_id", "data")
+        self.has_new = self.has(MESSAGES_2, "id", "session_id", "type", "data")
+        if not self.session_tables:
+            raise FormatError("the table `session` has no columns id")
+        if not (self.has_old or self.has_new):
+            raise FormatError("the table `message` has no columns id, session_id, data")
+        self.moved: frozenset[str] = frozenset()
+        """Ids of the sessions in the table of opencode 2."""
+        if self.has_new and self.has("session_v2", "id"):
+            self.moved = frozenset(ident for (ident,) in self.rows("SELECT id FROM session_v2"))
+        self._table_of = cache(self._find_table)
+
+    def table_of(self, ident: str) -> str:
+        """The table with the messages of a session."""
+        return self._table_of(ident)
+
+    def _find_table(self, ident: str) -> str:
+        if not self.has_new or ident in self.moved or not self.has_old:
+            return MESSAGES_2 if self.has_new else "message"
+        sql = "SELECT EXISTS(SELECT 1 FROM {} WHERE session_id = ?)"
+        is_new = not self.rows(sql.format("message"), ident)[0][0] and self.rows(sql.format(MESSAGES_2), ident)[0][0]
+        return MESSAGES_2 if is_new else "message"
 
     def has(self, table: str, *names: str) -> bool:
         """Whether a table has all of these columns."""
@@ -94,6 +129,8 @@ class Database:
 
     def order(self, table: str) -> str:
         """The order of its rows, which is that in which opencode shows them."""
+        if table == MESSAGES_2 and self.has(table, "seq"):
+            return "seq, rowid"
         names = ("message_id", "id") if table == "part" else ("time_created", "id")
         return ", ".join([*(name for name in names if self.has(table, name)), "rowid"])
 
@@ -119,12 +156,19 @@ class Database:
 
     def sessions(self, where: str = "", keys: Iterable[Any] | None = None) -> list[Info]:
         """The sessions, in the order in which they began; `where` has ``{keys}`` for some of `keys`."""
-        sql = f"SELECT rowid, {self.select('session', _SESSION)} FROM session {where}"
-        rows = self.rows(sql) if keys is None else many(self.connection, sql, keys)
         branches: dict[Any, Any] = {}
-        if self.has("workspace", "id", "branch") and self.has("session", "workspace_id"):
+        if self.has("workspace", "id", "branch"):
             branches = dict(self.rows("SELECT id, branch FROM workspace"))
-        found = [_info(row, branches) for row in rows if word(row[1]) is not None]
+        found: list[Info] = []
+        wanted = None if keys is None else list(keys)
+        for table in self.session_tables:
+            if "parent_id" in where and not self.has(table, "parent_id"):
+                continue
+            key = _key(table)
+            sql = f"SELECT {key}, {self.select(table, _SESSION)} FROM {table} {where.replace('rowid', key)}"
+            rows = self.rows(sql) if wanted is None else many(self.connection, sql, wanted)
+            infos = [_info(row, branches) for row in rows if word(row[1]) is not None]
+            found += infos if table == "session_v2" else [info for info in infos if info.id not in self.moved]
         return sorted(found, key=lambda info: (info.time.created or 0, info.id))
 
     def session(self, ident: str) -> Info | None:
@@ -134,9 +178,7 @@ class Database:
 
     def below(self, info: Info, tasks: Iterable[str]) -> list[Info]:
         """The sessions that a session started: they name it as their parent, or a call of it names them."""
-        found: list[Info] = []
-        if self.has("session", "parent_id"):
-            found = self.sessions("WHERE parent_id IN ({keys})", [info.id])
+        found = self.sessions("WHERE parent_id IN ({keys})", [info.id])
         named = dict.fromkeys(tasks).keys() - {one.id for one in found}
         return found + (self.sessions("WHERE id IN ({keys})", sorted(named)) if named else [])
 
@@ -151,10 +193,28 @@ class Database:
 
     # ---- messages
 
-    def messages(self, where: str, keys: Iterable[Any]) -> list[Row]:
-        """Rows of messages: rowid, id, time, data."""
-        sql = f"SELECT rowid, {self.select('message', ('id', 'time_created'))}, {_DATA} FROM message WHERE {where}"
-        return list(many(self.connection, sql, keys))
+    def messages(self, keys: Iterable[Any]) -> list[Row]:
+        """Rows of messages: key, id, time, data, type (None in the old table)."""
+        wanted = list(keys)
+        by_table = {"message": [key for key in wanted if key >= 0], MESSAGES_2: [-key for key in wanted if key < 0]}
+        return [
+            row
+            for table, rowids in by_table.items()
+            if rowids
+            for row in many(self.connection, f"{self._select(table)} WHERE rowid IN ({{keys}})", rowids)
+        ]
+
+    def messages_of(self, ident: str, limit: int, *, last: bool = False) -> list[Row]:
+        """The first rows of a session, or the `last` ones, from the end on; all of them for the limit -1."""
+        table = self.table_of(ident)
+        order = self.order(table)
+        if last:
+            order = ", ".join(f"{name} DESC" for name in order.split(", "))
+        return self.rows(f"{self._select(table)} WHERE session_id = ? ORDER BY {order} LIMIT {limit}", ident)
+
+    def _select(self, table: str) -> str:
+        kind = "type" if table == MESSAGES_2 else "NULL"
+        return f"SELECT {_key(table)}, {self.select(table, ('id', 'time_created'))}, {_DATA}, {kind} FROM {table}"
 
     def parts(self, where: str, keys: Iterable[Any]) -> dict[Any, list[Row]]:
         """Rows of parts, by message: rowid, id, message, time, data."""
@@ -164,6 +224,11 @@ class Database:
         for row in many(self.connection, sql, keys) if self.has_parts else ():
             found.setdefault(row[2], []).append(row)
         return found
+
+
+def _key(table: str) -> str:
+    """The key of a row, in SQL."""
+    return "-rowid" if table in ("session_v2", MESSAGES_2) else "rowid"
 
 
 Row = tuple[Any, ...]
@@ -178,6 +243,7 @@ def _info(row: tuple[Any, ...], branches: dict[Any, Any]) -> Info:
     record = {name: columns[name] for name in ("title", "directory", "version", "agent", "cost")}
     record |= {name: _value(name, columns[name]) for name in ("model", "revert")}
     record |= {"parentID": columns["parent_id"], "tokens": tokens | {"cache": cache}}
+    record |= {"fork_session_id": columns["fork_session_id"] or None, "generation of its tables": row[0] < 0}
     record |= {"time": {"created": columns["time_created"], "updated": columns["time_updated"]}}
     branch = word(branches.get(columns["workspace_id"]))
     return info_of({name: one for name, one in record.items() if one is not None}, columns["id"], row[0], branch)
@@ -201,8 +267,11 @@ def _source(row: Row, parts: Iterable[Row]) -> tuple[SourceMessage, list[tuple[s
     """A message with its parts, and (where, why) of unreadable parts."""
     wrong: list[tuple[str, str]] = []
     unknown: Unknown = {}
-    rowid, key, created, value = row
-    message = word(key) or f"message row {rowid}"
+    key, ident, created, value, kind = row
+    message = word(ident) or f"message row {abs(key)}"
+    if kind is not None:
+        source, problem = _source_2(row, message)
+        return source, [] if problem is None else [(f"message {message}", problem)]
     data, beside, problem = decode_record(MESSAGES, value, unknown)
     if problem is not None:
         wrong.append((f"message {message}", problem))
@@ -213,7 +282,34 @@ def _source(row: Row, parts: Iterable[Row]) -> tuple[SourceMessage, list[tuple[s
         if problem is not None:
             wrong.append((f"part {ident}", problem))
         found.append(Part(ident, part, store_key, content or b"", other, _time(written)))
-    return SourceMessage(message, data, rowid, value or b"", beside, _time(created), tuple(found), unknown), wrong
+    return SourceMessage(message, data, key, value or b"", beside, _time(created), tuple(found), unknown), wrong
+
+
+def _record_of(content: Any) -> tuple[Record, str | None]:
+    """The JSON object in a column, and its problem."""
+    if not isinstance(content, bytes):
+        return {}, "not JSON"
+    try:
+        value, note = decode(content)
+    except FormatError as error:
+        return {}, error.reason
+    return (value, note and f"read leniently: {note}") if isinstance(value, dict) else ({}, "not a JSON object")
+
+
+def _source_2(row: Row, message: str, *, whole: bool = False) -> tuple[SourceMessage, str | None]:
+    """A message of opencode 2, and its problem. Only a `whole` one has its records, which bodies show."""
+    key, _, created, content, kind = row
+    unknown: Unknown = {}
+    record, problem = _record_of(content)
+    data, items = converted(kind if isinstance(kind, str) else "", record)
+    parts = [
+        Part(f"{message}:{rank}", PARTS.convert(item, unknown), rank, rendered(item) if whole else b"")
+        for rank, item in enumerate(items)
+    ]
+    raw = rendered(data) if whole else content or b""
+    beside = {"data": content.decode("utf-8", "replace")} if problem and not record and content else {}
+    read = MESSAGES.convert(data, unknown)
+    return SourceMessage(message, read, key, raw, beside, _time(created), tuple(parts), unknown), problem
 
 
 def _time(value: Any) -> float | None:
@@ -225,9 +321,13 @@ def _stored(database: Database, at: SpanRef) -> tuple[SourceMessage, Record]:
 
     Columns that this version does not know are among its fields. Raises `FormatError` if it is gone.
     """
-    rows = database.messages("rowid IN ({keys})", [at.message])
+    rows = database.messages([at.message])
     if not rows:
         raise changed("row deleted")
+    if at.message < 0:
+        (row,) = database.records(MESSAGES_2, "rowid = ?", -at.message)
+        source, _ = _source_2(rows[0], word(rows[0][1]) or f"message row {-at.message}", whole=True)
+        return replace(source, own=_beside(row) | source.own), _plain(row)
     where, key = ("message_id IN ({keys})", rows[0][1]) if at.part is None else ("rowid IN ({keys})", at.part)
     source, _ = _source(rows[0], [row for found in database.parts(where, [key]).values() for row in found])
     (row,) = database.records("message", "rowid = ?", at.message)
@@ -357,24 +457,26 @@ class _RunReader:
     def _stamps(self, info: Info) -> dict[int, Stamp]:
         """By message, in their order: numbers that differ when anything of it has changed."""
         database = self._database
-        sql = f"SELECT rowid, id, {database.stamp('message')} FROM message WHERE session_id = ?"
-        rows = database.rows(f"{sql} ORDER BY {database.order('message')}", info.id)
-        if not (self._keeps and database.has_parts):
-            return {rowid: (stamp,) for rowid, _, stamp in rows}
+        table = database.table_of(info.id)
+        sql = f"SELECT {_key(table)}, id, {database.stamp(table)}, length(data) FROM {table} WHERE session_id = ?"
+        rows = database.rows(f"{sql} ORDER BY {database.order(table)}", info.id)
+        if table == MESSAGES_2 or not (self._keeps and database.has_parts):
+            return {key: (stamp, size) for key, _, stamp, size in rows}
         stamp = database.stamp("part")
         sql = (
             f"SELECT message_id, count(*), total(rowid), total({stamp}), max({stamp}) FROM part"
             " WHERE message_id IN (SELECT id FROM message WHERE session_id = ?) GROUP BY message_id"
         )
         sums = {key: tuple(found) for key, *found in database.rows(sql, info.id)}
-        return {rowid: (stamp, *sums.get(key, ())) for rowid, key, stamp in rows}
+        return {rowid: (stamp, *sums.get(key, ())) for rowid, key, stamp, _ in rows}
 
     def _messages(self, rowids: Sequence[int], stamps: dict[int, Stamp]) -> Iterator[tuple[int, ReadMessage]]:
         database = self._database
-        rows = database.messages("rowid IN ({keys})", rowids)
-        below = database.parts("message_id IN ({keys})", [row[1] for row in rows if row[1] is not None])
+        rows = database.messages(rowids)
+        old = [row[1] for row in rows if row[0] >= 0 and row[1] is not None]
+        below = database.parts("message_id IN ({keys})", old)
         for row in rows:
-            parts = below.get(row[1], [])
+            parts = below.get(row[1], []) if row[0] >= 0 else []
             source, wrong = _source(row, parts)
             problems = tuple([Problem(self._path, where, reason) for where, reason in wrong])
             check = hash((row, *parts)) if self._keeps else 0
@@ -392,9 +494,9 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
     run = _RunReader(database, path, then, keeps=True).read(info, original)
     header, body = (before.header, before.body) if before is not None else (None, None)
     if run.done or header is None:
-        latest = None
-        if database.has("session", "time_updated"):
-            latest = _time(database.rows("SELECT max(time_updated) FROM session")[0][0])
+        tables = [table for table in database.session_tables if database.has(table, "time_updated")]
+        times = [_time(database.rows(f"SELECT max(time_updated) FROM {table}")[0][0]) for table in tables]
+        latest = max((time for time in times if time is not None), default=None)
         header = header_of_tree(run.tree, stale=_is_stale(info, latest))
     if run.done or body is None:
         attributes = _session_attributes(database, info, whole=True)
@@ -411,7 +513,8 @@ def _is_stale(info: Info, latest: float | None) -> bool:
 
 def _session_attributes(database: Database, info: Info, *, whole: bool) -> Record:
     """The row of a session; with `whole` also those of its project, its workspace and its tasks to do."""
-    own = next(iter(database.attributes("session", "rowid = ?", info.store_key)), {})
+    table = "session_v2" if info.store_key < 0 else "session"
+    own = next(iter(database.attributes(table, "rowid = ?", abs(info.store_key))), {})
     if whole:
         for table in ("project", "workspace"):
             key = own.get(f"{table}_id")
@@ -468,7 +571,7 @@ def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Pro
         connection.execute("BEGIN")  # one state of it for all statements; closing ends it
         database = Database(connection)
         infos = database.sessions()
-        yield from _unlisted(database, file.path, len(infos), deep=deep)
+        yield from _unlisted(database, file.path, deep=deep)
         runs, circular = runs_of(infos)
         for info in circular:
             yield Problem(file.path, f"session {info.id}", "parents form a cycle; listed as a run")
@@ -500,12 +603,19 @@ def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Pro
 
 def _revisions(database: Database, infos: Sequence[Info]) -> dict[str, Revision]:
     """The revisions of all sessions except recently changed ones, whose parts may change without new rows."""
-    if not (database.has("message", "time_updated") and database.has("part", "session_id")):
+    old = database.has("message", "time_updated") and database.has("part", "session_id")
+    new = database.has_new and database.has(MESSAGES_2, "time_updated")
+    if old is not database.has_old or new is not database.has_new:
         return {}
-    sql = "SELECT session_id, count(*), total(time_updated), max(time_updated) FROM message GROUP BY session_id"
-    messages = {ident: tuple(found) for ident, *found in database.rows(sql)}
-    sql = "SELECT session_id, count(*), max(rowid) FROM part GROUP BY session_id"
-    parts = {ident: tuple(found) for ident, *found in database.rows(sql)}
+    messages: dict[str, tuple[Any, ...]] = {}
+    parts: dict[str, tuple[Any, ...]] = {}
+    if old:
+        sql = "SELECT session_id, count(*), max(rowid) FROM part GROUP BY session_id"
+        parts = {ident: tuple(found) for ident, *found in database.rows(sql)}
+    for table in [table for table, there in (("message", old), (MESSAGES_2, new)) if there]:
+        sql = f"SELECT session_id, count(*), total(time_updated), max(time_updated) FROM {table} GROUP BY session_id"
+        rows = database.rows(sql)
+        messages |= {ident: tuple(found) for ident, *found in rows if ident and database.table_of(ident) == table}
     below: dict[str | None, list[str]] = {}
     for info in infos:
         below.setdefault(info.parent, []).append(info.id)
@@ -518,33 +628,43 @@ def _revisions(database: Database, infos: Sequence[Info]) -> dict[str, Revision]
     }
 
 
-def _unlisted(database: Database, path: str, found: int, *, deep: bool) -> Iterator[Problem]:
+def _unlisted(database: Database, path: str, *, deep: bool) -> Iterator[Problem]:
     """Rows that no run shows."""
-    ((rows,),) = database.rows("SELECT count(*) FROM session")
-    if rows > found:
-        yield Problem(path, "session", f"{rows - found} rows have no id")
-    if not database.has_parts:
+    for table in database.session_tables:
+        idents = [ident for (ident,) in database.rows(f"SELECT id FROM {table}")]
+        lost = sum(word(ident) is None for ident in idents)
+        if lost:
+            yield Problem(path, table, f"{lost} rows have no id")
+    if database.has_old and not database.has_parts:
         yield Problem(path, "part", "no columns message_id, data: message parts can't be read")
     if not deep:
         return
-    for table, key, above in (("part", "message_id", "message"), ("message", "session_id", "session")):
-        if database.has(table, key) and (table != "part" or database.has_parts):
-            parents = f"SELECT id FROM {above} WHERE id NOT NULL"
-            ((lost,),) = database.rows(f"SELECT count(*) FROM {table} WHERE {key} IS NULL OR {key} NOT IN ({parents})")
-            if lost:
-                yield Problem(path, table, f"{lost} rows belong to no {above}")
-    if database.has("session_message", "session_id"):
+    for table, key, above in (("part", "message_id", ["message"]), ("message", "session_id", database.session_tables)):
+        if database.has(table, key) and (table != "part" or database.has_parts) and database.has_old:
+            yield from _lost(database, path, table, key, above)
+    if database.has_new:
+        yield from _lost(database, path, MESSAGES_2, "session_id", database.session_tables)
+    elif database.has(MESSAGES_2, "session_id"):
         sessions = "SELECT session_id FROM message WHERE session_id NOT NULL"
-        ((unread,),) = database.rows(f"SELECT count(*) FROM session_message WHERE session_id NOT IN ({sessions})")
+        ((unread,),) = database.rows(f"SELECT count(*) FROM {MESSAGES_2} WHERE session_id NOT IN ({sessions})")
         if unread:
-            yield Problem(path, "session_message", f"{unread} rows are the only ones of their sessions, and not read")
+            yield Problem(path, MESSAGES_2, f"{unread} rows are the only ones of their sessions, and not read")
+
+
+def _lost(database: Database, path: str, table: str, key: str, above: Sequence[str]) -> Iterator[Problem]:
+    """The rows of a table whose `key` is in none of the tables above it."""
+    missing = " AND ".join(f"{key} NOT IN (SELECT id FROM {name} WHERE id NOT NULL)" for name in above)
+    ((lost,),) = database.rows(f"SELECT count(*) FROM {table} WHERE {key} IS NULL OR ({missing})")
+    if lost:
+        yield Problem(path, table, f"{lost} rows belong to no {'message' if table == 'part' else 'session'}")
 
 
 class Originals:
     """How sessions begin and end, and which one each was forked from.
 
-    opencode copies the messages of a fork with new ids, and records nowhere from where. The original is a session that
-    began earlier with the same words: its first message has the same time, or its title is that of the fork.
+    opencode copies the messages of a fork with new ids. Only opencode 2 records from where; else the original is a
+    session that began earlier with the same words: its first message has the same time, or its title is that of the
+    fork.
     """
 
     def __init__(self, database: Database, infos: Sequence[Info] | None = None) -> None:
@@ -556,6 +676,8 @@ class Originals:
 
     def of(self, info: Info) -> str | None:
         """Id of the original, None if there is none."""
+        if info.fork is not None:
+            return info.fork if self._database.sessions("WHERE id IN ({keys})", [info.fork]) else None
         created, first = info.time.created, self._first(info.id)
         if first is None or created is None or not (first < created or FORK.match(info.title)):
             return None
@@ -579,9 +701,10 @@ class Originals:
 
     def _find_first(self, ident: str) -> float | None:
         """When the first message of a session was created, which a copy of it has too."""
-        if not self._database.has("message", "time_created"):
+        table = self._database.table_of(ident)
+        if not self._database.has(table, "time_created"):
             return None
-        return _time(self._database.rows("SELECT min(time_created) FROM message WHERE session_id = ?", ident)[0][0])
+        return _time(self._database.rows(f"SELECT min(time_created) FROM {table} WHERE session_id = ?", ident)[0][0])
 
     def _find_prompt(self, ident: str) -> str:
         """The first prompt of a session."""
@@ -599,20 +722,23 @@ class Originals:
     def _leading(self, ident: str) -> Iterator[Message]:
         """The first messages of a session, those after the first prompt without their parts."""
         prompted = False
-        for row in self._rows(ident, f"{self._database.order('message')} LIMIT {LEADING}"):
-            parts = {} if prompted else self._database.parts("message_id IN ({keys})", [row[1]])
+        for row in self._database.messages_of(ident, LEADING):
+            parts = {} if prompted or row[0] < 0 else self._database.parts("message_id IN ({keys})", [row[1]])
             message = interpret(_source(row, parts.get(row[1], ()))[0])
             prompted = prompted or message.is_prompt
             yield message
 
     def last(self, info: Info) -> Message | None:
-        """The last message of a session, without its parts."""
-        backwards = ", ".join(f"{name} DESC" for name in self._database.order("message").split(", "))
-        rows = self._rows(info.id, f"{backwards} LIMIT 1")
-        return interpret(_source(rows[0], ())[0]) if rows else None
-
-    def _rows(self, ident: str, order: str) -> list[Row]:
-        return self._database.messages(f"session_id IN ({{keys}}) ORDER BY {order}", [ident])
+        """The last message of a session that tells how it ended, without its parts."""
+        for limit in (1, 64, -1):
+            rows = self._database.messages_of(info.id, limit, last=True)
+            for row in rows:
+                message = interpret(_source(row, ())[0])
+                if message.tells_end:
+                    return message
+            if len(rows) < limit:
+                break
+        return None
 
 
 def _original_title(title: str) -> str | None:

@@ -18,6 +18,7 @@ from tracetui.formats.opencode.records import (
     Assistant,
     Attachment,
     Compaction,
+    Note,
     OtherPart,
     Part,
     Reasoning,
@@ -59,7 +60,7 @@ from tracetui.model.span import status_of
 
 _EXPECTED: Final = frozenset({"stop", "tool-calls"})
 """Reasons to finish that need no note."""
-_ABORTED: Final = "MessageAbortedError"
+_ABORTED: Final = frozenset({"MessageAbortedError", "aborted"})
 _NO_USAGE: Final = Usage()
 
 
@@ -88,6 +89,7 @@ class Outcome(NamedTuple):
     error: Error | None = None
 
 
+_END_OF_TURN: Final = {"succeeded": Status.OK, "failed": Status.ERROR, "interrupted": Status.CANCELLED}
 RUNNING: Final = Outcome(Status.RUNNING, StatusSource.DERIVED)
 
 
@@ -122,6 +124,8 @@ class Message(msgspec.Struct, frozen=True, eq=False):
     tasks: tuple[tuple[str, str], ...] = ()
     """(Session, span of the call) of the sub-agents that it started."""
     usage: Usage = _NO_USAGE
+    tells_end: bool = True
+    """As the last message, it tells how its session ended: no note, unknown record or completed summary does."""
 
 
 def interpret(source: SourceMessage, session: Any = None) -> Message:
@@ -131,6 +135,8 @@ def interpret(source: SourceMessage, session: Any = None) -> Message:
         spans, facts = _response(source, data, at)
     elif isinstance(data, User):
         spans, facts = _prompt(source, data, at)
+    elif isinstance(data, Note):
+        spans, facts = [_note(source, data, at)], _facts_of(source, data)
     else:
         own = replace(at, size=len(source.raw))
         spans = [
@@ -143,6 +149,7 @@ def interpret(source: SourceMessage, session: Any = None) -> Message:
             )
         ]
         spans += [_part_span(part, at, source.id) for part in source.parts]
+        facts = {"tells_end": False}
     return Message(
         id=source.id,
         role=source.kind,
@@ -153,6 +160,29 @@ def interpret(source: SourceMessage, session: Any = None) -> Message:
         created=source.started,
         **facts,
     )
+
+
+def _note(source: SourceMessage, data: Note, at: SpanRef) -> Span:
+    code = as_integer(data.exit)
+    preview = data.command or data.text or data.outcome or data.name or data.agent or model_of(data.model) or ""
+    return Span(
+        id=source.id,
+        name=data.kind[:PREVIEW],
+        operation=Operation.META,
+        preview=preview[:PREVIEW],
+        note=f"exit {code}" if code else "",
+        at=at,
+        started_at=seconds(source.started),
+    )
+
+
+def _facts_of(source: SourceMessage, data: Note) -> Record:
+    """The end of a turn, if the note is one."""
+    if data.kind != "idle":
+        return {"tells_end": False}
+    status = _END_OF_TURN.get(data.outcome or "", Status.UNKNOWN)
+    end = Outcome(status, StatusSource.EXPLICIT, _short(data.outcome)) if status is not Status.UNKNOWN else Outcome()
+    return {"end": end, "ended_at": source.started}
 
 
 def part_alone(part: Part, unknown: Unknown) -> Message:
@@ -225,8 +255,8 @@ def _response(source: SourceMessage, data: Assistant, at: SpanRef) -> tuple[list
         for part in parts:
             if not part.data.in_response:
                 spans.append(_part_span(part, where, span.id))
-                if isinstance(part.data, Tool) and part.data.state.metadata.sessionId:
-                    tasks.append((part.data.state.metadata.sessionId, part.id))
+                if isinstance(part.data, Tool) and part.data.state.metadata.sub_agent:
+                    tasks.append((part.data.state.metadata.sub_agent, part.id))
     ended = data.time.completed
     return spans, {
         "parent": word(data.parentID),
@@ -239,6 +269,7 @@ def _response(source: SourceMessage, data: Assistant, at: SpanRef) -> tuple[list
         else ended,
         "tasks": tuple(tasks),
         "usage": _total(used),
+        "tells_end": not (data.summary is True and end is not None and end.status is Status.OK),
     }
 
 
@@ -246,7 +277,7 @@ def end_of(data: Assistant) -> Outcome | None:
     """How a response ended, by its record alone; None while it runs."""
     if data.error is not None and data.error is not False:
         error = error_of(data.error)
-        if error.type == _ABORTED:
+        if error.type in _ABORTED:
             return Outcome(Status.CANCELLED, StatusSource.EXPLICIT, error.type)
         return Outcome(Status.ERROR, StatusSource.EXPLICIT, error.type, error)
     if not data.finish and data.time.completed is None:
@@ -255,8 +286,8 @@ def end_of(data: Assistant) -> Outcome | None:
 
 
 def error_of(value: Any) -> Error:
-    """An error: ``{name, data: {message}}``, or a text."""
-    kind = word(mapping(value).get("name"))
+    """An error: ``{name, data: {message}}``, in opencode 2 ``{type, message}``, or a text."""
+    kind = word(mapping(value).get("name")) or word(mapping(value).get("type"))
     message = string(child(value, "data").get("message")) or string(mapping(value).get("message", value))
     return Error(excerpt((message or kind or as_json(value)).strip()), kind and kind[:PREVIEW])
 
@@ -401,6 +432,8 @@ def _call_outcome(state: ToolState) -> Outcome:
             return Outcome(Status.CANCELLED, StatusSource.EXPLICIT, "interrupted")
         error = plain(state.error)
         failure = Error(excerpt(error.strip()) or "failed") if isinstance(error, str) else error_of(error)
+        if failure.type in _ABORTED:
+            return Outcome(Status.CANCELLED, StatusSource.EXPLICIT, failure.type)
         return Outcome(Status.ERROR, StatusSource.EXPLICIT, name, failure)
     if code := as_integer(metadata.exit):
         kind, output = f"exit {code}", string(plain(state.output)) or string(plain(metadata.output)) or ""
@@ -471,7 +504,7 @@ def _part_body(part: Part, raw: bytes) -> Body:
     fields = part.fields()
     if not isinstance(part.data, Tool):
         return Body(attributes=fields, raw=raw)
-    state, named = fields.get("state"), part.data.state.metadata.sessionId
+    state, named = fields.get("state"), part.data.state.metadata.sub_agent
     given, output = mapping(state).get("input"), mapping(state).get("output")
     if isinstance(state, dict):
         metadata, state = child(state, "metadata"), without(state, "input", "output")

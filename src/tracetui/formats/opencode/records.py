@@ -106,6 +106,10 @@ class Info(Struct, gc=False):
     tokens: Tokens = Tokens()
     cost: Finite | None = None
     branch: str | None = msgspec.field(default=None, name="branch of its workspace")
+    fork: str | None = msgspec.field(default=None, name="fork_session_id")
+    """The session that it was forked from, which only opencode 2 records."""
+    counts_title: bool = msgspec.field(default=False, name="generation of its tables")
+    """Its totals have the call that made its title, which is in no message: so does opencode 2."""
     store_key: Any = msgspec.field(default=None, name="place in its store")
 
     @property
@@ -140,7 +144,9 @@ class User(Struct, tag_field="role", tag="user", gc=False):
 class Assistant(Struct, tag_field="role", tag="assistant", gc=False):
     """A response."""
 
-    other_fields: ClassVar = "sessionID metadata type path providerID structured system variant"
+    other_fields: ClassVar = (
+        "sessionID metadata type path providerID structured system variant rawFinish snapshot reason recent"
+    )
     id: str | None = None
     time: Times = Times()
     agent: str | None = None
@@ -154,6 +160,20 @@ class Assistant(Struct, tag_field="role", tag="assistant", gc=False):
     error: Any = None
     tokens: Tokens = Tokens()
     cost: Finite | None = None
+
+
+class Note(Struct, tag_field="role", tag="note", gc=False):
+    """What opencode 2 notes between messages: other agents and models, commands of the user, the end of a turn."""
+
+    kind: str = ""
+    time: Times = Times()
+    text: str | None = None
+    agent: str | None = None
+    model: Model | str | None = None
+    name: str | None = None
+    command: str | None = None
+    exit: Finite | None = None
+    outcome: str | None = None
 
 
 class OtherMessage(Struct, gc=False):
@@ -186,6 +206,7 @@ class Text(_Part, tag="text"):
 
 
 class Reasoning(_Part, tag="reasoning"):
+    other_fields: ClassVar = f"{_Part.other_fields} state"
     in_response: ClassVar = True
     text: str | None = None
 
@@ -194,10 +215,15 @@ class ToolMetadata(Struct, frozen=True, gc=False):
     """Metadata of a tool's result."""
 
     sessionId: str | None = None
-    """The sub-agent that it started."""
+    sessionID: str | None = None
     exit: Finite | None = None
     interrupted: Any = None
     output: Raw = NULL
+
+    @property
+    def sub_agent(self) -> str | None:
+        """The session that the call started: opencode 2 writes its name in another way."""
+        return self.sessionId or self.sessionID
 
 
 class ToolState(Struct, frozen=True, gc=False):
@@ -212,6 +238,7 @@ class ToolState(Struct, frozen=True, gc=False):
 
 
 class Tool(_Part, tag="tool"):
+    other_fields: ClassVar = f"{_Part.other_fields} executed providerState providerResultState"
     callID: str | None = None
     tool: str | None = None
     state: ToolState = ToolState()
@@ -220,7 +247,7 @@ class Tool(_Part, tag="tool"):
 class Attachment(_Part, tag="file"):
     in_response: ClassVar = True
     in_prompt: ClassVar = True
-    other_fields: ClassVar = f"{_Part.other_fields} mime source"
+    other_fields: ClassVar = f"{_Part.other_fields} mime source name uri description"
     filename: str | None = None
     url: str | None = None
 
@@ -288,7 +315,7 @@ class OtherPart(Struct, gc=False):
     files: Any = None
 
 
-MESSAGES: Final[Schema[Any]] = Schema(User | Assistant, OtherMessage)
+MESSAGES: Final[Schema[Any]] = Schema(User | Assistant | Note, OtherMessage)
 PARTS: Final[Schema[Any]] = Schema(
     Text
     | Reasoning
@@ -320,7 +347,9 @@ class Stored(Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """The role of a message, the type of a part."""
+        """The role of a message, the type of a part or a note."""
+        if isinstance(self.data, Note):
+            return self.data.kind
         return tag_of(self.data) or (
             self.data.role or "message" if isinstance(self.data, OtherMessage) else self.data.type or "part"
         )

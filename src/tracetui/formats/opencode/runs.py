@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
+from math import inf, isclose
 from typing import Any, Final
 
 import msgspec
@@ -81,6 +81,8 @@ class Turn(msgspec.Struct):
     """Of its span in the list."""
     response: Message | None = None
     """The last one."""
+    idle: Message | None = None
+    """The note of opencode 2 that the turn has ended."""
     settled: bool = False
     """A later response follows, of another turn perhaps."""
 
@@ -152,7 +154,8 @@ class _SessionSpans:
         """Messages with calls that may still run."""
         self._changed: dict[int, Turn] = {}
         self._reverted = False
-        forked = self._is_root and (tree.original is not None or FORK.match(info.title) is not None)
+        named = info.fork is None and FORK.match(info.title) is not None
+        forked = self._is_root and (tree.original is not None or named)
         self._forked_at = info.time.created if forked else None
         if not self._is_root:
             run.spans.append(self._agent())
@@ -191,8 +194,8 @@ class _SessionSpans:
         part = revert.partID if message.id == revert.messageID else ""
         if message.id == revert.messageID and not part:
             self._revert()
-        is_response = message.role == "assistant"
-        if is_response:
+        is_response, is_end = message.role == "assistant", message.role == "idle"
+        if is_response or is_end:
             self._settle()
         old = self._forked_at is not None and message.created is not None and message.created < self._forked_at
         copied = self.copied or old
@@ -203,8 +206,11 @@ class _SessionSpans:
         if turn is not None:
             placement = replace(placement, parent=turn_id(turn.prompt.id), step=turn.placement.step)
             self._turn_of[message.id] = turn
-            if is_response:
-                turn.response, turn.settled = message, False
+            if is_end:
+                turn.idle, turn.settled = message, True
+                self._changed[turn.position] = turn
+            elif is_response:
+                turn.response, turn.idle, turn.settled = message, None, False
                 self._changed[turn.position] = turn
                 self._unsettled.append(turn)
         if message.runs:
@@ -212,7 +218,8 @@ class _SessionSpans:
         self._run.put(message, placement)
         for named, call in message.tasks:
             self._run.started.setdefault(named, (call, copied, self._info.id))
-        self._last = message
+        if message.tells_end:
+            self._last = message
         if message.ended_at is not None:
             self._ended = max(message.ended_at, self._ended or 0.0)
         if part:
@@ -248,9 +255,13 @@ class _SessionSpans:
         self._top, self._reverted, self._turn, self._turn_of = row.id, True, None, {}
 
     def _span(self, turn: Turn) -> Span:
-        """A turn, which ended as its last response did."""
+        """A turn, which ended as is noted, else as its last response did."""
         prompt, response, placement = turn.prompt, turn.response, turn.placement
         end = None if response is None else response.end
+        ended_at = None if response is None else response.ended_at
+        if turn.idle is not None and turn.idle.end is not None:
+            error = end.error if end is not None and turn.idle.end.status is Status.ERROR else None
+            end, ended_at = turn.idle.end._replace(error=error), turn.idle.ended_at
         runs = not (turn.settled or placement.copied or placement.reverted)
         return Span(
             id=turn_id(prompt.id),
@@ -260,7 +271,7 @@ class _SessionSpans:
             step=placement.step,
             is_step=placement.step is not None,
             started_at=seconds(prompt.created),
-            duration_ms=None if response is None or end is None else since(prompt.created, response.ended_at),
+            duration_ms=None if end is None else since(prompt.created, ended_at),
             note=note_of(copied=placement.copied, reverted=placement.reverted),
             at=SpanRef(self._info.store_key),
             **(end or (RUNNING if runs else Outcome()))._asdict(),
@@ -363,7 +374,7 @@ def header_of(
 def header_of_tree(tree: Tree, *, stale: bool) -> Header:
     """The header of a run all of which was read."""
     own, messages = tree.root, [message for session in tree.sessions.values() for message in session.messages]
-    last = own.messages[-1] if own.messages else None
+    last = next((message for message in reversed(own.messages) if message.tells_end), None)
     header = header_of(own.info, own.messages[:LEADING], last, stale=stale, original=tree.original)
     fields = unknown_fields(*(message.unknown for message in messages))
     return replace(header, size=sum([message.size for message in messages]), fields=fields)
@@ -371,19 +382,24 @@ def header_of_tree(tree: Tree, *, stale: bool) -> Header:
 
 def run_body(tree: Tree, attributes: Record, raw: bytes = b"") -> RunBody:
     """The body of the run."""
-    own = tree.root.messages
+    own, info = tree.root.messages, tree.root.info
+    counted = own
+    if info.fork is not None and info.time.created is not None:
+        counted = tuple([one for one in own if (one.created or inf) >= info.time.created])
     return RunBody(
         last_user=next((one.text for one in reversed(own) if one.is_prompt and one.text), None),
         last_assistant=next((one.text for one in reversed(own) if one.role == "assistant" and one.text), None),
-        totals=tuple(totals(tree.root.info, sum((one.usage for one in own), Usage()))),
+        totals=tuple(totals(info, sum((one.usage for one in counted), Usage()))),
         attributes=attributes,
         raw=raw,
     )
 
 
 def totals(info: Info, used: Usage) -> Iterator[Total]:
-    """Declared totals of a session, recounted over its own steps: includes copied steps of a fork, not sub-agents.
+    """Declared totals of a session, recounted over its own steps: not over sub-agents, but over copied steps of a fork
+    unless opencode 2 made it.
 
+    Where the totals include the call that made the title, only a smaller total than that of the steps is a difference.
     Sessions from before opencode counted have zeros everywhere, which are ignored.
     """
     declared, cost = info.tokens.counts(), info.cost
@@ -394,10 +410,11 @@ def totals(info: Info, used: Usage) -> Iterator[Total]:
     text = None if used.output_tokens is None else used.output_tokens - (reasoning or 0)
     for name, stated, found in zip(_COUNTS, declared, (fresh, text, reasoning, read, written), strict=True):
         if stated is not None:
-            yield Total(name, stated, found)
+            yield Total(name, stated, None if info.counts_title and found is not None and found <= stated else found)
     if cost is not None:
-        same = used.cost_usd is not None and math.isclose(cost, used.cost_usd, rel_tol=1e-9, abs_tol=1e-12)
-        yield Total("cost", cost, cost if same else used.cost_usd)
+        same = used.cost_usd is not None and isclose(cost, used.cost_usd, rel_tol=1e-9, abs_tol=1e-12)
+        counted = cost if same else used.cost_usd
+        yield Total("cost", cost, None if info.counts_title and counted is not None and counted <= cost else counted)
 
 
 def runs_of(infos: Sequence[Info]) -> tuple[list[Info], list[Info]]:
