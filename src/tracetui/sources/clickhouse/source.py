@@ -489,8 +489,9 @@ class ClickHouseSource(Closable):
             if one.spans <= MAX_SPANS and before.get(one.trace, (0, b""))[0] != one.spans
         } or {trace: self._counts.get(trace, 0)}
         for line in filter(None, self._query(sql.listed(self._checked(), [*counts])).split(b"\n")):
-            name = msgspec.json.decode(line, type=_Id).trace
-            before[name] = counts[name], b'{"Listed":' + line + b"}"
+            name = _decoded(line, _Id)[0].trace
+            if name in counts:
+                before[name] = counts[name], b'{"Listed":' + line + b"}"
 
     def _versions(self, traces: Sequence[str]) -> dict[str, _Version]:
         """Return the state of each existing trace."""
@@ -583,8 +584,15 @@ def _check_count(spans: int) -> None:
         raise OSError(f"not read: a trace of more than {MAX_SPANS:,} spans")
 
 
+_NO_ANSWER: Final = "the server answers something else than was asked for; is it ClickHouse?"
+
+
 def _decoded(data: bytes, kind: type[_T]) -> list[_T]:
-    return msgspec.json.Decoder(kind, strict=False).decode_lines(data)
+    """Return the rows of an answer. Raises `LinkLost` if it is none."""
+    try:
+        return msgspec.json.Decoder(kind, strict=False).decode_lines(data)
+    except (ValueError, msgspec.MsgspecError, RecursionError):
+        raise LinkLost(_NO_ANSWER) from None
 
 
 # ---- rows of traces, as files that only grow
@@ -592,7 +600,9 @@ def _decoded(data: bytes, kind: type[_T]) -> list[_T]:
 
 CACHE_BYTES: Final = 64 << 20
 """Rows in memory, but for those of the traces that are being read."""
-_LINE: Final = re.compile(rb'^\{"TraceId":"((?:[^"\\]|\\.)*)","SpanId":"((?:[^"\\]|\\.)*)","EndNs":"(-?\d+)"', re.M)
+_LINE: Final = re.compile(
+    rb'^\{"TraceId":"((?:[^"\\]|\\.)*)","SpanId":"((?:[^"\\]|\\.)*)","EndNs":"(-?\d{1,19})"', re.M
+)
 
 
 class Rows:
@@ -636,8 +646,11 @@ class Rows:
 
 
 def text_of(escaped: bytes) -> str:
-    """Decode the inside of a JSON string."""
-    text: str = msgspec.json.decode(b'"' + escaped + b'"')
+    """Decode the inside of a JSON string. Raises `LinkLost` if it is none."""
+    try:
+        text: str = msgspec.json.decode(b'"' + escaped + b'"')
+    except (ValueError, msgspec.MsgspecError):
+        raise LinkLost(_NO_ANSWER) from None
     return text
 
 
