@@ -383,8 +383,8 @@ def _bucket(random: Random, folder: Path) -> None:
         data = whole(handler, asked)
         return mutated_bytes(random, data) if random.random() < 0.8 else data
 
-    retries, bucket._RETRIES = bucket._RETRIES, 0
-    _Handler._contents = contents  # type: ignore[method-assign]
+    retries, bucket._RETRIES = bucket._RETRIES, 0  # type: ignore[misc]
+    _Handler._contents = contents  # type: ignore[method-assign, assignment]
     try:
         with _environment(**cloud.environment(folder)):
             source = ObjectSource(bucket.Bucket("s3", "traces"))
@@ -397,7 +397,7 @@ def _bucket(random: Random, folder: Path) -> None:
         finally:
             source.close()
     finally:
-        bucket._RETRIES = retries
+        bucket._RETRIES = retries  # type: ignore[misc]
         _Handler._contents = whole  # type: ignore[method-assign]
         cloud.stop()
 

@@ -103,7 +103,8 @@ class BucketProcess:
 
     def head(self, key: str) -> Stat:
         """Return the stat of an object. Raises `FileNotFoundError` if there is none."""
-        return self._ask(Request(next(self._ids), "head", key), Stat)
+        stat: Stat = self._ask(Request(next(self._ids), "head", key), Stat)
+        return stat
 
     def get(self, key: str, start: int, end: int) -> tuple[bytes, Stat]:
         """Return the bytes of a non-empty range, and the stat of the version that they are from."""
@@ -134,7 +135,10 @@ class BucketProcess:
     def folder(self, prefix: str) -> tuple[Sequence[Object], Sequence[str]]:
         """Return the objects directly below a prefix, and the prefixes of deeper ones. Raises `ValueError` as above."""
         request = Request(next(self._ids), "folder", prefix)
-        return self._ask(request, tuple[list[Object], list[str]], seconds=FOLDER_SECONDS)
+        found: tuple[list[Object], list[str]] = self._ask(
+            request, tuple[list[Object], list[str]], seconds=FOLDER_SECONDS
+        )
+        return found
 
     def _start(self) -> _Process:
         with self._lock:

@@ -391,7 +391,10 @@ class ClickHouseSource(Closable):
         return Folder([self._entry(one) for one in traces], [])
 
     def open(self, path: str, stat: Stat | None = None) -> File:
-        trace = parse(path)[1][0]
+        below = parse(path)[1]
+        if not below:
+            raise IsADirectoryError(f"not a trace: {path}")
+        trace = below[0]
         listed = self._listed_row if stat is not None and trace in self._counts else None
         return RowsFile(path, trace, self._rows, stat if listed else None, listed)
 
