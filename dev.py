@@ -11,7 +11,8 @@
     python3 dev.py snapshots    approve the screens as they are now (then read the diff)
     python3 dev.py screenshots  take screenshots/*.svg from the real app
     python3 dev.py docs         write the generated parts of docs/
-    python3 dev.py fuzz …       read mutated traces: `fuzz ids`, bytes, cases or suite, --seed, --seconds, --format
+    python3 dev.py fuzz …       read mutated traces: `fuzz ids`, bytes, cases or suite, --seed, --seconds, --format;
+                                or mutated input: `fuzz settings`, verdicts, mcp, serve or answers (of stores)
     python3 dev.py bench …      measure, and compare with the targets; --save for the docs, --compare COMMIT
     python3 dev.py build        build wheel and sdist into dist/, check them, try the wheel in an empty environment
     python3 dev.py site         build the documentation site into build/site/, strict, and check its links

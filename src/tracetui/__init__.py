@@ -9,12 +9,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from tracetui.errors import NothingReadable, UsageError
-
+TYPE_CHECKING = False  # not imported: see __main__.py
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tracetui.model import Run, RunSummary
     from tracetui.sources.base import Source
 
@@ -29,6 +28,7 @@ def load(path: str | os.PathLike[str], run: str | None = None) -> Run:
     `run` selects one by id if the file contains several. Raises `NothingReadable` if the file contains none,
     `UsageError` if it contains several and `run` matches none. ``run.load(span)`` returns the body of a span.
     """
+    from tracetui.errors import NothingReadable, UsageError
     from tracetui.live.load import read_run
     from tracetui.sources.local import LocalSource
 

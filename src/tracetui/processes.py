@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
 from typing import Final
 
 PARENT: Final = "TRACETUI_PARENT"
@@ -20,19 +19,6 @@ def own_command(module: str = "tracetui") -> list[str]:
     """
     inherited = ["-I"] if sys.flags.isolated else ["-P"]
     return [sys.executable, *inherited, "-m", module]
-
-
-def leave_current_folder() -> None:
-    """Take the current folder off the module path, where ``python -m tracetui`` puts it first.
-
-    It stays if tracetui itself lies there, or if the user's `PYTHONPATH` names it.
-    """
-    if sys.flags.safe_path:
-        return
-    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    with suppress(OSError):  # the current folder was removed
-        if sys.path[0] == os.getcwd() and not os.path.samefile(sys.path[0], here):
-            del sys.path[0]
 
 
 def program_path(name: str) -> str | None:

@@ -18,7 +18,7 @@ from tracetui.processes import own_command, program_path
 
 MODULES = (
     *("orjson", "msgspec", "regex", "zstandard", "watchfiles", "textual", "rich", "mcp", "anyio", "aiohttp"),
-    *("copy", "json", "asyncio", "argparse", "sqlite3", "random", "sitecustomize", "usercustomize"),
+    *("copy", "json", "asyncio", "argparse", "sqlite3", "random", "typing", "sitecustomize", "usercustomize"),
 )
 """Modules that the commands import, installed ones and those of the standard library."""
 

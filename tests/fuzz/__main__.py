@@ -1,9 +1,13 @@
-"""``python -m tests.fuzz ids|bytes|cases|suite``: read mutated traces until the time is over.
+"""``python -m tests.fuzz MODE``: read mutated traces, or other mutated input, until the time is over.
 
 ids    exchanges ids, references and names among and within the files
 bytes  changes values, records and bytes of one file
 suite  runs the random searches among the tests with all seeds and ten times the examples, however long that takes
 cases  breaks and grows the files of the conformance suite, each case in as many ways as there are seeds
+
+settings, verdicts  change these files of the user
+mcp, serve          send changed messages to the servers
+answers             changes what databases and object stores answer
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz import judge
+from tests.fuzz import judge, surfaces
 from tests.fuzz.campaign import fuzz, make
 from tests.fuzz.mutate import CHANGES, cases_of
 from tracetui import testing
@@ -49,7 +53,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python3 dev.py fuzz", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("mode", nargs="?", choices=[*CHANGES, "cases", "suite"], default="ids")
+    parser.add_argument("mode", nargs="?", choices=[*CHANGES, "cases", "suite", *surfaces.SURFACES], default="ids")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=60.0, help="processor time (default: 60)")
     parser.add_argument("--format", choices=[*registry.BUILT_IN], help="only cases of that format")
@@ -63,6 +67,9 @@ def main() -> int:
         return pytest.main(["-m", "search or hypothesis"])
     if options.mode == "cases":
         return fuzz_cases(options.seed, options.seconds, options.format)
+    if options.mode in surfaces.SURFACES:
+        found = surfaces.fuzz(options.mode, seed=options.seed, seconds=options.seconds, number=options.number)
+        return 1 if found else 0
     keep = options.keep or Path(tempfile.gettempdir()) / "tracetui-fuzz"
     if options.number is not None:
         root = keep / f"{options.mode}-{options.seed}-{options.number}" / "traces"

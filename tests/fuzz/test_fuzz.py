@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz import judge, mutate
+from tests.fuzz import judge, mutate, surfaces
 from tests.fuzz.campaign import fuzz, make, shrink
 from tests.fuzz.values import TraceFile
 from tracetui.formats import registry
@@ -35,6 +35,16 @@ def test_nothing_is_found(mode: str, tmp_path: Path) -> None:
     report = fuzz(mode, seed=11, seconds=SECONDS, most=40, keep=tmp_path)
     assert report.tried
     assert not report.findings, [one.words for one in report.findings.values()]
+
+
+@pytest.mark.parametrize("name", [*surfaces.SURFACES])
+def test_nothing_is_found_beside_traces(name: str) -> None:
+    assert surfaces.fuzz(name, seed=11, seconds=SECONDS, most=40) == []
+
+
+def test_a_planted_bug_beside_traces_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracetui.store.settings.read_own_file", lambda path: 1 / 0)
+    assert surfaces.fuzz("settings", seed=11, seconds=SECONDS, most=3)
 
 
 @pytest.mark.parametrize("name", [*registry.BUILT_IN])

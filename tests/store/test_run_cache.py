@@ -320,7 +320,9 @@ def test_it_is_private(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"garbage" * 5000, b"SQLite format 3\0" + b"x" * 8192], ids=["empty", "text", "torn"]
+    "data",
+    [b"", b"x" * 68 + b"ttui" + b"x" * 8192, b"SQLite format 3\0".ljust(68, b"x") + b"ttui"],
+    ids=["empty", "torn", "cut"],
 )
 def test_a_damaged_file_is_made_again(root: Path, data: bytes) -> None:
     write(cache_folder() / NAME, data)
@@ -373,6 +375,27 @@ def test_a_file_of_others_is_left_alone(root: Path, script: str) -> None:
     assert listed(root) == listed(root) == expected
     with closing(sqlite3.connect(path)) as connection:
         assert [*connection.iterdump()] == before
+
+
+FOREIGN = {
+    "text": "",
+    "wal": "PRAGMA journal_mode = WAL; CREATE TABLE more (x)",
+    "wal-only": "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; BEGIN; CREATE TABLE more (x); COMMIT",
+}
+"""How another program made the file: a text, a database with a log, one with all its tables in the log."""
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_no_byte_of_a_file_of_another_program_changes_nor_of_its_log(root: Path, kind: str) -> None:
+    expected = listed(root, cached=False)
+    path = cache_folder() / NAME
+    write(path, b"garbage" * 5000 if kind == "text" else b"")
+    with closing(sqlite3.connect(path)) as connection:
+        if kind != "text":
+            connection.executescript(FOREIGN[kind])
+        before = {one.name: one.read_bytes() for one in cache_folder().iterdir()}
+        assert listed(root) == expected
+        assert {one.name: one.read_bytes() for one in cache_folder().iterdir()} == before
 
 
 def test_an_older_schema_is_replaced(root: Path) -> None:

@@ -154,7 +154,7 @@ class GuardedServer(Server):
             query = request.query
             await app.start(cells(query.get("width"), 80, WIDEST), cells(query.get("height"), 24, HIGHEST))
             await self._process_messages(socket, app)
-        except (LookupError, TypeError, ValueError, AttributeError, AssertionError):
+        except (LookupError, TypeError, ValueError, AttributeError, AssertionError, RecursionError):
             pass  # the page sent what isn't a message; it is closed
         finally:
             await app.stop()

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from hashlib import blake2b
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -41,7 +42,12 @@ _SECOND: Final = 1_000_000_000
 _CONNECT_SECONDS: Final = 5
 _REQUEST_SECONDS: Final = 30
 _RETRY_SECONDS: Final = 15
-_RETRIES: Final = 3
+_RETRIES: Final = 50
+"""More than fit into `_RETRY_SECONDS`."""
+_BACKOFF_SECONDS: Final = (0.2, 3.0)
+"""Before the first further attempt, and at most before a later one."""
+PAGE: Final = 1000
+"""Objects of a page of a listing."""
 
 
 class Bucket(msgspec.Struct, frozen=True):
@@ -64,6 +70,13 @@ class Bucket(msgspec.Struct, frozen=True):
     def path(self, key: str) -> str:
         """Return the path of a key, as the user would write it."""
         return f"{self}/{key}" if key else str(self)
+
+
+class Object(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """An object in a listing."""
+
+    key: str
+    stat: Stat
 
 
 def parse_bucket(word: str) -> Bucket | None:
@@ -90,15 +103,14 @@ def parent(path: str) -> str:
 class BucketClient:
     """Requests to one bucket. Thread-safe; every method raises `OSError`, and `LinkLost` if the store is unreachable.
 
-    A request that gets no answer is tried again for some 15 seconds, and then fails.
+    A request that gets no answer is tried again for some 15 seconds, and then fails. A hostile answer may take any
+    memory and time, or end the process: see `tracetui.sources.bucket_process`.
     """
 
-    def __init__(self, bucket: Bucket) -> None:
-        """Raises `UsageError` if obstore is not installed, or the environment configures it wrongly."""
+    def __init__(self, bucket: Bucket, *, retries: int = _RETRIES) -> None:
+        """Raises `UsageError` if the environment configures the store wrongly. obstore must be installed."""
         self.bucket = bucket
-        self.received = 0
-        """Bytes received of objects."""
-        self._store = _store(bucket)
+        self._store = _store(bucket, retries)
 
     def head(self, key: str) -> Stat:
         """Return the stat of an object. Raises `FileNotFoundError` if there is none."""
@@ -113,11 +125,9 @@ class BucketClient:
 
         with self._errors(key):
             found = obstore.get(self._store, key, options={"range": (start, end)})
-            data = found.bytes().to_bytes()
-            self.received += len(data)
-            return data, stat_of(found.meta)
+            return found.bytes().to_bytes(), stat_of(found.meta)
 
-    def pages(self, prefix: str) -> Iterator[Sequence[ObjectMeta]]:
+    def pages(self, prefix: str) -> Iterator[Sequence[Object]]:
         """Yield all objects below a prefix, ordered by key, some 1,000 at a time.
 
         Raises `ValueError` for a key that no path can express (``a//b``, ``./a``).
@@ -125,15 +135,17 @@ class BucketClient:
         import obstore
 
         with self._errors(prefix):
-            yield from obstore.list(self._store, prefix or None, chunk_size=1000)
+            for page in obstore.list(self._store, prefix or None, chunk_size=PAGE):
+                yield [Object(meta["path"], stat_of(meta)) for meta in page]
 
-    def folder(self, prefix: str) -> tuple[Sequence[ObjectMeta], Sequence[str]]:
+    def folder(self, prefix: str) -> tuple[Sequence[Object], Sequence[str]]:
         """Return the objects directly below a prefix, and the prefixes of deeper ones. Raises `ValueError` as above."""
         import obstore
 
         with self._errors(prefix):
             found = obstore.list_with_delimiter(self._store, prefix or None)
-            return found["objects"], found["common_prefixes"]
+            objects = [Object(meta["path"], stat_of(meta)) for meta in found["objects"]]
+            return objects, found["common_prefixes"]
 
     @contextmanager
     def _errors(self, key: str) -> Iterator[None]:
@@ -153,7 +165,8 @@ class BucketClient:
 
     def _explain(self, text: str) -> OSError:
         status, message = _STATUS.search(text), _MESSAGE.search(text)
-        answer: Clean = one_line(message[1] if message else text.partition("\n")[0], _REASON_CELLS)
+        last = text.partition("\n")[0].rpartition(" - ")[2]  # what precedes it is the request
+        answer: Clean = one_line(message[1] if message else last, _REASON_CELLS)
         if status is None:
             if "credential" in text.lower() or "metadata" in text.lower():
                 return LinkLost(f"no credentials for {self.bucket}; {_credentials_hint()}")
@@ -185,17 +198,26 @@ def stat_of(meta: ObjectMeta) -> Stat:
     return Stat(0, 0, meta["size"], mtime, mtime + digest)
 
 
-def _store(bucket: Bucket) -> ObjectStore:
-    try:
-        from obstore.store import from_url
-    except ImportError:
-        raise UsageError(f"reading {bucket} needs a package: pip install 'tracetui[cloud]'") from None
+def require_package(bucket: Bucket) -> None:
+    """Raise `UsageError` if obstore is not installed."""
+    if find_spec("obstore") is None or find_spec("obstore.store") is None:
+        raise UsageError(f"reading {bucket} needs a package: pip install 'tracetui[cloud]'")
+
+
+def _store(bucket: Bucket, retries: int) -> ObjectStore:
+    from obstore.store import from_url
+
     options: Any = {
         "connect_timeout": timedelta(seconds=_CONNECT_SECONDS),
         "timeout": timedelta(seconds=_REQUEST_SECONDS),
         "allow_http": _endpoint(bucket.scheme).startswith("http://"),
     }
-    retry: Any = {"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=_RETRY_SECONDS)}
+    first, longest = (timedelta(seconds=seconds) for seconds in _BACKOFF_SECONDS)
+    retry: Any = {
+        "max_retries": retries,
+        "retry_timeout": timedelta(seconds=_RETRY_SECONDS),
+        "backoff": {"init_backoff": first, "max_backoff": longest, "base": 2},
+    }
     try:
         return from_url(str(bucket), client_options=options, retry_config=retry, **_profile(bucket))
     except Exception as error:  # obstore has no common type for a wrong setting

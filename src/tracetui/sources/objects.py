@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tracetui.sources.base import (
     HEAD_SIZE,
@@ -32,13 +32,10 @@ from tracetui.sources.base import (
     resolve_relative,
     skip_reason,
 )
-from tracetui.sources.bucket import Bucket, BucketClient, join, parent, stat_of
+from tracetui.sources.bucket import Bucket, Object, join, parent
+from tracetui.sources.bucket_process import BucketProcess
 from tracetui.sources.file_views import unpacked
 from tracetui.sources.sqlite import ATTEMPTS, CopyCache, DatabaseChanging, private_folder
-
-if TYPE_CHECKING:
-    from obstore import ObjectMeta
-
 
 BLOCK: Final = HEAD_SIZE
 """Bytes of a cached block."""
@@ -51,6 +48,8 @@ REQUESTS: Final = 16
 _DIRECT: Final = 8 << 20
 """Longest range to cache."""
 MAX_COPIES: Final = 8
+MAX_DATABASE: Final = 4 << 30
+"""Bytes of a database that is copied, with its log."""
 _PARTS: Final = ("", "-journal", "-wal")
 """Suffixes of the files of a database."""
 _INVALID_KEYS: Final = "some keys below aren't paths (a//b, ./a); their siblings are not listed"
@@ -65,7 +64,7 @@ class ObjectSource:
     def __init__(self, bucket: Bucket) -> None:
         """Raises `UsageError` if obstore is not installed or not configured."""
         self.bucket = bucket
-        self._client = BucketClient(bucket)
+        self._client = BucketProcess(bucket)
         self._blocks = BlockCache()
         self._batches: dict[str, Sequence[Entry]] = {}
         """The batch of each listed file that was not read yet."""
@@ -84,8 +83,9 @@ class ObjectSource:
             next(self._client.pages(""), None)
 
     def close(self) -> None:
-        """Delete copies of databases."""
+        """Delete copies of databases, and end the process that reads the bucket."""
         self._copies.close()
+        self._client.close()
 
     def is_file(self, path: str) -> bool:
         """True if there is an object at `path`. Raises `LinkLost`."""
@@ -132,7 +132,7 @@ class ObjectSource:
             return Folder([Entry(path, self.stat(path))], [])
         folders = [self.bucket.path(prefix) for prefix in prefixes]
         hidden = [Entry(path, skipped=HIDDEN_FOLDER) for path in folders if _is_hidden(path)]
-        entries = [self._entry(meta) for meta in objects if meta["path"] != key or meta["size"]]
+        entries = [self._entry(one) for one in objects if one.key != key or one.stat.size]
         return Folder([*hidden, *entries], [path for path in folders if not _is_hidden(path)])
 
     def prefetch(self, paths: Sequence[str]) -> None:
@@ -205,15 +205,15 @@ class ObjectSource:
         hidden: set[str] = set()
         for page in self._client.pages(self.bucket.key(root)):
             entries = []
-            folders = {parent(self.bucket.path(meta["path"])) for meta in page}
-            for meta in page:
-                path = self.bucket.path(meta["path"])
+            folders = {parent(self.bucket.path(one.key)) for one in page}
+            for one in page:
+                path = self.bucket.path(one.key)
                 folder = _hidden_folder(root, path)
                 if folder and folder not in hidden:
                     hidden.add(folder)
                     entries.append(Entry(folder, skipped=HIDDEN_FOLDER))
-                elif not folder and not (meta["size"] == 0 and path in folders):  # some tools mark folders so
-                    entries.append(self._entry(meta))
+                elif not folder and not (one.stat.size == 0 and path in folders):  # some tools mark folders so
+                    entries.append(self._entry(one))
             self._plan_batches(entries)
             yield from entries
 
@@ -233,12 +233,12 @@ class ObjectSource:
             yield from folder.entries
             todo.extend(sorted(folder.folders, reverse=True))
 
-    def _entry(self, meta: ObjectMeta) -> Entry:
-        path = self.bucket.path(meta["path"])
-        name = meta["path"].rpartition("/")[2]
+    def _entry(self, item: Object) -> Entry:
+        path = self.bucket.path(item.key)
+        name = item.key.rpartition("/")[2]
         if not is_file_name(name):
             return Entry(path, skipped="invalid file name", failed=True)
-        return Entry(path, stat_of(meta), skip_reason(name))
+        return Entry(path, item.stat, skip_reason(name))
 
     def _plan_batches(self, entries: Sequence[Entry]) -> None:
         files = [entry for entry in entries if entry.skipped is None and entry.stat is not None and entry.stat.size]
@@ -395,6 +395,8 @@ def _database_state(source: ObjectSource, path: str) -> dict[str, Stat]:
 
 
 def _copy_database(source: ObjectSource, path: str, state: dict[str, Stat]) -> _Copy:
+    if sum(stat.size for stat in state.values()) > MAX_DATABASE:
+        raise OSError(f"a database of more than {MAX_DATABASE >> 30} GiB isn't downloaded")
     copy = _Copy(state)
     for part, stat in state.items():
         with open(copy.file + part, "wb") as target:  # noqa: PTH123

@@ -15,7 +15,7 @@ import stat as modes
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 from zlib import crc32
@@ -24,6 +24,9 @@ NAME: Final = "runs.sqlite"
 SCHEMA: Final = 2
 _APPLICATION: Final = 0x74747569
 """``application_id`` of the file: "ttui"."""
+_HEADER: Final = 100
+_AT_APPLICATION: Final = 68
+"""Bytes of the header of a database, and where that id is; https://sqlite.org/fileformat.html, section 1.3."""
 _LEAVE: Final = 0.75
 """Part of the limit that is left when pages are removed."""
 _LOCK_SECONDS: Final = 0.25
@@ -318,9 +321,12 @@ class Storage:
 
     def _opened(self) -> sqlite3.Connection:
         """Open the file, and make its tables if it is new or older. Raises `sqlite3.Error` or `OSError`."""
+        _check_file(self.path)
         connection = sqlite3.connect(self.path, timeout=_LOCK_SECONDS, check_same_thread=False, isolation_level=None)
         try:
             _check_ours(connection)  # before anything is written, also the journal mode
+            if self.path.stat().st_size == 0:  # so that the file is known as ours as long as its tables are in the log
+                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             connection.execute("PRAGMA synchronous = OFF")  # pages have checksums, and a broken file is made again
             connection.execute("PRAGMA journal_mode = WAL")
             if _pragma(connection, "user_version") != SCHEMA or _pragma(connection, "application_id") != _APPLICATION:
@@ -366,6 +372,30 @@ class Storage:
             return False
         finally:
             connection.close()
+
+
+def _check_file(path: Path) -> None:
+    """Raise `OSError` if the file is of another program. Nothing is written, not even to a log beside it."""
+    size = path.stat().st_size
+    has_log = any(_size(f"{path}{end}") > 0 for end in ("-wal", "-journal"))
+    application, tables = 0, 0
+    if size:
+        try:
+            with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+                application = _pragma(connection, "application_id")
+                tables = _table_count(connection)
+        except sqlite3.Error:  # damaged, or no database: nobody has locks on it that closing it here would end
+            with path.open("rb") as file:
+                header = file.read(_HEADER)
+            if header[_AT_APPLICATION : _AT_APPLICATION + 4] != _APPLICATION.to_bytes(4, "big"):
+                raise OSError("it is a file of another program") from None
+            return
+    if application != _APPLICATION and (tables or has_log):
+        raise OSError("it is a database of another program")
+
+
+def _table_count(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
 
 
 def _check_ours(connection: sqlite3.Connection) -> tuple[int, list[str]]:

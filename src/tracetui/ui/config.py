@@ -123,7 +123,7 @@ def load_arrangement(config: Config) -> Arrangement:
     """Initial arrangement of the list: from the settings file, else from the last session."""
     if config.list is not None:
         return Arrangement(config.list.sort, group=config.list.group, columns=_columns(config.list.columns))
-    with contextlib.suppress(OSError, msgspec.MsgspecError, RecursionError):
+    with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError, RecursionError):
         left: Any = msgspec.json.decode(read_own_file(_arrangement_path()), type=Arrangement)
         if left.sort in SORTS and left.group in GROUPS:
             columns = tuple(name for name in left.columns if name in COLUMNS)

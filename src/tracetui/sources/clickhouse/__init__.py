@@ -24,6 +24,7 @@ PASSWORD: Final = "CLICKHOUSE_PASSWORD"  # noqa: S105 — the name of a variable
 HANDOVER: Final = "TRACETUI_CLICKHOUSE_PASSWORDS"
 """Variable by which a process that was started with a password in an address passes it to its successor."""
 _TABLE: Final = "otel_traces"
+_NETRC_BYTES: Final = 1 << 20
 _PORTS: Final = {False: 8123, True: 8443}
 _URL: Final = re.compile(
     r"(?P<folder>clickhouse(?P<secure>s?)://(?:(?P<user>[^@:/#]*)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^@:/#\[\]]+)"
@@ -116,8 +117,11 @@ def credentials(database: Database) -> tuple[str, str]:
 
 
 def _netrc_login(host: str) -> tuple[str, str] | None:
+    path = os.environ.get("NETRC") or os.path.join(os.path.expanduser("~"), ".netrc")
     try:
-        found = netrc(os.environ.get("NETRC")).authenticators(host)
-    except (OSError, NetrcParseError):
+        if not os.path.isfile(path) or os.path.getsize(path) > _NETRC_BYTES:  # a pipe would never end
+            return None
+        found = netrc(path).authenticators(host)
+    except (OSError, ValueError, NetrcParseError):
         return None
     return None if found is None else (found[0] or "", found[2] or "")

@@ -6,7 +6,6 @@ The connection to the server is read only, within limits. Only this module impor
 from __future__ import annotations
 
 import logging
-import os
 import re
 import time
 from collections import OrderedDict
@@ -35,6 +34,7 @@ from tracetui.sources.base import (
 )
 from tracetui.sources.clickhouse import PASSWORD, Database, credentials, parse, sql
 from tracetui.sources.clickhouse.sql import Bounds, Schema, Statement
+from tracetui.sources.clickhouse.transport import AnswerTooLarge, BoundedPool, Redirected
 
 if TYPE_CHECKING:
     from clickhouse_connect.driver.client import Client as HttpClient
@@ -45,7 +45,8 @@ QUERY_SECONDS: Final = 30
 """The server ends a longer query."""
 MAX_ROWS: Final = 500_000
 """Rows of an answer; the server refuses a larger one."""
-MAX_BYTES: Final = 1 << 30
+MAX_BYTES: Final = 512 << 20
+"""Bytes of an answer; the server refuses a larger one, and no more of it is read."""
 LIMITS: Final = {
     "readonly": 2,
     "max_execution_time": QUERY_SECONDS,
@@ -66,10 +67,11 @@ _REFUSED: Final = {
     160: f"the query would take more than {QUERY_SECONDS} s; narrow it with since: or a smaller --limit",
     164: "its user may not set limits (readonly=1); give it readonly=2",
     241: "the server is out of memory for this query; narrow it with since: or a smaller --limit",
-    396: f"the answer is larger than {MAX_ROWS:,} rows or {MAX_BYTES >> 30} GiB; narrow it with since:",
+    396: f"the answer is larger than {MAX_ROWS:,} rows or {MAX_BYTES >> 20} MiB; narrow it with since:",
     497: "its user may not read the table; `GRANT SELECT` on it and on its _trace_id_ts",
 }
 """Error codes of the server, in one sentence each."""
+_TOO_LARGE: Final = 396
 _NO_LOGIN: Final = frozenset({192, 193, 194, 516})
 _TRANSIENT: Final = frozenset({159, 202, 209, 210, 241, 425})
 """Errors that may pass: too slow, too many queries, network, out of memory."""
@@ -86,6 +88,7 @@ class Client:
         self._database = database
         self._lock = Lock()
         self._client: HttpClient | None = None
+        self._pool: BoundedPool | None = None
         self.received = 0
         """Bytes received."""
 
@@ -93,8 +96,11 @@ class Client:
         """Close the connections."""
         with self._lock:
             client, self._client = self._client, None
+            pool, self._pool = self._pool, None
         if client is not None:
             client.close()
+        if pool is not None:
+            pool.clear()
 
     def query(self, statement: Statement) -> bytes:
         """Return the answer as lines of JSON. Raises `LinkLost` if trying again may help, else `Refused`."""
@@ -125,6 +131,13 @@ class Client:
                 database = self._database
                 user, password = credentials(database)
                 try:
+                    self._pool = BoundedPool(
+                        database.host,
+                        database.port,
+                        secure=database.secure,
+                        most_bytes=MAX_BYTES,
+                        seconds=QUERY_SECONDS + CONNECT_SECONDS,
+                    )
                     self._client = get_client(
                         host=database.host,
                         port=database.port,
@@ -133,7 +146,8 @@ class Client:
                         database="system",  # which every server has; statements name theirs
                         secure=database.secure,
                         verify=True,
-                        ca_cert=os.environ.get("SSL_CERT_FILE"),
+                        compress="gzip",  # which is unpacked piece by piece
+                        pool_mgr=self._pool,
                         connect_timeout=CONNECT_SECONDS,
                         send_receive_timeout=QUERY_SECONDS + CONNECT_SECONDS,
                         client_name="tracetui",
@@ -148,6 +162,10 @@ class Client:
     def _explained(self, error: Exception) -> OSError:
         """Return the error as a sentence. The client's own texts may quote the query and the login."""
         database, text = self._database, f"{error} {error.__cause__ or ''} {error.__context__ or ''}"
+        if isinstance(error, Redirected):
+            return Refused(f"{database.server} redirects to another address; name that one")
+        if isinstance(error, AnswerTooLarge):
+            return Refused(f"{database.server}/{database.name}: {_REFUSED[_TOO_LARGE]}")
         found = _CODE.search(text)
         code = int(found[1]) if found is not None else 0
         if code in _NO_LOGIN:
@@ -373,7 +391,10 @@ class ClickHouseSource(Closable):
         return Folder([self._entry(one) for one in traces], [])
 
     def open(self, path: str, stat: Stat | None = None) -> File:
-        trace = parse(path)[1][0]
+        below = parse(path)[1]
+        if not below:
+            raise IsADirectoryError(f"not a trace: {path}")
+        trace = below[0]
         listed = self._listed_row if stat is not None and trace in self._counts else None
         return RowsFile(path, trace, self._rows, stat if listed else None, listed)
 
@@ -471,8 +492,9 @@ class ClickHouseSource(Closable):
             if one.spans <= MAX_SPANS and before.get(one.trace, (0, b""))[0] != one.spans
         } or {trace: self._counts.get(trace, 0)}
         for line in filter(None, self._query(sql.listed(self._checked(), [*counts])).split(b"\n")):
-            name = msgspec.json.decode(line, type=_Id).trace
-            before[name] = counts[name], b'{"Listed":' + line + b"}"
+            name = _decoded(line, _Id)[0].trace
+            if name in counts:
+                before[name] = counts[name], b'{"Listed":' + line + b"}"
 
     def _versions(self, traces: Sequence[str]) -> dict[str, _Version]:
         """Return the state of each existing trace."""
@@ -565,8 +587,15 @@ def _check_count(spans: int) -> None:
         raise OSError(f"not read: a trace of more than {MAX_SPANS:,} spans")
 
 
+_NO_ANSWER: Final = "the server answers something else than was asked for; is it ClickHouse?"
+
+
 def _decoded(data: bytes, kind: type[_T]) -> list[_T]:
-    return msgspec.json.Decoder(kind, strict=False).decode_lines(data)
+    """Return the rows of an answer. Raises `LinkLost` if it is none."""
+    try:
+        return msgspec.json.Decoder(kind, strict=False).decode_lines(data)
+    except (ValueError, msgspec.MsgspecError, RecursionError):
+        raise LinkLost(_NO_ANSWER) from None
 
 
 # ---- rows of traces, as files that only grow
@@ -574,7 +603,9 @@ def _decoded(data: bytes, kind: type[_T]) -> list[_T]:
 
 CACHE_BYTES: Final = 64 << 20
 """Rows in memory, but for those of the traces that are being read."""
-_LINE: Final = re.compile(rb'^\{"TraceId":"((?:[^"\\]|\\.)*)","SpanId":"((?:[^"\\]|\\.)*)","EndNs":"(-?\d+)"', re.M)
+_LINE: Final = re.compile(
+    rb'^\{"TraceId":"((?:[^"\\]|\\.)*)","SpanId":"((?:[^"\\]|\\.)*)","EndNs":"(-?\d{1,19})"', re.M
+)
 
 
 class Rows:
@@ -618,8 +649,11 @@ class Rows:
 
 
 def text_of(escaped: bytes) -> str:
-    """Decode the inside of a JSON string."""
-    text: str = msgspec.json.decode(b'"' + escaped + b'"')
+    """Decode the inside of a JSON string. Raises `LinkLost` if it is none."""
+    try:
+        text: str = msgspec.json.decode(b'"' + escaped + b'"')
+    except (ValueError, msgspec.MsgspecError):
+        raise LinkLost(_NO_ANSWER) from None
     return text
 
 
