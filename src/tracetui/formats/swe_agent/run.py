@@ -562,8 +562,8 @@ def _logged(file: File, folder: str, score: Score | None) -> Score | None:
             if found is not None and found["applied"]:
                 break
             if found is not None and found["refused"]:
-                reason = Evidence(found[0][:EVIDENCE_LIMIT], where)
-                return Score("resolved", False, False, where, _PATCH_RULE, reason=found[0], evidence=reason)
+                refused = Evidence(found[0][:EVIDENCE_LIMIT], where)
+                return Score("resolved", False, False, where, _PATCH_RULE, reason=found[0], evidence=refused)
             who = Who.GRADER if found is not None and not found["environment"] else Who.ENVIRONMENT
             words = _STAMP.sub("", line) if found is None else found[0]
             return _ungraded(score, Evidence(words.strip()[:EVIDENCE_LIMIT], where, who))
