@@ -59,3 +59,45 @@ def test_the_log_of_the_verifier_is_found_and_shown(cli: Cli) -> None:
     write_trial(Path("trial"), stdout=NO_UVX)
     assert "uvx: command not found" in cli("grep", "uvx: command", "trial").text
     assert "uvx: command not found" in cli("show", "trial/result.json").text
+
+
+def test_a_timeout_of_the_agent_whose_tests_never_ran_stands_once_and_is_counted_as_both(cli: Cli) -> None:
+    timeout = ("AgentTimeoutError", "2026-01-01T00:04:00Z")
+    write_trial(Path("trials/both"), stdout=NO_UVX, exception=timeout)
+    write_trial(Path("trials/late"), reward=None, exception=timeout)
+    write_trial(Path("trials/stuck"), reward=None, exception=("VerifierTimeoutError", "2026-01-01T00:09:00Z"))
+    write_trial(Path("trials/wrong"), stdout="1 failed in 0.1s\n")
+    triage = cli("triage", "trials", "--json").data
+    counts = triage["counts"]
+    assert counts["who"] == {"agent": 2, "grader": 2}
+    assert (counts["failed"], counts["ungraded"], counts["failed_ungraded"], counts["graded"]) == (3, 2, 1, 2)
+    kinds = sorted((cause["kind"], cause["who"], cause["count"]) for cause in triage["causes"])
+    assert kinds == [
+        ("error", "agent", 1),
+        ("ungraded", "grader", 1),
+        ("ungraded", "grader", 1),
+        ("wrong_answers", "agent", 1),
+    ]
+
+
+def test_the_text_of_triage_has_ungraded_runs_below_the_failures(cli: Cli) -> None:
+    write_trial(Path("trials/a"), stdout=NO_UVX)
+    write_trial(Path("trials/b"), stdout="1 failed in 0.1s\n")
+    lines = cli("triage", "trials").text.splitlines()
+    wrong, heading, missing = (
+        next(number for number, line in enumerate(lines) if words in line)
+        for words in ("wrong answers", "ungraded: the grader", "uvx: command not found")
+    )
+    assert wrong < heading < missing
+
+
+@pytest.mark.parametrize(("ungraded", "verdict"), [(3, "inconclusive"), (0, None)])
+def test_a_set_of_which_over_a_third_is_ungraded_has_no_verdict(cli: Cli, ungraded: int, verdict: str | None) -> None:
+    for side in ("base", "new"):
+        for number in range(6):
+            missing = side == "new" and number < ungraded
+            write_trial(Path(f"{side}/{number}"), stdout=NO_UVX if missing else "", reward=0.0 if missing else 1.0)
+    value = cli("gate", "base", "new", "--json").data
+    assert value["ungraded"] == {"base": 0, "candidate": ungraded}
+    if verdict is not None:
+        assert value["verdict"] == verdict

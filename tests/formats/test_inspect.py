@@ -551,8 +551,78 @@ def test_a_score_passes_by_the_rule_of_its_value(
         assert (score.name, score.value, score.passed) == ("grade", recorded, passed)
         assert (score.source, score.reason) == ("scores.grade.value", "so it is")
         assert bool(score.rule) == (value in ("P", 0.5) or (passed is not None and not isinstance(value, bool)))
-        assert summary.outcome == (None if passed is None else "passed" if passed else "failed")
+        unscored = "ungraded" if recorded == "NaN" else None
+        assert summary.outcome == (unscored if passed is None else "passed" if passed else "failed")
     assert read(path).body.metrics[0].passed is passed
+
+
+def scoring(*told: dict[str, Any], scored: bool = False) -> list[dict[str, Any]]:
+    """Events of a sample whose scorer does this, and then gives a score or none."""
+    begun = [
+        {"event": "span_begin", "id": "a", "type": "solvers", "name": "solvers"},
+        {"event": "span_begin", "id": "s", "type": "scorers", "name": "scorers"},
+        {"event": "span_begin", "id": "m", "type": "scorer", "name": "match", "parent_id": "s"},
+    ]
+    score = {"event": "score", "span_id": "m", "scorer": "match", "score": {"value": "I"}, "intermediate": False}
+    return [*begun, *told, *([score] if scored else [])]
+
+
+RAISED = {"event": "error", "error": {"message": "KeyError('answer')", "traceback": ""}}
+NO_PYTEST = {"event": "sandbox", "span_id": "m", "action": "exec", "cmd": "bash run.sh", "result": 127}
+WRONG = {"match": {"value": "I"}}
+
+
+@pytest.mark.parametrize(
+    ("told", "fields", "outcome", "failed", "who", "place"),
+    [
+        (scoring(RAISED), {"error": RAISED["error"]}, "ungraded", False, "grader", "events[3].error.message"),
+        # the agent raised, whether or not it is scored
+        ([*scoring()[:1], RAISED], {"error": RAISED["error"]}, None, True, "agent", None),
+        ([*scoring()[:1], RAISED, *scoring()[1:]], {"error": RAISED["error"]}, None, True, "agent", None),
+        # nothing had begun
+        ([RAISED], {"error": RAISED["error"]}, "ungraded", False, "environment", "events[0].error.message"),
+        ([], {"error": {"message": "RuntimeError('Error response from daemon: no such image')"}},
+         "ungraded", False, "environment", "error.message"),
+        ([], {"error": RAISED["error"]}, None, True, "agent", None),
+        # a limit while the scorer worked, and while the agent did
+        (scoring({"event": "sample_limit", "type": "time", "message": "Exceeded time limit: 60"}),
+         {"limit": {"type": "time", "limit": 60}}, "ungraded", False, "grader", "events[3].message"),
+        ([*scoring()[:1], {"event": "sample_limit", "type": "time", "message": "Exceeded time limit: 60"}],
+         {"limit": {"type": "time", "limit": 60}}, None, True, "agent", None),
+        # the last command of the scorer says that no test ran, or that one did
+        (scoring(NO_PYTEST | {"output": "run.sh: line 2: pytest: command not found\n"}, scored=True),
+         {"scores": WRONG}, "ungraded", False, "grader", "events[3].output line 1"),
+        (scoring(NO_PYTEST | {"output": "bash: pip: command not found\n"}, NO_PYTEST | {"output": "1 failed in 0.1s\n"},
+         scored=True), {"scores": WRONG}, "failed", True, "agent", None),
+        (scoring(scored=True), {"scores": WRONG}, "failed", True, "agent", None),
+        ([], {"scores": {"match": {"value": float("nan"), "explanation": "no verdict"}}},
+         "ungraded", False, "grader", "scores.match.value"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["log.eval", "log.json"])
+def test_a_sample_is_ungraded_by_evidence_alone(
+    tmp_path: Path,
+    name: str,
+    told: list[dict[str, Any]],
+    fields: dict[str, Any],
+    outcome: str | None,
+    failed: bool,
+    who: str,
+    place: str | None,
+) -> None:
+    one = sample("dover", events=told, **({"scores": {}} | fields))
+    whole = {**ended(head("e"), [one]), "samples": [one]}
+    path = written(tmp_path, whole if name.endswith("json") else members(head("e"), [one]), name)
+    run = listed(path)["dover_epoch_1"]
+    assert (run.outcome, run.failed, run.who) == (outcome, failed, who)
+    assert (run.evidence and run.evidence.place) == place
+
+
+def test_a_failed_attempt_whose_scorer_raised_is_not_the_agents(tmp_path: Path) -> None:
+    attempt = {"message": "KeyError('answer')", "traceback": "", "events": scoring(RAISED)}
+    path = log_of(tmp_path, sample("dover", error_retries=[attempt]))
+    runs = listed(path)
+    assert [(run.outcome, run.failed) for run in runs.values()] == [("ungraded", False), ("passed", False)]
 
 
 def test_values_of_one_scorer_pass_by_the_metrics_of_their_names(tmp_path: Path) -> None:

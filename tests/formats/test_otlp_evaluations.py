@@ -92,6 +92,27 @@ def test_an_evaluator_that_failed_says_why(tmp_path: Path) -> None:
     assert (score.value, score.passed, score.reason) == (None, None, "TimeoutError")
 
 
+@pytest.mark.parametrize(
+    ("fields", "error", "outcome", "who"),
+    [
+        ({"name": "kindness", "explanation": "no answer"}, "TimeoutError", "ungraded", "grader"),
+        ({"name": "kindness", "score_label": "fail"}, "TimeoutError", "failed", "agent"),  # it gave a score
+        ({"name": "kindness"}, None, None, None),
+    ],
+)
+def test_an_evaluation_with_an_error_and_no_score_is_ungraded(
+    tmp_path: Path, fields: dict[str, Any], error: str | None, outcome: str | None, who: str | None
+) -> None:
+    made = event(RESULT, **fields)
+    made["attributes"] += attributes({} if error is None else {"error.type": error})
+    (run, *_) = both(written(tmp_path, request(top(events=[made]))))
+    assert (run.outcome, run.who) == (outcome, who)
+    if outcome == "ungraded":
+        assert run.evidence is not None
+        assert run.evidence.text == "TimeoutError: no answer"
+        assert run.evidence.place.endswith("gen_ai.evaluation.result error.type")
+
+
 def test_all_evaluations_of_a_trace_decide_its_outcome(tmp_path: Path) -> None:
     good, bad = (event(RESULT, name=name, score_label=name) for name in ("pass", "fail"))
     one = span(2, 1, 1, 80, attributes=CHAT, events=[good])

@@ -395,6 +395,28 @@ def test_the_goal_and_every_metric_are_scores(tmp_path: Path) -> None:
         assert found.task is None
 
 
+@pytest.mark.parametrize(
+    ("status", "outcome", "failed"),
+    [("failure", "ungraded", False), ("max_turns", "ungraded", False), ("timeout", "ungraded", True)],
+)
+def test_a_judge_that_raised_leaves_the_run_ungraded(tmp_path: Path, status: str, outcome: str, failed: bool) -> None:
+    error = {"error": "Error evaluating with goal: no model", "exception_type": "ConnectionError", "score": 0.0}
+    document = loaded("failure") | {"status": status, "goal_evaluation": error | {"is_successful": False}}
+    path = written(tmp_path, document)
+    for run in (summary(path, deep=False), summary(path, deep=True), read(path).summary):
+        assert (run.outcome, run.failed, run.who) == (outcome, failed, "grader")
+        assert run.evidence is not None
+        assert (run.evidence.place, run.evidence.type) == ("goal_evaluation.error", "ConnectionError")
+
+
+def test_a_metric_that_raised_is_no_grade_and_decides_nothing(tmp_path: Path) -> None:
+    document = loaded("failure")
+    document["metrics"]["Tone"] = {"score": 0, "is_successful": False, "error": "no model"}
+    run = summary(written(tmp_path, document), deep=False)
+    assert [(score.passed, score.graded) for score in run.scores if score.name == "Tone"] == [(None, False)]
+    assert run.outcome == "failed"
+
+
 def test_the_goal_is_met_by_its_evaluation_where_the_result_does_not_say(tmp_path: Path) -> None:
     document = loaded("documented")
     del document["goal_achieved"]

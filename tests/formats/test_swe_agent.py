@@ -82,7 +82,7 @@ ISSUE = "acme__tides-7"
 
 def evaluated(folder: Path, name: str, report: Any) -> list[RunSummary]:
     """A submitted run of `ISSUE`, in both stages, with that report at `name` relative to it."""
-    (folder / "trajs").mkdir()
+    (folder / "trajs").mkdir(exist_ok=True)
     document = json.loads(fixture("mini").read_bytes()) | {"instance_id": ISSUE}
     path = put(folder / "trajs", document)
     target = folder / "trajs" / name
@@ -127,6 +127,59 @@ def test_a_report_beside_a_trajectory_says_whether_it_is_resolved(
         assert found.outcome == (None if passed is None else "passed" if passed else "failed")
         assert found.status is Status.OK
         assert source is None or found.scores[0].source == source
+
+
+ERROR_ONLY = {"resolved_ids": [], "error_ids": [ISSUE]}
+UNRESOLVED = {ISSUE: {"patch_successfully_applied": False, "resolved": False}}
+STAMP = "2026-03-02 09:00:00,000 - INFO - "
+
+
+@pytest.mark.parametrize(
+    ("name", "log", "report", "outcome", "who", "text"),
+    [
+        ("run_instance.log", f"{STAMP}>>>>> Patch Apply Failed:\nerror: patch failed\n", ERROR_ONLY,
+         "failed", "agent", ">>>>> Patch Apply Failed"),
+        ("run_instance.log", f"{STAMP}Failed to apply patch\n{STAMP}>>>>> Applied Patch:\n"
+         "EvaluationError: Test timed out after 1800 seconds.\n", ERROR_ONLY,
+         "ungraded", "grader", "Test timed out after 1800 seconds"),
+        ("run_instance.log", f"{STAMP}Error creating container for {ISSUE}: 500\n", ERROR_ONLY,
+         "ungraded", "environment", f"Error creating container for {ISSUE}: 500"),
+        ("run_instance.log", f"{STAMP}Cannot connect to the Docker daemon at unix:///x.sock\n", ERROR_ONLY,
+         "ungraded", "environment", "Cannot connect to the Docker daemon at unix:///x.sock"),
+        ("run_instance.log", f"{STAMP}>>>>> Applied Patch:\n", ERROR_ONLY, None, None, None),
+        ("run_instance.log", "", ERROR_ONLY, None, None, None),
+        ("test_output.txt", "+ pytest -rA\nbash: line 3: pytest: command not found\n", UNRESOLVED,
+         "ungraded", "grader", "pytest: command not found"),
+        ("test_output.txt", "\n\nTimeout error: 1800 seconds exceeded.", UNRESOLVED,
+         "ungraded", "grader", "Timeout error: 1800 seconds exceeded"),
+        ("test_output.txt", "FAILED tests/test_tide.py::test_ebb\n1 failed in 0.1s\n", UNRESOLVED,
+         "failed", "agent", None),
+        # tests succeeded: what the log says is no reason
+        ("run_instance.log", "Test timed out after 9 seconds",
+         {ISSUE: {"resolved": False, "tests_status": {"PASS_TO_PASS": {"success": ["test_flow"]}}}},
+         "failed", "agent", None),
+        ("run_instance.log", "Test timed out after 9 seconds", {ISSUE: {"resolved": True}}, "passed", None, None),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("folder", ["", f"../logs/{ISSUE}/"])
+def test_the_logs_of_the_harness_say_whether_a_run_was_graded(
+    tmp_path: Path,
+    folder: str,
+    name: str,
+    log: str,
+    report: Any,
+    outcome: str | None,
+    who: str | None,
+    text: str | None,
+) -> None:
+    target = tmp_path / "trajs" / folder / name
+    for parent in (tmp_path / "trajs", target.parent):
+        parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(log, encoding="utf-8")
+    report_name = f"{folder}report.json" if ISSUE in report else "../results.json"
+    for run in evaluated(tmp_path, report_name, report):
+        assert (run.outcome, run.who) == (outcome, who)
+        assert (run.evidence and run.evidence.text) == text
 
 
 def test_a_report_names_the_tests_that_failed(tmp_path: Path) -> None:

@@ -406,3 +406,21 @@ async def test_a_verdict_on_wrong_answers_goes_to_their_tasks(opened: Opener, tm
         assert screen.queue.run == x.runs[0]
         await press(pilot, "h")
         assert screen.queue.cursor == x.digest
+
+
+async def test_the_next_ungraded_run_is_reached_whatever_is_folded(opened: Opener, tmp_path: Path) -> None:
+    for name, stdout in (("wrong", "1 failed in 0.1s"), ("lost", "t.sh: line 1: uvx: command not found")):
+        result = recorded() | {"trial_name": name, "verifier_result": {"rewards": {"reward": 0.0}}}
+        folder = trial(tmp_path / name, result).parent.parent
+        (folder / "verifier").mkdir()
+        (folder / "verifier" / "test-stdout.txt").write_text(stdout)
+    async with opened(tmp_path) as (app, pilot):
+        screen = await triage(app, pilot)
+        assert "1 of 2 runs failed  ⊖ 1 ungraded" in text_of(app)
+        assert "agent 1 · grader 1" in text_of(app)
+        await press(pilot, "]", "g")
+        assert isinstance(screen.queue.item, Member)
+        assert screen.queue.item.run.path.endswith("lost/agent/trajectory.json")
+        assert "ungraded run 1 of 1" in text_of(app)
+        await press(pilot, "]", "g")
+        assert "no more ungraded runs" in text_of(app)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 from tracetui.analysis.cause import source_text
 from tracetui.analysis.contrast import NO_FINDINGS, Contrast, Finding
 from tracetui.analysis.triage import (
+    NOT_FAILURES,
     CauseVerdicts,
     Group,
     Split,
@@ -89,6 +91,12 @@ class Triage(NamedTuple):
     counts: Mapping[str, Any]
 
     @property
+    def sections(self) -> list[tuple[bool, list[Entry]]]:
+        """The causes of failures, then (true) those of ungraded runs; without empty ones."""
+        halves = [(half, [entry for entry in self.entries if entry.group.ungraded is half]) for half in (False, True)]
+        return [(half, entries) for half, entries in halves if entries]
+
+    @property
     def groups(self) -> list[Group]:
         """The causes."""
         return [entry.group for entry in self.entries]
@@ -134,6 +142,7 @@ def triage_of(
         "errors": counts.errors + more,
         "wrong_answers": counts.wrong,
         "ungraded": counts.ungraded,
+        "failed_ungraded": counts.both,
         "passed": counts.passed,
         "graded": counts.rated,
         "who": {who.value: number for who, number in by_who(found).items()},
@@ -180,15 +189,18 @@ def triage_report(
     counts = triage.counts
     yield Heading(1, clean(f"Triage of {place}", 300))
     causes = f"{counts['causes']} cause{_s(counts['causes'])}"
-    ungraded = f", {counts['ungraded']} ungraded" if counts["ungraded"] else ""
+    both = f" ({counts['failed_ungraded']} of them failed too)" if counts["failed_ungraded"] else ""
+    ungraded = f", {counts['ungraded']} ungraded{both}" if counts["ungraded"] else ""
     yield Prose(Clean(f"{counts['failed']} of {counts['runs']} runs failed{ungraded} ({causes})."))
     if counts["ungraded"]:
         whole = counts["graded"] + counts["ungraded"]
         yield Prose(
             Clean(f"{who_words(counts['who'])}. {counts['passed']} of {counts['graded']} graded passed, of {whole}.")
         )
-    if triage.entries:
-        yield Table(_HEADING, [_row(entry) for entry in triage.entries], _NUMBERS)
+    for is_ungraded, entries in triage.sections:
+        if is_ungraded:
+            yield Prose(Clean(f"{NOT_FAILURES}:"))
+        yield Table(_HEADING, [_row(entry) for entry in entries], _NUMBERS)
     for entry in triage.entries:
         yield from _entry(entry, shared.get(entry.group.id), redactor, pages)
 
@@ -414,12 +426,21 @@ def cause_table(triage: Triage, screen: Screen | None = None) -> Iterator[Clean]
     The address of its newest run is never cut, so that it can be used: where `screen` is too narrow for it, its id
     stands there instead.
     """
-    whole = TextTable(_WHOLE, [row for entry in triage.entries for row in _rows(entry)])
+    whole = TextTable(_WHOLE, list(_sectioned(triage, _rows)))
     if screen is None or whole.room <= screen.width:
         return whole.lines(None if screen is None else screen.width)
-    rows = [row for entry in triage.entries for row in _narrow_rows(entry, screen)]
+    rows = list(_sectioned(triage, partial(_narrow_rows, screen=screen)))
     above = truncate_middle(Clean(f"an example: {screen.usage}"), screen.width)
     return chain([above], TextTable(_NARROW, rows).lines(screen.width))
+
+
+def _sectioned(triage: Triage, rows_of: Callable[[Entry], Iterable[Sequence[Clean]]]) -> Iterator[Sequence[Clean]]:
+    """The rows of all causes; those of ungraded runs below a row that says so."""
+    for is_ungraded, entries in triage.sections:
+        if is_ungraded:
+            yield (*[Clean("")] * (len(_WHOLE) - 1), Clean(NOT_FAILURES))
+        for entry in entries:
+            yield from rows_of(entry)
 
 
 def _narrow_rows(entry: Entry, screen: Screen) -> Iterator[Sequence[Clean]]:

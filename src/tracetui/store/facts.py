@@ -107,6 +107,8 @@ class OutcomeCounts(msgspec.Struct):
     """Ended well, neither evaluated as failed nor ungraded."""
     ungraded: int = 0
     """To be graded, but not graded: in no rate. Those whose agent ended in an error are in `failed` too."""
+    both: int = 0
+    """Failed and ungraded: the agent ended in an error, and the grader did not grade."""
     evaluated: int = 0
     """With an outcome: passed, failed or ungraded."""
     rated: int = 0
@@ -132,6 +134,7 @@ class OutcomeCounts(msgspec.Struct):
         self.errors += by * error
         self.ok += by * (run.status is Status.OK and not run.failed and not run.is_ungraded)
         self.ungraded += by * run.is_ungraded
+        self.both += by * (run.failed and run.is_ungraded)
         self.evaluated += by * evaluated
         self.rated += by * rated
         self.running += by * (not evaluated and run.status in GOING_ON)
@@ -157,8 +160,13 @@ class OutcomeCounts(msgspec.Struct):
     @property
     def failures(self) -> str:
         """``51 of 100 runs failed (3 errors, 48 wrong answers)``; without the parenthesis where all are errors."""
-        more = f", {self.ungraded} ungraded" if self.ungraded else ""
-        return f"{self.failed} of {self.runs} run{'' if self.runs == 1 else 's'} failed{self.kinds}{more}"
+        return f"{self.failed} of {self.runs} run{'' if self.runs == 1 else 's'} failed{self.kinds}{self.not_graded}"
+
+    @property
+    def not_graded(self) -> str:
+        """``, 30 ungraded (1 of them failed too)``; empty where all are graded."""
+        too = f" ({self.both} of them failed too)" if self.both else ""
+        return f", {self.ungraded} ungraded{too}" if self.ungraded else ""
 
     @property
     def kinds(self) -> str:

@@ -286,12 +286,17 @@ class SpanWriter:
         self.problems: list[Problem] = []
         self.calls = 0
         """Calls of the model, which are the steps of a sample."""
+        self.events: list[Any] = []
+        """The events of the sample itself, decoded; not those within events."""
         self.unknown: Unknown = {}
         self.check, self.resolve, self.version, self._path = check, resolve, version, path
 
     def write(self, lists: Sequence[Any], parent: str | None = None, path: tuple[int, ...] = ()) -> None:
         """Add the spans of all events in `lists`, below span `parent`; `path` is that of the event they are in."""
-        EventTree(self, decode_events(lists, self.unknown), parent, path).write()
+        events = decode_events(lists, self.unknown)
+        if not path:
+            self.events = events
+        EventTree(self, events, parent, path).write()
 
     def add(self, event: Any, slot: Slot) -> None:
         """Add the span of one event, and of those within it: earlier logs have those of a call there."""

@@ -13,7 +13,9 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk
 from tracetui.formats.bodies import rendered
 from tracetui.formats.inspect_ai.events import EventRef, SpanWriter, limit_outcome, sum_usage
+from tracetui.formats.inspect_ai.grading import ended_ungraded, without_tests
 from tracetui.formats.inspect_ai.log import (
+    NAN,
     Entry,
     Log,
     Sample,
@@ -77,6 +79,7 @@ from tracetui.model import (
     excerpt,
     status_of,
 )
+from tracetui.model.run import EVIDENCE_LIMIT, Evidence, Who
 from tracetui.sources.base import CACHE, File, Stat
 
 RETRY: Final = "retry"
@@ -234,13 +237,14 @@ class SampleRun:
         error = header.error
         if entry.attempt is not None:
             error = first_error(field(sample.attempt(entry.attempt), "message"))
+            header = replace(header, error=error)
             if not any(_is_cause(span.error, error) for span in self.spans):
                 writer.add_failure(Error(error.message, error.type))
         if error is not None:  # the last span: errors that were caught came before
             span = next((span for span in reversed(self.spans) if _is_cause(span.error, error)), None)
             if span is not None:
                 error = FirstError(error.message, error.type, span.id, span.name, span.operation)
-        self.header = replace(header, error=error, fields=unknown_fields(writer.unknown))
+        self.header = replace(_regraded(header, writer.events), error=error, fields=unknown_fields(writer.unknown))
         missed = len(sample.attempts) - entry.attempts
         if entry.attempt is None and missed > 0:
             self._add_problem(f"{missed} failed attempts are not listed: the summary of the sample does not count them")
@@ -276,6 +280,23 @@ class SampleRun:
             last_assistant=_last(conversation, "assistant"),
             attributes={**fields, **about},
         )
+
+
+def _regraded(header: Header, events: list[Any]) -> Header:
+    """The header, with the scores that its events say were not given by a scorer."""
+    error, scores = header.error, list(header.scores)
+    if header.status is Status.ERROR and error is not None:
+        broken = ended_ungraded(events, None if header.status_source is StatusSource.POLICY else error.message)
+        if broken is not None and not any(score.name == broken.scorer for score in scores):
+            scores.append(Score.ungraded(broken.scorer, broken.evidence))
+            return replace(header, scores=tuple(scores), excused=True)
+    if any(score.passed is False for score in scores):
+        reasons = without_tests(events)
+        for index, score in enumerate(scores):
+            reason = reasons.get(score.name)
+            if reason is not None and score.passed is False:
+                scores[index] = Score.ungraded(score.name, reason, value=score.value, source=score.source)
+    return replace(header, scores=tuple(scores))
 
 
 def _is_cause(error: Error | None, stated: FirstError | None) -> bool:
@@ -408,16 +429,27 @@ def graded(scores: Any, single: Any, binary: frozenset[str]) -> Iterator[tuple[S
         for index, (key, item) in enumerate(values):
             label, source = (name, "value") if key is None else (f"{name} {key}", f"value.{key}")
             passed, rule = _judged(item, label in binary or (key is not None and f"{name} *" in binary))
+            metric = Metric(label, _number_of(item), None, passed, *(("", item) if index else (reason, details)))
+            place = f"{parent}{name}.{source}"[:PREVIEW]
+            if is_nan(item):
+                evidence = Evidence((reason or NAN)[:EVIDENCE_LIMIT], place, Who.GRADER)
+                yield (
+                    replace(
+                        Score.ungraded(label[:PREVIEW], evidence, value=NAN, source=place), reason=reason[:REASON_LIMIT]
+                    ),
+                    metric,
+                )
+                continue
             yield (
                 Score(
                     label[:PREVIEW],
-                    (score_text(item) or None) if isinstance(item, list) or is_nan(item) else score_value(item),
+                    (score_text(item) or None) if isinstance(item, list) else score_value(item),
                     passed,
-                    f"{parent}{name}.{source}"[:PREVIEW],
+                    place,
                     rule,
                     reason[:REASON_LIMIT],
                 ),
-                Metric(label, _number_of(item), None, passed, *(("", item) if index else (reason, details))),
+                metric,
             )
 
 

@@ -59,6 +59,7 @@ from tracetui.model import (
     Usage,
     status_of,
 )
+from tracetui.model.run import EVIDENCE_LIMIT, Evidence, Who
 from tracetui.model.span import plain_word
 from tracetui.sources.base import HEAD_SIZE, File
 
@@ -100,6 +101,8 @@ class Test:
         }
         self.verdict = next(((name, verdict) for name, verdict in verdicts.items() if verdict is not None), None)
         """Whether the goal was achieved, and the source field."""
+        self.judge_error = _raised("goal_evaluation", self.evaluation.error, self.evaluation.exception_type)
+        """Why the judge gave no verdict: that the goal is not achieved is no finding then."""
         self.metrics = [_metric(name, value) for name, value in mapping(result.metrics).items()]
 
     @property
@@ -183,6 +186,7 @@ def header_of(test: Test, path: str) -> Header:
         result=_result(test),
         scores=tuple(_scores(test)),
         headline=_GOAL,
+        excused=test.judge_error is not None and plain_word(test.word or "failure") in ("failure", *TURN_LIMIT),
         task=(_test_id(result.test_id) or "")[:MESSAGE_LIMIT] or None,
         tags=tags_in(labels, result.metadata),
         source=source_in(labels, result.metadata),
@@ -210,17 +214,36 @@ def _scores(test: Test) -> Iterator[Score]:
     """Whether the goal was met, and every metric; none while the test runs, or if it broke down unjudged."""
     if not test.ended or not test.is_judged:
         return
-    if test.verdict is not None:
+    if test.judge_error is not None:
+        source, value = test.verdict or (test.judge_error.place, None)
+        yield Score.ungraded(
+            _GOAL, test.judge_error, value=test.evaluation.score if value is None else value, source=source
+        )
+    elif test.verdict is not None:
         source, passed = test.verdict
         reason = (test.evaluation.reason or "")[:REASON_LIMIT]
         yield Score(_GOAL, test.evaluation.score, passed, source, reason=reason)
     for one in test.metrics:
+        source, fields = f"metrics.{one.name}"[:PREVIEW], mapping(mapping(test.result.metrics).get(one.name))
+        fault = _raised(source, string(fields.get("error")), string(fields.get("exception_type")))
+        if fault is not None:
+            yield Score.ungraded(one.name[:PREVIEW], fault, value=one.score, source=source)
+            continue
         reason = one.reason[:REASON_LIMIT]
         yield Score(one.name[:PREVIEW], one.score, one.passed, f"metrics.{one.name}"[:PREVIEW], reason=reason)
 
 
+def _raised(place: str, error: str | None, kind: str | None) -> Evidence | None:
+    """What a judge or metric raised, as Rhesis records it in place of its findings; None if it raised nothing."""
+    name = "error" if error else "exception_type"
+    words = error or kind
+    if not words:
+        return None
+    return Evidence(words[:EVIDENCE_LIMIT], f"{place}.{name}"[:PREVIEW], Who.GRADER, type=kind and kind[:PREVIEW])
+
+
 def _result(test: Test) -> str:
-    if test.verdict is None or not test.ended or not test.is_judged:
+    if test.verdict is None or test.judge_error is not None or not test.ended or not test.is_judged:
         return ""
     (met, total), score = test.met, test.evaluation.score
     words = "goal met" if test.verdict[1] else "goal not met"

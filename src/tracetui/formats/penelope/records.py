@@ -149,6 +149,9 @@ class Findings(msgspec.Struct, gc=False):
     criteria_evaluations: list[Judged | None] | None = None
     criteria_met: Number | None = None
     criteria_total: Number | None = None
+    error: str | None = None
+    """Of a judge that raised; its ``is_successful`` is false nevertheless. Also `exception_type`."""
+    exception_type: str | None = None
 
 
 class Evaluation(Findings, gc=False):

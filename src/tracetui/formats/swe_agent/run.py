@@ -18,6 +18,7 @@ from tracetui.errors import FormatError
 from tracetui.formats.bodies import parts_in, text_in
 from tracetui.formats.decode import decode, decode_value
 from tracetui.formats.document import Outline, Record
+from tracetui.formats.grading import MOST_BYTES, is_environment, why_no_test_ran
 from tracetui.formats.scalars import (
     between,
     child,
@@ -55,6 +56,7 @@ from tracetui.model import (
 )
 from tracetui.model import Message as ModelMessage
 from tracetui.model import ToolCall as CallPart
+from tracetui.model.run import EVIDENCE_LIMIT, Evidence, Who
 from tracetui.sources.base import File, LinkLost
 
 Content = str | list[Any] | None
@@ -509,6 +511,17 @@ _COUNTED: Final = ("FAIL_TO_PASS", "PASS_TO_PASS")
 _RULE: Final = "passed if resolved_ids lists the instance, failed if only the other lists of evaluated ones do"
 
 
+_PATCH_RULE: Final = "failed: the patch does not apply"
+_MARK: Final = re.compile(
+    r"(?P<refused>>>>>> Patch Apply Failed)|(?P<applied>>>>>> Applied Patch)"
+    r"|>>>>> (?:Tests Timed Out|Tests Errored|Init Failed|Reset Failed)"
+    r"|\bTest timed out after \d+ seconds|\bTimeout error: \d+ seconds exceeded"
+    r"|(?P<environment>\bBuildImageError\b.*|\bError (?:building image|creating container)\b.*)"
+)
+"""The marks of the SWE-bench harness in its logs; the last one decides."""
+_STAMP: Final = re.compile(r"^\d{4}-\d\d-\d\d \S+ - [A-Z]+ - ")
+
+
 def scores_of(file: File, instance: str) -> tuple[Score, ...]:
     """Whether a report next to the trajectory lists `instance` as resolved; the first match counts.
 
@@ -516,15 +529,66 @@ def scores_of(file: File, instance: str) -> tuple[Score, ...]:
     ``report.json`` per instance, ``{INSTANCE: {"resolved", "tests_status"}}``; its experiments repository has it in
     ``logs/INSTANCE/`` next to ``trajs``. SWE-agent (``swe_bench_evaluate.py``) moves the report of all instances, lists
     of their ids, to ``results.json`` in its output folder, the parent of the trajectory's; its inspector reads one next
-    to the trajectory.
+    to the trajectory. The logs of the harness, beside ``report.json``, say whether a run that is not resolved was
+    graded: an instance that is only among ``error_ids`` is not, unless its patch did not apply.
     """
     if not _ID.fullmatch(instance):
         return ()
+    score, has_run = None, False
     for path in ("report.json", f"../logs/{instance}/report.json", "results.json", "../results.json"):
-        score = _score(path, _report(file, path), instance)
+        report = _report(file, path)
+        score = _score(path, report, instance)
         if score is not None:
-            return (score,)
-    return ()
+            has_run = bool(_tests(mapping(report.get(instance)), "success"))
+            break
+    if score is None or not (score.passed or has_run):
+        for folder in ("", f"../logs/{instance}/"):
+            logged = _logged(file, folder, score)
+            if logged is not None:
+                return (logged,)
+    return () if score is None else (score,)
+
+
+def _logged(file: File, folder: str, score: Score | None) -> Score | None:
+    """What the logs in a folder say of a run that is `score` by its report; None if nothing."""
+    for name in ("run_instance.log", "test_output.txt"):
+        place = folder + name
+        log = _text(file, place)
+        for number, line in reversed(list(enumerate(log.splitlines()))):
+            found = _MARK.search(line[:PREVIEW])
+            where = f"{place} line {number + 1}"
+            if found is None and not is_environment(line):
+                continue
+            if found is not None and found["applied"]:
+                break
+            if found is not None and found["refused"]:
+                refused = Evidence(found[0][:EVIDENCE_LIMIT], where)
+                return Score("resolved", False, False, where, _PATCH_RULE, reason=found[0], evidence=refused)
+            who = Who.GRADER if found is not None and not found["environment"] else Who.ENVIRONMENT
+            words = _STAMP.sub("", line) if found is None else found[0]
+            return _ungraded(score, Evidence(words.strip()[:EVIDENCE_LIMIT], where, who))
+        reason = why_no_test_ran(log, place) if name == "test_output.txt" else None
+        if reason is not None:
+            return _ungraded(score, reason)
+    return None
+
+
+def _ungraded(score: Score | None, evidence: Evidence) -> Score:
+    if score is None:
+        return Score.ungraded("resolved", evidence, source=evidence.place)
+    return Score.ungraded("resolved", evidence, value=score.value, source=score.source)
+
+
+def _text(file: File, path: str) -> str:
+    """The text of a log, empty if it cannot be read; of one longer than `MOST_BYTES` nothing but its last ones."""
+    try:
+        with file.other(path) as other:
+            size = other.stat.size
+            return other.read(max(0, size - MOST_BYTES), MOST_BYTES).decode("utf-8", "replace")
+    except LinkLost:
+        raise
+    except (OSError, FormatError):
+        return ""
 
 
 def _report(file: File, path: str) -> dict[str, Any]:
@@ -550,10 +614,14 @@ def _score(path: str, report: dict[str, Any], instance: str) -> Score | None:
     return Score("resolved", resolved, resolved, f"{path} resolved_ids", _RULE)
 
 
+def _tests(one: dict[str, Any], result: str) -> list[str]:
+    groups = (mapping(mapping(one.get("tests_status")).get(name)) for name in _COUNTED)
+    return [test for group in groups for test in sequence(group.get(result)) if isinstance(test, str)]
+
+
 def _failures(one: dict[str, Any]) -> str:
     """The tests that should have succeeded, by the report of one instance."""
-    groups = (mapping(mapping(one.get("tests_status")).get(name)) for name in _COUNTED)
-    tests = [test for group in groups for test in sequence(group.get("failure")) if isinstance(test, str)]
+    tests = _tests(one, "failure")
     return f"failed tests ({len(tests)}): {', '.join(tests)}"[:REASON_LIMIT] if tests else ""
 
 

@@ -372,6 +372,7 @@ class TriageScreen(RunsScreen):
         counts = f"{grouped(grouping.failed)} of {grouped(grouping.runs)} runs failed"
         if grouping.ungraded:
             counts += f"  {self.app.look.glyphs.ungraded} {grouped(grouping.ungraded)} ungraded"
+            counts += f" ({grouped(grouping.both)} failed too)" if grouping.both else ""
         if grouping.children:
             counts += f" + {grouped(grouping.failed_children)} of {grouped(grouping.children)} child runs"
         return counts
@@ -385,8 +386,9 @@ class TriageScreen(RunsScreen):
         pieces = self._who()
         pieces += [
             Piece(Clean(f"{grouped(decided)} of {grouped(len(found))} reviewed "), "text bold"),
-            *amount(decided, len(found), BAR, "bar.model", glyphs=self.app.look.glyphs),
         ]
+        if len(pieces) == 1 or self.app.size.width >= layout.WIDE:  # beside who failed there is no room for it
+            pieces += amount(decided, len(found), BAR, "bar.model", glyphs=self.app.look.glyphs)
         if left:
             runs = self._grouping.order.runs_before[-1] - reviewed if self._grouping is not None else 0
             causes = f"{grouped(left)} cause{'s' if left != 1 else ''}"

@@ -61,6 +61,7 @@ class Grouping:
         self.runs, self.failed = len(tops), sum(run.failed for run in tops)
         counts = OutcomeCounts.of(tops)
         self.ungraded, self.passes = counts.ungraded, counts.passes if counts.ungraded else ""
+        self.both = counts.both
         self.children, self.failed_children = len(children), sum(run.failed for run in children)
 
     def judged(self, digests: Collection[str]) -> list[Group]:
