@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tracetui.analysis.arrangement import GROUPS, SORTS, Arrangement, Item, Order, arrange, row_key_of
-from tracetui.model import FirstError, Problem, RunRef, RunSummary, Status
+from tracetui.model import FirstError, Problem, RunRef, RunState, RunSummary, Status
 from tracetui.store import query
 from tracetui.store.facts import run_time
 
@@ -89,7 +89,7 @@ class Judged(query.TraceContext):
 def test_a_query_filters_the_list_and_one_that_is_wrong_as_far_as_it_is_right() -> None:
     runs = [run("a", status=Status.ERROR, steps=3), run("b", status=Status.ERROR, steps=30), run("c", age=90_000)]
     columns: query.Columns[RunSummary] = query.Columns()
-    context = Judged(going=lambda one: one.name == "c")
+    context = Judged(state=lambda one: RunState.QUIET if one.name == "c" else RunState.ENDED)
     for words, expected in {
         "status:error": "ab",
         "status:error steps>9": "b",
@@ -104,9 +104,8 @@ def test_a_query_filters_the_list_and_one_that_is_wrong_as_far_as_it_is_right() 
         assert "".join(sorted(names(shown))) == expected, words
         place = row_key_of(arrangement, now=NOW, context=context)
         assert "".join(one.name for one in runs if place(one)[0]) == expected
-    assert names(arrange(runs, [], Arrangement(words="is:running", group="none"), now=NOW, going=lambda one: True)) == [
-        "a", "b", "c",
-    ]  # fmt: skip
+    live = arrange(runs, [], Arrangement(words="is:running", group="none"), now=NOW, state=lambda one: RunState.RUNNING)
+    assert names(live) == ["a", "b", "c"]
 
 
 def test_only_failures_are_filtered_as_well() -> None:
@@ -166,11 +165,11 @@ def test_every_run_is_shown_exactly_once_however_it_is_arranged(
 
 def test_what_a_dead_program_left_active_is_not_among_the_live() -> None:
     killed, quiet = run("killed", age=90_000, status=Status.RUNNING), run("quiet", age=60, status=Status.UNKNOWN)
-    going = {"quiet"}.__contains__
-    shown = names(arrange([killed, quiet], [], Arrangement(), now=NOW, going=lambda one: going(one.name)))
+    states = {"quiet": RunState.QUIET}
+    shown = names(arrange([killed, quiet], [], Arrangement(), now=NOW, state=lambda one: states.get(one.name)))
     assert shown[:2] == ["live", "quiet"]
     assert shown[-1] == "killed"
-    by_status = names(arrange([killed], [], Arrangement(group="status"), now=NOW, going=lambda one: False))
+    by_status = names(arrange([killed], [], Arrangement(group="status"), now=NOW, state=lambda one: RunState.UNKNOWN))
     assert by_status == ["unknown", "killed"]
 
 

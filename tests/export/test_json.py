@@ -42,11 +42,12 @@ RUN_FIELDS = """
 address path format id name title agent model status status_word status_source outcome outcome_source scores
 result task task_source trial started_at time_zone duration_ms
 steps spans llm_calls tool_calls errors usage estimated_cost_usd replay_of replay_of_address relation repeats
-identity parent
+identity counts_in parent
 first_error tools models nodes tags source writer problems
 """.split()  # noqa: SIM905 - easier to compare with the contract
 USAGE_FIELDS = """
 input_tokens output_tokens total_tokens cache_read_tokens cache_creation_tokens reasoning_tokens cost_usd
+cache_write_1h_tokens output_at_least
 """.split()  # noqa: SIM905 - easier to compare with the contract
 SPAN_FIELDS = """
 id parent_id depth step name operation status status_word status_source started_at duration_ms usage input
@@ -138,15 +139,17 @@ def opened() -> Run:
 
 
 @pytest.mark.parametrize(
-    ("end", "ago", "state"),
+    ("end", "ago", "state", "call"),
     [
-        (OPEN, 190, "running: Bash 3m"),
-        (ANSWER, 60, "waiting for you"),
-        (ANSWER, 90_000, "done"),
-        (OPEN, 90_000, "interrupted"),
+        (OPEN, 190, "running", {"name": "Bash", "since": "2027-01-15T07:56:50Z"}),
+        (ANSWER, 60, "waiting", None),
+        (ANSWER, 90_000, "done", None),
+        (OPEN, 90_000, "interrupted", None),
     ],
 )
-def test_a_listed_session_has_its_title_and_how_it_stands(end: str, ago: float, state: str, tmp_path: Path) -> None:
+def test_a_listed_session_has_its_title_state_and_open_call(
+    end: str, ago: float, state: str, call: Any, tmp_path: Path
+) -> None:
     now = 1_800_000_000.0
     path = session("s", end, title="Fix the parser").write(tmp_path, now, ago)
     with LocalSource().open(str(path)) as file:
@@ -156,12 +159,13 @@ def test_a_listed_session_has_its_title_and_how_it_stands(end: str, ago: float, 
     (run,) = json.loads(b"".join(runs_document([summary], [], {}, now=now)))["runs"]
 
     assert (run["title"], run["state"], run["state_source"]) == ("Fix the parser", state, "derived")
+    assert run["open_call"] == call
 
 
-def test_a_run_that_is_no_session_has_no_state(opened: Run) -> None:
+def test_a_run_that_recorded_its_end_has_ended(opened: Run) -> None:
     (run,) = json.loads(b"".join(runs_document([opened.summary], [], {}, now=1e9)))["runs"]
 
-    assert (run["state"], run["state_source"]) == (None, None)
+    assert (run["state"], run["state_source"], run["open_call"]) == ("ended", "explicit", None)
 
 
 def test_a_run_has_exactly_the_fields_of_the_contract(opened: Run) -> None:
@@ -170,7 +174,7 @@ def test_a_run_has_exactly_the_fields_of_the_contract(opened: Run) -> None:
     assert list(found) == ["schema", "runs", "problems"]
     assert found["schema"] == "tracetui/runs/1"
     (run,) = found["runs"]
-    assert list(run) == [*RUN_FIELDS, "state", "state_source"]
+    assert list(run) == [*RUN_FIELDS, "state", "state_source", "open_call"]
     assert list(run["usage"]) == USAGE_FIELDS
     assert run["address"] == "a.db#r%2F1"
     assert run["started_at"] == "1970-01-01T00:00:01Z"

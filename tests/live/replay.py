@@ -20,6 +20,9 @@ from tracetui.model.run import Event
 from tracetui.sources.local import LocalSource
 from tracetui.store.relations import Relations
 
+_AT_ONE_TIME = ("state", "state_source", "open_call")
+"""Fields of a run that depend on the clock."""
+
 
 class Replay:
     """The state of a consumer of ``tail --json``."""
@@ -35,7 +38,7 @@ class Replay:
     def take(self, events: Iterable[Event]) -> None:
         """Take in events as they are printed."""
         for event in events:
-            self.line(event_line(event))
+            self.line(event_line(event, now=time.time()))
 
     def line(self, data: bytes) -> None:
         """Take in one line."""
@@ -44,7 +47,9 @@ class Replay:
         address = event.get("run", "")
         match event["event"]:
             case "run":
-                self.runs[address] = event["summary"]
+                self.runs[address] = {
+                    name: value for name, value in event["summary"].items() if name not in _AT_ONE_TIME
+                }
                 self.spans.setdefault(address, {})
             case "span":
                 self.spans[address][event["span"]["id"]] = event["span"]

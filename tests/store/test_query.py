@@ -191,6 +191,9 @@ CASES = [
     ("on:2025", ""),
     ("since:1h30m", "a1"),
     ("is:running", "c3"),
+    ("is:waiting", ""),
+    ("state:running", "c3"),
+    ("state:ended,paused", "a1 b2"),
     ("is:failed,ok", "a1 b2"),
     ("is:child", "c3"),
     ("is:replay", "a1"),
@@ -352,9 +355,20 @@ def test_the_samples_have_something_for_most_keys() -> None:
 
 def test_a_facet_counts_what_its_term_finds() -> None:
     facets = query.facets(query.RUN_KEYS, samples())
-    assert {"status", "outcome", "agent", "model", "tool", "node", "format", "verdict", "score", "task", "who"} >= {
-        facet.key for facet in facets
-    } - {
+    assert {
+        "status",
+        "state",
+        "outcome",
+        "agent",
+        "model",
+        "tool",
+        "node",
+        "format",
+        "verdict",
+        "score",
+        "task",
+        "who",
+    } >= {facet.key for facet in facets} - {
         "tag",
         "source",
     }
@@ -430,7 +444,8 @@ def offered(text: str, runs: list[RunSummary] = RUNS, **more: Any) -> list[str]:
         ("", ["status:", "outcome:", "verdict:"]),
         ("score:", ["score:reward", 'score:"Word Count"']),
         ("task:", ["task:poems/1"]),
-        ("sta", ["status:"]),
+        ("sta", ["status:", "state:"]),
+        ("state:", ["state:ended", "state:running"]),
         ("-ta", ["-tag:"]),
         ("a (to", ["a (tool:", "a (tokens>", "a (tool_calls>"]),
         ("dur", ["dur>", "dur<"]),
@@ -455,7 +470,7 @@ def test_what_is_offered(text: str, first: list[str]) -> None:
 
 def test_completion_in_the_middle_leaves_the_rest() -> None:
     found = query.complete("stat tool:bash", 4, query.RUN_KEYS, RUNS)
-    assert [(one.text, one.start, one.end) for one in found] == [("status:", 0, 4)]
+    assert [(one.text, one.start, one.end) for one in found] == [("status:", 0, 4), ("state:", 0, 4)]
 
 
 @given(st.text("sta:tool\"'(),!- >*dur\n", max_size=20), st.integers(-3, 25))

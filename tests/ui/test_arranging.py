@@ -46,7 +46,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def in_order(app: TraceApp) -> bool:
     """Whether the rows are what arranging the runs at once would give."""
     runs = app.main.runs
-    rows = arrange(app.store.runs.values(), [], runs.arrangement, now=NOW.timestamp(), going=app.liveness.is_going)
+    rows = arrange(app.store.runs.values(), [], runs.arrangement, now=NOW.timestamp(), state=app.liveness.run_state)
     return runs.refs() == [item.ref for item in rows if isinstance(item, RunSummary)]
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from tracetui.analysis import spending
-from tracetui.model import Problem, RunRef, RunSummary, Status
-from tracetui.store.facts import OutcomeCounts, recorded_running, run_time, total_tokens
+from tracetui.model import RUNNING_STATES, Problem, RunRef, RunState, RunSummary, Status
+from tracetui.store.facts import OutcomeCounts, recorded_state, run_time, total_tokens
 
 if TYPE_CHECKING:
     from tracetui.store import query
@@ -44,7 +44,7 @@ _RATED: Final = ("agent", "task", "outcome")
 """Groups with their pass rate, if any run has an outcome."""
 
 
-Going = Callable[[RunSummary], bool]
+StateOf = Callable[[RunSummary], RunState | None]
 """Whether a run probably still runs."""
 
 
@@ -99,7 +99,7 @@ def arrange(
     arrangement: Arrangement,
     *,
     now: float,
-    going: Going = recorded_running,
+    state: StateOf = recorded_state,
     context: query.Context | None = None,
     columns: query.Columns[RunSummary] | None = None,
     order: Order | None = None,
@@ -114,7 +114,7 @@ def arrange(
     if arrangement.failures:
         selected, broken = [run for run in selected if run.failed], []
     if arrangement.words:
-        wanted = _query(arrangement, now, going, context)
+        wanted = _query(arrangement, now, state, context)
         selected = wanted.select(selected, columns)
         broken = [one for one in broken if wanted.matches_text(f"{one.path} {one.reason} unreadable")]
     if arrangement.group == "cause":
@@ -124,17 +124,17 @@ def arrange(
     if arrangement.group == "none" or (arrangement.group == "day" and arrangement.sort != "newest"):
         return [*nested, *broken]
     rated = arrangement.group in _RATED and any(run.outcome is not None for run in nested)
-    return _grouped(nested, broken, above, _group_label(arrangement.group, now, going, context), rated=rated)
+    return _grouped(nested, broken, above, _group_label(arrangement.group, now, state, context), rated=rated)
 
 
 def row_key_of(
-    arrangement: Arrangement, *, now: float, going: Going = recorded_running, context: query.Context | None = None
+    arrangement: Arrangement, *, now: float, state: StateOf = recorded_state, context: query.Context | None = None
 ) -> Callable[[RunSummary], Any]:
     """A key of a run that decides its row: while no run's key changes, the arrangement stays the same."""
-    wanted = _query(arrangement, now, going, context).matches if arrangement.words else None
+    wanted = _query(arrangement, now, state, context).matches if arrangement.words else None
     key, label, failures = (
         _SORT_KEYS[arrangement.sort],
-        _group_label(arrangement.group, now, going, context),
+        _group_label(arrangement.group, now, state, context),
         arrangement.failures,
     )
 
@@ -145,11 +145,11 @@ def row_key_of(
 
 
 def _query(
-    arrangement: Arrangement, now: float, going: Going, context: query.Context | None
+    arrangement: Arrangement, now: float, state: StateOf, context: query.Context | None
 ) -> query.Query[RunSummary]:
     from tracetui.store import query
 
-    found, _ = query.begun(arrangement.words, context or query.TraceContext(going=going), now=now)
+    found, _ = query.begun(arrangement.words, context or query.TraceContext(state=state), now=now)
     return found
 
 
@@ -249,7 +249,7 @@ def _by_cause(runs: list[RunSummary], problems: list[Problem], decisions: Sideca
     return [*items, ("unreadable", len(problems)), *problems] if problems else items
 
 
-def _group_label(group: str, now: float, going: Going, context: query.Context | None) -> Callable[[RunSummary], str]:
+def _group_label(group: str, now: float, state: StateOf, context: query.Context | None) -> Callable[[RunSummary], str]:
     if group == "task":
         return lambda run: _task_label(run, context)
     if group == "outcome":
@@ -265,8 +265,8 @@ def _group_label(group: str, now: float, going: Going, context: query.Context | 
     if group == "format":
         return lambda run: run.ref.format
     if group == "status":
-        return lambda run: _status_label(run, going)
-    return _day_label(now, going)
+        return lambda run: _status_label(run, state)
+    return _day_label(now, state)
 
 
 def _task_label(run: RunSummary, context: query.Context | None) -> str:
@@ -294,19 +294,19 @@ def _cause_label(run: RunSummary) -> str:
     return cause_digest(run) or ""
 
 
-def _status_label(run: RunSummary, going: Going) -> str:
+def _status_label(run: RunSummary, state: StateOf) -> str:
     if run.status not in (Status.RUNNING, Status.UNKNOWN):
         return run.status.value
-    return (Status.RUNNING if going(run) else Status.UNKNOWN).value
+    return (Status.RUNNING if state(run) in RUNNING_STATES else Status.UNKNOWN).value
 
 
-def _day_label(now: float, going: Going) -> Callable[[RunSummary], str]:
+def _day_label(now: float, state: StateOf) -> Callable[[RunSummary], str]:
     """Label a run ``live`` or by its day."""
     day = day_label(now)
 
     def label(run: RunSummary) -> str:
         status = run.shared.status
-        if (status is _RUNNING or status is _UNKNOWN) and going(run):
+        if (status is _RUNNING or status is _UNKNOWN) and state(run) in RUNNING_STATES:
             return "live"
         return day(run_time(run))
 

@@ -12,7 +12,7 @@ Silence is the time since the last change of the run.
   last event in it is a copy, and its modification time is ignored.
 
 A session waits for people once its agent has answered: it counts as ended as soon as it isn't running.
-`session_state` infers whether it waits, is done or was interrupted.
+`current_state` infers whether it waits, is done or was interrupted.
 
 While a call is open that this run made at least five times before, the durations of those calls replace the gaps of
 the run: a test suite that takes ten minutes each time isn't stalled after five. Any other open call explains the
@@ -32,9 +32,10 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from tracetui.masking import one_line
-from tracetui.model import Operation, Run, RunSummary, Span, Status, StatusSource
+from tracetui.model import Operation, Run, RunState, RunSummary, Span, Status, StatusSource
 from tracetui.model.build import CONTAINERS
 from tracetui.model.tally import COPY_SECONDS as SESSION_COPY_SECONDS
+from tracetui.store.facts import changed_at
 from tracetui.text import Clean, age, duration
 
 RUNNING_MS: Final = 10_000.0
@@ -64,7 +65,7 @@ _NAME: Final = 60
 
 
 class State(StrEnum):
-    """The state of a run. The value is the label."""
+    """The liveness of a run, from its end record and its silence alone. The value is the label."""
 
     RUNNING = "running"
     QUIET = "quiet"
@@ -75,31 +76,28 @@ class State(StrEnum):
 
 GOING: Final = (State.RUNNING, State.QUIET, State.STALLED)
 """States of a run that may go on."""
+_STATES: Final = {
+    State.RUNNING: RunState.RUNNING,
+    State.QUIET: RunState.QUIET,
+    State.STALLED: RunState.STALLED,
+    State.UNKNOWN: RunState.UNKNOWN,
+}
+"""The states that follow from silence alone."""
 
 
-class Turn(StrEnum):
-    """The state of a session, inferred from its last event. The value is the label."""
+class CurrentState(msgspec.Struct, frozen=True, gc=False):
+    """The state of a run at one moment, and its open call."""
 
-    RUNNING = "running"
-    """The agent works; the same words as those of `State`."""
-    QUIET = "quiet"
-    STALLED = "stalled?"
-    WAITING = "waiting for you"
-    """The agent answered or asks, within a working day."""
-    DONE = "done"
-    """The agent answered over a working day ago, or the user closed the session."""
-    INTERRUPTED = "interrupted"
-    """The agent was stopped, or its process ended before it answered."""
-
-
-class SessionState(msgspec.Struct, frozen=True, gc=False):
-    """The state of a session, and its open call."""
-
-    turn: Turn
+    state: RunState | None
+    """None for a session that the deep pass hasn't read."""
+    by_last_event: bool = False
+    """Whether it is inferred from the last event: the state of a session or of an open call."""
     call: str | None = None
     """Name of the open call, not cleaned."""
+    since: float | None = None
+    """Start of the call in UTC seconds; None if unknown."""
     ms: float | None = None
-    """Time since the call began; None if unknown."""
+    """Time since the call began; None if unknown, or if the trace's times have no zone."""
 
 
 class OpenCall(msgspec.Struct, frozen=True, gc=False):
@@ -187,7 +185,7 @@ def liveness(run: Run, *, now: float, arrivals: Sequence[float], changed_at: flo
         gaps = watched if watched.p95_ms is not None else gaps
     open_call: OpenCall | None = None
     usual = gaps
-    if not _ended(summary):
+    if not has_ended(summary):
         open_call, usual = _open_call(run, gaps, now if zoned else None, silent)
     facts = _Facts(silent, usual, bool(arrivals), open_call)
     state, reason = _judge(summary, facts)
@@ -215,29 +213,45 @@ def summary_state(
     return state, Clean(reason)
 
 
-def session_state(summary: RunSummary, state: State, *, now: float) -> SessionState | None:
-    """Infer the state of a session, or of another run with an open call, from its liveness and last event; None for
-    other runs, and those that failed or aren't read.
+def current_state(summary: RunSummary, state: State, *, now: float) -> CurrentState:
+    """Conclude the state of a run from its liveness, its status and its last event.
 
     A format states only what the last event is; this is the one place that concludes from it.
     """
     last = summary.last
     if last is None or summary.status is Status.ERROR:
-        return None
+        return CurrentState(_plain_state(summary, state))
     if last.closed:
-        return SessionState(Turn.DONE)
+        return CurrentState(RunState.DONE, True)
     asks = last.open in QUESTIONS
     if state in GOING:
         ms = None if summary.time_zone is None else _silence(now, last.open_since)
-        return SessionState(Turn.WAITING if asks else Turn(state.value), last.open, ms)
+        return CurrentState(
+            RunState.WAITING if asks else _STATES[state], True, last.open, last.open_since if last.open else None, ms
+        )
     if not summary.is_session:
-        return None
+        return CurrentState(_plain_state(summary, state))
     if summary.status is Status.CANCELLED or not (asks or _answered(summary)):
-        return SessionState(Turn.INTERRUPTED)
+        return CurrentState(RunState.INTERRUPTED, True)
     since = _last_activity(summary) or summary.modified_at
     if now - since < WAITING_SECONDS:
-        return SessionState(Turn.WAITING, last.open)
-    return SessionState(Turn.INTERRUPTED if asks else Turn.DONE)
+        return CurrentState(RunState.WAITING, True, last.open, last.open_since if last.open else None)
+    return CurrentState(RunState.INTERRUPTED if asks else RunState.DONE, True)
+
+
+def state_of_summary(summary: RunSummary, now: float) -> CurrentState:
+    """The state of a run that nobody watches, from its summary: for commands, which have only that."""
+    return current_state(summary, summary_state(summary, now=now, changed_at=changed_at(summary))[0], now=now)
+
+
+def _plain_state(summary: RunSummary, state: State) -> RunState | None:
+    """The state of a run whose last event says nothing."""
+    if state is not State.ENDED:
+        return _STATES[state]
+    if summary.status is Status.PAUSED:
+        return RunState.PAUSED
+    unread = summary.last is None and summary.is_session and summary.status is not Status.ERROR
+    return None if unread else RunState.ENDED
 
 
 def _waits(summary: RunSummary) -> bool:
@@ -257,7 +271,7 @@ def _answered(summary: RunSummary) -> bool:
 # ---- state and reason
 
 
-def _ended(summary: RunSummary) -> bool:
+def has_ended(summary: RunSummary) -> bool:
     """True if the trace records an end, or the run waits for a human."""
     if summary.status is Status.UNKNOWN:
         return summary.status_source is None  # neither inferred nor an unrecognized word
@@ -265,7 +279,7 @@ def _ended(summary: RunSummary) -> bool:
 
 
 def _judge(summary: RunSummary, facts: _Facts) -> tuple[State, str]:
-    if _ended(summary):
+    if has_ended(summary):
         return State.ENDED, _why_ended(summary)
     if summary.last is not None and summary.last.closed:
         return State.ENDED, "the session was closed"

@@ -25,10 +25,10 @@ from tracetui.analysis.cause import (
     short_ids,
 )
 from tracetui.analysis.error_text import PLACEHOLDER
-from tracetui.model import Outcome, RunRef, RunSummary, Status, Who
+from tracetui.model import Outcome, RunRef, RunState, RunSummary, Status, Who
 from tracetui.store.facts import NO_EFFECTS, EffectFacts, run_time
 from tracetui.store.judgement import NOTHING, CauseRef, Judgement, start_of
-from tracetui.store.query import TraceContext, recorded_running
+from tracetui.store.query import TraceContext, recorded_state
 from tracetui.store.relations import Relations, copies_of
 from tracetui.store.sidecar import Sidecar
 
@@ -467,11 +467,11 @@ class QueryContext(TraceContext):
         sidecar: Sidecar,
         runs: Callable[[], Iterable[RunSummary]],
         relations: Callable[[], Relations] | None = None,
-        going: Callable[[RunSummary], bool] = recorded_running,
+        state: Callable[[RunSummary], RunState | None] = recorded_state,
         formats: Callable[[], Collection[str]] = tuple,
         effects: Callable[[RunSummary], EffectFacts] = lambda run: NO_EFFECTS,
     ) -> None:
-        super().__init__(relations, going)
+        super().__init__(relations, state)
         self._effects = effects
         self._formats = formats
         self._sidecar, self._runs = sidecar, runs

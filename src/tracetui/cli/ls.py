@@ -144,6 +144,7 @@ def asked(text: str, decisions: Sidecar | None = None) -> Callable[[Listing, Sou
 
     Raises `UsageError` for a wrong query.
     """
+    from tracetui.analysis.liveness import state_of_summary
     from tracetui.analysis.triage import QueryContext
     from tracetui.formats import registry
     from tracetui.store import query
@@ -158,10 +159,12 @@ def asked(text: str, decisions: Sidecar | None = None) -> Callable[[Listing, Sou
 
         return read_facts(sources[0], ref)
 
+    now = time.time()
     context = QueryContext(
         decisions or Sidecar(),
         lambda: runs,
         cache(lambda: Relations(runs)),
+        lambda run: state_of_summary(run, now).state,
         formats=registry.names,
         effects=lambda run: effects(run.ref),
     )

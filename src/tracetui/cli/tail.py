@@ -148,7 +148,7 @@ def _follow(tail: Tail, write: Callable[[Event], None]) -> None:
 
 def _write_json(redactor: Redactor | None) -> Callable[[Event], None]:
     def write(event: Event) -> None:
-        sys.stdout.buffer.write(event_line(event, redactor))
+        sys.stdout.buffer.write(event_line(event, redactor, now=time.time()))
 
     return write
 

@@ -25,7 +25,7 @@ import msgspec
 import orjson
 
 from tracetui.analysis import prices
-from tracetui.analysis.liveness import session_state, summary_state
+from tracetui.analysis.liveness import state_of_summary
 from tracetui.analysis.statistics import estimate_of
 from tracetui.masking import clean, one_line
 from tracetui.model import (
@@ -35,6 +35,7 @@ from tracetui.model import (
     Problem,
     Run,
     RunBody,
+    RunState,
     RunSummary,
     Span,
     Status,
@@ -45,10 +46,9 @@ from tracetui.model import (
 )
 from tracetui.model.run import Event, ProblemMet, RunChanged, RunEnded, RunReset, SpanChanged
 from tracetui.redact import Redactor
-from tracetui.store.facts import changed_at
 from tracetui.text import UNSAFE, Clean, duration, grouped, pad, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs, kind, status_glyph
-from tracetui.views.labels import clock, score_cell, session_words, status_word
+from tracetui.views.labels import clock, score_cell, status_word
 
 RUNS: Final = "tracetui/runs/1"
 RUN: Final = "tracetui/run/1"
@@ -73,7 +73,7 @@ def runs_document(
 ) -> Iterator[bytes]:
     """Yield the output of ``ls --json``, one run a line; `files` are fields about the files, added at the end.
 
-    `now` is the time (UTC seconds) at which sessions stand as their `state` says.
+    `now` is the time of the states, in UTC seconds.
 
     By `RunRef`: `replays` has each `replay_of_address`, `estimates` costs that summaries lack, `tasks` inherited tasks.
     """
@@ -173,13 +173,12 @@ def run_value(
 
 
 def state_value(run: RunSummary, now: float) -> dict[str, Any]:
-    """Return the state of a session, in the words of the list; null for other runs."""
-    state, _ = summary_state(run, now=now, changed_at=changed_at(run))
-    found = session_state(run, state, now=now)
-    return {
-        "state": None if found is None else session_words(found, sign=""),
-        "state_source": None if found is None else StatusSource.DERIVED,
-    }
+    """Return the state of a run at `now` (UTC seconds), where it comes from, and the open call."""
+    found = state_of_summary(run, now)
+    recorded = found.state in (RunState.ENDED, RunState.PAUSED)
+    source = None if found.state is None else run.status_source if recorded else StatusSource.DERIVED
+    call = {"name": found.call, "since": moment(found.since, zone=run.time_zone)} if found.call else None
+    return {"state": found.state, "state_source": source, "open_call": call}
 
 
 def read_run_value(run: Run, replay: str | None, inherited: TaskKey | None = None) -> dict[str, Any]:
@@ -459,21 +458,21 @@ NAME: Final = 60
 ARGUMENT: Final = 80
 
 
-def event_line(event: Event, redactor: Redactor | None = None) -> bytes:
-    """One event as a line of JSON, masked by `redactor` if given."""
-    value = event_value(event)
+def event_line(event: Event, redactor: Redactor | None = None, *, now: float) -> bytes:
+    """One event as a line of JSON at `now` (UTC seconds), masked by `redactor` if given."""
+    value = event_value(event, now=now)
     return encode(value if redactor is None else redactor.value(value)) + b"\n"
 
 
-def event_value(event: Event) -> dict[str, Any]:
-    """One event as a JSON value. Loads the body of a span."""
+def event_value(event: Event, *, now: float) -> dict[str, Any]:
+    """One event as a JSON value; `now` is the time of its state in UTC seconds. Loads the body of a span."""
     if isinstance(event, RunChanged):
         run = event.summary
         return {
             "event": "run",
             "run": run.ref.address,
             "id": run.id,
-            "summary": run_value(run, event.replay, inherited=event.task),
+            "summary": run_value(run, event.replay, inherited=event.task) | state_value(run, now),
         }
     if isinstance(event, SpanChanged):
         address = event.run.summary.ref.address

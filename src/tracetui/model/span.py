@@ -126,6 +126,28 @@ class Status(StrEnum):
     UNKNOWN = "unknown"
 
 
+class RunState(StrEnum):
+    """What a run does now, by its status, its last event and its silence; the words of JSON and queries."""
+
+    RUNNING = "running"
+    QUIET = "quiet"
+    STALLED = "stalled"
+    WAITING = "waiting"
+    """A session whose agent answered or asks, within a working day."""
+    DONE = "done"
+    """A session whose agent answered over a working day ago, or that the user closed."""
+    INTERRUPTED = "interrupted"
+    """A session that was stopped, or whose process ended before the agent answered."""
+    PAUSED = "paused"
+    ENDED = "ended"
+    """A run with an end record or a final status."""
+    UNKNOWN = "unknown"
+
+
+RUNNING_STATES: Final = (RunState.RUNNING, RunState.QUIET, RunState.STALLED)
+"""States of a run that may go on by itself."""
+
+
 class StatusSource(StrEnum):
     """The origin of a status. A status is never guessed from text."""
 

@@ -124,7 +124,7 @@ class Claims:
 
     def net(self, run: RunSummary) -> RunSummary:
         """The summary of an added run with its own usage, calls and relation; `run` itself where nothing changes."""
-        owners = self._owners(run.ref)
+        owners = self._owners(run.ref) if run.claims else {}  # a run read from its beginning again may have none yet
         original = self._original(run, owners)
         if not owners and original is None:
             return run

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from tracetui.model import FirstError, Outcome, RunSummary, Status
+from tracetui.model import FirstError, Outcome, RunState, RunSummary, Status
 from tracetui.model.run import GOING_ON
 from tracetui.model.summary import SharedFacts
 
@@ -31,6 +31,7 @@ class EffectFacts(msgspec.Struct, frozen=True):
 
 
 NO_EFFECTS: Final = EffectFacts()
+_STATE_BY_STATUS: Final = {Status.RUNNING: RunState.RUNNING, Status.PAUSED: RunState.PAUSED}
 
 
 def run_time(run: RunSummary) -> float:
@@ -54,9 +55,9 @@ def changed_at(run: RunSummary) -> float:
     return run.modified_at if run.ref.key is None or run.started_at is None else run.started_at
 
 
-def recorded_running(run: RunSummary) -> bool:
-    """Whether the trace says that a run is running. A killed program leaves it so forever."""
-    return run.status is Status.RUNNING
+def recorded_state(run: RunSummary) -> RunState:
+    """The state of a run from its recorded status alone. A killed program leaves it running forever."""
+    return _STATE_BY_STATUS.get(run.status, RunState.ENDED)
 
 
 def total_tokens(run: RunSummary) -> int | None:

@@ -325,7 +325,7 @@ class TraceApp(HostApp):
             self.verdicts.sidecar,
             lambda: store.runs.values(),
             lambda: store.relations,
-            self.liveness.is_going,
+            self.liveness.run_state,
             registry.names,
             self._effects_of,
         )

@@ -14,10 +14,10 @@ from math import floor
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui import text
-from tracetui.analysis.liveness import SessionState, State, Turn, session_state
+from tracetui.analysis.liveness import CurrentState, State, current_state
 from tracetui.formats import registry
 from tracetui.masking import clean, clean_lines, one_line
-from tracetui.model import Ledger, Operation, Outcome, Problem, RunRef, RunSummary, Score, Span, Status
+from tracetui.model import Ledger, Operation, Outcome, Problem, RunRef, RunState, RunSummary, Score, Span, Status
 from tracetui.model.ledger import Kinds
 from tracetui.text import Clean, age, cells, duration, grouped, pad, size, tokens, truncate_middle, wrap
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
@@ -406,15 +406,17 @@ def score_line(score: Score) -> Clean:
 StateOf = Callable[[RunSummary], State]
 """Returns the liveness state of a run."""
 
-_TURNS: Final = {
-    Turn.RUNNING: (Status.RUNNING, "status.running"),
-    Turn.QUIET: (Status.RUNNING, "status.running"),
-    Turn.STALLED: (Status.RUNNING, "status.warn"),
-    Turn.WAITING: (Status.PAUSED, "status.paused"),
-    Turn.DONE: (Status.OK, "sec"),
-    Turn.INTERRUPTED: (Status.CANCELLED, "sec"),
+_SIGNS: Final = {
+    RunState.RUNNING: (Status.RUNNING, "status.running"),
+    RunState.QUIET: (Status.RUNNING, "status.running"),
+    RunState.STALLED: (Status.RUNNING, "status.warn"),
+    RunState.WAITING: (Status.PAUSED, "status.paused"),
+    RunState.DONE: (Status.OK, "sec"),
+    RunState.INTERRUPTED: (Status.CANCELLED, "sec"),
 }
 """For the state of a session: the status that the sign is for, and the style."""
+_WORDS: Final = {RunState.STALLED: State.STALLED.value, RunState.WAITING: "waiting for you"}
+"""Words of the screen, where they differ."""
 
 
 class Standing(NamedTuple):
@@ -440,9 +442,9 @@ StandingOf = Callable[[RunSummary, Glyphs], Standing]
 
 def standing_of(run: RunSummary, state: State, now: float | None, glyphs: Glyphs = UNICODE) -> Standing:
     """The displayed state of a run with that liveness; without `now`, from its status alone."""
-    found = session_state(run, state, now=now) if now is not None else None
-    if found is not None:
-        status, style = _TURNS[found.turn]
+    found = current_state(run, state, now=now) if now is not None else None
+    if found is not None and found.state in _SIGNS and found.by_last_event:
+        status, style = _SIGNS[found.state]
         sign = run_sign(run, status, glyphs)[0]
         return Standing(status, sign, style, session_words(found, sign="~" if run.is_session else ""), True)
     status = status_now(run, state)
@@ -462,8 +464,9 @@ def status_now(run: RunSummary, state: State) -> Status:
     return Status.UNKNOWN if state is State.UNKNOWN else Status.RUNNING
 
 
-def session_words(found: SessionState, *, sign: str = "~") -> Clean:
+def session_words(found: CurrentState, *, sign: str = "~") -> Clean:
     """The state of a session: ``~running: Bash 3m``. The sign marks it as inferred, as it does times."""
+    state = found.state or RunState.UNKNOWN
     call = f": {one_line(found.call, 30)}" if found.call else ""
     since = f" {text.age(found.ms / 1000)}" if found.call and found.ms is not None else ""
-    return Clean(f"{sign}{found.turn.value}{call}{since}")
+    return Clean(f"{sign}{_WORDS.get(state, state.value)}{call}{since}")

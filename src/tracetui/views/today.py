@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 from tracetui import text
 from tracetui.analysis import spending
 from tracetui.analysis.arrangement import Item
-from tracetui.analysis.liveness import GOING, Liveness, SessionState, State, Turn, seconds, session_state
+from tracetui.analysis.liveness import CurrentState, Liveness, State, current_state, seconds
 from tracetui.masking import clean, one_line
-from tracetui.model import Operation, Run, RunRef, RunSummary, Span
-from tracetui.store.facts import recorded_running, run_time, total_tokens
+from tracetui.model import RUNNING_STATES, Operation, Run, RunRef, RunState, RunSummary, Span, Status
+from tracetui.store.facts import run_time, total_tokens
 from tracetui.text import Clean, tokens, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of
 from tracetui.views.labels import StateOf, recorded_state, run_label
@@ -67,11 +67,10 @@ def sections(runs: Iterable[RunSummary], *, now: float, state_of: StateOf = reco
     midnight = _midnight(now)
     top = [run for run in runs if run.parent is None and now - _changed(run) < RECENT_SECONDS]
     for run in sorted(top, key=lambda run: (-_changed(run), run.ref)):
-        state = state_of(run)
-        session = session_state(run, state, now=now)
-        if session is not None and session.turn is Turn.WAITING:
+        current = current_state(run, state_of(run), now=now).state
+        if current is RunState.WAITING:
             found.waiting.append(run)
-        elif state in GOING:
+        elif current in RUNNING_STATES:
             found.running.append(run)
         elif run.failed and _changed(run) >= midnight:
             found.failed.append(run)
@@ -104,7 +103,7 @@ def by_project(runs: Iterable[RunSummary], *, now: float) -> list[ProjectSpendin
 
 def _changed(run: RunSummary) -> float:
     """The recorded end of a run; without one, the last change of its file, which may hold other runs too."""
-    if run.started_at is not None and run.duration_ms is not None and not recorded_running(run):
+    if run.started_at is not None and run.duration_ms is not None and run.status is not Status.RUNNING:
         return run_time(run) + run.duration_ms / 1000
     return max(run_time(run), run.modified_at)
 
@@ -240,7 +239,7 @@ class LiveRun(NamedTuple):
     summary: RunSummary
     state: State
     silent_ms: float | None
-    session: SessionState | None = None
+    session: CurrentState | None = None
     run: Run | None = None
     """The part of it that was read."""
     liveness: Liveness | None = None
@@ -249,7 +248,7 @@ class LiveRun(NamedTuple):
     @property
     def waits(self) -> bool:
         """Whether it waits for a person."""
-        return self.session is not None and self.session.turn is Turn.WAITING
+        return self.session is not None and self.session.state is RunState.WAITING
 
     @property
     def word(self) -> str:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from tracetui.model import RunSummary, Span
-from tracetui.store.facts import recorded_running
+from tracetui.store.facts import recorded_state
 from tracetui.store.query.complete import Completion, Facet, complete, facets
 from tracetui.store.query.keys import Key, Kind, Table, one_of, test_of
 from tracetui.store.query.plan import AllOf, AnyOf, Columns, Comparison, Negation, Part, Query, WordSearch
@@ -145,5 +145,5 @@ __all__ = [
     "for_spans",
     "pointed",
     "quoted",
-    "recorded_running",
+    "recorded_state",
 ]

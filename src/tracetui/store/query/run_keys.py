@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Sequence
 from operator import attrgetter
 from typing import Any, Final, Protocol
 
-from tracetui.model import Outcome, RunSummary, Status, Who
+from tracetui.model import RUNNING_STATES, Outcome, RunState, RunSummary, Status, Who
 from tracetui.model.span import STATUS_WORDS, plain_word
-from tracetui.store.facts import NO_EFFECTS, EffectFacts, failure, haystack, recorded_running, run_time, total_tokens
+from tracetui.store.facts import NO_EFFECTS, EffectFacts, failure, haystack, recorded_state, run_time, total_tokens
 from tracetui.store.query.keys import Fact, Getter, Key, Kind, Table, computed, has_key, has_value, recorded
 from tracetui.store.relations import COPY, REPEAT, Relations, has_original
 
@@ -46,8 +46,8 @@ class Context(Protocol):
     def task(self, run: RunSummary) -> str | None:
         """The name of its task, or the key of a derived one; that of its original where it inherits it."""
 
-    def going(self, run: RunSummary) -> bool:
-        """Whether it probably still runs."""
+    def state(self, run: RunSummary) -> RunState | None:
+        """What it does now; None if unknown because it isn't read."""
 
     def formats(self) -> Collection[str]:
         """The names of all formats; empty if unknown."""
@@ -62,10 +62,10 @@ class TraceContext:
     def __init__(
         self,
         relations: Callable[[], Relations] | None = None,
-        going: Callable[[RunSummary], bool] = recorded_running,
+        state: Callable[[RunSummary], RunState | None] = recorded_state,
     ) -> None:
         self._relations = relations
-        self._going = going
+        self._state = state
 
     def verdict(self, run: RunSummary) -> str | None:
         return None
@@ -99,8 +99,8 @@ class TraceContext:
         inherited = self._relations().inherited_tasks.get(run.ref)
         return run.repeats if inherited is None else inherited.name
 
-    def going(self, run: RunSummary) -> bool:
-        return self._going(run)
+    def state(self, run: RunSummary) -> RunState | None:
+        return self._state(run)
 
     def formats(self) -> Collection[str]:
         return ()
@@ -148,9 +148,19 @@ def _formats(context: Any) -> Collection[str]:
     return formats
 
 
-def _going(context: Any) -> Getter[RunSummary]:
-    going: Getter[RunSummary] = context.going
-    return going
+def _state(context: Any) -> Getter[RunSummary]:
+    state: Getter[RunSummary] = context.state
+    return state
+
+
+def _in_states(*states: RunState) -> Callable[[Any], Getter[RunSummary]]:
+    """The source of whether a run is in one of these states."""
+
+    def source(context: Any) -> Getter[RunSummary]:
+        state = context.state
+        return lambda run: state(run) in states
+
+    return source
 
 
 def _replayed(context: Any) -> Getter[RunSummary]:
@@ -217,6 +227,9 @@ _NAMES: Final[tuple[RunKey, ...]] = (
     Key(
         "verdict", Kind.NAME, lambda context: context.verdict, "your verdict: real, flaky, known, ignore or none",
         choices=("real", "flaky", "known", "ignore"), facet=True, offers_none=True,
+    ),
+    Key(
+        "state", Kind.NAME, _state, "what it does now: " + ", ".join(RunState), choices=tuple(RunState), facet=True,
     ),
     Key(
         "who", Kind.NAME, computed(lambda run: run.who), "who failed: agent, grader, environment; none of other runs",
@@ -334,9 +347,10 @@ _TIME_KEYS: Final[tuple[RunKey, ...]] = tuple(
     )
 )
 _IS: Final[dict[str, Fact[RunSummary]]] = {
-    "running": Fact("probably still running", _going),
+    "running": Fact("probably still running: state running, quiet or stalled", _in_states(*RUNNING_STATES)),
     "failed": Fact("outcome failed, or status error of the agent", computed(lambda run: run.failed)),
     "ungraded": Fact("its grader did not grade it", computed(lambda run: run.is_ungraded)),
+    "waiting": Fact("state waiting: its agent answered or asks", _in_states(RunState.WAITING)),
     "ok": _status(Status.OK),
     "paused": _status(Status.PAUSED),
     "cancelled": _status(Status.CANCELLED),

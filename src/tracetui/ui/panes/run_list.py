@@ -144,7 +144,7 @@ class RunList(LineView):
 
     def _place(self) -> Callable[[RunSummary], Hashable]:
         app = self.app
-        return row_key_of(self.arrangement, now=app.clock(), going=app.liveness.is_going, context=self._query_context)
+        return row_key_of(self.arrangement, now=app.clock(), state=app.liveness.run_state, context=self._query_context)
 
     @property
     def _query_context(self) -> Context | None:
@@ -225,7 +225,7 @@ class RunList(LineView):
         )
         glyphs, order, context, now = self.look.glyphs, self._order, self._query_context, app.clock()
         columns = self._kept_columns() if arrangement.words else None
-        going, stands, ties = app.liveness.is_going, app.liveness.state_in_list, self.ties
+        states, stands, ties = app.liveness.run_state, app.liveness.state_in_list, self.ties
         decisions = app.verdicts.sidecar if arrangement.group == "cause" else None
 
         def make() -> runs.RunRows:
@@ -234,7 +234,7 @@ class RunList(LineView):
                 problems,
                 arrangement,
                 now=now,
-                going=going,
+                state=states,
                 context=context,
                 columns=columns,
                 order=order,

@@ -8,7 +8,7 @@ from typing import Final
 
 from textual import events, on
 
-from tracetui.analysis.liveness import liveness, session_state
+from tracetui.analysis.liveness import current_state, liveness
 from tracetui.live.jobs import WatchedRuns
 from tracetui.live.mailbox import Mail
 from tracetui.model import Run, RunRef, RunSummary
@@ -206,13 +206,13 @@ class LiveScreen(_Page):
     def _live(self, summary: RunSummary, now: float) -> LiveRun:
         app, (_, run) = self.app, self._read.get(summary.ref, (summary, None))
         state, changed = app.liveness.state_in_list(summary), app.store.changed_at(summary)
-        session = session_state(summary, state, now=now)
+        session = current_state(summary, state, now=now)
         found = None
         if run is not None:
             pulse = app.store.pulses.get(summary.ref)
             arrivals = tuple(pulse.arrivals) if pulse is not None else ()
             found = liveness(run, now=now, arrivals=arrivals, changed_at=changed)
-            state = found.state if session is None else state
+            state = state if session.by_last_event else found.state
         silent = found.silent_ms if found is not None else max(0.0, now - changed) * 1000
         return LiveRun(summary, state, silent, session, run, found)
 

@@ -14,12 +14,14 @@ from tracetui.analysis.liveness import (
     Liveness,
     State,
     UsualDuration,
+    current_state,
+    has_ended,
     liveness,
     summary_state,
 )
 from tracetui.live.mailbox import WatchState
 from tracetui.masking import one_line
-from tracetui.model import Run, RunRef, RunSummary
+from tracetui.model import RUNNING_STATES, Run, RunRef, RunState, RunSummary
 from tracetui.store.store import Store
 from tracetui.text import Clean
 from tracetui.ui.widgets.frame import Vitals
@@ -45,7 +47,7 @@ class LivenessTracker:
         """The pace of each run without an end that was read."""
         self._counted = (-1, 0)
         self._count_after = 0.0
-        self._state_counts: Counter[State] = Counter()
+        self._state_counts: Counter[RunState | None] = Counter()
 
     def state_of(self, run: Run) -> Liveness:
         """Liveness of an open run, from all of its spans; cached for a second."""
@@ -62,6 +64,8 @@ class LivenessTracker:
 
     def state_in_list(self, run: RunSummary) -> State:
         """State of a run of the list, from its summary; that of the open run as elsewhere on the screen."""
+        if has_ended(run):
+            return State.ENDED  # most runs
         changed_at, seen = self._store.changed_at(run), run.ref in self._store.pulses
         usual = self._paces.get(run.ref, UNKNOWN_PACE)
         state = summary_state(run, now=self._clock(), changed_at=changed_at, seen=seen, usual=usual)[0]
@@ -74,13 +78,17 @@ class LivenessTracker:
 
     def is_going(self, run: RunSummary) -> bool:
         """Whether a run of the list is running, quiet or stalled."""
-        return self._may_be_active(run) and self.state_in_list(run) in GOING
+        return self._may_be_active(run) and self.run_state(run) in RUNNING_STATES
+
+    def run_state(self, run: RunSummary) -> RunState | None:
+        """What a run of the list does now, as queries and counts have it."""
+        return current_state(run, self.state_in_list(run), now=self._clock()).state
 
     def _may_be_active(self, run: RunSummary) -> bool:
         """Cheap check: False for a run that has been silent for too long to be active."""
         return run.modified_at > self._clock() - UNKNOWN_MS / 1000 or run.ref in self._store.pulses
 
-    def count_states(self) -> Counter[State]:
+    def count_states(self) -> Counter[RunState | None]:
         """Count the top-level runs without an end by state.
 
         Recounts once a second and when the store changes, within the time limit of `SHARE`.
@@ -91,7 +99,7 @@ class LivenessTracker:
             self._counted = store.revision, now
             runs = (store.runs[ref] for ref in store.unended)
             self._state_counts = Counter(
-                self.state_in_list(run) for run in runs if run.parent is None and self._may_be_active(run)
+                self.run_state(run) for run in runs if run.parent is None and self._may_be_active(run)
             )
             counted = time.monotonic()
             self._count_after = counted + SHARE * (counted - began)

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from tracetui import text
-from tracetui.analysis.liveness import GOING, State
+from tracetui.analysis.liveness import State
 from tracetui.live.mailbox import WatchState
 from tracetui.masking import clean, one_line
-from tracetui.model import Run, RunSummary, Status
+from tracetui.model import RUNNING_STATES, Run, RunState, RunSummary, Status
 from tracetui.store.facts import total_tokens
 from tracetui.store.store import Store
 from tracetui.text import Clean
@@ -56,7 +56,7 @@ class Vitals(NamedTuple):
     """Current state of the watcher, the listed runs and the open run."""
 
     watching: WatchState
-    standing: Counter[State]
+    standing: Counter[RunState | None]
     """Number of runs without an end record, by state."""
     state: State
     """Liveness of the open run."""
@@ -156,7 +156,7 @@ def _runs(number: int) -> str:
     return f"{text.grouped(number)} run{'' if number == 1 else 's'}"
 
 
-def _list_status(store: Store, glyphs: Glyphs, standing: Counter[State], width: int) -> list[_Part]:
+def _list_status(store: Store, glyphs: Glyphs, standing: Counter[RunState | None], width: int) -> list[_Part]:
     overview, dot = store.overview, Piece(Clean(f" {glyphs.dot} "), "sec")
     parts: list[_Part] = []
 
@@ -183,7 +183,9 @@ def _list_status(store: Store, glyphs: Glyphs, standing: Counter[State], width: 
     pieces: list[Piece] = []
     for status in (Status.ERROR, Status.RUNNING, Status.OK):
         number = (
-            sum(standing[state] for state in GOING) if status is Status.RUNNING else overview.by_status.get(status, 0)
+            sum(standing[state] for state in RUNNING_STATES)
+            if status is Status.RUNNING
+            else overview.by_status.get(status, 0)
         )
         if status is Status.OK:
             number = overview.outcomes.ok
@@ -237,8 +239,8 @@ def sentence(
         pieces += [Piece(Clean("  ·  " if pieces else ""), "dim"), Piece(Clean(words), f"{WRONG_STYLE} bold")]
         if not failed:
             pieces += [Piece(Clean("  ·  "), "dim"), *_key("T", "triage")]
-    if vitals.standing[State.STALLED]:
-        words = f"{text.grouped(vitals.standing[State.STALLED])} stalled?"
+    if vitals.standing[RunState.STALLED]:
+        words = f"{text.grouped(vitals.standing[RunState.STALLED])} stalled?"
         pieces += [Piece(Clean("   ")), Piece(Clean(words), "status.warn bold")]
     if store.problems:
         word = "file" if len(store.problems) == 1 else "files"
