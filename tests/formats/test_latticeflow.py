@@ -188,6 +188,19 @@ def test_a_model_call_shows_its_effective_context_against_its_output() -> None:
     assert (span.usage.input_tokens, span.usage.output_tokens, span.duration_ms) == (210, 40, 1100.0)
 
 
+def test_the_id_of_a_message_is_shown_once(tmp_path: Path) -> None:
+    item = {"type": "message", "id": "m1", "role": "user", "status": "completed", "content": "dig"}
+    events = [
+        {"id": "e1", "type": "message_event", "span_id": None, "item": item},
+        {"id": "e2", "type": "model_call_event", "span_id": None, "input_context": [item], "output_items": [item]},
+    ]
+    run = opened(written(tmp_path, {"events": events}))
+    for span in run.spans:
+        body = run.load(span)
+        assert {message.id for message in (*body.input_messages, *body.output_messages)} == {"m1"}
+        assert "m1" not in json.dumps(body.attributes)
+
+
 def test_errors_compactions_and_payloads_are_shown() -> None:
     run = case("events")
     error, compaction, approval = by_id(run, "e7"), by_id(run, "e9"), by_id(run, "e14")

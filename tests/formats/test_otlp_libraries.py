@@ -112,7 +112,7 @@ def test_thoughts_in_events_are_no_answer() -> None:
             },
         ),
         ("openllmetry", {"Is bed 5 dry?": "Gardener", "I do not know.": None}),
-        ("logfire", {"poison": "turn", "What eats the rose?": "Botanist"}),
+        ("logfire", {"poison": "turn", "What eats the rose?": "Botanist"}),  # says what its call said
     ],
 )
 def test_a_run_fails_with_its_last_agent_whatever_the_top_span_says(name: str, expected: dict[str, str | None]) -> None:
@@ -126,9 +126,10 @@ def test_a_run_fails_with_its_last_agent_whatever_the_top_span_says(name: str, e
         else:
             assert standing(run) == (Status.ERROR, StatusSource.DERIVED)
             assert run.summary.first_error is not None
-            assert run.summary.first_error.name == failed
             assert run.body.error is not None
-            assert run.body.error.words == run.summary.first_error.words
+            assert run.summary.first_error.message in run.body.error.words
+            is_passed_on = run.body.error.words != run.summary.first_error.words
+            assert run.summary.first_error.name == ("Responses API" if is_passed_on else failed)
             says = [finding for finding in run.body.findings if failed in finding]
             assert len(says) == (run.spans[0].status_source is StatusSource.EXPLICIT)
 

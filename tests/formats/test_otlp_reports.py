@@ -250,3 +250,45 @@ def test_a_cut_answer_and_cut_calls_of_the_ai_sdk(tmp_path: Path) -> None:
     assert text_of(body.input_messages[0]) == "Dig and sow dill in …"
     assert run.spans[0].preview == "→ dig"
     assert RunRef("otlp", str(tmp_path / "x.jsonl"), TRACE) == run.summary.ref
+
+
+# ---- where a failure arose
+
+
+def failing(number: int, parent: int | None, begin: int, end: int, message: str = "", **attributes: Any) -> Any:
+    return span(number, parent, begin, end, attributes=attributes, status={"code": 2, "message": message})
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["top first", "top last"])
+@pytest.mark.parametrize(
+    ("spans", "arose"),
+    [
+        ([failing(1, None, 0, 9, "wilted"), failing(2, 1, 1, 9, "wilted"), failing(3, 2, 2, 9, "wilted")], 3),
+        ([failing(1, None, 0, 9, "wilted"), failing(2, 1, 0, 9, "wilted"), failing(3, 2, 0, 9, "wilted")], 3),
+        ([failing(1, None, 0, 9, "wilted"), span(2, 1, 1, 8), failing(3, 2, 2, 7, "wilted")], 3),
+        ([failing(1, None, 0, 9, "wilted"), failing(2, 1, 1, 12, "wilted")], 2),  # the top did not wait for it
+        ([failing(1, None, 0, 9, "Agent failed: wilted."), failing(2, 1, 1, 8, "wilted")], 2),
+        (
+            [
+                failing(1, None, 0, 9, "Flow failed (Agent failed: wilted)"),
+                failing(2, 1, 1, 8, "Agent failed: wilted"),
+                failing(3, 2, 2, 7, "wilted", **{"error.type": "Drought"}),
+            ],
+            3,
+        ),
+        ([failing(1, None, 0, 9, "wilted"), failing(2, 1, 1, 4, "wilted"), failing(3, 1, 5, 8, "wilted")], 2),
+        ([failing(1, None, 0, 9, "wilted"), failing(2, 1, 1, 4, "will"), failing(3, 1, 5, 8, "rain")], 1),
+        ([failing(1, None, 0, 9), failing(2, 1, 1, 4, "a spade broke"), failing(3, 1, 5, 8, "wilted")], 3),
+        ([failing(1, None, 0, 9), failing(2, 1, 1, 8), failing(3, 2, 2, 7, "wilted")], 3),
+    ],
+)
+def test_an_error_is_that_of_the_span_where_it_arose(tmp_path: Path, spans: list[Any], arose: int, order: int) -> None:
+    error = told(tmp_path, *map(request, spans[::order])).summary.first_error
+    assert error is not None
+    assert error.span == f"{arose:016x}"
+
+
+def test_a_span_that_is_recorded_again_without_its_error_did_not_fail(tmp_path: Path) -> None:
+    healed = span(2, 1, 1, 8, status={"code": 1})
+    run = told(tmp_path, request(failing(2, 1, 1, 8, "wilted")), request(healed), request(span(1, None, 0, 9)))
+    assert run.summary.first_error is None

@@ -196,6 +196,40 @@ def test_every_way_to_write_a_text_counts(needle: str, written: bytes) -> None:
     assert not Needle(needle).may_match(b'"something else: \\u0041\\n\\"\\/"')
 
 
+@pytest.mark.parametrize("levels", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("pattern", "written"),
+    [
+        ("timeout", r'"\u0074imeout"'),
+        ("résumé", r'"r\u00e9sum\u00E9"'),
+        ("😀 ok", r'"\uD83D\ude00 ok"'),
+        ('say "hi"', r'"say \"hi\""'),
+        ("a/b", r'"a\/b"'),
+        ("C:\\x", r'"C:\\x"'),
+        ("one\ntwo", r'"one\ntwo"'),
+        ("one\ntwo\té", r'"one\u000Atwo\t\u00e9"'),
+    ],
+)
+def test_a_text_is_found_in_values_that_are_json(tmp_path: Path, pattern: str, written: str, levels: int) -> None:
+    assert json.loads(written) == pattern
+    value = f'{{"answer": {written}}} …'  # no JSON to the end: it is shown as text
+    for _ in range(levels - 1):
+        value = f"log: {json.dumps(value)}"
+    item = {"type": "message", "id": "m", "role": "user", "content": [{"type": "input_text", "text": value}]}
+    (tmp_path / "run.json").write_text(json.dumps({"items": [item]}))
+    hits = found(tmp_path, pattern, Options())
+    assert len(hits) == 1
+    assert hits[0].match in value
+    swapped = found(tmp_path, pattern.swapcase(), Options(), ignore_case=True)
+    assert [hit.address for hit in swapped] == [hits[0].address]
+
+
+def test_what_is_escaped_otherwise_is_another_text(tmp_path: Path) -> None:
+    needle = Needle("timeout")
+    assert [*needle.matches(r"\u0074ime \u0074imeou \time")] == []
+    assert [*Needle("a/b").matches(r"a\b a\\b")] == []
+
+
 @pytest.mark.parametrize(
     ("pattern", "text"),
     [("KISS", "ki\u017f\u017f"), ("KELVIN", "\u212aelvin"), ("ÄRGER", "ärger"), ("istanbul", "İstanbul")],

@@ -144,7 +144,9 @@ CASES = [
     ("sig:f-3a", "a1"),
     ("signature=F-3a9c", "a1"),
     ("signature=F-3a", ""),
-    ("name:3]", "b2"),
+    ("name:Researcher", "a1 b2 c3"),
+    ("name:3]", ""),
+    ("3]", "b2"),
     ("prompt:poem", "b2"),
     ('prompt:"a *"', "b2"),
     ("result:gave", "a1"),
@@ -455,7 +457,11 @@ def offered(text: str, runs: list[RunSummary] = RUNS, **more: Any) -> list[str]:
         ("status:error,", ["status:error,completed"]),
         ("x tool:b", ["x tool:Bash"]),
         ('tool:"b', ["tool:Bash"]),
-        ("verdict:", ["verdict:none", "verdict:flaky"]),
+        ("verdict:", ["verdict:none", "verdict:flaky", "verdict:real", "verdict:known", "verdict:ignore"]),
+        ("relation:st", ["relation:student"]),
+        ("who:", ["who:none", "who:agent", "who:grader"]),
+        ("does:pipe", ["does:pipe-to-shell"]),
+        ("status:canc", ["status:cancelled"]),
         ("error:", ["error:TimeoutError"]),
         ("sig:", ["sig:F-3a9c"]),
         ("has:or", ["has:original"]),
@@ -520,6 +526,15 @@ def test_repetitions_are_asked_for_by_what_they_are() -> None:
     assert ids("has:repeats", runs) == "one"
     assert ids("is:replay", runs) == ids("relation:fork", runs) == "fork"
     assert ids("has:replay", runs) == "two"
+
+
+def test_a_student_is_no_replay() -> None:
+    teacher = make_summary("teacher")
+    runs = [teacher, make_summary("pupil", replay_of="teacher", relation="student")]
+    runs.append(make_summary("again", replay_of="teacher"))
+    assert ids("is:replay", runs) == ids("relation:replay", runs) == "again"
+    assert ids("is:student", runs) == ids("relation:student", runs) == "pupil"
+    assert ids("has:original", runs) == "pupil again"
 
 
 @pytest.mark.parametrize("status", [Status.OK, Status.CANCELLED, Status.UNKNOWN, Status.RUNNING])

@@ -64,6 +64,7 @@ class Needle:
         flags = re.MULTILINE | (re.IGNORECASE if ignore_case else 0)
         self._find = (_expression if regex else _literal)(pattern, flags)
         self._plain = pattern if not regex and not ignore_case else None
+        self._escaped = None if regex else _Escaped(pattern, flags)
         required = _required(pattern, flags) if regex else pattern
         self._scan = _Scan(required, fold=ignore_case)
         self.overlap: Final = _ESCAPED_ROOM * (len(required) + 1)
@@ -74,16 +75,18 @@ class Needle:
         return self._scan.may_match(data)
 
     def matches(self, text: str) -> Iterator[Match]:
-        """Yield the non-empty matches in decoded text.
+        """Yield the non-empty matches in decoded text; of a plain pattern in text that is JSON, also as it is escaped.
 
         Raises `UsageError` for an expression that exceeds `MAX_SECONDS`.
         """
-        if self._plain is not None and self._plain not in text:
-            return
+        is_plain = False
         try:
-            for match in self._find(text):
+            for match in () if self._plain is not None and self._plain not in text else self._find(text):
                 if match.start() < match.end():
+                    is_plain = True
                     yield match
+            if not is_plain and self._escaped is not None:
+                yield from self._escaped.matches(text)
         except TimeoutError as error:
             raise UsageError(
                 f"the expression took more than {MAX_SECONDS:g} s on a text of {len(text)} characters; "
@@ -97,6 +100,30 @@ class Match(Protocol):
     def start(self) -> int: ...
     def end(self) -> int: ...
     def group(self) -> str: ...
+
+
+class _Escaped:
+    """A plain pattern as it stands in a value that is JSON text itself, of any number of levels."""
+
+    def __init__(self, pattern: str, flags: int) -> None:
+        self._pattern, self._flags = pattern, flags
+        self._has_short = not _SIMPLE.keys().isdisjoint(pattern)
+
+    @cached_property
+    def _find(self) -> Callable[[str], Iterator[Match]]:
+        fold = bool(self._flags & re.IGNORECASE)
+        forms = (_case_forms(c) if fold else [c] for c in self._pattern)
+        ways = (dict.fromkeys(way for c in same for way in (re.escape(c), *_escapes(c))) for same in forms)
+        return re.compile("".join(f"(?:{'|'.join(some)})" for some in ways), self._flags).finditer
+
+    def matches(self, text: str) -> Iterator[Match]:
+        if "\\" in text and (self._has_short or "\\u" in text):
+            yield from self._find(text)
+
+
+def _case_forms(c: str) -> list[str]:
+    """A character, and those that are equal to it when case is ignored."""
+    return [c, *(form for form in (c.lower(), c.upper()) if len(form) == 1), *_FOLDED.get(c.lower(), "")]
 
 
 def _literal(text: str, flags: int) -> Callable[[str], Iterator[Match]]:
@@ -184,12 +211,18 @@ def _forms(c: str, *, plain: bool = False) -> bytes:
     raw = re.escape(c.encode("utf-8", "surrogatepass"))
     if plain and c.isascii():
         return raw
-    ways = [raw, b"".join(rb"\\+u" + unit for unit in _hex(c))]
-    if c in _SIMPLE:
-        ways.append((rb"\\*" if c in '"/' else rb"\\+") + re.escape(_SIMPLE[c].encode()))
+    ways = [raw, *(way.encode() for way in _escapes(c))]
     if c == "\ufffd" or "\ud800" <= c <= "\udfff":
         ways.append(rb"[\x80-\xff]{1,4}")  # bytes that are not UTF-8, or half a character
     return b"(?:" + b"|".join(ways) + b")"
+
+
+def _escapes(c: str) -> list[str]:
+    """Return patterns of the escapes of a character, after any number of backslashes."""
+    ways = ["".join(rf"\\+u{unit.decode()}" for unit in _hex(c))]
+    if c in _SIMPLE:
+        ways.append((r"\\*" if c in '"/' else r"\\+") + re.escape(_SIMPLE[c]))
+    return ways
 
 
 def _hex(c: str) -> list[bytes]:

@@ -22,6 +22,8 @@ from tracetui.model import RunRef, RunSummary, Status, StatusSource, TaskKey
 
 REPEAT: Final = "repeat"
 """Relation of a run to the earliest run of the same task."""
+STUDENT: Final = "student"
+"""Relation of a session to that of its teacher, which it imitates: no replay of a recording."""
 COPY: Final = "copy"
 """Relation of a run to the same run in another file."""
 MAX_REPEATS: Final = 1_000

@@ -509,9 +509,11 @@ def _messages(rest: dict[str, Any], name: str) -> tuple[Message, ...]:
 
 
 def as_message(value: dict[str, Any], role: str) -> tuple[Message, dict[str, Any]]:
-    """An item as a `Message`, and the rest of its fields."""
+    """An item as a `Message`, and the fields that the message does not show."""
     item = record(ITEMS, value)
     kind, name = item.kind, string(item.id) or None
+    if name is not None:
+        value = without(value, "id")
     if kind == "function_call":
         call = ToolCall(ident(item.call_id), item.name or "", decoded(item.arguments))
         return Message("assistant", (call,), id=name), without(value, "arguments")

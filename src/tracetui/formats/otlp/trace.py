@@ -103,6 +103,9 @@ _MAY_FAIL: Final = re.compile(rb'"finish_reason\\?": ?\\?"error', re.IGNORECASE)
 _REASONS: Final = ("gen_ai.response.finish_reasons", "llm.finish_reason", "ai.response.finishReason")
 _USUAL: Final = frozenset({"stop", "end_turn", "tool_calls", "tool_call", "tool_use", "tool-calls", "completed"})
 """Finish reasons that are not shown."""
+_WORDS: Final = re.compile(r"\w+")
+_SAME_TEXT: Final = 4096
+"""Characters of an error that are compared with others."""
 _IS_REMOTE: Final = 0x300
 """Flags of a span whose parent is remote: it is known, and it is so."""
 MOST: Final = 256
@@ -158,6 +161,29 @@ class RootFacts(NamedTuple):
 NO_FACTS: Final = RootFacts()
 
 
+class Failure(NamedTuple):
+    """A failed span, and its end in nanoseconds, infinite if unknown."""
+
+    end: float
+    span: Span
+
+    @property
+    def order(self) -> tuple[float, float]:
+        """The first to end comes first; of several, the last to start, which is inside the others."""
+        return self.end, -(self.span.started_at or 0.0)
+
+    @property
+    def key(self) -> str:
+        """The beginning of its error."""
+        return "" if self.span.error is None else self.span.error.words[:PREVIEW]
+
+    @property
+    def error(self) -> FirstError:
+        """Its error, with the span."""
+        span, error = self.span, self.span.error or Error("")
+        return FirstError(error.message, error.type, span.id, span.name, span.operation)
+
+
 class Ends(NamedTuple):
     """The first and the last span at the top of a trace."""
 
@@ -194,8 +220,8 @@ class Trace(Rows):
         """`answer` is the last output of a model, by its end, negative."""
         self.sdk: str | None = None
         """Version of the library that wrote last."""
-        self.failures: dict[str, Earliest] = {}
-        """The first span with each error, by its end."""
+        self.failures: dict[str, dict[str, Failure]] = {}
+        """The failed spans by the beginning of their error, and by id."""
         self.chats: dict[str, tuple[Span, str]] = {}
         """Calls of models, and their names if they only wrap others."""
         self.callers: dict[str, bool] = {}
@@ -358,8 +384,7 @@ class Trace(Rows):
                 self.root.offer(start, span)
                 self.root_facts = self._facts_of(data, span)
         self._take_orphan(data, span)
-        if span.status is _ERROR:
-            self._take_failure(span, data.end)
+        self._take_failure(Failure(inf if data.end is None else data.end, span))
 
     def _take_end(self, data: SpanData, span: Span) -> None:
         """Note how a span ended, for `failed`."""
@@ -457,14 +482,13 @@ class Trace(Rows):
         if data.operation is _CHAT and data.end is not None and self.answer.may_be(-data.end):
             self.answer.offer(-data.end, data.outputs.text)
 
-    def _take_failure(self, span: Span, end: int | None) -> None:
-        error = span.error
-        key = "" if error is None else error.words[:PREVIEW]
-        if key in self.failures or len(self.failures) < MOST:
-            found = FirstError(
-                error.message if error else "", error.type if error else None, span.id, span.name, span.operation
-            )
-            self.failures.setdefault(key, Earliest()).offer(end, found)
+    def _take_failure(self, failure: Failure) -> None:
+        span = failure.span
+        before = self.by_id.get(span.id)
+        if before is not None and before.status is _ERROR:  # only the latest version counts
+            self.failures.get(Failure(inf, before).key, {}).pop(span.id, None)
+        if span.status is _ERROR and (failure.key in self.failures or len(self.failures) < MOST):
+            self.failures.setdefault(failure.key, {})[span.id] = failure
 
     def _take_surroundings(self, data: SpanData, request: Any) -> None:
         """Take the resource (the program it ran in) and the scope (the library that made it)."""
@@ -585,11 +609,51 @@ class Trace(Rows):
         return False
 
     def _cause(self, final: Span | None) -> FirstError | None:
-        """The first span with the error that ended the run, else the first error of all."""
-        found = None if final is None or final.error is None else self.failures.get(final.error.words[:PREVIEW])
-        found = found or min(self.failures.values(), key=lambda one: one.at, default=Earliest())
-        first_error: FirstError | None = found.value
-        return first_error
+        """Where the error came up that ended the run, else the first error of all.
+
+        Spans pass on an error of a span below them, with its text alone or in their own words. A span that says nothing
+        has the error of its last child. Of several, the first counts: later ones are attempts to do it again.
+        """
+        final = self._last_failed(final)
+        if final is not None and final.error is not None:
+            same = list(self.failures.get(final.error.words[:PREVIEW], {}).values())
+            if passed_on := self._innermost([*same, *self._contained(final)]):
+                return passed_on.error
+        failures = (failure for failures in self.failures.values() for failure in failures.values())
+        first_failure = min(failures, key=lambda failure: failure.order, default=None)
+        return None if first_failure is None else first_failure.error
+
+    def _last_failed(self, span: Span | None) -> Span | None:
+        """This failed span, or the one below that ended last, if only that says why."""
+        seen: set[str] = set()
+        while span is not None and span.status is _ERROR and span.error is None and span.id not in seen:
+            seen.add(span.id)
+            last = self.last.get(span.id)
+            span = None if last is None else last[2]
+        return None if span is None or span.status is not _ERROR else span
+
+    def _contained(self, final: Span) -> list[Failure]:
+        """The failed spans below that one whose error is a part of its error."""
+        whole = _spaced("" if final.error is None else final.error.words)
+        return [
+            failure
+            for failures in self.failures.values()
+            if failures and _text_of(next(iter(failures.values()))) in whole
+            for failure in failures.values()
+            if self._is_below(failure.span.id, (final.id,))
+        ]
+
+    def _innermost(self, failures: Sequence[Failure]) -> Failure | None:
+        """The first of the failed spans that have none of the others below them."""
+        above: set[str] = set()
+        for failure in failures:
+            ident = failure.span.parent_id
+            while ident is not None and ident not in above:
+                above.add(ident)
+                span = self.by_id.get(ident)
+                ident = None if span is None else span.parent_id
+        inner = [failure for failure in failures if failure.span.id not in above]
+        return min(inner or failures, key=lambda failure: failure.order, default=None)
 
     def run_body(self) -> RunBody:
         """Resources and scopes, and input and output of the whole trace."""
@@ -620,6 +684,19 @@ def _end_of(span: Span) -> float:
     if span.started_at is None or span.duration_ms is None:
         return -inf
     return span.started_at + span.duration_ms / 1000
+
+
+def _spaced(text: str) -> str:
+    """The words of a text with a blank around each, at most `_SAME_TEXT` characters of it."""
+    return f" {' '.join(_WORDS.findall(text[:_SAME_TEXT].lower()))} "
+
+
+def _text_of(failure: Failure) -> str:
+    """The words of the message of a failed span, else of its type, as `_spaced`; a line feed if there are none."""
+    error = failure.span.error
+    text = "" if error is None else error.message or error.type or ""
+    words = _spaced(text)
+    return words if words.strip() else "\n"
 
 
 def _wrapping(span: Span, name: str) -> Span:

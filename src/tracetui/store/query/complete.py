@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 from typing import Any, Final, TypeVar
 
@@ -57,8 +57,13 @@ def facets(table: Table[T], items: Iterable[T], context: Any = None, prefix: str
 
 def _may_begin_with(prefix: str, key: Key[Any], context: Any) -> bool:
     """Return whether an allowed value of a key begins with a prefix in lower case."""
-    choices = key.choices_of(context) if key.choices_of is not None else key.choices
+    choices = _choices(key, context)
     return not choices or any(choice.startswith(prefix) for choice in choices)
+
+
+def _choices(key: Key[Any], context: Any) -> Collection[str]:
+    """Return the allowed values of a key; empty: any."""
+    return key.choices if key.choices_of is None else key.choices_of(context)
 
 
 def _counted(items: Counter[Any], get: Getter[Any]) -> Counter[Any]:
@@ -132,7 +137,9 @@ def _words(table: Table[T], items: Iterable[T], context: Any, cursor: _Cursor) -
 
 
 def _values(key: Key[T], items: list[T], context: Any, prefix: str) -> Iterator[tuple[str, str, bool]]:
-    """Yield (value, hint, whether it needs no quotes) of values with the prefix, then of those that contain it."""
+    """Yield (value, hint, whether it needs no quotes) of values with the prefix, then of those that contain it; the
+    values that occur before others that the key allows.
+    """
     if key.kind is Kind.FACT:
         yield from _fitting(((name, fact.about, True) for name, fact in key.facts.items()), prefix, str.lower)
     elif key.kind is Kind.NAME or key.offered is not None:
@@ -140,6 +147,9 @@ def _values(key: Key[T], items: list[T], context: Any, prefix: str) -> Iterator[
         tally = _tally(key, Counter(map(get, items)))
         tallied = [(value or "none", str(count), value is None) for value, count in tally]
         yield from _fitting(tallied, prefix, key.fold)
+        taken = {key.fold(value) for value, _, _ in tallied}
+        others = [(choice, "0", False) for choice in _choices(key, context) if key.fold(choice) not in taken]
+        yield from _fitting(others, prefix, key.fold)
     elif key.kind is Kind.TRUTH:
         counts = Counter(map(key.get(context), items))
         yield from _fitting(

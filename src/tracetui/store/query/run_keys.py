@@ -13,7 +13,7 @@ from tracetui.model import RUNNING_STATES, Outcome, RunState, RunSummary, Status
 from tracetui.model.span import STATUS_WORDS, plain_word
 from tracetui.store.facts import NO_EFFECTS, EffectFacts, failure, haystack, recorded_state, run_time, total_tokens
 from tracetui.store.query.keys import Fact, Getter, Key, Kind, Table, computed, has_key, has_value, recorded
-from tracetui.store.relations import COPY, REPEAT, Relations, has_original
+from tracetui.store.relations import COPY, REPEAT, STUDENT, Relations, has_original
 
 
 class Context(Protocol):
@@ -84,7 +84,7 @@ class TraceContext:
 
     def relation(self, run: RunSummary) -> str | None:
         if (run.task_key is None and run.identity is None) or self._relations is None:
-            return run.relation
+            return run.relation or ("replay" if has_original(run) else None)
         return self._relations().relation(run.ref)
 
     def replayed(self, run: RunSummary) -> bool:
@@ -173,6 +173,10 @@ def _repeated(context: Any) -> Getter[RunSummary]:
     return repeated
 
 
+def _is_replay(run: RunSummary) -> bool:
+    return has_original(run) and run.relation != STUDENT
+
+
 def _repeat(context: Any) -> Getter[RunSummary]:
     relation = context.relation
     return lambda run: run.task_key is not None and relation(run) == REPEAT
@@ -248,7 +252,7 @@ _NAMES: Final[tuple[RunKey, ...]] = (
     Key(
         "relation", Kind.NAME, lambda context: context.relation,
         "its relation to its original: replay, fork, retry, student, copy, repeat",
-        choices=("replay", "fork", "retry", "student", COPY, REPEAT),
+        choices=("replay", "fork", "retry", STUDENT, COPY, REPEAT),
     ),
     Key(
         "score", Kind.SCORE, recorded("scores"), "a score of that name, alone or compared with a value",
@@ -274,7 +278,7 @@ _TEXTS: Final[tuple[RunKey, ...]] = (
         offered=_cause,
     ),
     Key("note", Kind.TEXT, lambda context: context.note, "your note"),
-    Key("name", Kind.TEXT, recorded("name", "label"), "its name", offered=recorded("name")),
+    Key("name", Kind.TEXT, recorded("name"), "its name", offered=recorded("name")),
     Key("prompt", Kind.TEXT, recorded("prompt"), "beginning of its first prompt or input", ("input",), unique=True),
     Key("result", Kind.TEXT, recorded("result"), "the trace's own phrase for how it went"),
     Key("path", Kind.TEXT, recorded("ref.path"), "the path of its file", ("file",), unique=True),
@@ -356,17 +360,15 @@ _IS: Final[dict[str, Fact[RunSummary]]] = {
     "cancelled": _status(Status.CANCELLED),
     "unknown": _status(Status.UNKNOWN),
     "child": Fact("another run started it", computed(lambda run: run.parent is not None)),
-    "replay": Fact(
-        "replays, forks or retries another run",
-        computed(has_original),
-    ),
+    "replay": Fact("replays, forks or retries another run", computed(_is_replay)),
+    "student": Fact("repeats the session of a teacher", computed(lambda run: run.relation == STUDENT)),
     "repeat": Fact("does the task of an earlier run", _repeat),
     "copy": Fact("the same run is in another file, too", _copy),
 }
 _HAS: Final[dict[str, Fact[RunSummary]]] = {
     "replay": Fact("another run replays, forks or retries it", _replayed),
     "repeats": Fact("later runs do its task again", _repeated),
-    "original": _IS["replay"],
+    "original": Fact("names the run that it replays, forks, retries or imitates", computed(has_original)),
     "error": Fact("its trace says why it failed", computed(lambda run: failure(run) is not None)),
     "errors": Fact("a span failed", computed(lambda run: bool(run.errors))),
     "problems": Fact("parts of it could not be read", computed(lambda run: run.problems > 0)),
