@@ -38,6 +38,10 @@ NAME_LENGTH: Final = 120
 """Maximum characters of a stored name."""
 
 
+_FEW_CLAIMS: Final = 1_000
+"""Claims of a run that are packed anew at each of its steps."""
+
+
 class Tally(msgspec.Struct, kw_only=True):
     """Counts of a run: the same whether a format skimmed the file or read all of it."""
 
@@ -59,6 +63,8 @@ class Tally(msgspec.Struct, kw_only=True):
     """Usage of the calls of each model, of their size by `_LARGE_CALLS`, and of their tier."""
     nodes: set[str] = set()
     claims: list[Claim] = []
+    packed_claims: tuple[int, bytes] = (0, b"")
+    """The last table of claims, and of how many it is (`pack_growing`)."""
     unknown: dict[str, int] = {}
     """Records of unknown kinds, by kind."""
     torn: int = 0
@@ -72,6 +78,17 @@ class Tally(msgspec.Struct, kw_only=True):
         return msgspec.structs.replace(
             self, unknown=dict(self.unknown), by_model=dict(self.by_model), claims=list(self.claims), **names
         )
+
+    def pack_claims(self, origin: str | None) -> bytes:
+        """The table of the claims of the run; of a long one that grows, of all but the last eighth.
+
+        So a step of a run of any length costs the same; a copy of what is newest counts twice until then.
+        """
+        count, packed = self.packed_claims
+        if count < _FEW_CLAIMS or not count <= len(self.claims) < count + count // 8:
+            packed = pack_claims(self.claims, origin)
+            self.packed_claims = len(self.claims), packed
+        return packed
 
     def add(self, span: Span) -> None:
         """Count one span."""
@@ -246,7 +263,7 @@ def summary_of(
     repeats = None if header.repeats is None else intern(header.repeats)
     shared = one(_shared_facts(header, tally, moving=moving))
     own = pack(_own_facts(header, tally, last, moving=moving))
-    claims = pack_claims(() if tally is None else tally.claims, header.origin)
+    claims = pack_claims((), header.origin) if tally is None else tally.pack_claims(header.origin)
     return RunSummary(ref, shared, own, started, duration, repeats, modified_at, claims)
 
 
