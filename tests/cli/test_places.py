@@ -17,7 +17,7 @@ def test_an_address_means_one_run_wherever_places_are_taken(cli: Cli) -> None:
         assert [one["address"] for one in cli("ls", word, "--json").data["runs"]] == [run["address"]]
         triage = cli("triage", word, "--json").data
         counts = {"runs": 1, "failed": 1, "errors": 1, "wrong_answers": 0, "causes": 1, "signatures": 1}
-        assert triage["counts"] == counts
+        assert triage["counts"].items() >= counts.items()
         assert triage["causes"][0]["runs"] == [run["address"]]
         assert set(cli("grep", "-e", ".", "-l", word).text.split()) == {run["address"]}
         assert cli("ls", word, "--fail-on", "error").status == 3

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tracetui.analysis.liveness import GOING, Turn, session_state, summary_state
+from tracetui.analysis.liveness import GOING, current_state, summary_state
 from tracetui.cli.reading import listing_of
-from tracetui.model import RunSummary, Status
+from tracetui.model import RunState, RunSummary, Status
 from tracetui.sources.local import LocalSource
 
 IDENT = "7d1c9e50-0c41-4d7a-9d0e-2f6a30c7e777"
@@ -49,9 +49,7 @@ def test_exit_closes_a_session(command: str, tmp_path: Path) -> None:
     assert run.status is not Status.RUNNING
     assert state not in GOING
     assert reason == "the session was closed"
-    turn = session_state(run, state, now=time.time())
-    assert turn is not None
-    assert turn.turn is Turn.DONE
+    assert current_state(run, state, now=time.time()).state is RunState.DONE
 
 
 def test_a_session_that_goes_on_after_exit_is_running(tmp_path: Path) -> None:

@@ -71,6 +71,10 @@ def test_everything_is_listed_and_read_as_it_is_here(there: Sshd, traces: Path) 
         ("gemini", "session"),
         ("harbor", "checks"),
         ("qwen", "session"),
+        ("google_adk", "sqlite"),
+        ("openhands", "tools"),
+        ("codex_exec", "turns"),
+        ("hf_sts", "session"),
     ):
         shutil.copytree(ROOT / "tests" / "formats" / name / case / "input", traces / name, dirs_exist_ok=True)
     before = state_of(traces)

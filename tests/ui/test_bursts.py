@@ -26,6 +26,7 @@ from tests.ui.test_keys import pressed, with_replays
 from tracetui.model import RunRef
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import (
+    CONTEXT,
     DIFF,
     EVERYWHERE,
     HITS,
@@ -34,6 +35,7 @@ from tracetui.ui.commands import (
     PAIRS,
     QUEUE,
     REPLAYS,
+    RIVER,
     RUNS,
     STATISTICS,
     TREE,
@@ -44,11 +46,12 @@ from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.screens.overlay import ChoiceView, Palette
 from tracetui.ui.state import arrange_runs, filter_runs
 
-SCREENS: Final = {RUNS: MAIN, QUEUE: TRIAGE, PAIRS: DIFF, **{pane: frozenset({pane}) for pane in LISTS}}
+SCREENS: Final = {RUNS: MAIN, QUEUE: TRIAGE, PAIRS: DIFF, RIVER: CONTEXT, **{pane: frozenset({pane}) for pane in LISTS}}
 """The first pane of every screen, and all of its panes."""
 WAYS: Final = {
     QUEUE: ("T",),
     PAIRS: ("D",),
+    RIVER: ("K",),
     **{pane: tuple("&" if key == "ampersand" else key for key in keys) for pane, keys in LISTED.items()},
 }
 """Keys that lead from the list of runs to the other screens."""

@@ -170,7 +170,7 @@ async def test_causes_sort_and_group_by_the_keys_of_the_list(opened: Opener, sam
         await press(pilot, "b")
         assert "by kind" in text_of(app)
         assert "errors in execute_tool" in text_of(app)
-        await press(pilot, "b", "b", "v", "k")
+        await press(pilot, "b", "b", "b", "v", "k")
         assert screen.state.arrangement.group == "verdict"
         assert "to review" in text_of(app)
         await press(pilot, "escape", "T")

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.views.build import make_run
 from tracetui import demo, load
-from tracetui.model import Body, Operation, Run, Span, Usage
+from tracetui.model import Body, Run
 from tracetui.views.detail.run import SameFailure, panel_rows
 from tracetui.views.goal import TurnRows, first_turn, goal_sentence, has_turns
 from tracetui.views.rows import Rows
@@ -85,17 +84,6 @@ def test_panels_come_before_the_facts(samples: Path) -> None:
     found = [next(i for i, head in enumerate(heads) if head.startswith(name)) for name in names]
     assert found == sorted(found)
     assert any(line.startswith("■ search") and " 96%" in line for line in shown)
-
-
-def test_the_name_of_a_model_has_the_blank_columns_beside_it() -> None:
-    from tracetui.analysis.assessment import assess
-
-    name = "claude-sonnet-4-5-20250929"
-    call = Span(id="a", name=name, operation=Operation.CHAT, model=name, usage=Usage(9_000, 10))
-    run = make_run([call])
-    shown = {width: text(panel_rows(run, width=width, assessment=assess(run, run.load))[0]) for width in (80, 60)}
-    assert any(f" {name} " in line for line in shown[80])
-    assert any(f" {name[:10]}" in line and "…" in line for line in shown[60])
 
 
 def test_panels_beside_turns_leave_out_what_is_empty_or_in_the_tabs(run: Run) -> None:

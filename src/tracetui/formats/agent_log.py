@@ -81,6 +81,11 @@ def usage_without_cache(
     return Usage(plain, output, None, read, written, reasoning, cost, written_1h, at_least and output is not None)
 
 
+def claim_of_call(response: str | None, key: str | None) -> str | None:
+    """The claim of a tool call: ids such as ``call_0`` or ``functions.Bash:3`` are unique in their response only."""
+    return None if response is None or key is None else f"{response}/{key}"
+
+
 class SyntheticRef(msgspec.Struct, frozen=True, gc=False):
     """Reference of a span without a record, such as an abandoned branch or a sub-agent: its facts."""
 

@@ -18,6 +18,7 @@ from tracetui.analysis.context import (
     Ledger,
     Totals,
 )
+from tracetui.masking import clean, one_line
 from tracetui.model.context import (
     AFTER_COMPACTION,
     ATTACHMENT,
@@ -34,7 +35,7 @@ from tracetui.model.context import (
     Cause,
 )
 from tracetui.redact import Redactor
-from tracetui.text import Clean, clean, cost, duration, one_line, tokens
+from tracetui.text import Clean, cost, duration, tokens
 
 _LABELS: Final = {
     START: "start (system, tools)",

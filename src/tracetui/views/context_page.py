@@ -13,6 +13,7 @@ from itertools import groupby, pairwise
 from typing import Final, NamedTuple
 
 from tracetui.analysis.context import SHRUNK, Account, Break, Call, Ledger
+from tracetui.masking import clean
 from tracetui.model.context import (
     AFTER_COMPACTION,
     ATTACHMENT,
@@ -30,7 +31,7 @@ from tracetui.model.context import (
     Cause,
 )
 from tracetui.redact import Redactor
-from tracetui.text import Clean, cells, clean, grouped, pad, tokens, truncate, truncate_middle, wrap
+from tracetui.text import Clean, cells, grouped, pad, tokens, truncate, truncate_middle, wrap
 from tracetui.views.bars import sparkline
 from tracetui.views.context import (
     ERROR,

@@ -30,6 +30,7 @@ from tracetui.formats.agent_log import (
     UNKNOWN_KIND,
     Call,
     Outcome,
+    claim_of_call,
     span_ref,
     usage_without_cache,
 )
@@ -720,7 +721,7 @@ def _take_call(agent: Agent, response: Response, block: Block, number: int, when
         ident = agent.prefix + key
     at = pack_block(number) + line.packed()
     call = Call(ident, intern(name), EXECUTE_TOOL, response.id, response.step, when, at, preview, agent.copied)
-    call.part, call.claim = agent.part, key
+    call.part, call.claim = agent.part, claim_of_call(response.claim, key)
     if key is not None and task:
         agent.tasks[task] = key
     agent.call(key, call, line)

@@ -29,6 +29,7 @@ from tracetui.formats.agent_log import (
     UNKNOWN_KIND,
     Call,
     Outcome,
+    claim_of_call,
     row,
     usage_without_cache,
 )
@@ -234,7 +235,7 @@ class Assistant(Message, tag="assistant"):
         note, at = COPIED if COPIED in span.note else "", pack_block(number) + line.packed()
         name, preview = word(block.name) or "tool", preview_of(block.arguments)
         call = Call(ident, name, EXECUTE_TOOL, span.id, span.step, when, at, preview, note)
-        call.claim = key
+        call.claim = claim_of_call(span.claim if isinstance(span.claim, str) else None, key)
         session.call(key, call, line)
 
 
