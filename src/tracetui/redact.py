@@ -98,12 +98,13 @@ class Redactor:
         shown = self.header(whole)
         if shown is whole or not part:
             return self.header(part)
-        return self.header(compiled(_WORD).sub(lambda match: self._word(match[0], whole, shown), part))
+        exact, masked = (Counter(compiled(_WORD).findall(text)) for text in (whole, shown))
 
-    def _word(self, word: str, whole: str, shown: str) -> str:
-        if word[0] == "<" or (word in shown and shown.count(word) >= whole.count(word)):
-            return word
-        return self.mask(word)
+        def mask_word(match: re.Match[str]) -> str:
+            word = match[0]
+            return word if word[0] == "<" or (word in shown and masked[word] >= exact[word]) else self.mask(word)
+
+        return self.header(compiled(_WORD).sub(mask_word, part))
 
     def value(self, value: Any) -> Any:
         """Mask every secret in a value: mappings, sequences and structs of any depth."""

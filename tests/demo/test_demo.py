@@ -130,7 +130,9 @@ def test_only_the_intended_file_is_unreadable(folder: Path) -> None:
 def test_no_run_has_a_problem_but_the_intended(folder: Path) -> None:
     refs = [summary.ref for found in scanned(folder) for summary in found.runs]
     problems: list[Problem] = [problem for ref in refs for problem in read_run(LocalSource(), ref).problems]
-    assert problems == []
+    assert [(problem.where, problem.reason) for problem in problems] == [
+        ("steps[1]", "the input hash doesn't match the input")
+    ]
 
 
 def test_nested_runs_name_their_parent(folder: Path) -> None:
@@ -244,7 +246,7 @@ def test_the_trials_have_a_decisive_fork_and_one_that_could_be_chance(trials: Pa
 def test_the_second_model_regressed(trials: Path) -> None:
     sets = [matrix(run for one in scanned(trials / model) for run in one.runs) for model in demo.trials.MODELS]
     found = gate(*sets)
-    assert (found.verdict, len(found.regressed), len(found.fixed)) == (Verdict.REGRESSION, 7, 1)
+    assert (found.verdict, len(found.lower), len(found.higher)) == (Verdict.REGRESSION, 7, 1)
 
 
 def test_the_trials_are_small_old_and_reproducible(trials: Path, tmp_path: Path) -> None:

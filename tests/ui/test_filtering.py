@@ -119,7 +119,7 @@ async def test_what_is_wrong_is_said_below_its_column(
 
 async def test_tab_goes_through_what_may_follow_and_shift_tab_goes_back(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
-        await press(pilot, "f", *keys("stat"), "tab")
+        await press(pilot, "f", *keys("statu"), "tab")
         prompt = app.screen.query_one(Prompt)
         assert prompt.value == "status:"
         offered = []

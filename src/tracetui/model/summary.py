@@ -48,6 +48,8 @@ class SharedFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_lik
     relation: str | None = None
     split: bool = False
     """Other files may contain parts of it, under the same `id`."""
+    is_part: bool = False
+    """Parents of the spans at its top are not in it: they may be in another file."""
     parent: str | None = None
     is_session: bool = False
     """People talk with the agent of the run, and can continue it: not of a sub-agent."""
@@ -174,6 +176,7 @@ class RunSummary(msgspec.Struct, frozen=True, gc=False, array_like=True):
     time_zone = _shared(SharedFacts.time_zone)
     relation = _shared(SharedFacts.relation)
     split = _shared(SharedFacts.split)
+    is_part = _shared(SharedFacts.is_part)
     parent = _shared(SharedFacts.parent)
     is_session = _shared(SharedFacts.is_session)
     outcome = _shared(SharedFacts.outcome)

@@ -292,6 +292,7 @@ def _shared_facts(header: Header, tally: Tally | None, *, moving: bool) -> Share
         time_zone=header.time_zone,
         relation=header.relation,
         split=header.split,
+        is_part=header.is_part,
         parent=header.parent,
         is_session=header.is_session and header.parent is None,
         outcome=judgment.outcome,

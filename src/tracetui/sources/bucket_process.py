@@ -12,13 +12,12 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from typing import IO, Any, Final
 
 import msgspec
@@ -315,8 +314,9 @@ def _resident() -> int:
 
 
 def _watch_memory(most: int) -> None:
+    never = Event()  # nothing tells when memory grows
     while _resident() < most:
-        time.sleep(0.02)
+        never.wait(0.02)
     os._exit(_OVER_MEMORY)
 
 

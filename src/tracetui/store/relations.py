@@ -488,7 +488,8 @@ def copies_of(runs: Iterable[RunSummary]) -> dict[RunRef, RunRef]:
 
 def has_end(run: RunSummary) -> bool:
     """Whether the trace records the end of the run. Of a split trace, only the part with the root span does."""
-    return run.status_source is not StatusSource.DERIVED or run.status not in (Status.UNKNOWN, Status.RUNNING)
+    is_settled = run.status not in (Status.UNKNOWN, Status.RUNNING) and not run.is_part
+    return run.status_source is not StatusSource.DERIVED or is_settled
 
 
 def split_traces(runs: Iterable[RunSummary]) -> dict[str, list[RunRef]]:

@@ -554,7 +554,7 @@ def _logged(file: File, folder: str, score: Score | None) -> Score | None:
     for name in ("run_instance.log", "test_output.txt"):
         place = folder + name
         log = _text(file, place)
-        for number, line in reversed(list(enumerate(log.splitlines()))):
+        for number, line in reversed(list(enumerate(log.split("\n")))):
             found = _MARK.search(line[:PREVIEW])
             where = f"{place} line {number + 1}"
             if found is None and not is_environment(line):

@@ -30,11 +30,6 @@ _START: Final = "toUnixTimestamp64Nano(Timestamp)"
 _END: Final = f"{_START} + toInt64(Duration)"
 _FAILED: Final = "StatusCode IN ('Error', 'STATUS_CODE_ERROR')"
 _ROOT: Final = "replaceAll(ParentSpanId, '0', '') = ''"
-_FIRST_ERROR: Final = f"argMinIf(concat(SpanName, ': ', StatusMessage), ({_END}, SpanId), {_FAILED})"
-_ERROR: Final = f"replaceRegexpAll({_FIRST_ERROR}, '[0-9a-fA-F-]{{8,}}|[0-9]+', '#')"
-"""The error of a trace without numbers and ids: that of the failed span that ended first."""
-_GROUP: Final = f"if(countIf({_FAILED}) = 0, TraceId, {_ERROR})"
-"""The error; a trace without a failed span, such as a wrong answer, is like no other."""
 _FAILED_OR_WRONG: Final = AnyOne((MayFail(), MayBeScored()))
 _CONVENTIONS: Final = [
     "ai.operationId",
@@ -111,12 +106,25 @@ def newest(schema: Schema, limit: int, window: int, condition: Condition = EVERY
         where.append(_not_before("{bound:Int64}"))
     if not each:
         return Statement(_traces(schema, where, having, "LIMIT {limit:UInt64}"), values)
-    found = _traces(schema, where, having, "", f"{_GROUP} AS error", f"countIf({_ROOT} AND {_FAILED}) > 0 AS failed")
+    found = _traces(
+        schema, where, having, "", f"{_error(schema)} AS error", f"countIf({_ROOT} AND {_FAILED}) > 0 AS failed"
+    )
     return Statement(
         f"SELECT *, countIf(failed) OVER (PARTITION BY error) AS alike FROM ({found}) "
         "ORDER BY last DESC, TraceId LIMIT {most:UInt64} BY error, failed LIMIT {limit:UInt64}",
         values,
     )
+
+
+def _error(schema: Schema) -> str:
+    """The error of a trace without numbers and ids: that of the failed span that ended first, with its tool.
+
+    A trace without a failed span, such as a wrong answer, is like no other.
+    """
+    tool = _Attributes(typed=schema.typed).value("gen_ai.tool.name")
+    first = f"argMinIf(concat(SpanName, ' ', {tool}, ': ', StatusMessage), ({_END}, SpanId), {_FAILED})"
+    error = f"replaceRegexpAll({first}, '[0-9a-fA-F-]{{8,}}|[0-9]+', '#')"
+    return f"if(countIf({_FAILED}) = 0, TraceId, {error})"
 
 
 def changed(schema: Schema, limit: int, bound: int, ended: int, condition: Condition = EVERYTHING) -> Statement:
