@@ -201,6 +201,7 @@ EXAMPLES = {
         ("", "RESOURCE_EXHAUSTED: You exceeded your current quota"),
         ("", "You exceeded your current quota, head to: https://ai.google.dev/"),
     ],
+    "disk full": [("", "[Errno 28] No space left on device: '/tmp/a'"), ("", "npm ERR! code ENOSPC")],
     "overloaded": [
         ("OverloadedError", ""),
         ("", "overloaded_error: Overloaded"),

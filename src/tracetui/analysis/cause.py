@@ -136,6 +136,13 @@ TABLE: Final = (
         r"|exceeds? the (?:available |maximum )?(?:context|maximum number of tokens)",
         codes=frozenset({"400", "413"}),
     ),
+    Equivalent(
+        "disk full",
+        r"(?!)",
+        r"no space left on device|\benospc\b|not enough space on the disk",
+        codes=frozenset({"28", "112"}),
+        added=True,
+    ),
     Equivalent("GPU out of memory", r"CudaOutOfMemory\w*", r"\b(?:cuda|hip|gpu|mps)\b.{0,40}out of memory"),
     Equivalent(
         "out of memory",
@@ -191,6 +198,8 @@ _STEMS: Final = (
     "host name",
     "again",
     "name resolution",
+    "space",
+    "enospc",
 )
 """One of them is in every text that fits a row of `TABLE`."""
 _OF_CHECKS: Final = [(row, re.compile(row.type), re.compile(row.text), re.compile(row.unless)) for row in OF_CHECKS]
