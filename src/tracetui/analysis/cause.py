@@ -87,7 +87,7 @@ TABLE: Final = (
         "host not found",
         r"(?!)",
         r"\benotfound\b|name or service not known|nodename nor servname|getaddrinfo failed|name_not_resolved"
-        r"|no such host|could not resolve host|could not translate host name",
+        r"|no such host|(?:could not|unable to) resolve host|could not translate host name",
         codes=frozenset({"-2", "8", "11001"}),
         host=True,
         added=True,
@@ -207,7 +207,7 @@ _PORT: Final = re.compile(r"\bport[=: ]+(\d{1,5})\b|[\w\].]:(\d{2,5})(?![\w]|[:.
 _HOST: Final = re.compile(
     r"\bhost='([^']+)'|://(?:[^/\s@'\"]*@)?([^/\s:'\"?#)]+)"
     r"|\b[Cc]onnection to ([A-Za-z][\w-]*(?:\.[\w-]+)+)|\b(?:connecting to|connect to host|server at"
-    r"|dial tcp:?(?! lookup)|lookup|resolve host:?|host name|ENOTFOUND"
+    r"|dial tcp:?(?! lookup)|lookup|resolve host(?: address)?:?|host name|ENOTFOUND"
     r"|ECONNREFUSED|ECONNRESET|ETIMEDOUT)\s[\"']?([A-Za-z][\w-]*(?:\.[\w-]+)*)(?=[\s:,\"')]|\.?$)"
 )
 _OLD_PORT: Final = re.compile(r"\bport[=: ]+(\d{1,5})\b|[\w\].]:(\d{2,5})(?![\w]|[:.]\d)")

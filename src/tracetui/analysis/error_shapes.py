@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
-from tracetui.analysis.error_text import MAX_INPUT, ErrorText, contains_any, ends, normalize, unwrap
+from tracetui.analysis.error_text import MAX_INPUT, NOT_USER_CODE, ErrorText, contains_any, ends, normalize, unwrap
 
 _MAX_SUBJECT: Final = 120
 _MAX_DEPTH: Final = 3
@@ -48,7 +48,29 @@ def _read(kind: str | None, text: str, depth: int = 0) -> tuple[ErrorText, bool]
         if contains_any(error.text, marks) or (read is _untyped and error.type in _DB_API):
             error = read(error)
     error = _pooled_hosts(error)
+    if error.frame is not None:
+        error = error._replace(frame=_own_frame(error.frame, text))
     return error, error != plain
+
+
+_FRAME: Final = re.compile(
+    r"(?:File \"(?P<python>[^\"\n]+)\", line \d+, in (?P<name>.+)|^\s+at (?:[^(\n]*\()?(?P<node>[^()\n]+?):\d+:\d+\)?$)",  # noqa: E501
+    re.MULTILINE,
+)
+
+
+def _own_frame(frame: str, text: str) -> str | None:
+    """No frame of a library if the stack has no other; the function around a comprehension."""
+    frames = [*_FRAME.finditer(ends(text, _LONGEST))]
+    if not frames:
+        return frame
+    own = [found for found in frames if not NOT_USER_CODE.search(found["python"] or found["node"])]
+    if not own:
+        return None
+    named = [found for found in own if found["python"] and found["name"][:1] + found["name"][-1:] != "<>"]
+    if frame.startswith(("<genexpr>", "<listcomp>", "<lambda>")) and named:
+        return f"{named[-1]['name']} in {named[-1]['python'].rpartition('/')[2]}"
+    return frame
 
 
 # ---- whole texts: groups, lists and stacks, which unwrapping would cut
@@ -340,12 +362,14 @@ _NO_COMMAND: Final = re.compile(
     r"(?:(?:\S*/)?zsh:(?:\d+:)? command not found: (?P<a>\S+)|(?P<b>[^\s:]+): (?:command )?not found\b"
     r"|exec: \"(?P<c>[^\"/]+)\": executable file not found in \$PATH|\bspawn (?P<d>[^\s/]+) ENOENT)"
 )
+_OPERAND: Final = re.compile(r"^(?P<tool>[a-z]\w*): ['‘](?P<name>[\w.-]+)['’]: ")
 _EXIT: Final = re.compile(r"^Exit code 127\s+")
 
 
 def _shell(error: ErrorText) -> ErrorText:
     """What a shell or script says, without its name and line; a missing command in one form."""
     text = _SCRIPT.sub("", re.sub(r"^/(?:[^\s/:]+/)*bin/(?=[\w.-]+: )", "", error.text))
+    text = _OPERAND.sub(r"\g<tool>: \g<name>: ", text)
     if (missing := _NO_COMMAND.search(text)) and (
         missing["b"] is None or "command not found" in text or text != error.text
     ):
@@ -530,9 +554,11 @@ _DIAGNOSTIC: Final = re.compile(
     r"(?:\n\s*--> (?P<arrow>[^\n:]+):\d+)?",
     re.MULTILINE,
 )
-_GO_BUILD: Final = re.compile(r"^(?:vet: )?(?P<path>\S+\.go):\d+:\d+: (?P<message>[^\n]+)", re.MULTILINE)
+_BUILD: Final = re.compile(
+    r"^(?:(?:vet: )?(?P<go>\S+\.go):\d+:\d+:|\[ERROR\] (?P<maven>\S+):\[\d+,\d+\]) (?P<message>[^\n]+)", re.MULTILINE
+)
 _SYMBOL: Final = re.compile(r"^\s+symbol:\s+(.+)$", re.MULTILINE)
-_NAMES: Final = re.compile(r"['\"`‘]\S|\.h\b|\w: \w")
+_NAMES: Final = re.compile(r"['\"`‘]\S|\.h\b|\w: \w|\w\.\w")
 _UNLINKED: Final = re.compile(
     r"(?P<what>undefined reference to) [`'\"](?P<name>[^'\"\n]+)|(?P<missing>cannot find -l\S+?)(?=:|\s|$)"
 )
@@ -548,8 +574,8 @@ def _compiler(error: ErrorText) -> ErrorText:
             message, symbol = found["message"], _SYMBOL.search(error.text, found.end())
             message = f"{message}: {symbol[1]}" if symbol else message
             return _diagnosed(f"error {code}: {message}" if code else f"error: {message}", message, path)
-    if built := _GO_BUILD.search(error.text):
-        return _diagnosed(f"error: {built['message']}", built["message"], built["path"])
+    if built := _BUILD.search(error.text):
+        return _diagnosed(f"error: {built['message']}", built["message"], built["go"] or built["maven"])
     return error
 
 
@@ -581,6 +607,8 @@ def _report(error: ErrorText) -> ErrorText:
 
 _BAD_JSON: Final = re.compile(r"(?P<why>[A-Z][^:\n]*): line \d+ column \d+ \(char \d+\)")
 _NO_MODULE: Final = re.compile(r"No module named '?(?P<python>[\w.]+)'?|Cannot find module '(?P<node>[^'\n]+)'(?! or )")
+_GIVEN: Final = re.compile(r"(?<=time data )'[^'\n]*'")
+_DEPTH: Final = re.compile(r"(?<=recursion depth exceeded) (?:while|in|during) .*")
 _SELF: Final = re.compile(r"(?P<head>[A-Za-z][^:\n]{2,60}: )(?P=head)+")
 _UNCAUGHT: Final = re.compile(r"^(?:Uncaught|Unhandled)(?: \(in promise\)| exception:?| promise rejection:?)? (?=\w)")
 _SESSION: Final = re.compile(r"\s*(?:\(Session info: |Stacktrace:|; For documentation on this error).*", re.DOTALL)
@@ -592,7 +620,8 @@ _DB_API: Final = frozenset(
     }
 )  # fmt: skip
 """Types of PEP 249, which drivers choose by the message."""
-_FOLLOWS: Final = re.compile(r"code [45]\d\d\b|MCP error -?\d+: ")
+_FOLLOWS: Final = re.compile(r"(?:code |HTTP(?: Error)? )?[45]\d\d\b|MCP error -?\d+: ")
+_STATUS_FIRST: Final = re.compile(r"^(?=[45]\d\d: )")
 """Texts of which the status decides on the type."""
 
 
@@ -603,6 +632,7 @@ def _untyped(error: ErrorText) -> ErrorText:
         text = _SELF.sub(r"\g<head>", text)
     if bad := _BAD_JSON.search(text):
         return error._replace(type=None, text=f"invalid JSON: {bad['why']}")
+    text = _GIVEN.sub("<quoted>", _DEPTH.sub("", text))
     if missing := _NO_MODULE.search(text):
         names = missing["python"], missing["node"]
         what = f"No module named '{names[0]}'" if names[0] else f"Cannot find module '{names[1]}'"
@@ -610,6 +640,7 @@ def _untyped(error: ErrorText) -> ErrorText:
             return error._replace(type=None, text=what, frame=None)
     if text.startswith("Message: ") and (said := _SESSION.sub("", text[len("Message: ") :])):
         kind, text = None, said
+    text = _STATUS_FIRST.sub("code ", text)
     text = _SQL_CODE.sub(r"code \g<code>: ", text)
     if kind in _DB_API or _FOLLOWS.match(text):
         kind = None
@@ -622,6 +653,19 @@ def _uncaught(kind: str | None, text: str, depth: int) -> ErrorText | None:
     return _read(kind, text[head.end() :], depth)[0] if head else None
 
 
+_CAUSE: Final = re.compile(r"\n\s+\[cause\]: (?P<cause>.+)", re.DOTALL)
+
+
+def _caused(kind: str | None, text: str, depth: int) -> ErrorText | None:
+    """The innermost cause that Node prints, without its fields."""
+    cause = _CAUSE.search(text)
+    return (
+        None
+        if cause is None
+        else _read(None, re.sub(r"\s*(?:\{\n.*|\}\s*)$", "", cause["cause"], flags=re.DOTALL), depth)[0]
+    )
+
+
 _STATUS_BODY: Final = re.compile(r"^\s*(?:\w+(?:Error|Exception): )?(?P<status>[45]\d\d)\s+(?=\{)")
 
 
@@ -631,7 +675,7 @@ def _body(kind: str | None, text: str, depth: int) -> ErrorText | None:
     return None if head is None else _read(kind, f"Error code: {head['status']} - {text[head.end() :]}", depth)[0]
 
 
-_POSTGRES: Final = re.compile(r"(?:^|\n)(?:psycopg[23]?|asyncpg)\.(?:errors|exceptions)\.\w+: (?=[^\n])")
+_POSTGRES: Final = re.compile(r"(?:^|\n|: \()(?:psycopg[23]?|asyncpg)\.(?:errors|exceptions)\.\w+(?:: |\) )(?=[^\n])")
 
 
 def _postgres(kind: str | None, text: str, depth: int) -> ErrorText | None:
@@ -652,6 +696,7 @@ _WHOLE: Final[tuple[tuple[str, _Whole], ...]] = (
     ("Exception in thread ", _java_header),
     ("StatusCode.", _grpc),
     ("rpc error: code", _grpc),
+    ("[cause]: ", _caused),
     ("Uncaught ", _uncaught),
     ("Unhandled ", _uncaught),
     (" {", _body),
@@ -675,7 +720,20 @@ class _Shape(NamedTuple):
 
 
 _UNTYPED: Final = (
-    *("(char ", "No module named ", "Cannot find module ", "Message: ", "ERROR ", "MCP error ", "code 4", "code 5"),
+    *(
+        "(char ",
+        "No module named ",
+        "Cannot find module ",
+        "Message: ",
+        "time data ",
+        "recursion depth",
+        "HTTP ",
+        "ERROR ",
+        "MCP error ",
+        "code 4",
+        "code 5",
+    ),
+    *(f"{status}: " for status in (400, 401, 403, 404, 409, 413, 422, 429, 500, 502, 503, 504)),
     *sorted(_DB_API),
 )
 _READERS: Final = (
@@ -683,11 +741,21 @@ _READERS: Final = (
     _Shape((" for url", ", message='", " returned error"), _response),
     _Shape((" exit status ", "ommand failed", "did not complete", " died with ", "' timed out", "ommand '"), _command),
     _Shape(
-        ("error: ", "error[", "error TS", "error CS", "error C", ".go:", "undefined reference", "cannot find -l"),
+        (
+            "error: ",
+            "error[",
+            "error TS",
+            "error CS",
+            "error C",
+            ".go:",
+            "[ERROR] ",
+            "undefined reference",
+            "cannot find -l",
+        ),
         _compiler,
     ),
     _Shape((": *** ",), _make),
-    _Shape((": line ", "not found", "sh: ", " ENOENT", "bin/"), _shell),
+    _Shape(("': ", "’: ", ": line ", "not found", "sh: ", " ENOENT", "bin/"), _shell),
     _Shape(("E: ", "fatal: ", "npm "), _report),
     _Shape(("rejected]", "could not read "), _git),
     _Shape(("ersions: ", "@", "previous error", "`"), _packages),
@@ -709,4 +777,4 @@ _ALL_MARKS: Final = frozenset(mark for mark, _ in _WHOLE) | {mark for shape in _
 _MARKS: Final = tuple(
     sorted(_ALL_MARKS - _OF_LINES - {"://"} - {mark for mark, _ in _WHOLE if mark not in _WHOLE_LINES})
 )
-_MARKS_OF_LINES: Final = tuple(sorted(_ALL_MARKS - {*_MARKS, "://"}))
+_MARKS_OF_LINES: Final = ("Traceback (", "\n    at ", *sorted(_ALL_MARKS - {*_MARKS, "://"}))
