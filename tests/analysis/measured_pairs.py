@@ -1116,3 +1116,167 @@ LATER: Final[list[tuple[str, bool, str, str]]] = [
     ("provider", False, "MCP error -32601: Method not found", "MCP error -32000: Connection closed"),
 ]
 """Written after the rules, which were then extended for the kinds that they showed."""
+
+REPORTS: Final[list[tuple[str, bool, str, str]]] = [
+    (
+        "schema",
+        True,
+        'MCP error -32602: Invalid arguments for tool read_page: [\n  {\n    "code": "invalid_type",\n    "expected": "string",\n    "received": "undefined",\n    "path": ["url"],\n    "message": "Required"\n  }\n]',
+        'McpError: MCP error -32602: MCP error -32602: Invalid arguments for tool read_page: [{"code":"invalid_type","expected":"string","received":"undefined","path":["url"],"message":"Required"}]',
+    ),
+    (
+        "rust",
+        True,
+        "error[E0433]: failed to resolve: use of undeclared crate or module `serde_json`\n  --> src/main.rs:4:9\n   |\n4  |     let v = serde_json::to_string(&x)?;\n   |             ^^^^^^^^^^ use of undeclared crate or module `serde_json`\n\nerror: aborting due to 1 previous error",
+        "error[E0433]: failed to resolve: use of undeclared crate or module `serde_json`\n  --> src/lib.rs:88:20\n   |\n88 |         Ok(serde_json::from_slice(b)?)\n   |            ^^^^^^^^^^ use of undeclared crate or module `serde_json`\n\nerror: aborting due to 4 previous errors; 2 warnings emitted",
+    ),
+    (
+        "c",
+        True,
+        "main.c:3:10: fatal error: openssl/ssl.h: No such file or directory\n    3 | #include <openssl/ssl.h>\n      |          ^~~~~~~~~~~~~~~\ncompilation terminated.",
+        "src/net/tls.c:11:10: fatal error: openssl/ssl.h: No such file or directory\ncompilation terminated.\nmake: *** [Makefile:12: tls.o] Error 1",
+    ),
+    (
+        "c",
+        True,
+        "/usr/bin/ld: cannot find -lpq: No such file or directory\ncollect2: error: ld returned 1 exit status",
+        "/usr/bin/ld: cannot find -lpq\ncollect2: error: ld returned 1 exit status",
+    ),
+    (
+        "ts",
+        True,
+        "src/app.ts(14,7): error TS2307: Cannot find module 'zod' or its corresponding type declarations.",
+        "src/lib/schema.ts:2:19 - error TS2307: Cannot find module 'zod' or its corresponding type declarations.\n\n2 import { z } from 'zod';\n                    ~~~~~",
+    ),
+    (
+        "apt",
+        True,
+        "E: Unable to locate package libfoo-dev",
+        "Reading package lists... Done\nBuilding dependency tree... Done\nE: Unable to locate package libfoo-dev",
+    ),
+    (
+        "apt",
+        True,
+        "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 4123 (apt-get)",
+        "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 99 (unattended-upgr)\nE: Unable to acquire the dpkg frontend lock (/var/lib/dpkg/lock-frontend), is another process using it?",
+    ),
+    (
+        "sql",
+        True,
+        'psycopg2.errors.UndefinedTable: relation "orders" does not exist\nLINE 1: SELECT * FROM orders WHERE id = 7\n                      ^',
+        'ERROR:  relation "orders" does not exist\nLINE 3:   JOIN orders o ON o.uid = u.id',
+    ),
+    (
+        "sql",
+        True,
+        "sqlalchemy.exc.OperationalError: (sqlite3.OperationalError) no such column: users.email\n[SQL: SELECT users.id, users.email FROM users WHERE users.id = ?]\n[parameters: (4,)]\n(Background on this error at: https://sqlalche.me/e/20/e3q8)",
+        "sqlite3.OperationalError: no such column: users.email",
+    ),
+    (
+        "sql",
+        True,
+        "ERROR 1062 (23000): Duplicate entry 'bob@x.org' for key 'users.email_unique'",
+        "pymysql.err.IntegrityError: (1062, \"Duplicate entry 'eve@y.org' for key 'users.email_unique'\")",
+    ),
+    (
+        "java",
+        True,
+        'Exception in thread "main" java.lang.NullPointerException: Cannot invoke "String.length()" because "<local1>" is null\n\tat com.acme.App.main(App.java:9)',
+        'java.lang.NullPointerException: Cannot invoke "String.length()" because "<local1>" is null\n\tat com.acme.App.main(App.java:12)\n\tat java.base/jdk.internal.reflect.DirectMethodHandleAccessor.invoke(DirectMethodHandleAccessor.java:103)',
+    ),
+    (
+        "schema",
+        False,
+        "jsonschema.exceptions.ValidationError: 'status' is a required property",
+        "jsonschema.exceptions.ValidationError: 'owner' is a required property",
+    ),
+    (
+        "rust",
+        False,
+        "error[E0425]: cannot find function `parse_row` in this scope\n --> src/main.rs:8:5",
+        "error[E0425]: cannot find function `write_row` in this scope\n --> src/main.rs:9:5",
+    ),
+    (
+        "rust",
+        False,
+        "thread 'main' panicked at src/parse.rs:10:5:\ncalled `Option::unwrap()` on a `None` value",
+        "thread 'main' panicked at src/store.rs:99:14:\ncalled `Option::unwrap()` on a `None` value",
+    ),
+    ("c", False, "undefined reference to `png_create_read_struct'", "undefined reference to `deflateInit_'"),
+    (
+        "c",
+        False,
+        "make: *** No rule to make target 'install'.  Stop.",
+        "make: *** No rule to make target 'check'.  Stop.",
+    ),
+    (
+        "ts",
+        False,
+        "error TS2339: Property 'email' does not exist on type 'User'.",
+        "error TS2339: Property 'total' does not exist on type 'Cart'.",
+    ),
+    ("sql", False, 'ERROR:  column "total" does not exist', 'ERROR:  column "created" does not exist'),
+    ("sql", False, "ORA-00942: table or view does not exist", "ORA-01017: invalid username/password; logon denied"),
+    (
+        "c",
+        True,
+        "a.cpp:12:5: error: 'vector' was not declared in this scope\n   12 |     vector<int> v;\n      |     ^~~~~~\na.cpp:12:5: note: suggested alternatives:",
+        "src/b.cpp: In function 'int main()':\nsrc/b.cpp:7:3: error: 'vector' was not declared in this scope",
+    ),
+    (
+        "java",
+        True,
+        "src/Main.java:4: error: package com.google.gson does not exist\nimport com.google.gson.Gson;\n                      ^\n1 error",
+        "[ERROR] /build/src/main/java/A.java:[9,23] package com.google.gson does not exist",
+    ),
+    (
+        "sql",
+        True,
+        "sqlalchemy.exc.ProgrammingError: (psycopg2.errors.UndefinedColumn) column u.mail does not exist\nLINE 1: SELECT u.mail FROM u\n[SQL: SELECT u.mail FROM u]",
+        "psycopg2.errors.UndefinedColumn: column u.mail does not exist\nLINE 4: WHERE u.mail = 'x'",
+    ),
+    (
+        "c",
+        False,
+        "a.c:3:10: fatal error: zlib.h: No such file or directory",
+        "a.c:4:10: fatal error: curl/curl.h: No such file or directory",
+    ),
+    ("c", False, "a.c:3:5: error: expected ';' before 'return'", "a.c:9:1: error: conflicting types for 'run'"),
+    (
+        "rust",
+        False,
+        'error[E0308]: mismatched types\n --> src/main.rs:4:18\n  |\n4 |     let x: i32 = "a";\n  |            ---   ^^^ expected `i32`, found `&str`',
+        "error[E0599]: no method named `foo` found for struct `Bar` in the current scope\n --> src/main.rs:9:7",
+    ),
+    (
+        "ts",
+        False,
+        "src/a.ts(1,1): error TS2304: Cannot find name 'process'.",
+        "src/a.ts(1,1): error TS2304: Cannot find name 'describe'.",
+    ),
+    (
+        "apt",
+        False,
+        "Reading package lists... Done\nE: Unable to locate package nodejs18",
+        "Reading package lists... Done\nE: Unable to locate package postgresql-17",
+    ),
+    (
+        "apt",
+        False,
+        "E: Could not open lock file /var/lib/dpkg/lock-frontend - open (13: Permission denied)",
+        "E: Failed to fetch http://deb.debian.org/debian/dists/x/InRelease  404  Not Found",
+    ),
+    (
+        "sql",
+        False,
+        "sqlalchemy.exc.OperationalError: (sqlite3.OperationalError) database is locked",
+        "sqlalchemy.exc.OperationalError: (sqlite3.OperationalError) no such table: jobs",
+    ),
+    (
+        "sql",
+        False,
+        "ERROR 1045 (28000): Access denied for user 'root'@'localhost' (using password: NO)",
+        "ERROR 1049 (42000): Unknown database 'shop'",
+    ),
+]
+"""Compilers, package managers and databases: with and without what they print around the deciding line."""

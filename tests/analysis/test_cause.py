@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.analysis.cause_pairs import ONE, TWO, Failure
-from tests.analysis.measured_pairs import LATER, PAIRS
+from tests.analysis.measured_pairs import LATER, PAIRS, REPORTS
 from tests.shared import examples
 from tracetui.analysis.cause import (
     BY_TEXT,
@@ -111,7 +111,9 @@ def test_these_have_two_causes(one: Failure, other: Failure) -> None:
     assert cause(one).digest != cause(other).digest
 
 
-@pytest.mark.parametrize("pairs", [PAIRS[::2], PAIRS[1::2], LATER], ids=["rules", "set aside", "later"])
+@pytest.mark.parametrize(
+    "pairs", [PAIRS[::2], PAIRS[1::2], LATER, REPORTS], ids=["rules", "set aside", "later", "reports"]
+)
 def test_pairs_are_grouped_as_a_triager_would(pairs: list[tuple[str, bool, str, str]]) -> None:
     merged = [cause_of(a, type=None).key == cause_of(b, type=None).key for _, _, a, b in pairs]
     labels = [same for _, same, _, _ in pairs]
@@ -201,6 +203,7 @@ EXAMPLES = {
         ("", "RESOURCE_EXHAUSTED: You exceeded your current quota"),
         ("", "You exceeded your current quota, head to: https://ai.google.dev/"),
     ],
+    "disk full": [("", "[Errno 28] No space left on device: '/tmp/a'"), ("", "npm ERR! code ENOSPC")],
     "overloaded": [
         ("OverloadedError", ""),
         ("", "overloaded_error: Overloaded"),

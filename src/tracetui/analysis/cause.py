@@ -87,7 +87,7 @@ TABLE: Final = (
         "host not found",
         r"(?!)",
         r"\benotfound\b|name or service not known|nodename nor servname|getaddrinfo failed|name_not_resolved"
-        r"|no such host|could not resolve host|could not translate host name",
+        r"|no such host|(?:could not|unable to) resolve host|could not translate host name",
         codes=frozenset({"-2", "8", "11001"}),
         host=True,
         added=True,
@@ -135,6 +135,13 @@ TABLE: Final = (
         r"maximum context length|context[ _](?:length|window)[ _](?:is )?exceeded|(?:prompt|input) is too long"
         r"|exceeds? the (?:available |maximum )?(?:context|maximum number of tokens)",
         codes=frozenset({"400", "413"}),
+    ),
+    Equivalent(
+        "disk full",
+        r"(?!)",
+        r"no space left on device|\benospc\b|not enough space on the disk",
+        codes=frozenset({"28", "112"}),
+        added=True,
     ),
     Equivalent("GPU out of memory", r"CudaOutOfMemory\w*", r"\b(?:cuda|hip|gpu|mps)\b.{0,40}out of memory"),
     Equivalent(
@@ -191,6 +198,8 @@ _STEMS: Final = (
     "host name",
     "again",
     "name resolution",
+    "space",
+    "enospc",
 )
 """One of them is in every text that fits a row of `TABLE`."""
 _OF_CHECKS: Final = [(row, re.compile(row.type), re.compile(row.text), re.compile(row.unless)) for row in OF_CHECKS]
@@ -198,7 +207,7 @@ _PORT: Final = re.compile(r"\bport[=: ]+(\d{1,5})\b|[\w\].]:(\d{2,5})(?![\w]|[:.
 _HOST: Final = re.compile(
     r"\bhost='([^']+)'|://(?:[^/\s@'\"]*@)?([^/\s:'\"?#)]+)"
     r"|\b[Cc]onnection to ([A-Za-z][\w-]*(?:\.[\w-]+)+)|\b(?:connecting to|connect to host|server at"
-    r"|dial tcp:?(?! lookup)|lookup|resolve host:?|host name|ENOTFOUND"
+    r"|dial tcp:?(?! lookup)|lookup|resolve host(?: address)?:?|host name|ENOTFOUND"
     r"|ECONNREFUSED|ECONNRESET|ETIMEDOUT)\s[\"']?([A-Za-z][\w-]*(?:\.[\w-]+)*)(?=[\s:,\"')]|\.?$)"
 )
 _OLD_PORT: Final = re.compile(r"\bport[=: ]+(\d{1,5})\b|[\w\].]:(\d{2,5})(?![\w]|[:.]\d)")

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
-from tracetui.analysis.error_text import MAX_INPUT, ErrorText, contains_any, ends, normalize, unwrap
+from tracetui.analysis.error_text import MAX_INPUT, NOT_USER_CODE, ErrorText, contains_any, ends, normalize, unwrap
 
 _MAX_SUBJECT: Final = 120
 _MAX_DEPTH: Final = 3
@@ -45,10 +45,32 @@ def _read(kind: str | None, text: str, depth: int = 0) -> tuple[ErrorText, bool]
     plain = unwrap(kind, text)
     error = plain if len(plain.text) <= MAX_INPUT else plain._replace(text=ends(plain.text, MAX_INPUT))
     for marks, read in _READERS:
-        if contains_any(error.text, marks):
+        if contains_any(error.text, marks) or (read is _untyped and error.type in _DB_API):
             error = read(error)
     error = _pooled_hosts(error)
+    if error.frame is not None:
+        error = error._replace(frame=_own_frame(error.frame, text))
     return error, error != plain
+
+
+_FRAME: Final = re.compile(
+    r"(?:File \"(?P<python>[^\"\n]+)\", line \d+, in (?P<name>.+)|^\s+at (?:[^(\n]*\()?(?P<node>[^()\n]+?):\d+:\d+\)?$)",  # noqa: E501
+    re.MULTILINE,
+)
+
+
+def _own_frame(frame: str, text: str) -> str | None:
+    """No frame of a library if the stack has no other; the function around a comprehension."""
+    frames = [*_FRAME.finditer(ends(text, _LONGEST))]
+    if not frames:
+        return frame
+    own = [found for found in frames if not NOT_USER_CODE.search(found["python"] or found["node"])]
+    if not own:
+        return None
+    named = [found for found in own if found["python"] and found["name"][:1] + found["name"][-1:] != "<>"]
+    if frame.startswith(("<genexpr>", "<listcomp>", "<lambda>")) and named:
+        return f"{named[-1]['name']} in {named[-1]['python'].rpartition('/')[2]}"
+    return frame
 
 
 # ---- whole texts: groups, lists and stacks, which unwrapping would cut
@@ -172,23 +194,6 @@ def _grpc(kind: str | None, text: str, depth: int) -> ErrorText | None:
         return None
     status = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", call["status"]).upper()
     return ErrorText(None, f"gRPC {status}: {call['details'].strip()}")
-
-
-_Whole = Callable[[str | None, str, int], ErrorText | None]
-_WHOLE: Final[tuple[tuple[str, _Whole], ...]] = (
-    ("-- 1 --", _exception_group),
-    ("ExceptionGroup(", _group_repr),
-    ("sub-exception", _group_repr),
-    ("[errors]:", _aggregate),
-    (" validation error", _pydantic),
-    ("\ngoroutine ", _go_panic),
-    ("\tat ", _java),
-    ("Exception in thread ", _java_header),
-    ("StatusCode.", _grpc),
-    ("rpc error: code", _grpc),
-)
-_WHOLE_LINES: Final = frozenset({"ExceptionGroup(", "sub-exception", "Exception in thread ", "rpc error: code"})
-"""Marks of whole texts that may be one line."""
 
 
 # ---- parts of an unwrapped text
@@ -357,12 +362,14 @@ _NO_COMMAND: Final = re.compile(
     r"(?:(?:\S*/)?zsh:(?:\d+:)? command not found: (?P<a>\S+)|(?P<b>[^\s:]+): (?:command )?not found\b"
     r"|exec: \"(?P<c>[^\"/]+)\": executable file not found in \$PATH|\bspawn (?P<d>[^\s/]+) ENOENT)"
 )
+_OPERAND: Final = re.compile(r"^(?P<tool>[a-z]\w*): ['‘](?P<name>[\w.-]+)['’]: ")
 _EXIT: Final = re.compile(r"^Exit code 127\s+")
 
 
 def _shell(error: ErrorText) -> ErrorText:
     """What a shell or script says, without its name and line; a missing command in one form."""
     text = _SCRIPT.sub("", re.sub(r"^/(?:[^\s/:]+/)*bin/(?=[\w.-]+: )", "", error.text))
+    text = _OPERAND.sub(r"\g<tool>: \g<name>: ", text)
     if (missing := _NO_COMMAND.search(text)) and (
         missing["b"] is None or "command not found" in text or text != error.text
     ):
@@ -445,11 +452,13 @@ def _class(error: ErrorText) -> ErrorText:
 _POD: Final = re.compile(
     r"\b(?P<name>[a-z][a-z0-9-]*?)-(?=[a-z0-9]*\d)[a-z0-9]{6,10}-[a-z0-9]{5}(?![a-z0-9-])(?:_[\w-]+\([\w-]+\))?"
 )
+_USER: Final = re.compile(r'(?<=User )"(?P<name>[^"\n]*?)-(?=[a-z]*\d)(?=\d*[a-z])[a-z0-9]{4,10}"')
 
 
 def _pod(error: ErrorText) -> ErrorText:
     """Pods of Kubernetes by their deployment."""
-    return error._replace(text=_POD.sub(r"\g<name>-<id>", error.text))
+    text = _USER.sub(r"\g<name>-<id>", error.text)
+    return error._replace(text=_POD.sub(r"\g<name>-<id>", text))
 
 
 _ACTION: Final = re.compile(r"^(?P<action>[A-Za-z]+\.\w+): (?=Timeout \d+ms exceeded|net::)")
@@ -479,7 +488,7 @@ _EDITED: Final = re.compile(
     r"(?P<what>(?i:string to replace|old_?string)[^:\n]{0,80}not found[^:\n]{0,40})(?:\.?\s*\n\s*String:|:).*",
     re.DOTALL,
 )
-_MATCHES: Final = re.compile(r"\n\s*String:.*", re.DOTALL)
+_MATCHES: Final = re.compile(r"(?:\n\s*|(?<=to true\. ))String:.*", re.DOTALL)
 _OLD_TEXT: Final = re.compile(
     r"(?P<name>old_str(?:ing)?) [`'\"].*[`'\"](?P<rest> (?:did not|in lines|in |not |was ).*)", re.DOTALL
 )
@@ -539,6 +548,168 @@ def _quotes(error: ErrorText) -> ErrorText:
     return error._replace(text=text.replace(": [: ", ": "))
 
 
+_DIAGNOSTIC: Final = re.compile(
+    r"^(?:(?P<path>[^\s:(][^\n:(]*)(?::\d+(?::\d+)?|\(\d+(?:,\d+)?\)):? (?:- )?)?"
+    r"(?:(?:fatal )?error)(?: ?(?P<code>[A-Z]+\d+)|\[(?P<id>\w+)\])?: (?P<message>[^\n]+)"
+    r"(?:\n\s*--> (?P<arrow>[^\n:]+):\d+)?",
+    re.MULTILINE,
+)
+_BUILD: Final = re.compile(
+    r"^(?:(?:vet: )?(?P<go>\S+\.go):\d+:\d+:|\[ERROR\] (?P<maven>\S+):\[\d+,\d+\]) (?P<message>[^\n]+)", re.MULTILINE
+)
+_SYMBOL: Final = re.compile(r"^\s+symbol:\s+(.+)$", re.MULTILINE)
+_NAMES: Final = re.compile(r"['\"`‘]\S|\.h\b|\w: \w|\w\.\w")
+_UNLINKED: Final = re.compile(
+    r"(?P<what>undefined reference to) [`'\"](?P<name>[^'\"\n]+)|(?P<missing>cannot find -l\S+?)(?=:|\s|$)"
+)
+
+
+def _compiler(error: ErrorText) -> ErrorText:
+    """What a compiler or linker says first, and where only if it names nothing: no lines of code, no later errors."""
+    if unlinked := _UNLINKED.search(error.text):
+        return ErrorText(None, f"ld: {unlinked['missing'] or unlinked['what'] + ' ' + unlinked['name']}")
+    for found in _DIAGNOSTIC.finditer(error.text):
+        code, path = found["code"] or found["id"], found["path"] or found["arrow"]
+        if code or path:
+            message, symbol = found["message"], _SYMBOL.search(error.text, found.end())
+            message = f"{message}: {symbol[1]}" if symbol else message
+            return _diagnosed(f"error {code}: {message}" if code else f"error: {message}", message, path)
+    if built := _BUILD.search(error.text):
+        return _diagnosed(f"error: {built['message']}", built["message"], built["go"] or built["maven"])
+    return error
+
+
+def _diagnosed(text: str, message: str, path: str | None) -> ErrorText:
+    return ErrorText(None, text, None if path is None or _NAMES.search(message) else path.rpartition("/")[2])
+
+
+_PROGRESS: Final = re.compile(r"^[^\n]*\.\.\.(?: ?(?:Done|\d+%))?[ \t]*(?:\n|$)", re.MULTILINE)
+_REPORTED: Final = re.compile(r"^E: [^\n]+", re.MULTILINE)
+_FATAL: Final = re.compile(r"(^fatal: [^\n]+)\n.*", re.DOTALL | re.MULTILINE)
+_NPM: Final = re.compile(r"^npm (?:ERR!|error)(?: |$)", re.MULTILINE)
+_NPM_ASIDE: Final = re.compile(
+    r"^(?:While resolving: |Found: |A complete log |Fix the upstream|this command with|to accept an).*$\n?",
+    re.MULTILINE,
+)
+
+
+def _report(error: ErrorText) -> ErrorText:
+    """What apt, git and npm report, without progress before and advice after."""
+    text = error.text
+    if _REPORTED.search(text):
+        text = _PROGRESS.sub("", text)
+        if (first := _REPORTED.search(text)) is not None:
+            text = text[: first.end()]
+    elif _NPM.search(text):
+        text = "npm error: " + _NPM_ASIDE.sub("", _NPM.sub("", text))
+    return error._replace(text=_FATAL.sub(r"\1", text).strip())
+
+
+_BAD_JSON: Final = re.compile(r"(?P<why>[A-Z][^:\n]*): line \d+ column \d+ \(char \d+\)")
+_NO_MODULE: Final = re.compile(r"No module named '?(?P<python>[\w.]+)'?|Cannot find module '(?P<node>[^'\n]+)'(?! or )")
+_GIVEN: Final = re.compile(r"(?<=time data )'[^'\n]*'")
+_DEPTH: Final = re.compile(r"(?<=recursion depth exceeded) (?:while|in|during) .*")
+_SELF: Final = re.compile(r"(?P<head>[A-Za-z][^:\n]{2,60}: )(?P=head)+")
+_UNCAUGHT: Final = re.compile(r"^(?:Uncaught|Unhandled)(?: \(in promise\)| exception:?| promise rejection:?)? (?=\w)")
+_SESSION: Final = re.compile(r"\s*(?:\(Session info: |Stacktrace:|; For documentation on this error).*", re.DOTALL)
+_SQL_CODE: Final = re.compile(r"^ERROR (?P<code>\d{4}) \(\w{5}\)(?: at line \d+)?: ")
+_DB_API: Final = frozenset(
+    {
+        "DatabaseError", "DataError", "IntegrityError", "InterfaceError", "InternalError", "NotSupportedError",
+        "OperationalError", "ProgrammingError",
+    }
+)  # fmt: skip
+"""Types of PEP 249, which drivers choose by the message."""
+_FOLLOWS: Final = re.compile(r"(?:code |HTTP(?: Error)? )?[45]\d\d\b|MCP error -?\d+: ")
+_STATUS_FIRST: Final = re.compile(r"^(?=[45]\d\d: )")
+"""Texts of which the status decides on the type."""
+
+
+def _untyped(error: ErrorText) -> ErrorText:
+    """Errors that say the same with a type of their own as without one."""
+    kind, text, frame = error.type, error.text, error.frame
+    if "rror" in text or "xception" in text:
+        text = _SELF.sub(r"\g<head>", text)
+    if bad := _BAD_JSON.search(text):
+        return error._replace(type=None, text=f"invalid JSON: {bad['why']}")
+    text = _GIVEN.sub("<quoted>", _DEPTH.sub("", text))
+    if missing := _NO_MODULE.search(text):
+        names = missing["python"], missing["node"]
+        what = f"No module named '{names[0]}'" if names[0] else f"Cannot find module '{names[1]}'"
+        if missing.start() == 0 or re.fullmatch(r"\S*python[\d.]*: ", text[: missing.start()]):
+            return error._replace(type=None, text=what, frame=None)
+    if text.startswith("Message: ") and (said := _SESSION.sub("", text[len("Message: ") :])):
+        kind, text = None, said
+    text = _STATUS_FIRST.sub("code ", text)
+    text = _SQL_CODE.sub(r"code \g<code>: ", text)
+    if kind in _DB_API or _FOLLOWS.match(text):
+        kind = None
+    return error._replace(type=kind, text=text, frame=frame)
+
+
+def _uncaught(kind: str | None, text: str, depth: int) -> ErrorText | None:
+    """The error that nobody handled."""
+    head = _UNCAUGHT.match(text)
+    return _read(kind, text[head.end() :], depth)[0] if head else None
+
+
+_CAUSE: Final = re.compile(r"\n\s+\[cause\]: (?P<cause>.+)", re.DOTALL)
+
+
+def _caused(kind: str | None, text: str, depth: int) -> ErrorText | None:
+    """The innermost cause that Node prints, without its fields."""
+    cause = _CAUSE.search(text)
+    return (
+        None
+        if cause is None
+        else _read(None, re.sub(r"\s*(?:\{\n.*|\}\s*)$", "", cause["cause"], flags=re.DOTALL), depth)[0]
+    )
+
+
+_STATUS_BODY: Final = re.compile(r"^\s*(?:\w+(?:Error|Exception): )?(?P<status>[45]\d\d)\s+(?=\{)")
+
+
+def _body(kind: str | None, text: str, depth: int) -> ErrorText | None:
+    """A status with the body of the response: ``401 {"type": "error", …}``."""
+    head = _STATUS_BODY.match(text)
+    return None if head is None else _read(kind, f"Error code: {head['status']} - {text[head.end() :]}", depth)[0]
+
+
+_POSTGRES: Final = re.compile(r"(?:^|\n|: \()(?:psycopg[23]?|asyncpg)\.(?:errors|exceptions)\.\w+(?:: |\) )(?=[^\n])")
+
+
+def _postgres(kind: str | None, text: str, depth: int) -> ErrorText | None:
+    """What the server says; drivers name a class for every SQLSTATE."""
+    head = _POSTGRES.search(text)
+    return None if head is None else _read(None, f"ERROR: {text[head.end() :]}", depth)[0]
+
+
+_Whole = Callable[[str | None, str, int], ErrorText | None]
+_WHOLE: Final[tuple[tuple[str, _Whole], ...]] = (
+    ("-- 1 --", _exception_group),
+    ("ExceptionGroup(", _group_repr),
+    ("sub-exception", _group_repr),
+    ("[errors]:", _aggregate),
+    (" validation error", _pydantic),
+    ("\ngoroutine ", _go_panic),
+    ("\tat ", _java),
+    ("Exception in thread ", _java_header),
+    ("StatusCode.", _grpc),
+    ("rpc error: code", _grpc),
+    ("[cause]: ", _caused),
+    ("Uncaught ", _uncaught),
+    ("Unhandled ", _uncaught),
+    (" {", _body),
+    ("psycopg", _postgres),
+    ("asyncpg.", _postgres),
+)
+_WHOLE_LINES: Final = frozenset(
+    {"ExceptionGroup(", "sub-exception", "Exception in thread ", "rpc error: code", "Uncaught ", "Unhandled ", " {"}
+    | {"psycopg", "asyncpg."}
+)
+"""Marks of whole texts that may be one line."""
+
+
 _Reader = Callable[[ErrorText], ErrorText]
 
 
@@ -548,24 +719,57 @@ class _Shape(NamedTuple):
     read: _Reader
 
 
+_UNTYPED: Final = (
+    *(
+        "(char ",
+        "No module named ",
+        "Cannot find module ",
+        "Message: ",
+        "time data ",
+        "recursion depth",
+        "HTTP ",
+        "ERROR ",
+        "MCP error ",
+        "code 4",
+        "code 5",
+    ),
+    *(f"{status}: " for status in (400, 401, 403, 404, 409, 413, 422, 429, 500, 502, 503, 504)),
+    *sorted(_DB_API),
+)
 _READERS: Final = (
     _Shape(("ConnectionPool(",), _pool),
     _Shape((" for url", ", message='", " returned error"), _response),
     _Shape((" exit status ", "ommand failed", "did not complete", " died with ", "' timed out", "ommand '"), _command),
+    _Shape(
+        (
+            "error: ",
+            "error[",
+            "error TS",
+            "error CS",
+            "error C",
+            ".go:",
+            "[ERROR] ",
+            "undefined reference",
+            "cannot find -l",
+        ),
+        _compiler,
+    ),
     _Shape((": *** ",), _make),
-    _Shape((": line ", "not found", "sh: ", " ENOENT", "bin/"), _shell),
+    _Shape(("': ", "’: ", ": line ", "not found", "sh: ", " ENOENT", "bin/"), _shell),
+    _Shape(("E: ", "fatal: ", "npm "), _report),
     _Shape(("rejected]", "could not read "), _git),
     _Shape(("ersions: ", "@", "previous error", "`"), _packages),
     _Shape(("d by ", "Lock Info:"), _lock),
     _Shape(("docker: ",), _docker),
     _Shape(("<class '",), _class),
-    _Shape((" pod",), _pod),
+    _Shape((" pod", "User "), _pod),
     _Shape(("ms exceeded", "net::", "Call log:", "Locator: "), _browser),
     _Shape(("eplace", "old", "ailed to find", "```", "tool_use_error>", "<<<<<"), _edit),
     _Shape(("assert ", "pected", "\n="), _assertion),
     _Shape(("'4", "'5", '"4', '"5'), _status_in_quotes),
     _Shape(("://",), _requested),
     _Shape(("`", '"', ", '"), _quotes),
+    _Shape(_UNTYPED, _untyped),
 )
 _OF_LINES: Final = frozenset({"Lock Info:", "Call log:", "Locator: ", "\n=", "```", "rejected]"})
 """Marks of texts of several lines."""
@@ -573,4 +777,4 @@ _ALL_MARKS: Final = frozenset(mark for mark, _ in _WHOLE) | {mark for shape in _
 _MARKS: Final = tuple(
     sorted(_ALL_MARKS - _OF_LINES - {"://"} - {mark for mark, _ in _WHOLE if mark not in _WHOLE_LINES})
 )
-_MARKS_OF_LINES: Final = tuple(sorted(_ALL_MARKS - {*_MARKS, "://"}))
+_MARKS_OF_LINES: Final = ("Traceback (", "\n    at ", *sorted(_ALL_MARKS - {*_MARKS, "://"}))

@@ -369,7 +369,7 @@ _NODE_FRAME: Final = re.compile(
 )
 _NODE_ERROR: Final = re.compile(rf"^(?:{_EXCEPTION}|Error)(?=: |$)", re.MULTILINE | re.ASCII)
 """Above it, Node prints the line of code, and programs their own output."""
-_NOT_USER_CODE: Final = re.compile(
+NOT_USER_CODE: Final = re.compile(
     r"[/\\](?:site-packages|dist-packages|node_modules|lib[/\\]python[\d.]*)[/\\]|^<frozen|^node:"
 )
 _PANIC: Final = re.compile(
@@ -506,7 +506,7 @@ def _python_traceback(text: str) -> tuple[str, str | None] | None:
 
 def _frame(frames: list[tuple[str, str]]) -> str | None:
     """The first of these frames that is in user code; the very first where none is."""
-    own = [frame for frame in frames if not _NOT_USER_CODE.search(frame[1])] or frames
+    own = [frame for frame in frames if not NOT_USER_CODE.search(frame[1])] or frames
     if not own:
         return None
     name, path = own[0]
