@@ -24,6 +24,7 @@ from tracetui.analysis.contrast import (
     contrast,
     features,
     fisher,
+    without_noise,
 )
 from tracetui.model import Body, Operation, Outcome, Run, RunRef, Span, Status
 
@@ -212,3 +213,39 @@ def test_a_side_of_equals_has_nothing_of_its_own() -> None:
 
     assert contrast(side("a", same), side("b", same)) == []
     assert contrast([], side("b", same)) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "stable"),
+    [
+        ("cat /tmp/tmp3fa91c/out.txt", "cat <path>"),
+        ("/private/var/folders/x1/T/tmpab12/run.log", None),
+        ("--out=/var/tmp/a", "--out=<path>"),
+        ("C:\\Users\\x\\AppData\\Local\\Temp\\a.txt", None),
+        ("sleep 30", "sleep <n>"),
+        ("head -n 20 /app/a.csv", "head -n <n> /app/a.csv"),
+        ("2026-04-01T10:00:00Z", None),
+        ("3f50c6a3-dae3-4188-b18f-4f89edca7a67", None),
+        ("git show 9f3a2b7c", "git show <hex>"),
+        ("https://host/jobs/9f3a2b7c1d/log", "https://host/jobs/<hex>/log"),
+        ("/app/runs/3f50c6a3-dae3-4188-b18f-4f89edca7a67/a", "/app/runs/<id>/a"),
+        ("42", None),
+        ("pip install numpy==2.0.1", "pip install numpy==2.0.1"),
+        ("curl localhost:8080", "curl localhost:8080"),
+        ("/app/tmp/answer.txt", "/app/tmp/answer.txt"),
+        ("pdf", "pdf"),
+        ("…", "…"),
+    ],
+)
+def test_what_differs_from_run_to_run_is_no_part_of_an_argument(value: str, stable: str | None) -> None:
+    assert without_noise(value, numbers=True) == stable
+
+
+def test_runs_share_no_noise() -> None:
+    bad = [
+        run_of([("read", {"path": "/tmp/a1", "offset": 2000, "at": "12:30:05", "id": "3f50c6a3dae34188", "as": "pdf"})])
+        for _ in range(12)
+    ]
+    good = [run_of([("read", {"path": "/app/a", "offset": 1, "as": "csv"})]) for _ in range(12)]
+    (finding,) = contrast(side("bad", bad), side("good", good))
+    assert [feature.words for feature in finding.features] == ["read(as=pdf)"]

@@ -54,6 +54,38 @@ def test_output_without_a_test_that_ran_says_why(log: str, who: Who, text: str, 
 
 
 @pytest.mark.parametrize(
+    "prefix",
+    [
+        "/tests/run-tests: line 12: ",
+        "x: line 3: ",
+        "bash: line 1: ",
+        "/bin/bash: line 1: run: line 3: ",
+        "my tests/run all: line 3: ",
+        "bash: -c: line 1: ",
+        "",
+    ],
+)
+def test_a_reason_is_the_same_wherever_it_stands_in_a_script(prefix: str) -> None:
+    evidence = why_no_test_ran(f"{prefix}uvx: command not found\n", "log")
+    assert evidence is not None
+    assert evidence.text == "uvx: command not found"
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("/tests/run: 7: pytest: not found", "pytest: not found"),
+        ("run:3: command not found: uvx", "command not found: uvx"),
+        ("E: Unable to locate package: line 3", "E: Unable to locate package: line 3"),
+    ],
+)
+def test_the_place_in_the_script_is_that_of_its_shell(line: str, text: str) -> None:
+    evidence = why_no_test_ran(line, "log")
+    assert evidence is not None
+    assert evidence.text == text
+
+
+@pytest.mark.parametrize(
     "log",
     [
         "",

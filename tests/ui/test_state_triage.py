@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tests.store.build import make_summary
 from tracetui.analysis.triage import CauseOrder, Group, Task, groups
 from tracetui.model import FirstError, Outcome, RunRef, Score, Status
+from tracetui.model.run import Evidence, Who
 from tracetui.store.judgement import Judgement, Verdict
 from tracetui.ui import triage_state
 from tracetui.ui.commands import FAILURE, QUEUE
@@ -61,6 +62,28 @@ def walk(order: CauseOrder, step: int) -> list[Member]:
     while (member := triage_state.step_failed(order, found[-1] if found else None, step)[0]) is not None:
         found.append(member)
     return found
+
+
+def test_the_walk_of_failed_runs_stops_at_ungraded_runs_that_failed_too() -> None:
+    missing = Score.ungraded("reward", Evidence("uvx: command not found", "log line 1", Who.GRADER))
+    late = make_summary("a").replace(status=Status.ERROR, first_error=FirstError("late", type="AgentTimeoutError"))
+    both = late.replace(scores=(missing,), outcome=Outcome.UNGRADED)
+    only = both.replace(status=Status.OK, first_error=None)
+    named = zip("bcde", (both, only, both, only), strict=True)
+    runs = [late, *(run.replace(ref=RunRef("any", name), started_at=None) for name, run in named)]
+    order = CauseOrder(groups(runs))
+    _, ungraded = sorted(order.groups, key=lambda group: group.ungraded)
+    assert [ref.path for ref in ungraded.runs] == [*"bcde"]
+
+    assert {member.run for member in walk(order, 1)} == {late.ref, ungraded.runs[0], ungraded.runs[2]}
+    assert walk(order, -1) == walk(order, 1)[::-1]
+    b, c, d, e = (Member(ungraded, ref) for ref in ungraded.runs)
+    for here, step, reached in ((c, 1, d), (c, -1, b), (e, -1, d)):
+        member, _ = triage_state.step_failed(order, here, step)
+        assert member is not None
+        assert member.run == reached.run
+    steps = [triage_state.step_failed(order, here, 1, ungraded=True)[0] for here in (b, c, d)]
+    assert [member and member.run for member in steps] == [c.run, d.run, e.run]
 
 
 def test_after_a_verdict_comes_the_next_without_one() -> None:

@@ -1,6 +1,7 @@
 """Contrasts failed with passed runs: features that are more frequent in one set than chance explains.
 
-A feature is a tool, model, node, argument, tag or call sequence of a run. Pure: the callers read the runs.
+A feature is a tool, model, node, argument, tag or call sequence of a run. Pure: the callers read the runs. What differs
+from run to run anyway (ids, times, numbers, temporary files) is no feature; as a part of one it is a placeholder.
 
 Chance is judged by permutation tests of outcomes or metrics. Every test is two-sided. Tests are exact where the
 permutations can be counted; otherwise they use `DRAWS` random permutations with a fixed seed, so that the same data
@@ -10,6 +11,7 @@ give the same p.
 from __future__ import annotations
 
 import random
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
@@ -20,6 +22,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from tracetui.analysis.error_text import PLACEHOLDER, normalize
 from tracetui.model import Body, Operation, Outcome, Run, RunRef, RunSummary, Span
 from tracetui.model.build import own_spans
 from tracetui.model.run import GOING_ON
@@ -284,7 +287,8 @@ def _features(
     if whole.model is not None:
         yield Kind.MODEL, f"model {whole.model}", None
     for tag in whole.tags or ():
-        yield Kind.TAG, f"tag {tag}", None
+        if (stable := without_noise(tag)) is not None:
+            yield Kind.TAG, f"tag {stable}", None
     steps = len(run.steps)
     yield Kind.STEPS, _steps(steps), None
     calls = 0
@@ -296,7 +300,8 @@ def _features(
                 for name, value in _arguments(body_of(span).input):
                     yield Kind.ARGUMENT, f"{span.name}({name}={value})", span.id
         elif span.is_node:
-            yield Kind.NODE, f"node {span.name}", span.id
+            if (stable := without_noise(span.name)) is not None:
+                yield Kind.NODE, f"node {stable}", span.id
         elif span.operation is Operation.INVOKE_AGENT:
             yield Kind.AGENT, f"agent {span.name}", span.id
         if span.model is not None:
@@ -305,7 +310,7 @@ def _features(
 
 
 def _arguments(given: Any) -> Iterator[tuple[str, str]]:
-    """The short scalar arguments of a call."""
+    """The short arguments of a call without their noise; `contrast` leaves out numbers that vary."""
     if not isinstance(given, dict):
         return
     for name, value in given.items():
@@ -313,8 +318,52 @@ def _arguments(given: Any) -> Iterator[tuple[str, str]]:
             yield str(name), {True: "true", False: "false", None: "null"}[value]
         elif isinstance(value, str | float) or (isinstance(value, int) and abs(value) < 1 << 64):
             text = str(value)
-            if len(text) <= MAX_ARGUMENT:
-                yield str(name), text
+            if len(text) > MAX_ARGUMENT:
+                continue
+            stable = text if not text or _NUMBER.fullmatch(text) else without_noise(text, numbers=True)
+            if stable is not None:
+                yield str(name), stable
+
+
+_TEMPORARY: Final = re.compile(
+    r"(?<![\w./-])(?:file://)?"
+    r"(?:(?:/private)?/(?:tmp|var/tmp|var/folders|dev/shm)|\$\{?TMPDIR\}?|[A-Za-z]:[\\/](?:[^\s\"']*[\\/])?[Tt]e?mp)"
+    r"(?:[\\/][^\s\"'`;|&<>()]*|(?![\w./-]))"
+)
+_NUMBER: Final = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+_RANDOM: Final = frozenset({"id", "hex", "time"})
+_PARTS: Final = re.compile(r"([/\\?&=#]+)")
+_ALONE: Final = " \t\"'`([{)]},;"
+_PUNCTUATION: Final = re.compile(r"[\W_]*")
+
+
+@lru_cache(maxsize=1 << 14)
+def without_noise(text: str, *, numbers: bool = False) -> str | None:
+    """Return the text with placeholders for ids, times and temporary files, and for `numbers` that stand alone.
+
+    None if nothing else is in it. Versions, ports and other paths stay: they may be what fails.
+    """
+    stable = _stable(_TEMPORARY.sub("<path>", text), numbers=numbers)
+    return stable if PLACEHOLDER.search(stable) is None or _PUNCTUATION.sub("", PLACEHOLDER.sub("", stable)) else None
+
+
+def _stable(text: str, *, numbers: bool) -> str:
+    normalized = normalize(text)
+    source, pieces, last = normalized.source, list[str](), 0
+    for kind, start, end in normalized.template.noise:
+        value = source[start:end]
+        before, after = source[start - 1 : start], source[end : end + 1]
+        pieces.append(source[last:start])
+        last = end
+        if kind in _RANDOM or (kind == "n" and numbers and before in _ALONE and after in _ALONE):
+            pieces.append(f"<{kind}>")
+        elif kind == "quoted" and len(value) > 2:
+            pieces += (value[0], _stable(value[1:-1], numbers=numbers), value[-1])
+        elif kind in ("path", "url"):
+            pieces += [part if _PARTS.match(part) else _stable(part, numbers=False) for part in _PARTS.split(value)]
+        else:
+            pieces.append(value)
+    return "".join([*pieces, source[last:]])
 
 
 def _sequences(spans: Sequence[Span]) -> Iterator[tuple[Kind, str, str | None]]:
@@ -323,7 +372,8 @@ def _sequences(spans: Sequence[Span]) -> Iterator[tuple[Kind, str, str | None]]:
     row = tools or [span for span in spans if span.is_node]
     for length in (2, 3):
         for i in range(len(row) - length + 1):
-            yield Kind.SEQUENCE, " → ".join(span.name for span in row[i : i + length]), row[i].id
+            names = (without_noise(span.name) or span.name for span in row[i : i + length])
+            yield Kind.SEQUENCE, " → ".join(names), row[i].id
 
 
 def _steps(count: int) -> str:
@@ -342,7 +392,7 @@ def contrast(a: Sequence[tuple[RunRef, Features]], b: Sequence[tuple[RunRef, Fea
     """
     in_a, in_b = _holders(a), _holders(b)
     alike: dict[tuple[int, int], list[Feature]] = {}
-    for feature in {**in_a, **in_b}:
+    for feature in _without_varying_numbers({**in_a, **in_b}):
         alike.setdefault((in_a.get(feature, 0), in_b.get(feature, 0)), []).append(feature)
     tested = []
     for (of_a, of_b), same in alike.items():
@@ -358,6 +408,19 @@ def contrast(a: Sequence[tuple[RunRef, Features]], b: Sequence[tuple[RunRef, Fea
         ref, its = a[(of_a & -of_a).bit_length() - 1]
         found.append(Finding(tuple(same), *counts, p, (ref, its[same[0]])))
     return sorted(found, key=lambda one: (-one.weight, one.features))[:MAX_FINDINGS]
+
+
+def _without_varying_numbers(all_features: Iterable[Feature]) -> list[Feature]:
+    """The features but for arguments of which the runs have several numbers: line numbers, limits, offsets."""
+    numbers: dict[str, list[Feature]] = {}
+    others = []
+    for feature in all_features:
+        name, _, value = feature.words.partition("=")
+        if feature.kind is Kind.ARGUMENT and _NUMBER.fullmatch(value[:-1]):
+            numbers.setdefault(name, []).append(feature)
+        else:
+            others.append(feature)
+    return [*others, *(same[0] for same in numbers.values() if len(same) == 1)]
 
 
 @lru_cache(maxsize=4096)

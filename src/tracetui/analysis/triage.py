@@ -89,6 +89,8 @@ class Group(msgspec.Struct, frozen=True, gc=False):
     """``F-`` and four digits or more, so that no two listed groups share it."""
     runs: tuple[RunRef, ...]
     """All of them, newest first; also those that another run started."""
+    failed: tuple[RunRef, ...]
+    """Those that failed, newest first: of an ungraded cause the runs whose agent ended in an error as well."""
     first_seen: float | None
     """The earliest start, in UTC seconds since the epoch; None where no run says when it started."""
     last_seen: float | None
@@ -254,6 +256,7 @@ def _group(
         digest=digest,
         id=name,
         runs=tuple(run.ref for run in runs),
+        failed=tuple(run.ref for run in runs if run.failed),
         first_seen=started[-1].started_at if started else None,
         last_seen=started[0].started_at if started else None,
         starts=tuple(sorted(map(run_time, started))),
@@ -538,10 +541,23 @@ class CauseOrder:
         """When the first and the last run started, in UTC seconds."""
 
     def half(self, *, ungraded: bool) -> CauseOrder:
-        """The causes of ungraded runs, or those of failures, in the same order. It is made once."""
+        """The causes of ungraded runs, or those of failures with the ungraded runs that failed too, in the same order.
+
+        It is made once.
+        """
         if ungraded not in self._halves:
-            self._halves[ungraded] = CauseOrder([group for group in self.groups if group.ungraded is ungraded])
+            if ungraded:
+                groups = [group for group in self.groups if group.ungraded]
+            else:
+                groups = [_failed_part(group) for group in self.groups if group.failed]
+            self._halves[ungraded] = CauseOrder(groups)
         return self._halves[ungraded]
+
+
+def _failed_part(group: Group) -> Group:
+    if group.tasks or len(group.failed) == len(group.runs):
+        return group
+    return msgspec.structs.replace(group, runs=group.failed)
 
 
 def arrange_causes(

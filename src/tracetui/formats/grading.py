@@ -153,7 +153,12 @@ def _failed_collection(lines: Sequence[str], at: int, place: str) -> Evidence | 
     return _quote(match[1] if match else lines[number].strip("_= "), place, number, Who.GRADER)
 
 
-_SCRIPT_LINE: Final = re.compile(r"^\S*?(?:\.sh|(?:ba|da|z)?sh): (?:line )?\d+: ")
+_SCRIPT_LINE: Final = re.compile(
+    r"^(?:[^:\n]+: (?:(?:-c|eval): )?line \d+: (?=[^:\n]+: |syntax error|unexpected)"  # bash
+    r"|[^:\n]+: \d+: (?=[^:\n]+: (?:not found|Permission denied|No such file)|Syntax error)"  # dash
+    r"|[^:\n]+:\d+: (?=(?:command not found|permission denied|no such file or directory): ))+"  # zsh
+)
+"""What shells print before a message: their name or that of the script, whatever its suffix, and the line in it."""
 
 
 def _quote(line: str, place: str, number: int, who: Who) -> Evidence:

@@ -58,7 +58,7 @@ def step_failed(
     order: CauseOrder, item: Item | None, step: int, *, ungraded: bool = False
 ) -> tuple[Member | None, int]:
     """(The failed or `ungraded` run so many steps from the row of the cursor, whatever is folded, None past the ends;
-    its number among them).
+    its number among them). A run that is both is among either.
     """
     every, order = order, order.half(ungraded=ungraded)
     number = _number_of(every, order, item, step) + step
@@ -83,7 +83,8 @@ def _number_of(every: CauseOrder, order: CauseOrder, item: Item | None, step: in
     if group.digest not in order.places:
         places = [every.places[one.digest] for one in order.groups]
         return order.runs_before[bisect_left(places, every.places.get(group.digest, 0))] - (step > 0)
-    number = order.runs_before[order.places[group.digest]]
+    place = order.places[group.digest]
+    number = order.runs_before[place]
     if isinstance(item, Group):
         return number - (step > 0)
     if item.task is not None:
@@ -91,7 +92,11 @@ def _number_of(every: CauseOrder, order: CauseOrder, item: Item | None, step: in
         number += sum(len(task.runs) for task in tasks)
     if isinstance(item, TaskRow):
         return number - (step > 0)
-    return number + (group if item.task is None else item.task).runs.index(item.run)
+    runs = (order.groups[place] if item.task is None else item.task).runs
+    if item.run in runs:
+        return number + runs.index(item.run)
+    above = {*group.runs[: group.runs.index(item.run)]}
+    return number + sum(ref in above for ref in runs) - (step > 0)
 
 
 def undecided(
