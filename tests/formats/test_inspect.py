@@ -551,8 +551,7 @@ def test_a_score_passes_by_the_rule_of_its_value(
         assert (score.name, score.value, score.passed) == ("grade", recorded, passed)
         assert (score.source, score.reason) == ("scores.grade.value", "so it is")
         assert bool(score.rule) == (value in ("P", 0.5) or (passed is not None and not isinstance(value, bool)))
-        unscored = "ungraded" if recorded == "NaN" else None
-        assert summary.outcome == (unscored if passed is None else "passed" if passed else "failed")
+        assert summary.outcome == (None if passed is None else "passed" if passed else "failed")
     assert read(path).body.metrics[0].passed is passed
 
 
@@ -595,8 +594,6 @@ WRONG = {"match": {"value": "I"}}
         (scoring(NO_PYTEST | {"output": "bash: pip: command not found\n"}, NO_PYTEST | {"output": "1 failed in 0.1s\n"},
          scored=True), {"scores": WRONG}, "failed", True, "agent", None),
         (scoring(scored=True), {"scores": WRONG}, "failed", True, "agent", None),
-        ([], {"scores": {"match": {"value": float("nan"), "explanation": "no verdict"}}},
-         "ungraded", False, "grader", "scores.match.value"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("name", ["log.eval", "log.json"])

@@ -15,7 +15,6 @@ from tracetui.formats.bodies import rendered
 from tracetui.formats.inspect_ai.events import EventRef, SpanWriter, limit_outcome, sum_usage
 from tracetui.formats.inspect_ai.grading import ended_ungraded, without_tests
 from tracetui.formats.inspect_ai.log import (
-    NAN,
     Entry,
     Log,
     Sample,
@@ -79,7 +78,6 @@ from tracetui.model import (
     excerpt,
     status_of,
 )
-from tracetui.model.run import EVIDENCE_LIMIT, Evidence, Who
 from tracetui.sources.base import CACHE, File, Stat
 
 RETRY: Final = "retry"
@@ -418,7 +416,7 @@ def graded(scores: Any, single: Any, binary: frozenset[str]) -> Iterator[tuple[S
     """Each score of a sample, and the same as a metric with all that is recorded of it.
 
     A score of several values is several, by their names. `binary`: `Task.binary`. Facts: `Score` and `value_to_float`
-    of Inspect; a NaN is a sample that the scorer left unscored.
+    of Inspect; a NaN is a sample that the scorer left unscored (`Score.unscored`), which is no outcome.
     """
     parent = "scores." if mapping(scores) else ""
     for name, recorded in scores_of(scores, single).items():
@@ -431,19 +429,10 @@ def graded(scores: Any, single: Any, binary: frozenset[str]) -> Iterator[tuple[S
             passed, rule = _judged(item, label in binary or (key is not None and f"{name} *" in binary))
             metric = Metric(label, _number_of(item), None, passed, *(("", item) if index else (reason, details)))
             place = f"{parent}{name}.{source}"[:PREVIEW]
-            if is_nan(item):
-                evidence = Evidence((reason or NAN)[:EVIDENCE_LIMIT], place, Who.GRADER)
-                yield (
-                    replace(
-                        Score.ungraded(label[:PREVIEW], evidence, value=NAN, source=place), reason=reason[:REASON_LIMIT]
-                    ),
-                    metric,
-                )
-                continue
             yield (
                 Score(
                     label[:PREVIEW],
-                    (score_text(item) or None) if isinstance(item, list) else score_value(item),
+                    (score_text(item) or None) if isinstance(item, list) or is_nan(item) else score_value(item),
                     passed,
                     place,
                     rule,
