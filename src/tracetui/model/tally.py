@@ -292,7 +292,7 @@ def _shared_facts(header: Header, tally: Tally | None, *, moving: bool) -> Share
         time_zone=header.time_zone,
         relation=header.relation,
         split=header.split,
-        is_part=header.is_part,
+        is_part=tally is not None and header.is_part,  # known when all spans are read
         parent=header.parent,
         is_session=header.is_session and header.parent is None,
         outcome=judgment.outcome,
