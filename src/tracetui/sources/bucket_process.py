@@ -266,14 +266,25 @@ class _Server:
         self._client = BucketClient(settings.bucket, retries=settings.retries)
         self._output, self._lock = output, Lock()
         self._listings: dict[int, Iterator[Sequence[Object]]] = {}
+        self._under_way = 0
+        self.busy = Event()
+        """Set while requests are under way."""
 
     def answer(self, request: Request) -> None:
         """Carry out a request and send its answer."""
+        self._count(1)
         try:
             result = msgspec.Raw(msgspec.msgpack.encode(self._result(request)))
             self.send(Answer(request.id, result))
         except Exception as error:
             self.send(_failed(request.id, error))
+        finally:
+            self._count(-1)
+
+    def _count(self, change: int) -> None:
+        with self._lock:
+            self._under_way += change
+            (self.busy.set if self._under_way else self.busy.clear)()
 
     def send(self, answer: Answer) -> None:
         """Send an answer."""
@@ -313,10 +324,12 @@ def _resident() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def _watch_memory(most: int) -> None:
+def _watch_memory(most: int, busy: Event) -> None:
+    """End the process once it takes too much memory; looks again and again, but only while it is `busy`."""
     never = Event()  # nothing tells when memory grows
     while _resident() < most:
         never.wait(0.02)
+        busy.wait()
     os._exit(_OVER_MEMORY)
 
 
@@ -329,12 +342,12 @@ def main() -> None:
     if data is None:
         return
     settings = msgspec.msgpack.decode(data, type=Settings)
-    Thread(target=_watch_memory, args=(settings.memory,), daemon=True).start()
     try:
         server = _Server(settings, output)
     except UsageError as error:
         _write(output, _failed(0, error))
         return
+    Thread(target=_watch_memory, args=(settings.memory, server.busy), daemon=True).start()
     server.send(Answer(0))
     decode: Callable[[bytes], Request] = msgspec.msgpack.Decoder(Request).decode
     pool = ThreadPoolExecutor(_WORKERS)
