@@ -124,7 +124,7 @@ def _key(claim: Claim) -> int:
 
 def _is_text(name: str | None) -> bool:
     """Whether a name can be stored: without lone surrogates."""
-    return name is None or not any("\ud800" <= letter <= "\udfff" for letter in name)
+    return name is None or name.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
 def pack_claims(claims: Sequence[Claim], origin: str | None) -> bytes:
@@ -135,8 +135,8 @@ def pack_claims(claims: Sequence[Claim], origin: str | None) -> bytes:
     kinds: dict[ClaimKind, int] = {}
     numbers = bytearray()
     for claim in claims:
-        kind = claim.kind if _is_text(claim.kind.model) else ClaimKind(claim.kind.operation, None, claim.kind.tier)
-        if len(kinds) >= _KINDS - len(Operation) and kind not in kinds:
+        kind = claim.kind
+        if kind not in kinds and not (_is_text(kind.model) and len(kinds) < _KINDS - len(Operation)):
             kind = ClaimKind(kind.operation, None, None)
         numbers.append(kinds.setdefault(kind, len(kinds)))
     keys = array("Q", [claim.key for claim in claims])

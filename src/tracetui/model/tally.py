@@ -63,8 +63,8 @@ class Tally(msgspec.Struct, kw_only=True):
     """Usage of the calls of each model, of their size by `_LARGE_CALLS`, and of their tier."""
     nodes: set[str] = set()
     claims: list[Claim] = []
-    packed_claims: tuple[int, bytes] = (0, b"")
-    """The last table of claims, and of how many it is (`pack_growing`)."""
+    packed_claims: dict[int, bytes] = {}
+    """The last table of claims, by how many it has; shared by copies (`pack_claims`)."""
     unknown: dict[str, int] = {}
     """Records of unknown kinds, by kind."""
     torn: int = 0
@@ -84,10 +84,12 @@ class Tally(msgspec.Struct, kw_only=True):
 
         So a step of a run of any length costs the same; a copy of what is newest counts twice until then.
         """
-        count, packed = self.packed_claims
-        if count < _FEW_CLAIMS or not count <= len(self.claims) < count + count // 8:
-            packed = pack_claims(self.claims, origin)
-            self.packed_claims = len(self.claims), packed
+        for count, packed in self.packed_claims.items():
+            if _FEW_CLAIMS <= count <= len(self.claims) < count + count // 8:
+                return packed
+        packed = pack_claims(self.claims, origin)
+        self.packed_claims.clear()
+        self.packed_claims[len(self.claims)] = packed
         return packed
 
     def add(self, span: Span) -> None:
