@@ -15,7 +15,7 @@ from tests.ui.conftest import Opener, settle
 from tracetui.ui.widgets.line_view import LineView
 
 OURS = str(Path(tracetui.__file__).parent)
-MOST = 9
+MOST = 8
 """From the key to the call that changes rows, both included."""
 MOST_OF_A_FILTER = 9
 """From the message of the prompt, which takes up to three more."""

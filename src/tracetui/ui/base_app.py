@@ -221,13 +221,14 @@ class StackScreen(Screen[None], inherit_bindings=False):
 
     app: BaseApp
 
-    async def _dispatch_message(self, message: Message) -> None:
+    async def _get_message(self) -> Message:
+        message = await super()._get_message()
         if _is_for_user(message) and self not in self.app.screen_stack:
             if isinstance(message, events.Paste):
                 self.app.redirect_paste(message)
             if not isinstance(message, events.Key):  # `on_key` redirects it
-                return
-        await super()._dispatch_message(message)
+                return events.Idle()
+        return message
 
 
 _USER_EVENTS: Final = (events.InputEvent, events.Paste, events.Resize, events.AppFocus, events.AppBlur)
