@@ -139,32 +139,17 @@ def words() -> str:
 
 def keys() -> str:
     """Every command of the app by group, as on the help screen."""
-    from tracetui.ui.commands import COMMANDS, GROUPS, shown
+    from tracetui.ui.commands import COMMANDS, GROUPS, pane_names, shown
 
     sections = []
     for group, title in GROUPS.items():
         rows = []
         for command in (one for one in COMMANDS if one.group == group):
             pressed = " ".join(f"`{shown(key)}`" for key in command.keys)
-            panes = _panes(command.panes)
+            panes = pane_names(command.panes)
             rows.append((pressed, f"{command.help} ({panes})" if panes else command.help, command.id))
         sections.append(f"## {title}\n\n{_table('keys action command', rows)}")
     return "\n".join(sections)
-
-
-def _panes(panes: frozenset[str]) -> str:
-    """The panes that have a command, whole screens by one word; empty for all panes."""
-    from tracetui.ui.commands import CONTEXT, DIFF, EVERYWHERE, LISTS, MAIN, RUN, TRIAGE
-
-    if panes == EVERYWHERE:
-        return ""
-    names = []
-    screens = {"main": MAIN, "run": RUN, "triage": TRIAGE, "diff": DIFF, "lists": LISTS, "context": CONTEXT}
-    for name, screen in screens.items():
-        if screen <= panes:
-            names.append(name)
-            panes -= screen
-    return ", ".join([*names, *sorted(panes)])
 
 
 def query_kinds() -> str:

@@ -313,7 +313,7 @@ def _why_ended(summary: RunSummary) -> str:
     word = one_line(summary.status_word or summary.status.value, _NAME)
     if summary.status_source is StatusSource.DERIVED:
         return f"{word}, inferred from the last event"
-    source = "" if summary.status_source in (None, StatusSource.EXPLICIT) else f" ({summary.status_source.value})"
+    source = "" if summary.status_source in (None, StatusSource.EXPLICIT) else f" ({summary.status_source.label})"
     return f"recorded as {word}{source}"
 
 
@@ -326,11 +326,11 @@ def _pace(facts: _Facts) -> str:
     """The usual pace in words."""
     usual, call = facts.usual, facts.open
     if usual.p95_ms is None:
-        return "usual step gap unknown"
+        return "typical gap unknown"
     p95, most = rounded(usual.p95_ms), rounded(usual.longest_ms)
     if usual.source == "earlier calls" and call is not None:
-        return f"{one_line(call.name, _NAME)} is open, earlier calls p95 {p95}, max {most}"
-    return f"step gap p95 {p95}, max {most} ({usual.source})"
+        return f"{one_line(call.name, _NAME)} is open, earlier calls {p95}, longest {most}"
+    return f"typical gap {p95}, longest {most} ({usual.source})"
 
 
 # ---- silence

@@ -50,9 +50,9 @@ def nothing(places: Iterable[str], problems: Sequence[Problem]) -> NothingReadab
     where = ", ".join(places)
     if problems:
         first = problems[0].reason if len(problems) == 1 else f"{len(problems)} files are unreadable"
-        return NothingReadable(f"no readable run in {where}: {first}; `tracetui doctor` explains")
-    titles = ", ".join(one.title for one in registry.formats())
-    return NothingReadable(f"no traces in {where} (formats tried: {titles}); `tracetui demo` opens samples")
+        return NothingReadable(f"no readable run in {where}: {first}; `tracetui doctor` lists each file")
+    count = len(registry.formats())
+    return NothingReadable(f"no traces in {where} ({count} formats; `tracetui formats`); `tracetui demo` opens samples")
 
 
 def check_new(path: str, *, force: bool) -> None:

@@ -61,6 +61,10 @@ examples:
 """
 
 
+_USUAL_OPTIONS: Final = {"-o": "--to", "--out": "--to", "--output": "--to", "-f": "--follow"}
+"""What other programs call our options."""
+
+
 class Parser(argparse.ArgumentParser):
     """A parser with one-line errors that name the next step. The result of `epilog` ends its help."""
 
@@ -88,6 +92,13 @@ class Parser(argparse.ArgumentParser):
             raise
 
     def error(self, message: str) -> NoReturn:
+        _, unrecognized, arguments = message.partition("unrecognized arguments: ")
+        option = arguments.split(maxsplit=1)[0].partition("=")[0] if unrecognized else ""
+        if option.startswith("-"):
+            options = [*self._option_string_actions]
+            usual = _USUAL_OPTIONS.get(option)
+            suggestion = usual if usual in options else nearest(option, options)
+            message = f"no option {option}" + (f"; did you mean {suggestion}?" if suggestion else "")
         complain(UsageError(f"{message}; `{self.prog} --help` shows usage"))
         raise SystemExit(2)
 

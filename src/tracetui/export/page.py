@@ -695,7 +695,7 @@ def span_sections(run: Run, position: int, body: Body, *, full: bool) -> Iterato
 
 def _about(run: Run, span: Span) -> Iterator[Clean]:
     details = [one_line(span.status_word, 80)] if span.status_word else []
-    details += [Clean(span.status_source.value)] if span.status_source else []
+    details += [Clean(span.status_source.label)] if span.status_source else []
     status = span.status.value + (f" ({', '.join(details)})" if details else "")
     yield Clean(f"{span.operation.value} · {status}")
     if (when := moment(span.started_at, zone=run.summary.time_zone)) is not None:

@@ -176,7 +176,7 @@ def _outcome(run: Run) -> Iterator[Fact]:
 def _status(run: Run) -> Clean:
     summary = run.summary
     details = [f"recorded as {one_line(summary.status_word, 80)!r}"] if summary.status_word else []
-    details += [summary.status_source.value] if summary.status_source else []
+    details += [summary.status_source.label] if summary.status_source else []
     words = summary.status.value + (f" ({', '.join(details)})" if details else "")
     if summary.status is Status.OK and summary.errors:
         words += f" · {errors_inside(summary)}"
@@ -197,7 +197,7 @@ def _judgments(run: Run) -> Iterator[Fact]:
         yield Fact("goal", clean_lines(body.goal))
     for limit in body.limits:
         words = f"{one_line(limit.name, 60)} {measured(limit.current, limit.limit)}".rstrip()
-        words += " VIOLATED" if limit.violated else ""
+        words += " LIMIT REACHED" if limit.violated else ""
         yield Fact("limit", [Clean(words), *(clean_lines(limit.message) if limit.message else [])])
     for finding in body.findings:
         yield Fact("finding", clean_lines(finding))
@@ -218,7 +218,7 @@ def _assessment(run: Run) -> Iterator[Fact]:
     """Loops, exceeded limits, and the likely point of no return."""
     found = assess(run, unmasked(run).load)
     for loop in found.loops:
-        spent = f" · {cost_of(loop)} lost" if cost_of(loop) else ""
+        spent = f" · time lost {cost_of(loop)}" if cost_of(loop) else ""
         yield Fact("loop", [Clean(f"{loop_title(run, loop)} from {_location(run, run.spans[loop.first].id)}{spent}")])
     if found.left_out:
         yield Fact("loop", [Clean(f"{grouped(found.left_out)} more similar calls, not compared")])
@@ -227,7 +227,7 @@ def _assessment(run: Run) -> Iterator[Fact]:
             where = _location(run, run.spans[course.crossed].id)
             yield Fact("exceeded", [Clean(f"{one_line(course.limit.name, 60)} at {where}")])
     if (doom := found.notable_point) is not None:
-        yield Fact("doomed", [Clean(f"likely at {_location(run, doom.span)} (heuristic): {doom.reason}")])
+        yield Fact("likely lost", [Clean(f"from {_location(run, doom.span)} (heuristic): {doom.reason}")])
 
 
 def _facts(run: Run) -> Iterator[Fact]:
@@ -362,7 +362,7 @@ def one_span_lines(run: Run, position: int) -> Iterator[Clean]:
     span, body = run.spans[position], run.load(run.spans[position])
     yield Clean(" · ".join([one_line(span.name or "(no name)", 200), span.operation.value, *span_facts(span)]))
     details = [one_line(span.status_word, 80)] if span.status_word else []
-    details += [Clean(span.status_source.value)] if span.status_source else []
+    details += [Clean(span.status_source.label)] if span.status_source else []
     yield from _labelled("status", [Clean(span.status.value + (f" ({', '.join(details)})" if details else ""))])
     if (when := moment(span.started_at, zone=run.summary.time_zone)) is not None:
         yield from _labelled("started", [Clean(when)])

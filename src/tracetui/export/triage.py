@@ -51,7 +51,7 @@ from tracetui.views.triage import passed_trials
 TRIAGE: Final = "tracetui/triage/1"
 MAX_RUNS: Final = 200
 """Runs of a cause that a document lists."""
-_HEADING: Final = ("id", "runs", "who", "cause", "agents", "wasted", "tokens", "verdict")
+_HEADING: Final = ("id", "runs", "who", "cause", "agents", "time lost", "tokens", "verdict")
 _NUMBERS: Final = frozenset({1, 5, 6})
 _SHARED: Final = ("shared by these runs", "of these", "of passed runs", "example")
 
@@ -237,7 +237,7 @@ def _entry(entry: Entry, shared: Contrast | None, redactor: Redactor | None, pag
         "runs": [grouped(len(group.runs))],
         "seen": [Clean(" to ".join(dict.fromkeys(seen)))] if seen else [],
         "agents": [one_line(", ".join(group.agents), 300)] if group.agents else [],
-        "wasted": [Clean(", ".join(wasted))] if wasted else [],
+        "time lost": [Clean(", ".join(wasted))] if wasted else [],
         "example": [run_link(group.example, pages)],
     }
     yield Facts([(label, lines) for label, lines in facts.items() if lines])

@@ -160,6 +160,19 @@ class StatusSource(StrEnum):
     DERIVED = "derived"
     """Inferred from the end of the run and its last errors, without a field for it."""
 
+    @property
+    def label(self) -> str:
+        """The source in words: ``recorded``, ``recorded limit``, ``exit code`` or ``inferred``."""
+        return _SOURCE_LABELS[self]
+
+
+_SOURCE_LABELS: Final = {
+    StatusSource.EXPLICIT: "recorded",
+    StatusSource.POLICY: "recorded limit",
+    StatusSource.EXIT: "exit code",
+    StatusSource.DERIVED: "inferred",
+}
+
 
 class Usage(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Token counts and cost; None if not recorded.

@@ -78,7 +78,7 @@ class Client:
         """Negotiate the version."""
         self.channel = channel
         if channel.greet(_INIT) != _VERSION:
-            raise channel.fail("it does not speak SFTP")
+            raise channel.fail("not an SFTP server")
 
     def look(self, path: str, *, follow: bool = False) -> Callable[[], Attributes]:
         """Request the attributes of a path (of a link itself, unless `follow`)."""
@@ -167,14 +167,14 @@ class Client:
     def _handle(self, number: int, path: str) -> bytes:
         handle = self._reply(number, _HANDLE, path).string()
         if len(handle) > MAX_HANDLE:
-            raise self.channel.fail("it does not speak SFTP: a handle is too long")
+            raise self.channel.fail("not an SFTP server: a handle is too long")
         return handle
 
     def _data(self, number: int, size: int) -> bytes:
         fields = self._reply(number, _DATA, "", end=True)
         data = fields.string() if fields.left else b""
         if len(data) > size:
-            raise self.channel.fail("it does not speak SFTP: more data than requested")
+            raise self.channel.fail("not an SFTP server: more data than requested")
         return data
 
     def _names(self, number: int, path: str) -> list[tuple[str, Attributes]]:
@@ -188,7 +188,7 @@ class Client:
         if kind == expected:
             return fields
         if kind != _STATUS:
-            raise self.channel.fail(f"it does not speak SFTP: packet {kind} instead of {expected}")
+            raise self.channel.fail(f"not an SFTP server: packet {kind} instead of {expected}")
         code = fields.number()
         if code == _EOF and end:
             return _Fields(b"", self.channel)
@@ -209,7 +209,7 @@ class _Fields:
 
     def _take(self, size: int) -> bytes:
         if size > self.left:
-            raise self._channel.fail("it does not speak SFTP: a packet ends too early")
+            raise self._channel.fail("not an SFTP server: a packet ends too early")
         self._at += size
         return self._body[self._at - size : self._at]
 
@@ -419,7 +419,7 @@ class Channel:
         try:
             self._dispatch()
         except ProtocolError as error:
-            self.fail(f"it does not speak SFTP: {error}")
+            self.fail(f"not an SFTP server: {error}")
 
     def _dispatch(self) -> None:
         """Dispatch complete packets."""

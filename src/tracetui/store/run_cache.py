@@ -388,10 +388,10 @@ def _check_file(path: Path) -> None:
             with path.open("rb") as file:
                 header = file.read(_HEADER)
             if header[_AT_APPLICATION : _AT_APPLICATION + 4] != _APPLICATION.to_bytes(4, "big"):
-                raise OSError("it is a file of another program") from None
+                raise OSError("not a tracetui cache") from None
             return
     if application != _APPLICATION and (tables or has_log):
-        raise OSError("it is a database of another program")
+        raise OSError("not a tracetui cache")
 
 
 def _table_count(connection: sqlite3.Connection) -> int:
@@ -405,7 +405,7 @@ def _check_ours(connection: sqlite3.Connection) -> tuple[int, list[str]]:
     if application == _APPLICATION and version > SCHEMA:
         raise OSError("it is of a newer version of tracetui")
     if application != _APPLICATION and tables:
-        raise OSError("it is a database of another program")
+        raise OSError("not a tracetui cache")
     return version, tables
 
 

@@ -73,7 +73,7 @@ def pass_rule(text: object) -> PassRule | None:
     try:
         if isinstance(text, str):
             return PassRule.parse(text)
-        raise UsageError(f"{text!r} is no text; write for example 'reward>=0.9'")
+        raise UsageError(f"must be a string, e.g. 'reward>=0.9', not {text!r}")
     except UsageError as error:
         raise UsageError(f"{settings_file()}: pass: {error}") from None
 
@@ -102,4 +102,4 @@ def load_traces() -> str | None:
     found = read_settings().get("traces")
     if found is None or isinstance(found, str):
         return None if not found else os.path.expanduser(found)
-    raise UsageError(f"{settings_file()}: traces: {found!r} is no text")
+    raise UsageError(f"{settings_file()}: traces must be a string, e.g. '~/traces', not {found!r}")

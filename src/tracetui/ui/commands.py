@@ -193,8 +193,8 @@ COMMANDS: Final = (
     Command("tag", ("t",), "tag", "Add or remove tags.", "tag", frozenset({RUNS}) | TRIAGE, group="judge"),
     Command("allow", ("space",), "allow", "Allow findings with this rule and target, or no longer.", "allow", frozenset({AUDIT}), hint=3, group="judge"),
     Command("undo", ("u",), "undo", "Undo the last verdict, note, tag, mark or allowed finding.", "undo", MAIN | TRIAGE | {AUDIT}, hint=8, group="judge"),
-    Command("set-mark", ("m*",), "set a mark", "m and a letter: set a mark here.", "set_mark", MAIN | TRIAGE, group="judge"),
-    Command("go-to-mark", ("'*",), "go to a mark", "' and a letter: go to that mark.", "go_to_mark", frozenset({RUNS, STEPS}) | TRIAGE, group="go"),
+    Command("set-mark", ("m*",), "set a mark", "a–z  Set a mark here.", "set_mark", MAIN | TRIAGE, group="judge"),
+    Command("go-to-mark", ("'*",), "go to a mark", "a–z  Go to that mark.", "go_to_mark", frozenset({RUNS, STEPS}) | TRIAGE, group="go"),
     Command("copy-curl", ("yc",), "copy curl", "Copy a curl command that repeats this model call.", "take('curl')", RUN, group="take"),
     Command("copy-fixture", ("yf",), "copy fixture", "Copy the step as a JSON fixture.", "take('fixture')", RUN, group="take"),
     Command("copy-test", ("yt",), "copy test stub", "Copy the step as a pytest stub.", "take('test')", RUN, group="take"),
@@ -258,6 +258,29 @@ def shown(key: str) -> str:
 def of_pane(pane: str, commands: Sequence[Command] = COMMANDS) -> list[Command]:
     """The commands of a pane."""
     return [command for command in commands if pane in command.panes]
+
+
+def pane_names(panes: frozenset[str]) -> str:
+    """The panes of a command, whole screens by one word: ``main, triage``; empty for all panes."""
+    if panes == EVERYWHERE:
+        return ""
+    names = []
+    screens = {"main": MAIN, "run": RUN, "triage": TRIAGE, "diff": DIFF, "lists": LISTS, "context": CONTEXT}
+    for name, screen in screens.items():
+        if screen <= panes:
+            names.append(name)
+            panes -= screen
+    return ", ".join([*names, *sorted(panes)])
+
+
+def unbound_reason(key: str, commands: Sequence[Command]) -> str:
+    """What would make a key work that does nothing in a pane: ``r (reveal) works in detail``."""
+    command = next((command for command in commands if key in command.keys), None)
+    if command is not None:
+        return f"{shown(key)} ({command.title}) works in: {pane_names(command.panes)}"
+    if any(key in command.keys for command in COMMANDS):
+        return f"{shown(key)} is off here: read-only; start with --allow-write"
+    return f"{shown(key)} is not bound"
 
 
 def keys_of(words: str, bound: Collection[str]) -> list[tuple[str, str | None]]:

@@ -211,7 +211,7 @@ def ledger_words(ledger: Ledger, *, glyphs: Glyphs = UNICODE, width: int | None 
 
 
 def _ledger_words(ledger: Ledger, glyphs: Glyphs, most: int, of_what: str) -> Clean:
-    words = [f"parsed {share(ledger.share, glyphs)}{of_what}"]
+    words = [f"parsed {share(ledger.share, glyphs)}{of_what}" if ledger.share is not None else "coverage unknown"]
     for what, counted in (("kinds", ledger.kinds), ("fields", ledger.fields)):
         if counted:
             named = f" ({_commonest(counted, glyphs, most)})" if most else ""
@@ -427,14 +427,14 @@ class Standing(NamedTuple):
     sign: Clean
     style: str
     words: Clean
-    """``ok``, ``wrong answer``, ``stalled?``, ``~running: Bash 3m``, ``~waiting for you``."""
+    """``ok``, ``wrong answer``, ``stalled?``, ``~running: Bash 3m``, ``stalled? Bash, 37m``, ``~waiting for you``."""
     by_last_event: bool
     """Whether it is inferred from the last event: the state of a session or of an open call."""
 
     @property
     def word(self) -> str:
         """The words without the open call."""
-        return self.words.partition(":")[0]
+        return re.split(r": |(?<=\?) ", self.words, maxsplit=1)[0]
 
 
 StandingOf = Callable[[RunSummary, Glyphs], Standing]
@@ -467,6 +467,9 @@ def status_now(run: RunSummary, state: State) -> Status:
 def session_words(found: CurrentState, *, sign: str = "~") -> Clean:
     """The state of a session: ``~running: Bash 3m``. The sign marks it as inferred, as it does times."""
     state = found.state or RunState.UNKNOWN
-    call = f": {one_line(found.call, 30)}" if found.call else ""
-    since = f" {text.age(found.ms / 1000)}" if found.call and found.ms is not None else ""
-    return Clean(f"{sign}{_WORDS.get(state, state.value)}{call}{since}")
+    word = _WORDS.get(state, state.value)
+    if not found.call:
+        return Clean(f"{sign}{word}")
+    colon, comma = ("", ",") if word.endswith("?") else (":", "")
+    since = f"{comma} {text.age(found.ms / 1000)}" if found.ms is not None else ""
+    return Clean(f"{sign}{word}{colon} {one_line(found.call, 30)}{since}")

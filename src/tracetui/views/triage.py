@@ -515,7 +515,7 @@ def _numbers(group: Group, width: int, now: float, zone: tzinfo) -> list[Line]:
     agents = ", ".join(group.agents[:MAX_AGENTS]) + (" …" if len(group.agents) > MAX_AGENTS else "")
     agent = f" of {one_line(agents, 80)}" if agents else ""
     pieces = [Piece(Clean(f"{text.grouped(runs)} run{'s' if runs != 1 else ''}{agent}   "), "sec")]
-    lost = [f"{text.duration(group.wasted_ms)} lost"] if group.wasted_ms is not None else []
+    lost = [f"time lost {text.duration(group.wasted_ms)}"] if group.wasted_ms is not None else []
     lost += [f"{text.tokens(group.wasted_tokens)} tokens"] if group.wasted_tokens is not None else []
     if lost:
         pieces.append(Piece(Clean(f"{', '.join(lost)}   "), "status.warn"))

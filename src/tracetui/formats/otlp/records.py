@@ -357,14 +357,16 @@ def damage_in(request: Any) -> Iterator[str]:
         for one in requests:
             found = named(one, *name)
             if found is not None and not isinstance(found, list):
-                yield f"{name[0]} is no list"
-            for part in sequence(found):
+                yield f"{name[0]} isn't a list"
+            for i, part in enumerate(sequence(found)):
                 if not isinstance(part, dict):
-                    yield f"something in {name[0]} is no object"
+                    yield f"{name[0]}[{i}] isn't an object"
                 elif not isinstance(spans := named(part, *below), list | None):
-                    yield f"{below[0]} is no list"
-                elif below == ("spans",) and not all(isinstance(span, dict) for span in sequence(spans)):
-                    yield "something in spans is no object"
+                    yield f"{below[0]} isn't a list"
+                elif below == ("spans",):
+                    wrong = [j for j, span in enumerate(sequence(spans)) if not isinstance(span, dict)]
+                    others = f", nor are {len(wrong) - 1} others" if len(wrong) > 1 else ""
+                    yield from (f"spans[{j}] isn't an object{others}" for j in wrong[:1])
 
 
 # ---- fields

@@ -221,7 +221,7 @@ _TOKENS: Final = ("1k", "10k", "100k")
 
 _NAMES: Final[tuple[RunKey, ...]] = (
     Key(
-        "status", Kind.NAME, recorded("status._value_", "status_word"), "its status, or the trace's own word for it",
+        "status", Kind.NAME, recorded("status._value_", "status_word"), "its status, or the status as recorded",
         choices=STATUS_WORDS, fold=plain_word, common=True, facet=True, offered=recorded("status._value_"),
     ),
     Key(

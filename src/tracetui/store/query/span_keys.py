@@ -72,7 +72,7 @@ _VALUES: Final[tuple[SpanKey, ...]] = (
         ("operation",), choices=tuple(Operation), fold=plain_word, facet=True,
     ),
     Key(
-        "status", Kind.NAME, recorded("status._value_", "status_word"), "its status, or the trace's own word for it",
+        "status", Kind.NAME, recorded("status._value_", "status_word"), "its status, or the status as recorded",
         choices=STATUS_WORDS, fold=plain_word, facet=True, offered=recorded("status._value_"),
     ),
     Key("tool", Kind.NAME, computed(_named(Operation.EXECUTE_TOOL)), "the tool that was called", facet=True),

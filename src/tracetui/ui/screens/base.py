@@ -22,7 +22,7 @@ from tracetui.model import RunRef, RunSummary
 from tracetui.text import Clean, cells, size
 from tracetui.ui import layout
 from tracetui.ui.base_app import HostApp, StackScreen
-from tracetui.ui.commands import AUDIT, FILES, Command, Keys, keys_of, of_pane, shown, typed
+from tracetui.ui.commands import AUDIT, FILES, Command, Keys, keys_of, of_pane, shown, typed, unbound_reason
 from tracetui.ui.services.verdicts import Subject, named
 from tracetui.ui.state import PanesState, focus, toggle_zoom
 from tracetui.ui.widgets.frame import footer
@@ -250,7 +250,7 @@ class BaseScreen(StackScreen, inherit_bindings=False):
             self.refresh_frame()
         elif event.is_printable and event.key not in self._unbound:
             self._unbound.add(event.key)
-            self.say(f"{shown(typed(event.key, event.character))} does nothing here  ·  ? shows all keys")
+            self.say(f"{unbound_reason(typed(event.key, event.character), self.app.commands)}  ·  ? all keys")
 
     def on_paste(self, event: events.Paste) -> None:
         """Pass on text that arrived before the prompt was focused."""

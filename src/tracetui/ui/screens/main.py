@@ -498,7 +498,7 @@ class MainScreen(RunsScreen):
         here = self.pane == RUNS and not self.state.level
         ref = states.next_failed(self.state, self.runs.refs(), self.app.store.runs, step, here=here)
         if ref is None:
-            self.say("no more errors" if step > 0 else "no earlier errors", "status.warn")
+            self.say(states.no_error(self.state, self.runs.refs(), self.app.store.runs, step), "status.warn")
             return
         self.runs.chosen = True
         self.runs.move_to_key(ref)

@@ -544,7 +544,7 @@ class TriageScreen(RunsScreen):
         runs = self.app.store.runs
         choices = splits_of([runs[ref] for ref in group.runs if ref in runs])
         if not choices:
-            self.say("the errors of these runs have no varying parts", "status.warn")
+            self.say("Nothing to split: these errors are identical", "status.warn")
             return
 
         def answer(text: str) -> None:

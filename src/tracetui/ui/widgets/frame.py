@@ -301,7 +301,7 @@ def _run_facts(run: RunSummary, group: Group | None, opened: Opened, vitals: Vit
         facts.append(f"{notes} note{'' if notes == 1 else 's'} in run")
     if group is not None:
         facts.append(f"{group.id} {text.grouped(len(group.runs))}×")
-    source = f" ({run.status_source.value})" if run.status_source is not None else ""
+    source = f" ({run.status_source.label})" if run.status_source is not None else ""
     status = (Piece(Clean(f"status {run.status.value}{source}"), "dim"),)
     stands = standing_of(run, vitals.state, vitals.now)
     tail = status if vitals.state is State.ENDED else tuple(_key("i", f"why {stands.word}"))
@@ -355,7 +355,7 @@ def footer(
     *,
     hidden: int = 0,
 ) -> tuple[Line, Line]:
-    """The most useful keys here, without those that are `idle`; how many more there are, and hidden columns."""
+    """The most useful keys here, without those that are `idle`; the keys for all others and for hidden columns."""
     commands, here = of_pane(pane, commands), _HERE.get(pane, ())
     hinted = [c for c in commands if c.hint and c.id not in idle]
     hinted.sort(key=lambda c: here.index(c.id) - len(here) if c.id in here else c.hint)
@@ -364,7 +364,6 @@ def footer(
     hides = pane == RUNS and bool(hidden) and width < 180
     room = width - (31 if hides else 24)
     pieces: list[Piece] = []
-    hints = 0
     most = 6 if width < 100 else 9 if width < 180 else 14
     for command in hinted[:most]:
         key, _, _ = shown(command.keys[0]).partition(" ")
@@ -373,15 +372,10 @@ def footer(
         if width_of(pieces) + width_of(more) > room:
             break
         pieces += more
-        hints += 1
-    right = [Piece(Clean(f"+{len(commands) - hints} in "), "dim"), Piece(Clean("?"), "key bold")]
+    right = [Piece(Clean("?"), "key bold"), Piece(Clean(" all keys"), "dim")]
     if hides:
-        right = [
-            Piece(Clean(f"+{hidden} columns "), "dim"),
-            Piece(Clean("W"), "key bold"),
-            Piece(Clean("   ")),
-            *right,
-        ]
+        columns = f" {hidden} hidden column{'s' if hidden > 1 else ''}   "
+        right = [Piece(Clean("W"), "key bold"), Piece(Clean(columns), "dim"), *right]
     return tuple(pieces), tuple(right)
 
 

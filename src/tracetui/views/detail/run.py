@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 
 SOURCES: Final = {
-    StatusSource.EXPLICIT: "recorded in the trace",
+    StatusSource.EXPLICIT: "recorded",
     StatusSource.POLICY: "from a recorded limit violation",
     StatusSource.EXIT: "from a nonzero exit code",
     StatusSource.DERIVED: "inferred from the last event",
@@ -432,7 +432,7 @@ def panel_rows(
     if same is not None and len(same.group.runs) > 1:
         _same(sheet, same, now)
     if run.summary.deep:
-        sheet.title("Ledger", "parse coverage")
+        sheet.title("Coverage")
         sheet.prose(None, ledger_words(run.summary.ledger, glyphs=glyphs), "sec")
     panels = len(sheet.rows())
     if not has_turns(run):
@@ -509,7 +509,7 @@ def _same(sheet: Sheet, same: SameFailure, now: float | None) -> None:
         ]
         sheet.line(*line, run=run.id)
     if number > 1 and group.wasted_ms is not None:
-        words = [Piece(Clean(f"{duration(group.wasted_ms)} lost in total  "), "sec")]
+        words = [Piece(Clean(f"time lost {duration(group.wasted_ms)} in total  "), "sec")]
         sheet.line(*words, Piece(Clean("T"), "key bold"), Piece(Clean(" triage"), "sec"))
 
 
@@ -549,7 +549,7 @@ def _limit(limit: Limit, reached: float | None, sheet: Sheet, room: int) -> list
         pieces.append(Piece(Clean("  ")))
     pieces += [Piece(number(reached, sheet.glyphs), style), Piece(Clean(f" / {number(most, sheet.glyphs)}"), "dim")]
     if limit.violated or at_limit:
-        word = "violated" if limit.violated else "exceeded" if reached != most else "at limit"
+        word = "limit reached" if limit.violated else "exceeded" if reached != most else "at limit"
         pieces.append(Piece(Clean(f"  {word}"), "status.error" if limit.violated else "status.warn"))
     elif limit.current is None and reached is not None:
         pieces.append(Piece(Clean("  counted"), "dim"))
@@ -564,7 +564,7 @@ def add_loops(sheet: Sheet, assessment: Assessment) -> None:
     for i, loop in enumerate(found[:_MAX_LOOPS]):
         spent = loop_cost(loop)
         pieces = [Piece(Clean(f"{glyphs.loop} {loop_title(run, loop, glyphs)}"), "status.warn")]
-        pieces.append(Piece(Clean(f"  {spent} lost" if spent else ""), "sec"))
+        pieces.append(Piece(Clean(f"  time lost {spent}" if spent else ""), "sec"))
         sheet.fact("" if i else "loops", *pieces, spans=(run.spans[loop.first].id,))
     if len(found) > _MAX_LOOPS:
         sheet.fact("", Piece(Clean(f"and {grouped(len(found) - _MAX_LOOPS)} more"), "dim"))
@@ -578,7 +578,7 @@ def add_doom(sheet: Sheet, assessment: Assessment) -> None:
     point = assessment.notable_point
     if point is None:
         return
-    sheet.fact("doomed", *_leads(sheet, assessment.run, point.span, "at "), spans=(point.span,))
+    sheet.fact("likely lost", *_leads(sheet, assessment.run, point.span, "from "), spans=(point.span,))
     sheet.prose("", point.reason, "sec")
     sheet.fact("", Piece(Clean("likely point of no return (heuristic)"), "dim"))
 

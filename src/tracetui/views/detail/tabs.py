@@ -224,8 +224,8 @@ def _recorded_usage(sheet: Sheet, used: Usage, body: Body) -> None:
     recorded = recorded_usage(body.attributes)
     if recorded:
         cached = used.cache_read_tokens or used.cache_creation_tokens
-        words = "normalized above" + (" (in includes cached tokens)" if cached else "")
-        sheet.fact("", Piece(Clean(f"{words}; as recorded:"), "dim"))
+        note = " (input above includes cached tokens)" if cached else ""
+        sheet.fact("", Piece(Clean(f"recorded as{note}"), "dim"))
         sheet.value("", recorded if len(recorded) > 1 else next(iter(recorded.values())), most=3)
 
 

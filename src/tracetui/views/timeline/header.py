@@ -246,11 +246,11 @@ def _usual_words(liveness: Liveness) -> tuple[tuple[str, slice], ...]:
     """The usual pace, shorter and shorter."""
     usual = liveness.usual
     p95, most = rounded(usual.p95_ms), rounded(usual.longest_ms)
-    what = "call" if usual.source == "earlier calls" else "usual gap"
+    what = "earlier calls" if usual.source == "earlier calls" else "typical gap"
     return (
-        (f"{what} p95 {p95}, max {most}", slice(0, 2)),
-        (f"{what} p95 {p95}", slice(1, 2)),
-        (f"p95 {p95}", slice(1, 3)),
+        (f"{what} {p95}, longest {most}", slice(0, 2)),
+        (f"{what} {p95}", slice(1, 2)),
+        (f"gap {p95}", slice(1, 3)),
     )
 
 

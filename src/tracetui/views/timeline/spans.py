@@ -586,7 +586,7 @@ class LoopRow:
             doom = _doom(glyphs)
             after.append(doom if width_of((doom,)) <= room else Piece(Clean(f" {glyphs.note}"), _WARN))
             room -= width_of(after)
-        lost = Piece(Clean(f"  {spent} lost" if spent else ""), "dim")
+        lost = Piece(Clean(f"  time lost {spent}" if spent else ""), "dim")
         if width_of((lost,)) <= room:
             after.append(lost)
             room -= width_of((lost,))
@@ -629,4 +629,4 @@ def _may_grow(run: Run, loop: Loop) -> bool:
 
 
 def _doom(glyphs: Glyphs) -> Piece:
-    return Piece(Clean(f"  {glyphs.note} doomed here"), _WARN)
+    return Piece(Clean(f"  {glyphs.note} likely lost from here"), _WARN)
