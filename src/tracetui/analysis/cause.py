@@ -327,14 +327,17 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def title(self) -> str:
-        """Type, tool and text in one line; not cleaned."""
+        """Type and text in one line, then the tool; not cleaned."""
         if self.wrong:
             check = ": ".join(filter(None, (self.name, self.text)))
             return " · ".join(["wrong answers", self.type or "", *filter(None, (check,)), *self.part])
-        what = f"{self.type} in {self.name}" if self.type and self.name not in (None, self.type) else ""
         text = "" if self.text == self.type else self.text
-        title = ": ".join(filter(None, (what or self.type or self.name, text))) or "failed"
-        return title + (f" = {self.part[-1]}" if self.part else "") + (f" ({self.frame})" if self.frame else "")
+        title = ": ".join(filter(None, (self.type, text)))
+        if self.part:
+            title += f" = {self.part[-1]}"
+        if self.name and self.name != self.type:
+            title = f"{title} in {self.name}" if title else self.name
+        return (title or "failed") + (f" ({self.frame})" if self.frame else "")
 
 
 class Failure(msgspec.Struct, frozen=True, gc=False):

@@ -535,6 +535,8 @@ class CauseOrder:
         """Headings of wrong answers."""
         self.runs_before = [*accumulate((len(group.runs) for group in self.groups), initial=0)]
         """Number of runs before each cause; at the end, of all runs."""
+        self.names_who = len({group.who for group in self.groups}) > 1
+        """Whether *who* tells causes apart."""
         self._halves: dict[bool, CauseOrder] = {}
         starts = [group.starts for group in self.groups if group.starts]
         self.period = min((one[0] for one in starts), default=0.0), max((one[-1] for one in starts), default=0.0)

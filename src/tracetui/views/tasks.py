@@ -603,7 +603,8 @@ def conclusion(matrix: Matrix) -> Line:
         return (Piece(Clean(words), "text bold"),)
     if len(scored) == 1:
         share = "sometimes passed" if mixed else "always passed" if always else "never passed"
-        return (Piece(Clean("1 rated task: "), "text bold"), Piece(Clean(share), rate_style(matrix.rates.counts.pass_rate)))
+        style = rate_style(matrix.rates.counts.pass_rate)
+        return (Piece(Clean("1 rated task: "), "text bold"), Piece(Clean(share), style))
     style = "status.warn bold" if mixed else "text bold"
     return (
         Piece(Clean(f"{grouped(mixed)} of {number_of(len(scored), 'task')} passed sometimes"), style),

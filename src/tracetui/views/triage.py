@@ -241,7 +241,7 @@ class QueueRows:
     def _group(self, group: Group, width: int) -> Line:
         judgment = self._judged(group)
         decided = is_reviewed(group, self._judged)
-        who = _who_column(width)
+        who = _who_column(width) if self._order.names_who else 0
         room = max(8, width - _TAIL - 3 - who)
         several = [Piece(Clean("+"), "accent bold")] if decided and judgment.verdict is None else None
         words = [*(several or _verdict_mark(judgment, self._glyphs, group)), *self._fold_mark(group.digest)]
@@ -252,18 +252,32 @@ class QueueRows:
         return tuple(fit([*words, *self._numbers(group, group.starts[-1] if group.starts else None)], width))
 
     def _details(self, group: Group, width: int) -> Line:
+        """Verdict or *new*, the values that vary, and the agents."""
         judgment = self._judged(group)
-        words = [Piece(Clean(f"    {group.id}"), "dim")]
-        if group.is_new(self._now):
-            words.append(_NEW)
+        words = [Piece(Clean("  "))]
         if judgment.verdict is not None:
             words.append(Piece(Clean(f"  {judgment.verdict.value}"), "accent"))
+        elif group.is_new(self._now):
+            words.append(_NEW)
         words += _judgment_words(judgment)
+        if values := self._values(group):
+            words.append(Piece(Clean("  " + ", ".join(values)), "sec"))
         if group.agents:
             agents = ", ".join(group.agents[:MAX_AGENTS]) + (" …" if len(group.agents) > MAX_AGENTS else "")
             words.append(Piece(Clean(f"  {one_line(agents, 60)}"), "dim"))
         tail = Piece(Clean(f"  {self._over_time(group)} "), "dim" if is_reviewed(group, self._judged) else "bar.error")
         return (*fill(words, max(8, width - len(tail.text))), tail)
+
+    def _values(self, group: Group) -> list[Clean]:
+        """The first values that differ between the newest runs of a cause, where its texts have placeholders."""
+        runs = [run for ref in group.runs[:_COMPARED] if (run := self._runs.get(ref)) is not None]
+        failures = [(run, failure.values) for run in runs if (failure := failure_of(run)) is not None]
+        for places in zip(*(values for _, values in failures), strict=False):
+            pairs = zip(failures, places, strict=True)
+            values = [*dict.fromkeys(excerpt(value, source_text(run), 24) for (run, _), (_, value) in pairs)]
+            if len(values) > 1:
+                return [*values[:3], Clean("…")] if len(values) > 3 or len(group.runs) > len(runs) else values
+        return []
 
     def _over_time(self, group: Group) -> Clean:
         """Starts of its runs as a sparkline, from the first to the last run of all listed causes."""
@@ -294,7 +308,7 @@ class QueueRows:
     def _numbers(self, item: Group | Task, last_seen: float | None) -> list[Piece]:
         return [
             column(text.count(len(item.runs)), 5, "text bold", right=True),
-            column(text.duration(item.wasted_ms), 7, "status.warn", right=True),
+            column(text.duration(item.wasted_ms), 11, "status.warn", right=True),
             column(text.age(None if last_seen is None else max(0.0, self._now - last_seen)), 6, "dim", right=True),
         ]
 
@@ -316,7 +330,7 @@ class QueueRows:
         ]
         age = max(0.0, self._now - run_time(run))
         tail = [
-            column(text.duration(run.duration_ms), 12, "sec", right=True),
+            column(text.duration(run.duration_ms), 16, "sec", right=True),
             column(text.age(age, estimated=run.started_at is None), 6, "dim", right=True),
         ]
         return tuple(fit([*fill(words, max(8, width - _TAIL + 1)), *tail], width))
@@ -328,7 +342,9 @@ def _judgment_words(judgment: Judgement) -> list[Piece]:
     return [*words, Piece(Clean(f"  {one_line(judgment.note, 60)}"), "sec")] if judgment.note else words
 
 
-_TAIL: Final = 19
+_COMPARED: Final = 8
+"""Runs of a cause that are looked at for values that vary."""
+_TAIL: Final = 23
 """Cells of the numbers at the end of a row, and a blank."""
 _NEW: Final = Piece(Clean("  new"), "status.warn")
 
@@ -337,13 +353,13 @@ def _has_cursor(item: _Row | None) -> TypeGuard[Item]:
     return isinstance(item, Group | TaskRow | Member)
 
 
-def heading(width: int) -> Line:
+def heading(width: int, order: CauseOrder) -> Line:
     """The column headings of the queue."""
-    who = _who_column(width)
+    who = _who_column(width) if order.names_who else 0
     words = fill([Piece(Clean("    cause"), "dim")], max(8, width - _TAIL + 1 - who))
     if who:
         words.append(column(Clean(" who"), who, "dim"))
-    return tuple(fit([*words, Piece(Clean(" runs   lost  last"), "dim")], width))
+    return tuple(fit([*words, Piece(Clean(" runs  time lost  last"), "dim")], width))
 
 
 _WHO_STYLES: Final = {Who.AGENT: "accent", Who.GRADER: "status.warn", Who.ENVIRONMENT: "kind.tool"}
@@ -371,28 +387,32 @@ def placeholders(whole: Clean, style: str) -> list[Piece]:
 
 
 def _title_pieces(group: Group, example: RunSummary | None, *, quiet: bool, new: bool) -> list[Piece]:
-    cause = group.cause
-    kind = _kind(cause)
-    pieces = [Piece(one_line(kind, 60), "sec" if quiet else f"{_style(group)} bold")]
+    """The deciding words first, the tool last."""
+    cause, whole = group.cause, source_text(example)
+    loud, plain = ("sec", "sec") if quiet else (f"{_style(group)} bold", "text")
     if cause.wrong:
         tasks = len(group.tasks)
-        pieces += [_NEW] if new else []
+        pieces = [Piece(one_line(_check(cause) or cause.title, 200), loud), *([_NEW] if new else [])]
         pieces.append(Piece(Clean(f"  {tasks} task{'s' if tasks != 1 else ''}"), "dim"))
-        return [*pieces, Piece(one_line(f"  {WRONG_ANSWER} · {cause.type}", 60), "dim")] if _check(cause) else pieces
-    if cause.type and cause.name and cause.name != cause.type:
-        pieces.append(Piece(Clean(f" {one_line(cause.name, 60)}"), "sec" if quiet else "text"))
-    if cause.part:
-        pieces.append(Piece(excerpt(f" = {cause.part[-1]}", source_text(example), 40), "status.warn"))
-    pieces += [_NEW] if new else []
+        if _check(cause):
+            pieces += [Piece(Clean("  ")), Piece(one_line(f"{WRONG_ANSWER} · {cause.type}", 60), "dim")]
+        return pieces
+    kind = _kind(cause)
+    pieces = placeholders(excerpt(kind, whole, 400), loud)
     if cause.text and cause.text != kind:
-        pieces += [Piece(Clean("  ")), *placeholders(excerpt(cause.text, source_text(example), 400), "dim")]
-    return pieces
+        pieces += [Piece(Clean(" ")), *placeholders(excerpt(cause.text, whole, 400), plain)]
+    if cause.part:
+        pieces.append(Piece(excerpt(f" = {cause.part[-1]}", whole, 40), "status.warn"))
+    pieces += [_NEW] if new else []
+    tool = cause.name if cause.name != kind else None
+    return [*pieces, Piece(Clean("  ")), Piece(one_line(tool, 60), "dim")] if tool else pieces
 
 
 def _kind(cause: Cause) -> str:
+    """The word that decides which cause it is: the type of its error, else its text."""
     if cause.wrong:
         return _check(cause) or cause.title
-    return cause.type or cause.name or (cause.text if cause.ungraded else "failed")
+    return cause.type or cause.text or cause.name or "failed"
 
 
 def _check(cause: Cause) -> str:
@@ -440,6 +460,13 @@ class Example(NamedTuple):
     span: str | None
 
 
+class FailedRun(NamedTuple):
+    """A run with a cause, and a replay of it that passed."""
+
+    run: RunSummary
+    replay: RunSummary | None
+
+
 def cause_rows(
     group: Group,
     example: RunSummary | None,
@@ -447,6 +474,7 @@ def cause_rows(
     shared: Contrast | None,
     progress: str = "",
     *,
+    failures: Sequence[FailedRun] = (),
     width: int,
     now: float,
     zone: tzinfo = UTC,
@@ -455,7 +483,8 @@ def cause_rows(
 ) -> ListRows:
     """The rows of the pane. `shared` is None until the contrast is known; `progress` describes the work in progress.
 
-    With a `task` of wrong answers, `judgment` is about that, and the checks that failed come first.
+    With a `task` of wrong answers, `judgment` is about that, and the checks that failed come first. `failures` are the
+    first runs with the cause; a cause of one run has no table of them.
 
     The key of a row with a target is an `Example`.
     """
@@ -467,7 +496,54 @@ def cause_rows(
     for line, key in _shared(shared, width, glyphs, progress):
         keys.append(key if key is not None else len(lines))
         lines.append(line)
+    if len(group.runs) > 1:
+        for line, key in _failed_runs(failures, len(group.runs), width, now, glyphs):
+            keys.append(key if key is not None else len(lines))
+            lines.append(line)
     return ListRows(lines, keys=keys)
+
+
+def _failed_runs(
+    failures: Sequence[FailedRun], count: int, width: int, now: float, glyphs: Glyphs
+) -> list[tuple[Line, Example | None]]:
+    """A table of the first runs with a cause, each with the replay of it that passed."""
+    title = fill([Piece(Clean("Runs"), "text bold"), Piece(Clean(f"  {count} with this cause"), "dim")], width - 14)
+    rows: list[tuple[Line, Example | None]] = [((), None), ((*title, Piece(Clean("    time   age"), "dim")), None)]
+    for number, (run, replay) in enumerate(failures):
+        error = run.first_error
+        sign, style = run_sign(run, Status.ERROR if run.failed else run.status, glyphs)
+        where = error.name if error is not None else None
+        words = [
+            Piece(Clean(f"{sign} "), style),
+            column(short_id(run.id, 9), 10, "sec"),
+            Piece(one_line(where or run.agent or run.name, 40), "text"),
+            Piece(Clean(f"  {one_line(run.label or run.prompt, 120)}"), "dim"),
+        ]
+        age = max(0.0, now - run_time(run))
+        tail = (
+            column(text.duration(run.duration_ms), 8, "sec", right=True),
+            column(text.age(age, estimated=run.started_at is None), 6, "dim", right=True),
+        )
+        key = Example(-number - 1, run.ref, error.span if error is not None else None)
+        rows.append(((*fill(words, width - 14), *tail), key))
+        if replay is not None:
+            rows.append((_passed_replay(run, replay, glyphs), None))
+    return rows
+
+
+def _passed_replay(run: RunSummary, replay: RunSummary, glyphs: Glyphs) -> Line:
+    """How a replay that passed differs from its failed original, and the key that compares them."""
+    changed = "with another model" if replay.models != run.models else ""
+    changed = changed or ("with another prompt" if replay.prompt != run.prompt else "")
+    ended = f"{(replay.outcome or replay.status).value} {changed}".rstrip()
+    return (
+        Piece(Clean(f"  {glyphs.replay} "), "accent"),
+        Piece(short_id(replay.id, 9), "accent"),
+        Piece(Clean(f"  {glyphs.ok} {ended}"), "status.ok"),
+        Piece(Clean("  ·  "), "dim"),
+        Piece(Clean("D"), "key bold"),
+        Piece(Clean(" diff"), "sec"),
+    )
 
 
 def contrast_rows(shared: Contrast | None, *, width: int, glyphs: Glyphs = UNICODE) -> ListRows:
@@ -480,25 +556,25 @@ def contrast_rows(shared: Contrast | None, *, width: int, glyphs: Glyphs = UNICO
 
 
 def _headline(group: Group, example: RunSummary | None, width: int) -> list[Line]:
-    cause = group.cause
-    where = " ".join(filter(None, (cause.operation, cause.name)))
-    head = [Piece(one_line(_kind(cause), 80), f"{_style(group)} bold")]
-    if where and not cause.wrong:
-        head.append(Piece(Clean(f"  in {one_line(where, 80)}"), "sec"))
+    """The deciding words in full, then where it failed."""
+    cause, whole, room = group.cause, source_text(example), max(20, width)
+    kind, loud = _kind(cause), f"{_style(group)} bold"
+    lines: list[Line] = [tuple(placeholders(part, loud)) for part in wrap(excerpt(kind, whole, 600), room)]
+    if cause.text and cause.text != kind and not cause.wrong:
+        body = wrap(excerpt(cause.text, whole, 600), room)
+        lines += [tuple(placeholders(part, "text bold")) for part in body]
+    where = [] if cause.wrong else [*filter(None, (cause.operation, cause.name))]
+    pieces = [Piece(Clean(f"in {one_line(' '.join(where), 80)}  "), "sec")] if where else []
     if cause.frame:
-        head.append(Piece(Clean(f"  at {one_line(cause.frame, 80)}"), "sec"))
-    body = wrap(excerpt(cause.text, source_text(example), 600), max(20, width)) if cause.text else []
+        pieces.append(Piece(Clean(f"at {one_line(cause.frame, 80)}  "), "sec"))
     if group.ungraded:
-        head.append(Piece(Clean(f"  not graded: {group.who.value}"), _WHO_STYLES[group.who]))
+        pieces.append(Piece(Clean(f"not graded: {group.who.value}"), _WHO_STYLES[group.who]))
     elif cause.wrong and cause.type:
-        head.append(Piece(one_line(f"  {WRONG_ANSWER} · {cause.type}", 80), "sec"))
-    if cause.wrong or cause.text == _kind(cause):
-        body = []
-    lines: list[Line] = [tuple(head), *(tuple(placeholders(part, "text bold")) for part in body)]
+        pieces.append(Piece(one_line(f"{WRONG_ANSWER} · {cause.type}", 80), "sec"))
     if group.merged:
         count = len(group.merged)
-        lines.append((Piece(Clean(f"with {count} merged cause{'s' if count != 1 else ''}"), "sec"),))
-    return lines
+        pieces.append(Piece(Clean(f"with {count} merged cause{'s' if count != 1 else ''}"), "sec"))
+    return [*lines, *(_flow(pieces, width) if pieces else [])]
 
 
 def _task_lines(task: Task, width: int) -> list[Line]:

@@ -19,7 +19,7 @@ from tracetui.ui.widgets.line_view import LineView
 from tracetui.views import triage
 from tracetui.views.labels import arrangement_title
 from tracetui.views.rows import Line, ListRows, Piece
-from tracetui.views.triage import cause_rows, example_of
+from tracetui.views.triage import FailedRun, cause_rows, example_of
 
 TWO_ROWS_WIDTH: Final = 56
 """Minimum cells of a queue with two rows a cause."""
@@ -99,7 +99,7 @@ class Queue(LineView):
         if self._make_rows is None:
             return
         self._two_rows = self._has_room
-        self.show(self._make_rows(self._two_rows), heading=lambda w: [triage.heading(w)])
+        self.show(self._make_rows(self._two_rows), heading=lambda w: [triage.heading(w, self.order)])
         if not self.chosen and self.position < self.page:
             self.top = 0
 
@@ -124,7 +124,13 @@ class Queue(LineView):
         if self._two_rows:
             super().repaint_row(index + 1)
 
-    sorts: ClassVar[Mapping[str, str]] = {"cause": "name", "runs": "runs", "lost": "lost", "last": "newest"}
+    sorts: ClassVar[Mapping[str, str]] = {
+        "cause": "name",
+        "runs": "runs",
+        "time": "lost",
+        "lost": "lost",
+        "last": "newest",
+    }
 
     def clicked_row(self, index: int) -> None:
         rows = self.rows
@@ -211,17 +217,22 @@ class Cause(LineView):
         shared: Contrast | None,
         going_on: str,
         *,
+        failures: Sequence[FailedRun],
         now: float,
         task: Task | None = None,
     ) -> None:
-        """Show the facts of a cause, and of one `task` of it; `going_on`: how far its runs are compared."""
+        """Show the facts of a cause, and of one `task` of it; `going_on`: how far its runs are compared.
+
+        `failures` are its first runs.
+        """
         subject = group.digest if task is None else task.digest
         same, self._subject = subject == self._subject, subject
         width = max(20, self.outer_size.width - 2)
         zone, glyphs = self.look.zone, self.look.glyphs
         rows = cause_rows(
-            group, example, judgement, shared, going_on, width=width, now=now, zone=zone, glyphs=glyphs, task=task
-        )
+            group, example, judgement, shared, going_on, failures=failures, width=width, now=now, zone=zone,
+            glyphs=glyphs, task=task,
+        )  # fmt: skip
         self.show(rows, title=(Piece(clean(group.id), "sec"),), keep=same)
 
     def nothing(self) -> None:

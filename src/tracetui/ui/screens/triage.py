@@ -11,6 +11,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.timer import Timer
 
+from tracetui.analysis.tasks import Result, result_of
 from tracetui.analysis.triage import (
     CAUSE_CHOICES,
     CAUSES,
@@ -24,7 +25,7 @@ from tracetui.analysis.triage import (
 )
 from tracetui.live.mailbox import Mail
 from tracetui.masking import clean, one_line
-from tracetui.model import RunRef
+from tracetui.model import RunRef, Status
 from tracetui.store.judgement import Judgement
 from tracetui.text import Clean, grouped
 from tracetui.ui import layout, triage_state
@@ -39,12 +40,15 @@ from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box
 from tracetui.views.bars import amount
 from tracetui.views.rows import Line, Piece
-from tracetui.views.triage import Member, TaskRow, is_reviewed
+from tracetui.views.triage import FailedRun, Member, TaskRow, is_reviewed
 
 if TYPE_CHECKING:
     from tracetui.ui.services.causes import Grouping
 
 BAR: Final = 24
+GOOD_RESULTS: Final = (Result.PASSED, Result.UNSCORED)
+MAX_RUNS: Final = 8
+"""Runs of a cause that its pane lists."""
 MAX_SPLITS: Final = 4
 """Ways to split a cause that the prompt lists."""
 STEP: Final = 4
@@ -219,13 +223,25 @@ class TriageScreen(RunsScreen):
             shared, going_on = surveys.contrast_of(group.runs), surveys.progress(group.runs)
             task, now = self.queue.selected_task, self.app.clock()
             judgment = self.judgement_of(task or group)
-            self.cause.show_cause(group, example, judgment, shared, going_on, now=now, task=task)
+            runs = self._failures(task.runs if task is not None else group.runs)
+            self.cause.show_cause(group, example, judgment, shared, going_on, failures=runs, now=now, task=task)
             if not surveys.is_asked(group.runs):
                 self._compare_later()
             self.app.engine.open(ref)
             self.show_failure()
         self._share_height()
         self.refresh_frame()
+
+    def _failures(self, refs: Sequence[RunRef]) -> list[FailedRun]:
+        """The first of these runs, each with a replay that passed."""
+        store = self.app.store
+        failures = []
+        for ref in refs[:MAX_RUNS]:
+            if (run := store.runs.get(ref)) is not None:
+                replays = (store.runs.get(replay) for replay in store.relations.variants(ref))
+                good = (replay for replay in replays if replay is not None and result_of(replay) in GOOD_RESULTS)
+                failures.append(FailedRun(run, next((replay for replay in good if replay.status is Status.OK), None)))
+        return failures
 
     def _share_height(self) -> None:
         """Give the cause and the steps below it the rows that they need."""
@@ -524,7 +540,8 @@ class TriageScreen(RunsScreen):
         into = self.queue.group
         causes = [one for one in self._marked if isinstance(one, Group) and one is not into and not one.tasks]
         if into is None or into.tasks or not causes:
-            self.say("no causes marked  ·  Space marks them  ·  = merges them into this one", "status.warn")
+            words = "only this cause is marked" if self._marked else "Space marks causes"
+            self.say(f"{words}  ·  = merges the others into the one under the cursor", "status.warn")
         elif self._write(lambda: self.app.verdicts.merge(causes, into)):
             self.become(replace(self.state, marked=()))
             self.say(f"{len(causes)} merged into {into.id}  ·  u undo  ·  | splits it again")

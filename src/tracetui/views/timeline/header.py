@@ -152,12 +152,15 @@ _TITLE, _MIN_TITLE = 28, 12
 
 
 def causes_words(causes: Sequence[Group], room: int) -> Line:
-    """How many causes there are, and the first one of the triage with its number of runs; shorter in less room."""
+    """How many causes there are, and the most common one if it has several runs; shorter in less room."""
     if not causes:
         return ()
-    first, number = causes[0], f"{grouped(len(causes))} cause{'' if len(causes) == 1 else 's'}"
-    runs, title = f" {grouped(len(first.runs))}×", one_line(first.title, 200)
-    leads = (f"{number}, top: ", "top cause: ", "") if len(causes) > 1 else (f"{number}: ", "")
+    number = f"{grouped(len(causes))} cause{'' if len(causes) == 1 else 's'}"
+    common = max(causes, key=lambda cause: len(cause.runs))
+    if len(common.runs) == 1:
+        return (Piece(Clean(f"  {number}"), "sec"),) if room >= len(number) + 2 else ()
+    runs, title = f" ({grouped(len(common.runs))} runs)", one_line(common.title, 200)
+    leads = (f"{number} · most common: ", "most common: ", "") if len(causes) > 1 else (f"{number}: ", "")
     for lead in leads:
         left = room - len(lead) - len(runs) - 2
         if left >= min(_TITLE, cells(title)) or (not lead and left >= _MIN_TITLE):
