@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from man_page import man_page
+from strings import visible_strings
 
 if TYPE_CHECKING:
     from tracetui.store.query import Table
@@ -247,6 +248,7 @@ PARTS: Final[dict[str, Callable[[], str]]] = {
     "words": words,
 }
 SHARED: Final[dict[str, Callable[[], str]]] = {
+    "snapshots/strings.txt": partial(visible_strings, ROOT / "src" / "tracetui"),
     "share/man/man1/tracetui.1": man_page,
     "share/bash-completion/completions/tracetui": partial(completions, "bash"),
     "share/zsh/site-functions/_tracetui": partial(completions, "zsh"),
