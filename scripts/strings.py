@@ -14,9 +14,10 @@ WORDS: Final = re.compile(r"[A-Za-z]{2}.* .*[A-Za-z]|^[A-Z][a-z]+$", re.DOTALL)
 """A phrase, or a capitalized word."""
 STYLE: Final = re.compile(r"^[a-z.]+ (bold|dim|underline)$")
 NOT_TEXT: Final = re.compile(
-    r"^\s*(SELECT|INSERT|UPDATE|CREATE|DELETE|PRAGMA|WITH|ATTACH|BEGIN|DROP)\b|\(\?|\\b|\[\^|^[<{#.@]"
+    r"^\s*(SELECT|INSERT|UPDATE|CREATE|DELETE|PRAGMA|WITH|ATTACH|BEGIN|DROP)\b"  # database statements
+    r"|\(\?|\\b|\[\^"  # patterns
+    r"|^[<{#.@]|\{ \w+: |[\da-f]{6}|^(black|default|green|red|blue|bright_\w+) "  # markup, style sheets and colors
 )
-"""Database statements, patterns, markup and style sheets."""
 TYPES: Final = ("TypeVar", "compile", "cast", "NewType", "ParamSpec", "getLogger")
 """Calls with strings that nobody sees."""
 
