@@ -13,8 +13,8 @@ from tracetui.analysis.triage import groups
 from tracetui.model import Status
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import RUNS, STEPS
+from tracetui.ui.screens.help import HelpScreen
 from tracetui.ui.screens.lists import FacetsScreen
-from tracetui.ui.screens.overlay import HelpScreen
 from tracetui.ui.widgets.prompt import Prompt
 
 RESEARCHER = "paprika/0690e0f0*.json"

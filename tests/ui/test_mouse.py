@@ -14,8 +14,8 @@ from tests.ui.conftest import NOW, Opener, press, settle, text_of, until
 from tracetui.text import Clean
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import COMMANDS, SHOWN, keys_of, of_pane, shown
+from tracetui.ui.screens.help import HelpScreen
 from tracetui.ui.screens.lists import StatisticsScreen
-from tracetui.ui.screens.overlay import HelpScreen
 from tracetui.ui.screens.triage import TriageScreen
 from tracetui.ui.widgets.lines import LineWidget, key_at, word_at
 from tracetui.views.rows import Piece

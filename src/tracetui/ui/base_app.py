@@ -156,7 +156,7 @@ class BaseApp(App[int]):
 
     def show_help(self, pane: str, title: str) -> None:
         """Show the keys of a pane with that title."""
-        from tracetui.ui.screens.overlay import HelpScreen
+        from tracetui.ui.screens.help import HelpScreen
 
         self.push_screen(HelpScreen(pane, title, self.commands))
 
