@@ -73,3 +73,19 @@ def test_what_cannot_be_remembered_is_forgotten(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file where the folder should be")
     config.save_arrangement(Arrangement("tokens"))
     assert config.load_arrangement(config.load()) == Arrangement()
+
+
+def test_each_directory_keeps_its_own_order(tmp_path: Path) -> None:
+    first, second = str(tmp_path / "first"), str(tmp_path / "second")
+    config.save_arrangement(Arrangement("tokens", reverse=True, group="model", columns=("name", "cost")), [first])
+    assert config.load_arrangement(config.Config(), [first]).sort == "tokens"
+    other = config.load_arrangement(config.Config(), [second])
+    assert (other.sort, other.reverse, other.group) == ("newest", False, "day")
+    assert other.columns == ("name", "cost"), "columns are the same for all directories"
+
+
+def test_the_orders_of_the_last_directories_are_kept(tmp_path: Path) -> None:
+    for number in range(config.MAX_ORDERS + 1):
+        config.save_arrangement(Arrangement("tokens"), [str(tmp_path / str(number))])
+    assert config.load_arrangement(config.Config(), [str(tmp_path / "0")]).sort == "newest"
+    assert config.load_arrangement(config.Config(), [str(tmp_path / "1")]).sort == "tokens"

@@ -582,7 +582,7 @@ def run_app(
         glyphs=ASCII if with_ascii else UNICODE,
         zone=UTC if settings.time == "utc" else None,
         commands=commands,
-        state=first_state(config.load_arrangement(settings), wanted, follow=follow, newest=newest),
+        state=first_state(config.load_arrangement(settings, paths), wanted, follow=follow, newest=newest),
         slow=slow,
         notify=notify,
         rule=rule or config.rule(settings),

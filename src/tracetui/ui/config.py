@@ -20,7 +20,7 @@ import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -119,34 +119,65 @@ def bind_keys(config: Config) -> tuple[Command, ...]:
     )
 
 
-def load_arrangement(config: Config) -> Arrangement:
-    """Initial arrangement of the list: from the settings file, else from the last session."""
+class SavedLists(msgspec.Struct, forbid_unknown_fields=True):
+    """What the list keeps between sessions: its columns for all directories, and the order of each directory."""
+
+    columns: tuple[str, ...] = ()
+    share: int = 0
+    orders: dict[str, tuple[str, bool, str]] = {}
+    """Sort, whether it is reversed, and group, by directory; the last one used is at the end."""
+
+
+MAX_ORDERS: Final = 100
+"""Directories whose order is kept."""
+
+
+def load_arrangement(config: Config, roots: Sequence[str] = ()) -> Arrangement:
+    """Initial arrangement of the list: from the settings file, else from the last session in the same directories.
+
+    Directories that were not opened before have their newest runs first.
+    """
     if config.list is not None:
         return Arrangement(config.list.sort, group=config.list.group, columns=_columns(config.list.columns))
-    with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError, RecursionError):
-        left: Any = msgspec.json.decode(read_own_file(_arrangement_path()), type=Arrangement)
-        if left.sort in SORTS and left.group in GROUPS:
-            columns = tuple(name for name in left.columns if name in COLUMNS)
-            return Arrangement(left.sort, left.reverse, left.group, columns=columns, share=left.share)
-    return Arrangement()
+    saved = _load_saved()
+    columns = tuple(name for name in saved.columns if name in COLUMNS)
+    plain = Arrangement(columns=columns, share=saved.share)
+    sort, reverse, group = saved.orders.get(_directories(roots), (plain.sort, plain.reverse, plain.group))
+    if sort not in SORTS or group not in GROUPS:
+        return plain
+    return msgspec.structs.replace(plain, sort=sort, reverse=reverse, group=group)
 
 
 def save_arrangement(left: Arrangement, roots: Sequence[str] = ()) -> None:
-    """Save sorting, grouping and columns for the next session.
+    """Save columns, and the order of the list in these directories, for the next session.
 
     Does nothing if the file is not writable or is in one of `roots`: trace directories are read-only.
     """
-    saved = msgspec.structs.replace(left, words="", failures=False)
-    path = _arrangement_path()
+    path, directories = _arrangement_path(), _directories(roots)
     there = Path(os.path.realpath(path))
     if any(there.is_relative_to(os.path.realpath(root)) for root in roots):
         return
+    orders = _load_saved().orders
+    orders.pop(directories, None)
+    orders[directories] = left.sort, left.reverse, left.group
+    saved = SavedLists(left.columns, left.share, dict([*orders.items()][-MAX_ORDERS:]))
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, new = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
         with os.fdopen(handle, "wb") as file:
             file.write(msgspec.json.encode(saved))
         os.replace(new, path)  # also a pipe, which would wait for a reader
+
+
+def _load_saved() -> SavedLists:
+    with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError, RecursionError):
+        return msgspec.json.decode(read_own_file(_arrangement_path()), type=SavedLists)
+    return SavedLists()
+
+
+def _directories(roots: Sequence[str]) -> str:
+    """The key of the directories of a session; addresses of other machines stay as they are."""
+    return "\n".join(sorted(root if "://" in root else os.path.realpath(root) for root in roots))
 
 
 def _arrangement_path() -> Path:
