@@ -82,6 +82,7 @@ def run(args: argparse.Namespace) -> int:
             theme=args.theme,
             ascii_glyphs=args.ascii,
             target=target,
+            sole=len(places) == 1 and source.is_file(places[0]),
             source=source,
             notify=args.notify,
             slow=args.slow,

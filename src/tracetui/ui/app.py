@@ -548,6 +548,7 @@ def run_app(
     source: Source | None = None,
     follow: bool = False,
     newest: bool = False,
+    sole: bool = False,
     notify: bool = False,
     slow: bool = False,
     events: bool = True,
@@ -558,8 +559,9 @@ def run_app(
 ) -> int:
     """Run the application on these files and directories until the user quits; returns the exit status.
 
-    `target`: address to open. `newest`: open the newest run instead. `today`: start with the *today* page. `follow`:
-    follow the opened run, by default the newest. `events`: False polls. `rule` wins over that of the settings.
+    `target`: address to open. `newest`: open the newest run instead; `sole`: the run if it is the only one. `today`:
+    start with the *today* page. `follow`: follow the opened run, by default the newest. `events`: False polls. `rule`
+    wins over that of the settings.
     `served`: the user is in a browser and may ``read``, or also ``write``.
     `cached`: use the user's cache of runs.
     """
@@ -582,7 +584,7 @@ def run_app(
         glyphs=ASCII if with_ascii else UNICODE,
         zone=UTC if settings.time == "utc" else None,
         commands=commands,
-        state=first_state(config.load_arrangement(settings, paths), wanted, follow=follow, newest=newest),
+        state=first_state(config.load_arrangement(settings, paths), wanted, follow=follow, newest=newest, sole=sole),
         slow=slow,
         notify=notify,
         rule=rule or config.rule(settings),

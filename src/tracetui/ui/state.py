@@ -86,6 +86,8 @@ class Goal(Struct, frozen=True, repr_omit_defaults=True):
     """Address from the command line."""
     newest: bool = False
     """Whether to open the newest run."""
+    sole: bool = False
+    """Whether to open the run if it is the only one, apart from those that it started."""
 
 
 class SearchTarget(NamedTuple):
@@ -137,12 +139,17 @@ class MainState(PanesState, frozen=True, repr_omit_defaults=True):
 
 
 def first_state(
-    arrangement: Arrangement, address: Address | None = None, *, follow: bool = False, newest: bool = False
+    arrangement: Arrangement,
+    address: Address | None = None,
+    *,
+    follow: bool = False,
+    newest: bool = False,
+    sole: bool = False,
 ) -> MainState:
     """Initial state; without an `address`, `follow` follows the newest run."""
     goal = Goal(address=address, follow=follow) if address is not None else Goal(newest=True)
     wanted = address is not None or newest or follow
-    return MainState(arrangement=arrangement, goal=goal if wanted else None)
+    return MainState(arrangement=arrangement, goal=goal if wanted else Goal(sole=True) if sole else None)
 
 
 def focus_pane(state: MainState, pane: str, width: Width) -> MainState:
@@ -183,7 +190,7 @@ def enter_listed(state: MainState, ref: RunRef) -> MainState:
     goal = state.goal or Goal()
     to_span = goal.address is not None and bool(goal.address.parts) and not goal.follow
     follow = True if goal.newest else None if to_span else bool(goal.follow)
-    return _enter(state, replace(state, ref=ref, goal=replace(goal, ref=ref, follow=follow, newest=False)))
+    return _enter(state, replace(state, ref=ref, goal=replace(goal, ref=ref, follow=follow, newest=False, sole=False)))
 
 
 def _enter(before: MainState, state: MainState) -> MainState:
@@ -275,11 +282,14 @@ def find_address(wanted: Address, run: Run) -> tuple[str | None, str]:
 
 
 def find_goal_run(goal: Goal, runs: Mapping[RunRef, RunSummary], *, listing: bool) -> RunRef | None:
-    """Find the run of a goal once it is listed; the newest run once all are."""
+    """Find the run of a goal once it is listed; the newest and the only run once all are."""
     if goal.ref is not None or not runs:
         return None
     if goal.address is not None:
         return find_run(goal.address, runs.values())
+    if goal.sole:
+        tops = [run.ref for run in runs.values() if run.parent is None]
+        return tops[0] if len(tops) == 1 and not listing else None
     return max(runs.values(), key=lambda run: (run_time(run), run.parent is None)).ref if not listing else None
 
 

@@ -142,6 +142,8 @@ class MainScreen(RunsScreen):
             self.runs.move_to_key(ref)
             self.become(states.enter_listed(self.state, ref))
         complete = self.app.listed and self.runs.has_all
+        if complete and ref is None and goal is not None and goal.sole:
+            self.become(replace(self.state, goal=None))
         self.runs.chosen |= complete
         self.runs.complete |= complete
         self._shape_list()
