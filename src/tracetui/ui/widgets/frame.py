@@ -357,7 +357,7 @@ def footer(
 ) -> tuple[Line, Line]:
     """The most useful keys here, without those that are `idle`; the keys for all others and for hidden columns."""
     commands, here = of_pane(pane, commands), _HERE.get(pane, ())
-    hinted = [c for c in commands if c.hint and c.id not in idle]
+    hinted = [c for c in commands if c.hint and c.id not in idle and c.id != "help"]
     hinted.sort(key=lambda c: here.index(c.id) - len(here) if c.id in here else c.hint)
     if pane == RUNS and not level:
         hinted = [c for c in hinted if c.id != "back"]
