@@ -142,8 +142,8 @@ def test_pairs_are_grouped_as_a_triager_would(pairs: list[tuple[str, bool, str, 
         ("npm error notarget No matching version found for left-pad@9.9.9.", "found for left-pad@<n>"),
         ("1 validation error for Plan\na\n  Field required [type=missing, input_value={}]", "Plan: a missing"),
         ("make: *** [Makefile:3: test] Error 2", "make test: exit status 2"),
-        ("KeyError: '/v1/items'", "KeyError in search: /v1/items"),
-        ('RuntimeError: "no plan yet"', "RuntimeError in search: no plan yet"),
+        ("KeyError: '/v1/items'", "KeyError: /v1/items · search"),
+        ('RuntimeError: "no plan yet"', "RuntimeError: no plan yet · search"),
         ('pods "a-b" is forbidden: User "ci" cannot get it', "pods a-b is forbidden: User ci cannot get it"),
         ("connect ECONNREFUSED 10.0.0.1:5432", "connection refused (port 5432)"),
         ("dial tcp: lookup db.example on 10.0.0.2:53: no such host", "host not found · db.example"),
@@ -404,14 +404,12 @@ def test_a_title_prints_what_all_failures_share() -> None:
         assert len(titles) == 1
         return titles.pop()
 
-    assert title("503 Service Unavailable") == "search: 503 Service Unavailable"
-    assert title("Step 9 > 8 of run 1234567", "Step 12 > 8 of run 7654321") == "search: Step <n> > 8 of run <n>"
-    assert title("run abcdef12 is gone", "run 12345678 is gone").startswith("search: run <")
-    assert (
-        title("timed out after 3s", "timed out after 3s", kind="ReadTimeout")
-        == "ReadTimeout in search: timed out after 3s"
-    )
-    assert title("timed out after 3s", "deadline exceeded") == "search: timed out"
+    assert title("503 Service Unavailable") == "503 Service Unavailable · search"
+    assert title("Step 9 > 8 of run 1234567", "Step 12 > 8 of run 7654321") == "Step <n> > 8 of run <n> · search"
+    assert title("run abcdef12 is gone", "run 12345678 is gone").startswith("run <")
+    same = title("timed out after 3s", "timed out after 3s", kind="ReadTimeout")
+    assert same == "ReadTimeout: timed out after 3s · search"
+    assert title("timed out after 3s", "deadline exceeded") == "timed out · search"
 
 
 def test_a_cause_is_split_by_what_varies() -> None:
@@ -421,7 +419,7 @@ def test_a_cause_is_split_by_what_varies() -> None:
     assert one.cause.key == other.cause.key
     assert one.part("1").key != other.part("1").key
     assert one.part("2").key == other.part("2").key
-    assert one.part("1").title == "ValueError in search: no row <n> of <path> = 3"
+    assert one.part("1").title == "ValueError: no row <n> of <path> = 3 · search"
     refused = failure_of(failed("connection refused"))
     assert refused is not None
     assert refused.part(BY_TEXT) == refused.plain

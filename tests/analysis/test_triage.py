@@ -155,7 +155,7 @@ def test_the_causes_of_the_real_samples() -> None:
         },
         "ccpa": {"max_tokens: session ended: max_tokens": 3, "wall_timeout: session ended: wall_timeout": 1},
         "hypergraph": {
-            "RuntimeError in generate: [HG_NODE_FAILED]: Node 'generate' raised RuntimeError.": 16,
+            "RuntimeError: [HG_NODE_FAILED]: Node 'generate' raised RuntimeError. · generate": 16,
             "generate: 504 Gateway Timeout": 6,
             "rag: 504 Gateway Timeout": 1,
         },
@@ -170,18 +170,18 @@ def test_the_causes_of_the_built_in_samples(tmp_path: Path) -> None:
 
     assert [(group.id, len(group.runs), group.title) for group in found] == [
         ("F-1642", 1, "timeout: ended after 2 of 8 turns"),
-        ("F-c50f", 3, "TimeoutError in search: search timed out after 30s"),
-        ("F-0d46", 2, "exit 101 in Bash: panic: thread 'parse_empty' (src/parse.rs)"),
-        ("F-c4e1", 2, "llm_call: 504 Gateway Timeout"),
+        ("F-c50f", 3, "TimeoutError: search timed out after 30s · search"),
+        ("F-0d46", 2, "exit 101: panic: thread 'parse_empty' · Bash (src/parse.rs)"),
+        ("F-c4e1", 2, "504 Gateway Timeout · llm_call"),
         ("F-6db0", 2, "max_steps: Step limit exceeded: <n> > <n>"),
-        ("F-458c", 2, "RuntimeError in generate: [HG_NODE_FAILED]: Node 'generate' raised RuntimeError."),
+        ("F-458c", 2, "RuntimeError: [HG_NODE_FAILED]: Node 'generate' raised RuntimeError. · generate"),
         ("F-dfc4", 1, "max_tokens: Token budget exceeded: 13394 > 12000"),
         ("F-0c69", 1, "critic gave no verdict in 3 rounds"),
-        ("F-7888", 1, "RuntimeError in generate: 504 Gateway Timeout"),
+        ("F-7888", 1, "RuntimeError: 504 Gateway Timeout · generate"),
         ("F-f1a5", 1, f"goal not met: {TURNS}"),
         ("F-3e9b", 1, "goal not met: Says yes or no: No turn answers the question"),
         ("F-19c0", 1, "max_tokens: session ended: max_tokens"),
-        ("F-5f09", 1, "ConnectionError in export: warehouse refused the connection"),
+        ("F-5f09", 1, "ConnectionError: warehouse refused the connection · export"),
         ("F-f191", 1, "max_repeat_hashes: Input hash 6aff72a5... repeated 4 times (limit: 3)"),
         ("F-0d88", 1, f"Replay mismatch at step 4: {HASHES}"),
     ]
@@ -282,7 +282,7 @@ def test_a_cause_is_split_by_the_user_by_what_varies(sidecar: Sidecar) -> None:
     sidecar.split(group.ref, "1")
     even, odd = sorted(groups(runs, sidecar), key=lambda each: each.title)
 
-    assert (even.title, keys(even)) == ("ValueError in search: no row 0 in shard <n> = 0", ["0", "2"])
+    assert (even.title, keys(even)) == ("ValueError: no row 0 in shard <n> = 0 · search", ["0", "2"])
     sidecar.judge(odd.ref, Verdict.REAL)
     assert {even.split_of, odd.split_of} == {group.digest}
     verdicts = CauseVerdicts(sidecar)
@@ -293,13 +293,13 @@ def test_a_cause_is_split_by_the_user_by_what_varies(sidecar: Sidecar) -> None:
 def test_equivalent_errors_are_split_by_their_texts(sidecar: Sidecar) -> None:
     runs = [run("1", "request timed out"), run("2", "deadline exceeded"), run("3", "deadline exceeded")]
     (group,) = groups(runs)
-    assert group.title == "search: timed out"
+    assert group.title == "timed out · search"
     assert [(split.by, split.parts) for split in splits_of(runs)] == [("text", 2)]
     sidecar.split(group.ref, "text")
 
     assert {len(each.runs): each.title for each in groups(runs, sidecar)} == {
-        1: "ValueError in search: request timed out",
-        2: "ValueError in search: deadline exceeded",
+        1: "ValueError: request timed out · search",
+        2: "ValueError: deadline exceeded · search",
     }
 
 

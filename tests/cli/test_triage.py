@@ -15,7 +15,7 @@ from tests.night import Night
 from tracetui.store.judgement import CauseRef, Verdict
 from tracetui.store.sidecar import Sidecar
 
-TITLE = "weather: HTTP 503: upstream is down"
+TITLE = "HTTP 503: upstream is down · weather"
 
 
 def test_people_get_a_table_and_a_sentence(cli: Cli) -> None:
@@ -166,7 +166,9 @@ def test_what_the_runs_of_a_signature_share_is_told_with_an_example(cli: Cli) ->
     pages = [cli("export", "night", "--as", form).text for form in ("md", "html")]
 
     assert [one["contrast"] for one in exported] == [one["contrast"] for one in found]
-    first = next(one for one in found if one["title"].startswith("KeyError in update"))["contrast"]["findings"][0]
+    first = next(one for one in found if one["title"].startswith("KeyError") and one["title"].endswith(" · update"))[
+        "contrast"
+    ]["findings"][0]
     assert "tool update" in first["features"]
     assert (first["in"], first["of"], first["in_others"], first["of_others"]) == (4, 4, 0, 20)
     assert json.loads(cli("show", first["example"], "--json").out)["name"] == "update"

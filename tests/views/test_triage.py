@@ -34,7 +34,7 @@ def test_numbers_of_causes_and_of_runs_stand_under_their_headings(width: int) ->
     runs = {run.ref: run for run in map(failed, "ab")}
     (group,) = groups(runs.values())
     rows = QueueRows(CauseOrder([group]), runs, lambda _: Judgement(), unfolded={group.digest}, now=NOW)
-    head, signature, run = heading(width), rows.line(0, width), rows.line(1, width)
+    head, signature, run = heading(width, CauseOrder([group])), rows.line(0, width), rows.line(1, width)
     assert {width_of(line) for line in (head, signature, run)} == {width}
     ends = {name: words(head).index(name) + len(name) for name in ("runs", "lost", "last")}
     assert words(signature)[: ends["runs"]].endswith(" 2")
@@ -132,7 +132,7 @@ def test_a_page_of_the_queue_costs_the_same_for_any_number_of_causes(count: int)
 
 
 @pytest.mark.parametrize(
-    ("duration_ms", "shown"), [(34_700.0, "1 run of researcher   34.7s lost"), (None, "1 run of researcher")]
+    ("duration_ms", "shown"), [(34_700.0, "1 run of researcher   time lost 34.7s"), (None, "1 run of researcher")]
 )
 def test_a_cause_says_only_what_is_recorded_of_its_loss(duration_ms: float | None, shown: str) -> None:
     (group,) = groups([replace(failed("a"), duration_ms=duration_ms)])

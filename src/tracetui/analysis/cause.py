@@ -336,7 +336,7 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
         if self.part:
             title += f" = {self.part[-1]}"
         if self.name and self.name != self.type:
-            title = f"{title} in {self.name}" if title else self.name
+            title = f"{title} · {self.name}" if title else self.name
         return (title or "failed") + (f" ({self.frame})" if self.frame else "")
 
 

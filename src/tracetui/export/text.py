@@ -27,6 +27,7 @@ from tracetui.model import (
     Run,
     Span,
     Status,
+    StatusSource,
     Text,
     ToolCall,
     ToolResult,
@@ -176,7 +177,8 @@ def _outcome(run: Run) -> Iterator[Fact]:
 def _status(run: Run) -> Clean:
     summary = run.summary
     details = [f"recorded as {one_line(summary.status_word, 80)!r}"] if summary.status_word else []
-    details += [summary.status_source.label] if summary.status_source else []
+    if summary.status_source and not (details and summary.status_source is StatusSource.EXPLICIT):
+        details.append(summary.status_source.label)
     words = summary.status.value + (f" ({', '.join(details)})" if details else "")
     if summary.status is Status.OK and summary.errors:
         words += f" · {errors_inside(summary)}"
