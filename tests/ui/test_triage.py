@@ -66,7 +66,7 @@ async def test_a_signature_says_what_was_normalised_and_shows_the_failure(opened
         text = text_of(app)
         assert "<time> = 30s" in text
         assert "3 runs of researcher" in text
-        assert "1m52s lost" in text
+        assert "time lost 1m52s" in text
         run = screen.failure.run
         assert run is not None
         assert screen.failure.span is not None

@@ -308,7 +308,7 @@ class QueueRows:
     def _numbers(self, item: Group | Task, last_seen: float | None) -> list[Piece]:
         return [
             column(text.count(len(item.runs)), 5, "text bold", right=True),
-            column(text.duration(item.wasted_ms), 11, "status.warn", right=True),
+            column(text.duration(item.wasted_ms), 10, "status.warn", right=True),
             column(text.age(None if last_seen is None else max(0.0, self._now - last_seen)), 6, "dim", right=True),
         ]
 
@@ -324,27 +324,29 @@ class QueueRows:
             *mark,
             Piece(Clean(f"   {sign} "), style),
             column(short_id(run.id, 9), 10, "sec"),
+            *_judgment_words(judgment, after=False),
             Piece(one_line(run.agent or run.name, 40), "text"),
-            *_judgment_words(judgment),
             Piece(Clean(f"  {one_line(run.label or run.prompt, 120)}"), "dim"),
         ]
         age = max(0.0, self._now - run_time(run))
         tail = [
-            column(text.duration(run.duration_ms), 16, "sec", right=True),
+            column(text.duration(run.duration_ms), 15, "sec", right=True),
             column(text.age(age, estimated=run.started_at is None), 6, "dim", right=True),
         ]
         return tuple(fit([*fill(words, max(8, width - _TAIL + 1)), *tail], width))
 
 
-def _judgment_words(judgment: Judgement) -> list[Piece]:
-    """Tags and note of a run."""
-    words = [Piece(Clean(f"  #{one_line(tag, 40)}"), "accent") for tag in judgment.tags]
-    return [*words, Piece(Clean(f"  {one_line(judgment.note, 60)}"), "sec")] if judgment.note else words
+def _judgment_words(judgment: Judgement, *, after: bool = True) -> list[Piece]:
+    """Tags and note of a row, `after` other words or before them."""
+    words = [Piece(Clean(f"#{one_line(tag, 40)}"), "accent") for tag in judgment.tags]
+    words += [Piece(one_line(judgment.note, 60), "sec")] if judgment.note else []
+    gap = Piece(Clean("  "))
+    return [piece for word in words for piece in ((gap, word) if after else (word, gap))]
 
 
 _COMPARED: Final = 8
 """Runs of a cause that are looked at for values that vary."""
-_TAIL: Final = 23
+_TAIL: Final = 22
 """Cells of the numbers at the end of a row, and a blank."""
 _NEW: Final = Piece(Clean("  new"), "status.warn")
 
@@ -359,7 +361,7 @@ def heading(width: int, order: CauseOrder) -> Line:
     words = fill([Piece(Clean("    cause"), "dim")], max(8, width - _TAIL + 1 - who))
     if who:
         words.append(column(Clean(" who"), who, "dim"))
-    return tuple(fit([*words, Piece(Clean(" runs  time lost  last"), "dim")], width))
+    return tuple(fit([*words, Piece(Clean(" runs time lost  last"), "dim")], width))
 
 
 _WHO_STYLES: Final = {Who.AGENT: "accent", Who.GRADER: "status.warn", Who.ENVIRONMENT: "kind.tool"}
