@@ -194,7 +194,13 @@ class Pi(Log):
     def _entry(self, kind: str, number: float, message: dict[str, Any]) -> dict[str, Any]:
         before, self._last = getattr(self, "_last", None), f"{kind}-{number}"
         message["timestamp"] = round((self._began + number * STEP_SECONDS) * 1000)
-        return {"type": "message", "id": self._last, "parentId": before, "timestamp": self.at(number), "message": message}
+        return {
+            "type": "message",
+            "id": self._last,
+            "parentId": before,
+            "timestamp": self.at(number),
+            "message": message,
+        }
 
 
 class Ccpa(Log):

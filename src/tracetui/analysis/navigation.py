@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from heapq import nlargest
+from itertools import accumulate, islice, pairwise
+from operator import itemgetter
 from typing import Final, Literal, NamedTuple
 
 import msgspec
@@ -190,6 +192,8 @@ def _period(span: Span) -> list[tuple[float, float]]:
     return [(began, began + length / 1000 if length is not None and 0 < length < _LATEST else began)]
 
 
+_LONGEST: Final = 100
+"""Idle times that a scale can show at most."""
 IDLE_SECONDS: Final = 60.0
 """Longer pauses, in which no span ran, are idle time."""
 
@@ -247,13 +251,44 @@ class WorkTime:
 
     def __init__(self, periods: Sequence[tuple[float, float]]) -> None:
         """From the periods of the turns (`Digest.periods`)."""
-        self._periods = joined(periods)
-        lengths = (end - start for start, end in self._periods)
-        self._worked = list(accumulate(lengths, initial=0.0))
-        self.worked = self._worked[-1]
+        self._periods: list[tuple[float, float]] = []
+        self._worked = [0.0]
+        """Seconds worked before each period, and in all."""
+        self.longest_gaps: list[tuple[float, float]] = []
+        """(Seconds worked before, length in seconds) of the longest idle times, the longest first."""
+        self._append(joined(periods))
+
+    def _append(self, periods: Sequence[tuple[float, float]]) -> None:
+        """Add later periods; the gap before them is known."""
+        first = len(self._worked)
+        self._periods += periods
+        lengths = (end - start for start, end in periods)
+        self._worked += islice(accumulate(lengths, initial=self._worked[-1]), 1, None)
+        gaps = [(self._worked[i], after[0] - before[1]) for i, (before, after) in enumerate(pairwise(periods), first)]
+        self.longest_gaps = nlargest(_LONGEST, [*self.longest_gaps, *gaps], key=itemgetter(1))
+
+    def extended(self, periods: Sequence[tuple[float, float]]) -> WorkTime:
+        """The time worked with further periods. That is quick, unless one begins before the last period so far."""
+        if not self._periods or not periods:
+            return WorkTime(periods) if periods else self
+        last = self._periods[-1]
+        if min(periods)[0] < last[0]:
+            return WorkTime([*self._periods, *periods])
+        made = WorkTime(())
+        made._periods, made._worked = self._periods[:-1], self._worked[:-1]
+        made.longest_gaps = self.longest_gaps
+        made._append(joined([last, *periods]))
+        return made
+
+    @property
+    def worked(self) -> float:
         """Seconds worked."""
-        self.total = self._periods[-1][1] - self._periods[0][0] if self._periods else 0.0
+        return self._worked[-1]
+
+    @property
+    def total(self) -> float:
         """Seconds from the first start to the last end."""
+        return self._periods[-1][1] - self._periods[0][0] if self._periods else 0.0
 
     def at(self, time: float) -> float:
         """Seconds worked until `time`."""
@@ -262,13 +297,6 @@ class WorkTime:
             return 0.0
         start, end = self._periods[number]
         return self._worked[number] + min(time, end) - start
-
-    @property
-    def gaps(self) -> list[tuple[float, float]]:
-        """(Seconds worked before, length in seconds) of each idle time."""
-        return [
-            (self._worked[i + 1], after[0] - before[1]) for i, (before, after) in enumerate(pairwise(self._periods))
-        ]
 
 
 _ABANDONED: Final = "abandoned"
