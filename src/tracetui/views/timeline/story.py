@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
+from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
 from msgspec.structs import replace
@@ -26,6 +27,7 @@ from tracetui.analysis.navigation import (
     is_interruption,
     is_lane,
     is_prompt,
+    same_work,
     turns_of,
 )
 from tracetui.masking import one_line
@@ -46,6 +48,8 @@ _OPEN_ROWS: Final = 12
 """A story with at most so many rows opens unfolded."""
 _PROMPT_SHARE: Final = 0.38
 """Least share of the cell for the prompt, beside the work of the turn."""
+_UNSETTLED: Final = 64
+"""Spans at the end of a long turn that are read again when it grows: those that may still change."""
 _CELLS_OF_A_GAP: Final = 4
 """Cells of the axis for each gap that it marks."""
 _MAX_INDENT: Final = 24
@@ -69,18 +73,36 @@ class Entry(NamedTuple):
 class Section(NamedTuple):
     """A turn of the run with its rows. Versions of a growing story share the sections of unchanged turns."""
 
-    entries: tuple[Entry, ...]
+    entries: list[Entry]
     rows: dict[int, int]
     """Rows in the section by position of their span."""
+    marks: list[int]
+    """Rows of the section that failed, but for its first."""
+    records: list[int]
+    """Positions of the records of an unfolded turn."""
     digests: dict[tuple[int, int], Digest]
     """Of the turn and its lanes, by `start` and `stop`, as far as they were needed."""
+    settled: Settled
+    """What a longer version of the turn takes over."""
+
+
+class Settled(NamedTuple):
+    """The beginning of a turn, which stays as it is while the turn grows."""
+
+    stop: int
+    """Position of the first span for which rows are made again, outside lanes."""
+    entries: int
+    marks: int
+    records: int
+    work: Digest | None = None
+    """The work up to another position, if the turn is long."""
 
 
 class StoryRows:
     """Rows of a story; see `tracetui.views.rows.Rows`. The key of a row is the id of its span.
 
-    `opened` holds the ids of the unfolded rows. From the rows `before`, of an earlier state of the run, everything but
-    the turns of the numbers `changed` is taken over.
+    `opened` holds the ids of the unfolded rows. From the rows `before`, of an earlier state of the run, everything is
+    taken over but the turns of the numbers `changed`, each with the position of its first changed span.
     """
 
     def __init__(
@@ -92,7 +114,7 @@ class StoryRows:
         now: float | None = None,
         turns: list[Turn] | None = None,
         before: StoryRows | None = None,
-        changed: Collection[int] = (),
+        changed: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
         self.run, self.opened, self._glyphs, self._now = run, opened, glyphs, now
         self.turns = turns_of(run) if turns is None else turns
@@ -106,7 +128,7 @@ class StoryRows:
         if before is not None:
             self._take_over(before, changed)
         for number in range(len(self._sections), len(self.turns)):
-            self._sections.append(self._section(number))
+            self._sections.append(self._grown(number, before, changed))
             self._starts.append(self._starts[-1] + len(self._sections[-1].entries))
         self._ending = ending(run, glyphs)
         self._work_time: WorkTime | None = None
@@ -118,7 +140,7 @@ class StoryRows:
     def refold(self, opened: frozenset[str]) -> StoryRows:
         """The same story with other unfolded rows."""
         index = self.run.index
-        toggled = {self._number_at(index[key]) for key in opened ^ self.opened if key in index}
+        toggled = {self._number_at(index[key]): 0 for key in opened ^ self.opened if key in index}
         return StoryRows(
             self.run,
             opened=opened,
@@ -136,9 +158,10 @@ class StoryRows:
         if delta is None:
             return StoryRows(run, **same)
         turns = grow(self.turns, self.run, run, delta.start, delta.changed)
-        changed = {self._number_at(position) for position in delta.changed}
+        positions = [position for position in delta.changed if not same_work(self.run, run, position)]
         if delta.start and is_lane(self.run, 0) != is_lane(run, 0):
-            changed.add(0)  # the first span was the root of the whole run
+            positions.insert(0, 0)  # the first span was the root of the whole run
+        changed = {self._number_at(position): position for position in reversed(positions)}
         return StoryRows(run, **same, turns=turns, before=self, changed=changed)
 
     def _number_at(self, position: int) -> int:
@@ -147,34 +170,90 @@ class StoryRows:
 
     # ---- building
 
-    def _take_over(self, before: StoryRows, changed: Collection[int]) -> None:
-        """Share the sections of the same turns; those of the numbers `changed` are made again."""
+    def _take_over(self, before: StoryRows, changed: Mapping[int, int]) -> None:
+        """Share the sections of the same turns, and what is known of them together."""
         count = _shared(before.turns, self.turns)
         self._sections, self._starts = before._sections[:count], before._starts[: count + 1]
         self._checked = min(before._checked, count)
         self._failing = before._failing[: bisect_left(before._failing, self._checked)]
-        stale = sorted(number for number in changed if number < count)
-        for number in stale:
-            same_spans = self.run is before.run
-            section = self._section(number, before._sections[number].digests if same_spans else {})
-            self._sections[number] = section
-        if any(len(self._sections[number].entries) != len(before._sections[number].entries) for number in stale):
+        again = sorted(number for number in changed if number < count)
+        for number in again:
+            known = before._sections[number].digests if self.run is before.run else {}
+            self._sections[number] = self._section(number, known)
+        if any(len(self._sections[number].entries) != len(before._sections[number].entries) for number in again):
             self._starts = array("L", accumulate((len(section.entries) for section in self._sections), initial=0))
         if count >= before._settled and all(
-            self._work(number).periods == before._work(number).periods for number in stale if number < before._settled
+            self._work(number).periods == before._work(number).periods for number in again if number < before._settled
         ):
             self._settled, self._settled_time = before._settled, before._settled_time
-        for number in stale:
+        for number in again:
             if number < self._checked:
                 at = bisect_left(self._failing, number)
-                known = self._failing[at : at + 1] == [number]
-                self._failing[at : at + known] = [number] if self._marks(number) else []
+                known_failing = self._failing[at : at + 1] == [number]
+                self._failing[at : at + known_failing] = [number] if self._marks(number) else []
 
-    def _section(self, number: int, digests: dict[tuple[int, int], Digest] | None = None) -> Section:
-        """The rows of a turn of the run."""
-        entries = tuple(self._of_turn(self.turns[number], 0, number + 1))
-        rows = {entry.position: row for row, entry in enumerate(entries)}
-        return Section(entries, rows, {} if digests is None else digests)
+    def _grown(self, number: int, before: StoryRows | None, changed: Mapping[int, int]) -> Section:
+        """The rows of a turn that is new or longer than before."""
+        if before is None or number >= len(before.turns) or before.opened is not self.opened:
+            return self._section(number)
+        old, new = before.turns[number], self.turns[number]
+        section = before._sections[number]
+        if (old.start, old.head) != (new.start, new.head):
+            return self._section(number)
+        limit, settled = min(changed.get(number, new.stop), new.stop - _UNSETTLED), section.settled
+        work = settled.work if settled.work is not None and settled.work.stop <= limit else None
+        return self._section(number, work=work, before=section if settled.stop <= limit else None)
+
+    def _section(
+        self,
+        number: int,
+        digests: dict[tuple[int, int], Digest] | None = None,
+        *,
+        work: Digest | None = None,
+        before: Section | None = None,
+    ) -> Section:
+        """The rows of a turn of the run; the settled ones are those of the section `before`."""
+        turn, digests = self.turns[number], {} if digests is None else digests
+        head = Entry("turn", turn.head, turn.start, turn.stop, 0, number + 1)
+        section = Section([head], {turn.head: 0}, [], [], digests, Settled(turn.start, 1, 0, 0))
+        if before is not None and self.fold_is_open(head):
+            settled = before.settled
+            section.entries.extend(before.entries[1 : settled.entries])
+            section.marks.extend(before.marks[: settled.marks])
+            section.records.extend(before.records[: settled.records])
+            rows = before.rows.copy()
+            for entry in before.entries[settled.entries :]:
+                del rows[entry.position]
+            section = section._replace(rows=rows, settled=settled)
+        if turn.stop - turn.start > 2 * _UNSETTLED:
+            section = self._settle(turn, section, work)
+        if self.fold_is_open(head):
+            self._add(section, self._inside(section.settled.stop, turn.stop, 1, turn.head, section.records))
+            self._add(section, self._record_rows(section.records, 1))
+        return section
+
+    def _settle(self, turn: Turn, section: Section, work: Digest | None) -> Section:
+        """The section with the rows and the work of all but the last spans of a long turn as settled."""
+        stop = turn.stop - _UNSETTLED
+        work = section.digests[turn.start, stop] = digest(self.run, turn.start, stop, work)
+        section.digests[turn.start, turn.stop] = digest(self.run, turn.start, turn.stop, work)
+        above = self.run.parent(stop)
+        while above is not None and above >= turn.start:
+            if is_lane(self.run, above):
+                stop = above
+            above = self.run.parent(above)
+        if self.fold_is_open(section.entries[0]):
+            self._add(section, self._inside(section.settled.stop, stop, 1, turn.head, section.records))
+        counts = len(section.entries), len(section.marks), len(section.records)
+        return section._replace(settled=Settled(stop, *counts, work))
+
+    def _add(self, section: Section, entries: Iterable[Entry]) -> None:
+        """Add rows to a section."""
+        for entry in entries:
+            if self._is_failure(entry, section.digests):
+                section.marks.append(len(section.entries))
+            section.rows[entry.position] = len(section.entries)
+            section.entries.append(entry)
 
     def _entry(self, index: int) -> Entry | None:
         """The entry of a row; None for the last row."""
@@ -192,11 +271,17 @@ class StoryRows:
     def _of_turn(self, turn: Turn, depth: int, number: int) -> Iterator[Entry]:
         yield Entry("turn", turn.head, turn.start, turn.stop, depth, number)
         if self.run.spans[turn.head].id in self.opened:
-            yield from self._inside(turn.start, turn.stop, depth + 1, turn.head)
+            yield from self._whole(turn, depth + 1)
 
-    def _inside(self, start: int, stop: int, depth: int, head: int = -1) -> Iterator[Entry]:
-        """The rows of the spans of a turn, except its head."""
-        run, records, position = self.run, [], start
+    def _whole(self, turn: Turn, depth: int) -> Iterator[Entry]:
+        """The rows below a turn."""
+        records: list[int] = []
+        yield from self._inside(turn.start, turn.stop, depth, turn.head, records)
+        yield from self._record_rows(records, depth)
+
+    def _inside(self, start: int, stop: int, depth: int, head: int, records: list[int]) -> Iterator[Entry]:
+        """The rows of the spans of a turn, except its head; adds the positions of records to `records`."""
+        run, position = self.run, start
         while position < stop:
             span = run.spans[position]
             if position != head and is_lane(run, position):
@@ -209,10 +294,13 @@ class StoryRows:
                 elif not _is_silent(span, run.sizes[position]) and not self._starts_lane(position):
                     yield Entry("span", position, position, position + 1, depth)
             position += 1
+
+    def _record_rows(self, records: Sequence[int], depth: int) -> Iterator[Entry]:
+        """The row of the records of a turn, and theirs if it is unfolded."""
         if records:
             place = Entry("records", records[0], records[0], records[-1] + 1, depth, records=tuple(records))
             yield place
-            if run.spans[records[0]].id in self.opened:
+            if self.fold_is_open(place):
                 yield from (Entry("span", one, one, one + 1, depth + 1) for one in records[1:])
 
     def _starts_lane(self, position: int) -> bool:
@@ -230,13 +318,14 @@ class StoryRows:
             return
         turns = turns_of(run, position)
         if len(turns) == 1:
-            yield from self._inside(turns[0].start, turns[0].stop, depth + 1)
+            yield from self._whole(turns[0]._replace(head=-1), depth + 1)
         else:
             for turn in turns:
                 yield from self._of_turn(turn, depth + 1, 0)
 
-    def _digest(self, start: int, stop: int) -> Digest:
-        digests = self._sections[self._number_at(start)].digests
+    def _digest(self, start: int, stop: int, digests: dict[tuple[int, int], Digest] | None = None) -> Digest:
+        """The work of a turn or lane, from the `digests` of its section."""
+        digests = self._sections[self._number_at(start)].digests if digests is None else digests
         if (start, stop) not in digests:
             digests[start, stop] = digest(self.run, start, stop)
         return digests[start, stop]
@@ -279,6 +368,9 @@ class StoryRows:
         position = self.run.index.get(key) if isinstance(key, str) else None
         if position is None or (row := self._row(position)) is not None:
             return None if position is None else row
+        number = self._number_at(position)
+        if len(self._sections[number].entries) == 1:
+            return self._starts[number]
         around = (self._row(self.run.index[above]) for above in reversed(self._path(position)))
         return next((row for row in around if row is not None), None)
 
@@ -299,8 +391,10 @@ class StoryRows:
             if len(inner) > 1:
                 path.append(run.spans[turn.head].id)
         if records and is_record(run.spans[position]):
-            folded = (e for e in self._inside(turn.start, turn.stop, 0, turn.head) if e.what == "records")
-            path += [run.spans[entry.position].id for entry in folded]
+            known = [] if lanes else self._sections[self._number_at(position)].records
+            if not known:
+                known = [entry.position for entry in self._whole(turn, 0) if entry.what == "records"]
+            path += [run.spans[first].id for first in known[:1]]
         return path
 
     def reveal(self, key: Hashable, *, records: bool = False) -> StoryRows:
@@ -326,13 +420,14 @@ class StoryRows:
 
     def _marks(self, number: int) -> list[int]:
         """The marked rows of a section, from 0."""
-        return [row for row, entry in enumerate(self._sections[number].entries) if self._is_failure(entry)]
+        section = self._sections[number]
+        return [0, *section.marks] if self._is_failure(section.entries[0]) else section.marks
 
-    def _is_failure(self, entry: Entry) -> bool:
+    def _is_failure(self, entry: Entry, digests: dict[tuple[int, int], Digest] | None = None) -> bool:
         """Whether the span of a row, or the last of its work, failed."""
         if entry.what == "records":
             return False
-        last = entry.position if entry.what == "span" else self._digest(entry.start, entry.stop).last
+        last = entry.position if entry.what == "span" else self._digest(entry.start, entry.stop, digests).last
         return last is not None and self.run.spans[last].status is Status.ERROR
 
     def plain(self, index: int) -> str:
