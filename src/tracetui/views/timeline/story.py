@@ -141,28 +141,25 @@ class StoryRows:
         """The same story with other unfolded rows."""
         index = self.run.index
         toggled = {self._number_at(index[key]): 0 for key in opened ^ self.opened if key in index}
-        return StoryRows(
-            self.run,
-            opened=opened,
-            glyphs=self._glyphs,
-            now=self._now,
-            turns=self.turns,
-            before=self,
-            changed=toggled,
-        )
+        return self._version(self.run, self.turns, toggled, opened=opened, now=self._now)
 
     def with_run(self, run: Run, *, now: float | None = None) -> StoryRows:
         """The rows of a newer state of the run. If it only grew at the end, only changed turns are read again."""
-        same = {"opened": self.opened, "glyphs": self._glyphs, "now": now}
         delta = growth(self.run, run)
         if delta is None:
-            return StoryRows(run, **same)
+            return StoryRows(run, opened=self.opened, glyphs=self._glyphs, now=now)
         turns = grow(self.turns, self.run, run, delta.start, delta.changed)
         positions = [position for position in delta.changed if not same_work(self.run, run, position)]
         if delta.start and is_lane(self.run, 0) != is_lane(run, 0):
             positions.insert(0, 0)  # the first span was the root of the whole run
         changed = {self._number_at(position): position for position in reversed(positions)}
-        return StoryRows(run, **same, turns=turns, before=self, changed=changed)
+        return self._version(run, turns, changed, opened=self.opened, now=now)
+
+    def _version(
+        self, run: Run, turns: list[Turn], changed: Mapping[int, int], *, opened: frozenset[str], now: float | None
+    ) -> StoryRows:
+        """The rows of `run`, which take over those of this version."""
+        return StoryRows(run, opened=opened, glyphs=self._glyphs, now=now, turns=turns, before=self, changed=changed)
 
     def _number_at(self, position: int) -> int:
         """Number of the section with a span."""
@@ -176,21 +173,21 @@ class StoryRows:
         self._sections, self._starts = before._sections[:count], before._starts[: count + 1]
         self._checked = min(before._checked, count)
         self._failing = before._failing[: bisect_left(before._failing, self._checked)]
-        again = sorted(number for number in changed if number < count)
-        for number in again:
+        stale = sorted(number for number in changed if number < count)
+        for number in stale:
             known = before._sections[number].digests if self.run is before.run else {}
             self._sections[number] = self._section(number, known)
-        if any(len(self._sections[number].entries) != len(before._sections[number].entries) for number in again):
+        if any(len(self._sections[number].entries) != len(before._sections[number].entries) for number in stale):
             self._starts = array("L", accumulate((len(section.entries) for section in self._sections), initial=0))
         if count >= before._settled and all(
-            self._work(number).periods == before._work(number).periods for number in again if number < before._settled
+            self._work(number).periods == before._work(number).periods for number in stale if number < before._settled
         ):
             self._settled, self._settled_time = before._settled, before._settled_time
-        for number in again:
+        for number in stale:
             if number < self._checked:
                 at = bisect_left(self._failing, number)
-                known_failing = self._failing[at : at + 1] == [number]
-                self._failing[at : at + known_failing] = [number] if self._marks(number) else []
+                was_failing = self._failing[at : at + 1] == [number]
+                self._failing[at : at + was_failing] = [number] if self._marks(number) else []
 
     def _grown(self, number: int, before: StoryRows | None, changed: Mapping[int, int]) -> Section:
         """The rows of a turn that is new or longer than before."""
@@ -235,8 +232,10 @@ class StoryRows:
     def _settle(self, turn: Turn, section: Section, work: Digest | None) -> Section:
         """The section with the rows and the work of all but the last spans of a long turn as settled."""
         stop = turn.stop - _UNSETTLED
-        work = section.digests[turn.start, stop] = digest(self.run, turn.start, stop, work)
-        section.digests[turn.start, turn.stop] = digest(self.run, turn.start, turn.stop, work)
+        for end in (stop, turn.stop):
+            if (turn.start, end) not in section.digests:
+                section.digests[turn.start, end] = digest(self.run, turn.start, end, work)
+            work = section.digests[turn.start, end]
         above = self.run.parent(stop)
         while above is not None and above >= turn.start:
             if is_lane(self.run, above):
@@ -245,7 +244,7 @@ class StoryRows:
         if self.fold_is_open(section.entries[0]):
             self._add(section, self._inside(section.settled.stop, stop, 1, turn.head, section.records))
         counts = len(section.entries), len(section.marks), len(section.records)
-        return section._replace(settled=Settled(stop, *counts, work))
+        return section._replace(settled=Settled(stop, *counts, section.digests[turn.start, turn.stop - _UNSETTLED]))
 
     def _add(self, section: Section, entries: Iterable[Entry]) -> None:
         """Add rows to a section."""
