@@ -9,6 +9,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
 from itertools import accumulate
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
@@ -68,6 +70,28 @@ class Entry(NamedTuple):
     number: int = 0
     """Number of a turn of the run, from 1."""
     records: tuple[int, ...] = ()
+    hooks: int = 0
+    """Number of hooks among the records."""
+    failed: int = 0
+    """Number of records that failed."""
+
+
+@dataclass
+class Records:
+    """The records of a turn."""
+
+    positions: list[int]
+    hooks: int = 0
+    failed: int = 0
+
+    def add(self, position: int, span: Span) -> None:
+        """Add a record."""
+        self.positions.append(position)
+        self.hooks += span.operation is Operation.HOOK
+        self.failed += span.status is Status.ERROR
+
+    def __copy__(self) -> Records:
+        return Records(self.positions[:], self.hooks, self.failed)
 
 
 class Section(NamedTuple):
@@ -78,8 +102,8 @@ class Section(NamedTuple):
     """Rows in the section by position of their span."""
     marks: list[int]
     """Rows of the section that failed, but for its first."""
-    records: list[int]
-    """Positions of the records of an unfolded turn."""
+    records: Records
+    """Those of an unfolded turn."""
     digests: dict[tuple[int, int], Digest]
     """Of the turn and its lanes, by `start` and `stop`, as far as they were needed."""
     settled: Settled
@@ -93,7 +117,7 @@ class Settled(NamedTuple):
     """Position of the first span for which rows are made again, outside lanes."""
     entries: int
     marks: int
-    records: int
+    records: Records
     work: Digest | None = None
     """The work up to another position, if the turn is long."""
 
@@ -212,16 +236,15 @@ class StoryRows:
         """The rows of a turn of the run; the settled ones are those of the section `before`."""
         turn, digests = self.turns[number], {} if digests is None else digests
         head = Entry("turn", turn.head, turn.start, turn.stop, 0, number + 1)
-        section = Section([head], {turn.head: 0}, [], [], digests, Settled(turn.start, 1, 0, 0))
+        section = Section([head], {turn.head: 0}, [], Records([]), digests, Settled(turn.start, 1, 0, Records([])))
         if before is not None and self.fold_is_open(head):
             settled = before.settled
             section.entries.extend(before.entries[1 : settled.entries])
             section.marks.extend(before.marks[: settled.marks])
-            section.records.extend(before.records[: settled.records])
             rows = before.rows.copy()
             for entry in before.entries[settled.entries :]:
                 del rows[entry.position]
-            section = section._replace(rows=rows, settled=settled)
+            section = section._replace(rows=rows, records=copy(settled.records), settled=settled)
         if turn.stop - turn.start > 2 * _UNSETTLED:
             section = self._settle(turn, section, work)
         if self.fold_is_open(head):
@@ -243,8 +266,9 @@ class StoryRows:
             above = self.run.parent(above)
         if self.fold_is_open(section.entries[0]):
             self._add(section, self._inside(section.settled.stop, stop, 1, turn.head, section.records))
-        counts = len(section.entries), len(section.marks), len(section.records)
-        return section._replace(settled=Settled(stop, *counts, section.digests[turn.start, turn.stop - _UNSETTLED]))
+        work = section.digests[turn.start, turn.stop - _UNSETTLED]
+        settled = Settled(stop, len(section.entries), len(section.marks), copy(section.records), work)
+        return section._replace(settled=settled)
 
     def _add(self, section: Section, entries: Iterable[Entry]) -> None:
         """Add rows to a section."""
@@ -274,12 +298,12 @@ class StoryRows:
 
     def _whole(self, turn: Turn, depth: int) -> Iterator[Entry]:
         """The rows below a turn."""
-        records: list[int] = []
+        records = Records([])
         yield from self._inside(turn.start, turn.stop, depth, turn.head, records)
         yield from self._record_rows(records, depth)
 
-    def _inside(self, start: int, stop: int, depth: int, head: int, records: list[int]) -> Iterator[Entry]:
-        """The rows of the spans of a turn, except its head; adds the positions of records to `records`."""
+    def _inside(self, start: int, stop: int, depth: int, head: int, records: Records) -> Iterator[Entry]:
+        """The rows of the spans of a turn, except its head; adds the others to `records`."""
         run, position = self.run, start
         while position < stop:
             span = run.spans[position]
@@ -289,18 +313,19 @@ class StoryRows:
                 continue
             if position != head:
                 if is_record(span):
-                    records.append(position)
+                    records.add(position, span)
                 elif not _is_silent(span, run.sizes[position]) and not self._starts_lane(position):
                     yield Entry("span", position, position, position + 1, depth)
             position += 1
 
-    def _record_rows(self, records: Sequence[int], depth: int) -> Iterator[Entry]:
+    def _record_rows(self, records: Records, depth: int) -> Iterator[Entry]:
         """The row of the records of a turn, and theirs if it is unfolded."""
-        if records:
-            place = Entry("records", records[0], records[0], records[-1] + 1, depth, records=tuple(records))
-            yield place
-            if self.fold_is_open(place):
-                yield from (Entry("span", one, one, one + 1, depth + 1) for one in records[1:])
+        if positions := tuple(records.positions):
+            first, last = positions[0], positions[-1]
+            row = Entry("records", first, first, last + 1, depth, 0, positions, records.hooks, records.failed)
+            yield row
+            if self.fold_is_open(row):
+                yield from (Entry("span", position, position, position + 1, depth + 1) for position in positions[1:])
 
     def _starts_lane(self, position: int) -> bool:
         """Whether a call did nothing but start the sub-agent below it."""
@@ -390,7 +415,7 @@ class StoryRows:
             if len(inner) > 1:
                 path.append(run.spans[turn.head].id)
         if records and is_record(run.spans[position]):
-            known = [] if lanes else self._sections[self._number_at(position)].records
+            known = [] if lanes else self._sections[self._number_at(position)].records.positions
             if not known:
                 known = [entry.position for entry in self._whole(turn, 0) if entry.what == "records"]
             path += [run.spans[first].id for first in known[:1]]
@@ -663,10 +688,7 @@ class StoryRows:
         return pieces
 
     def _records(self, entry: Entry) -> list[Piece]:
-        spans = [self.run.spans[position] for position in entry.records]
-        hooks = sum(span.operation is Operation.HOOK for span in spans)
-        failed = sum(span.status is Status.ERROR for span in spans)
-        others = len(spans) - hooks
+        hooks, failed, others = entry.hooks, entry.failed, len(entry.records) - entry.hooks
         words = [f"{grouped(hooks)} hook{'' if hooks == 1 else 's'}"] if hooks else []
         words += [f"{grouped(others)} record{'' if others == 1 else 's'}"] if others else []
         pieces = [Piece(Clean(f" {self._glyphs.dot} ".join(words)), "dim")]
