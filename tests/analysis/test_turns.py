@@ -75,7 +75,7 @@ def test_a_digest_groups_calls_and_replaces_the_call_of_a_sub_agent_by_it() -> N
 def test_idle_time_is_left_out_of_the_time_worked() -> None:
     run = session()
     time = WorkTime([period for turn in turns_of(run) for period in digest(run, turn.start, turn.stop).periods])
-    assert (time.worked, time.total, time.gaps) == (16, 3616, [(15, 3600)])
+    assert (time.worked, time.total, time.longest_gaps) == (16, 3616, [(15, 3600)])
     assert [time.at(START + at) for at in (-1, 10, 15, 2000, 3615, 9999)] == [0, 10, 15, 15, 15, 16]
     assert (WorkTime([]).worked, WorkTime([]).at(START)) == (0, 0)
 

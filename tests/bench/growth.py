@@ -1,4 +1,7 @@
-"""The open run while it grows: two sizes in four formats, from `write()` to the paint, its bytes, CPU and memory."""
+"""The open run while it grows: two sizes in five formats, from `write()` to the paint, its bytes, CPU and memory.
+
+The run is shown in the view that opens by default: a conversation as a story, a run of a graph as a timeline.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,8 @@ SMALL: Final = 400
 LARGE: Final = 100_000
 PAYLOAD: Final = 4_500
 """Bytes of a step's result: 100,000 steps are 500 MB."""
+TURN: Final = 4
+"""Steps after each prompt of the user."""
 LINES: Final = 24
 """Steps that are appended and waited for."""
 A_RUN: Final = r"^.{0,3}[✓✗◐?●·] +\S"
@@ -82,6 +87,11 @@ class Log:
     def shown(self, number: int) -> str:
         return f"probe-{number:06}"
 
+    @staticmethod
+    def prompt(number: int) -> str:
+        """The prompt before a step; empty for none."""
+        return f"Rename compute_offset in part {number // TURN}" if number % TURN == 1 else ""
+
     def begin_shown(self, number: int) -> str:
         """A pattern of the screen that shows the beginning of the lines of a step."""
         return re.escape(self.begins.format(number=number, before=number - 1))
@@ -91,7 +101,7 @@ class Log:
 
     def first(self) -> Iterator[dict[str, Any]]:
         """The records before the first step."""
-        raise NotImplementedError
+        yield from ()
 
     def step(self, number: int, output: str) -> Iterator[dict[str, Any]]:
         """The records of one step."""
@@ -113,11 +123,10 @@ class ClaudeCode(Log):
     begins = '"parentUuid":"user-{before}"'
     name = f"projects/-home-ada-orchard/{_THREAD}.jsonl"
 
-    def first(self) -> Iterator[dict[str, Any]]:
-        yield self._node("user", 0, {"role": "user", "content": "Rename compute_offset everywhere"})
-
     def step(self, number: int, output: str) -> Iterator[dict[str, Any]]:
         ident = f"toolu_{number}"
+        if prompt := self.prompt(number):
+            yield self._node("user", number - 0.95, {"role": "user", "content": prompt})
         use = {"type": "tool_use", "id": ident, "name": "Bash", "input": {"command": f"probe-{number:06}"}}
         usage = {"input_tokens": 9, "output_tokens": 90, "cache_read_input_tokens": 9_000}
         message = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": data.BIG, "content": [use]}
@@ -141,11 +150,17 @@ class Codex(Log):
     def first(self) -> Iterator[dict[str, Any]]:
         meta = {"id": _THREAD, "timestamp": self.at(0), "cwd": "/home/ada", "cli_version": "0.169.0"}
         yield self._item(0, "session_meta", meta)
-        yield self._item(0, "event_msg", {"type": "task_started", "turn_id": "t"})
-        yield self._item(0, "turn_context", {"turn_id": "t", "cwd": "/home/ada", "model": data.BIG})
 
     def step(self, number: int, output: str) -> Iterator[dict[str, Any]]:
         ident = f"call_{number}"
+        if prompt := self.prompt(number):
+            turn, content = f"t{number}", [{"type": "input_text", "text": prompt}]
+            yield self._item(number - 0.97, "event_msg", {"type": "task_started", "turn_id": turn})
+            context = {"turn_id": turn, "cwd": "/home/ada", "model": data.BIG}
+            yield self._item(number - 0.96, "turn_context", context)
+            message = {"type": "message", "role": "user", "content": content}
+            yield self._item(number - 0.95, "response_item", message)
+            yield self._item(number - 0.95, "event_msg", {"type": "user_message", "message": prompt})
         arguments = orjson.dumps({"cmd": f"probe-{number:06}"}).decode()
         call = {"type": "function_call", "call_id": ident, "name": "exec_command", "arguments": arguments}
         yield self._item(number - 0.9, "response_item", call)
@@ -156,6 +171,38 @@ class Codex(Log):
         return {"timestamp": self.at(number), "type": kind, "payload": payload}
 
 
+class Pi(Log):
+    """A session of pi."""
+
+    begins = '"id":"result-{number}"'
+    name = f"--home-ada-orchard--/2026-03-14T07-00-00-000Z_{_THREAD}.jsonl"
+
+    def first(self) -> Iterator[dict[str, Any]]:
+        yield {"type": "session", "version": 3, "id": _THREAD, "timestamp": self.at(0), "cwd": "/home/ada"}
+
+    def step(self, number: int, output: str) -> Iterator[dict[str, Any]]:
+        if prompt := self.prompt(number):
+            yield self._entry("user", number, {"role": "user", "content": [{"type": "text", "text": prompt}]})
+        call = f"call_{number}"
+        use = {"type": "toolCall", "id": call, "name": "bash", "arguments": {"command": f"probe-{number:06}"}}
+        usage = {"input": 9, "output": 90, "cacheRead": 9_000, "cacheWrite": 0, "totalTokens": 9_099}
+        answer = {"role": "assistant", "content": [use], "model": data.BIG, "usage": usage, "stopReason": "toolUse"}
+        yield self._entry("assistant", number - 0.9, {**answer, "provider": "acme", "api": "anthropic-messages"})
+        result = {"role": "toolResult", "toolCallId": call, "toolName": "bash", "isError": False}
+        yield self._entry("result", number, {**result, "content": [{"type": "text", "text": output}]})
+
+    def _entry(self, kind: str, number: float, message: dict[str, Any]) -> dict[str, Any]:
+        before, self._last = getattr(self, "_last", None), f"{kind}-{number}"
+        message["timestamp"] = round((self._began + number * STEP_SECONDS) * 1000)
+        return {
+            "type": "message",
+            "id": self._last,
+            "parentId": before,
+            "timestamp": self.at(number),
+            "message": message,
+        }
+
+
 class Ccpa(Log):
     """A session of ccpa: durations, no times of its own."""
 
@@ -164,9 +211,10 @@ class Ccpa(Log):
 
     def first(self) -> Iterator[dict[str, Any]]:
         yield {"v": 1, "kind": "session_start", "session_id": _THREAD, "ts": self.at(0), "actor": "claude-code"}
-        yield {"v": 1, "kind": "user_prompt", "turn": 0, "text": "Rename compute_offset everywhere"}
 
     def step(self, number: int, output: str) -> Iterator[dict[str, Any]]:
+        if prompt := self.prompt(number):
+            yield {"v": 1, "kind": "user_prompt", "turn": 2 * number - 2, "text": prompt}
         use = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": f"probe-{number:06}"}}
         yield {"v": 1, "kind": "assistant_turn", "turn": 2 * number - 1, "blocks": [use], "stop_reason": "tool_use"}
         result = {"tool_use_id": f"t{number}", "ok": True, "content": output, "duration_ms": 1300 - number % 200}
@@ -216,6 +264,7 @@ class Hypergraph:
 FORMATS: Final[dict[str, Callable[[Path, int], Writer]]] = {
     "claude-code": ClaudeCode,
     "codex": Codex,
+    "pi": Pi,
     "ccpa": Ccpa,
     "hypergraph": Hypergraph,
 }

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from heapq import nlargest
+from itertools import accumulate, islice, pairwise
+from operator import itemgetter
 from typing import Final, Literal, NamedTuple
 
 import msgspec
@@ -155,7 +157,10 @@ class Group(msgspec.Struct, gc=False):
 class Digest(msgspec.Struct, gc=False):
     """The work of a range of spans outside its lanes."""
 
+    stop: int = 0
+    """Position after the last span."""
     groups: list[Group] = []
+    """In order; of very many, all but the latest are one group for each name."""
     answer: int | None = None
     """Position of the last model call."""
     last: int | None = None
@@ -164,11 +169,13 @@ class Digest(msgspec.Struct, gc=False):
     """(start, end) in UTC seconds while any span ran, in order; pauses under `IDLE_SECONDS` count."""
 
 
-def digest(run: Run, start: int, stop: int) -> Digest:
-    """Sum up the spans from `start` to before `stop`."""
-    found, lane_until = Digest(groups=[]), start
+def digest(run: Run, start: int, stop: int, before: Digest | None = None) -> Digest:
+    """Sum up the spans from `start` to before `stop`; `before` has those from `start` to before `before.stop`."""
+    found = Digest(stop=stop) if before is None else _copy(before, stop)
     periods: list[tuple[float, float]] = []
-    for position in range(start, stop):
+    first = start if before is None else before.stop
+    lane_until = _lane_until(run, start, first)
+    for position in range(first, stop):
         span = run.spans[position]
         if run.sizes[position] == 1 or span.operation is Operation.CHAT:
             periods += _period(span)
@@ -179,8 +186,35 @@ def digest(run: Run, start: int, stop: int) -> Digest:
             _join_lane(found, run, position)
         else:
             _add(found, span, position)
-    found.periods = joined(periods)
+    found.periods = joined([*found.periods, *periods])
     return found
+
+
+def _copy(before: Digest, stop: int) -> Digest:
+    """The digest, to be continued: only the last group changes."""
+    groups = [*before.groups[:-1], *map(msgspec.structs.replace, before.groups[-1:])]
+    return msgspec.structs.replace(before, stop=stop, groups=groups)
+
+
+def _lane_until(run: Run, start: int, position: int) -> int:
+    """Where the outermost lane from `start` on ends that contains a span before `position` and goes on there."""
+    until, above = position, position if start < position < len(run.spans) else None
+    while above is not None and (above := run.parent(above)) is not None and above >= start:
+        if is_lane(run, above):
+            until = above + run.sizes[above]
+    return until
+
+
+def same_work(old: Run, new: Run, position: int) -> bool:
+    """Whether a span is the same for digests: containers of the work may change as long as they don't fail."""
+    before, after = old.spans[position], new.spans[position]
+    if min(old.sizes[position], new.sizes[position]) == 1:
+        return old.sizes[position] == new.sizes[position] and before == after
+    lane = is_lane(old, position)
+    if lane != is_lane(new, position) or before == after:
+        return before == after and lane == is_lane(new, position)
+    contains = before.operation is after.operation and before.operation in (Operation.TURN, Operation.INVOKE_AGENT)
+    return contains and not lane and Status.ERROR not in (before.status, after.status)
 
 
 def _period(span: Span) -> list[tuple[float, float]]:
@@ -190,6 +224,10 @@ def _period(span: Span) -> list[tuple[float, float]]:
     return [(began, began + length / 1000 if length is not None and 0 < length < _LATEST else began)]
 
 
+_LONGEST: Final = 100
+"""Idle times that a scale can show at most."""
+_MOST_GROUPS: Final = 128
+"""As many groups of a digest are joined by name."""
 IDLE_SECONDS: Final = 60.0
 """Longer pauses, in which no span ran, are idle time."""
 
@@ -216,7 +254,18 @@ def _join_lane(found: Digest, run: Run, position: int) -> None:
                 found.groups.pop()
     found.last = position
     failed = run.spans[position].status is Status.ERROR
-    found.groups.append(Group(run.spans[position].name, position, 1, int(failed), lane=True))
+    _begin_group(found, Group(run.spans[position].name, position, 1, int(failed), lane=True))
+
+
+def _begin_group(found: Digest, group: Group) -> None:
+    if found.groups and len(found.groups) % _MOST_GROUPS == 0:
+        by_name: dict[tuple[str, bool], Group] = {}
+        for one in found.groups[:-1]:
+            same = by_name.setdefault((one.name, one.lane), Group(one.name, one.first, lane=one.lane))
+            same.count += one.count
+            same.failed += one.failed
+        found.groups = [*by_name.values(), found.groups[-1]]
+    found.groups.append(group)
 
 
 def _add(found: Digest, span: Span, position: int) -> None:
@@ -226,9 +275,9 @@ def _add(found: Digest, span: Span, position: int) -> None:
     elif span.operation in CALLS:
         groups = found.groups
         if not groups or groups[-1].name != span.name or groups[-1].lane:
-            groups.append(Group(span.name, position))
-        groups[-1].count += 1
-        groups[-1].failed += failed
+            _begin_group(found, Group(span.name, position))
+        found.groups[-1].count += 1
+        found.groups[-1].failed += failed
         found.last = position
     elif is_interruption(span) or (failed and span.operation is not Operation.TURN):
         found.last = position
@@ -247,13 +296,44 @@ class WorkTime:
 
     def __init__(self, periods: Sequence[tuple[float, float]]) -> None:
         """From the periods of the turns (`Digest.periods`)."""
-        self._periods = joined(periods)
-        lengths = (end - start for start, end in self._periods)
-        self._worked = list(accumulate(lengths, initial=0.0))
-        self.worked = self._worked[-1]
+        self._periods: list[tuple[float, float]] = []
+        self._worked = [0.0]
+        """Seconds worked before each period, and in all."""
+        self.longest_gaps: list[tuple[float, float]] = []
+        """(Seconds worked before, length in seconds) of the longest idle times, the longest first."""
+        self._append(joined(periods))
+
+    def _append(self, periods: Sequence[tuple[float, float]]) -> None:
+        """Add later periods; the gap before them is known."""
+        first = len(self._worked)
+        self._periods += periods
+        lengths = (end - start for start, end in periods)
+        self._worked += islice(accumulate(lengths, initial=self._worked[-1]), 1, None)
+        gaps = [(self._worked[i], after[0] - before[1]) for i, (before, after) in enumerate(pairwise(periods), first)]
+        self.longest_gaps = nlargest(_LONGEST, [*self.longest_gaps, *gaps], key=itemgetter(1))
+
+    def extended(self, periods: Sequence[tuple[float, float]]) -> WorkTime:
+        """The time worked with further periods. That is quick, unless one begins before the last period so far."""
+        if not self._periods or not periods:
+            return WorkTime(periods) if periods else self
+        last = self._periods[-1]
+        if min(periods)[0] < last[0]:
+            return WorkTime([*self._periods, *periods])
+        made = WorkTime(())
+        made._periods, made._worked = self._periods[:-1], self._worked[:-1]
+        made.longest_gaps = self.longest_gaps
+        made._append(joined([last, *periods]))
+        return made
+
+    @property
+    def worked(self) -> float:
         """Seconds worked."""
-        self.total = self._periods[-1][1] - self._periods[0][0] if self._periods else 0.0
+        return self._worked[-1]
+
+    @property
+    def total(self) -> float:
         """Seconds from the first start to the last end."""
+        return self._periods[-1][1] - self._periods[0][0] if self._periods else 0.0
 
     def at(self, time: float) -> float:
         """Seconds worked until `time`."""
@@ -262,13 +342,6 @@ class WorkTime:
             return 0.0
         start, end = self._periods[number]
         return self._worked[number] + min(time, end) - start
-
-    @property
-    def gaps(self) -> list[tuple[float, float]]:
-        """(Seconds worked before, length in seconds) of each idle time."""
-        return [
-            (self._worked[i + 1], after[0] - before[1]) for i, (before, after) in enumerate(pairwise(self._periods))
-        ]
 
 
 _ABANDONED: Final = "abandoned"

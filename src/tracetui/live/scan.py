@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats import guard, registry
+from tracetui.formats import guard, registry, wrappers
 from tracetui.formats.base import NO, Format, is_composed
 from tracetui.formats.decode import decode
 from tracetui.formats.guard import problem_of
-from tracetui.formats.harbor import logs
-from tracetui.formats.harbor.files import NAME
 from tracetui.formats.registry import shape_of, shape_of_tables
 from tracetui.formats.stores import STORE_TABLES, companion_of, store_of, store_of_tables
 from tracetui.model import Header, Ledger, Problem, RunRef, RunSummary
@@ -317,7 +315,7 @@ def look(
                 if not named and (original := _original_of_backup(file)):
                     reason = f"backup of {original}"
                     return Found(path=file.path, reason=reason, part_of=file.sibling(original) or ""), last
-                in_trial = None if named or only is not None else logs.main_file(file, chosen)
+                in_trial = None if named or only is not None else wrappers.main_file(file, chosen)
                 if in_trial is not None and _is_listed(in_trial, file, roots):
                     return _part(file, in_trial, chosen), last or chosen  # the next file is a log, as before this
                 if chosen is None:
@@ -538,7 +536,7 @@ class FileRelations:
         if path in self._mains:
             main = self._main_of(path)
             related += [main, *self._forks_of(main)]
-            if self._mains[path][1] == NAME:  # without the result they may be runs again
+            if wrappers.wraps(self._mains[path][1]):  # without the result they may be runs again
                 folder = os.path.join(os.path.dirname(path), "")
                 related += [part for part in self._mains if part.startswith(folder) and part != path]
         for table in (self._alone, self._recent, self._mains, self._forks, self._ids):
@@ -598,7 +596,7 @@ class FileRelations:
     def _logs_of(self, found: Found) -> list[str]:
         """Files below the folder of the result of a trial, which may be parts of its run now."""
         folder = os.path.join(os.path.dirname(found.path), "")
-        listed = dict.fromkeys((*self._alone, *self._ids)) if found.format == NAME else ()
+        listed = dict.fromkeys((*self._alone, *self._ids)) if wrappers.wraps(found.format) else ()
         return [path for path in listed if path.startswith(folder) and path not in (found.path, found.part_of)]
 
     def _parts_among(self, path: str, name: str, candidates: Iterable[str]) -> list[str]:

@@ -19,10 +19,9 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 import msgspec
 
 from tracetui.errors import FormatError, UsageError
-from tracetui.formats import guard, registry
+from tracetui.formats import guard, registry, wrappers
 from tracetui.formats.base import Format
 from tracetui.formats.guard import problem_of
-from tracetui.formats.harbor import logs
 from tracetui.live.jobs import Job, Step, by_file
 from tracetui.live.load import Reader
 from tracetui.live.scan import entries, look
@@ -439,7 +438,7 @@ def _part_may_match(
                     if (yield from _scan(source, entry.path, entry.stat, needle)):
                         try:
                             with source.open(entry.path) as part:
-                                in_trial = logs.main_file(part, registry.detect(part))
+                                in_trial = wrappers.main_file(part, registry.detect(part))
                                 mains[entry.path] = in_trial or guard.main_file(fmt, part) or ""
                         except LinkLost:
                             raise

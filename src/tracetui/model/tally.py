@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from math import inf
 from sys import intern
 from typing import Any, Final
@@ -63,6 +64,9 @@ class Tally(msgspec.Struct, kw_only=True):
     """Usage of the calls of each model, of their size by `_LARGE_CALLS`, and of their tier."""
     nodes: set[str] = set()
     claims: list[Claim] = []
+    """Those after `copied_claims`."""
+    copied_claims: tuple[list[Claim], int] = ([], 0)
+    """The claims of the tally that this is a copy of, which may grow, and how many of them belong to the copy."""
     packed_claims: dict[int, bytes] = {}
     """The last table of claims, by how many it has; shared by copies (`pack_claims`)."""
     unknown: dict[str, int] = {}
@@ -73,23 +77,27 @@ class Tally(msgspec.Struct, kw_only=True):
     """Bytes of both."""
 
     def copy(self) -> Tally:
-        """Return a copy that can be changed independently."""
-        names = {"tools": set(self.tools), "models": set(self.models), "nodes": set(self.nodes)}
-        return msgspec.structs.replace(
-            self, unknown=dict(self.unknown), by_model=dict(self.by_model), claims=list(self.claims), **names
-        )
+        """Return a copy to which spans can be added independently, while spans are added to this tally."""
+        names: dict[str, Any] = {"tools": set(self.tools), "models": set(self.models), "nodes": set(self.nodes)}
+        claims = [*self._all_claims()] if self.copied_claims[1] else self.claims
+        names |= {"claims": [], "copied_claims": (claims, len(claims))}
+        return msgspec.structs.replace(self, unknown=dict(self.unknown), by_model=dict(self.by_model), **names)
+
+    def _all_claims(self) -> Iterator[Claim]:
+        return chain(islice(*self.copied_claims), self.claims)
 
     def pack_claims(self, origin: str | None) -> bytes:
         """The table of the claims of the run; of a long one that grows, of all but the last eighth.
 
         So a step of a run of any length costs the same; a copy of what is newest counts twice until then.
         """
+        total = self.copied_claims[1] + len(self.claims)
         for count, packed in self.packed_claims.items():
-            if _FEW_CLAIMS <= count <= len(self.claims) < count + count // 8:
+            if _FEW_CLAIMS <= count <= total < count + count // 8:
                 return packed
-        packed = pack_claims(self.claims, origin)
+        packed = pack_claims([*self._all_claims()], origin)
         self.packed_claims.clear()
-        self.packed_claims[len(self.claims)] = packed
+        self.packed_claims[total] = packed
         return packed
 
     def add(self, span: Span) -> None:

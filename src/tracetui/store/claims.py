@@ -7,26 +7,26 @@ Runs are compared by the tables of their summaries (`tracetui.model.claims`), no
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from math import inf
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from tracetui.model import ModelUsage, Operation, Run, RunRef, RunSummary, Usage
-from tracetui.model.claims import Claim, ClaimKeys, key_of, mark_copy, unpack_claims, unpack_keys
+from tracetui.model.claims import Claim, key_of, mark_copy, unpack_claims, unpack_keys
 from tracetui.model.tally import size_class
 
 FORK: Final = "fork"
 COPY: Final = "copy"
-_NOTHING: Final = ClaimKeys()
 _COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name not in ("cost_usd", "output_at_least"))
 _LEAST: Final = 1e-9
 """US dollars below which a difference of costs is rounding."""
 
 
 class Claims:
-    """The claims of a set of runs. Adding or removing a run costs time for its own claims, in any order of runs.
+    """The claims of a set of runs. Adding or removing a run costs time for its own claims, in any order of runs; a new
+    version with the same table costs time for the claims that others have too.
 
     Not thread-safe.
     """
@@ -42,6 +42,8 @@ class Claims:
         """The claims of a run that others have too."""
         self._origins: dict[int, list[RunRef]] = {}
         """Runs by their first record."""
+        self._origin_of: dict[RunRef, int | None] = {}
+        """The first record of a run with a table."""
         self._changed: set[RunRef] = set()
         for run in runs:
             self.add(run)
@@ -51,14 +53,17 @@ class Claims:
         """Add a run, or a new version of it; `run` is gross."""
         ref, before = run.ref, self._runs.get(run.ref)
         if before is not None:
-            if before.claims == run.claims and order_of(before) == order_of(run):
+            if before.claims == run.claims:
                 self._runs[ref] = run
+                if order_of(before) != order_of(run):
+                    self._changed |= self._relatives(ref)
                 return
             self.remove(ref)
         if not run.claims:
             return
         self._runs[ref] = run
         table = unpack_keys(run.claims)
+        self._origin_of[ref] = table.origin
         if table.origin is not None:
             family = self._origins.setdefault(table.origin, [])
             family.append(ref)
@@ -84,6 +89,7 @@ class Claims:
         if run is None:
             return
         table = unpack_keys(run.claims)
+        del self._origin_of[ref]
         if table.origin is not None:
             family = self._origins[table.origin]
             family.remove(ref)
@@ -166,12 +172,22 @@ class Claims:
         head = run.head
         if head.replay_of is not None or head.replay_of_path is not None or run.shared.parent is not None:
             return None
-        table = unpack_keys(run.claims) if run.claims else _NOTHING
-        family = self._origins.get(table.origin, ()) if table.origin is not None else ()
+        family = self._family(run.ref)
         first = min(family, key=self._order) if len(family) > 1 else None
         if first is None or first == run.ref:
             first = self._main_owner(owners) if owners else None
         return None if first is None else self._runs[first]
+
+    def _family(self, ref: RunRef) -> Sequence[RunRef]:
+        """The runs with the first record of a run, with the run itself; empty without a first record."""
+        origin = self._origin_of.get(ref)
+        return self._origins[origin] if origin is not None else ()
+
+    def _relatives(self, ref: RunRef) -> set[RunRef]:
+        """The runs that have a claim or the first record in common with a run, with the run itself if there are any."""
+        groups = [self._shared[key] for key in self._sharing.get(ref, ())]
+        family = self._family(ref)
+        return set[RunRef]().union(*groups, family if len(family) > 1 else ())
 
     def _main_owner(self, owners: dict[int, RunRef]) -> RunRef:
         """The run that counts most of these claims; of several the first."""

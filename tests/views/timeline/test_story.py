@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from random import Random
+from types import FrameType
 from typing import Any
 
+import msgspec
+import pytest
 from hypothesis import given
 
 from tests.analysis.test_turns import growths, session
@@ -110,3 +116,81 @@ def test_a_story_that_grows_equals_one_drawn_at_once(chunks: list[list[Span]]) -
         assert len(set(keys(opened))) == len(opened)
         assert all(opened.index(span.id) is not None for span in run.spans)
         assert all(rows.index(span.id) is not None for span in run.spans)
+
+
+def long_session(random: Random) -> Iterator[list[Span]]:
+    """500 appended chunks of a session with long turns: calls that end later, sub-agents, records, idle time."""
+    at, turn, ended, open_calls = START, "", 0, list[Span]()
+    for number in range(500):
+        at += random.choice([1, 1, 1, 5, 600])
+        chunk = []
+        if not turn or random.random() < 0.01:
+            turn = f"turn{number}"
+            chunk.append(Span(turn, "turn", Operation.TURN, started_at=at))
+            chunk.append(Span(f"u{number}", "user", MESSAGE, turn, preview=f"do {number}", started_at=at))
+        name, operation = random.choice(
+            [("Bash", TOOL), ("Read", TOOL), ("Edit", TOOL), ("opus", CHAT), ("helper", Operation.INVOKE_AGENT)]
+        )
+        span = Span(f"s{number}", name, operation, turn, preview=f"x{number}", started_at=at, status=Status.RUNNING)
+        chunk.append(span)
+        open_calls.append(span)
+        if operation is Operation.INVOKE_AGENT:
+            chunk += [Span(f"a{number}.{i}", "Bash", TOOL, span.id, started_at=at, duration_ms=9) for i in range(9)]
+        if random.random() < 0.2:
+            chunk.append(Span(f"h{number}", "hook", Operation.HOOK, turn, started_at=at))
+        while ended < len(open_calls) - random.choice([1, 1, 2, 40]):
+            status = random.choice([Status.OK, Status.OK, Status.ERROR])
+            chunk.append(msgspec.structs.replace(open_calls[ended], status=status, duration_ms=700))
+            ended += 1
+        yield chunk
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_long_story_that_grows_equals_one_drawn_at_once(seed: int) -> None:
+    random = Random(seed)
+    builder = RunBuilder(RunRef("any", "a"), lambda span: None)  # type: ignore[arg-type,return-value]
+    rows: StoryRows | None = None
+    for number, chunk in enumerate(long_session(random)):
+        builder.add(chunk, header=Header(id="a", name="a"))
+        run, now = builder.build(), START + 10**6
+        rows = StoryRows(run, now=now) if rows is None else rows.with_run(run, now=now)
+        if random.random() < 0.1:
+            rows = rows.reveal(random.choice(run.spans).id, records=random.random() < 0.5)
+        if random.random() < 0.02:
+            rows = rows.refold(random.choice([frozenset(), rows.all_folds]))
+        assert rows.marked is not None
+        if number % 25 == 0:
+            fresh = StoryRows(run, now=now, opened=rows.opened)
+            assert keys(rows) == keys(fresh)
+            assert texts(rows, 130) == texts(fresh, 130)
+            assert list(rows.marked) == list(fresh.marked) == [i for i in range(len(fresh)) if fresh.mark(i)]
+            assert [rows.index(span.id) for span in run.spans] == [fresh.index(span.id) for span in run.spans]
+
+
+def calls_of_an_append(steps: int) -> int:
+    """How many functions are called when a call is appended to a story of one turn with so many calls."""
+    calls = [make_span(f"t{i}", "Bash" if i % 2 else "Read", TOOL, i, 500) for i in range(steps + 1)]
+    builder = RunBuilder(RunRef("any", "a"), lambda span: None)  # type: ignore[arg-type,return-value]
+    builder.add([make_span("u", "user", MESSAGE, 0), *calls[:-1]], header=Header(id="a", name="a"))
+    rows = StoryRows(builder.build(), opened=frozenset({"u"}))
+    rows = rows.with_run(builder.build())
+    builder.add(calls[-1:])
+    before, called = sys.getprofile(), 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal called
+        called += event in ("call", "c_call")
+
+    run = builder.build()
+    sys.setprofile(count)
+    try:
+        rows = rows.with_run(run)
+        rows.line(len(rows) - 1, 120)
+        assert not rows.marked
+    finally:
+        sys.setprofile(before)
+    return called
+
+
+def test_an_appended_call_costs_the_same_in_a_long_turn() -> None:
+    assert calls_of_an_append(4000) < 1.3 * calls_of_an_append(400)

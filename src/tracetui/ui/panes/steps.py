@@ -638,6 +638,8 @@ _END_STATES: Final = frozenset({Status.OK, Status.ERROR, Status.CANCELLED})
 
 def _find_newest(before: Run | None, run: Run) -> str | None:
     """Id of the last span that `before` didn't have; None if there is none."""
+    if before is not None and len(before.spans) == len(run.spans):
+        return None
     old = before.index if before is not None else {}
     return next((span.id for span in reversed(run.spans) if span.id not in old), None)
 

@@ -6,9 +6,14 @@ thin mark with its length.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from itertools import accumulate
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
@@ -24,6 +29,7 @@ from tracetui.analysis.navigation import (
     is_interruption,
     is_lane,
     is_prompt,
+    same_work,
     turns_of,
 )
 from tracetui.masking import one_line
@@ -44,6 +50,10 @@ _OPEN_ROWS: Final = 12
 """A story with at most so many rows opens unfolded."""
 _PROMPT_SHARE: Final = 0.38
 """Least share of the cell for the prompt, beside the work of the turn."""
+_UNSETTLED: Final = 64
+"""Spans at the end of a long turn that are read again when it grows: those that may still change."""
+_CELLS_OF_A_GAP: Final = 4
+"""Cells of the axis for each gap that it marks."""
 _MAX_INDENT: Final = 24
 _SILENT: Final = frozenset({Operation.TURN, Operation.INVOKE_AGENT})
 
@@ -60,12 +70,63 @@ class Entry(NamedTuple):
     number: int = 0
     """Number of a turn of the run, from 1."""
     records: tuple[int, ...] = ()
+    hooks: int = 0
+    """Number of hooks among the records."""
+    failed: int = 0
+    """Number of records that failed."""
+
+
+@dataclass
+class Records:
+    """The records of a turn."""
+
+    positions: list[int]
+    hooks: int = 0
+    failed: int = 0
+
+    def add(self, position: int, span: Span) -> None:
+        """Add a record."""
+        self.positions.append(position)
+        self.hooks += span.operation is Operation.HOOK
+        self.failed += span.status is Status.ERROR
+
+    def __copy__(self) -> Records:
+        return Records(self.positions[:], self.hooks, self.failed)
+
+
+class Section(NamedTuple):
+    """A turn of the run with its rows. Versions of a growing story share the sections of unchanged turns."""
+
+    entries: list[Entry]
+    rows: dict[int, int]
+    """Rows in the section by position of their span."""
+    marks: list[int]
+    """Rows of the section that failed, but for its first."""
+    records: Records
+    """Those of an unfolded turn."""
+    digests: dict[tuple[int, int], Digest]
+    """Of the turn and its lanes, by `start` and `stop`, as far as they were needed."""
+    settled: Settled
+    """What a longer version of the turn takes over."""
+
+
+class Settled(NamedTuple):
+    """The beginning of a turn, which stays as it is while the turn grows."""
+
+    stop: int
+    """Position of the first span for which rows are made again, outside lanes."""
+    entries: int
+    marks: int
+    records: Records
+    work: Digest | None = None
+    """The work up to another position, if the turn is long."""
 
 
 class StoryRows:
     """Rows of a story; see `tracetui.views.rows.Rows`. The key of a row is the id of its span.
 
-    `opened` holds the ids of the unfolded rows. `turns` and `digests` are reused if given.
+    `opened` holds the ids of the unfolded rows. From the rows `before`, of an earlier state of the run, everything is
+    taken over but the turns of the numbers `changed`, each with the position of its first changed span.
     """
 
     def __init__(
@@ -76,16 +137,25 @@ class StoryRows:
         glyphs: Glyphs = UNICODE,
         now: float | None = None,
         turns: list[Turn] | None = None,
-        digests: dict[tuple[int, int], Digest] | None = None,
-        work_time: WorkTime | None = None,
+        before: StoryRows | None = None,
+        changed: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
         self.run, self.opened, self._glyphs, self._now = run, opened, glyphs, now
         self.turns = turns_of(run) if turns is None else turns
-        self._digests = {} if digests is None else digests
-        self._entries = [entry for i, turn in enumerate(self.turns) for entry in self._of_turn(turn, 0, i + 1)]
-        self._rows = {run.spans[entry.position].id: row for row, entry in enumerate(self._entries)}
+        self._sections: list[Section] = []
+        self._starts = array("L", [0])
+        """The first row of each section, and the number of rows."""
+        self._settled, self._settled_time = 0, WorkTime(())
+        """Number of sections whose work is settled: all but the last; their time worked."""
+        self._checked, self._failing = 0, list[int]()
+        """Number of sections that were searched for marked rows, and the numbers of those that have any."""
+        if before is not None:
+            self._take_over(before, changed)
+        for number in range(len(self._sections), len(self.turns)):
+            self._sections.append(self._grown(number, before, changed))
+            self._starts.append(self._starts[-1] + len(self._sections[-1].entries))
         self._ending = ending(run, glyphs)
-        self._work_time = work_time
+        self._work_time: WorkTime | None = None
         self._ticks: tuple[int, ...] = ()
         self._heading: tuple[int, Line] | None = None
         self._text_width: int | None = None
@@ -93,38 +163,148 @@ class StoryRows:
 
     def refold(self, opened: frozenset[str]) -> StoryRows:
         """The same story with other unfolded rows."""
-        return self._copy(opened=opened, turns=self.turns, digests=self._digests, work_time=self._work_time)
+        index = self.run.index
+        toggled = {self._number_at(index[key]): 0 for key in opened ^ self.opened if key in index}
+        return self._version(self.run, self.turns, toggled, opened=opened, now=self._now)
 
     def with_run(self, run: Run, *, now: float | None = None) -> StoryRows:
         """The rows of a newer state of the run. If it only grew at the end, only changed turns are read again."""
         delta = growth(self.run, run)
         if delta is None:
-            return self._copy(run, now=now)
+            return StoryRows(run, opened=self.opened, glyphs=self._glyphs, now=now)
         turns = grow(self.turns, self.run, run, delta.start, delta.changed)
-        touched = sorted({*delta.changed, delta.start})
-        if delta.start and touched[0] > 0 and is_lane(self.run, 0) != is_lane(run, 0):
-            touched = [0, *touched]  # the first span was the root of the whole run
-        digests = {
-            place: found
-            for place, found in self._digests.items()
-            if place[1] <= delta.start and not _any_between(touched, *place)
-        }
-        return self._copy(run, now=now, turns=turns, digests=digests)
+        positions = [position for position in delta.changed if not same_work(self.run, run, position)]
+        if delta.start and is_lane(self.run, 0) != is_lane(run, 0):
+            positions.insert(0, 0)  # the first span was the root of the whole run
+        changed = {self._number_at(position): position for position in reversed(positions)}
+        return self._version(run, turns, changed, opened=self.opened, now=now)
 
-    def _copy(self, run: Run | None = None, **other: Any) -> StoryRows:
-        same = {"opened": self.opened, "glyphs": self._glyphs, "now": self._now}
-        return StoryRows(run or self.run, **{**same, **other})
+    def _version(
+        self, run: Run, turns: list[Turn], changed: Mapping[int, int], *, opened: frozenset[str], now: float | None
+    ) -> StoryRows:
+        """The rows of `run`, which take over those of this version."""
+        return StoryRows(run, opened=opened, glyphs=self._glyphs, now=now, turns=turns, before=self, changed=changed)
+
+    def _number_at(self, position: int) -> int:
+        """Number of the section with a span."""
+        return bisect_right(self.turns, position, key=lambda turn: turn.start) - 1
 
     # ---- building
+
+    def _take_over(self, before: StoryRows, changed: Mapping[int, int]) -> None:
+        """Share the sections of the same turns, and what is known of them together."""
+        count = _shared(before.turns, self.turns)
+        self._sections, self._starts = before._sections[:count], before._starts[: count + 1]
+        self._checked = min(before._checked, count)
+        self._failing = before._failing[: bisect_left(before._failing, self._checked)]
+        stale = sorted(number for number in changed if number < count)
+        for number in stale:
+            known = before._sections[number].digests if self.run is before.run else {}
+            self._sections[number] = self._section(number, known)
+        if any(len(self._sections[number].entries) != len(before._sections[number].entries) for number in stale):
+            self._starts = array("L", accumulate((len(section.entries) for section in self._sections), initial=0))
+        if count >= before._settled and all(
+            self._work(number).periods == before._work(number).periods for number in stale if number < before._settled
+        ):
+            self._settled, self._settled_time = before._settled, before._settled_time
+        for number in stale:
+            if number < self._checked:
+                at = bisect_left(self._failing, number)
+                was_failing = self._failing[at : at + 1] == [number]
+                self._failing[at : at + was_failing] = [number] if self._marks(number) else []
+
+    def _grown(self, number: int, before: StoryRows | None, changed: Mapping[int, int]) -> Section:
+        """The rows of a turn that is new or longer than before."""
+        if before is None or number >= len(before.turns) or before.opened is not self.opened:
+            return self._section(number)
+        old, new = before.turns[number], self.turns[number]
+        section = before._sections[number]
+        if (old.start, old.head) != (new.start, new.head):
+            return self._section(number)
+        limit, settled = min(changed.get(number, new.stop), new.stop - _UNSETTLED), section.settled
+        work = settled.work if settled.work is not None and settled.work.stop <= limit else None
+        return self._section(number, work=work, before=section if settled.stop <= limit else None)
+
+    def _section(
+        self,
+        number: int,
+        digests: dict[tuple[int, int], Digest] | None = None,
+        *,
+        work: Digest | None = None,
+        before: Section | None = None,
+    ) -> Section:
+        """The rows of a turn of the run; the settled ones are those of the section `before`."""
+        turn, digests = self.turns[number], {} if digests is None else digests
+        head = Entry("turn", turn.head, turn.start, turn.stop, 0, number + 1)
+        section = Section([head], {turn.head: 0}, [], Records([]), digests, Settled(turn.start, 1, 0, Records([])))
+        if before is not None and self.fold_is_open(head):
+            settled = before.settled
+            section.entries.extend(before.entries[1 : settled.entries])
+            section.marks.extend(before.marks[: settled.marks])
+            rows = before.rows.copy()
+            for entry in before.entries[settled.entries :]:
+                del rows[entry.position]
+            section = section._replace(rows=rows, records=copy(settled.records), settled=settled)
+        if turn.stop - turn.start > 2 * _UNSETTLED:
+            section = self._settle(turn, section, work)
+        if self.fold_is_open(head):
+            self._add(section, self._inside(section.settled.stop, turn.stop, 1, turn.head, section.records))
+            self._add(section, self._record_rows(section.records, 1))
+        return section
+
+    def _settle(self, turn: Turn, section: Section, work: Digest | None) -> Section:
+        """The section with the rows and the work of all but the last spans of a long turn as settled."""
+        stop = turn.stop - _UNSETTLED
+        for end in (stop, turn.stop):
+            if (turn.start, end) not in section.digests:
+                section.digests[turn.start, end] = digest(self.run, turn.start, end, work)
+            work = section.digests[turn.start, end]
+        above = self.run.parent(stop)
+        while above is not None and above >= turn.start:
+            if is_lane(self.run, above):
+                stop = above
+            above = self.run.parent(above)
+        if self.fold_is_open(section.entries[0]):
+            self._add(section, self._inside(section.settled.stop, stop, 1, turn.head, section.records))
+        work = section.digests[turn.start, turn.stop - _UNSETTLED]
+        settled = Settled(stop, len(section.entries), len(section.marks), copy(section.records), work)
+        return section._replace(settled=settled)
+
+    def _add(self, section: Section, entries: Iterable[Entry]) -> None:
+        """Add rows to a section."""
+        for entry in entries:
+            if self._is_failure(entry, section.digests):
+                section.marks.append(len(section.entries))
+            section.rows[entry.position] = len(section.entries)
+            section.entries.append(entry)
+
+    def _entry(self, index: int) -> Entry | None:
+        """The entry of a row; None for the last row."""
+        if not 0 <= index < self._starts[-1]:
+            return None
+        number = bisect_right(self._starts, index) - 1
+        return self._sections[number].entries[index - self._starts[number]]
+
+    def _row(self, position: int) -> int | None:
+        """The row of a span that isn't hidden."""
+        number = self._number_at(position)
+        row = self._sections[number].rows.get(position)
+        return None if row is None else self._starts[number] + row
 
     def _of_turn(self, turn: Turn, depth: int, number: int) -> Iterator[Entry]:
         yield Entry("turn", turn.head, turn.start, turn.stop, depth, number)
         if self.run.spans[turn.head].id in self.opened:
-            yield from self._inside(turn.start, turn.stop, depth + 1, turn.head)
+            yield from self._whole(turn, depth + 1)
 
-    def _inside(self, start: int, stop: int, depth: int, head: int = -1) -> Iterator[Entry]:
-        """The rows of the spans of a turn, except its head."""
-        run, records, position = self.run, [], start
+    def _whole(self, turn: Turn, depth: int) -> Iterator[Entry]:
+        """The rows below a turn."""
+        records = Records([])
+        yield from self._inside(turn.start, turn.stop, depth, turn.head, records)
+        yield from self._record_rows(records, depth)
+
+    def _inside(self, start: int, stop: int, depth: int, head: int, records: Records) -> Iterator[Entry]:
+        """The rows of the spans of a turn, except its head; adds the others to `records`."""
+        run, position = self.run, start
         while position < stop:
             span = run.spans[position]
             if position != head and is_lane(run, position):
@@ -133,15 +313,19 @@ class StoryRows:
                 continue
             if position != head:
                 if is_record(span):
-                    records.append(position)
+                    records.add(position, span)
                 elif not _is_silent(span, run.sizes[position]) and not self._starts_lane(position):
                     yield Entry("span", position, position, position + 1, depth)
             position += 1
-        if records:
-            place = Entry("records", records[0], records[0], records[-1] + 1, depth, records=tuple(records))
-            yield place
-            if run.spans[records[0]].id in self.opened:
-                yield from (Entry("span", one, one, one + 1, depth + 1) for one in records[1:])
+
+    def _record_rows(self, records: Records, depth: int) -> Iterator[Entry]:
+        """The row of the records of a turn, and theirs if it is unfolded."""
+        if positions := tuple(records.positions):
+            first, last = positions[0], positions[-1]
+            row = Entry("records", first, first, last + 1, depth, 0, positions, records.hooks, records.failed)
+            yield row
+            if self.fold_is_open(row):
+                yield from (Entry("span", position, position, position + 1, depth + 1) for position in positions[1:])
 
     def _starts_lane(self, position: int) -> bool:
         """Whether a call did nothing but start the sub-agent below it."""
@@ -158,35 +342,44 @@ class StoryRows:
             return
         turns = turns_of(run, position)
         if len(turns) == 1:
-            yield from self._inside(turns[0].start, turns[0].stop, depth + 1)
+            yield from self._whole(turns[0]._replace(head=-1), depth + 1)
         else:
             for turn in turns:
                 yield from self._of_turn(turn, depth + 1, 0)
 
-    def _digest(self, start: int, stop: int) -> Digest:
-        found = self._digests.get((start, stop))
-        if found is None:
-            found = self._digests[start, stop] = digest(self.run, start, stop)
-        return found
+    def _digest(self, start: int, stop: int, digests: dict[tuple[int, int], Digest] | None = None) -> Digest:
+        """The work of a turn or lane, from the `digests` of its section."""
+        digests = self._sections[self._number_at(start)].digests if digests is None else digests
+        if (start, stop) not in digests:
+            digests[start, stop] = digest(self.run, start, stop)
+        return digests[start, stop]
+
+    def _work(self, number: int) -> Digest:
+        """The work of a turn of the run."""
+        return self._digest(self.turns[number].start, self.turns[number].stop)
 
     @property
     def work_time(self) -> WorkTime:
         """The time worked, without the time between turns."""
         if self._work_time is None:
-            periods = [period for turn in self.turns for period in self._digest(turn.start, turn.stop).periods]
-            if self.turns and (extent := self._extent(self.turns[-1].start, self.turns[-1].stop)) is not None:
+            last = max(0, len(self.turns) - 1)
+            settled = [period for number in range(self._settled, last) for period in self._work(number).periods]
+            self._settled, self._settled_time = last, self._settled_time.extended(settled)
+            periods = list(self._work(last).periods) if self.turns else []
+            if self.turns and (extent := self._extent(self.turns[last].start, self.turns[last].stop)) is not None:
                 periods.append((periods[-1][1], extent[1]))
-            self._work_time = WorkTime(periods)
+            self._work_time = self._settled_time.extended(periods)
         return self._work_time
 
     # ---- the rows
 
     def __len__(self) -> int:
-        return len(self._entries) + (1 if self._ending else 0)
+        return self._starts[-1] + (1 if self._ending else 0)
 
     def span(self, index: int) -> Span | None:
         """The span of a row, None for the last row."""
-        return self.run.spans[self._entries[index].position] if index < len(self._entries) else None
+        entry = self._entry(index)
+        return None if entry is None else self.run.spans[entry.position]
 
     def key(self, index: int) -> Hashable:
         span = self.span(index)
@@ -195,13 +388,15 @@ class StoryRows:
     def index(self, key: Hashable) -> int | None:
         """The row of a span; for a hidden span, the row that contains it, else the row before."""
         if key == END:
-            return len(self._entries) if self._ending else None
-        if not isinstance(key, str) or key not in self.run.index:
-            return None
-        if key in self._rows:
-            return self._rows[key]
-        path = self._path(self.run.index[key])
-        return next((self._rows[one] for one in reversed(path) if one in self._rows), None)
+            return self._starts[-1] if self._ending else None
+        position = self.run.index.get(key) if isinstance(key, str) else None
+        if position is None or (row := self._row(position)) is not None:
+            return None if position is None else row
+        number = self._number_at(position)
+        if len(self._sections[number].entries) == 1:
+            return self._starts[number]
+        around = (self._row(self.run.index[above]) for above in reversed(self._path(position)))
+        return next((row for row in around if row is not None), None)
 
     def _path(self, position: int, *, records: bool = True) -> list[str]:
         """Ids of the rows that contain a span, outermost first: its turn, lanes, and the row of its records."""
@@ -220,37 +415,50 @@ class StoryRows:
             if len(inner) > 1:
                 path.append(run.spans[turn.head].id)
         if records and is_record(run.spans[position]):
-            folded = (e for e in self._inside(turn.start, turn.stop, 0, turn.head) if e.what == "records")
-            path += [run.spans[entry.position].id for entry in folded]
+            known = [] if lanes else self._sections[self._number_at(position)].records.positions
+            if not known:
+                known = [entry.position for entry in self._whole(turn, 0) if entry.what == "records"]
+            path += [run.spans[first].id for first in known[:1]]
         return path
 
     def reveal(self, key: Hashable, *, records: bool = False) -> StoryRows:
         """Unfold the turn and sub-agents that hide a span, and with `records` its row of records."""
-        if not isinstance(key, str) or key not in self.run.index or key in self._rows:
+        position = self.run.index.get(key) if isinstance(key, str) else None
+        if position is None or self._row(position) is not None:
             return self
-        return self.refold(
-            self.opened | {one for one in self._path(self.run.index[key], records=records) if one != key}
-        )
+        return self.refold(self.opened | {above for above in self._path(position, records=records) if above != key})
 
     def selectable(self, index: int) -> bool:
-        return index < len(self._entries)
+        return index < self._starts[-1]
 
     def mark(self, index: int) -> str | None:
-        if index >= len(self._entries):
-            return None
-        entry = self._entries[index]
-        if entry.what == "span":
-            return "status.error" if self.run.spans[entry.position].status is Status.ERROR else None
+        entry = self._entry(index)
+        return "status.error" if entry is not None and self._is_failure(entry) else None
+
+    @property
+    def marked(self) -> Sequence[int]:
+        """See `tracetui.views.rows.WithMarks`."""
+        self._failing += filter(self._marks, range(self._checked, len(self._sections)))
+        self._checked = len(self._sections)
+        return [self._starts[number] + row for number in self._failing for row in self._marks(number)]
+
+    def _marks(self, number: int) -> list[int]:
+        """The marked rows of a section, from 0."""
+        section = self._sections[number]
+        return [0, *section.marks] if self._is_failure(section.entries[0]) else section.marks
+
+    def _is_failure(self, entry: Entry, digests: dict[tuple[int, int], Digest] | None = None) -> bool:
+        """Whether the span of a row, or the last of its work, failed."""
         if entry.what == "records":
-            return None
-        last = self._digest(entry.start, entry.stop).last
-        return "status.error" if last is not None and self.run.spans[last].status is Status.ERROR else None
+            return False
+        last = entry.position if entry.what == "span" else self._digest(entry.start, entry.stop, digests).last
+        return last is not None and self.run.spans[last].status is Status.ERROR
 
     def plain(self, index: int) -> str:
         """The text of the row and of all spans that it hides."""
-        if index >= len(self._entries):
+        entry = self._entry(index)
+        if entry is None:
             return " ".join(piece.text for piece in self._ending)
-        entry = self._entries[index]
         if self.fold_is_open(entry) or entry.what == "span":
             return plain(self.run.spans[entry.position])
         positions = entry.records or range(entry.start, entry.stop)
@@ -258,13 +466,14 @@ class StoryRows:
 
     def hidden(self, index: int) -> list[Span]:
         """The spans that a folded row hides."""
-        if index >= len(self._entries) or self.fold_is_open(entry := self._entries[index]) or entry.what == "span":
+        entry = self._entry(index)
+        if entry is None or self.fold_is_open(entry) or entry.what == "span":
             return []
         return [self.run.spans[i] for i in entry.records or range(entry.start, entry.stop)]
 
     def answer(self, index: int) -> Span | None:
         """The last model call of a turn; None for other rows, and without one."""
-        entry = self._entries[index] if index < len(self._entries) else None
+        entry = self._entry(index)
         if entry is None or entry.what != "turn" or not is_prompt(self.run.spans[entry.position]):
             return None
         answer = self._digest(entry.start, entry.stop).answer
@@ -278,17 +487,18 @@ class StoryRows:
 
     def fold(self, index: int) -> Fold | None:
         """The fold of a row, with the id of its span; None for none."""
-        entry = self._entries[index] if index < len(self._entries) else None
+        entry = self._entry(index)
         if entry is None or entry.what == "span" or entry.stop - entry.start <= 1 or len(entry.records) == 1:
             return None
         return Fold(self.run.spans[entry.position].id, self.fold_is_open(entry))
 
     def parent(self, index: int) -> int | None:
         """The row that contains a row; None for a turn of the run."""
-        if index >= len(self._entries) or not self._entries[index].depth:
+        entry = self._entry(index)
+        if entry is None or not entry.depth:
             return None
-        depth = self._entries[index].depth
-        return next((i for i in range(index - 1, -1, -1) if self._entries[i].depth < depth), None)
+        rows = range(index - 1, -1, -1)
+        return next((row for row in rows if (above := self._entry(row)) and above.depth < entry.depth), None)
 
     @property
     def all_folds(self) -> frozenset[str]:
@@ -315,18 +525,20 @@ class StoryRows:
     def _fits(self, room: int) -> bool:
         """Whether the texts of all rows fit; of a long story, of none."""
         if self._text_width is None:
-            many = len(self._entries) > _FEW_ROWS
+            rows = self._starts[-1]
+            entries = self._sections[0:] if rows <= _FEW_ROWS else []
             whats = (
-                self._what(i, entry, self.run.spans[entry.position], _ENDLESS) for i, entry in enumerate(self._entries)
+                self._what(row, entry, self.run.spans[entry.position], _ENDLESS)
+                for row, entry in enumerate(entry for section in entries for entry in section.entries)
             )
-            self._text_width = _ENDLESS if many else max((width_of(what) for what in whats), default=0)
+            self._text_width = _ENDLESS if rows > _FEW_ROWS else max(map(width_of, whats), default=0)
         return self._text_width <= room
 
     def line(self, index: int, width: int) -> Line:
         number, time, chart = self._widths(width)
-        if index >= len(self._entries):
+        entry = self._entry(index)
+        if entry is None:
             return tuple(fit((Piece(Clean(" " * (number + 1))), *self._ending), width))
-        entry = self._entries[index]
         span = self.run.spans[entry.position]
         pieces: list[Piece] = []
         if number:
@@ -362,14 +574,9 @@ class StoryRows:
         time = self.work_time
         block = bar(time.at(extent[0]), time.at(extent[1]), time.worked, width, self._glyphs)
         style = "bar.agent" if entry.what in ("turn", "lane") else bar_style(span)
-        if self.mark_of(entry):
+        if entry.what in ("turn", "lane") and self._is_failure(entry):
             style = "bar.error"
         return on_grid(block, style, self._ticks, width, self._glyphs)
-
-    def mark_of(self, entry: Entry) -> bool:
-        """Whether a row ended in a failure."""
-        last = self._digest(entry.start, entry.stop).last if entry.what in ("turn", "lane") else None
-        return last is not None and self.run.spans[last].status is Status.ERROR
 
     def header(self, width: int, *, bar_only: bool = False) -> Line:
         """The column headings, the time worked and the gaps between turns on the axis."""
@@ -393,16 +600,16 @@ class StoryRows:
         return tuple(fit(pieces, width))
 
     def _axis(self, width: int) -> Line:
-        """Gap lengths above their marks; without gaps, an axis of time."""
+        """Lengths of the longest gaps above their marks; without gaps, an axis of time."""
         time = self.work_time
-        gaps = [(before, length) for before, length in time.gaps if length >= 1]
+        gaps = time.longest_gaps[: max(1, width // _CELLS_OF_A_GAP)]
         if not gaps:
             plain_axis = axis(time.worked * 1000, width)
             self._ticks = plain_axis.ticks
             return plain_axis.heading
         cells = [" "] * width
         marks = {min(width - 1, int(before / time.worked * width)) for before, _ in gaps}
-        for before, length in sorted(gaps, key=lambda one: -one[1]):
+        for before, length in gaps:
             at, label = min(width - 1, int(before / time.worked * width)), duration(length * 1000)
             for start in (at + 1, at - len(label)):  # right of its mark, else left of it
                 stop = start + len(label)
@@ -481,10 +688,7 @@ class StoryRows:
         return pieces
 
     def _records(self, entry: Entry) -> list[Piece]:
-        spans = [self.run.spans[position] for position in entry.records]
-        hooks = sum(span.operation is Operation.HOOK for span in spans)
-        failed = sum(span.status is Status.ERROR for span in spans)
-        others = len(spans) - hooks
+        hooks, failed, others = entry.hooks, entry.failed, len(entry.records) - entry.hooks
         words = [f"{grouped(hooks)} hook{'' if hooks == 1 else 's'}"] if hooks else []
         words += [f"{grouped(others)} record{'' if others == 1 else 's'}"] if others else []
         pieces = [Piece(Clean(f" {self._glyphs.dot} ".join(words)), "dim")]
@@ -514,9 +718,13 @@ def initially_open(run: Run) -> frozenset[str]:
     return opened.opened if len(opened) <= _OPEN_ROWS or len(rows.turns) == 1 else frozenset()
 
 
-def _any_between(sorted_positions: Sequence[int], start: int, stop: int) -> bool:
-    at = bisect_right(sorted_positions, start - 1)
-    return at < len(sorted_positions) and sorted_positions[at] < stop
+def _shared(before: list[Turn], turns: list[Turn]) -> int:
+    """Number of turns at the beginning of both."""
+    count = min(len(before), len(turns))
+    for known in (count, count - 1):  # a run mostly grows in its last turn
+        if before[:known] == turns[:known]:
+            return known
+    return next(number for number in range(count) if before[number] != turns[number])
 
 
 # ---- the work of a turn in words: read ×4 → edited ripe.py → ran pytest -q ✗ → failed: exit 1
