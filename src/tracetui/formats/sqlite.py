@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from sqlite3 import Connection, Error
 from time import monotonic
@@ -21,6 +21,10 @@ REST_SECONDS: Final = 0.5
 """How often early rows are compared while the database doesn't change."""
 IN_CHUNK: Final = 400
 """Values in one ``IN (…)``: some builds of SQLite take 999 at most."""
+PIECE_SECONDS: Final = 0.03
+"""How long one read of rows may take."""
+STALE_SECONDS: Final = 15 * 60.0
+"""A run without an end is over if another one of its database changed so long after its last change."""
 
 
 class ReadState(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,6 +177,34 @@ def as_before(before: Sequence[Span], now: Iterable[Span]) -> list[Span]:
 
 
 # ---- statements
+
+
+class Tables:
+    """Tables of a database whose columns may be missing. Raises `FormatError` if one of `needed` (by table) is."""
+
+    def __init__(self, connection: Connection, needed: Mapping[str, Collection[str]], *others: str) -> None:
+        self.connection = connection
+        self.columns = {
+            table: [str(row[1]) for row in connection.execute(f"PRAGMA table_info({quoted(table)})")]
+            for table in (*needed, *others)
+        }
+        for table, names in needed.items():
+            if missing := {*names}.difference(self.columns[table]):
+                raise FormatError(f"the table `{table}` has no columns {', '.join(sorted(missing))}")
+
+    def select(self, table: str, *names: str) -> str:
+        """The columns of those names, NULL for missing ones."""
+        return ", ".join(name if name in self.columns[table] else "NULL" for name in names)
+
+    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """All rows of a statement."""
+        return self.connection.execute(sql, values).fetchall()
+
+    def record(self, sql: str, *values: Any) -> dict[str, Any] | None:
+        """The first row of a statement, by column; None if there is none."""
+        cursor = self.connection.execute(sql, values)
+        row = cursor.fetchone()
+        return None if row is None else dict(zip([column[0] for column in cursor.description], row, strict=True))
 
 
 def many(connection: Connection, sql: str, keys: Iterable[Any], *more: Any) -> Iterator[tuple[Any, ...]]:
