@@ -33,7 +33,16 @@ from tracetui.formats.google_adk.events import (
 )
 from tracetui.formats.scalars import mapping, moment, number, sequence, task_key, text
 from tracetui.formats.schema import Unknown, unknown_fields
-from tracetui.formats.sqlite import PIECE_SECONDS, STALE_SECONDS, DatabaseReader, ReadState, Tables, as_before, many, quoted
+from tracetui.formats.sqlite import (
+    PIECE_SECONDS,
+    STALE_SECONDS,
+    DatabaseReader,
+    ReadState,
+    Tables,
+    as_before,
+    many,
+    quoted,
+)
 from tracetui.model import (
     PREVIEW,
     Blob,
