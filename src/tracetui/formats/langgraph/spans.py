@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -88,7 +88,7 @@ class Outcome(Struct, frozen=True):
 
 
 def state_of(writes: Sequence[Write]) -> str:
-    """What the last row of a task is: `ERROR`, `INTERRUPT`, ``done``, or empty without one. Retries write later rows."""
+    """What the last row of a task is: `ERROR`, `INTERRUPT`, ``done``, or empty without one; retries write later."""
     last = max((write for write in writes if write.channel != RESUME), key=lambda write: write.rowid, default=None)
     return "" if last is None else last.channel if last.channel in (ERROR, INTERRUPT) else "done"
 
@@ -146,6 +146,11 @@ class Tree:
         self._turns: dict[str, list[Checkpoint]] = {}
         for row in self._rows:
             self._containers[row.key] = self._container(row)
+        self._raised: defaultdict[str, set[str]] = defaultdict(set)
+        """By error: the graphs in which a node has it. The innermost one raised it."""
+        for write in writes:
+            if write.channel == ERROR:
+                self._raised[write.words].add(write.ns)
         self._seen: set[str] = set()
         self._loose: Counter[bytes] = Counter()
         """Messages of writes without an id, by content: a checkpoint has them again, with one."""
@@ -302,8 +307,10 @@ class Tree:
         if last is not self._live:
             before = self._before(last)
             outcome = outcome_of(last, self._writes[last.key], self._writes[before.key] if before is not None else [])
+            outcome = Outcome() if outcome.status is Status.PAUSED else outcome  # nobody will answer
         runs = last is self._live and outcome.status is None
-        asked = first.asked or next((found.message.text for found in self._owned[ident]), "")
+        said = (found.message for found in self._owned[ident] if found.message.role == "user")
+        asked = first.asked or next((message.text for message in said), "")
         self.spans.append(
             Span(ident, "turn", Operation.TURN, None, started_at=first.time,
                  status=outcome.status or (Status.RUNNING if runs else Status.UNKNOWN),
@@ -352,7 +359,7 @@ class Tree:
         starts = starts or (first is not None and first.scheduled == (START,))
         for number, row in enumerate(results):
             ident = f"step:{_path(key)}" + (f"~{number + 1}" if number else "")
-            if starts:
+            if starts and not names:
                 self._note(ident, "start", row, extra, container)
             elif not names or number:
                 self._superstep(ident, row, extra if not number else [], container)
@@ -371,7 +378,10 @@ class Tree:
         status, source, error = Status.RUNNING if live else Status.UNKNOWN, None, None
         if state == ERROR:
             words = next((write.words for write in rows if write.channel == ERROR), "")
-            status, source, error = Status.ERROR, _EXPLICIT, error_of(words)
+            status, source = Status.ERROR, _EXPLICIT
+            error = (
+                None if any(ns.startswith(key[0]) and ns != key[0] for ns in self._raised[words]) else error_of(words)
+            )
         elif state == INTERRUPT:
             status, source = (Status.PAUSED, _EXPLICIT) if live else (Status.UNKNOWN, None)
         elif state or result is not None:
