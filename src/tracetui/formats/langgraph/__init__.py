@@ -1,7 +1,7 @@
 """LangGraph: threads in the SQLite databases of its checkpointer.
 
-Facts: databases of langgraph 0.2.28 and 1.2.24 (langgraph-checkpoint-sqlite 1.0.4 and 3.1.2): tables ``checkpoints`` and
-``writes`` in any file. Values are read as data (`blobs`); pickles are counted and never loaded.
+Facts: databases of langgraph 0.2.28 and 1.2.24 (langgraph-checkpoint-sqlite 1.0.4 and 3.1.2): tables ``checkpoints``
+and ``writes`` in any file. Values are read as data (`blobs`); pickles are counted and never loaded.
 """
 
 # ruff: noqa: S608 - every name in a statement is one of our own
@@ -236,7 +236,7 @@ class Database(Tables):
         names = ("checkpoint_ns", "checkpoint_id", "parent_checkpoint_id", "type", "checkpoint", "metadata")
         sql = f"SELECT rowid, {self.select('checkpoints', *names)} FROM checkpoints WHERE rowid IN ({{keys}})"
         return [
-            checkpoint_of(rowid, ns, text(ident) or f"row {rowid}", *values, messages)
+            checkpoint_of(rowid, ns, text(ident) or f"row {rowid}", *values, messages=messages)
             for rowid, ns, ident, *values in many(self.connection, sql, rowids)
         ]
 
@@ -244,7 +244,7 @@ class Database(Tables):
         """Rows of ``writes``."""
         names = ("checkpoint_ns", "checkpoint_id", "task_id", "task_path", "idx", "channel", "type", "value")
         sql = f"SELECT rowid, {self.select('writes', *names)} FROM writes WHERE rowid IN ({{keys}})"
-        return [write_of(*values, messages) for values in many(self.connection, sql, rowids)]
+        return [write_of(*values, messages=messages) for values in many(self.connection, sql, rowids)]
 
     def read(
         self, thread: str, path: str, before: ReadState | None, latest: float, *, seconds: float | None
@@ -340,7 +340,8 @@ def _body(database: Database, at: At) -> Body:
         )
         if row is None or current != ident:
             raise changed(ident)
-        rows.append((table, row))
+        strange = {name: f"{len(cell)} bytes" for name, cell in row.items() if isinstance(cell, bytes)}
+        rows.append((table, row | without(strange, "checkpoint", "metadata", "value")))
     if at.channel is not None and at.place is not None:
         return _message(rows, at)
     writes = [row for table, row in rows if table == "writes"]
@@ -370,7 +371,8 @@ def _value(row: dict[str, Any]) -> Any:
     try:
         return value_of(packed(row.get("type"), row["value"]))
     except FormatError as error:
-        return f"{error.reason} ({len(row['value'] or b'')} bytes)"
+        value = row["value"]
+        return f"{error.reason} ({len(value)} bytes)" if isinstance(value, bytes | str) else value
 
 
 def _checkpoint(row: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:

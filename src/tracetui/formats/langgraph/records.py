@@ -166,10 +166,9 @@ def usage_of(counts: dict[str, Any]) -> Usage | None:
     written = natural(given.get("cache_creation"))
     if not written and (hour or short):
         written = (hour or 0) + (short or 0)
-    names = ("input_tokens", "output_tokens", "total_tokens")
-    plain = [natural(counts.get(name)) for name in names]
-    cached = natural(given.get("cache_read"))
-    usage = Usage(*plain, cached, written, natural(made.get("reasoning")), cache_write_1h_tokens=hour)
+    total, cached = natural(counts.get("total_tokens")), natural(given.get("cache_read"))
+    read, wrote = natural(counts.get("input_tokens")), natural(counts.get("output_tokens"))
+    usage = Usage(read, wrote, total, cached, written, natural(made.get("reasoning")), cache_write_1h_tokens=hour)
     return usage or None
 
 
@@ -240,7 +239,7 @@ class Write(Row, frozen=True):
 
 
 def checkpoint_of(
-    rowid: int, ns: Any, ident: str, parent: Any, kind: Any, data: Any, metadata: Any, messages: Messages
+    rowid: int, ns: Any, ident: str, parent: Any, kind: Any, data: Any, metadata: Any, *, messages: Messages
 ) -> Checkpoint:
     """A checkpoint. Raises nothing: what can't be read is its problem."""
     facts, problem = _metadata(metadata)
@@ -281,7 +280,7 @@ def checkpoint_of(
 
 
 def write_of(
-    rowid: int, ns: Any, ident: Any, task: Any, path: Any, index: Any, channel: Any, kind: Any, data: Any,
+    rowid: int, ns: Any, ident: Any, task: Any, path: Any, index: Any, channel: Any, kind: Any, data: Any, *,
     messages: Messages,
 ) -> Write:  # fmt: skip
     """A write. Raises nothing: what can't be read is its problem."""
