@@ -61,7 +61,7 @@ from tracetui.sources.base import SQLITE_MAGIC, File
 
 _TABLES: Final = frozenset({"checkpoints", "writes"})
 _LIKELY: Final = 60
-"""The tables alone: the columns may be in the log of the database."""
+"""The tables alone: their columns are in the log of the database only."""
 _BATCH: Final = 40
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NEEDED: Final = {
@@ -79,7 +79,9 @@ class LangGraph:
     def sniff(self, file: File) -> int:
         if not file.head.startswith(SQLITE_MAGIC) or not file.tables >= _TABLES:
             return NO
-        return CERTAIN if b"checkpoint_ns" in file.head else _LIKELY
+        if b"checkpoint_ns" in file.head:
+            return CERTAIN
+        return NO if b"checkpoints" in file.head else _LIKELY
 
     def summarize(self, file: File, *, deep: bool) -> Iterator[RunSummary | Problem]:
         with file.database() as connection:
