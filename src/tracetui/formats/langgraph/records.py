@@ -7,10 +7,11 @@ message before it gets its id, which only the next checkpoint has.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
+import msgspec
 from msgspec import Struct
 
 from tracetui.errors import FormatError
@@ -224,7 +225,7 @@ class Write(Row, frozen=True):
     index: int
     channel: str
     words: str
-    """An error, or what an interrupt asks."""
+    """An error, what an interrupt asks, or the name of the node, to the channel of which nodes wrote it until 2024."""
     sends: tuple[str, ...]
 
     @property
@@ -295,6 +296,8 @@ def write_of(
             words = "\n".join(item if isinstance(item, str) else argument(item) for item in asks)
         elif name == TASKS:
             sends = sends_in(blob)
+        elif blob == msgspec.msgpack.encode(name):
+            words = name
         placed = _messages({name: blob}, messages)
     except FormatError as error:
         problem = error.reason
@@ -401,24 +404,25 @@ def scheduled_by(writes: Iterable[Write]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*names, *(name for write in writes for name in write.sends)]))
 
 
-def node_of(write: Write, before: Checkpoint | None, namespaces: Callable[[str], str | None]) -> str:
-    """The name of the node that a task runs.
+def node_of(writes: Sequence[Write], before: Checkpoint | None, named: Mapping[str, str]) -> str:
+    """The name of the node that a task runs; `named` has those of sub-graphs, by task.
 
-    ``~__pregel_pull, NODE``, ``~__pregel_push, I, J`` (the I-th ``Send``), or a call in a function.
+    ``~__pregel_pull, NODE``, ``~__pregel_push, I, J`` (the I-th ``Send``), or a call in a function. Tasks of 2024 have
+    no path, but wrote their name.
     """
-    if write.path.startswith(_PULL):
-        return write.path.removeprefix(_PULL)
-    parts = write.path.removeprefix(_PUSH).split(", ") if write.path.startswith(_PUSH) else []
-    if parts and parts[0].isdigit():
+    path, task = writes[0].path, writes[0].task
+    if path.startswith(_PULL):
+        return path.removeprefix(_PULL)
+    parts = path.removeprefix(_PUSH).split(", ") if path.startswith(_PUSH) else []
+    if parts and parts[0].isdecimal():
         number = int(parts[0][-9:])
         if before is not None and number < len(before.sends):
             return before.sends[number]
-    elif len(parts) > 3 and parts[-2].isdigit():
+    elif len(parts) > 3 and parts[-2].isdecimal():
         return f"{parts[-3]} call {int(parts[-2][-9:]) + 1}"
-    name = namespaces(write.task)
-    if name is None and before is not None and len(before.scheduled or ()) == 1:
-        name = (before.scheduled or ("",))[0]
-    return name or "node"
+    name = named.get(task) or next((write.words for write in writes if write.words == write.channel), None)
+    scheduled = before.scheduled if before is not None else None
+    return name or (scheduled[0] if scheduled and len(scheduled) == 1 else "node")
 
 
 def error_of(words: str) -> Error:

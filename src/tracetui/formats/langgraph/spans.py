@@ -198,21 +198,22 @@ class Tree:
         if key not in self._by_key and key not in self._writes:
             return None
         if not task:
-            tasks = tasks_of(self._writes[key])
-            task = next((ident for ident, rows in tasks.items() if self._name(rows[0]) == name), name)
+            task = next((ident for ident, (node, _) in self._tasks(key).items() if node == name), name)
         self._graphs[key][task] = name
         return _node_id(key, task)
 
-    def _name(self, write: Write) -> str:
-        return node_of(write, self._by_key.get(write.key), self._named.get)
+    def _tasks(self, key: Key) -> dict[str, tuple[str, list[Write]]]:
+        """The name and writes of the nodes that started from a checkpoint, by task."""
+        tasks, before = tasks_of(self._writes[key]), self._by_key.get(key)
+        named = {task: (node_of(rows, before, self._named), rows) for task, rows in tasks.items()}
+        return {task: (name, rows) for task, (name, rows) in named.items() if name != START}
 
     def _results(self, key: Key) -> list[Checkpoint]:
         return [row for row in self._children[key] if row.source not in CHANGES and row.source != INPUT]
 
     def _names(self, key: Key) -> dict[str, str]:
         """The nodes that started from a checkpoint: their names, by task."""
-        nodes = {task: self._name(rows[0]) for task, rows in tasks_of(self._writes[key]).items()}
-        nodes = {**self._graphs[key], **nodes}
+        nodes = {**self._graphs[key], **{task: name for task, (name, _) in self._tasks(key).items()}}
         known = {*nodes.values()}
         return {**nodes, **{name: name for row in self._results(key) for name in row.names if name not in known}}
 
@@ -245,7 +246,7 @@ class Tree:
 
     def _of_tasks(self, key: Key, fresh: dict[str, Found]) -> None:
         before = self._by_key.get(key)
-        for task, rows in tasks_of(self._writes[key]).items():
+        for task, (_, rows) in self._tasks(key).items():
             for write in rows:
                 for channel, placed in write.messages:
                     for number, (place, message) in enumerate(placed):
@@ -347,7 +348,8 @@ class Tree:
         )  # fmt: skip
 
     def _extra(self, key: Key) -> list[Write]:
-        return [write for write in self._writes[key] if not write.of_node]
+        tasks = self._tasks(key)
+        return [write for write in self._writes[key] if not write.of_node or write.task not in tasks]
 
     def _step(self, key: Key, container: str | None) -> None:
         """Everything that started from a checkpoint: its nodes, or the input that became its state."""
@@ -371,7 +373,7 @@ class Tree:
         self, key: Key, task: str, name: str, results: Sequence[Checkpoint], extra: Sequence[Write],
         container: str | None,
     ) -> None:  # fmt: skip
-        rows = tasks_of(self._writes[key]).get(task, [])
+        _, rows = self._tasks(key).get(task, (name, []))
         before, result = self._by_key.get(key), results[0] if results else None
         state, waits = state_of(rows), self._outcome.status in (None, Status.PAUSED)
         live = waits and result is None and (before is None or before is self._live or before.ns != "")
