@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from math import inf
 from sqlite3 import Connection, Error
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ from tracetui.model import Header, Problem, RunBody, Span
 from tracetui.sources.base import SQLITE_MAGIC, File
 from tracetui.sources.sqlite import is_passing, version_of
 
+_Row = TypeVar("_Row")
 REST_SECONDS: Final = 0.5
 """How often early rows are compared while the database doesn't change."""
 IN_CHUNK: Final = 400
@@ -213,6 +214,26 @@ def many(connection: Connection, sql: str, keys: Iterable[Any], *more: Any) -> I
     for start in range(0, len(waiting), IN_CHUNK):
         part = waiting[start : start + IN_CHUNK]
         yield from connection.execute(sql.format(keys=", ".join("?" * len(part))), [*part, *more]).fetchall()
+
+
+def renewed(
+    known: Mapping[int, _Row],
+    stamps: Mapping[int, Any],
+    stamp_of: Callable[[_Row], Any],
+    load: Callable[[Sequence[int]], Iterable[tuple[int, _Row]]],
+    *,
+    deadline: float | None,
+    batch: int,
+) -> tuple[dict[int, _Row], bool]:
+    """Rows by rowid, in the order of `stamps`: `known` ones whose stamp is the same, others loaded until `deadline` (of
+    `monotonic`), at least one batch. And whether these are all.
+    """
+    rows = {rowid: row for rowid, row in known.items() if stamps.get(rowid) == stamp_of(row)}
+    wanted, start = [rowid for rowid in stamps if rowid not in rows], 0
+    while start < len(wanted) and (not start or deadline is None or monotonic() < deadline):
+        rows.update(load(wanted[start : start + batch]))
+        start += batch
+    return {rowid: rows[rowid] for rowid in stamps if rowid in rows}, start >= len(wanted)
 
 
 def quoted(name: str) -> str:

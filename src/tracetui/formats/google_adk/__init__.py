@@ -42,6 +42,7 @@ from tracetui.formats.sqlite import (
     as_before,
     many,
     quoted,
+    renewed,
 )
 from tracetui.model import (
     PREVIEW,
@@ -241,14 +242,9 @@ class Database(Tables):
         sql = f"SELECT rowid, id, timestamp, length({data}) FROM events WHERE {where} ORDER BY timestamp, rowid"
         stamps = {row[0]: row[1:] for row in self.rows(sql, *values)}
         memory: Memory = Memory({}) if before is None else before.memory
-        rows = {rowid: row for rowid, row in memory.rows.items() if stamps.get(rowid) == row.stamp}
-        wanted = [rowid for rowid in stamps if rowid not in rows]
-        start = 0
-        while start < len(wanted) and (not start or deadline is None or time.monotonic() < deadline):
-            rows.update(self._events(wanted[start : start + _BATCH], path))
-            start += _BATCH
-        done = start >= len(wanted)
-        ordered = [rows[rowid] for rowid in stamps if rowid in rows]
+        load = partial(self._events, path=path)
+        rows, done = renewed(memory.rows, stamps, lambda row: row.stamp, load, deadline=deadline, batch=_BATCH)
+        ordered = [*rows.values()]
         events = [row.event for row in ordered if row.event is not None]
         ends = [*events[:_LEADING], *events[_LEADING:][-_TRAILING:]]
         spans = before.spans if before is not None and not done else ()

@@ -37,7 +37,16 @@ from tracetui.formats.langgraph.records import (
 )
 from tracetui.formats.langgraph.spans import At, Outcome, Tree, outcome_of
 from tracetui.formats.scalars import integer, layout, mapping, sequence, task_key, text, without
-from tracetui.formats.sqlite import PIECE_SECONDS, STALE_SECONDS, DatabaseReader, ReadState, Tables, as_before, many
+from tracetui.formats.sqlite import (
+    PIECE_SECONDS,
+    STALE_SECONDS,
+    DatabaseReader,
+    ReadState,
+    Tables,
+    as_before,
+    many,
+    renewed,
+)
 from tracetui.model import (
     PREVIEW,
     Body,
@@ -254,24 +263,27 @@ class Database(Tables):
         """A thread now; rows that were read before are compared by rowid and size."""
         deadline = None if seconds is None else time.monotonic() + seconds
         memory: Memory = Memory({}, {}, Messages()) if before is None else before.memory
-        stamps, kept, done = [], [], True
         size = "coalesce(length(CAST({} AS BLOB)), 0)"
-        for table, sizes, known in (
-            ("checkpoints", f"{size.format('checkpoint')} + {size.format('metadata')}", memory.checkpoints),
-            ("writes", size.format("value"), memory.writes),
-        ):
-            there = dict(self.rows(f"SELECT rowid, {sizes} FROM {table} WHERE thread_id = ? ORDER BY rowid", thread))
-            rows: dict[int, Any] = {rowid: row for rowid, row in known.items() if there.get(rowid) == row.size}
-            wanted, start = [rowid for rowid in there if rowid not in rows], 0
-            load: Any = self.checkpoints if table == "checkpoints" else self.writes
-            while start < len(wanted) and (not start or deadline is None or time.monotonic() < deadline):
-                loaded = load(wanted[start : start + _BATCH], memory.messages)
-                rows.update((row.rowid, row) for row in loaded)
-                start += _BATCH
-            done = done and start >= len(wanted)
-            stamps.append(there)
-            kept.append({rowid: rows[rowid] for rowid in there if rowid in rows})
-        memory = Memory(kept[0], kept[1], memory.messages)
+        sizes = {
+            "checkpoints": f"{size.format('checkpoint')} + {size.format('metadata')}",
+            "writes": size.format("value"),
+        }
+        stamps = {
+            table: dict(self.rows(f"SELECT rowid, {column} FROM {table} WHERE thread_id = ? ORDER BY rowid", thread))
+            for table, column in sizes.items()
+        }
+
+        def load_checkpoints(rowids: Sequence[int]) -> Iterator[tuple[int, Checkpoint]]:
+            return ((row.rowid, row) for row in self.checkpoints(rowids, memory.messages))
+
+        def load_writes(rowids: Sequence[int]) -> Iterator[tuple[int, Write]]:
+            return ((row.rowid, row) for row in self.writes(rowids, memory.messages))
+
+        how: Any = {"deadline": deadline, "batch": _BATCH}
+        rows, all_rows = renewed(memory.checkpoints, stamps["checkpoints"], _size, load_checkpoints, **how)
+        writes, all_writes = renewed(memory.writes, stamps["writes"], _size, load_writes, **how)
+        memory = Memory(rows, writes, memory.messages)
+        done = all_rows and all_writes
         if not done:
             held = before if before is not None else ReadState(header=self.ends(thread).header(latest))
             return ReadState(
@@ -310,6 +322,10 @@ class Database(Tables):
             last_assistant=answered[-1] if answered else None,
             raw=rendered(attributes),
         )
+
+
+def _size(row: Row) -> int:
+    return row.size
 
 
 def _problems(path: str, checkpoints: Sequence[Checkpoint], writes: Sequence[Write]) -> list[Problem]:

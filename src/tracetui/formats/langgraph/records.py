@@ -140,24 +140,15 @@ def message_of(value: dict[str, Any]) -> Message:
     calls = [mapping(call) for call in sequence(value.get("tool_calls"))]
     status = value.get("status")
     content = text_in(value.get("content"))
+    named = tuple((text(call.get("id")), (text(call.get("name")) or "call")[:PREVIEW], argument(call.get("args")))
+                  for call in calls if role == "assistant")  # fmt: skip
     return Message(
-        id=text(value.get("id")),
-        content=_digest(rendered(without(value, "id"))),
-        role=role,
-        name=text(value.get("name")),
-        text=content[:_TEXT],
-        usage=usage_of(mapping(value.get("usage_metadata"))),
-        model=word(facts.get("model_name")) or word(facts.get("model")),
-        finish=word(facts.get("finish_reason")) or word(facts.get("stop_reason")),
-        calls=tuple(
-            (text(call.get("id")), (text(call.get("name")) or "call")[:PREVIEW], argument(call.get("args")))
-            for call in calls
-        )
-        if role == "assistant"
-        else (),
-        answers=text(value.get("tool_call_id")) if role == "tool" else None,
-        failed=status == "error" if isinstance(status, str) else None,
-    )
+        text(value.get("id")), _digest(rendered(without(value, "id"))), role, text(value.get("name")), content[:_TEXT],
+        usage_of(mapping(value.get("usage_metadata"))), word(facts.get("model_name")) or word(facts.get("model")),
+        word(facts.get("finish_reason")) or word(facts.get("stop_reason")), named,
+        text(value.get("tool_call_id")) if role == "tool" else None,
+        status == "error" if isinstance(status, str) else None,
+    )  # fmt: skip
 
 
 def usage_of(counts: dict[str, Any]) -> Usage | None:
@@ -258,26 +249,13 @@ def checkpoint_of(
         asked = asked_in(value_of(values[START])) if START in values else ""
     except FormatError as error:
         problem = error.reason
-    named = mapping(facts.get("writes"))
+    names = tuple(name for name in mapping(facts.get("writes")) if name != START)
     return Checkpoint(
-        rowid=rowid,
-        ns=ns if isinstance(ns, str) else "",
-        checkpoint=ident,
-        size=size,
-        problem=problem,
-        messages=_messages(values, messages),
-        parent=text(parent),
-        source=text(facts.get("source")) or LOOP,
-        step=integer(facts.get("step")),
-        time=moment(_value(fields, "ts")),
-        version=_value(fields, "v"),
-        parents=mapping(facts.get("parents")),
-        names=tuple(name for name in named if name != START),
-        scheduled=scheduled,
-        sends=sends,
-        asked=asked,
-        graph=text(facts.get("graph_id")),
-    )
+        rowid, ns if isinstance(ns, str) else "", ident, size, problem, _messages(values, messages), text(parent),
+        text(facts.get("source")) or LOOP, integer(facts.get("step")), moment(_value(fields, "ts")),
+        _value(fields, "v"), mapping(facts.get("parents")), names, scheduled, sends, asked,
+        text(facts.get("graph_id")),
+    )  # fmt: skip
 
 
 def write_of(
@@ -301,20 +279,11 @@ def write_of(
         placed = _messages({name: blob}, messages)
     except FormatError as error:
         problem = error.reason
+    size = len(data) if isinstance(data, bytes | str) else 0
     return Write(
-        rowid=rowid,
-        ns=ns if isinstance(ns, str) else "",
-        checkpoint=text(ident) or "",
-        size=len(data) if isinstance(data, bytes | str) else 0,
-        problem=problem,
-        messages=placed,
-        task=text(task) or "",
-        path=text(path) or "",
-        index=integer(index) or 0,
-        channel=name,
-        words=words,
-        sends=sends,
-    )
+        rowid, ns if isinstance(ns, str) else "", text(ident) or "", size, problem, placed, text(task) or "",
+        text(path) or "", integer(index) or 0, name, words, sends,
+    )  # fmt: skip
 
 
 def _metadata(data: Any) -> tuple[dict[str, Any], str | None]:
