@@ -50,6 +50,8 @@ OWN: Final = {
     "openhands-v1": "openhands",
     "codex-exec-json": "codex-exec",
     "hf-sts": "hf-sts",
+    "langgraph": "langgraph",
+    "langgraph-sqlite": "langgraph",
 }
 """Whose files are in a folder of the samples; those of all other folders are of formats that are not read."""
 MIXED: Final = frozenset({"cases", "context-cases", "effects", "terminal-bench"})

@@ -74,7 +74,6 @@ def test_the_store_of_a_path(path: str, store: Store | None) -> None:
 @pytest.mark.parametrize(
     ("columns", "holds"),
     [
-        ({"checkpoints": ["thread_id", "checkpoint"], "writes": ["thread_id"]}, "LangGraph checkpoints"),
         ({"sessions": ["id"], "messages": ["id", "content_json"]}, "Goose sessions"),
         ({"sessions": ["id"], "messages": ["id", "session_id", "parts"]}, "Crush sessions"),
         ({"sessions": ["app_name", "id"], "events": ["id", "event_data"]}, "Google ADK sessions"),

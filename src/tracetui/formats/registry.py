@@ -43,6 +43,7 @@ BUILT_IN: Final[dict[str, str]] = {
     "openhands": "tracetui.formats.openhands:OpenHands",
     "codex-exec": "tracetui.formats.codex.stream:CodexExec",
     "hf-sts": "tracetui.formats.hf_sts:HfSts",
+    "langgraph": "tracetui.formats.langgraph:LangGraph",
 }
 """Name → ``module:class``, in the order that decides ties."""
 

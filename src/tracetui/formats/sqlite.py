@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from sqlite3 import Connection, Error
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -17,10 +17,15 @@ from tracetui.model import Header, Problem, RunBody, Span
 from tracetui.sources.base import SQLITE_MAGIC, File
 from tracetui.sources.sqlite import is_passing, version_of
 
+_Row = TypeVar("_Row")
 REST_SECONDS: Final = 0.5
 """How often early rows are compared while the database doesn't change."""
 IN_CHUNK: Final = 400
 """Values in one ``IN (…)``: some builds of SQLite take 999 at most."""
+PIECE_SECONDS: Final = 0.03
+"""How long one read of rows may take."""
+STALE_SECONDS: Final = 15 * 60.0
+"""A run without an end is over if another one of its database changed so long after its last change."""
 
 
 class ReadState(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,12 +180,60 @@ def as_before(before: Sequence[Span], now: Iterable[Span]) -> list[Span]:
 # ---- statements
 
 
+class Tables:
+    """Tables of a database whose columns may be missing. Raises `FormatError` if one of `needed` (by table) is."""
+
+    def __init__(self, connection: Connection, needed: Mapping[str, Collection[str]], *others: str) -> None:
+        self.connection = connection
+        self.columns = {
+            table: [str(row[1]) for row in connection.execute(f"PRAGMA table_info({quoted(table)})")]
+            for table in (*needed, *others)
+        }
+        for table, names in needed.items():
+            if missing := {*names}.difference(self.columns[table]):
+                raise FormatError(f"the table `{table}` has no columns {', '.join(sorted(missing))}")
+
+    def select(self, table: str, *names: str) -> str:
+        """The columns of those names, NULL for missing ones."""
+        return ", ".join(name if name in self.columns[table] else "NULL" for name in names)
+
+    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """All rows of a statement."""
+        return self.connection.execute(sql, values).fetchall()
+
+    def record(self, sql: str, *values: Any) -> dict[str, Any] | None:
+        """The first row of a statement, by column; None if there is none."""
+        cursor = self.connection.execute(sql, values)
+        row = cursor.fetchone()
+        return None if row is None else dict(zip([column[0] for column in cursor.description], row, strict=True))
+
+
 def many(connection: Connection, sql: str, keys: Iterable[Any], *more: Any) -> Iterator[tuple[Any, ...]]:
     """Rows of a statement whose ``{keys}`` is filled with up to `IN_CHUNK` keys at a time; `more` are values after."""
     waiting = list(keys)
     for start in range(0, len(waiting), IN_CHUNK):
         part = waiting[start : start + IN_CHUNK]
         yield from connection.execute(sql.format(keys=", ".join("?" * len(part))), [*part, *more]).fetchall()
+
+
+def renewed(
+    known: Mapping[int, _Row],
+    stamps: Mapping[int, Any],
+    stamp_of: Callable[[_Row], Any],
+    load: Callable[[Sequence[int]], Iterable[tuple[int, _Row]]],
+    *,
+    deadline: float | None,
+    batch: int,
+) -> tuple[dict[int, _Row], bool]:
+    """Rows by rowid, in the order of `stamps`: `known` ones whose stamp is the same, others loaded until `deadline` (of
+    `monotonic`), at least one batch. And whether these are all.
+    """
+    rows = {rowid: row for rowid, row in known.items() if stamps.get(rowid) == stamp_of(row)}
+    wanted, start = [rowid for rowid in stamps if rowid not in rows], 0
+    while start < len(wanted) and (not start or deadline is None or monotonic() < deadline):
+        rows.update(load(wanted[start : start + batch]))
+        start += batch
+    return {rowid: rows[rowid] for rowid in stamps if rowid in rows}, start >= len(wanted)
 
 
 def quoted(name: str) -> str:

@@ -32,7 +32,6 @@ _FOLDERS: Final = (
 _FILES: Final = (("Cursor chats", re.compile(r".*/Cursor/.*/state\.vscdb")),)
 """The same of stores that are one file each."""
 _TABLES: Final[tuple[tuple[str, dict[str, frozenset[str]]], ...]] = (
-    ("LangGraph checkpoints", {"checkpoints": frozenset({"thread_id", "checkpoint"}), "writes": frozenset()}),
     ("Goose sessions", {"sessions": frozenset(), "messages": frozenset({"content_json"})}),
     ("Crush sessions", {"sessions": frozenset(), "messages": frozenset({"parts", "session_id"})}),
     ("Google ADK sessions", {"sessions": frozenset({"app_name"}), "events": frozenset({"invocation_id"})}),

@@ -33,7 +33,17 @@ from tracetui.formats.google_adk.events import (
 )
 from tracetui.formats.scalars import mapping, moment, number, sequence, task_key, text
 from tracetui.formats.schema import Unknown, unknown_fields
-from tracetui.formats.sqlite import DatabaseReader, ReadState, as_before, many
+from tracetui.formats.sqlite import (
+    PIECE_SECONDS,
+    STALE_SECONDS,
+    DatabaseReader,
+    ReadState,
+    Tables,
+    as_before,
+    many,
+    quoted,
+    renewed,
+)
 from tracetui.model import (
     PREVIEW,
     Blob,
@@ -60,10 +70,7 @@ _TABLES: Final = frozenset({"sessions", "events", "app_states", "user_states"})
 _LEADING: Final = 12
 _TRAILING: Final = 16
 """Events at both ends of a session that describe it: the list stage reads only these."""
-_STALE_SECONDS: Final = 15 * 60.0
-"""A session without an end is over if another one changed so long after its last change."""
 _BATCH: Final = 200
-_PIECE_SECONDS: Final = 0.03
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PICKLE: Final = "pickle, not loaded"
 
@@ -117,7 +124,7 @@ def _read(connection: Connection, path: str, before: ReadState | None, *, ref: R
     if session is None:
         raise FormatError("the session is not in the database", f"session {ref.key}")
     stale = session.is_stale(database.latest())
-    return database.read(session, path, before, stale=stale, seconds=_PIECE_SECONDS)
+    return database.read(session, path, before, stale=stale, seconds=PIECE_SECONDS)
 
 
 # ---- sessions
@@ -136,7 +143,7 @@ class Session(Struct, frozen=True):
 
     def is_stale(self, latest: float) -> bool:
         """Whether another session continued for long after the last change of this one, at `latest` (seconds)."""
-        return self.updated is not None and self.updated < latest - _STALE_SECONDS
+        return self.updated is not None and self.updated < latest - STALE_SECONDS
 
 
 class Row(Struct, frozen=True):
@@ -156,33 +163,19 @@ class Memory(Struct, frozen=True):
     waiting: tuple[int, ...] = ()
 
 
-class Database:
-    """The columns that are there. Raises `FormatError` if no session can be read with them."""
+class Database(Tables):
+    """The tables. Raises `FormatError` if no session can be read in them."""
 
     def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-        tables = sorted(_TABLES)
-        self.columns = {
-            table: [str(row[1]) for row in connection.execute(f"PRAGMA table_info({table})")] for table in tables
-        }
         needed = {"sessions": {"id", "app_name", "user_id"}, "events": {"id", "session_id", "timestamp"}}
-        for table, names in needed.items():
-            if missing := names.difference(self.columns[table]):
-                raise FormatError(f"the table `{table}` has no columns {', '.join(sorted(missing))}")
+        super().__init__(connection, needed, *_TABLES.difference(needed))
         self.is_json = "event_data" in self.columns["events"]
         if not self.is_json and "content" not in self.columns["events"]:
             raise FormatError("the table `events` has neither a column event_data nor content")
 
-    def _select(self, table: str, *names: str) -> str:
-        return ", ".join(name if name in self.columns[table] else "NULL" for name in names)
-
-    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """All rows of a statement."""
-        return self.connection.execute(sql, values).fetchall()
-
     def sessions(self) -> list[Session]:
         """All sessions that have an id."""
-        columns = self._select("sessions", "id", "app_name", "user_id", "create_time", "update_time")
+        columns = self.select("sessions", "id", "app_name", "user_id", "create_time", "update_time")
         found: list[Session] = []
         taken: set[str] = set()
         for rowid, ident, app, user, created, updated in self.rows(
@@ -202,7 +195,7 @@ class Database:
 
     def latest(self) -> float:
         """When a session changed last (seconds), 0 if that is not recorded."""
-        times = self.rows(f"SELECT max({self._select('sessions', 'update_time')}) FROM sessions")
+        times = self.rows(f"SELECT max({self.select('sessions', 'update_time')}) FROM sessions")
         return _seconds(times[0][0]) or 0.0
 
     def unlisted(self, path: str, count: int) -> Iterator[Problem]:
@@ -249,14 +242,9 @@ class Database:
         sql = f"SELECT rowid, id, timestamp, length({data}) FROM events WHERE {where} ORDER BY timestamp, rowid"
         stamps = {row[0]: row[1:] for row in self.rows(sql, *values)}
         memory: Memory = Memory({}) if before is None else before.memory
-        rows = {rowid: row for rowid, row in memory.rows.items() if stamps.get(rowid) == row.stamp}
-        wanted = [rowid for rowid in stamps if rowid not in rows]
-        start = 0
-        while start < len(wanted) and (not start or deadline is None or time.monotonic() < deadline):
-            rows.update(self._events(wanted[start : start + _BATCH], path))
-            start += _BATCH
-        done = start >= len(wanted)
-        ordered = [rows[rowid] for rowid in stamps if rowid in rows]
+        load = partial(self._events, path=path)
+        rows, done = renewed(memory.rows, stamps, lambda row: row.stamp, load, deadline=deadline, batch=_BATCH)
+        ordered = [*rows.values()]
         events = [row.event for row in ordered if row.event is not None]
         ends = [*events[:_LEADING], *events[_LEADING:][-_TRAILING:]]
         spans = before.spans if before is not None and not done else ()
@@ -275,8 +263,8 @@ class Database:
 
     def _events(self, rowids: Sequence[int], path: str) -> Iterator[tuple[int, Row]]:
         names = ("event_data",) if self.is_json else tuple(self.columns["events"])
-        columns = self._select("events", "id", "invocation_id", "timestamp")
-        data = "CAST(event_data AS BLOB)" if self.is_json else ", ".join(_quoted(name) for name in names)
+        columns = self.select("events", "id", "invocation_id", "timestamp")
+        data = "CAST(event_data AS BLOB)" if self.is_json else ", ".join(map(quoted, names))
         length = "length(event_data)" if self.is_json else "length(content)"
         sql = f"SELECT rowid, {columns}, {length}, {data} FROM events WHERE rowid IN ({{keys}})"
         for rowid, ident, invocation, when, size, *values in many(self.connection, sql, rowids):
@@ -291,15 +279,9 @@ class Database:
                 problem = Problem(path, f"event {ident or rowid}", error.reason, len(content))
             yield rowid, Row((ident, when, size), event, problem, unknown, len(content))
 
-    def record(self, rowid: int) -> dict[str, Any] | None:
-        """All columns of an event; None if it was deleted."""
-        cursor = self.connection.execute("SELECT * FROM events WHERE rowid = ?", (rowid,))
-        row = cursor.fetchone()
-        return None if row is None else dict(zip([one[0] for one in cursor.description], row, strict=True))
-
     def _body(self, session: Session, events: Sequence[Event]) -> RunBody:
         """The row of the session, and the states of its app and user, which it shares with others."""
-        own = self._record("sessions", "rowid = ?", session.rowid)
+        own = _values(self.record("SELECT * FROM sessions WHERE rowid = ?", session.rowid))
         for table, where, values in (
             ("app_states", "app_name IS ?", (session.app,)),
             ("user_states", "app_name IS ? AND user_id IS ?", (session.app, session.user)),
@@ -307,21 +289,12 @@ class Database:
             if {"app_name", "state"}.issubset(self.columns[table]) and (
                 "user" not in table or "user_id" in self.columns[table]
             ):
-                shared = self._record(table, where, *values)
+                shared = _values(self.record(f"SELECT * FROM {table} WHERE {where}", *values))
                 own |= {table: {name: value for name, value in shared.items() if name not in ("app_name", "user_id")}}
         said = [event for event in events if event.text]
         asked = next((event.text for event in reversed(said) if event.author == USER), None)
         answered = next((event.text for event in reversed(said) if event.author != USER), None)
         return RunBody(attributes=own, last_user=asked, last_assistant=answered, raw=rendered(own))
-
-    def _record(self, table: str, where: str, *values: Any) -> dict[str, Any]:
-        cursor = self.connection.execute(f"SELECT * FROM {table} WHERE {where} LIMIT 1", values)
-        names = [column[0] for column in cursor.description]
-        return {name: _value(value) for row in cursor.fetchall() for name, value in zip(names, row, strict=True)}
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _seconds(value: Any) -> float | None:
@@ -339,6 +312,11 @@ def _value(value: Any) -> Any:
         except FormatError:
             return value
     return value
+
+
+def _values(row: dict[str, Any] | None) -> dict[str, Any]:
+    """A row with the values of its columns; empty for none."""
+    return {name: _value(value) for name, value in (row or {}).items()}
 
 
 def _plain_columns(row: dict[str, Any]) -> dict[str, Any]:
@@ -388,10 +366,10 @@ def _body(database: Database, at: At) -> Body:
     """A message, a call with its results, or a note. Raises `FormatError` if a row is not there any more."""
     rows: list[dict[str, Any]] = []
     for rowid, ident in at.rows:
-        row = database.record(rowid)
+        row = database.record("SELECT * FROM events WHERE rowid = ?", rowid)
         if row is None or (text(row.get("id")) or f"row {rowid}") != ident:
             raise changed(f"event {ident}")
-        rows.append({name: _value(value) for name, value in row.items()})
+        rows.append(_values(row))
     raw = rendered(rows[0] if len(rows) == 1 else rows)
     records = [_whole(row) for row in rows]
     if at.part < 0:
