@@ -1,4 +1,4 @@
-"""Write the generated parts of docs/, and share/, from the code; with ``--check``, fail if one of them is stale.
+"""Write the generated parts of docs/, docs/schemas/ and share/ from the code; with ``--check``, fail if any is stale.
 
 A generated part is between ``<!-- generated: NAME -->`` and ``<!-- end -->``; the rest is written by hand.
 """
@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
         page: PART.sub(lambda match: f"{match[1]}\n{PARTS[match[2]]()}\n{match[3]}", text)
         for page, text in written.items()
     }
-    fresh |= {ROOT / name: make() for name, make in SHARED.items()}
+    fresh |= {ROOT / name: make() for name, make in (SHARED | schema_files()).items()}
     stale = []
     for path, text in fresh.items():
         if text != (written.get(path) or (path.read_text("utf-8") if path.exists() else None)):
@@ -248,6 +248,27 @@ def completions(shell: str) -> str:
     return script(shell)
 
 
+def schemas() -> str:
+    """The schema file of each command."""
+    from tracetui.export.schemas import DOCUMENTS
+
+    return _table("document schema", [(f"`{name}`", f"[{name}.json](schemas/{name}.json)") for name in DOCUMENTS])
+
+
+def schema_file(name: str) -> str:
+    """The JSON Schema of a document."""
+    from tracetui.export.schemas import json_schema
+
+    return json.dumps(json_schema(name), indent=1) + "\n"
+
+
+def schema_files() -> dict[str, Callable[[], str]]:
+    """The schema files, by path."""
+    from tracetui.export.schemas import DOCUMENTS
+
+    return {f"docs/schemas/{name}.json": partial(schema_file, name) for name in DOCUMENTS}
+
+
 PARTS: Final[dict[str, Callable[[], str]]] = {
     "cli": cli,
     "example": example,
@@ -258,6 +279,7 @@ PARTS: Final[dict[str, Callable[[], str]]] = {
     "query-kinds": query_kinds,
     "query-runs": query_runs,
     "query-spans": query_spans,
+    "schemas": schemas,
     "secrets": secrets,
     "words": words,
 }
