@@ -162,7 +162,7 @@ def test_hooks_are_commands_that_exist() -> None:
     entries = re.findall(
         r"^  entry: tracetui (\w+)(.*)$", (ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"), re.MULTILINE
     )
-    assert [command for command, _ in entries] == ["audit", "triage"]
+    assert [command for command, _ in entries] == ["triage", "audit"]
     for command, options in entries:
         parser_of(command).parse_args([*options.split(), "traces", "--fail-on", "error"])
 
