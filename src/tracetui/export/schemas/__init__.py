@@ -1,4 +1,5 @@
-"""The shape of all JSON output, from which docs/schemas/ is generated (docs/json.md says what the fields mean).
+"""The shape of all JSON output: docs/schemas/ is generated from it, and the types of the functions that make the values
+are these. docs/json.md says what the fields mean.
 
 A schema admits fields that it doesn't name, since new ones may appear within a schema number; words of open lists
 (operations, relations, kinds) are any text, those of closed lists are enumerated.

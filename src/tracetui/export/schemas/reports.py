@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, NotRequired, TypedDict
 
 from tracetui.analysis.gate import Verdict as GateVerdict
@@ -60,7 +61,7 @@ class Spread(TypedDict):
 class Branch(TypedDict):
     """The trials that went one way at a fork."""
 
-    runs: list[str]
+    runs: Sequence[str]
     passed: int
     failed: int
     ends: bool
@@ -70,7 +71,7 @@ class Fork(TypedDict):
     """The first step at which the trials of a task differ."""
 
     step: int
-    branches: list[Branch]
+    branches: Sequence[Branch]
     p: float | None
     adjusted_p: float | None
     decisive: bool
@@ -82,14 +83,14 @@ class Task(Counts):
 
     task: str
     source: str
-    runs: list[str]
-    results: list[Result]
+    runs: Sequence[str]
+    results: Sequence[Result]
     excluded: dict[str, str]
     pass_hat: dict[str, float]
     instability: float | None
     metrics: dict[str, Spread]
-    groups: list[TaskGroup]
-    unreadable: list[str]
+    groups: Sequence[TaskGroup]
+    unreadable: Sequence[str]
     first_fork: Fork | None
 
 
@@ -97,11 +98,11 @@ class Tasks(Rates, Masked):
     """``tracetui tasks --json``."""
 
     schema: Literal["tracetui/tasks/1"]
-    tasks: list[Task]
-    groups: list[RateGroup]
+    tasks: Sequence[Task]
+    groups: Sequence[RateGroup]
     decisive_by_chance: float
-    without_task: list[str]
-    problems: list[Problem]
+    without_task: Sequence[str]
+    problems: Sequence[Problem]
 
 
 class PassRate(TypedDict):
@@ -145,7 +146,7 @@ class MetricChange(TypedDict):
     base: float
     candidate: float
     difference: float
-    interval: list[float | None]
+    interval: Sequence[float | None]
     p: float
     adjusted_p: float
 
@@ -166,17 +167,17 @@ class Gate(Masked):
     candidate: PassRate
     ungraded: UngradedCounts
     difference: float | None
-    interval: list[float | None]
+    interval: Sequence[float | None]
     p: float | None
-    regressed: list[TaskChange]
-    lower: list[TaskChange]
-    fixed: list[TaskChange]
-    higher: list[TaskChange]
+    regressed: Sequence[TaskChange]
+    lower: Sequence[TaskChange]
+    fixed: Sequence[TaskChange]
+    higher: Sequence[TaskChange]
     metrics: dict[str, MetricChange]
-    only_base: list[str]
-    only_candidate: list[str]
-    unscored: list[str]
-    notes: list[str]
+    only_base: Sequence[str]
+    only_candidate: Sequence[str]
+    unscored: Sequence[str]
+    notes: Sequence[str]
 
 
 # ---- context
@@ -267,7 +268,7 @@ class ContextCall(TypedDict):
     not_recorded: int
     removed: int
     note: str | None
-    arrivals: list[Arrival]
+    arrivals: Sequence[Arrival]
     usd: float | None
     usd_new: float | None
     missed: int
@@ -280,10 +281,10 @@ class Context(Masked):
     run: str
     id: str
     totals: ContextTotals
-    contents: list[ContextShare]
-    files: list[ContextShare]
-    breaks: list[CacheBreak]
-    calls: list[ContextCall]
+    contents: Sequence[ContextShare]
+    files: Sequence[ContextShare]
+    breaks: Sequence[CacheBreak]
+    calls: Sequence[ContextCall]
 
 
 # ---- diff
@@ -320,7 +321,7 @@ class Replays(Masked):
     """``tracetui diff --replays DIR --json``."""
 
     schema: Literal["tracetui/replays/1"]
-    pairs: list[ReplayPair]
+    pairs: Sequence[ReplayPair]
 
 
 class Fact(TypedDict):
@@ -351,8 +352,8 @@ class DiffRow(TypedDict):
     step: int | None
     name: str | None
     downstream: bool
-    flags: list[str]
-    changes: list[Change]
+    flags: Sequence[str]
+    changes: Sequence[Change]
 
 
 class Diff(Pair, Masked):
@@ -363,10 +364,10 @@ class Diff(Pair, Masked):
     deltas: dict[str, float | None]
     aligned_by: str
     ignored: dict[str, int]
-    notes: list[str]
-    facts: list[Fact]
-    judged: list[Fact]
-    rows: list[DiffRow]
+    notes: Sequence[str]
+    facts: Sequence[Fact]
+    judged: Sequence[Fact]
+    rows: Sequence[DiffRow]
 
 
 # ---- triage
@@ -377,7 +378,7 @@ class Decision(TypedDict):
 
     verdict: Verdict | None
     note: str | None
-    tags: list[str]
+    tags: Sequence[str]
 
 
 class WrongTask(Decision):
@@ -386,10 +387,10 @@ class WrongTask(Decision):
     id: str
     digest: str
     task: str | None
-    runs: list[str]
+    runs: Sequence[str]
     passed: int | None
     trials: int | None
-    reasons: list[str]
+    reasons: Sequence[str]
 
 
 class Variant(TypedDict):
@@ -411,7 +412,7 @@ class Split(TypedDict):
 Finding = TypedDict(
     "Finding",
     {
-        "features": list[str],
+        "features": Sequence[str],
         "in": int,
         "of": int,
         "in_others": int,
@@ -425,7 +426,7 @@ Finding = TypedDict(
 class Contrast(TypedDict):
     """What the runs of a cause share, strongest first."""
 
-    findings: list[Finding]
+    findings: Sequence[Finding]
     note: str | None
 
 
@@ -438,20 +439,20 @@ class Cause(Decision):
     who: str
     title: str
     count: int
-    runs: list[str]
+    runs: Sequence[str]
     first_seen: str | None
     last_seen: str | None
-    agents: list[str]
+    agents: Sequence[str]
     wasted_ms: float | None
     wasted_tokens: int | None
     example: str
     new: bool
     judged: dict[str, Decision]
-    merged: list[str]
+    merged: Sequence[str]
     split_of: str | None
-    variants: list[Variant]
-    splits: list[Split]
-    tasks: list[WrongTask]
+    variants: Sequence[Variant]
+    splits: Sequence[Split]
+    tasks: Sequence[WrongTask]
     contrast: Contrast | None
 
 
@@ -476,9 +477,9 @@ class Triage(Masked):
 
     schema: Literal["tracetui/triage/1"]
     counts: TriageCounts
-    causes: list[Cause]
-    new_causes: list[str]
-    signatures: list[Cause]
+    causes: Sequence[Cause]
+    new_causes: Sequence[str]
+    signatures: Sequence[Cause]
     next: str
 
 
@@ -502,7 +503,7 @@ class ChangedFile(TypedDict):
     removed: int | None
     last_writer: Place
     state: str
-    lines: list[int] | None
+    lines: Sequence[int | None] | None
     kind: str
     certainty: str
     outside: bool
@@ -514,9 +515,9 @@ class Files(Masked):
     """``tracetui files --json``."""
 
     schema: Literal["tracetui/files/1"]
-    files: list[ChangedFile]
+    files: Sequence[ChangedFile]
     tried: int
-    problems: list[Problem]
+    problems: Sequence[Problem]
 
 
 class AuditFinding(TypedDict):
@@ -525,7 +526,7 @@ class AuditFinding(TypedDict):
     rule: str
     severity: str
     run: str
-    span: str
+    span: str | None
     target: str
     command: str | None
     certainty: str
@@ -538,18 +539,18 @@ class AuditedRun(TypedDict):
 
     run: str
     root: str | None
-    modes: list[str]
+    modes: Sequence[str]
 
 
 class Audit(Masked):
     """``tracetui audit --json``."""
 
     schema: Literal["tracetui/audit/1"]
-    findings: list[AuditFinding]
-    runs: list[AuditedRun]
+    findings: Sequence[AuditFinding]
+    runs: Sequence[AuditedRun]
     effects: dict[str, int]
     allowed: int
-    problems: list[Problem]
+    problems: Sequence[Problem]
 
 
 class Answer(TypedDict):
@@ -557,7 +558,7 @@ class Answer(TypedDict):
 
     run: str | None
     span: str | None
-    candidates: list[Place]
+    candidates: Sequence[Place]
     rung: str | None
 
 
@@ -590,6 +591,6 @@ class Blame(Masked):
     """``tracetui blame --json``."""
 
     schema: Literal["tracetui/blame/1"]
-    lines: list[BlamedLine]
+    lines: Sequence[BlamedLine]
     commit: BlamedCommit | None
-    problems: NotRequired[list[Problem]]
+    problems: NotRequired[Sequence[Problem]]

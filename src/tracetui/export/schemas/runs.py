@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, NotRequired, TypedDict
 
 from tracetui.model import Criterion, Error, Limit, Metric, Outcome, RunState, Score, Status, StatusSource, Step, Total
@@ -30,7 +31,7 @@ class Ledger(TypedDict):
     unknown_kinds: dict[str, int]
     unknown_fields: dict[str, int]
     torn_lines: int
-    writers: list[str]
+    writers: Sequence[str]
 
 
 class Usage(TypedDict):
@@ -83,7 +84,7 @@ class PlainRun(TypedDict):
     status_source: StatusSource | None
     outcome: Outcome | None
     outcome_source: str | None
-    scores: list[Score]
+    scores: Sequence[Score]
     result: str | None
     task: str | None
     task_source: str | None
@@ -106,10 +107,10 @@ class PlainRun(TypedDict):
     counts_in: str | None
     parent: str | None
     first_error: FirstError | None
-    tools: list[str] | None
-    models: list[str] | None
-    nodes: list[str] | None
-    tags: list[str]
+    tools: Sequence[str] | None
+    models: Sequence[str] | None
+    nodes: Sequence[str] | None
+    tags: Sequence[str]
     source: str | None
     writer: str | None
     problems: int
@@ -142,10 +143,10 @@ class Runs(Masked):
     """``tracetui ls --json``."""
 
     schema: Literal["tracetui/runs/1"]
-    runs: list[Run]
-    problems: list[Problem]
+    runs: Sequence[Run]
+    problems: Sequence[Problem]
     counts: NotRequired[FileCounts]
-    near_misses: NotRequired[list[NearMiss]]
+    near_misses: NotRequired[Sequence[NearMiss]]
 
 
 class Span(TypedDict):
@@ -183,11 +184,11 @@ class WholeRun(PlainRun):
     error: Error | None
     goal: str | None
     reason: str | None
-    criteria: list[Criterion]
-    metrics: list[Metric]
-    findings: list[str]
-    limits: list[Limit]
-    totals: list[Total]
+    criteria: Sequence[Criterion]
+    metrics: Sequence[Metric]
+    findings: Sequence[str]
+    limits: Sequence[Limit]
+    totals: Sequence[Total]
     system_prompt: str | None
     last_user: str | None
     last_assistant: str | None
@@ -200,9 +201,9 @@ class RunDocument(Masked):
 
     schema: Literal["tracetui/run/1"]
     run: WholeRun
-    steps: list[Step]
-    spans: list[Span]
-    problems: list[Problem]
+    steps: Sequence[Step]
+    spans: Sequence[Span]
+    problems: Sequence[Problem]
 
 
 class RunEvent(TypedDict):
@@ -236,7 +237,7 @@ class EndEvent(TypedDict):
     run: str
     status: Status
     outcome: Outcome | None
-    scores: list[Score]
+    scores: Sequence[Score]
 
 
 class ProblemEvent(Problem):
@@ -307,8 +308,8 @@ class Stats(TypedDict):
     schema: Literal["tracetui/stats/1"]
     by: str
     runs: int
-    rows: list[StatsRow]
-    problems: list[Problem]
+    rows: Sequence[StatsRow]
+    problems: Sequence[Problem]
 
 
 DiagnosedFile = TypedDict(
@@ -321,7 +322,7 @@ DiagnosedFile = TypedDict(
         "runs": int,
         "reason": str | None,
         "near_miss": str | None,
-        "problems": list[Problem],
+        "problems": Sequence[Problem],
         "ledger": Ledger | None,
     },
 )
@@ -331,7 +332,7 @@ class Doctor(FileCounts):
     """``tracetui doctor --json``."""
 
     schema: Literal["tracetui/doctor/1"]
-    files: list[DiagnosedFile]
+    files: Sequence[DiagnosedFile]
     seen: int
     near_misses: int
     ledger: Ledger
@@ -362,4 +363,4 @@ class Formats(TypedDict):
     """``tracetui formats --json``."""
 
     schema: Literal["tracetui/formats/1"]
-    formats: list[Format]
+    formats: Sequence[Format]
